@@ -1,0 +1,94 @@
+# Every target sets up the environment it needs; `make help` lists them.
+# Variables: PYTHON=<an interpreter, 3.12 or newer>, ARGS="<more arguments>".
+
+SHELL := /bin/bash
+comma := ,
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# The first interpreter that really runs and is new enough.
+PYTHON ?= $(shell for name in python3.12 python3 python3.13 python3.14 python; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 12))' >/dev/null 2>&1 \
+	&& echo $$name && break; done)
+
+VENV := .venv
+OLDEST := .venv-oldest
+BENCH := .venv-bench
+BIN := $(VENV)/bin
+JAXLIB_OLDEST := 0.11.2
+WORKERS ?= 2
+ARGS ?=
+
+# Two test workers on two cores: more threads inside NumPy only get in the way.
+TEST_ENV := HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} OPENBLAS_NUM_THREADS=1 \
+	OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=1
+PYTEST := -m pytest -q -n $(WORKERS) --dist worksteal
+DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
+	--ignore=docs/examples
+CHECKED := src tests property_tests docs typings
+
+# $(call make_venv,folder,what to install)
+define make_venv
+	@test -n "$(PYTHON)" || { echo "verax needs Python 3.12 or newer:" \
+	  "install it, or say where it is with 'make PYTHON=...'" >&2; exit 1; }
+	@echo "setting up $(1)"
+	@$(PYTHON) -m venv --clear $(1)
+	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2)
+	@touch $(1)/.ready
+endef
+
+.PHONY: help setup demo test test-oldest test-jax check format bench docs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+setup: $(VENV)/.ready ## make .venv with everything that demo, test and check need
+
+demo: $(VENV)/.ready ## train on handwritten digits, the laws checked on the way
+	TF_CPP_MIN_LOG_LEVEL=1 $(BIN)/python docs/examples/digits.py $(ARGS)
+
+test: $(VENV)/.ready ## examples, doctests and laws (profile ci)
+	$(TEST_ENV) $(BIN)/python $(PYTEST) tests $(ARGS)
+	$(TEST_ENV) $(BIN)/python $(PYTEST) $(DOCTESTS)
+	$(TEST_ENV) $(BIN)/python $(PYTEST) property_tests $(ARGS)
+
+test-oldest: $(OLDEST)/.ready ## the examples again, with the oldest jaxlib allowed
+	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) tests $(ARGS)
+
+test-jax: $(BENCH)/.ready ## verax and jax in one process
+	$(TEST_ENV) $(BENCH)/bin/python -m pytest -q -m jax tests $(ARGS)
+
+check: $(VENV)/.ready ## ruff, mypy --strict and the architecture test
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_architecture.py
+
+format: $(VENV)/.ready ## let ruff put imports and layout in order
+	$(BIN)/ruff check --fix-only --quiet $(CHECKED)
+	$(BIN)/ruff format $(CHECKED)
+
+bench: $(BENCH)/.ready ## time verax against jax (alone, each in its own process)
+	TF_CPP_MIN_LOG_LEVEL=1 $(BENCH)/bin/python -m tests.benchmarks $(ARGS)
+
+docs: $(VENV)/.docs ## build docs/ into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f .mkdocs.yml -d site
+
+clean: ## remove everything that the other targets made
+	rm -rf $(VENV) $(OLDEST) $(BENCH) site build dist .mypy_cache .ruff_cache \
+	  .pytest_cache .hypothesis
+	find src tests property_tests docs -name __pycache__ -type d -prune \
+	  -exec rm -rf {} +
+
+$(VENV)/.ready: pyproject.toml
+	$(call make_venv,$(VENV),-e '.[dev]')
+
+$(VENV)/.docs: $(VENV)/.ready
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+$(OLDEST)/.ready: pyproject.toml
+	$(call make_venv,$(OLDEST),-e '.[dev]' jaxlib==$(JAXLIB_OLDEST))
+
+$(BENCH)/.ready: pyproject.toml
+	$(call make_venv,$(BENCH),-e '.[bench$(comma)verify]' pytest pytest-xdist)

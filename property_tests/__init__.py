@@ -1,0 +1,1 @@
+"""Laws: each holds for every row of the table and for generated programs."""

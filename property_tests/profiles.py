@@ -1,0 +1,36 @@
+"""How hard Hypothesis tries: the profiles dev, ci and nightly.
+
+The environment variable HYPOTHESIS_PROFILE names the one to use; without it, dev.
+
+    HYPOTHESIS_PROFILE=nightly python -m pytest property_tests
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+VARIABLE = "HYPOTHESIS_PROFILE"
+
+# A first call traces and compiles, so one example's time says nothing about the next.
+_SHARED = settings(
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+PROFILES = {
+    "dev": settings(_SHARED, max_examples=20),
+    # Derandomized: the same commit gives the same verdict, whoever asks.
+    "ci": settings(_SHARED, max_examples=40, derandomize=True),
+    "nightly": settings(_SHARED, max_examples=1000),
+}
+
+
+def load_profile() -> None:
+    """Make the profile that the environment names the current one."""
+    name = os.environ.get(VARIABLE, "dev")
+    if name not in PROFILES:
+        known = ", ".join(PROFILES)
+        raise ValueError(f"{VARIABLE} is {name!r}; it must be one of: {known}")
+    settings.register_profile(name, PROFILES[name])
+    settings.load_profile(name)

@@ -1,0 +1,85 @@
+"""verax: array programs as immutable jaxprs, rewritten by pure rules and run on PJRT.
+
+The roof of the package: it joins the floors (which interpreter is the default one,
+which functions stand behind the methods of arrays) and re-exports the public names.
+
+>>> import verax
+>>> verax.grad(lambda x: x ** 2)(3.0)
+Array(6., dtype=float32, weak_type=True)
+"""
+
+from verax import lax, nn, numpy, random, scipy, tree, tree_util
+from verax.api.autodiff import jvp, linearize, vjp
+from verax.api.config import (
+    config,
+    default_matmul_precision,
+    disable_jit,
+    enable_x64,
+    from_environment,
+    numpy_dtype_promotion,
+)
+from verax.api.engine import EAGER
+from verax.api.grad import grad, hessian, jacfwd, jacrev, value_and_grad
+from verax.api.inspection import eval_shape, linear_transpose, make_jaxpr
+from verax.api.jit import jit
+from verax.api.runtime import block_until_ready, device_get, device_put, devices
+from verax.api.stages import ShapeDtypeStruct
+from verax.api.vectorize import vmap
+from verax.backend.client import (
+    default_backend,
+    device_count,
+    local_device_count,
+    local_devices,
+)
+from verax.ir.dtypes import float0
+from verax.rules.array import Array, Operators
+from verax.rules.builder import LeakedTracer
+from verax.rules.state import State
+
+__version__ = "0.1.0"
+jacobian = jacrev
+
+State.interpreter = State.eager = EAGER
+Operators.namespace = numpy
+from_environment()
+
+__all__ = [
+    "Array",
+    "LeakedTracer",
+    "ShapeDtypeStruct",
+    "block_until_ready",
+    "config",
+    "default_backend",
+    "default_matmul_precision",
+    "device_count",
+    "device_get",
+    "device_put",
+    "devices",
+    "disable_jit",
+    "enable_x64",
+    "eval_shape",
+    "float0",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jit",
+    "jvp",
+    "lax",
+    "linear_transpose",
+    "linearize",
+    "local_device_count",
+    "local_devices",
+    "make_jaxpr",
+    "nn",
+    "numpy",
+    "numpy_dtype_promotion",
+    "random",
+    "scipy",
+    "tree",
+    "tree_util",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

@@ -1,0 +1,319 @@
+"""Floor 5: derivatives of Python functions: jvp, linearize, vjp, grad.
+
+One idea: trace once, rewrite the jaxpr, run what comes out; `grad` is `vjp` at one,
+`vjp` is `linearize` transposed::
+
+    value, pull = vjp(f, x)
+    (gradient,) = pull(1.0)
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax.api.engine import ENGINE, apply, as_array
+from verax.api.tracing import (
+    Describe,
+    describe_arguments,
+    function_name,
+    leaf_avals,
+    trace,
+)
+from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import float0, is_inexact
+from verax.ir.jaxpr import Jaxpr
+from verax.ops import create
+from verax.rules.constants import aval_of
+
+
+@frozen(eq=False)
+class Primals:
+    """A function traced at some arguments, ready to be differentiated."""
+
+    jaxpr: Jaxpr
+    captured: tuple[object, ...]
+    leaves: tuple[object, ...]
+    avals: tuple[ShapedArray, ...]
+    in_tree: PyTreeDef
+    out_tree: PyTreeDef
+    aux_tree: PyTreeDef | None
+    describe: Describe
+
+    @property
+    def active(self) -> tuple[bool, ...]:
+        """Which inputs of the jaxpr have tangents: arguments of inexact dtype."""
+        return (False,) * len(self.captured) + tuple(
+            is_inexact(aval.dtype) for aval in self.avals
+        )
+
+    def unpack(self, outs: Sequence[Any]) -> tuple[Any, Any]:
+        """Output and auxiliary output, as the user's trees."""
+        count = self.out_tree.num_leaves
+        aux = None
+        if self.aux_tree is not None:
+            aux = self.aux_tree.unflatten(
+                outs[count : count + self.aux_tree.num_leaves]
+            )
+        return self.out_tree.unflatten(outs[:count]), aux
+
+    def pad(self, mask: Sequence[bool]) -> Sequence[bool]:
+        """The part of an output mask that belongs to the output proper."""
+        return mask[: self.out_tree.num_leaves]
+
+
+def trace_primals(
+    fun: Callable[..., Any], primals: Sequence[Any], purpose: str, has_aux: bool
+) -> Primals:
+    """Trace `fun` at `primals`, where Python may branch on concrete values."""
+    leaves, tree = pytrees.flatten((tuple(primals), {}))
+    describe = describe_arguments(fun, tree)
+    avals = leaf_avals(leaves, describe)
+    trees: list[PyTreeDef] = []
+
+    def flat(*args: Any) -> list[Any]:
+        out = fun(*args)
+        outs = check_pair(fun, out) if has_aux else (out,)
+        leaves, trees[:] = flatten_trees(outs)
+        return leaves
+
+    flat.__name__ = function_name(fun)
+    traced = trace(flat, tree, avals, purpose, describe=describe, values=leaves)
+    return Primals(
+        traced.jaxpr,
+        traced.captured,
+        tuple(leaves),
+        tuple(avals),
+        tree,
+        trees[0],
+        trees[1] if has_aux else None,
+        describe,
+    )
+
+
+def flatten_trees(outs: Sequence[Any]) -> tuple[list[Any], list[PyTreeDef]]:
+    """The leaves of several trees together, and the structure of each."""
+    parts = [pytrees.flatten(out) for out in outs]
+    return [leaf for leaves, _ in parts for leaf in leaves], [t for _, t in parts]
+
+
+def check_pair(fun: object, out: Any) -> tuple[Any, Any]:
+    if not isinstance(out, tuple | list) or len(out) != 2:
+        raise TypeError(
+            f"with has_aux=True, {function_name(fun)} must return a pair (out, aux), "
+            f"not {type(out).__name__}"
+        )
+    return out[0], out[1]
+
+
+def jvp[R](
+    fun: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+) -> Any:
+    """The value of `fun` and its directional derivative.
+
+    `tangents` has the structure, shapes and dtypes of `primals`; the tangent of an
+    integer or boolean has dtype `float0`. Returns (output, output tangent), and the
+    auxiliary output third with `has_aux`.
+
+    Raises:
+        TypeError: primals and tangents do not match; the message says where.
+
+    >>> import verax
+    >>> verax.jvp(verax.numpy.sin, (0.0,), (2.0,))
+    (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    check_sequence("jvp", primals, tangents)
+    at = trace_primals(fun, primals, "jvp", has_aux)
+    pushed = check_tangents(at, tuple(tangents))
+    active = [
+        flag and t is not None
+        for flag, t in zip(at.active[len(at.captured) :], pushed, strict=True)
+    ]
+    mask = (*[False] * len(at.captured), *active)
+    jaxpr, nonzero = ENGINE.jvp(at.jaxpr, mask)
+    live = [t for t, flag in zip(pushed, active, strict=True) if flag]
+    outs = apply(jaxpr, [*at.captured, *at.leaves, *live])
+    count = len(at.jaxpr.outvars)
+    out, aux = at.unpack(outs[:count])
+    tangent = at.out_tree.unflatten(
+        fill(at.pad(nonzero), outs[count:], at.jaxpr.out_avals)
+    )
+    return (out, tangent, aux) if has_aux else (out, tangent)
+
+
+def check_sequence(name: str, primals: object, tangents: object) -> None:
+    for label, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple | list):
+            raise TypeError(
+                f"{name} takes a tuple or list of {label}, one per argument, not "
+                f"{type(given).__name__}"
+            )
+
+
+def check_tangents(at: Primals, tangents: tuple[Any, ...]) -> list[object | None]:
+    """Tangent leaves of the right types, None for float0 ones."""
+    leaves, tree = pytrees.flatten((tangents, {}))
+    if tree != at.in_tree:
+        raise TypeError(f"tangents have the structure {tree}, but primals {at.in_tree}")
+    return [
+        check_tangent(at.describe, i, aval, t)
+        for i, (aval, t) in enumerate(zip(at.avals, leaves, strict=True))
+    ]
+
+
+def check_tangent(
+    describe: Describe, i: int, aval: ShapedArray, tangent: object
+) -> object | None:
+    """`tangent` in the tangent type of `aval`, or an error that says what was due."""
+    due = aval.tangent()
+    if getattr(tangent, "dtype", None) == float0:
+        given = ShapedArray(np.asarray(tangent).shape, float0)
+    else:
+        given = aval_of(tangent)
+    if given.shape != due.shape or (
+        given.dtype != due.dtype and not (given.weak_type and is_inexact(due.dtype))
+    ):
+        raise TypeError(
+            f"the tangent or cotangent for {describe()[i]} must be {due.dtype.name}"
+            f"{list(due.shape)}, as {aval} has it, not {given.dtype.name}"
+            f"{list(given.shape)}"
+        )
+    if due.dtype == float0:
+        return None
+    if given is due:
+        return tangent
+    return ENGINE.core.convert(as_array(tangent), due.dtype, due.weak_type)
+
+
+def fill(
+    nonzero: Sequence[bool], live: Sequence[Any], avals: Sequence[ShapedArray]
+) -> list[Any]:
+    """Tangents of all outputs: those given, and zeros where nothing depends."""
+    found = iter(live)
+    return [
+        next(found) if flag else zero(aval.tangent())
+        for flag, aval in zip(nonzero, avals, strict=False)
+    ]
+
+
+def zero(aval: ShapedArray) -> Any:
+    """A zero tangent: of dtype float0 a NumPy array, as no device holds it."""
+    if aval.dtype == float0:
+        return np.zeros(aval.shape, float0)
+    return create.zeros(aval)
+
+
+@frozen(eq=False)
+class Pushforward:
+    """The derivative of a function at a point: linear, reusable, nothing retraced."""
+
+    at: Primals
+    tangent: Jaxpr
+    nonzero: Sequence[bool]
+    residuals: tuple[Any, ...]
+
+    def __call__(self, *tangents: Any) -> Any:
+        """The tangent of the output for tangents of the arguments."""
+        pushed = check_tangents(self.at, tangents)
+        live = [t for t in pushed if t is not None]
+        outs = apply(self.tangent, [*self.residuals, *live])
+        filled = fill(self.nonzero, outs, self.at.jaxpr.out_avals)
+        return self.at.out_tree.unflatten(filled[: self.at.out_tree.num_leaves])
+
+
+@frozen(eq=False)
+class Pullback:
+    """The transposed derivative of a function at a point; reusable."""
+
+    at: Primals
+    tangent: Jaxpr
+    nonzero: Sequence[bool]
+    residuals: tuple[Any, ...]
+
+    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+        """The cotangents of the arguments for a cotangent of the output."""
+        leaves, tree = pytrees.flatten(cotangent)
+        if tree != self.at.out_tree:
+            raise TypeError(
+                f"the cotangent has the structure {tree}, but the output "
+                f"{self.at.out_tree}"
+            )
+        avals = self.at.jaxpr.out_avals
+        cts = [
+            check_tangent(lambda: [f"output {k}" for k in range(len(avals))], i, a, ct)
+            for i, (a, ct) in enumerate(zip(avals, leaves, strict=False))
+        ]
+        return self.pull(cts)
+
+    def pull(self, cts: Sequence[object | None]) -> tuple[Any, ...]:
+        """Cotangents of the arguments, from checked cotangent leaves."""
+        proper = self.at.pad(self.nonzero)
+        aux = len(self.nonzero) - len(proper)
+        live = [ct for ct, flag in zip(cts, proper, strict=True) if flag]
+        given = [*[True] * len(live), *[False] * sum(self.nonzero[len(proper) :])]
+        assert aux >= 0
+        count = len(self.residuals)
+        linear = (False,) * count + (True,) * (len(self.tangent.invars) - count)
+        jaxpr, mask = ENGINE.transpose(self.tangent, linear, tuple(given))
+        found = iter(apply(jaxpr, [*self.residuals, *live]))
+        flags = iter(mask)
+        leaves = [
+            next(found)
+            if is_inexact(aval.dtype) and next(flags)
+            else zero(aval.tangent())
+            for aval in self.at.avals
+        ]
+        args, _ = self.at.in_tree.unflatten(leaves)
+        return tuple(args)
+
+
+def linearized(
+    fun: Callable[..., Any], primals: Sequence[Any], purpose: str, has_aux: bool
+) -> tuple[Primals, Sequence[Any], Jaxpr, Sequence[bool], tuple[Any, ...]]:
+    """Trace, linearize, run forward: (trace, outputs, linear program, mask, saved)."""
+    at = trace_primals(fun, primals, purpose, has_aux)
+    forward, tangent, nonzero = ENGINE.linearize(at.jaxpr, at.active)
+    outs = apply(forward, [*at.captured, *at.leaves])
+    count = len(at.jaxpr.outvars)
+    return at, outs[:count], tangent, nonzero, tuple(outs[count:])
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of `fun` at `primals` and its derivative there, as a function.
+
+    The function takes tangents like the primals and may be called many times; `fun` is
+    not run again. With `has_aux`, the auxiliary output comes third.
+
+    >>> import verax
+    >>> y, f_jvp = verax.linearize(lambda x: x * x, 3.0)
+    >>> float(y), float(f_jvp(1.0))
+    (9.0, 6.0)
+    """
+    at, outs, tangent, nonzero, saved = linearized(fun, primals, "linearize", has_aux)
+    out, aux = at.unpack(outs)
+    push = Pushforward(at, tangent, nonzero, saved)
+    return (out, push, aux) if has_aux else (out, push)
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of `fun` at `primals` and the pullback of cotangents there.
+
+    The pullback takes a cotangent like the output and returns a tuple of cotangents
+    like the primals; it may be called many times. With `has_aux`, the auxiliary output
+    comes third.
+
+    >>> import verax
+    >>> y, pull = verax.vjp(lambda x, y: x * y, 3.0, 4.0)
+    >>> [float(ct) for ct in pull(1.0)]
+    [4.0, 3.0]
+    """
+    at, outs, tangent, nonzero, saved = linearized(fun, primals, "vjp", has_aux)
+    out, aux = at.unpack(outs)
+    pull = Pullback(at, tangent, nonzero, saved)
+    return (out, pull, aux) if has_aux else (out, pull)

@@ -1,0 +1,71 @@
+"""Floor 5: the standard engine, and running a jaxpr under whatever is current.
+
+One idea: after the rewriting there is one way on, `apply`: under a trace the equations
+are written into it, else they are computed::
+
+    outs = apply(jaxpr, args)
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from verax.backend.array import ConcreteArray, from_host
+from verax.backend.eager import EagerInterpreter
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import stored_dtype
+from verax.ir.jaxpr import Jaxpr, Literal, Var
+from verax.ops.core import CORE
+from verax.rules.array import Array
+from verax.rules.builder import Builder
+from verax.rules.constants import aval_of
+from verax.rules.row import RuleTable
+from verax.rules.state import STATE
+from verax.transforms.engine import StandardEngine
+
+ENGINE = StandardEngine(RuleTable(), CORE)
+EAGER = EagerInterpreter(ENGINE)
+
+
+def current_builder() -> Builder | None:
+    """The builder of the innermost trace of this thread, if there is one."""
+    interpreter = STATE.interpreter
+    return interpreter if isinstance(interpreter, Builder) else None
+
+
+def apply(jaxpr: Jaxpr, args: Sequence[object]) -> Sequence[Array]:
+    """The outputs of `jaxpr` on arguments of its input types."""
+    builder = current_builder()
+    if builder is not None:
+        atoms = builder.inline(jaxpr, [builder.atom(x) for x in args])
+        return builder.tracers(atoms)
+    env: list[object] = list(args)
+    interpreter = STATE.interpreter
+    for eqn in jaxpr.eqns:
+        operands = [read(a, env) for a in eqn.invars]
+        env += interpreter.bind(eqn.primitive, eqn.params, operands)
+    return [as_array(read(a, env)) for a in jaxpr.outvars]
+
+
+def read(atom: Var | Literal, env: Sequence[object]) -> object:
+    """The value of an atom; literals keep their type, weakness included."""
+    return env[atom.index] if type(atom) is Var else literal_array(atom)
+
+
+def literal_array(literal: Var | Literal) -> Array:
+    assert isinstance(literal, Literal)
+    if isinstance(literal.value, Array):
+        return literal.value
+    return as_typed_array(literal.value, literal.aval)
+
+
+def as_array(x: object) -> Array:
+    """An operand as an array: Python scalars and NumPy arrays are converted."""
+    if isinstance(x, Array):
+        return x
+    return as_typed_array(x, aval_of(x))
+
+
+def as_typed_array(x: object, aval: ShapedArray) -> ConcreteArray:
+    """A copy of a Python or NumPy value as an array of type `aval`."""
+    return from_host(np.array(x, stored_dtype(aval.dtype)), aval)

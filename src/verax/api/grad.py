@@ -1,0 +1,320 @@
+"""Floor 5: gradients, Jacobians and Hessians, on top of vjp and linearize.
+
+One idea: a gradient is a pullback of 1, a Jacobian is a pushforward or a pullback of a
+basis, over which it is vectorized::
+
+    grad(lambda x: x * x)(3.0)
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.api.autodiff import linearize, vjp
+from verax.api.engine import as_array
+from verax.api.tracing import function_name
+from verax.api.vectorize import vmap
+from verax.backend import pytrees
+from verax.ir.dtypes import is_complex, is_float, is_inexact
+from verax.ops import create, shape
+from verax.rules.array import Array
+from verax.rules.constants import aval_of
+
+type Argnums = int | Sequence[int]
+
+
+def value_and_grad[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[Any, Any]]:
+    """A function that returns the value of `fun` and its gradient.
+
+    The gradient has the structure of the argument that `argnums` names, or is a tuple
+    of such for several. With `has_aux`, `fun` returns (output, aux) and the value is
+    that pair. `holomorphic` differentiates complex functions; `allow_int` gives
+    gradients of dtype float0 to integers.
+
+    Raises:
+        TypeError: an argument or the output has a dtype without derivative, or the
+            output is no scalar.
+
+    >>> import verax
+    >>> value, gradient = verax.value_and_grad(lambda x: x * x)(3.0)
+    >>> float(value), float(gradient)
+    (9.0, 6.0)
+    """
+    check_callable("value_and_grad", fun)
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @functools.wraps(fun)
+    def value_and_grad_of(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        chosen = choose(fun, args, numbers)
+        for arg in chosen:
+            check_inputs(fun, arg, holomorphic, allow_int)
+        outcome = vjp(with_rest(fun, args, kwargs, numbers), *chosen, has_aux=has_aux)
+        value, pull = outcome[0], outcome[1]
+        check_output(fun, value, holomorphic)
+        gradients = pull(one_like(value))
+        found = gradients[0] if isinstance(argnums, int) else gradients
+        return ((value, outcome[2]) if has_aux else value), found
+
+    return value_and_grad_of
+
+
+def grad[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]:
+    """A function that returns the gradient of `fun`, a function to a real scalar.
+
+    Arguments are those of `value_and_grad`. With `has_aux`, the result is the pair
+    (gradient, aux).
+
+    >>> import verax
+    >>> float(verax.grad(lambda x: x ** 3)(2.0))
+    12.0
+    """
+    check_callable("grad", fun)
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+    @functools.wraps(fun)
+    def grad_of(*args: P.args, **kwargs: P.kwargs) -> Any:
+        value, found = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return grad_of
+
+
+def check_callable(name: str, fun: object) -> None:
+    if not callable(fun):
+        raise TypeError(f"{name} takes a function, not {fun!r}")
+
+
+def choose(
+    fun: object, args: tuple[Any, ...], numbers: tuple[int, ...]
+) -> tuple[Any, ...]:
+    """The arguments at the given positions, negative ones from the end."""
+    for number in numbers:
+        if not -len(args) <= number < len(args):
+            raise TypeError(
+                f"argnums names argument {number}, but {function_name(fun)} was called "
+                f"with {len(args)} positional arguments"
+            )
+    return tuple(args[number] for number in numbers)
+
+
+def with_rest(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    numbers: tuple[int, ...],
+) -> Callable[..., Any]:
+    """`fun` as a function of the chosen arguments alone."""
+
+    def partial_fun(*chosen: Any) -> Any:
+        filled = list(args)
+        for number, arg in zip(numbers, chosen, strict=True):
+            filled[number] = arg
+        return fun(*filled, **kwargs)
+
+    partial_fun.__name__ = function_name(fun)
+    return partial_fun
+
+
+def check_inputs(fun: object, arg: object, holomorphic: bool, allow_int: bool) -> None:
+    """Raise TypeError for a leaf whose dtype has no gradient of the asked kind."""
+    for leaf in pytrees.flatten(arg)[0]:
+        dtype = aval_of(leaf).dtype
+        if holomorphic and not is_complex(dtype):
+            raise TypeError(
+                f"grad of {function_name(fun)} with holomorphic=True takes complex "
+                f"inputs, not {dtype.name}"
+            )
+        if not holomorphic and not is_float(dtype) and is_inexact(dtype):
+            raise TypeError(
+                f"grad of {function_name(fun)} takes real inputs, not {dtype.name}; "
+                "for holomorphic functions pass holomorphic=True, for others use vjp"
+            )
+        if not is_inexact(dtype) and not allow_int:
+            raise TypeError(
+                f"grad of {function_name(fun)} takes inputs of float dtype, not "
+                f"{dtype.name}; convert them, choose others by argnums, or pass "
+                "allow_int=True for gradients of dtype float0"
+            )
+
+
+def check_output(fun: object, value: object, holomorphic: bool) -> None:
+    """Raise TypeError unless the value is one scalar of the asked kind."""
+    leaves, tree = pytrees.flatten(value)
+    if len(leaves) != 1 or tree.num_nodes != 1:
+        raise TypeError(
+            f"grad takes a function that returns one scalar, but {function_name(fun)} "
+            f"returned {tree}; for an output beside it use has_aux=True"
+        )
+    aval = aval_of(leaves[0])
+    if aval.shape:
+        raise TypeError(
+            f"grad takes a function that returns a scalar, but {function_name(fun)} "
+            f"returned an array of shape {aval.shape}; sum or average it, or use "
+            "jacrev or vjp"
+        )
+    wanted = is_complex if holomorphic else is_float
+    if not wanted(aval.dtype):
+        kind = "complex" if holomorphic else "float"
+        hint = "" if holomorphic else "; see vjp and holomorphic=True for complex ones"
+        raise TypeError(
+            f"grad takes a function that returns a {kind} scalar, but "
+            f"{function_name(fun)} returned {aval.dtype.name}{hint}"
+        )
+
+
+def one_like(value: Any) -> Array:
+    """The number one in the type of a scalar."""
+    return create.full_like(as_array(value), 1)
+
+
+def jacfwd[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[P, Any]:
+    """A function that returns the Jacobian of `fun`, column by column (forward mode).
+
+    For each pair of output and input leaf there is an array of shape
+    `output.shape + input.shape`.
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.jacfwd(lambda x: x * x)(vnp.array([1.0, 2.0])).tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
+    """
+    check_callable("jacfwd", fun)
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen = choose(fun, args, numbers)
+        for arg in chosen:
+            check_inputs(fun, arg, holomorphic, False)
+        rest = with_rest(fun, args, kwargs, numbers)
+        outcome = linearize(rest, *chosen, has_aux=has_aux)
+        leaves, tree = pytrees.flatten(chosen)
+        columns = vmap(lambda *ts: outcome[1](*tree.unflatten(ts)), out_axes=-1)(
+            *basis(leaves)
+        )
+        out_leaves, out_tree = pytrees.flatten(columns)
+        trees = [
+            tree.unflatten(split_axis(leaf, leaves, -1, first=False))
+            for leaf in out_leaves
+        ]
+        single = isinstance(argnums, int)
+        found = out_tree.unflatten([t[0] if single else t for t in trees])
+        return (found, outcome[2]) if has_aux else found
+
+    return jacobian
+
+
+def jacrev[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]:
+    """A function that returns the Jacobian of `fun`, row by row (reverse mode).
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.jacrev(lambda x: x * x)(vnp.array([1.0, 2.0])).tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
+    """
+    check_callable("jacrev", fun)
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen = choose(fun, args, numbers)
+        for arg in chosen:
+            check_inputs(fun, arg, holomorphic, allow_int)
+        rest = with_rest(fun, args, kwargs, numbers)
+        outcome = vjp(rest, *chosen, has_aux=has_aux)
+        out_leaves, out_tree = pytrees.flatten(outcome[0])
+        check_jacobian_output(fun, out_leaves, holomorphic)
+        rows = vmap(lambda *cts: outcome[1](out_tree.unflatten(cts)))(
+            *basis(out_leaves)
+        )
+        in_leaves, in_tree = pytrees.flatten(rows)
+        per_input = [split_axis(leaf, out_leaves, 0, first=True) for leaf in in_leaves]
+        trees = [in_tree.unflatten(parts) for parts in zip(*per_input, strict=True)]
+        single = isinstance(argnums, int)
+        found = out_tree.unflatten([t[0] if single else t for t in trees])
+        return (found, outcome[2]) if has_aux else found
+
+    return jacobian
+
+
+def hessian[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[P, Any]:
+    """A function that returns the Hessian of `fun`: forward over reverse mode.
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.hessian(lambda x: (x ** 3).sum())(vnp.array([1.0, 2.0])).tolist()
+    [[6.0, 0.0], [0.0, 12.0]]
+    """
+    return jacfwd(
+        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
+        argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
+    )
+
+
+def check_jacobian_output(
+    fun: object, leaves: Sequence[Any], holomorphic: bool
+) -> None:
+    for leaf in leaves:
+        dtype = aval_of(leaf).dtype
+        if not (is_complex(dtype) if holomorphic else is_float(dtype)):
+            raise TypeError(
+                f"jacrev takes a function with {'complex' if holomorphic else 'float'} "
+                f"outputs, but {function_name(fun)} returned {dtype.name}"
+            )
+
+
+def basis(leaves: Sequence[Any]) -> list[Array]:
+    """The standard basis of all leaves together: leaf i of element k, stacked."""
+    avals = [aval_of(leaf) for leaf in leaves]
+    total = sum(aval.size for aval in avals)
+    vectors, offset = [], 0
+    for aval in avals:
+        eye = np.eye(total, aval.size, -offset, dtype=aval.tangent().dtype)  # type: ignore[arg-type]  # a float
+        offset += aval.size
+        vectors.append(as_array(eye.reshape(total, *aval.shape)))
+    return vectors
+
+
+def split_axis(
+    x: Array, leaves: Sequence[Any], axis: int, *, first: bool
+) -> list[Array]:
+    """Cut one dimension in the sizes of the leaves, each in its own shape."""
+    parts, offset = [], 0
+    place = axis % x.ndim
+    for leaf in leaves:
+        aval = aval_of(leaf)
+        part = x[(slice(None),) * place + (slice(offset, offset + aval.size),)]
+        offset += aval.size
+        rest = tuple(s for i, s in enumerate(x.shape) if i != place)
+        target = (*aval.shape, *rest) if first else (*rest, *aval.shape)
+        parts.append(shape.reshape(part, target))
+    return parts

@@ -1,0 +1,177 @@
+"""Floor 5: the stages of jit, ahead of time: traced, lowered, compiled.
+
+One idea: each stage is a value with what there is to know about it::
+
+    jit(f).trace(x).lower().compile()(x)
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+
+from verax.api.engine import ENGINE
+from verax.api.tracing import Traced
+from verax.backend import pytrees
+from verax.backend.executable import CompileOptions, MemoryAnalysis
+from verax.backend.lower import Lowered as LoweredModule, lower
+from verax.backend.program import Program, build
+from verax.backend.pytrees import PyTreeDef
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import ClosedJaxpr
+from verax.rules.builder import leaked
+from verax.rules.constants import aval_of
+
+
+@frozen(eq=False)
+class ShapeDtypeStruct:
+    """A shape and a dtype, standing for an array in `eval_shape` and `lower`."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak_type: bool = False
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return ShapedArray(self.shape, self.dtype).size
+
+
+@frozen(eq=False)
+class TracedStage:
+    """A traced function: its jaxpr, and the types of what goes in and out."""
+
+    name: str
+    traced: Traced
+    in_tree: PyTreeDef
+    options: CompileOptions
+    keep_unused: bool
+    donated: tuple[bool, ...]
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The program."""
+        return ClosedJaxpr(self.traced.jaxpr)
+
+    @property
+    def out_tree(self) -> PyTreeDef:
+        return self.traced.out_tree
+
+    @property
+    def out_info(self) -> Any:
+        """The types of the outputs, in the structure of the output."""
+        return out_info(self.traced)
+
+    def lower(self) -> "LoweredStage":
+        """The StableHLO module.
+
+        Raises:
+            LeakedTracer: the function closes over a tracer of an outer trace.
+        """
+        if self.traced.captured:
+            raise leaked(self.traced.captured[0])
+        module = lower(
+            ENGINE,
+            self.traced.jaxpr,
+            self.name,
+            keep_unused=self.keep_unused,
+            donated=self.donated,
+        )
+        return LoweredStage(module, self)
+
+
+@frozen(eq=False)
+class LoweredStage:
+    """A lowered function: StableHLO text, ready to compile."""
+
+    module: LoweredModule
+    stage: TracedStage
+
+    @property
+    def in_tree(self) -> PyTreeDef:
+        return self.stage.in_tree
+
+    @property
+    def out_tree(self) -> PyTreeDef:
+        return self.stage.out_tree
+
+    @property
+    def out_info(self) -> Any:
+        return self.stage.out_info
+
+    def as_text(self, dialect: str = "stablehlo") -> str:
+        """The module as MLIR text.
+
+        Raises:
+            ValueError: `dialect` is not "stablehlo".
+        """
+        if dialect != "stablehlo":
+            raise ValueError(
+                f"lowered modules are stablehlo, not {dialect!r}; compile() has the HLO"
+            )
+        return self.module.text
+
+    def compile(self) -> "CompiledStage":
+        """The executable."""
+        return CompiledStage(build(self.module, self.stage.options), self.stage)
+
+
+@frozen(eq=False)
+class CompiledStage:
+    """A compiled function, to call with arguments of exactly the traced types."""
+
+    program: Program
+    stage: TracedStage
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, tree = pytrees.flatten((args, kwargs))
+        if tree != self.stage.in_tree:
+            raise TypeError(
+                f"the function was compiled for arguments {self.stage.in_tree}, not "
+                f"{tree}"
+            )
+        due = self.stage.traced.jaxpr.in_avals
+        for i, (leaf, aval) in enumerate(zip(leaves, due, strict=True)):
+            given = aval_of(leaf)
+            if given.strong() is not aval.strong():
+                raise TypeError(
+                    f"the function was compiled for {aval} as argument leaf {i}, not "
+                    f"{given}"
+                )
+        return self.stage.out_tree.unflatten(self.program.run(leaves))
+
+    def as_text(self) -> str:
+        """The optimised program in XLA's own language."""
+        return self.program.executable.hlo_text()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates: `flops`, `bytes accessed`, ..."""
+        return self.program.executable.cost_analysis()
+
+    def memory_analysis(self) -> MemoryAnalysis:
+        """Bytes that one run needs."""
+        return self.program.executable.memory_analysis()
+
+
+def out_info(traced: Traced) -> Any:
+    """The output types of a traced function, in the structure of its output."""
+    return traced.out_tree.unflatten(
+        [
+            ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type)
+            for aval in traced.jaxpr.out_avals
+        ]
+    )
+
+
+def struct_aval(x: object) -> ShapedArray:
+    """The type of an argument that may be a shape and dtype alone."""
+    if isinstance(x, ShapeDtypeStruct):
+        return ShapedArray(x.shape, x.dtype, x.weak_type)
+    return aval_of(x)
+
+
+def struct_avals(leaves: Sequence[object]) -> list[ShapedArray]:
+    return [struct_aval(x) for x in leaves]

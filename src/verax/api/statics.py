@@ -1,0 +1,188 @@
+"""Floor 5: static and donated arguments of jit.
+
+One idea: resolve positions and names against the signature once, then take the static
+values out of each call, as a key that compares type and value::
+
+    resolve_statics(f, static_argnums=1, ...).bind((x, 3), {})
+"""
+
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from verax.backend.pytrees import PyTreeDef
+
+type Numbers = int | Sequence[int] | None
+type Names = str | Iterable[str] | None
+
+
+@frozen(eq=False)
+class CallArguments:
+    """The arguments of one call: those that are traced, and those that are not.
+
+    `dynamic` is (positional arguments without the static ones, keyword arguments
+    without the static ones).
+    """
+
+    dynamic: tuple[tuple[Any, ...], dict[str, Any]]
+    positions: tuple[int, ...]
+    values: tuple[Any, ...]
+    named: tuple[tuple[str, Any], ...]
+    statics: "Statics"
+
+    @property
+    def key(self) -> Hashable:
+        """The static values, by type and value: 1, True and 1.0 differ."""
+        return (
+            self.positions,
+            tuple([(type(v), v) for v in self.values]),
+            tuple([(n, type(v), v) for n, v in self.named]),
+        )
+
+    def with_statics(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        """`fun` as a function of the traced arguments alone."""
+        if not self.positions and not self.named:
+            return fun
+
+        def dynamic(*args: Any, **kwargs: Any) -> Any:
+            filled = list(args)
+            for position, value in zip(self.positions, self.values, strict=True):
+                filled.insert(position, value)
+            return fun(*filled, **kwargs, **dict(self.named))
+
+        dynamic.__name__ = getattr(fun, "__name__", "function")
+        return dynamic
+
+    def donated(self, tree: PyTreeDef) -> tuple[bool, ...]:
+        """Which leaves of the traced arguments are donated."""
+        statics = self.statics
+        if not statics.donate_positions and not statics.donate_names:
+            return ()
+        args_tree, kwargs_tree = tree.children()
+        total = len(self.dynamic[0]) + len(self.positions)
+        kept = [i for i in range(total) if i not in self.positions]
+        marks: list[bool] = []
+        for i, child in zip(kept, args_tree.children(), strict=True):
+            flag = any(p % total == i for p in statics.donate_positions)
+            marks += [flag] * child.num_leaves
+        names = sorted(self.dynamic[1])
+        for name, child in zip(names, kwargs_tree.children(), strict=True):
+            marks += [name in statics.donate_names] * child.num_leaves
+        return tuple(marks)
+
+
+@frozen(eq=False)
+class Statics:
+    """Which arguments are static and which donated, by position and by name."""
+
+    positions: tuple[int, ...]
+    names: frozenset[str]
+    donate_positions: tuple[int, ...]
+    donate_names: frozenset[str]
+
+    @property
+    def any(self) -> bool:
+        """Whether calls need more than flattening."""
+        return bool(self.positions or self.names)
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:
+        """Sort the arguments of a call.
+
+        Raises:
+            ValueError: a static value is not hashable.
+        """
+        if not self.any:
+            return CallArguments((args, kwargs), (), (), (), self)
+        count = len(args)
+        found = sorted({p % count for p in self.positions if -count <= p < count})
+        values = tuple(args[p] for p in found)
+        named = tuple(sorted((n, v) for n, v in kwargs.items() if n in self.names))
+        for position, value in zip(found, values, strict=True):
+            check_hashable(position, value)
+        for name, value in named:
+            check_hashable(name, value)
+        chosen = set(found)
+        rest = tuple(x for i, x in enumerate(args) if i not in chosen)
+        others = {n: v for n, v in kwargs.items() if n not in self.names}
+        return CallArguments((rest, others), tuple(found), values, named, self)
+
+
+def check_hashable(label: int | str, value: object) -> None:
+    try:
+        hash(value)
+    except TypeError:
+        kind = "argument" if isinstance(label, int) else "keyword argument"
+        raise ValueError(
+            f"static {kind} {label!r} of type {type(value).__name__} is not hashable: "
+            f"{value!r}; pass a tuple for a list, or an object with __hash__ and __eq__"
+        ) from None
+
+
+def numbers(given: Numbers) -> tuple[int, ...]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, int) else tuple(given)
+
+
+def names(given: Names) -> frozenset[str]:
+    if given is None:
+        return frozenset()
+    return frozenset((given,)) if isinstance(given, str) else frozenset(given)
+
+
+def resolve_statics(
+    fun: Callable[..., Any],
+    static_argnums: Numbers,
+    static_argnames: Names,
+    donate_argnums: Numbers,
+    donate_argnames: Names,
+) -> Statics:
+    """Positions and names, each completed by what the signature says of the other.
+
+    Raises:
+        ValueError: a position or name does not exist, or is static and donated.
+    """
+    static = complete(fun, "static", numbers(static_argnums), names(static_argnames))
+    donated = complete(fun, "donate", numbers(donate_argnums), names(donate_argnames))
+    both = (set(static[0]) & set(donated[0])) | (static[1] & donated[1])
+    if both:
+        raise ValueError(f"arguments {sorted(map(str, both))} are static and donated")
+    return Statics(*static, *donated)
+
+
+def complete(
+    fun: Callable[..., Any], word: str, given: tuple[int, ...], named: frozenset[str]
+) -> tuple[tuple[int, ...], frozenset[str]]:
+    """Positions for names and names for positions, where there is a signature."""
+    if not given and not named:
+        return given, named
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return given, named
+    kinds = inspect.Parameter
+    places = [
+        p.name
+        for p in parameters
+        if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+    ]
+    open_ended = any(p.kind is kinds.VAR_POSITIONAL for p in parameters)
+    for number in given:
+        if not open_ended and not -len(places) <= number < len(places):
+            raise ValueError(
+                f"{word}_argnums names argument {number}, but the function has "
+                f"{len(places)} positional parameters"
+            )
+    known = {p.name for p in parameters}
+    free = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
+    unknown = sorted(named - known)
+    if unknown and not free:
+        raise ValueError(
+            f"{word}_argnames names {unknown}, which the function does not have; it "
+            f"has {sorted(known)}"
+        )
+    more = tuple(i for i, name in enumerate(places) if name in named)
+    extra = frozenset(places[n] for n in given if -len(places) <= n < len(places))
+    return tuple(dict.fromkeys((*given, *more))), named | extra

@@ -1,0 +1,220 @@
+"""Floor 5: vmap: a function of one element as a function of a stack of them.
+
+One idea: trace with the batch dimensions taken off, rewrite, put the output dimensions
+where the user wants them::
+
+    vmap(f, in_axes=(0, None), out_axes=1)(xs, y)
+"""
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from verax.api.engine import ENGINE, apply
+from verax.api.tracing import (
+    Describe,
+    describe_arguments,
+    function_name,
+    leaf_avals,
+    trace,
+)
+from verax.backend import pytrees
+from verax.ir.avals import ShapedArray
+from verax.ops import shape
+from verax.rules.array import Array
+from verax.rules.row import Axis
+
+
+def vmap[**P, R](
+    fun: Callable[P, R],
+    in_axes: int | Sequence[Any] | None = 0,
+    out_axes: Any = 0,
+    axis_name: object | None = None,
+    axis_size: int | None = None,
+    spmd_axis_name: object | None = None,
+) -> Callable[P, R]:
+    """`fun` over a dimension of its arguments, at once.
+
+    `in_axes` says for each positional argument, or each leaf of it as a prefix tree,
+    which dimension runs over the elements; None means the same for all. Keyword
+    arguments run over dimension 0. `out_axes` does the same for outputs; None is for an
+    output that is the same for all elements. `axis_size` is needed if no argument has
+    such a dimension.
+
+    Raises:
+        TypeError: axes are no integers or None, or do not match the arguments.
+        ValueError: sizes disagree, an axis is out of range, or none is mapped; the
+            message tells which argument has which size.
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.vmap(lambda x, y: x + y, in_axes=(0, None))(vnp.arange(3), 10).tolist()
+    [10, 11, 12]
+    """
+    if not callable(fun):
+        raise TypeError(f"vmap takes a function, not {fun!r}")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    check_axes("in_axes", in_axes)
+    check_axes("out_axes", out_axes)
+
+    @functools.wraps(fun)
+    def vmapped(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(
+                f"vmap in_axes has {len(in_axes)} entries, but {function_name(fun)} "
+                f"was called with {len(args)} positional arguments"
+            )
+        leaves, tree = pytrees.flatten((args, kwargs))
+        describe = describe_arguments(fun, tree)
+        avals = leaf_avals(leaves, describe)
+        given = flat_axes("in_axes", (in_axes, 0), (args, kwargs))
+        axes = place_axes(avals, given, describe)
+        size = mapped_size(fun, avals, axes, axis_size, describe)
+        element = [removed(aval, axis) for aval, axis in zip(avals, axes, strict=True)]
+        traced = trace(fun, tree, element, "vmap", describe=describe)
+        places = (*[None] * len(traced.captured), *axes)
+        jaxpr, out_places = ENGINE.batch(traced.jaxpr, size, places)
+        outs = apply(jaxpr, [*traced.captured, *leaves])
+        out = traced.out_tree.unflatten(range(len(outs)))
+        wanted = flat_axes("out_axes", out_axes, out)
+        moved = [
+            move(x, a, b, size)
+            for x, a, b in zip(outs, out_places, wanted, strict=True)
+        ]
+        return traced.out_tree.unflatten(moved)
+
+    return vmapped
+
+
+def check_axes(name: str, axes: object) -> None:
+    """Raise TypeError unless the leaves of an axis tree are integers or None."""
+    for leaf in pytrees.flatten(axes)[0]:
+        if type(leaf) is not int:
+            raise TypeError(
+                f"vmap {name} must be an int, None, or a nested container of those, "
+                f"but it holds {leaf!r} of type {type(leaf).__name__}"
+            )
+
+
+def flat_axes(name: str, axes: Any, tree: Any) -> list[Axis]:
+    """One axis per leaf of `tree`, from a prefix tree in which None is a leaf."""
+    leaves, prefix = pytrees.flatten(axes, lambda x: x is None)
+    try:
+        parts = prefix.flatten_up_to(tree)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"vmap {name} must be a prefix of the structure that it is for: {error}"
+        ) from None
+    return [
+        leaf
+        for leaf, part in zip(leaves, parts, strict=True)
+        for _ in range(pytrees.flatten(part)[1].num_leaves)
+    ]
+
+
+def place_axes(
+    avals: Sequence[ShapedArray], axes: Sequence[Axis], describe: Describe
+) -> list[Axis]:
+    """The axes counted from the front.
+
+    Raises:
+        ValueError: an axis is out of range.
+    """
+    places: list[Axis] = []
+    for i, (aval, axis) in enumerate(zip(avals, axes, strict=True)):
+        if axis is not None and not -aval.ndim <= axis < aval.ndim:
+            raise ValueError(
+                f"vmap in_axes says {axis} for {describe()[i]}, which has "
+                f"{aval.ndim} dimensions: {aval}"
+            )
+        places.append(None if axis is None else axis % aval.ndim)
+    return places
+
+
+def mapped_size(
+    fun: object,
+    avals: Sequence[ShapedArray],
+    axes: Sequence[Axis],
+    axis_size: int | None,
+    describe: Describe,
+) -> int:
+    """The common size of the mapped dimensions.
+
+    Raises:
+        ValueError: sizes disagree, or there is none.
+    """
+    sizes = [
+        (i, aval.shape[axis], axis)
+        for i, (aval, axis) in enumerate(zip(avals, axes, strict=True))
+        if axis is not None
+    ]
+    found = {size for _, size, _ in sizes}
+    if axis_size is not None:
+        found.add(axis_size)
+    if len(found) == 1:
+        return found.pop()
+    if not found:
+        raise ValueError(
+            f"vmap of {function_name(fun)} has no mapped argument: give at least one "
+            "an in_axes that is not None, or pass axis_size"
+        )
+    raise ValueError(size_story(fun, sizes, axis_size, describe()))
+
+
+def size_story(
+    fun: object,
+    sizes: Sequence[tuple[int, int, int]],
+    axis_size: int | None,
+    names: Sequence[str],
+) -> str:
+    """Which argument has which size, and which are the odd ones out."""
+    counts = Counter(size for _, size, _ in sizes)
+    common, many = counts.most_common(1)[0]
+    lines = [
+        f"vmap of {function_name(fun)} got sizes that disagree for its mapped axes:"
+    ]
+    if axis_size is not None:
+        lines.append(f"  * axis_size is {axis_size}")
+        common = axis_size
+    clear = axis_size is not None or many > len(sizes) - many
+    for i, size, axis in sizes:
+        odd = "   <- the odd one out" if clear and size != common else ""
+        lines.append(f"  * {names[i]} has size {size} in dimension {axis}{odd}")
+    return "\n".join(lines)
+
+
+def removed(aval: ShapedArray, axis: Axis) -> ShapedArray:
+    """The type of one element."""
+    if axis is None:
+        return aval
+    return aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
+
+
+def move(x: Array, source: Axis, target: Axis, size: int) -> Array:
+    """The batch dimension of an output where the user wants it.
+
+    Raises:
+        ValueError: it is wanted nowhere but exists, or is out of range.
+    """
+    if target is None:
+        if source is not None:
+            raise ValueError(
+                "vmap out_axes is None for an output that differs between elements"
+            )
+        return x
+    rank = x.ndim + (source is None)
+    if not -rank <= target < rank:
+        raise ValueError(
+            f"vmap out_axes says {target} for an output with {rank} dimensions"
+        )
+    place = target % rank
+    if source is None:
+        dims = tuple(i for i in range(rank) if i != place)
+        full = (*x.shape[:place], size, *x.shape[place:])
+        return shape.broadcast_in_dim(x, full, dims)
+    if source == place:
+        return x
+    order = [i for i in range(rank) if i != source]
+    order.insert(place, source)
+    return shape.transpose(x, order)

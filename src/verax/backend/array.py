@@ -1,0 +1,233 @@
+"""Floor 4: arrays with values: read-only NumPy memory, a device buffer, or both.
+
+One idea: an eager result stays in NumPy until a compiled program wants it, and a
+compiled result stays on its device until Python wants it; either is made from the
+other without a copy where the memory allows, and kept::
+
+    x = from_host(np.ones(3, np.float32), ShapedArray((3,), float32))
+    x.device_buffer(), x.numpy()
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.backend import buffers
+from verax.backend.buffers import Buffer
+from verax.backend.client import Device, local_devices
+from verax.ir.avals import ShapedArray
+from verax.ir.extended import ExtendedDType
+from verax.rules.array import Array
+
+DELETED = (
+    "the array has been deleted, or its memory was donated to a compiled function; "
+    "keep a copy of what you still need, or do not donate it"
+)
+
+
+class ConcreteArray(Array):
+    """An array of values; made by the library, never by calling the class.
+
+    `host` and `buffer` hold the same values, at least one of them unless the array
+    was deleted. `committed` says whether the user chose the device.
+    """
+
+    __slots__ = ("__weakref__", "buffer", "committed", "host")
+
+    host: np.ndarray | None
+    buffer: Buffer | None
+    committed: bool
+
+    def numpy(self) -> np.ndarray:
+        """The values as a NumPy array that nobody may write to; waits for them.
+
+        Raises:
+            RuntimeError: the array was deleted or donated.
+        """
+        if self.host is not None:
+            return self.host
+        if self.buffer is None:
+            raise RuntimeError(DELETED)
+        self.host = buffers.to_numpy(self.buffer)
+        return self.host
+
+    def device_buffer(self) -> Buffer:
+        """The values on a device: where they are, or on the default device.
+
+        Raises:
+            RuntimeError: the array was deleted or donated.
+        """
+        if self.buffer is not None:
+            return self.buffer
+        if self.host is None:
+            raise RuntimeError(DELETED)
+        self.buffer = to_buffer(self.host, self.aval)
+        return self.buffer
+
+    def __repr__(self) -> str:
+        if isinstance(self.aval.dtype, ExtendedDType):
+            return (
+                f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) overlaying:\n"
+                + str(self.numpy())
+            )
+        weak = ", weak_type=True" if self.aval.weak_type else ""
+        text = np.array2string(
+            printable(self.numpy()), separator=", ", prefix="Array(", suffix=","
+        )
+        name = self.aval.dtype.name
+        shape = f", shape={self.shape}" if 0 in self.shape and self.ndim > 1 else ""
+        return f"Array({text}{shape}, dtype={name}{weak})"
+
+    def __str__(self) -> str:
+        return str(printable(self.numpy()))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.numpy()[()] if not self.shape else self.numpy(), spec)
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __int__(self) -> int:
+        return int(self.scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self.scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self.scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.aval.dtype.kind not in "iu" or self.aval.shape:
+            raise TypeError(f"only integer scalar arrays are indices, not {self.aval}")
+        return int(self.numpy())
+
+    def scalar(self, wanted: str) -> Any:
+        """The one element, for `int(x)` and its kin."""
+        if self.aval.size != 1:
+            raise TypeError(
+                f"{wanted}(x) takes an array of one element, not {self.aval}"
+            )
+        return self.numpy().reshape(())[()]
+
+    def __array__(
+        self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
+    ) -> np.ndarray:
+        if isinstance(self.aval.dtype, ExtendedDType):
+            raise TypeError(
+                f"an array of {self.aval.dtype.name} holds no numbers; "
+                "verax.random.key_data gives the words behind the keys"
+            )
+        values = self.numpy()
+        values.flags.writeable = False
+        if dtype is not None and dtype != values.dtype:
+            return values.astype(dtype)
+        return values.copy() if copy else values
+
+    def item(self, *index: int) -> bool | int | float | complex:
+        """The element at `index`, or the only one, as a Python scalar."""
+        found: bool | int | float | complex = self.numpy().item(*index)
+        return found
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python scalars."""
+        return self.numpy().tolist()
+
+    def block_until_ready(self) -> "ConcreteArray":
+        """Wait until the values are computed; returns the array itself."""
+        if self.buffer is not None:
+            buffers.block_until_ready((self.buffer,))
+        elif self.host is None:
+            raise RuntimeError(DELETED)
+        return self
+
+    def copy_to_host_async(self) -> None:
+        """Start the transfer to the host, without waiting for it."""
+        if self.host is None:
+            buffers.copy_to_host_async((self.device_buffer(),))
+
+    def is_ready(self) -> bool:
+        """Whether the values are computed; never waits."""
+        return self.host is not None or buffers.is_ready(self.device_buffer())
+
+    def is_deleted(self) -> bool:
+        """Whether the memory was given back or donated."""
+        return self.host is None and (
+            self.buffer is None or buffers.is_deleted(self.buffer)
+        )
+
+    def delete(self) -> None:
+        """Give the memory back now; every later use raises RuntimeError."""
+        if self.buffer is not None:
+            buffers.delete(self.buffer)
+        self.host = self.buffer = None
+
+    def device(self) -> Device:
+        """The device on which the values live, or will."""
+        if self.buffer is not None:
+            return buffers.device_of(self.buffer)
+        return local_devices()[0]
+
+    def devices(self) -> set[Device]:
+        """The devices that hold the values."""
+        return {self.device()}
+
+    def __dlpack__(self, *, stream: int | None = None, **requested: Any) -> object:
+        return buffers.to_dlpack(self.device_buffer(), stream)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return buffers.to_dlpack_device(self.device_buffer())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return from_host, (np.array(self.numpy()), self.aval)
+
+    def __copy__(self) -> "ConcreteArray":
+        return from_host(self.numpy(), self.aval)
+
+    def __deepcopy__(self, memo: object) -> "ConcreteArray":
+        return from_host(self.numpy().copy(), self.aval)
+
+
+def printable(array: np.ndarray) -> np.ndarray:
+    """The array in a dtype that NumPy prints well: its own, or float32."""
+    return array if array.dtype.kind in "biufc" else array.astype(np.float32)
+
+
+def from_host(array: np.ndarray, aval: ShapedArray) -> ConcreteArray:
+    """An array of NumPy values of `aval`'s type, which nobody may write to any more."""
+    made = ConcreteArray.__new__(ConcreteArray)
+    made.aval = aval
+    made.host = array
+    made.buffer = None
+    made.committed = False
+    return made
+
+
+def from_buffer(
+    buffer: Buffer, aval: ShapedArray, committed: bool = False
+) -> ConcreteArray:
+    """An array of values on a device."""
+    made = ConcreteArray.__new__(ConcreteArray)
+    made.aval = aval
+    made.host = None
+    made.buffer = buffer
+    made.committed = committed
+    return made
+
+
+def to_buffer(values: np.ndarray, aval: ShapedArray) -> Buffer:
+    """NumPy values of type `aval` on the default device, without a copy if possible."""
+    if isinstance(aval.dtype, ExtendedDType):
+        aval = ShapedArray(values.shape, aval.dtype.element_dtype)
+    return buffers.from_numpy(values, local_devices()[0], copy=False, aval=aval)  # type: ignore[arg-type]  # extended dtypes are gone
+
+
+def block_all(arrays: Sequence[object]) -> None:
+    """Wait until every concrete array among `arrays` is computed."""
+    waiting = [
+        x.buffer
+        for x in arrays
+        if isinstance(x, ConcreteArray) and x.buffer is not None
+    ]
+    if waiting:
+        buffers.block_until_ready(waiting)

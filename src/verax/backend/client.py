@@ -1,0 +1,267 @@
+"""The PJRT client of the process: platform, devices, live buffers (floor 4).
+
+One idea: nothing starts before somebody asks for a device, and what is asked for is
+checked in Python first, because the runtime aborts where Python would raise.
+
+    >>> from verax.backend.client import default_backend, local_devices
+    >>> default_backend(), local_devices()[0].platform
+    ('cpu', 'cpu')
+"""
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from attrs import field, frozen
+from jaxlib import xla_client
+from jaxlib._jax import ArrayImpl, Client, Device, DeviceList
+
+__all__ = [
+    "Client",
+    "ClientOptions",
+    "Device",
+    "DeviceList",
+    "configure_client",
+    "default_backend",
+    "default_client",
+    "device_count",
+    "devices",
+    "live_buffers",
+    "local_device_count",
+    "local_devices",
+    "process_index",
+    "start_client",
+]
+
+# Process p numbers its devices from p * 2048: more would clash between processes.
+MAXIMUM_DEVICE_COUNT: Final = 2048
+PLATFORM_VARIABLES: Final = ("VERAX_PLATFORMS", "JAX_PLATFORMS")
+DEVICE_COUNT_VARIABLES: Final = ("VERAX_NUM_CPU_DEVICES", "JAX_NUM_CPU_DEVICES")
+
+
+def start_cpu_client(device_count: int | None) -> Client:
+    """A client for the processor; `None` leaves the count to `XLA_FLAGS`, else 1."""
+    return xla_client.make_cpu_client(num_devices=device_count)
+
+
+STARTERS: Final[Mapping[str, Callable[[int | None], Client]]] = MappingProxyType(
+    {"cpu": start_cpu_client}
+)
+
+
+def first_variable(names: tuple[str, ...]) -> tuple[str, str] | None:
+    """The first of the environment variables that is set and not empty."""
+    return next(
+        ((name, os.environ[name]) for name in names if os.environ.get(name)), None
+    )
+
+
+def check_platform(platform: str, origin: str) -> str:
+    """The platform itself if verax can start it, else one error with what it can."""
+    if platform in STARTERS:
+        return platform
+    known = ", ".join(sorted(STARTERS))
+    raise ValueError(
+        f"{origin} asks for the platform {platform!r}, which verax does not know; "
+        f"known platforms: {known}."
+    )
+
+
+def check_device_count(count: object, origin: str) -> int:
+    """The count itself if it is an integer that one process can have."""
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise TypeError(f"{origin} must be an integer, got {count!r}.")
+    if not 1 <= count <= MAXIMUM_DEVICE_COUNT:
+        raise ValueError(
+            f"{origin} must lie between 1 and {MAXIMUM_DEVICE_COUNT}, got {count}."
+        )
+    return count
+
+
+def platform_from_environment() -> str:
+    """The first platform named in the environment, after a check of all; else cpu."""
+    if (setting := first_variable(PLATFORM_VARIABLES)) is None:
+        return "cpu"
+    variable, value = setting
+    names = [part.strip().lower() for part in value.split(",") if part.strip()]
+    if not names:
+        return "cpu"
+    for name in names:
+        check_platform(name, f"The variable {variable}")
+    return names[0]
+
+
+def device_count_from_environment() -> int | None:
+    """The number of CPU devices that the environment asks for, if it does."""
+    if (setting := first_variable(DEVICE_COUNT_VARIABLES)) is None:
+        return None
+    variable, value = setting
+    try:
+        count = int(value)
+    except ValueError:
+        raise ValueError(f"{variable} must be an integer, got {value!r}.") from None
+    return check_device_count(count, variable)
+
+
+@frozen
+class ClientOptions:
+    """How to start the client: what is `None` comes from the environment.
+
+    The platform is read from `VERAX_PLATFORMS`, else `JAX_PLATFORMS`, else it is
+    `cpu`; the number of CPU devices from `VERAX_NUM_CPU_DEVICES`, else
+    `JAX_NUM_CPU_DEVICES`, else `XLA_FLAGS`, else it is 1.
+
+    >>> ClientOptions(device_count=4)
+    ClientOptions(platform=None, device_count=4)
+    """
+
+    platform: str | None = field(default=None)
+    device_count: int | None = field(default=None)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what the runtime would abort on."""
+        if self.platform is not None:
+            check_platform(self.platform, "The option platform")
+        if self.device_count is not None:
+            check_device_count(self.device_count, "The option device_count")
+
+
+def start_client(options: ClientOptions) -> Client:
+    """Start a new client; most callers want `default_client`."""
+    platform = options.platform or platform_from_environment()
+    count = options.device_count or device_count_from_environment()
+    return STARTERS[platform](count)
+
+
+class ClientSlot:
+    """Where the one client of the process lives once it has been asked for."""
+
+    __slots__ = ("client", "lock", "options")
+
+    def __init__(self) -> None:
+        """Empty: nothing has started."""
+        self.lock = threading.Lock()
+        self.options = ClientOptions()
+        self.client: Client | None = None
+
+    def get(self) -> Client:
+        """The client, started by whichever thread comes first."""
+        if (client := self.client) is not None:
+            return client
+        with self.lock:
+            if self.client is None:
+                self.client = start_client(self.options)
+            return self.client
+
+    def configure(self, options: ClientOptions) -> None:
+        """Set the options, which is possible only before the client starts."""
+        with self.lock:
+            if self.client is not None and options != self.options:
+                raise RuntimeError(
+                    "The client has already started, so that its options can no longer "
+                    "change: set them before the first array or device is asked for."
+                )
+            self.options = options
+
+
+SLOT: Final = ClientSlot()
+
+
+def configure_client(options: ClientOptions) -> None:
+    """Choose how the default client will start.
+
+    Raises:
+        RuntimeError: the client runs already and was started with other options.
+
+    >>> default_client().platform
+    'cpu'
+    >>> configure_client(ClientOptions(device_count=2048))
+    Traceback (most recent call last):
+    RuntimeError: The client has already started, ...
+    """
+    SLOT.configure(options)
+
+
+def default_client() -> Client:
+    """The client of this process, started on the first call; threads share it.
+
+    >>> default_client() is default_client()
+    True
+    """
+    return SLOT.get()
+
+
+def check_backend(backend: str | None) -> Client:
+    """The default client, if `backend` names its platform or nothing."""
+    client = default_client()
+    if backend is None or backend == client.platform:
+        return client
+    raise RuntimeError(
+        f"Unknown backend {backend!r}: this process runs on {client.platform!r}. "
+        f"Choose another with the variable {PLATFORM_VARIABLES[0]} before it starts."
+    )
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """All devices of the backend, those of other processes included.
+
+    >>> [device.id for device in devices()][0]
+    0
+    """
+    return check_backend(backend).devices()
+
+
+def local_devices(backend: str | None = None) -> list[Device]:
+    """The devices that this process can use directly.
+
+    >>> local_devices()[0].process_index == process_index()
+    True
+    """
+    return check_backend(backend).local_devices()
+
+
+def device_count(backend: str | None = None) -> int:
+    """The number of all devices.
+
+    >>> device_count() == len(devices())
+    True
+    """
+    return check_backend(backend).device_count()
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """The number of devices of this process.
+
+    >>> local_device_count() == len(local_devices())
+    True
+    """
+    return len(check_backend(backend).local_devices())
+
+
+def default_backend() -> str:
+    """The name of the platform on which the process runs.
+
+    >>> default_backend()
+    'cpu'
+    """
+    return default_client().platform
+
+
+def process_index(backend: str | None = None) -> int:
+    """The number of this process among those that share the client.
+
+    >>> process_index()
+    0
+    """
+    return check_backend(backend).process_index()
+
+
+def live_buffers(backend: str | None = None) -> list[ArrayImpl]:
+    """The buffers of the backend that are alive now, in no particular order.
+
+    >>> isinstance(live_buffers(), list)
+    True
+    """
+    return check_backend(backend).live_arrays()

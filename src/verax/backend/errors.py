@@ -1,0 +1,38 @@
+"""What the runtime says, in words worth reading (floor 4).
+
+One idea: XLA's texts carry a status code in front and boilerplate behind; users get the
+part between, and the original stays as the cause.
+
+    >>> from verax.backend.errors import trimmed
+    >>> trimmed("INVALID_ARGUMENT: No such compile option: 'x'")
+    "No such compile option: 'x'"
+"""
+
+import re
+from typing import Final
+
+STATUS: Final = re.compile(r"^[A-Z][A-Z_]+: ")
+BOILERPLATE: Final = (
+    "<unknown>:0: error: Failed to parse using StableHLO",
+    "See https://openxla.org/",
+)
+LONGEST: Final = 2000
+
+
+class CompileError(RuntimeError):
+    """XLA refused a program, or an option of its compilation."""
+
+
+class ExecutionError(RuntimeError):
+    """A compiled program failed while it ran, or refused its arguments."""
+
+
+def trimmed(message: str) -> str:
+    """The message without status code, boilerplate and what exceeds 2,000 letters.
+
+    >>> trimmed("UNKNOWN: -:1:1: error: bad" + chr(10) + "See https://openxla.org/x")
+    '-:1:1: error: bad'
+    """
+    lines = STATUS.sub("", message).splitlines()
+    kept = "\n".join(line for line in lines if not line.startswith(BOILERPLATE)).strip()
+    return kept if len(kept) <= LONGEST else kept[:LONGEST] + " ..."

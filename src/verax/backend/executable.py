@@ -1,0 +1,295 @@
+"""Compiling StableHLO text and running the result (floor 4).
+
+One idea: all that can be prepared is prepared at compile time, so that running a
+program is two calls into jaxlib and nothing else.
+
+    >>> import numpy as np
+    >>> from verax.backend import buffers, client, executable
+    >>> text = '''func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+    ...   %y = stablehlo.add %x, %x : tensor<2xf32>
+    ...   return %y : tensor<2xf32>
+    ... }'''
+    >>> x = np.ones(2, np.float32)
+    >>> (device, *_) = client.local_devices()
+    >>> aval = buffers.Aval((2,), x.dtype)
+    >>> double = executable.compile_text(
+    ...     client.default_client(), text, [device], out_avals=[aval]
+    ... )
+    >>> [y] = double.execute([buffers.from_numpy(x, device, copy=True)])
+    >>> buffers.to_numpy(y)
+    array([2., 2.], dtype=float32)
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+from attrs import field, frozen
+from jaxlib import _jax
+
+from verax.backend.buffers import AvalLike, Buffer, Sharding, single_device
+from verax.backend.errors import CompileError, ExecutionError, trimmed
+
+__all__ = [
+    "CompileError",
+    "CompileOptions",
+    "Executable",
+    "ExecutionError",
+    "MemoryAnalysis",
+    "compile_text",
+    "load_serialized",
+]
+
+type OptionValue = str | bool | int | float
+type Overrides = tuple[tuple[str, OptionValue], ...]
+type Execute = Callable[[Sequence[Buffer]], list[Buffer]]
+
+# One object, so that the most frequent call passes it without building anything.
+NO_OVERRIDES: Final[Overrides] = ()
+
+
+def as_overrides(pairs: Iterable[tuple[str, OptionValue]]) -> Overrides:
+    """The pairs as a tuple, so that options are hashable."""
+    return tuple(pairs)
+
+
+@frozen
+class CompileOptions:
+    """How XLA shall compile a program.
+
+    Attributes:
+        num_partitions: over how many devices one program is partitioned.
+        fast_compile: skip optimisations of generated code; compiles up to a third
+            faster and runs slower.
+        overrides: further XLA options, by name, each with a value of its type.
+
+    >>> CompileOptions(fast_compile=True)
+    CompileOptions(num_partitions=1, fast_compile=True, overrides=())
+    """
+
+    num_partitions: int = 1
+    fast_compile: bool = False
+    overrides: Overrides = field(default=NO_OVERRIDES, converter=as_overrides)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what jaxlib would refuse later and less clearly."""
+        if self.num_partitions < 1:
+            raise ValueError(
+                f"num_partitions must be at least 1, got {self.num_partitions}."
+            )
+        for name, value in self.overrides:
+            if not isinstance(name, str) or not isinstance(value, str | int | float):
+                raise TypeError(
+                    f"The XLA option {name!r} must have a text as name and a text, "
+                    f"boolean or number as value, got {value!r}."
+                )
+
+
+@frozen
+class MemoryAnalysis:
+    """Bytes that one run of a program needs on each device."""
+
+    arguments: int
+    outputs: int
+    temporaries: int
+    aliased: int
+    generated_code: int
+
+
+@frozen(eq=False)
+class Executable:
+    """A compiled program, tied to its devices.
+
+    `execute(buffers)` runs it: one buffer per argument, in order, each of the dtype,
+    shape and device for which the program was compiled; it returns one buffer per
+    output, which may still be computing. It raises ExecutionError for a wrong number,
+    size or device of arguments and for deleted ones. A wrong dtype of equal size passes
+    unseen: whoever calls must select programs by the types of the arguments.
+    """
+
+    execute: Execute
+    loaded: _jax.LoadedExecutable = field(repr=False)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates for one run, such as `flops` and `bytes accessed`."""
+        return dict(self.loaded.cost_analysis())
+
+    def memory_analysis(self) -> MemoryAnalysis:
+        """The bytes that one run needs."""
+        stats = self.loaded.get_compiled_memory_stats()
+        return MemoryAnalysis(
+            arguments=stats.argument_size_in_bytes,
+            outputs=stats.output_size_in_bytes,
+            temporaries=stats.temp_size_in_bytes,
+            aliased=stats.alias_size_in_bytes,
+            generated_code=stats.generated_code_size_in_bytes,
+        )
+
+    def hlo_text(self) -> str:
+        """The optimised program, in XLA's own language."""
+        return self.loaded.get_hlo_text()
+
+    def serialize(self) -> bytes:
+        """The compiled code, for `load_serialized` with the same jaxlib and devices."""
+        return self.loaded.serialize()
+
+
+def jaxlib_options(
+    devices: Sequence[_jax.Device], options: CompileOptions
+) -> _jax.CompileOptions:
+    """The same options as jaxlib takes them."""
+    result = _jax.CompileOptions()
+    build = result.executable_build_options
+    result.num_replicas = build.num_replicas = 1
+    result.num_partitions = build.num_partitions = options.num_partitions
+    build.use_spmd_partitioning = options.num_partitions > 1
+    build.use_shardy_partitioner = True
+    ids = np.array([[device.id for device in devices]], np.int32)
+    build.device_assignment = _jax.DeviceAssignment.create(ids)
+    if options.fast_compile:
+        build.debug_options.xla_backend_optimization_level = 0
+    if options.overrides:
+        result.env_option_overrides = options.overrides
+    return result
+
+
+def check_devices(devices: Sequence[_jax.Device], options: CompileOptions) -> None:
+    """One device for each partition."""
+    if len(devices) != options.num_partitions:
+        raise ValueError(
+            f"A program of {options.num_partitions} partitions needs as many devices, "
+            f"got {len(devices)}."
+        )
+
+
+def result_handlers(
+    loaded: _jax.LoadedExecutable,
+    devices: Sequence[_jax.Device],
+    out_avals: Sequence[AvalLike],
+    out_shardings: Sequence[Sharding] | None,
+) -> list[_jax.ResultHandler]:
+    """One handler for each output; the runtime aborts on less, so all is counted."""
+    if out_shardings is None:
+        if len(devices) > 1:
+            raise ValueError(
+                "A partitioned program needs the shardings of its outputs."
+            )
+        out_shardings = [single_device(devices[0])] * len(out_avals)
+    if len(out_shardings) != len(out_avals):
+        raise ValueError(
+            f"{len(out_avals)} outputs need as many shardings, "
+            f"got {len(out_shardings)}."
+        )
+    count = len(loaded.get_output_memory_kinds()[0])
+    if count != len(out_avals):
+        raise ValueError(
+            f"The program has {count} outputs, but {len(out_avals)} types were given."
+        )
+    return [
+        _jax.array_result_handler(aval, sharding, True)
+        for aval, sharding in zip(out_avals, out_shardings, strict=True)
+    ]
+
+
+def execution_error(error: Exception, buffers: Sequence[object]) -> ExecutionError:
+    """The same failure with the likely culprit named."""
+    for position, buffer in enumerate(buffers):
+        if not isinstance(buffer, Buffer):
+            return ExecutionError(
+                f"Argument {position} is a {type(buffer).__name__}, not a buffer."
+            )
+        if buffer.is_deleted():
+            return ExecutionError(
+                f"Argument {position} has been deleted, or donated to an earlier call."
+            )
+    return ExecutionError(trimmed(str(error)))
+
+
+def make_executable(
+    loaded: _jax.LoadedExecutable, handlers: list[_jax.ResultHandler]
+) -> Executable:
+    """Close over all that a run needs: Python has no faster call than a closure."""
+    run = loaded.execute_sharded
+
+    def execute(buffers: Sequence[Buffer]) -> list[Buffer]:
+        try:
+            return run(buffers).consume_with_handlers(handlers)
+        except (_jax.JaxRuntimeError, TypeError) as error:
+            raise execution_error(error, buffers) from error
+
+    return Executable(execute, loaded)
+
+
+def compile_error(error: Exception, options: CompileOptions) -> CompileError:
+    """The same failure, with advice where an option is to blame."""
+    message = trimmed(str(error))
+    if options.overrides and "option" in message:
+        names = ", ".join(name for name, _ in options.overrides)
+        message += (
+            f" The XLA options given were: {names}. Check their names and the types of "
+            "their values against the XLA of the installed jaxlib."
+        )
+    return CompileError(message)
+
+
+def compile_text(
+    client: _jax.Client,
+    mlir_text: str,
+    devices: Sequence[_jax.Device],
+    options: CompileOptions | None = None,
+    *,
+    out_avals: Sequence[AvalLike],
+    out_shardings: Sequence[Sharding] | None = None,
+) -> Executable:
+    """Compile a StableHLO module whose public function is `main`.
+
+    `out_avals` are the types of the outputs, any objects with `shape`, `dtype` and
+    `weak_type`; the same objects become the `aval` of the results. Outputs of a program
+    for one device live on it, otherwise `out_shardings` says where.
+
+    Raises:
+        CompileError: XLA refused the text or an option.
+        ValueError: the numbers of devices, outputs and types do not agree.
+    """
+    options = options or CompileOptions()
+    check_devices(devices, options)
+    try:
+        loaded = client.compile_and_load(
+            mlir_text,
+            _jax.DeviceList(tuple(devices)),
+            jaxlib_options(devices, options),
+        )
+    except _jax.JaxRuntimeError as error:
+        raise compile_error(error, options) from error
+    handlers = result_handlers(loaded, devices, out_avals, out_shardings)
+    return make_executable(loaded, handlers)
+
+
+def load_serialized(
+    client: _jax.Client,
+    serialized: bytes,
+    devices: Sequence[_jax.Device],
+    options: CompileOptions | None = None,
+    *,
+    out_avals: Sequence[AvalLike],
+    out_shardings: Sequence[Sharding] | None = None,
+) -> Executable:
+    """Load what `Executable.serialize` returned; as `compile_text` otherwise.
+
+    Load only what you trust: the bytes are machine code.
+
+    Raises:
+        CompileError: the bytes are no program that this jaxlib can load.
+    """
+    options = options or CompileOptions()
+    check_devices(devices, options)
+    try:
+        loaded = client.deserialize_executable(
+            serialized,
+            _jax.DeviceList(tuple(devices)),
+            jaxlib_options(devices, options),
+        )
+    except _jax.JaxRuntimeError as error:
+        raise compile_error(error, options) from error
+    handlers = result_handlers(loaded, devices, out_avals, out_shardings)
+    return make_executable(loaded, handlers)

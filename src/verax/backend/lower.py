@@ -1,0 +1,260 @@
+"""Floor 4: lowering, a jaxpr to the text of a StableHLO module.
+
+One idea: the rows write the operations, this file gives them names. Array constants
+are collected once per object and passed as leading arguments of every function that
+needs them, so the text depends on the program alone and is its own cache key::
+
+    lowered = lower(engine, jaxpr, "f")
+    lowered.text
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import frozen
+
+from verax.backend.mlir_text import dense, mlir_type, stored_shape
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import stored_dtype
+from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Var
+from verax.rules.emitter import Operand, Region, i64s
+from verax.rules.row import Engine, missing
+
+
+@frozen
+class Lowered:
+    """A module as text, the constants it takes first, and the arguments it keeps.
+
+    `kept[i]` says whether argument i of the jaxpr is an argument of the module.
+    """
+
+    text: str
+    constants: tuple[object, ...]
+    kept: tuple[bool, ...]
+    in_avals: tuple[ShapedArray, ...]
+    out_avals: tuple[ShapedArray, ...]
+
+
+def lower(
+    engine: Engine,
+    jaxpr: Jaxpr,
+    name: str,
+    *,
+    keep_unused: bool = False,
+    donated: Sequence[bool] = (),
+) -> Lowered:
+    """The module of `jaxpr`, without dead code; deterministic.
+
+    `donated[i]` lets XLA reuse the memory of argument i.
+
+    Raises:
+        MissingRule: a primitive has no lower rule.
+    """
+    slim, kept = engine.dce(jaxpr, (True,) * len(jaxpr.outvars))
+    if keep_unused:
+        slim, kept = jaxpr, (True,) * len(jaxpr.invars)
+    module = Module(engine)
+    consts = array_constants(slim)
+    given = [d for d, flag in zip(donated, kept, strict=False) if flag]
+    marks = [False] * len(consts) + given
+    module.function("main", slim, consts, marks, public=True)
+    title = "".join(c if c.isalnum() or c in "_" else "_" for c in f"jit_{name}")
+    header = (
+        f"module @{title} attributes "
+        "{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {\n"
+    )
+    text = header + "".join(module.functions) + "}\n"
+    held = tuple(c.value for c in consts)
+    return Lowered(text, held, kept, slim.in_avals, slim.out_avals)
+
+
+def array_constants(jaxpr: Jaxpr) -> tuple[Literal, ...]:
+    """The array constants of a jaxpr and of those inside, one per object."""
+    return tuple([const.literal for const in jaxpr.used_consts])
+
+
+class Module:
+    """The functions of a module; a private function is written once per jaxpr."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.functions: list[str] = []
+        self.names: dict[Jaxpr, str] = {}
+        self.taken: dict[str, int] = {}
+
+    def private(self, jaxpr: Jaxpr, name: str) -> str:
+        """The name of the function for `jaxpr`, which is written now if it is new."""
+        found = self.names.get(jaxpr)
+        if found is not None:
+            return found
+        stem = "".join(c if c.isalnum() else "_" for c in name) or "f"
+        stem = "main_" if stem == "main" else stem
+        count = self.taken.get(stem, 0)
+        self.taken[stem] = count + 1
+        found = self.names[jaxpr] = f"{stem}_{count}" if count else stem
+        self.function(found, jaxpr, array_constants(jaxpr), (), public=False)
+        return found
+
+    def function(
+        self,
+        name: str,
+        jaxpr: Jaxpr,
+        consts: Sequence[Literal],
+        donated: Sequence[bool],
+        *,
+        public: bool,
+    ) -> None:
+        """Write one function: constants, then inputs, to outputs."""
+        writer = Writer(self)
+        inputs = [writer.name(c.aval) for c in consts]
+        writer.constants = {c.key: x for c, x in zip(consts, inputs, strict=True)}
+        inputs += [writer.name(v.aval) for v in jaxpr.invars]
+        marks = [*donated, *[False] * len(inputs)]
+        params = ", ".join(
+            f"{x.name}: {mlir_type(x.aval)}" + (" {jax.buffer_donor = true}" * mark)
+            for x, mark in zip(inputs, marks, strict=False)
+        )
+        outs = writer.inline(jaxpr, inputs[len(consts) :])
+        named = [writer.used(x) for x in outs]
+        types = ", ".join(mlir_type(x.aval) for x in named)
+        results = ", ".join(x.name for x in named)
+        body = "".join(writer.lines)
+        ending = f"    return {results} : {types}\n" if named else "    return\n"
+        kind = "public" if public else "private"
+        self.functions.append(
+            f"  func.func {kind} @{name}({params}) -> ({types}) {{\n"
+            f"{body}{ending}  }}\n"
+        )
+
+
+class Writer:
+    """Writes the operations of one function; the `Emitter` that rows speak to."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.lines: list[str] = []
+        self.count = 0
+        self.constants: dict[bytes | Identity, Operand] = {}
+
+    def name(self, aval: ShapedArray) -> Operand:
+        """A fresh operand of the given type."""
+        self.count += 1
+        return Operand(f"%{self.count}", aval)
+
+    def used(self, x: Operand) -> Operand:
+        """The operand with a name: a constant is written before its first use."""
+        if x.name:
+            return x
+        named = self.name(x.aval)
+        text = dense(x.value, x.aval)
+        self.lines.append(f"    {named.name} = stablehlo.constant {text}\n")
+        return named
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        regions: Sequence[tuple[Sequence[ShapedArray], Region]] = (),
+        **attributes: str,
+    ) -> tuple[Operand, ...]:
+        """See `Emitter.op`."""
+        xs = [x if x.name else self.used(x) for x in operands]
+        ins = ", ".join([x.name for x in xs])
+        types = ", ".join([mlir_type(x.aval) for x in xs])
+        bodies = f" ({', '.join(map(self.region, regions))})" if regions else ""
+        extra = ""
+        if attributes:
+            extra = f" {{{', '.join([f'{k} = {v}' for k, v in attributes.items()])}}}"
+        if len(results) == 1:
+            out = self.name(results[0])
+            self.lines.append(
+                f'    {out.name} = "{name}"({ins}){bodies}{extra} : '
+                f"({types}) -> {mlir_type(out.aval)}\n"
+            )
+            return (out,)
+        self.count += 1
+        label = f"%{self.count}"
+        made = ", ".join([mlir_type(aval) for aval in results])
+        binding = f"{label}:{len(results)} = " if results else ""
+        self.lines.append(
+            f'    {binding}"{name}"({ins}){bodies}{extra} : ({types}) -> ({made})\n'
+        )
+        return tuple([Operand(f"{label}#{i}", a) for i, a in enumerate(results)])
+
+    def region(self, region: tuple[Sequence[ShapedArray], Region]) -> str:
+        """The text of a region: a block with arguments, ended by a return."""
+        avals, body = region
+        outer, self.lines = self.lines, []
+        arguments = [self.name(aval) for aval in avals]
+        outs = [self.used(x) for x in body(arguments)]
+        inside, self.lines = "".join(self.lines), outer
+        heads = ", ".join(f"{x.name}: {mlir_type(x.aval)}" for x in arguments)
+        results = ", ".join(x.name for x in outs)
+        types = ", ".join(mlir_type(x.aval) for x in outs)
+        label = f"  ^bb0({heads}):\n" if arguments else ""
+        return (
+            f"{{\n{label}{inside}"
+            f'    "stablehlo.return"({results}) : ({types}) -> ()\n    }}'
+        )
+
+    def constant(
+        self, value: float | int | bool | complex | np.ndarray, aval: ShapedArray
+    ) -> Operand:
+        """See `Emitter.constant`."""
+        return Operand("", aval, value)
+
+    def broadcast(self, x: Operand, shape: Shape, dimensions: Shape) -> Operand:
+        """See `Emitter.broadcast`."""
+        if x.aval.shape == shape and dimensions == tuple(range(len(shape))):
+            return x
+        aval = x.aval.with_shape(shape)
+        if not x.name and not x.aval.shape:
+            return Operand("", aval, x.value)
+        extra = len(stored_shape(x.aval)) - x.aval.ndim
+        places = (*dimensions, *(len(shape) + i for i in range(extra)))
+        (out,) = self.op(
+            "stablehlo.broadcast_in_dim",
+            (x,),
+            (aval,),
+            broadcast_dimensions=i64s(places),
+        )
+        return out
+
+    def call(
+        self, jaxpr: Jaxpr, operands: Sequence[Operand], name: str
+    ) -> tuple[Operand, ...]:
+        """See `Emitter.call`."""
+        callee = self.module.private(jaxpr, name)
+        consts = [self.constants[c.key] for c in array_constants(jaxpr)]
+        return self.op(
+            "func.call", [*consts, *operands], jaxpr.out_avals, callee=f"@{callee}"
+        )
+
+    def inline(self, jaxpr: Jaxpr, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        """See `Emitter.inline`."""
+        env = list(operands)
+        for eqn in jaxpr.eqns:
+            env += self.equation(eqn, env)
+        return tuple([self.read(a, env) for a in jaxpr.outvars])
+
+    def equation(self, eqn: Eqn, env: Sequence[Operand]) -> Sequence[Operand]:
+        """One equation, by the rule of its row."""
+        row = self.module.engine.rules[eqn.primitive]
+        if row.lower is None:
+            raise missing(row, "lower", f"give its row lower=...; met at {eqn.source}")
+        operands = [
+            env[a.index] if type(a) is Var else self.read(a, env) for a in eqn.invars
+        ]
+        outs = [v.aval for v in eqn.outvars]
+        return row.lower(self, eqn.params, operands, outs)
+
+    def read(self, atom: Atom, env: Sequence[Operand]) -> Operand:
+        if type(atom) is Var:
+            return env[atom.index]
+        assert isinstance(atom, Literal)
+        if atom.aval.shape:
+            return self.constants[atom.key]
+        return Operand(
+            "", atom.aval, np.asarray(atom.value, stored_dtype(atom.aval.dtype))
+        )

@@ -1,0 +1,109 @@
+"""Floor 4: types and constants as MLIR text.
+
+One idea: StableHLO has a text form that XLA reads itself, so a type is a string, made
+once per aval, and a float is printed by its bits where digits would not do::
+
+    mlir_type(ShapedArray((2, 3), float32))      # tensor<2x3xf32>
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import DType, is_bool, is_complex, is_float, stored_dtype
+from verax.ir.extended import ExtendedDType
+
+FLOATS = {
+    "float64": "f64",
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float8_e3m4": "f8E3M4",
+    "float8_e4m3": "f8E4M3",
+    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e4m3fnuz": "f8E4M3FNUZ",
+    "float8_e5m2": "f8E5M2",
+    "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "float8_e8m0fnu": "f8E8M0FNU",
+    "float4_e2m1fn": "f4E2M1FN",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+    "bool": "i1",
+}
+
+
+@lru_cache(maxsize=256)
+def element_type(dtype: DType) -> str:
+    """The MLIR type of an element.
+
+    >>> element_type(np.dtype("uint8")), element_type(np.dtype("bool"))
+    ('ui8', 'i1')
+    """
+    known = FLOATS.get(dtype.name)
+    if known is not None:
+        return known
+    if isinstance(dtype, ExtendedDType):
+        return element_type(dtype.element_dtype)
+    digits = dtype.name.lstrip("uint")
+    return f"ui{digits}" if dtype.name.startswith("u") else f"i{digits}"
+
+
+def stored_shape(aval: ShapedArray) -> Shape:
+    """The shape on the device: that of keys has the dimensions of a key at its end."""
+    if isinstance(aval.dtype, ExtendedDType):
+        return (*aval.shape, *aval.dtype.element_shape)
+    return aval.shape
+
+
+@lru_cache(maxsize=1 << 14)
+def mlir_type(aval: ShapedArray) -> str:
+    """The MLIR type of an array.
+
+    >>> mlir_type(ShapedArray((2, 3), np.dtype("float32")))
+    'tensor<2x3xf32>'
+    """
+    dims = "".join(f"{size}x" for size in stored_shape(aval))
+    return f"tensor<{dims}{element_type(aval.dtype)}>"
+
+
+def float_text(value: float | np.floating, dtype: DType) -> str:
+    """A float exactly: by digits where they are exact, else by its bits."""
+    number = float(value)
+    text = repr(number)
+    if np.isfinite(number) and "e" not in text:
+        return text
+    bits = np.asarray(value, stored_dtype(dtype)).reshape(1)
+    word = int(bits.view(f"u{bits.itemsize}")[0])
+    return f"0x{word:0{2 * bits.itemsize}X}"
+
+
+def scalar_text(value: Any, dtype: DType) -> str:
+    """One element as it stands inside `dense<...>`."""
+    if is_bool(dtype):
+        return "true" if value else "false"
+    if is_complex(dtype):
+        part = np.dtype("float32" if dtype.itemsize == 8 else "float64")
+        number = complex(value)
+        return f"({float_text(number.real, part)}, {float_text(number.imag, part)})"
+    if is_float(dtype):
+        return float_text(value, dtype)
+    return str(int(value))
+
+
+def dense(value: object, aval: ShapedArray) -> str:
+    """The attribute of a constant: one element for all, or nested lists of them."""
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return f"dense<{scalar_text(array[()], aval.dtype)}> : {mlir_type(aval)}"
+    if array.size == 0:
+        return f"dense<> : {mlir_type(aval)}"
+    return f"dense<{nested(array, aval.dtype)}> : {mlir_type(aval)}"
+
+
+def nested(array: np.ndarray, dtype: DType) -> str:
+    if array.ndim == 0:
+        return scalar_text(array[()], dtype)
+    return f"[{', '.join(nested(row, dtype) for row in array)}]"

@@ -1,0 +1,129 @@
+"""Floor 4: compiled programs: a jaxpr, lowered and compiled once, run many times.
+
+One idea: jaxprs hash by structure, so two functions with equal jaxprs share one
+executable; constants and unused arguments are sorted out when the program is made::
+
+    program = compiled(engine, jaxpr, "f")
+    program.run([x])
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+from attrs import frozen
+
+from verax.backend import buffers
+from verax.backend.array import ConcreteArray, from_buffer, to_buffer
+from verax.backend.buffers import Buffer
+from verax.backend.client import default_client, local_devices
+from verax.backend.executable import CompileOptions, Executable, compile_text
+from verax.backend.lower import Lowered, lower
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import stored_dtype
+from verax.ir.extended import ExtendedDType
+from verax.ir.jaxpr import Jaxpr
+from verax.rules.builder import Tracer, leaked
+from verax.rules.constants import aval_of, scalar_of
+from verax.rules.row import Engine
+
+PROGRAMS = 1 << 12
+
+
+@frozen(eq=False)
+class Program:
+    """An executable with the constants it takes first and the arguments it keeps."""
+
+    lowered: Lowered
+    executable: Executable
+    constants: tuple[Buffer, ...]
+    positions: tuple[int, ...] | None
+    out_avals: tuple[ShapedArray, ...]
+    seconds: float
+
+    def run(self, args: Sequence[object]) -> list[ConcreteArray]:
+        """The outputs on arguments of the input types, in order, maybe unfinished.
+
+        Raises:
+            RuntimeError: an argument was deleted, or the program failed.
+        """
+        if self.positions is not None:
+            args = [args[i] for i in self.positions]
+        ins = [
+            x.buffer
+            if type(x) is ConcreteArray and x.buffer is not None
+            else buffer_of(x)
+            for x in args
+        ]
+        if self.constants:
+            ins = [*self.constants, *ins]
+        outs = self.executable.execute(ins)
+        return [
+            from_buffer(out, aval)
+            for out, aval in zip(outs, self.out_avals, strict=True)
+        ]
+
+
+def buffer_of(x: object) -> Buffer:
+    """An operand on the default device."""
+    if isinstance(x, ConcreteArray):
+        return x.device_buffer()
+    if isinstance(x, Tracer):
+        raise leaked(x)
+    aval = aval_of(x)
+    if isinstance(x, np.ndarray):
+        # The caller may write to its array while the program runs: copy.
+        return buffers.from_numpy(
+            np.asarray(x, stored_dtype(aval.dtype)),
+            local_devices()[0],
+            copy=True,
+            aval=aval,  # type: ignore[arg-type]  # likewise
+        )
+    return to_buffer(scalar_of(x, aval), aval)
+
+
+def stored(aval: ShapedArray) -> ShapedArray:
+    """The type on the device: keys are their words."""
+    if isinstance(aval.dtype, ExtendedDType):
+        shape = (*aval.shape, *aval.dtype.element_shape)
+        return ShapedArray(shape, aval.dtype.element_dtype)
+    return aval
+
+
+def build(lowered: Lowered, options: CompileOptions) -> Program:
+    """Compile a lowered module for the default device."""
+    started = time.perf_counter()
+    executable = compile_text(
+        default_client(),
+        lowered.text,
+        [local_devices()[0]],
+        options,
+        out_avals=[stored(aval) for aval in lowered.out_avals],  # type: ignore[misc]  # stored avals have NumPy dtypes
+    )
+    kept = [i for i, flag in enumerate(lowered.kept) if flag]
+    return Program(
+        lowered,
+        executable,
+        tuple(buffer_of(c) for c in lowered.constants),
+        None if all(lowered.kept) else tuple(kept),
+        lowered.out_avals,
+        time.perf_counter() - started,
+    )
+
+
+@lru_cache(maxsize=PROGRAMS)
+def compiled(
+    engine: Engine,
+    jaxpr: Jaxpr,
+    name: str,
+    options: CompileOptions,
+    keep_unused: bool = False,
+    donated: tuple[bool, ...] = (),
+) -> Program:
+    """The program for `jaxpr`; equal jaxprs give the same one."""
+    lowered = lower(engine, jaxpr, name, keep_unused=keep_unused, donated=donated)
+    return build(lowered, options)
+
+
+CLEARABLE: tuple[Callable[[], None], ...] = (compiled.cache_clear,)

@@ -1,0 +1,240 @@
+"""verax's own registry of pytrees, on jaxlib's C++ implementation (floor 4).
+
+One idea: jaxlib's default registry belongs to every library of the process, so verax
+makes two of its own: one in which None is an empty node, one in which it is a leaf.
+
+    >>> from verax.backend import pytrees
+    >>> leaves, treedef = pytrees.flatten({"b": [1, None], "a": (2,)})
+    >>> leaves, treedef
+    ([2, 1], PyTreeDef({'a': (*,), 'b': [*, None]}))
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from jaxlib._jax import pytree
+from jaxlib._jax.pytree import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    PyTreeDef,
+    PyTreeRegistry,
+    SequenceKey,
+)
+
+from verax.backend.pytree_builtins import (
+    BUILTIN_NODES,
+    Children,
+    KeyChildren,
+    Partial,
+)
+
+__all__ = [
+    "NONE_LEAF_REGISTRY",
+    "REGISTRY",
+    "Children",
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "KeyChildren",
+    "KeyPath",
+    "Partial",
+    "PyTreeDef",
+    "PyTreeRegistry",
+    "SequenceKey",
+    "all_leaves",
+    "flatten",
+    "flatten_none_leaf",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
+    "flatten_with_path",
+    "is_node",
+    "register_dataclass_node",
+    "register_node",
+    "treedef_tuple",
+    "unflatten",
+]
+
+type KeyPath = tuple[Any, ...]
+type IsLeaf = Callable[[Any], bool] | None
+
+
+def named_registry(name: str, *, none_is_node: bool) -> PyTreeRegistry:
+    """A registry that knows its own module and name, by which treedefs are pickled."""
+    registry = PyTreeRegistry(
+        enable_none=none_is_node,
+        enable_tuple=True,
+        enable_namedtuple=True,
+        enable_list=True,
+        enable_dict=True,
+    )
+    registry.__module__ = __name__
+    registry.__name__ = name
+    for node in BUILTIN_NODES:
+        registry.register_node(
+            node.node_type, node.flatten, node.unflatten, node.flatten_with_keys
+        )
+    return registry
+
+
+REGISTRY: Final = named_registry("REGISTRY", none_is_node=True)
+NONE_LEAF_REGISTRY: Final = named_registry("NONE_LEAF_REGISTRY", none_is_node=False)
+
+
+def flatten_error(error: Exception) -> Exception:
+    """The same failure with advice, for those that jaxlib leaves unexplained."""
+    if isinstance(error, SystemError):
+        return RecursionError(
+            "The pytree is nested too deeply to flatten, or contains itself."
+        )
+    if "Comparator raised" in str(error):
+        return ValueError(
+            "The keys of a dict in the pytree cannot be sorted, because they have "
+            "different types: use keys of one type, or an OrderedDict, which keeps "
+            "the order in which they were inserted."
+        )
+    return error
+
+
+def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+    """Leaves, in a fixed order, and the structure without them.
+
+    Raises:
+        ValueError: the keys of a dict cannot be sorted.
+        RecursionError: the tree is too deep, or contains itself.
+
+    >>> flatten([1, (2, None)])
+    ([1, 2], PyTreeDef([*, (*, None)]))
+    """
+    try:
+        return REGISTRY.flatten(tree, is_leaf)
+    except (ValueError, SystemError) as error:
+        if (better := flatten_error(error)) is error:
+            raise
+        raise better from error
+
+
+def flatten_none_leaf(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+    """As `flatten`, with None as a leaf; the structures of the two do not mix.
+
+    >>> flatten_none_leaf([1, (2, None)])[0]
+    [1, 2, None]
+    """
+    try:
+        return NONE_LEAF_REGISTRY.flatten(tree, is_leaf)
+    except (ValueError, SystemError) as error:
+        if (better := flatten_error(error)) is error:
+            raise
+        raise better from error
+
+
+def flatten_with_path(
+    tree: Any, is_leaf: Callable[[Any, Any], bool] | None = None
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """As `flatten`, each leaf with its key path; `is_leaf` takes path and value.
+
+    >>> flatten_with_path({"a": 1})[0]
+    [((DictKey(key='a'),), 1)]
+    """
+    try:
+        return REGISTRY.flatten_with_path(tree, is_leaf)
+    except (ValueError, SystemError) as error:
+        if (better := flatten_error(error)) is error:
+            raise
+        raise better from error
+
+
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """The tree of this structure with these leaves.
+
+    >>> unflatten(flatten({"a": 1, "b": 2})[1], [3, 4])
+    {'a': 3, 'b': 4}
+    """
+    return treedef.unflatten(leaves)
+
+
+def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any] | None:
+    """Children and metadata of the root, None if the tree is a leaf.
+
+    >>> flatten_one_level([1, [2]])
+    ([1, [2]], None)
+    """
+    return REGISTRY.flatten_one_level(tree)
+
+
+def flatten_one_level_with_keys(
+    tree: Any,
+) -> tuple[Iterable[tuple[Any, Any]], Any] | None:
+    """As `flatten_one_level`, each child with its key."""
+    return REGISTRY.flatten_one_level_with_keys(tree)
+
+
+def is_node(node_type: type) -> bool:
+    """Whether values of exactly this type are nodes; namedtuples always are.
+
+    >>> is_node(list), is_node(set)
+    (True, False)
+    """
+    return REGISTRY.is_node(node_type)
+
+
+def all_leaves(values: Iterable[Any]) -> bool:
+    """Whether every value is a leaf.
+
+    >>> all_leaves([1, "a"]), all_leaves([1, []])
+    (True, False)
+    """
+    return pytree.all_leaves(REGISTRY, values)
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of a tuple whose items have the given structures.
+
+    >>> treedef_tuple([flatten(1)[1], flatten([2])[1]])
+    PyTreeDef((*, [*]))
+    """
+    return pytree.treedef_tuple(REGISTRY, list(treedefs))
+
+
+def check_unregistered(node_type: type) -> None:
+    """A type has one meaning: a second registration is an error."""
+    if not isinstance(node_type, type):
+        raise TypeError(f"A pytree node type must be a class, got {node_type!r}.")
+    if is_node(node_type):
+        raise ValueError(
+            f"The class {node_type.__qualname__!r} is a pytree node already: it can be "
+            "registered only once, and the built-in containers not at all."
+        )
+
+
+def register_node[T](
+    node_type: type[T],
+    to_iterable: Callable[[T], Children],
+    from_iterable: Callable[[Any, Any], T],
+    to_iterable_with_keys: Callable[[T], KeyChildren] | None = None,
+) -> None:
+    """Make a class a node of both registries.
+
+    Raises:
+        ValueError: the class is registered already.
+    """
+    check_unregistered(node_type)
+    for registry in (REGISTRY, NONE_LEAF_REGISTRY):
+        registry.register_node(
+            node_type, to_iterable, from_iterable, to_iterable_with_keys
+        )
+
+
+def register_dataclass_node(
+    node_type: type, data_fields: Sequence[str], meta_fields: Sequence[str]
+) -> None:
+    """Make a class a node that is taken apart by attributes and built by keywords.
+
+    Raises:
+        ValueError: the class is registered already.
+    """
+    check_unregistered(node_type)
+    for registry in (REGISTRY, NONE_LEAF_REGISTRY):
+        registry.register_dataclass_node(
+            node_type, list(data_fields), list(meta_fields)
+        )

@@ -1,0 +1,120 @@
+"""Floor 0: abstract values, the types of the jaxpr language.
+
+One idea: a type is interned, so equality and hash are those of identity and every
+cache that is keyed by types costs one pointer comparison::
+
+    ShapedArray((2, 3), np.dtype("float32")) is ShapedArray((2, 3), np.dtype("float32"))
+"""
+
+import threading
+import weakref
+from collections.abc import Iterable
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.dtypes import DType, short_name, tangent_dtype
+
+type Shape = tuple[int, ...]
+type InternKey = tuple[Shape, DType, bool]
+
+
+class InternTable:
+    """Gives one `ShapedArray` per (shape, dtype, weak type), for as long as it lives."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._table: weakref.WeakValueDictionary[InternKey, ShapedArray] = (
+            weakref.WeakValueDictionary()
+        )
+
+    def get(self, key: InternKey) -> "ShapedArray | None":
+        return self._table.get(key)
+
+    def add(self, key: InternKey, aval: "ShapedArray") -> "ShapedArray":
+        with self._lock:
+            return self._table.setdefault(key, aval)
+
+
+INTERNED = InternTable()
+
+
+@frozen(init=False, eq=False, repr=False, weakref_slot=True)
+class ShapedArray:
+    """The type of an array: shape, dtype, and whether the dtype is weak.
+
+    Raises:
+        ValueError: a dimension is negative.
+        TypeError: a dimension is no integer.
+
+    >>> ShapedArray((2, 3), np.dtype("float32"))
+    f32[2,3]
+    """
+
+    shape: Shape
+    dtype: DType
+    weak_type: bool
+
+    def __new__(
+        cls, shape: Iterable[int], dtype: DType, weak_type: bool = False
+    ) -> "ShapedArray":
+        key = (tuple(shape), dtype, weak_type)
+        found = INTERNED.get(key)
+        if found is not None:
+            return found
+        dims = tuple(check_dimension(size, key[0]) for size in key[0])
+        aval = object.__new__(cls)
+        object.__setattr__(aval, "shape", dims)
+        object.__setattr__(aval, "dtype", dtype)
+        object.__setattr__(aval, "weak_type", bool(weak_type))
+        return INTERNED.add((dims, dtype, bool(weak_type)), aval)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for dimension in self.shape:
+            size *= dimension
+        return size
+
+    def with_shape(self, shape: Iterable[int]) -> "ShapedArray":
+        """The same dtype and weakness in another shape."""
+        return ShapedArray(shape, self.dtype, self.weak_type)
+
+    def with_dtype(self, dtype: DType, weak_type: bool = False) -> "ShapedArray":
+        """The same shape with another dtype, strong unless said otherwise."""
+        return ShapedArray(self.shape, dtype, weak_type)
+
+    def strong(self) -> "ShapedArray":
+        """The same type without weakness."""
+        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+
+    def tangent(self) -> "ShapedArray":
+        """The type of tangents and cotangents: `float0` for integers and booleans."""
+        dtype = tangent_dtype(self.dtype)
+        return self if dtype == self.dtype else self.with_dtype(dtype)
+
+    def __repr__(self) -> str:
+        weak = "~" if self.weak_type else ""
+        dims = ",".join(map(str, self.shape))
+        return f"{weak}{short_name(self.dtype)}[{dims}]"
+
+    def __reduce__(
+        self,
+    ) -> tuple[type["ShapedArray"], tuple[Shape, DType, bool]]:
+        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+
+
+def check_dimension(size: int, shape: tuple[int, ...]) -> int:
+    """`size` as an int, or an error that shows the whole shape."""
+    if not isinstance(size, int | np.integer) or isinstance(size, bool):
+        raise TypeError(
+            f"a shape holds integers, but {shape} holds {size!r} of type "
+            f"{type(size).__name__}; shapes must be known while tracing"
+        )
+    if size < 0:
+        raise ValueError(f"a shape holds no negative size: {shape}")
+    return int(size)

@@ -1,0 +1,137 @@
+"""Floor 0: array constants: literals inside, constvars at the surface.
+
+One idea: an array constant is a literal wherever transformations work, and only what
+the user looks at, or the runtime calls, has it as an input::
+
+    closed = hoist(jaxpr)    # { lambda a:f32[16]; b:f32[16]. let ... }
+    close(closed) == jaxpr
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pyrsistent import pvector
+
+from verax.ir.atoms import Atom, Identity, Literal, Var, array_literal, variable
+from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, UsedConst
+from verax.ir.walk import map_eqns, map_subjaxprs
+
+type Hoistable = Callable[[Eqn, tuple[Literal, ...]], Eqn | None]
+"""Gives the equation that takes these constants of its jaxprs as operands; or None.
+
+What it returns has the literals among its operands and not in its jaxprs; how operands
+and inner inputs correspond is known to the primitive only, see `into_operands`.
+"""
+
+
+def used_consts(jaxpr: Jaxpr) -> tuple[UsedConst, ...]:
+    """The array constants of `jaxpr` and of the jaxprs inside, each object once.
+
+    They come in the order in which the printer numbers them, and are remembered by the
+    jaxpr.
+    """
+    return jaxpr.used_consts
+
+
+def close(closed: ClosedJaxpr) -> Jaxpr:
+    """The jaxpr without constvars: the constants are literals of its equations."""
+    constvars = closed.jaxpr.constvars
+    literals = [
+        array_literal(value, var.aval)
+        for value, var in zip(closed.consts, constvars, strict=True)
+    ]
+    return rebuilt(closed.jaxpr, literals, {})
+
+
+def hoist(jaxpr: Jaxpr, hoistable: Hoistable | None = None) -> ClosedJaxpr:
+    """The jaxpr with its array constants as constvars, and their values.
+
+    Constants of nested jaxprs come out where `hoistable` knows how to make them
+    operands of the equation around; without it they stay literals where they are.
+    Constvars that `jaxpr` has already are not touched: close it first.
+
+    Raises:
+        ValueError: `jaxpr` has constvars, whose values are not known here.
+    """
+    if jaxpr.constvars:
+        raise ValueError("hoist needs a jaxpr without constvars; call close before it")
+    if not jaxpr.used_consts:
+        return ClosedJaxpr(jaxpr)
+    surfaced = surface(jaxpr, hoistable) if hoistable else jaxpr
+    literals = direct_consts(surfaced)
+    lifted = lift(surfaced, literals)
+    ours, theirs = lifted.invars[: len(literals)], lifted.invars[len(literals) :]
+    values = tuple([literal.value for literal in literals])
+    return ClosedJaxpr(Jaxpr(ours, theirs, lifted.eqns, lifted.outvars), values)
+
+
+def surface(jaxpr: Jaxpr, hoistable: Hoistable) -> Jaxpr:
+    """`jaxpr` with the constants of its nested jaxprs as operands, where possible."""
+
+    def changed(eqn: Eqn) -> Eqn:
+        if not any(inner.used_consts for inner in eqn.params.subjaxprs()):
+            return eqn
+        params = map_subjaxprs(eqn.params, lambda inner: surface(inner, hoistable))
+        inside = Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
+        found = [c for inner in params.subjaxprs() for c in direct_consts(inner)]
+        literals = tuple(dict.fromkeys(found))
+        return (hoistable(inside, literals) if literals else None) or inside
+
+    return map_eqns(jaxpr, changed)
+
+
+def into_operands(eqn: Eqn, literals: tuple[Literal, ...], position: int = 0) -> Eqn:
+    """The equation with constants as operands `position`, and as first inner inputs.
+
+    This is the `Hoistable` of primitives whose operands, from `position` on, are the
+    inputs of each of their jaxprs (`jit`, and `cond` behind its index).
+    """
+    params = map_subjaxprs(eqn.params, lambda inner: lift(inner, literals))
+    invars = (*eqn.invars[:position], *literals, *eqn.invars[position:])
+    return Eqn(eqn.primitive, params, invars, eqn.outvars, eqn.source)
+
+
+def lift(jaxpr: Jaxpr, literals: Sequence[Literal]) -> Jaxpr:
+    """`jaxpr` with new first inputs, which take the place of these literals."""
+    found = [variable(i, literal.aval) for i, literal in enumerate(literals)]
+    return rebuilt(jaxpr, (), dict(zip(literals, found, strict=True)))
+
+
+def direct_consts(jaxpr: Jaxpr) -> tuple[Literal, ...]:
+    """The array constants of the jaxpr's own equations and outputs, each once."""
+    atoms = [atom for eqn in jaxpr.eqns for atom in eqn.invars]
+    found = [
+        atom
+        for atom in (*atoms, *jaxpr.outvars)
+        if isinstance(atom, Literal) and isinstance(atom.key, Identity)
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def rebuilt(
+    jaxpr: Jaxpr, constants: Sequence[Atom], lifted: Mapping[Literal, Var]
+) -> Jaxpr:
+    """`jaxpr` with `constants` as its constvars and inputs in place of `lifted`."""
+    count = len(lifted)
+    env: list[Atom] = list(constants)
+
+    def define(variables: Sequence[Var]) -> tuple[Var, ...]:
+        nonlocal count
+        new = tuple([variable(count + i, v.aval) for i, v in enumerate(variables)])
+        count += len(new)
+        env.extend(new)
+        return new
+
+    def read(atoms: Sequence[Atom]) -> tuple[Atom, ...]:
+        return tuple(
+            [
+                env[atom.index] if isinstance(atom, Var) else lifted.get(atom, atom)
+                for atom in atoms
+            ]
+        )
+
+    invars = (*lifted.values(), *define(jaxpr.invars))
+    eqns = [
+        Eqn(e.primitive, e.params, read(e.invars), define(e.outvars), e.source)
+        for e in jaxpr.eqns
+    ]
+    return Jaxpr((), invars, pvector(eqns), read(jaxpr.outvars))

@@ -1,0 +1,116 @@
+"""Floor 0: dtypes that NumPy does not know, such as those of typed random keys.
+
+One idea: an array of an extended dtype is stored as a larger array of an ordinary one,
+so that whatever moves elements needs to know two attributes and nothing else::
+
+    key = KeyDType("fry", (2,))    # prints as key<fry>
+    key.element_dtype, key.element_shape    # (dtype('uint64'), ())
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from math import prod
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from attrs import frozen
+
+type NumpyDType = np.dtype[np.generic]
+
+KEY_WORDS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
+    {"fry": (2,), "rbg": (4,), "urbg": (4,)}
+)
+
+
+class ExtendedScalar(np.generic):
+    """The scalar class of every extended dtype; it has no instances."""
+
+
+class KeyScalar(ExtendedScalar):
+    """The scalar class of typed random keys; it has no instances."""
+
+
+class ExtendedDType(ABC):
+    """A dtype that NumPy does not know, stored as an array of one that it does.
+
+    An array of this dtype and shape `s` is stored as an array of `element_dtype` and
+    shape `s + element_shape`.
+    """
+
+    __slots__ = ()
+
+    @property
+    def kind(self) -> str:
+        return "V"
+
+    @property
+    def itemsize(self) -> int:
+        return prod(self.element_shape) * self.element_dtype.itemsize
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def type(self) -> type[ExtendedScalar]: ...
+
+    @property
+    @abstractmethod
+    def element_shape(self) -> tuple[int, ...]: ...
+
+    @property
+    @abstractmethod
+    def element_dtype(self) -> NumpyDType: ...
+
+
+@frozen(repr=False, cache_hash=True)
+class KeyDType(ExtendedDType):
+    """The dtype of typed random keys: the generator's short name and its words' shape.
+
+    A key of two 32-bit words is stored as one 64-bit element, the first word lowest, so
+    that whatever moves elements moves keys; other keys are stored word by word.
+
+    >>> KeyDType("fry", (2,)), KeyDType("fry", (2,)).itemsize
+    (key<fry>, 8)
+    """
+
+    impl: str
+    word_shape: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        if KEY_WORDS.get(self.impl) == self.word_shape:
+            return f"key<{self.impl}>"
+        return f"key<{self.impl}:{'x'.join(map(str, self.word_shape))}>"
+
+    @property
+    def type(self) -> type[KeyScalar]:
+        return KeyScalar
+
+    @property
+    def element_shape(self) -> tuple[int, ...]:
+        return () if self.word_shape == (2,) else self.word_shape
+
+    @property
+    def element_dtype(self) -> NumpyDType:
+        return np.dtype(np.uint64 if self.word_shape == (2,) else np.uint32)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def key_from_name(name: str) -> KeyDType | None:
+    """The key dtype whose name is `name`, or None if that is no key's name.
+
+    >>> key_from_name("key<fry>") == KeyDType("fry", (2,))
+    True
+    """
+    if not (name.startswith("key<") and name.endswith(">")):
+        return None
+    impl, colon, words = name[4:-1].partition(":")
+    if not colon:
+        known = KEY_WORDS.get(impl)
+        return None if known is None else KeyDType(impl, known)
+    return KeyDType(impl, tuple(int(size) for size in words.split("x") if size))

@@ -1,0 +1,265 @@
+"""Floor 0: variables, equations and jaxprs, as immutable trees.
+
+One idea: variables are numbered by the place where they are defined (constvars,
+invars, then the results of the equations in order), so equal programs are equal
+values, an environment is a list, and a jaxpr is its own cache key::
+
+    { lambda ; a:f32[8]. let b:f32[8] = sin a in (b,) }
+"""
+
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from types import CodeType
+
+from attrs import AttrsInstance, field, fields, frozen
+from pyrsistent import PVector, pvector
+
+from verax.ir.atoms import (
+    Atom as Atom,
+    Identity as Identity,
+    Literal as Literal,
+    Var as Var,
+    array_literal as array_literal,
+    letters as letters,
+    scalar_literal as scalar_literal,
+    variable as variable,
+)
+from verax.ir.avals import ShapedArray
+from verax.ir.memo import memoised
+from verax.ir.printer import print_jaxpr
+
+type Effect = str
+NO_EFFECTS: frozenset[Effect] = frozenset()
+
+
+@memoised
+def field_names(kind: type[AttrsInstance]) -> tuple[str, ...]:
+    """The names of the fields of a params class."""
+    return tuple([attribute.name for attribute in fields(kind)])
+
+
+@frozen(eq=False)
+class Params:
+    """What an equation knows beside its operands: one frozen subclass per primitive."""
+
+    def subjaxprs(self) -> "Iterator[Jaxpr]":
+        """The jaxprs among the fields, in order, those inside tuples included."""
+        for name in field_names(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, Jaxpr):
+                yield value
+            elif isinstance(value, tuple):
+                yield from [item for item in value if isinstance(item, Jaxpr)]
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """The effects that these params cause: those of the jaxprs inside."""
+        return NO_EFFECTS.union(*(inner.effects for inner in self.subjaxprs()))
+
+
+@frozen(eq=False)
+class NoParams(Params):
+    """The params of a primitive that has none; there is one, `NO_PARAMS`."""
+
+    def __repr__(self) -> str:
+        return "NO_PARAMS"
+
+    def __reduce__(self) -> str:
+        return "NO_PARAMS"
+
+
+NO_PARAMS = NoParams()
+
+
+@frozen(eq=False, repr=False)
+class Primitive:
+    """The name of an operation; its rules live in a row one floor up."""
+
+    name: str
+    params: type[Params]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@frozen(eq=False)
+class Source:
+    """Where an equation comes from: the user's line, and what derived it.
+
+    `origin` lists the transformations that made the equation from the line, such
+    as `"jvp"` or `"transpose(jvp)"`; it is empty for what the user wrote.
+    """
+
+    code: CodeType | None
+    instruction: int
+    origin: str = ""
+
+    @property
+    def file(self) -> str:
+        return "<unknown>" if self.code is None else self.code.co_filename
+
+    @property
+    def line(self) -> int:
+        if self.code is None:
+            return 0
+        positions = list(self.code.co_positions())
+        place = positions[self.instruction // 2] if positions else (None,)
+        return place[0] or self.code.co_firstlineno
+
+    @property
+    def function(self) -> str:
+        return "<unknown>" if self.code is None else self.code.co_qualname
+
+    def derived(self, transformation: str) -> "Source":
+        """The same line, one transformation later."""
+        return derive_source(self, transformation)
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line} ({self.function})"
+        return f"{place}, by {self.origin}" if self.origin else place
+
+
+UNKNOWN_SOURCE = Source(None, 0)
+
+
+@lru_cache(maxsize=65536)
+def derive_source(source: Source, transformation: str) -> Source:
+    origin = f"{transformation}({source.origin})" if source.origin else transformation
+    return Source(source.code, source.instruction, origin)
+
+
+@frozen(repr=False)
+class Eqn:
+    """One step: `outvars = primitive[params] invars`, and where it comes from."""
+
+    primitive: Primitive
+    params: Params
+    invars: tuple[Atom, ...]
+    outvars: tuple[Var, ...]
+    source: Source = field(default=UNKNOWN_SOURCE, eq=False)
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        return self.params.effects
+
+    def __repr__(self) -> str:
+        outs = " ".join(map(repr, self.outvars))
+        ins = " ".join(
+            letters(a.index) if isinstance(a, Var) else repr(a) for a in self.invars
+        )
+        return f"{outs} = {self.primitive.name} {ins}"
+
+
+@frozen(eq=False)
+class UsedConst:
+    """An array constant of a program, and the first equation that reads it."""
+
+    literal: Literal
+    source: Source
+
+    @property
+    def size(self) -> int:
+        """The bytes that the constant takes."""
+        return self.literal.aval.size * self.literal.aval.dtype.itemsize
+
+
+def add_consts(
+    found: dict[Literal, UsedConst], atoms: tuple[Atom, ...], source: Source
+) -> None:
+    """Note the array constants among `atoms` that are not yet in `found`."""
+    for atom in atoms:
+        if type(atom) is Literal and type(atom.key) is Identity:
+            found.setdefault(atom, UsedConst(atom, source))
+
+
+@frozen(repr=False, cache_hash=True)
+class Jaxpr:
+    """A program: typed inputs, equations in order, and outputs.
+
+    `constvars` stand for array constants that were hoisted out; everywhere but at
+    the surface they are empty, and array constants are literals of the equations.
+    """
+
+    constvars: tuple[Var, ...]
+    invars: tuple[Var, ...]
+    eqns: PVector[Eqn]
+    outvars: tuple[Atom, ...]
+
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        return tuple([v.aval for v in self.invars])
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        return tuple([a.aval for a in self.outvars])
+
+    @cached_property
+    def effects(self) -> frozenset[Effect]:
+        """Every effect of every equation, those of nested jaxprs included."""
+        return NO_EFFECTS.union(
+            *(e.effects for e in self.eqns if e.params is not NO_PARAMS)
+        )
+
+    @cached_property
+    def used_consts(self) -> "tuple[UsedConst, ...]":
+        """The array constants inside, nested jaxprs included, in printing order."""
+        found: dict[Literal, UsedConst] = {}
+        for eqn in self.eqns:
+            if eqn.params is not NO_PARAMS:
+                for inner in eqn.params.subjaxprs():
+                    for use in inner.used_consts:
+                        found.setdefault(use.literal, use)
+            add_consts(found, eqn.invars, eqn.source)
+        add_consts(found, self.outvars, UNKNOWN_SOURCE)
+        return tuple(found.values())
+
+    def __repr__(self) -> str:
+        return print_jaxpr(self)
+
+
+@frozen(repr=False, eq=False)
+class ClosedJaxpr:
+    """A jaxpr together with the values of its constvars; what `make_jaxpr` returns."""
+
+    jaxpr: Jaxpr
+    consts: tuple[object, ...] = ()
+
+    @property
+    def literals(self) -> tuple[object, ...]:
+        """The constants, under the name that they had in 2020."""
+        return self.consts
+
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        return self.jaxpr.in_avals
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        return self.jaxpr.out_avals
+
+    @property
+    def eqns(self) -> PVector[Eqn]:
+        return self.jaxpr.eqns
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        return self.jaxpr.effects
+
+    def __repr__(self) -> str:
+        return print_jaxpr(self.jaxpr)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ClosedJaxpr)
+            and self.jaxpr == other.jaxpr
+            and len(self.consts) == len(other.consts)
+            and all(a is b for a, b in zip(self.consts, other.consts, strict=True))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.jaxpr, tuple(map(id, self.consts))))
+
+
+def empty_jaxpr(invars: tuple[Var, ...], outvars: tuple[Atom, ...]) -> Jaxpr:
+    """A jaxpr without equations: it returns inputs and constants only."""
+    return Jaxpr((), invars, pvector(), outvars)

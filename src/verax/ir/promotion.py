@@ -1,0 +1,298 @@
+"""Floor 0: which dtype the operands of an operation are promoted to.
+
+One idea: dtypes and the three weak numbers `i*`, `f*`, `c*` are the nodes of a small
+lattice, written as edges; promotion is the least upper bound, computed once per pair::
+
+    promote_types(int8, uint8, x64=False)             # dtype('int16')
+    join(int8, False, float32, True, x64=False)       # (dtype('float32'), True)
+    join(bfloat16, False, float32, True, x64=False)   # (dtype(bfloat16), False)
+
+The semantics are those of "JAX Type Promotion Semantics": a Python number is weak and
+takes the dtype of the array that it meets, unless its kind of number is higher.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from verax.ir.dtypes import (
+    COMPLEX,
+    FLOATING,
+    NARROWED,
+    NUMERIC,
+    SIGNED,
+    SMALL_FLOATS,
+    UNSIGNED,
+    DType,
+    default_dtype,
+    from_short_name,
+    is_bool,
+    is_complex,
+    is_float,
+    is_integer,
+    is_unsigned,
+    short_name,
+)
+from verax.ir.memo import memoised
+
+type Typed = tuple[DType, bool]
+type PythonNumber = type[bool] | type[int] | type[float] | type[complex]
+type Lattice = Mapping[str, frozenset[str]]
+
+
+class HasType(Protocol):
+    """An aval, or an array: what has a dtype that may be weak."""
+
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def weak_type(self) -> bool: ...
+
+
+class TypePromotionError(TypeError, ValueError):
+    """No implicit promotion leads from the operands' dtypes to a common one."""
+
+
+def names(dtypes: tuple[DType, ...]) -> str:
+    return " ".join(map(short_name, dtypes))
+
+
+# Each node and its next higher ones. Small floats and integers of 2 and 4 bits are dead
+# ends, so that numbers never leave them without the user saying so.
+EDGES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "bool": "i*",
+        "i*": "u2 u4 u8 i2 i4 i8",
+        "u8": "u16 i16",
+        "u16": "u32 i32",
+        "u32": "u64 i64",
+        "u64": "f*",
+        "i8": "i16",
+        "i16": "i32",
+        "i32": "i64",
+        "i64": "f*",
+        "f*": f"{names(SMALL_FLOATS)} bf16 f16 c*",
+        "bf16": "f32",
+        "f16": "f32",
+        "f32": "f64 c64",
+        "f64": "c128",
+        "c*": "c64",
+        "c64": "c128",
+    }
+)
+# Without 64 bits, u32 and i32 meet in i32: the one pair of 32 bits that asks for 64.
+EDGES_32: Final[Mapping[str, str]] = MappingProxyType({**EDGES, "u32": "i32 u64"})
+# The strict mode lets only Python numbers adapt.
+EDGES_STRICT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "i*": f"f* {names(SIGNED)} {names(UNSIGNED)}",
+        "f*": f"c* {names(FLOATING)}",
+        "c*": names(COMPLEX),
+    }
+)
+
+
+def upper_bounds(edges: Mapping[str, str]) -> Lattice:
+    """Of each node, itself and all nodes above it.
+
+    >>> sorted(upper_bounds({"a": "b", "b": "c"})["b"])
+    ['b', 'c']
+    """
+
+    def above(node: str) -> frozenset[str]:
+        higher = edges.get(node, "").split()
+        return frozenset((node,)).union(*map(above, higher))
+
+    nodes = {*edges, *(node for higher in edges.values() for node in higher.split())}
+    return MappingProxyType({node: above(node) for node in nodes})
+
+
+# Every dtype is a node, also where nothing is above it.
+ALONE: Final[Mapping[str, str]] = MappingProxyType(
+    {short_name(dtype): "" for dtype in NUMERIC}
+)
+STANDARD: Final = upper_bounds({**ALONE, **EDGES})
+STANDARD_32: Final = upper_bounds({**ALONE, **EDGES_32})
+STRICT: Final = upper_bounds({**ALONE, **EDGES_STRICT})
+WEAK_NODES: Final[Mapping[type, str]] = MappingProxyType(
+    {bool: "bool", int: "i*", float: "f*", complex: "c*"}
+)
+
+
+def node_of(dtype: DType, weak: bool) -> str:
+    """The lattice's name of `dtype`; weak numbers of any width share one node."""
+    if not weak or is_bool(dtype):
+        return short_name(dtype)
+    if is_integer(dtype):
+        return "i*"
+    return "c*" if is_complex(dtype) else "f*"
+
+
+def least_upper_bound(nodes: frozenset[str], x64: bool, strict: bool) -> str:
+    """The lowest node above all `nodes`.
+
+    Raises:
+        TypePromotionError: there is none.
+    """
+    lattice = STRICT if strict else STANDARD if x64 else STANDARD_32
+    if not nodes <= lattice.keys():
+        raise TypePromotionError(no_promotion(nodes, strict))
+    common = frozenset.intersection(*(lattice[node] for node in nodes))
+    lowest = [node for node in common if common <= lattice[node]]
+    if not lowest:
+        raise TypePromotionError(no_promotion(nodes, strict))
+    return lowest[0]
+
+
+def no_promotion(nodes: frozenset[str], strict: bool) -> str:
+    """Why `nodes` have no common dtype, and what to write instead."""
+    shown = " and ".join(sorted(map(long_name, nodes)))
+    advice = "convert one explicitly, as in x.astype('float32')"
+    if strict:
+        return f"numpy_dtype_promotion='strict' does not promote {shown}; {advice}"
+    return f"{shown} have no common dtype by implicit promotion; {advice}"
+
+
+def long_name(node: str) -> str:
+    """`node` as a user knows it."""
+    weak = {"i*": "Python int", "f*": "Python float", "c*": "Python complex"}
+    if node in weak:
+        return weak[node]
+    return from_short_name(node).name if node in ALONE else node
+
+
+def dtype_of_node(node: str, x64: bool) -> Typed:
+    """The dtype of `node` and whether it is weak."""
+    match node:
+        case "i*":
+            return default_dtype("integer", x64), True
+        case "f*":
+            return default_dtype("floating", x64), True
+        case "c*":
+            return default_dtype("complex", x64), True
+        case _:
+            return from_short_name(node), False
+
+
+def bound(types: tuple[Typed, ...], x64: bool, strict: bool) -> Typed:
+    """What `lattice_join` gives for any number of operands, computed anew."""
+    dtypes = {dtype for dtype, _ in types}
+    weak = all(weak for _, weak in types)
+    if len(types) == 1 or (len(dtypes) == 1 and not weak):
+        first = types[0][0]
+        return first, weak and not is_bool(first)
+    # All operands weak: their dtypes decide, so that the weak int8 of an earlier
+    # conversion is not widened by meeting another one.
+    adapt = strict or not weak
+    nodes = frozenset(node_of(dtype, adapt and is_weak) for dtype, is_weak in types)
+    dtype, adapted = dtype_of_node(least_upper_bound(nodes, x64, strict), x64)
+    dtype = dtype if x64 else NARROWED.get(dtype, dtype)
+    return dtype, (weak or adapted) and not is_bool(dtype)
+
+
+@memoised
+def join(
+    a: DType, a_weak: bool, b: DType, b_weak: bool, x64: bool, strict: bool = False
+) -> Typed:
+    """The dtype of two operands and whether it is weak: one cached look-up.
+
+    Raises:
+        TypePromotionError: there is no implicit promotion.
+
+    >>> from verax.ir.dtypes import float16, int32
+    >>> join(int32, False, float16, False, x64=False)
+    (dtype('float16'), False)
+    """
+    return bound(((a, a_weak), (b, b_weak)), x64, strict)
+
+
+@memoised
+def join_all(types: tuple[Typed, ...], x64: bool, strict: bool = False) -> Typed:
+    """The dtype of one or more operands and whether it is weak.
+
+    All at once, because joining pair by pair may ask for more: i32 and u32 meet in i64,
+    although with a float beside them the result is that float.
+
+    Raises:
+        ValueError: there are no operands.
+        TypePromotionError: there is no implicit promotion.
+
+    >>> from verax.ir.dtypes import float32, int8, uint8
+    >>> join_all(((int8, False), (uint8, False), (float32, True)), x64=False)
+    (dtype('float32'), True)
+    """
+    if not types:
+        raise ValueError("promotion needs at least one operand")
+    return bound(types, x64, strict)
+
+
+def lattice_join(*types: Typed, x64: bool, strict: bool = False) -> Typed:
+    """The dtype of operands given as (dtype, weak) pairs; see `join_all`.
+
+    >>> from verax.ir.dtypes import float32, uint8
+    >>> lattice_join((uint8, False), (float32, True), x64=False)
+    (dtype('float32'), True)
+    """
+    return join_all(types, x64, strict)
+
+
+@memoised
+def widen_weak(dtype: DType, weak: bool, x64: bool) -> Typed:
+    """(dtype, weak) with the default width if weak, as fresh Python numbers have.
+
+    >>> from verax.ir.dtypes import int8
+    >>> widen_weak(int8, True, x64=False)
+    (dtype('int32'), True)
+    """
+    if not weak:
+        return dtype, weak
+    if is_float(dtype):
+        return default_dtype("floating", x64), weak
+    if is_complex(dtype):
+        return default_dtype("complex", x64), weak
+    if is_bool(dtype):
+        return dtype, False
+    return default_dtype("unsigned" if is_unsigned(dtype) else "integer", x64), weak
+
+
+def result_type(*avals: HasType, x64: bool, strict: bool = False) -> Typed:
+    """The dtype that operations give `avals`, and whether it is weak.
+
+    Unlike in `lattice_join`, a weak result has the default width of its kind.
+
+    Raises:
+        ValueError: there are no avals.
+        TypePromotionError: there is no implicit promotion.
+
+    >>> from verax.ir.avals import ShapedArray
+    >>> from verax.ir.dtypes import float32, int32
+    >>> weak = ShapedArray((), float32, weak_type=True)
+    >>> result_type(ShapedArray((2,), int32), weak, x64=False)
+    (dtype('float32'), True)
+    """
+    types = tuple((aval.dtype, aval.weak_type) for aval in avals)
+    dtype, weak = join_all(types, x64, strict)
+    return widen_weak(dtype, weak, x64)
+
+
+@memoised
+def promote_types(
+    a: DType | PythonNumber, b: DType | PythonNumber, x64: bool, strict: bool = False
+) -> DType:
+    """The dtype of two dtypes; `int`, `float` and `complex` stand for weak numbers.
+
+    Raises:
+        TypePromotionError: there is no implicit promotion.
+
+    >>> from verax.ir.dtypes import bfloat16, float16, uint8
+    >>> promote_types(bfloat16, float16, x64=False)
+    dtype('float32')
+    >>> promote_types(uint8, int, x64=False)
+    dtype('uint8')
+    """
+    if not isinstance(a, type) and not isinstance(b, type) and a == b:
+        return a
+    nodes = frozenset(
+        WEAK_NODES[one] if isinstance(one, type) else short_name(one) for one in (a, b)
+    )
+    return dtype_of_node(least_upper_bound(nodes, x64, strict), x64)[0]

@@ -1,0 +1,257 @@
+"""Floor 0: the params of an equation, read by the types of their fields.
+
+One idea: words say what they are, so the types of the fields are needed for two things
+only: to find the class of an enum or a record by its name, and to reject a value that
+the field cannot hold::
+
+    read_params(Cursor("[axes=(0, 1)]"), ReduceParams, read_program)
+"""
+
+import ast
+import math
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType, NoneType, UnionType
+from typing import Literal, TypeAliasType, Union, get_args, get_origin, get_type_hints
+
+from attrs import NOTHING, fields, has
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import NO_PARAMS, Jaxpr, NoParams, Params
+from verax.ir.memo import memoised
+from verax.ir.printer import printed_fields
+from verax.ir.scalars import element, scalar_bytes
+from verax.ir.tokens import Cursor
+from verax.ir.words import CONSTANTS, aval_of_word, dtype_of_word
+
+type ProgramReader = Callable[[Cursor], Jaxpr]
+type Classes = Mapping[str, type]
+SPECIAL_FLOATS: Mapping[str, float] = MappingProxyType(
+    {"inf": math.inf, "-inf": -math.inf, "nan": math.nan, "-nan": -math.nan}
+)
+
+
+def read_params(cursor: Cursor, kind: type[Params], program: ProgramReader) -> Params:
+    """The params in brackets after the name of a primitive, if there are any.
+
+    Raises:
+        ParseError: a field is missing, unknown, or cannot hold what is written.
+    """
+    start = cursor.start
+    found: dict[str, object] = {}
+    if cursor.accept("["):
+        found = read_fields(cursor, kind, "]", program)
+    return NO_PARAMS if kind is NoParams else build(cursor, kind, found, start)
+
+
+def read_fields(
+    cursor: Cursor, kind: type, closing: str, program: ProgramReader
+) -> dict[str, object]:
+    """`name=value` up to the closing bracket."""
+    hints = field_types(kind)
+    known = printed_fields(kind) or ()
+    found: dict[str, object] = {}
+    while not cursor.accept(closing):
+        if cursor.kind != "word" or cursor.token not in known or cursor.token in found:
+            cursor.fail(expected_field(kind, closing, found))
+        name = cursor.take("word")
+        cursor.expect("=")
+        start = cursor.start
+        hint = hints.get(name, object)
+        found[name] = read_value(cursor, classes_in(hint), program)
+        if not fits(found[name], hint):
+            cursor.fail(f"a value for {kind.__name__}.{name}, of type {hint}", start)
+        cursor.accept(",")
+    return found
+
+
+def expected_field(kind: type, closing: str, found: Mapping[str, object]) -> str:
+    """What may follow the fields that have been found."""
+    left = ", ".join([n for n in printed_fields(kind) or () if n not in found])
+    if not left:
+        return f"{closing!r} ({kind.__name__} has no more fields)"
+    return f"{closing!r} or a field of {kind.__name__}: {left}"
+
+
+def build[R](
+    cursor: Cursor, kind: type[R], found: Mapping[str, object], start: int
+) -> R:
+    """The record with these fields; what is not written has its default."""
+    names = arguments(kind)
+    missing = [n for n, needed in names.values() if needed and n not in found]
+    if missing:
+        cursor.fail(f"the fields of {kind.__name__}: {', '.join(missing)}", start)
+    try:
+        return kind(**{a: found[n] for a, (n, _) in names.items() if n in found})
+    except (TypeError, ValueError) as error:
+        cursor.fail(f"fields that {kind.__name__} accepts ({error})", start)
+
+
+def arguments(kind: type) -> dict[str, tuple[str, bool]]:
+    """The arguments that make a record: name of the field, and whether it must be."""
+    if has(kind):
+        return {
+            a.alias or a.name: (a.name, a.default is NOTHING)
+            for a in fields(kind)
+            if a.init
+        }
+    return {name: (name, True) for name in printed_fields(kind) or ()}
+
+
+def read_value(cursor: Cursor, classes: Classes, program: ProgramReader) -> object:
+    """One value: a number, a word, a string, a tuple, a set, a record or a jaxpr."""
+    kind, token, start = cursor.kind, cursor.token, cursor.start
+    if kind == "mark":
+        return read_brackets(cursor, classes, program)
+    cursor.advance()
+    match kind:
+        case "number":
+            return read_number(token)
+        case "string":
+            value: object = ast.literal_eval(token)
+            return value
+        case "aval":
+            return read_aval(cursor, token, start)
+        case "typed":
+            return read_scalar(cursor, token, start)
+        case "word" if cursor.at("("):
+            return read_record(cursor, token, start, classes, program)
+        case "word":
+            return read_word(cursor, token, start, classes)
+        case "opaque":
+            cursor.fail(f"a value that can be written; {token} has no text", start)
+    cursor.fail("a value", start)
+
+
+def read_brackets(cursor: Cursor, classes: Classes, program: ProgramReader) -> object:
+    """A tuple, a set, or the jaxpr that begins with the same brace as a set."""
+    if cursor.accept("("):
+        return tuple(read_items(cursor, ")", classes, program))
+    if not cursor.accept("{"):
+        cursor.fail("a value")
+    if cursor.kind == "word" and cursor.token == "lambda":
+        return program(cursor)
+    return frozenset(read_items(cursor, "}", classes, program))
+
+
+def read_items(
+    cursor: Cursor, closing: str, classes: Classes, program: ProgramReader
+) -> list[object]:
+    """Values up to the closing bracket; the commas are for the eye."""
+    items: list[object] = []
+    while not cursor.accept(closing):
+        items.append(read_value(cursor, classes, program))
+        cursor.accept(",")
+    return items
+
+
+def read_number(token: str) -> int | float | complex:
+    """A Python number."""
+    if token in SPECIAL_FLOATS:
+        return SPECIAL_FLOATS[token]
+    if token.endswith("j"):
+        return complex(token)
+    return float(token) if "." in token or "e" in token else int(token, 0)
+
+
+def read_aval(cursor: Cursor, token: str, start: int) -> ShapedArray:
+    """A type such as `f32[8]`."""
+    try:
+        return aval_of_word(token)
+    except ValueError as error:
+        cursor.fail(f"a type ({error})", start)
+
+
+def read_scalar(cursor: Cursor, token: str, start: int) -> object:
+    """A NumPy scalar such as `3.0:f32[]`."""
+    text, _, word = token.partition(":")
+    dtype = read_aval(cursor, word, start).dtype
+    try:
+        return element(scalar_bytes(text, dtype), dtype)[()]
+    except (ValueError, OverflowError) as error:
+        cursor.fail(f"a scalar of type {word} ({error})", start)
+
+
+def read_record(
+    cursor: Cursor, name: str, start: int, classes: Classes, program: ProgramReader
+) -> object:
+    """`Name(field=value, ...)`."""
+    if name not in classes:
+        cursor.fail(expected_class(classes), start)
+    cursor.expect("(")
+    found = read_fields(cursor, classes[name], ")", program)
+    return build(cursor, classes[name], found, start)
+
+
+def read_word(cursor: Cursor, word: str, start: int, classes: Classes) -> object:
+    """None, a boolean, a dtype, a member of an enum, or a string."""
+    if word in CONSTANTS:
+        return CONSTANTS[word]
+    dtype = dtype_of_word(word)
+    if dtype is not None:
+        return dtype
+    name, dot, member = word.partition(".")
+    if not dot:
+        return word
+    kind = classes.get(name)
+    if kind is None or not issubclass(kind, Enum) or member not in kind.__members__:
+        cursor.fail(expected_class(classes), start)
+    return kind.__members__[member]
+
+
+def expected_class(classes: Classes) -> str:
+    """What an enum or a record may be called here."""
+    known = ", ".join(sorted(classes)) or "none: this field holds no records"
+    return f"a member of an enum or a record of the field's type ({known})"
+
+
+@memoised
+def field_types(kind: type) -> Mapping[str, object]:
+    """The types of the fields; empty where they cannot be found."""
+    try:
+        return get_type_hints(kind)
+    except NameError:
+        return {}
+
+
+def classes_in(hint: object) -> Classes:
+    """The enums and records that occur in a type, by name."""
+    if isinstance(hint, TypeAliasType):
+        return classes_in(hint.__value__)
+    if isinstance(hint, type) and (issubclass(hint, Enum) or printed_fields(hint)):
+        return {hint.__name__: hint}
+    found: dict[str, type] = {}
+    for part in get_args(hint):
+        found.update(classes_in(part))
+    return found
+
+
+def fits(value: object, hint: object) -> bool:
+    """Whether a field of type `hint` may hold `value`; unknown types hold all."""
+    if hint is None or hint is NoneType:
+        return value is None
+    if isinstance(hint, TypeAliasType):
+        return fits(value, hint.__value__)
+    origin = get_origin(hint)
+    if isinstance(origin, TypeAliasType):
+        return fits(value, origin.__value__)
+    parts = get_args(hint)
+    if origin is UnionType or origin is Union:
+        return any(fits(value, part) for part in parts)
+    if origin is Literal:
+        return value in parts
+    if origin is tuple:
+        return isinstance(value, tuple) and fits_tuple(value, parts)
+    if origin is frozenset:
+        return isinstance(value, frozenset) and all(fits(v, parts[0]) for v in value)
+    kind = hint if origin is None else origin
+    if kind is float:
+        return isinstance(value, float | int)
+    return not isinstance(kind, type) or isinstance(value, kind)
+
+
+def fits_tuple(value: tuple[object, ...], parts: tuple[object, ...]) -> bool:
+    """Whether the items of a tuple have the types that are listed for them."""
+    if len(parts) == 2 and parts[1] is Ellipsis:
+        return all(fits(item, parts[0]) for item in value)
+    return len(value) == len(parts) and all(map(fits, value, parts))

@@ -1,0 +1,120 @@
+"""Floor 0: the words of the printed language: names, numbers, strings, dtypes.
+
+One idea: a word means the same wherever it stands, so a parser need not know what it
+will find: `None`, `True`, `float32` and `inf` are reserved, another word is a string,
+and a string that is no such word is quoted::
+
+    bare("scatter-add"), plain("float32"), plain(-0.0)
+    # ('scatter-add', "'float32'", '-0.0')
+"""
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import (
+    KNOWN,
+    DType,
+    float0,
+    from_short_name,
+    is_extended,
+    short_name,
+)
+from verax.ir.extended import ExtendedDType, key_from_name
+from verax.ir.memo import memoised
+from verax.ir.scalars import scalar_text
+
+CONSTANTS: Final[Mapping[str, bool | None]] = MappingProxyType(
+    {"None": None, "True": True, "False": False}
+)
+DTYPE_WORDS: Final[Mapping[str, DType]] = MappingProxyType(
+    {"float0" if dtype == float0 else dtype.name: dtype for dtype in KNOWN}
+)
+RESERVED: Final = frozenset((*CONSTANTS, *DTYPE_WORDS, "inf", "nan", "lambda"))
+NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+STRING: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def bare(name: str) -> str:
+    """The name of a primitive, in quotes if it is no word.
+
+    >>> bare("scatter-add"), bare("my op")
+    ('scatter-add', "'my op'")
+    """
+    return name if NAME.fullmatch(name) and name != "in" else repr(name)
+
+
+def quoted(text: str) -> str:
+    """A string among params, in quotes unless it is a word without another meaning."""
+    return text if STRING.fullmatch(text) and text not in RESERVED else repr(text)
+
+
+def plain(value: object) -> str | None:
+    """The text of a value without parts; None for all others.
+
+    >>> plain(np.dtype("float32")), plain("inner"), plain(2j), plain(())
+    ('float32', 'inner', '0.0+2.0j', None)
+    """
+    match value:
+        case None | bool():
+            return repr(value)
+        case Enum():
+            return f"{type(value).__name__}.{value.name}" if value.name else None
+        case np.generic():
+            return typed_scalar(value)
+        case int() | float() | bytes():
+            return repr(value)
+        case complex():
+            return scalar_text(np.complex128(value).tobytes(), np.dtype(np.complex128))
+        case str():
+            return quoted(value)
+        case ShapedArray():
+            return repr(value)
+        case np.dtype() | ExtendedDType():
+            return dtype_word(value)
+        case _:
+            return None
+
+
+def dtype_word(dtype: DType) -> str | None:
+    """The name of a dtype; None if arrays of that dtype do not exist."""
+    if dtype == float0:
+        return "float0"
+    return dtype.name if is_extended(dtype) or dtype in KNOWN else None
+
+
+def typed_scalar(value: np.generic) -> str | None:
+    """A NumPy scalar as literals are written, such as `3.0:f32[]`."""
+    if value.dtype not in KNOWN:
+        return None
+    text = scalar_text(value.tobytes(), value.dtype)
+    return f"{text}:{short_name(value.dtype)}[]"
+
+
+def dtype_of_word(word: str) -> DType | None:
+    """The dtype that `dtype_word` gives `word`.
+
+    >>> dtype_of_word("bfloat16"), dtype_of_word("key<fry>"), dtype_of_word("inner")
+    (dtype(bfloat16), key<fry>, None)
+    """
+    return DTYPE_WORDS.get(word) or key_from_name(word)
+
+
+@memoised
+def aval_of_word(text: str) -> ShapedArray:
+    """The type that prints as `text`.
+
+    Raises:
+        ValueError: its dtype does not exist.
+
+    >>> aval_of_word("~f32[2,3]")
+    ~f32[2,3]
+    """
+    name, _, dims = text.lstrip("~").partition("[")
+    shape = [int(size) for size in dims.rstrip("]").split(",") if size]
+    return ShapedArray(shape, from_short_name(name), text.startswith("~"))

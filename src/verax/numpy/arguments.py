@@ -1,0 +1,357 @@
+"""Floor 6: the arguments of NumPy's functions: arrays, dtypes, axes, shapes.
+
+One idea: promotion happens before any equation is written: a Python scalar becomes a
+constant of the common dtype, and only arrays of another dtype are converted::
+
+    x, y = promote("add", x, 2)          # y is a constant of x's dtype
+    x, y = promote_inexact("sin", x)     # integers become floats
+    axes = reduction_axes("sum", -1, 2)  # (1,)
+"""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    as_dtype,
+    bool_,
+    canonical,
+    default_dtype,
+    inexact_dtype,
+    is_extended,
+)
+from verax.ir.promotion import Typed, join, join_all
+from verax.ops.convert import convert
+from verax.ops.shape import broadcast_in_dim, reshape
+from verax.rules.array import Array
+from verax.rules.constants import aval_of, scalar_of
+from verax.rules.sizes import as_axes, as_axis, as_sizes
+from verax.rules.state import STATE
+
+type Scalar = bool | int | float | complex
+type ArrayLike = Array | np.ndarray | np.generic | Scalar
+type Axis = int | Sequence[int] | None
+type ShapeLike = int | Sequence[int]
+
+
+# ---------------------------------------------------------------------- operands
+
+
+def operand_aval(name: str, position: int, x: object) -> ShapedArray:
+    """The type of argument `position` of the function `name`.
+
+    Raises:
+        TypeError: it is no array and no scalar.
+    """
+    if isinstance(x, Array):
+        return x.aval
+    if isinstance(x, np.ndarray | np.generic | bool | int | float | complex):
+        return aval_of(x)
+    advice = (
+        "; convert it with verax.numpy.asarray"
+        if isinstance(x, list | tuple)
+        else ""
+    )
+    raise TypeError(
+        f"{name} takes arrays and scalars, but argument {position} is "
+        f"{shown(x)} of type {type(x).__name__}{advice}"
+    )
+
+
+def shown(x: object) -> str:
+    """A short text of any object for messages."""
+    text = repr(x)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def avals_of(name: str, args: Sequence[object]) -> list[ShapedArray]:
+    """The types of the arguments of `name`.
+
+    Raises:
+        TypeError: one is no array and no scalar.
+    """
+    return [
+        x.aval if isinstance(x, Array) else operand_aval(name, i, x)
+        for i, x in enumerate(args)
+    ]
+
+
+def check_arraylike(name: str, *args: object) -> None:
+    """Raise a TypeError that names function and position unless all are arrays."""
+    for i, x in enumerate(args):
+        if not isinstance(x, Array):
+            operand_aval(name, i, x)
+
+
+def is_scalar(x: object) -> bool:
+    """Whether `x` is a Python scalar; NumPy's scalars have a dtype of their own."""
+    return isinstance(x, bool | int | float | complex) and not isinstance(x, np.generic)
+
+
+@lru_cache(maxsize=1 << 12, typed=True)
+def scalar_constant(value: Scalar, dtype: DType) -> np.ndarray:
+    """`value` as a read-only constant without dimensions, one object per value."""
+    with np.errstate(all="ignore"):
+        found = scalar_of(value, ShapedArray((), dtype))
+    found.flags.writeable = False
+    return found
+
+
+def constant_of(value: Any, dtype: DType) -> np.ndarray:
+    """A Python scalar or NumPy value in `dtype`."""
+    kind = type(value)
+    # Zeros of either sign are equal as keys, and so are complex numbers with them.
+    if (kind is float or kind is int) and value:
+        return scalar_constant(value, dtype)
+    with np.errstate(all="ignore"):
+        return scalar_of(value, ShapedArray((), dtype))
+
+
+def as_type(x: Any, aval: ShapedArray, dtype: DType, weak: bool) -> Any:
+    """An operand of type `aval` in `dtype`, by an equation only if it is an array.
+
+    Equal dtypes are enough: an operation is weak only where all operands are.
+    """
+    if isinstance(x, Array):
+        return x if aval.dtype == dtype else convert(x, dtype, weak)
+    if weak and aval.weak_type and aval.dtype == dtype:
+        return x
+    if weak:
+        return convert(x, dtype, True)
+    if aval.shape:
+        return x if x.dtype == dtype else np.asarray(x, dtype)  # type: ignore[arg-type]  # no keys in NumPy
+    return constant_of(x, dtype)
+
+
+def common_type(avals: Sequence[ShapedArray]) -> Typed:
+    """The dtype of operands together, and whether it is weak.
+
+    Raises:
+        TypePromotionError: there is no implicit promotion.
+    """
+    strict = STATE.numpy_dtype_promotion == "strict"
+    if len(avals) == 2:
+        a, b = avals
+        return join(
+            a.dtype, a.weak_type, b.dtype, b.weak_type, STATE.enable_x64, strict
+        )
+    types = tuple([(a.dtype, a.weak_type) for a in avals])
+    return join_all(types, STATE.enable_x64, strict)
+
+
+def promote(name: str, *args: ArrayLike) -> list[Any]:
+    """The arguments in their common dtype, shapes as they are.
+
+    Raises:
+        TypeError: an argument is no array, or there is no common dtype.
+    """
+    avals = avals_of(name, args)
+    dtype, weak = common_type(avals)
+    return [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
+
+
+def promote_inexact(name: str, *args: ArrayLike) -> list[Any]:
+    """`promote`, with integers and booleans as the floats that stand for them."""
+    avals = avals_of(name, args)
+    dtype, weak = inexact_type(avals)
+    return [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
+
+
+def inexact_type(avals: Sequence[ShapedArray]) -> Typed:
+    """`common_type` among floats and complex numbers."""
+    dtype, weak = common_type(avals)
+    return canonical(inexact_dtype(dtype), STATE.enable_x64), weak
+
+
+def promote_numeric(name: str, *args: ArrayLike) -> list[Any]:
+    """`promote`, with booleans as integers."""
+    avals = avals_of(name, args)
+    dtype, weak = common_type(avals)
+    if dtype == bool_:
+        dtype, weak = default_dtype("integer", STATE.enable_x64), False
+    return [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
+
+
+def promote_dtypes(*args: ArrayLike) -> list[Any]:
+    """`promote` for a caller that has checked its arguments."""
+    return promote("promote_dtypes", *args)
+
+
+def promote_dtypes_inexact(*args: ArrayLike) -> list[Any]:
+    """`promote_inexact` for a caller that has checked its arguments."""
+    return promote_inexact("promote_dtypes_inexact", *args)
+
+
+def promote_args(name: str, *args: ArrayLike) -> list[Any]:
+    """The arguments in their common dtype and, but for scalars, common shape."""
+    return broadcast_together(name, promote(name, *args))
+
+
+def promote_args_inexact(name: str, *args: ArrayLike) -> list[Any]:
+    """`promote_args` among floats and complex numbers."""
+    return broadcast_together(name, promote_inexact(name, *args))
+
+
+def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
+    """An argument as an array of its own dtype.
+
+    Raises:
+        TypeError: it is no array and no scalar.
+    """
+    if isinstance(x, Array):
+        return x
+    aval = operand_aval(name, position, x)
+    return convert(x, aval.dtype, aval.weak_type)
+
+
+# ------------------------------------------------------------------------ shapes
+
+
+def broadcast_shapes_of(name: str, shapes: Sequence[Shape]) -> Shape:
+    """The shape to which all `shapes` broadcast, by NumPy's rules.
+
+    Raises:
+        ValueError: there is none.
+    """
+    first = shapes[0]
+    if all(shape == first for shape in shapes):
+        return first
+    return joined_shape(name, tuple(shapes))
+
+
+@lru_cache(maxsize=1 << 12)
+def joined_shape(name: str, shapes: tuple[Shape, ...]) -> Shape:
+    rank = max(len(shape) for shape in shapes)
+    sizes = []
+    for i in range(-rank, 0):
+        found = {shape[i] for shape in shapes if -i <= len(shape)} - {1}
+        if len(found) > 1:
+            raise ValueError(
+                f"{name}: the shapes {', '.join(map(str, shapes))} do not broadcast "
+                f"together: dimension {i} has the sizes "
+                f"{' and '.join(map(str, sorted(found)))}; sizes must be equal or 1"
+            )
+        sizes.append(found.pop() if found else 1)
+    return tuple(sizes)
+
+
+def shape_of(x: Any) -> Shape:
+    """The shape of an operand that has been checked."""
+    return getattr(x, "shape", ())
+
+
+def stretched(x: Any, shape: Shape) -> Any:
+    """`x` broadcast to `shape`, to which it is known to broadcast."""
+    own = shape_of(x)
+    if own == shape:
+        return x
+    if isinstance(x, np.ndarray) and x.ndim == 0:
+        return broadcast_in_dim(x, shape, ())
+    return broadcast_in_dim(x, shape, tuple(range(len(shape) - len(own), len(shape))))
+
+
+def broadcast_together(name: str, args: Sequence[Any]) -> list[Any]:
+    """Operands in one shape; those without dimensions stay, since rows take them."""
+    shapes = [shape_of(x) for x in args]
+    full = [shape for shape in shapes if shape]
+    if not full or all(shape == full[0] for shape in full):
+        return list(args)
+    target = broadcast_shapes_of(name, shapes)
+    return [stretched(x, target) if s else x for x, s in zip(args, shapes, strict=True)]
+
+
+def as_shape(name: str, shape: ShapeLike) -> Shape:
+    """A shape from one size or a sequence of sizes.
+
+    Raises:
+        TypeError: a size is no integer.
+        ValueError: a size is negative.
+    """
+    if isinstance(shape, Array | np.ndarray) and shape.ndim == 0:
+        return as_sizes(name, "shape", (shape,))
+    if hasattr(shape, "__index__") and not isinstance(shape, Array | np.ndarray):
+        return as_sizes(name, "shape", (shape,))
+    return as_sizes(name, "shape", shape)
+
+
+# -------------------------------------------------------------------------- axes
+
+
+def canonical_axis(name: str, axis: int, rank: int) -> int:
+    """A dimension between 0 and `rank` - 1, from one that may be negative.
+
+    Raises:
+        TypeError: `axis` is no integer.
+        ValueError: there is no such dimension.
+    """
+    return as_axis(name, axis, rank)
+
+
+def canonical_axes(name: str, axes: int | Sequence[int], rank: int) -> Shape:
+    """Distinct dimensions in the order given, from one or several.
+
+    Raises:
+        TypeError: one is no integer.
+        ValueError: one does not exist or stands twice.
+    """
+    if hasattr(axes, "__index__"):
+        return (as_axis(name, axes, rank),)
+    return as_axes(name, axes, rank)
+
+
+def reduction_axes(name: str, axis: Axis, rank: int) -> Shape:
+    """The dimensions over which `name` runs, in order; None means all of them."""
+    if axis is None:
+        return tuple(range(rank))
+    if type(axis) is int and -rank <= axis < rank:
+        return (axis % rank,)
+    return tuple(sorted(canonical_axes(name, axis, rank)))
+
+
+def keep_dims(x: Array, shape: Shape, axes: Iterable[int]) -> Array:
+    """A reduction's result with its dimensions back, as 1; `shape` is the operand's."""
+    gone = set(axes)
+    return reshape(x, tuple([1 if i in gone else s for i, s in enumerate(shape)]))
+
+
+# ------------------------------------------------------------------------ dtypes
+
+
+def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:
+    """The dtype that a caller asks of `name`; a warning if it is narrowed to 32 bits.
+
+    Raises:
+        TypeError: it is no dtype of arrays.
+    """
+    if dtype is None:
+        return None
+    found = canonical(dtype, STATE.enable_x64)
+    if STATE.enable_x64 or dtype in (bool, int, float, complex) or is_extended(found):
+        return found
+    asked = as_dtype(dtype)
+    if asked != found:
+        warnings.warn(
+            f"{name}: dtype {asked} was asked for, but 64-bit types are off, so the "
+            f'result has {found}; verax.config.update("enable_x64", True) turns them on',
+            stacklevel=3,
+        )
+    return found
+
+
+def no_out(name: str, out: object) -> None:
+    """Raise unless `out` is None: arrays are immutable.
+
+    Raises:
+        TypeError: an output array was given.
+    """
+    if out is not None:
+        raise TypeError(
+            f"{name}: out={shown(out)} cannot be written to, since arrays are "
+            "immutable; use the result"
+        )

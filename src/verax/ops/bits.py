@@ -1,0 +1,144 @@
+"""Floor 2: operations on bits: logic, shifts, counts.
+
+One idea: integers are their bit patterns; a shift by the width or more moves everything
+out, and its amount is read without sign::
+
+    shift_left(np.int8(1), np.int8(9))    # 0
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import DType, int2, int4, uint2, uint4
+from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.ops import reference
+from verax.rules.array import Array
+from verax.rules.elementwise import elementwise, stablehlo
+from verax.rules.emitter import Emitter, Operand
+from verax.rules.kinds import BITS, INTEGER
+from verax.rules.operands import alike
+from verax.rules.row import Domain, Row
+
+BARE: dict[DType, DType] = {int2: uint2, int4: uint4}
+AMOUNTS = (Domain(), Domain(-2, 40, special=(0, 7, 8, 31, 32)))
+
+
+def lower_population_count(
+    e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """One operation; XLA would count the sign of signed integers below a byte twice."""
+    bare = BARE.get(outs[0].dtype)
+    if bare is None:
+        return e.op("stablehlo.popcnt", xs, outs)
+    kind = (outs[0].with_dtype(bare),)
+    counted = e.op(
+        "stablehlo.popcnt", e.op("stablehlo.bitcast_convert", xs, kind), kind
+    )
+    return e.op("stablehlo.bitcast_convert", counted, outs)
+
+
+not_p = elementwise("not", np.invert, lower=stablehlo("not"), accepts=BITS)
+and_p = elementwise(
+    "and", np.bitwise_and, operands=2, lower=stablehlo("and"), accepts=BITS
+)
+or_p = elementwise("or", np.bitwise_or, operands=2, lower=stablehlo("or"), accepts=BITS)
+xor_p = elementwise(
+    "xor", np.bitwise_xor, operands=2, lower=stablehlo("xor"), accepts=BITS
+)
+shift_left_p = elementwise(
+    "shift_left",
+    reference.shift_left,
+    operands=2,
+    lower=stablehlo("shift_left"),
+    accepts=INTEGER,
+    domains=AMOUNTS,
+)
+shift_right_arithmetic_p = elementwise(
+    "shift_right_arithmetic",
+    reference.shift_right_arithmetic,
+    operands=2,
+    lower=stablehlo("shift_right_arithmetic"),
+    accepts=INTEGER,
+    domains=AMOUNTS,
+)
+shift_right_logical_p = elementwise(
+    "shift_right_logical",
+    reference.shift_right_logical,
+    operands=2,
+    lower=stablehlo("shift_right_logical"),
+    accepts=INTEGER,
+    domains=AMOUNTS,
+)
+population_count_p = elementwise(
+    "population_count",
+    reference.population_count,
+    lower=lower_population_count,
+    accepts=INTEGER,
+)
+clz_p = elementwise(
+    "clz",
+    reference.count_leading_zeros,
+    lower=stablehlo("count_leading_zeros"),
+    accepts=INTEGER,
+)
+
+
+def bitwise_not(x: object) -> Array:
+    """Every bit of x turned over; for booleans, not x."""
+    return not_p.call(NO_PARAMS, x)
+
+
+def bitwise_and(x: object, y: object) -> Array:
+    """The bits that are set in x and in y; for booleans, x and y."""
+    return and_p.call(NO_PARAMS, *alike(x, y))
+
+
+def bitwise_or(x: object, y: object) -> Array:
+    """The bits that are set in x or in y; for booleans, x or y."""
+    return or_p.call(NO_PARAMS, *alike(x, y))
+
+
+def bitwise_xor(x: object, y: object) -> Array:
+    """The bits in which x and y differ; for booleans, x ≠ y."""
+    return xor_p.call(NO_PARAMS, *alike(x, y))
+
+
+def shift_left(x: object, y: object) -> Array:
+    """The bits of x moved up by y, zeros moved in; 0 if y is the width or more."""
+    return shift_left_p.call(NO_PARAMS, *alike(x, y))
+
+
+def shift_right_arithmetic(x: object, y: object) -> Array:
+    """The bits of x moved down by y, copies of the top bit moved in."""
+    return shift_right_arithmetic_p.call(NO_PARAMS, *alike(x, y))
+
+
+def shift_right_logical(x: object, y: object) -> Array:
+    """The bits of x moved down by y, zeros moved in; 0 if y is the width or more."""
+    return shift_right_logical_p.call(NO_PARAMS, *alike(x, y))
+
+
+def population_count(x: object) -> Array:
+    """How many bits of x are set, in the dtype of x."""
+    return population_count_p.call(NO_PARAMS, x)
+
+
+def clz(x: object) -> Array:
+    """How many zeros stand above the highest set bit; the width for 0."""
+    return clz_p.call(NO_PARAMS, x)
+
+
+ROWS: tuple[Row[Any], ...] = (
+    not_p,
+    and_p,
+    or_p,
+    xor_p,
+    shift_left_p,
+    shift_right_arithmetic_p,
+    shift_right_logical_p,
+    population_count_p,
+    clz_p,
+)

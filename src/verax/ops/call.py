@@ -1,0 +1,155 @@
+"""Floor 2: `jit` as an equation: a call of a jaxpr by name.
+
+One idea: a call means its jaxpr, so each of its rules asks the engine for the rewritten
+jaxpr and calls that; the rewrites are memoised, for jaxprs hash by structure::
+
+    b:f32[3] = jit[name=f jaxpr={ lambda ; a:f32[3]. let ... }] a
+"""
+
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Jaxpr, Params
+from verax.rules.array import Array
+from verax.rules.row import (
+    Axis,
+    Engine,
+    Known,
+    Linear,
+    Row,
+    Split,
+    Tangent,
+    Zero,
+)
+
+
+@frozen(cache_hash=True)
+class CallParams(Params):
+    """The jaxpr that is called, and the name that the user's function has."""
+
+    name: str
+    jaxpr: Jaxpr
+
+
+def call_typing(p: CallParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    if tuple(avals) != p.jaxpr.in_avals:
+        raise TypeError(f"jit of {p.name} takes {p.jaxpr.in_avals}, not {tuple(avals)}")
+    return p.jaxpr.out_avals
+
+
+def jvp_call(
+    engine: Engine,
+    p: CallParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    nonzero = tuple(not isinstance(t, Zero) for t in tangents)
+    jaxpr, out_nonzero = engine.jvp(p.jaxpr, nonzero)
+    live = [t for t in tangents if not isinstance(t, Zero)]
+    outs = jit_p.bind(evolve(p, jaxpr=jaxpr), *primals, *live)
+    count = len(out_nonzero)
+    pushed = iter(outs[count:])
+    return outs[:count], [
+        next(pushed) if flag else Zero(aval.tangent())
+        for flag, aval in zip(out_nonzero, p.jaxpr.out_avals, strict=True)
+    ]
+
+
+def transpose_call(
+    engine: Engine, p: CallParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    linear = tuple(isinstance(x, Linear) for x in args)
+    nonzero = tuple(not isinstance(ct, Zero) for ct in cts)
+    jaxpr, mask = engine.transpose(p.jaxpr, linear, nonzero)
+    known = [x for x in args if isinstance(x, Array)]
+    live = [
+        engine.core.convert(ct, aval.tangent().dtype, aval.tangent().weak_type)
+        for ct, aval in zip(cts, p.jaxpr.out_avals, strict=True)
+        if not isinstance(ct, Zero)
+    ]
+    found = iter(jit_p.bind(evolve(p, jaxpr=jaxpr), *known, *live))
+    flags = iter(mask)
+    return [
+        None
+        if not isinstance(x, Linear)
+        else next(found)
+        if next(flags)
+        else Zero(x.aval)
+        for x in args
+    ]
+
+
+def batch_call(
+    engine: Engine,
+    p: CallParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    jaxpr, out_axes = engine.batch(p.jaxpr, size, tuple(axes))
+    return jit_p.bind(evolve(p, jaxpr=jaxpr), *args), out_axes
+
+
+def split_call(engine: Engine, p: CallParams, args: Sequence[Known]) -> Split:
+    """Two calls: what is known now, and the rest on what was saved.
+
+    A saved operand is taken from outside the call and not returned by it.
+    """
+    unknown = tuple(isinstance(x, Linear) for x in args)
+    first, second, waiting = engine.split(p.jaxpr, unknown)
+    given = [x for x in args if isinstance(x, Array)]
+    count = len(waiting) - sum(waiting)
+    place = {var: i for i, var in enumerate(first.invars)}
+    saved = first.outvars[count:]
+    made = tuple(a not in place for a in saved)
+    slim, needed = engine.dce(first, (True,) * count + made)
+    operands = [x for x, flag in zip(given, needed, strict=True) if flag]
+    outs = jit_p.bind(evolve(p, jaxpr=slim), *operands) if slim.outvars else ()
+    results, fresh = iter(outs[:count]), iter(outs[count:])
+    residuals = [
+        next(fresh) if flag else given[place[a]]  # type: ignore[index]  # an input
+        for a, flag in zip(saved, made, strict=True)
+    ]
+
+    def finish(
+        residuals: Sequence[Array], operands: Sequence[Array]
+    ) -> Sequence[Array]:
+        return jit_p.bind(evolve(p, jaxpr=second), *residuals, *operands)
+
+    return Split(
+        tuple(None if flag else next(results) for flag in waiting),
+        tuple(residuals),
+        finish,
+    )
+
+
+def dce_call(
+    engine: Engine, p: CallParams, used: tuple[bool, ...]
+) -> tuple[CallParams, tuple[bool, ...], tuple[bool, ...]]:
+    jaxpr, needed = engine.dce(p.jaxpr, used)
+    return evolve(p, jaxpr=jaxpr), needed, used
+
+
+jit_p: Row[CallParams] = Row(
+    "jit",
+    CallParams,
+    typing=call_typing,
+    evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
+    jvp=jvp_call,
+    transpose=transpose_call,
+    batch=batch_call,
+    lower=lambda e, p, xs, outs: e.call(p.jaxpr, xs, p.name),
+    split=split_call,
+    dce=dce_call,
+    compiled=True,
+)
+
+
+def call(name: str, jaxpr: Jaxpr, *args: object) -> tuple[Array, ...]:
+    """The results of `jaxpr` on `args`, as one equation under a trace."""
+    return jit_p.bind(CallParams(name, jaxpr), *args)
+
+
+ROWS = (jit_p,)

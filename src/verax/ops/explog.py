@@ -1,0 +1,312 @@
+"""Floor 2: exponentials, logarithms, roots and powers.
+
+One idea: derivatives use the result where that saves a transcendental function::
+
+    exp_p: y = exp x,  dy = t y
+"""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import int32, is_inexact, is_integer
+from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.ops import reference
+from verax.ops.arith import add, div, integer_pow, mul, sub
+from verax.ops.bits import bitwise_and
+from verax.ops.choose import select
+from verax.ops.compare import eq
+from verax.ops.convert import convert
+from verax.rules.array import Array
+from verax.rules.constants import aval_of
+from verax.rules.elementwise import (
+    SHAPES,
+    common_shape,
+    elementwise,
+    parametric,
+    stablehlo,
+)
+from verax.rules.emitter import Emitter, Operand
+from verax.rules.kinds import ANY_FLOAT, FLOAT, NUMBER
+from verax.rules.operands import adopt, alike
+from verax.rules.row import Domain, NDArray, Row, Sample
+
+LN2 = float(np.log(2.0))
+POSITIVE = Domain(1e-3, 1e3, special=(0.0, 1.0, np.inf))
+EXPONENTS = Domain(-20, 20, special=(0.0, -np.inf, np.inf))
+# Scaling by a complex constant makes NaN of infinities, as it does in JAX.
+FINITE = Domain(-20, 20, special=(0.0,))
+
+type Lowered = Sequence[Operand]
+
+
+def refuse(name: str) -> Array:
+    """Raise for an accuracy that was asked for: there is one implementation."""
+    raise ValueError(
+        f"{name} has one accuracy, that of the platform; leave out `accuracy`"
+    )
+
+
+def lower_exp2(
+    e: Emitter, p: NoParams, xs: Lowered, outs: Sequence[ShapedArray]
+) -> Lowered:
+    """exp(x log 2), but a power of 2 for small floats, in which log 2 is inexact."""
+    if outs[0].dtype not in reference.PLAIN:
+        return e.op("stablehlo.power", (e.constant(2, outs[0]), *xs), outs)
+    scaled = e.op("stablehlo.multiply", (*xs, e.constant(LN2, outs[0])), outs)
+    return e.op("stablehlo.exponential", scaled, outs)
+
+
+def lower_log2(
+    e: Emitter, p: NoParams, xs: Lowered, outs: Sequence[ShapedArray]
+) -> Lowered:
+    natural = e.op("stablehlo.log", xs, outs)
+    return e.op("stablehlo.divide", (*natural, e.constant(LN2, outs[0])), outs)
+
+
+exp_p = elementwise(
+    "exp",
+    np.exp,
+    jvp=lambda x, y, t: mul(t, y),
+    lower=stablehlo("exponential"),
+    domains=EXPONENTS,
+    costly=True,
+)
+exp2_p = elementwise(
+    "exp2",
+    reference.exp2,
+    jvp=lambda x, y, t: mul(t, mul(y, LN2)),
+    lower=lower_exp2,
+    domains=FINITE,
+    costly=True,
+)
+expm1_p = elementwise(
+    "expm1",
+    np.expm1,
+    jvp=lambda x, y, t: mul(t, add(y, 1.0)),
+    lower=stablehlo("exponential_minus_one"),
+    domains=EXPONENTS,
+    costly=True,
+)
+log_p = elementwise(
+    "log",
+    np.log,
+    jvp=lambda x, y, t: div(t, x),
+    lower=stablehlo("log"),
+    domains=POSITIVE,
+    costly=True,
+)
+log2_p = elementwise(
+    "log2",
+    np.log2,
+    jvp=lambda x, y, t: div(t, mul(x, LN2)),
+    lower=lower_log2,
+    domains=Domain(1e-3, 1e3, special=(1.0,)),
+    costly=True,
+)
+log1p_p = elementwise(
+    "log1p",
+    np.log1p,
+    jvp=lambda x, y, t: div(t, add(x, 1.0)),
+    lower=stablehlo("log_plus_one"),
+    domains=Domain(-0.99, 1e3, special=(0.0, -1.0, np.inf)),
+    costly=True,
+)
+sqrt_p = elementwise(
+    "sqrt",
+    np.sqrt,
+    jvp=lambda x, y, t: mul(t, div(0.5, y)),
+    lower=stablehlo("sqrt"),
+    domains=POSITIVE,
+)
+rsqrt_p = elementwise(
+    "rsqrt",
+    reference.rsqrt,
+    jvp=lambda x, y, t: mul(t, mul(div(y, x), -0.5)),
+    lower=stablehlo("rsqrt"),
+    domains=POSITIVE,
+)
+cbrt_p = elementwise(
+    "cbrt",
+    reference.in_wide(np.cbrt),
+    jvp=lambda x, y, t: mul(t, mul(integer_pow(y, -2), 1 / 3)),
+    lower=stablehlo("cbrt"),
+    accepts=FLOAT,
+    domains=Domain(kinks=(0.0,)),
+    costly=True,
+)
+square_p = elementwise(
+    "square",
+    lambda x: x * x,
+    jvp=lambda x, y, t: mul(t, mul(x, 2.0)),
+    lower=lambda e, p, xs, outs: e.op("stablehlo.multiply", (*xs, *xs), outs),
+    accepts=NUMBER,
+)
+logistic_p = elementwise(
+    "logistic",
+    reference.logistic,
+    jvp=lambda x, y, t: mul(t, mul(y, sub(1.0, y))),
+    lower=stablehlo("logistic"),
+    domains=Domain(-30, 30, special=(-np.inf, np.inf)),
+    costly=True,
+)
+
+
+def pow_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    x, y = avals
+    if not is_inexact(x.dtype) or not (y.dtype == x.dtype or is_integer(y.dtype)):
+        raise TypeError(
+            "pow takes a float or complex base, and an exponent of its dtype or of an "
+            f"integer one, not {x.dtype} and {y.dtype}; convert them "
+            "(verax.lax.convert_element_type) or use verax.numpy.power"
+        )
+    weak = x.weak_type and y.weak_type
+    return (ShapedArray(common_shape("pow", avals), x.dtype, weak),)
+
+
+def evaluate_pow(p: NoParams, x: NDArray, y: NDArray) -> NDArray:
+    x = reference.wide(x)
+    return np.asarray(np.power(x, y.astype(x.dtype)))
+
+
+def pow_base_jvp(p: NoParams, x: Array, y: Array, z: Array, t: Array) -> Array:
+    """y x^(y - 1) t, and zero where y is zero, at x = 0 too.
+
+    Where x and y are both zero the base is replaced by 1, so that no derivative of any
+    order meets an infinity times zero.
+    """
+    flat = eq(y, 0)
+    if is_inexact(y.dtype):
+        flat = bitwise_and(flat, eq(x, 0.0))
+    power = pow(select(flat, 1.0, x), sub(y, 1))
+    return mul(t, mul(convert(y, x.dtype, y.aval.weak_type), power))
+
+
+def pow_exponent_jvp(p: NoParams, x: Array, y: Array, z: Array, t: Array) -> Array:
+    """x^y log(x) t, where 0^y log(0) is 0 for y > 0."""
+    return mul(t, mul(log(select(eq(x, 0.0), 1.0, x)), z))
+
+
+def lower_pow(
+    e: Emitter, p: NoParams, xs: Lowered, outs: Sequence[ShapedArray]
+) -> Lowered:
+    x, y = xs
+    if y.aval.dtype != x.aval.dtype:
+        (y,) = e.op("stablehlo.convert", (y,), (y.aval.with_dtype(x.aval.dtype),))
+    return e.op("stablehlo.power", (x, y), outs)
+
+
+def draw_pow(random: Random) -> Sample[NoParams]:
+    dtype = random.choice(ANY_FLOAT.samples())
+    shape = random.choice(SHAPES)
+    kinds = random.choice(((dtype, dtype), (dtype, int32)))
+    x, y = (
+        ShapedArray(random.choice((shape, shape, shape, ())), kind) for kind in kinds
+    )
+    return Sample(NO_PARAMS, (x, y))
+
+
+pow_p = parametric(
+    "pow",
+    NoParams,
+    evaluate_pow,
+    operands=2,
+    typing=pow_typing,
+    jvp=(pow_base_jvp, pow_exponent_jvp),
+    lower=lower_pow,
+    params_of=lambda random, dtype: NO_PARAMS,
+    draw=draw_pow,
+    domains=(Domain(0, 5, special=(0.0, 1.0)), Domain(-3, 3, special=(0.0, 1.0, 2.0))),
+    costly=True,
+)
+
+
+def exp(x: object, *, accuracy: None = None) -> Array:
+    """e to the power x."""
+    return exp_p.call(NO_PARAMS, x) if accuracy is None else refuse("exp")
+
+
+def exp2(x: object, *, accuracy: None = None) -> Array:
+    """2 to the power x."""
+    return exp2_p.call(NO_PARAMS, x) if accuracy is None else refuse("exp2")
+
+
+def expm1(x: object, *, accuracy: None = None) -> Array:
+    """exp(x) - 1, accurate for small x."""
+    return expm1_p.call(NO_PARAMS, x) if accuracy is None else refuse("expm1")
+
+
+def log(x: object, *, accuracy: None = None) -> Array:
+    """The natural logarithm of x."""
+    return log_p.call(NO_PARAMS, x) if accuracy is None else refuse("log")
+
+
+def log2(x: object, *, accuracy: None = None) -> Array:
+    """The logarithm of x to base 2."""
+    return log2_p.call(NO_PARAMS, x) if accuracy is None else refuse("log2")
+
+
+def log1p(x: object, *, accuracy: None = None) -> Array:
+    """log(1 + x), accurate for small x."""
+    return log1p_p.call(NO_PARAMS, x) if accuracy is None else refuse("log1p")
+
+
+def sqrt(x: object, *, accuracy: None = None) -> Array:
+    """The square root of x; the derivative at 0 is infinite."""
+    return sqrt_p.call(NO_PARAMS, x) if accuracy is None else refuse("sqrt")
+
+
+def rsqrt(x: object, *, accuracy: None = None) -> Array:
+    """1 / sqrt(x)."""
+    return rsqrt_p.call(NO_PARAMS, x) if accuracy is None else refuse("rsqrt")
+
+
+def cbrt(x: object, *, accuracy: None = None) -> Array:
+    """The real cube root of x."""
+    return cbrt_p.call(NO_PARAMS, x) if accuracy is None else refuse("cbrt")
+
+
+def square(x: object) -> Array:
+    """x x."""
+    return square_p.call(NO_PARAMS, x)
+
+
+def logistic(x: object, *, accuracy: None = None) -> Array:
+    """1 / (1 + exp(-x))."""
+    return logistic_p.call(NO_PARAMS, x) if accuracy is None else refuse("logistic")
+
+
+def pow(x: object, y: object) -> Array:
+    """x to the power y, for float or complex x and y of its dtype or integers.
+
+    0 to the power 0 is 1. A Python integer y stays one.
+
+    Raises:
+        TypeError: x holds integers, or the dtypes differ.
+    """
+    if isinstance(y, int) and not isinstance(y, bool):
+        return pow_p.call(NO_PARAMS, x, y)
+    if isinstance(y, float | complex) and not isinstance(y, np.generic):
+        return pow_p.call(NO_PARAMS, x, adopt(y, aval_of(x)))
+    if is_integer(aval_of(y).dtype):
+        return pow_p.call(NO_PARAMS, x, y)
+    return pow_p.call(NO_PARAMS, *alike(x, y))
+
+
+ROWS: tuple[Row[Any], ...] = (
+    exp_p,
+    exp2_p,
+    expm1_p,
+    log_p,
+    log2_p,
+    log1p_p,
+    sqrt_p,
+    rsqrt_p,
+    cbrt_p,
+    square_p,
+    logistic_p,
+    pow_p,
+)

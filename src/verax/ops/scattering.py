@@ -1,0 +1,344 @@
+"""Floor 2: what a scatter means: its type, its value in NumPy, its StableHLO.
+
+One idea: the six scatters differ in how an update and the element it meets become one,
+so one factory makes them from that::
+
+    scatter_max_p = scatter_family("scatter-max", np.maximum, "maximum", jvp=...)
+"""
+
+from collections.abc import Sequence
+from math import prod
+from random import Random
+
+import numpy as np
+from attrs import evolve, frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import int8, int32, is_inexact, is_unsigned, numpy_dtype, uint8
+from verax.ir.jaxpr import Params
+from verax.ops.gathering import CLIP, FILL, GatherParams, above, capped
+from verax.ops.shape import at_front
+from verax.ops.windows import (
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    all_inside,
+    as_starts,
+    bounds,
+    check_dimensions,
+    clipped,
+    scattering,
+    taken_axis,
+    window_shape,
+    write_windows,
+)
+from verax.rules.array import Array
+from verax.rules.emitter import Emitter, Operand, flag, ints
+from verax.rules.kinds import Kind
+from verax.rules.row import (
+    REALS,
+    Axis,
+    Domain,
+    JvpRule,
+    Row,
+    Sample,
+    TransposeRule,
+)
+
+
+@frozen(cache_hash=True)
+class ScatterParams(Params):
+    """Dimension numbers, promises about indices, and the mode."""
+
+    dimension_numbers: ScatterDimensionNumbers
+    indices_are_sorted: bool
+    unique_indices: bool
+    mode: str
+
+
+def slice_sizes(p: ScatterParams, operand: Shape, updates: Shape) -> Shape:
+    """The sizes of the windows that a scatter writes, one per dimension."""
+    dims = p.dimension_numbers
+    windowed = dims.gather().windowed(len(operand))
+    sizes = [1] * len(operand)
+    for d, place in zip(windowed, dims.update_window_dims, strict=False):
+        sizes[d] = updates[place] if 0 <= place < len(updates) else -1
+    for d in dims.operand_batching_dims:
+        sizes[d] = min(1, operand[d])
+    return tuple(sizes)
+
+
+def reading(p: ScatterParams, operand: Shape, updates: Shape) -> GatherParams:
+    """The gather that reads, zero out of bounds, the windows that a scatter writes."""
+    return GatherParams(
+        p.dimension_numbers.gather(),
+        slice_sizes(p, operand, updates),
+        p.unique_indices,
+        p.indices_are_sorted,
+        p.mode,
+        0 if p.mode == FILL else None,
+    )
+
+
+def writing(p: GatherParams) -> ScatterParams:
+    """The scatter that writes the windows that a gather reads."""
+    dims = scattering(p.dimension_numbers)
+    return ScatterParams(dims, p.indices_are_sorted, p.unique_indices, p.mode)
+
+
+def scatter_typing(
+    name: str, accepts: Kind, p: ScatterParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    operand, indices, updates = avals
+    if updates.dtype != operand.dtype or not accepts.holds(operand.dtype):
+        raise TypeError(
+            f"{name} takes {accepts} and updates of the same dtype, not {operand} and "
+            f"{updates}; convert one of them (verax.lax.convert_element_type)"
+        )
+    dims = p.dimension_numbers.gather()
+    if not all(0 <= d < operand.ndim for d in dims.operand_batching_dims):
+        raise TypeError(f"{name}: operand batching dims {dims} lie outside {operand}")
+    sizes = slice_sizes(p, operand.shape, updates.shape)
+    check_dimensions(name, dims, operand, indices, sizes)
+    expected = window_shape(dims, indices.shape, sizes)
+    fits = all(sizes[d] <= operand.shape[d] for d in dims.windowed(operand.ndim))
+    if updates.shape != expected or not fits:
+        raise TypeError(
+            f"{name} takes updates of the indices' shape with windows that fit in the "
+            f"operand, not {updates} for {operand} and indices {indices} under "
+            f"{p.dimension_numbers}"
+        )
+    return (operand,)
+
+
+def evaluate_scatter(
+    combine: np.ufunc | None, p: ScatterParams, args: Sequence[np.ndarray]
+) -> np.ndarray:
+    operand, indices, updates = args
+    dims = p.dimension_numbers.gather()
+    sizes = slice_sizes(p, operand.shape, updates.shape)
+    starts = as_starts(indices)
+    if p.mode == CLIP:
+        starts = clipped(starts, bounds(dims, operand.shape, sizes))
+    places = (*dims.batch_positions(updates.ndim), *dims.offset_dims)
+    axis = taken_axis(dims, operand.shape, sizes, indices.ndim - 1)
+
+    def store(array: np.ndarray, index: np.ndarray, values: np.ndarray) -> None:
+        if combine is None:
+            array[index] = values
+        elif p.unique_indices:
+            array[index] = combine(array[index], values)
+        else:
+            combine.at(array, index, values)
+
+    if axis == 0 and updates.size and all_inside(indices, operand.shape[0]):
+        result = np.array(operand)
+        rows = updates.reshape((-1, *operand.shape[1:]))
+        store(result, indices.reshape(-1).astype(np.intp), rows)
+        return result
+    ordered = updates.transpose(places)
+    return write_windows(operand, starts, ordered, dims, sizes, store)
+
+
+def batch_scatter(
+    row: Row[ScatterParams],
+    p: ScatterParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """The batch dimension goes first everywhere; batched indices pair with it."""
+    operand, updates = (
+        at_front(args[0], axes[0], size),
+        at_front(args[2], axes[2], size),
+    )
+    dims, indices = p.dimension_numbers, args[1]
+    inserted = above(dims.inserted_window_dims, 0)
+    mapped = above(dims.scatter_dims_to_operand_dims, 0)
+    batching = above(dims.operand_batching_dims, 0)
+    windows = above(dims.update_window_dims, 0)
+    together = dims.scatter_indices_batching_dims
+    if axes[1] is None:
+        windows = (0, *windows)
+    else:
+        indices = at_front(indices, axes[1], size)
+        batching, together = (0, *batching), (0, *above(together, 0))
+    found = ScatterDimensionNumbers(windows, inserted, mapped, batching, together)
+    params = evolve(p, dimension_numbers=found)
+    return row.bind(params, operand, indices, updates), (0,)
+
+
+def lower_scatter(
+    operation: str | None,
+    e: Emitter,
+    p: ScatterParams,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    operand, indices, updates = operands
+    if not operand.aval.size or not updates.aval.size:
+        return (operand,)
+    dims = p.dimension_numbers
+    if not dims.scatter_dims_to_operand_dims:
+        return emit_with_index(operation, e, p, operands, outs)
+    sizes = slice_sizes(p, operand.aval.shape, updates.aval.shape)
+    upper = bounds(dims.gather(), operand.aval.shape, sizes)
+    if p.mode == CLIP:
+        indices = emit_clipped(e, indices, upper)
+    text = (
+        f"#stablehlo.scatter<update_window_dims = {ints(dims.update_window_dims)}, "
+        f"inserted_window_dims = {ints(dims.inserted_window_dims)}, "
+        f"input_batching_dims = {ints(dims.operand_batching_dims)}, "
+        f"scatter_indices_batching_dims = {ints(dims.scatter_indices_batching_dims)}, "
+        f"scatter_dims_to_operand_dims = {ints(dims.scatter_dims_to_operand_dims)}, "
+        f"index_vector_dim = {indices.aval.ndim - 1}>"
+    )
+    scalar = outs[0].with_shape(()).strong()
+
+    def body(xs: Sequence[Operand]) -> Sequence[Operand]:
+        return (xs[1],) if operation is None else e.op(operation, xs, (scalar,))
+
+    return e.op(
+        "stablehlo.scatter",
+        (operand, indices, updates),
+        outs,
+        [((scalar, scalar), body)],
+        scatter_dimension_numbers=text,
+        indices_are_sorted=flag(p.indices_are_sorted),
+        unique_indices=flag(p.unique_indices),
+    )
+
+
+def emit_with_index(
+    operation: str | None,
+    e: Emitter,
+    p: ScatterParams,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    """A scatter without a start, given one in a new dimension of size 1.
+
+    XLA mistakes several updates of one place for one if index vectors are empty.
+    """
+    operand, indices, updates = operands
+    dims = p.dimension_numbers
+    params = evolve(
+        p,
+        dimension_numbers=ScatterDimensionNumbers(
+            dims.update_window_dims,
+            (0, *above(dims.inserted_window_dims, 0)),
+            (0,),
+            above(dims.operand_batching_dims, 0),
+            dims.scatter_indices_batching_dims,
+        ),
+    )
+    starts = indices.aval.with_shape((*indices.aval.shape[:-1], 1))
+    higher = outs[0].with_shape((1, *outs[0].shape))
+    (stacked,) = e.op("stablehlo.reshape", (operand,), (higher,))
+    given = (stacked, e.constant(0, starts), updates)
+    found = lower_scatter(operation, e, params, given, (higher,))
+    return e.op("stablehlo.reshape", found, outs)
+
+
+def emit_clipped(e: Emitter, indices: Operand, upper: Shape) -> Operand:
+    """Starts moved into bounds; an operand without a place for them drops them."""
+    aval = indices.aval
+    upper = capped(upper, aval.dtype)
+    low = e.constant(0, aval.with_shape(()))
+    if len(set(upper)) == 1:
+        high = e.constant(upper[0], aval.with_shape(()))
+    else:
+        row = np.array(upper, numpy_dtype(aval.dtype))
+        high = e.constant(row, aval.with_shape(row.shape))
+        high = e.broadcast(high, aval.shape, (aval.ndim - 1,))
+    return e.op("stablehlo.clamp", (low, indices, high), (aval,))[0]
+
+
+def scatter_family(
+    name: str,
+    combine: np.ufunc | None,
+    operation: str | None,
+    *,
+    accepts: Kind,
+    jvp: JvpRule[ScatterParams],
+    transpose: TransposeRule[ScatterParams] | None = None,
+    counts: Sequence[int] = (0, 1, 2, 3),
+) -> Row[ScatterParams]:
+    """A scatter whose update and element become one by `combine`, or by replacement.
+
+    `counts` are the numbers of index vectors, per dimension, that tests draw from.
+    """
+    row: Row[ScatterParams] = Row(
+        name,
+        ScatterParams,
+        typing=lambda p, avals: scatter_typing(name, accepts, p, avals),
+        evaluate=lambda engine, p, xs: (evaluate_scatter(combine, p, xs),),
+        jvp=jvp,
+        transpose=transpose,
+        batch=lambda engine, p, size, xs, axes: batch_scatter(row, p, size, xs, axes),
+        lower=lambda e, p, xs, outs: lower_scatter(operation, e, p, xs, outs),
+        draw=lambda random: draw_scatter(random, accepts, counts),
+    )
+    return row
+
+
+def draw_gather(
+    random: Random, accepts: Kind, counts: Sequence[int] = (0, 1, 2, 3)
+) -> Sample[GatherParams]:
+    """Any roles of the operand's dimensions, any places of windows, wild indices."""
+    batch = [random.choice(counts) for _ in range(random.randint(0, 2))]
+    free = list(range(len(batch)))
+    shape, sizes = [], []
+    collapsed, mapped, batching, together = [], [], [], []
+    for d in range(random.randint(0, 3)):
+        role = random.choice(("window", "window", "collapsed", "batching"))
+        if role == "batching" and free:
+            together.append(free.pop(random.randrange(len(free))))
+            batching.append(d)
+            shape.append(batch[together[-1]])
+            sizes.append(min(1, shape[-1]))
+            continue
+        shape.append(random.choice((1, 2, 4) if role == "collapsed" else (0, 1, 3, 4)))
+        if role == "collapsed":
+            collapsed.append(d)
+        sizes.append(1 if role == "collapsed" else random.randint(0, shape[-1]))
+        if random.random() < (0.9 if role == "collapsed" else 0.5):
+            mapped.append(d)
+    random.shuffle(mapped)
+    windows = len(shape) - len(collapsed) - len(batching)
+    offsets = sorted(random.sample(range(len(batch) + windows), windows))
+    dims = GatherDimensionNumbers(offsets, collapsed, mapped, batching, together)
+    few = prod(batch) <= 1
+    mode = random.choice(("clip", "fill", "promise_in_bounds"))
+    unique = few and (max(counts) == 1 or random.random() < 0.5)
+    promises = unique, few and random.random() < 0.5
+    fill = random.choice((None, 0, 1))
+    params = GatherParams(dims, tuple(sizes), *promises, mode, fill)
+    dtype = random.choice((int32, int32, uint8, int8))
+    indices = ShapedArray((*batch, len(mapped)), dtype)
+    operand = ShapedArray(shape, random.choice(accepts.samples()))
+    domain = index_domain(params, operand, indices)
+    filled = mode == FILL and fill is None and is_inexact(operand.dtype)
+    values = Domain(smooth=False) if filled else REALS
+    return Sample(params, (operand, indices), (values, domain))
+
+
+def index_domain(p: GatherParams, operand: ShapedArray, indices: ShapedArray) -> Domain:
+    """Indices in bounds and around them; in bounds only where that is promised."""
+    upper = min((5, *bounds(p.dimension_numbers, operand.shape, p.slice_sizes)))
+    promised = p.mode not in (FILL, CLIP)
+    low = 0 if promised or is_unsigned(indices.dtype) else -3
+    high = upper if promised else 5
+    special = [v for v in (-1, 0, upper, upper + 1) if low <= v <= high]
+    return Domain(low, high, (*special, *(() if promised else (127,))))
+
+
+def draw_scatter(
+    random: Random, accepts: Kind, counts: Sequence[int] = (0, 1, 2, 3)
+) -> Sample[ScatterParams]:
+    """The reverse of any gather."""
+    sample = draw_gather(random, accepts, counts)
+    operand, indices = sample.avals
+    p = sample.params
+    updates = window_shape(p.dimension_numbers, indices.shape, p.slice_sizes)
+    avals = (operand, indices, operand.with_shape(updates))
+    return Sample(writing(p), avals, (REALS, sample.domains[1], REALS))

@@ -1,0 +1,176 @@
+"""Floor 2: special functions: the error function, gamma and its relatives.
+
+One idea: SciPy is the reference, CHLO expands the compiled form, and each derivative is
+in closed form through the next function::
+
+    lgamma_p: y = log |Γ(x)|,  dy = t digamma(x)
+
+The formulas are those of the NIST Digital Library of Mathematical Functions, chapters
+5 (gamma), 7 (error functions) and 25 (zeta).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import SMALL_FLOATS, float32
+from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.ops.arith import add, mul, neg
+from verax.ops.explog import exp, refuse, square
+from verax.ops.reference import in_wide
+from verax.rules.array import Array
+from verax.rules.elementwise import chlo, elementwise
+from verax.rules.emitter import Emitter, Operand
+from verax.rules.kinds import FLOAT
+from verax.rules.operands import alike
+from verax.rules.row import Domain, Row
+
+SLOPE = float(2 / np.sqrt(np.pi))
+GAMMA = Domain(0.05, 30, special=(1.0, 2.0, np.inf))
+# XLA sums the series of zeta at infinity to NaN, SciPy to 0.
+FINITE_GAMMA = Domain(0.05, 30, special=(1.0, 2.0))
+
+
+def underived(name: str, operand: str) -> Callable[..., Array]:
+    """The derivative that nobody has: it says so."""
+
+    def derivative(*args: object) -> Array:
+        raise ValueError(
+            f"the derivative of {name} in {operand} is not available; stop it with "
+            f"verax.lax.stop_gradient({operand})"
+        )
+
+    return derivative
+
+
+def lower_erfc(
+    e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """One operation; in float32 for 8-bit floats, which CHLO does not expand."""
+    if outs[0].dtype not in SMALL_FLOATS:
+        return e.op("chlo.erfc", xs, outs)
+    kind = (outs[0].with_dtype(float32),)
+    result = e.op("chlo.erfc", e.op("stablehlo.convert", xs, kind), kind)
+    return e.op("stablehlo.convert", result, outs)
+
+
+erf_p = elementwise(
+    "erf",
+    in_wide(scipy.special.erf),
+    jvp=lambda x, y, t: mul(t, mul(exp(neg(square(x))), SLOPE)),
+    lower=chlo("erf"),
+    accepts=FLOAT,
+    domains=Domain(-5, 5, special=(0.0, np.inf, -np.inf)),
+    costly=True,
+)
+erfc_p = elementwise(
+    "erfc",
+    in_wide(scipy.special.erfc),
+    jvp=lambda x, y, t: mul(t, mul(exp(neg(square(x))), -SLOPE)),
+    lower=lower_erfc,
+    accepts=FLOAT,
+    domains=Domain(-5, 5, special=(0.0, np.inf, -np.inf)),
+    costly=True,
+)
+erf_inv_p = elementwise(
+    "erf_inv",
+    in_wide(scipy.special.erfinv),
+    jvp=lambda x, y, t: mul(t, mul(exp(square(y)), 1 / SLOPE)),
+    lower=chlo("erf_inv"),
+    accepts=FLOAT,
+    domains=Domain(-0.95, 0.95, special=(0.0, 1.0, -1.0)),
+    costly=True,
+)
+lgamma_p = elementwise(
+    "lgamma",
+    in_wide(scipy.special.gammaln),
+    jvp=lambda x, y, t: mul(t, digamma(x)),
+    lower=chlo("lgamma"),
+    accepts=FLOAT,
+    domains=GAMMA,
+    costly=True,
+)
+digamma_p = elementwise(
+    "digamma",
+    in_wide(scipy.special.digamma),
+    jvp=lambda x, y, t: mul(t, polygamma(1.0, x)),
+    lower=chlo("digamma"),
+    accepts=FLOAT,
+    domains=GAMMA,
+    costly=True,
+)
+polygamma_p = elementwise(
+    "polygamma",
+    in_wide(scipy.special.polygamma),
+    operands=2,
+    jvp=(
+        underived("polygamma", "m"),
+        lambda m, x, y, t: mul(t, polygamma(add(m, 1.0), x)),
+    ),
+    lower=chlo("polygamma"),
+    accepts=FLOAT,
+    domains=(Domain(1, 1, special=(0.0, 2.0), smooth=False), FINITE_GAMMA),
+    costly=True,
+)
+zeta_p = elementwise(
+    "zeta",
+    in_wide(scipy.special.zeta),
+    operands=2,
+    jvp=(
+        underived("zeta", "x"),
+        lambda x, q, y, t: mul(t, mul(neg(x), zeta(add(x, 1.0), q))),
+    ),
+    lower=chlo("zeta"),
+    accepts=FLOAT,
+    domains=(Domain(1.1, 10, special=(2.0,), smooth=False), FINITE_GAMMA),
+    costly=True,
+)
+
+
+def erf(x: object) -> Array:
+    """The error function, 2/√π times the integral of exp(-t²) from 0 to x."""
+    return erf_p.call(NO_PARAMS, x)
+
+
+def erfc(x: object, *, accuracy: None = None) -> Array:
+    """1 - erf(x), accurate for large x."""
+    return erfc_p.call(NO_PARAMS, x) if accuracy is None else refuse("erfc")
+
+
+def erf_inv(x: object) -> Array:
+    """The number whose error function is x, for x in [-1, 1]."""
+    return erf_inv_p.call(NO_PARAMS, x)
+
+
+def lgamma(x: object) -> Array:
+    """log |Γ(x)|."""
+    return lgamma_p.call(NO_PARAMS, x)
+
+
+def digamma(x: object) -> Array:
+    """The derivative of log Γ(x)."""
+    return digamma_p.call(NO_PARAMS, x)
+
+
+def polygamma(m: object, x: object) -> Array:
+    """The m-th derivative of `digamma` at x, for a whole number m held as a float."""
+    return polygamma_p.call(NO_PARAMS, *alike(m, x))
+
+
+def zeta(x: object, q: object) -> Array:
+    """Hurwitz's zeta function, the sum of (k + q)^-x over k = 0, 1, 2, …"""
+    return zeta_p.call(NO_PARAMS, *alike(x, q))
+
+
+ROWS: tuple[Row[Any], ...] = (
+    erf_p,
+    erfc_p,
+    erf_inv_p,
+    lgamma_p,
+    digamma_p,
+    polygamma_p,
+    zeta_p,
+)

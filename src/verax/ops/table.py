@@ -1,0 +1,55 @@
+"""Floor 2: the standard table: every row of the library, by name.
+
+One idea: the table is one expression that joins the files; nothing registers itself::
+
+    PRIMITIVES["sin"]
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from verax.ops import (
+    arith,
+    bits,
+    call,
+    choose,
+    compare,
+    complex,
+    convert,
+    create,
+    dot,
+    explog,
+    gather,
+    joining,
+    reduce,
+    rounding,
+    shape,
+    slicing,
+    special,
+    trig,
+)
+from verax.rules.row import Row, RuleTable, names
+
+ROWS: tuple[Row[Any], ...] = (
+    *arith.ROWS,
+    *explog.ROWS,
+    *trig.ROWS,
+    *rounding.ROWS,
+    *compare.ROWS,
+    *bits.ROWS,
+    *complex.ROWS,
+    *special.ROWS,
+    *choose.ROWS,
+    *convert.ROWS,
+    *create.ROWS,
+    *shape.ROWS,
+    *slicing.ROWS,
+    *joining.ROWS,
+    *gather.ROWS,
+    *reduce.ROWS,
+    *dot.ROWS,
+    *call.ROWS,
+)
+PRIMITIVES: Mapping[str, Row[Any]] = MappingProxyType(names(ROWS))
+standard = RuleTable()

@@ -1,0 +1,454 @@
+"""Floor 1: `Array`, the type that users see: arrays and tracers alike.
+
+One idea: the class lists NumPy's operators and methods, typed, and hands each to one
+function of a namespace, which the roof provides once; so values carry operators while
+the functions behind them stand floors above::
+
+    x * 2 + x.sum(axis=0)          # namespace.add(namespace.multiply(x, 2), ...)
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Protocol, SupportsIndex, cast
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import DType
+
+type Axes = int | Sequence[int] | None
+type Function = Callable[..., "Array"]
+
+
+class Namespace(Protocol):
+    """What an array asks of the NumPy frontend: a function by name."""
+
+    def __getattr__(self, name: str) -> Function: ...
+
+
+class NoNamespace:
+    """The namespace of a process that imported floors without the roof."""
+
+    def __getattr__(self, name: str) -> Function:
+        raise RuntimeError(
+            f"array.{name}: no NumPy frontend is installed; import verax"
+        )
+
+
+class Typed:
+    """Something with an aval: a shape, a dtype and a weak type."""
+
+    __slots__ = ("aval",)
+
+    aval: ShapedArray
+
+    @property
+    def shape(self) -> Shape:
+        """The sizes of the dimensions."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return self.aval.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype gives way to others in promotion."""
+        return self.aval.weak_type
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
+
+class Operators(Typed):
+    """Python's operators on arrays, with NumPy's meaning and JAX's promotion."""
+
+    __slots__ = ()
+    __array_priority__ = 100
+    namespace: ClassVar[Namespace] = NoNamespace()
+    __hash__ = None  # type: ignore[assignment]  # arrays compare elementwise
+
+    def __add__(self, other: Any) -> "Array":
+        return self.namespace.add(self, other)
+
+    def __radd__(self, other: Any) -> "Array":
+        return self.namespace.add(other, self)
+
+    def __sub__(self, other: Any) -> "Array":
+        return self.namespace.subtract(self, other)
+
+    def __rsub__(self, other: Any) -> "Array":
+        return self.namespace.subtract(other, self)
+
+    def __mul__(self, other: Any) -> "Array":
+        return self.namespace.multiply(self, other)
+
+    def __rmul__(self, other: Any) -> "Array":
+        return self.namespace.multiply(other, self)
+
+    def __truediv__(self, other: Any) -> "Array":
+        return self.namespace.true_divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> "Array":
+        return self.namespace.true_divide(other, self)
+
+    def __floordiv__(self, other: Any) -> "Array":
+        return self.namespace.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> "Array":
+        return self.namespace.floor_divide(other, self)
+
+    def __mod__(self, other: Any) -> "Array":
+        return self.namespace.remainder(self, other)
+
+    def __rmod__(self, other: Any) -> "Array":
+        return self.namespace.remainder(other, self)
+
+    def __pow__(self, other: Any) -> "Array":
+        return self.namespace.power(self, other)
+
+    def __rpow__(self, other: Any) -> "Array":
+        return self.namespace.power(other, self)
+
+    def __matmul__(self, other: Any) -> "Array":
+        return self.namespace.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> "Array":
+        return self.namespace.matmul(other, self)
+
+    def __and__(self, other: Any) -> "Array":
+        return self.namespace.bitwise_and(self, other)
+
+    def __rand__(self, other: Any) -> "Array":
+        return self.namespace.bitwise_and(other, self)
+
+    def __or__(self, other: Any) -> "Array":
+        return self.namespace.bitwise_or(self, other)
+
+    def __ror__(self, other: Any) -> "Array":
+        return self.namespace.bitwise_or(other, self)
+
+    def __xor__(self, other: Any) -> "Array":
+        return self.namespace.bitwise_xor(self, other)
+
+    def __rxor__(self, other: Any) -> "Array":
+        return self.namespace.bitwise_xor(other, self)
+
+    def __lshift__(self, other: Any) -> "Array":
+        return self.namespace.left_shift(self, other)
+
+    def __rlshift__(self, other: Any) -> "Array":
+        return self.namespace.left_shift(other, self)
+
+    def __rshift__(self, other: Any) -> "Array":
+        return self.namespace.right_shift(self, other)
+
+    def __rrshift__(self, other: Any) -> "Array":
+        return self.namespace.right_shift(other, self)
+
+    def __divmod__(self, other: Any) -> "tuple[Array, Array]":
+        return cast("tuple[Array, Array]", self.namespace.divmod(self, other))
+
+    def __rdivmod__(self, other: Any) -> "tuple[Array, Array]":
+        return cast("tuple[Array, Array]", self.namespace.divmod(other, self))
+
+    def __eq__(self, other: Any) -> "Array":  # type: ignore[override]  # elementwise, as NumPy
+        return self.namespace.equal(self, other)
+
+    def __ne__(self, other: Any) -> "Array":  # type: ignore[override]  # elementwise, as NumPy
+        return self.namespace.not_equal(self, other)
+
+    def __lt__(self, other: Any) -> "Array":
+        return self.namespace.less(self, other)
+
+    def __le__(self, other: Any) -> "Array":
+        return self.namespace.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> "Array":
+        return self.namespace.greater(self, other)
+
+    def __ge__(self, other: Any) -> "Array":
+        return self.namespace.greater_equal(self, other)
+
+    def __neg__(self) -> "Array":
+        return self.namespace.negative(self)
+
+    def __pos__(self) -> "Array":
+        return self.namespace.positive(self)
+
+    def __abs__(self) -> "Array":
+        return self.namespace.abs(self)
+
+    def __invert__(self) -> "Array":
+        return self.namespace.invert(self)
+
+
+class Array(Operators):
+    """An array or a tracer; `isinstance(x, verax.Array)` holds for both.
+
+    Methods are NumPy's, with the same names, arguments and results as the functions
+    of `verax.numpy` that they stand for.
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> "Array":
+        return self.namespace.getitem(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            "verax arrays are immutable: write x = x.at[index].set(value) in place of "
+            "x[index] = value"
+        )
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without dimensions")
+        return self.shape[0]
+
+    def __iter__(self) -> "Iterator[Array]":
+        if not self.shape:
+            raise TypeError("iteration over an array without dimensions")
+        return iter([self[i] for i in range(self.shape[0])])
+
+    def __round__(self, ndigits: SupportsIndex | None = None) -> "Array":
+        return self.namespace.round(self, 0 if ndigits is None else int(ndigits))
+
+    @property
+    def at(self) -> Any:
+        """Updates out of place: `x.at[index].set(value)`, `.add`, `.mul`, ..."""
+        return self.namespace.at(self)
+
+    @property
+    def T(self) -> "Array":
+        """The array with its dimensions in reverse order."""
+        return self.namespace.transpose(self)
+
+    @property
+    def mT(self) -> "Array":
+        """The array with its last two dimensions swapped."""
+        return self.namespace.matrix_transpose(self)
+
+    @property
+    def real(self) -> "Array":
+        """The real part."""
+        return self.namespace.real(self)
+
+    @property
+    def imag(self) -> "Array":
+        """The imaginary part."""
+        return self.namespace.imag(self)
+
+    @property
+    def itemsize(self) -> int:
+        """The size of one element in bytes."""
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all elements in bytes."""
+        return self.size * self.itemsize
+
+    def reshape(self, *shape: Any, order: str = "C") -> "Array":
+        """The same elements in another shape; one dimension may be -1."""
+        target = shape[0] if len(shape) == 1 else shape
+        return self.namespace.reshape(self, target, order=order)
+
+    def transpose(self, *axes: Any) -> "Array":
+        """The dimensions in the order `axes`, or reversed."""
+        order = axes[0] if len(axes) == 1 else axes or None
+        return self.namespace.transpose(self, order)
+
+    def flatten(self, order: str = "C") -> "Array":
+        """One dimension, in the given order."""
+        return self.namespace.ravel(self, order=order)
+
+    def view(self, dtype: Any) -> "Array":
+        """The same bits read as another dtype."""
+        return self.namespace.view(self, dtype)
+
+    def all(self, axis: Axes = None, keepdims: bool = False) -> "Array":
+        return self.namespace.all(self, axis=axis, keepdims=keepdims)
+
+    def any(self, axis: Axes = None, keepdims: bool = False) -> "Array":
+        return self.namespace.any(self, axis=axis, keepdims=keepdims)
+
+    def sum(
+        self,
+        axis: Axes = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> "Array":
+        return self.namespace.sum(
+            self,
+            axis=axis,
+            dtype=dtype,
+            keepdims=keepdims,
+            initial=initial,
+            where=where,
+        )
+
+    def prod(
+        self,
+        axis: Axes = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> "Array":
+        return self.namespace.prod(
+            self,
+            axis=axis,
+            dtype=dtype,
+            keepdims=keepdims,
+            initial=initial,
+            where=where,
+        )
+
+    def max(
+        self,
+        axis: Axes = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> "Array":
+        return self.namespace.max(
+            self, axis=axis, keepdims=keepdims, initial=initial, where=where
+        )
+
+    def min(
+        self,
+        axis: Axes = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> "Array":
+        return self.namespace.min(
+            self, axis=axis, keepdims=keepdims, initial=initial, where=where
+        )
+
+    def mean(
+        self,
+        axis: Axes = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        where: Any = None,
+    ) -> "Array":
+        return self.namespace.mean(
+            self, axis=axis, dtype=dtype, keepdims=keepdims, where=where
+        )
+
+    def var(
+        self,
+        axis: Axes = None,
+        dtype: Any = None,
+        ddof: int = 0,
+        keepdims: bool = False,
+    ) -> "Array":
+        return self.namespace.var(
+            self, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims
+        )
+
+    def std(
+        self,
+        axis: Axes = None,
+        dtype: Any = None,
+        ddof: int = 0,
+        keepdims: bool = False,
+    ) -> "Array":
+        return self.namespace.std(
+            self, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims
+        )
+
+    def ptp(self, axis: Axes = None, keepdims: bool = False) -> "Array":
+        return self.namespace.ptp(self, axis=axis, keepdims=keepdims)
+
+    def cumsum(self, axis: int | None = None, dtype: Any = None) -> "Array":
+        return self.namespace.cumsum(self, axis=axis, dtype=dtype)
+
+    def cumprod(self, axis: int | None = None, dtype: Any = None) -> "Array":
+        return self.namespace.cumprod(self, axis=axis, dtype=dtype)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> "Array":
+        return self.namespace.argmax(self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> "Array":
+        return self.namespace.argmin(self, axis=axis, keepdims=keepdims)
+
+    def argsort(
+        self, axis: int | None = -1, stable: bool = True, descending: bool = False
+    ) -> "Array":
+        return self.namespace.argsort(
+            self, axis=axis, stable=stable, descending=descending
+        )
+
+    def sort(
+        self, axis: int | None = -1, stable: bool = True, descending: bool = False
+    ) -> "Array":
+        return self.namespace.sort(
+            self, axis=axis, stable=stable, descending=descending
+        )
+
+    def astype(self, dtype: Any) -> "Array":
+        return self.namespace.astype(self, dtype)
+
+    def clip(self, min: Any = None, max: Any = None) -> "Array":
+        return self.namespace.clip(self, min, max)
+
+    def round(self, decimals: int = 0) -> "Array":
+        return self.namespace.round(self, decimals)
+
+    def conj(self) -> "Array":
+        return self.namespace.conj(self)
+
+    def conjugate(self) -> "Array":
+        return self.namespace.conjugate(self)
+
+    def copy(self) -> "Array":
+        return self.namespace.copy(self)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array":
+        return self.namespace.diagonal(self, offset, axis1, axis2)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array":
+        return self.namespace.trace(self, offset, axis1, axis2)
+
+    def dot(self, other: Any) -> "Array":
+        return self.namespace.dot(self, other)
+
+    def ravel(self, order: str = "C") -> "Array":
+        return self.namespace.ravel(self, order=order)
+
+    def repeat(
+        self,
+        repeats: Any,
+        axis: int | None = None,
+        total_repeat_length: int | None = None,
+    ) -> "Array":
+        return self.namespace.repeat(
+            self, repeats, axis=axis, total_repeat_length=total_repeat_length
+        )
+
+    def squeeze(self, axis: Axes = None) -> "Array":
+        return self.namespace.squeeze(self, axis=axis)
+
+    def swapaxes(self, axis1: int, axis2: int) -> "Array":
+        return self.namespace.swapaxes(self, axis1, axis2)
+
+    def take(
+        self, indices: Any, axis: int | None = None, mode: str | None = None
+    ) -> "Array":
+        return self.namespace.take(self, indices, axis=axis, mode=mode)
+
+    def searchsorted(self, v: Any, side: str = "left") -> "Array":
+        return self.namespace.searchsorted(self, v, side=side)
+
+    def nonzero(self, size: int | None = None) -> "Array":
+        return self.namespace.nonzero(self, size=size)

@@ -1,0 +1,304 @@
+"""Floor 1: the builder, which writes equations down, and the tracers it hands out.
+
+One idea: the builder is the one mutable object of the library; it is born and dies
+inside one function. There is one kind of tracer and no level: a tracer of an outer,
+living builder that is used here becomes an input of the program under construction::
+
+    builder = Builder("jit")
+    x = builder.input(ShapedArray((3,), float32))
+    with interpreting(builder):
+        y = sin(x)
+    jaxpr, captured = builder.finish((y,))
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from pyrsistent import pvector
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import (
+    UNKNOWN_SOURCE,
+    Atom,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Params,
+    Primitive,
+    Source,
+    Var,
+    variable,
+)
+from verax.rules.array import Array
+from verax.rules.constants import constant
+from verax.rules.infer import infer
+from verax.rules.source import user_source
+
+type Oracle = Callable[["Tracer"], np.ndarray]
+
+
+class LeakedTracer(RuntimeError):
+    """A tracer was used after the function that made it had been traced."""
+
+
+class AbstractValueError(TypeError):
+    """Python asked a tracer for a value that it does not have."""
+
+
+class Tracer(Array):
+    """A value under tracing: a type, and an atom of the jaxpr that is being built."""
+
+    __slots__ = ("atom", "builder")
+
+    def __init__(self, builder: "Builder", atom: Atom) -> None:
+        self.aval = atom.aval
+        self.builder = builder
+        self.atom = atom
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval}> under {self.builder.purpose}"
+
+    def concrete(self, wanted: str) -> np.ndarray:
+        """The value, if the trace has concrete inputs; `wanted` says what asks for it.
+
+        Raises:
+            AbstractValueError: the trace is abstract.
+            LeakedTracer: the trace has ended.
+        """
+        if not self.builder.alive:
+            raise leaked(self)
+        if isinstance(self.atom, Literal):
+            return np.asarray(self.atom.value)
+        if self.builder.oracle is None:
+            raise abstract(self, wanted)
+        return self.builder.oracle(self)
+
+    def __bool__(self) -> bool:
+        return bool(self.concrete("bool(x), as in `if x:`"))
+
+    def __int__(self) -> int:
+        return int(self.concrete("int(x)"))
+
+    def __float__(self) -> float:
+        return float(self.concrete("float(x)"))
+
+    def __complex__(self) -> complex:
+        return complex(self.concrete("complex(x)"))
+
+    def __index__(self) -> int:
+        return self.concrete("an index or a size").__index__()
+
+    def __array__(
+        self, dtype: np.dtype[np.generic] | None = None, copy: bool | None = None
+    ) -> np.ndarray:
+        return np.asarray(self.concrete("a NumPy array"), dtype)
+
+    def item(self) -> bool | int | float | complex:
+        """The one element as a Python scalar."""
+        found: bool | int | float | complex = self.concrete("x.item()").item()
+        return found
+
+    def tolist(self) -> object:
+        """The elements as nested lists."""
+        return self.concrete("x.tolist()").tolist()
+
+
+class Builder:
+    """Collects the equations of one trace; an interpreter, as the eager one is.
+
+    `purpose` names the transformation in messages, and `describe` the arguments, in
+    order. `source` is given to every equation in place of the user's line. `oracle`
+    gives concrete values to tracers, if the trace has them.
+    """
+
+    def __init__(
+        self,
+        purpose: str,
+        outer: "Builder | None" = None,
+        source: Source | None = None,
+    ) -> None:
+        self.purpose = purpose
+        self.outer = outer
+        self.source = source
+        self.alive = True
+        self.inputs: list[Var] = []
+        self.count = 0
+        self.eqns: list[Eqn] = []
+        self.captured: dict[tuple[int, Atom], tuple[Tracer, Tracer]] = {}
+        self.describe: Callable[[], Sequence[str]] | None = None
+        self.oracle: Oracle | None = None
+
+    def input(self, aval: ShapedArray) -> Tracer:
+        """A new input of type `aval`."""
+        var = variable(self.count, aval)
+        self.count += 1
+        self.inputs.append(var)
+        return Tracer(self, var)
+
+    def atom(self, x: object) -> Atom:
+        """What stands for operand `x` in this program.
+
+        Raises:
+            LeakedTracer: `x` belongs to a trace that has ended or is not around this.
+            TypeError: `x` is no array.
+        """
+        if not isinstance(x, Tracer):
+            return constant(x)
+        if x.builder is self or isinstance(x.atom, Literal):
+            return x.atom
+        return self.capture(x).atom
+
+    def capture(self, x: Tracer) -> Tracer:
+        """The input that stands for `x`, a tracer of a trace around this one."""
+        key = (id(x.builder), x.atom)
+        if key in self.captured:
+            return self.captured[key][1]
+        around = self.outer
+        while around is not None and around is not x.builder:
+            around = around.outer
+        if around is None or not x.builder.alive:
+            raise leaked(x)
+        inner = self.input(x.aval)
+        self.captured[key] = (x, inner)
+        return inner
+
+    def bind(
+        self, primitive: Primitive, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        """Write one equation on any operands; its results as tracers."""
+        atoms = tuple(
+            [
+                a.atom if type(a) is Tracer and a.builder is self else self.atom(a)
+                for a in args
+            ]
+        )
+        avals = infer(primitive, params, *[a.aval for a in atoms])
+        count = self.count
+        self.count = count + len(avals)
+        outs = tuple([variable(count + i, aval) for i, aval in enumerate(avals)])
+        source = self.source or user_source(3)
+        self.eqns.append(Eqn(primitive, params, atoms, outs, source))
+        return tuple([Tracer(self, var) for var in outs])
+
+    def copy(self, eqn: Eqn, atoms: tuple[Atom, ...]) -> list[Var]:
+        """Write an equation again on other operands of the same types."""
+        first = self.count
+        outs = [variable(first + i, v.aval) for i, v in enumerate(eqn.outvars)]
+        self.count = first + len(outs)
+        self.eqns.append(Eqn(eqn.primitive, eqn.params, atoms, tuple(outs), eqn.source))
+        return outs
+
+    def inline(
+        self,
+        jaxpr: Jaxpr,
+        atoms: Sequence[Atom],
+        source: Source | None = None,
+    ) -> list[Atom]:
+        """Write the equations of `jaxpr` on `atoms`; what its outputs are here.
+
+        `source` replaces the sources of the equations.
+        """
+        env: list[Atom] = list(atoms)
+        count, eqns = self.count, self.eqns
+        for eqn in jaxpr.eqns:
+            ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
+            outs = tuple(
+                [variable(count + i, v.aval) for i, v in enumerate(eqn.outvars)]
+            )
+            count += len(outs)
+            env += outs
+            place = eqn.source if source is None else source
+            eqns.append(Eqn(eqn.primitive, eqn.params, ins, outs, place))
+        self.count = count
+        return [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
+
+    def tracers(self, atoms: Sequence[Atom]) -> list[Tracer]:
+        """Tracers of this builder for some of its atoms."""
+        return [Tracer(self, atom) for atom in atoms]
+
+    def finish(self, outputs: Sequence[object]) -> tuple[Jaxpr, tuple[Tracer, ...]]:
+        """End the trace: the jaxpr, and the outer tracers that are its first inputs.
+
+        The inputs that stand for captured tracers come before the arguments.
+        """
+        return self.close([self.atom(x) for x in outputs])
+
+    def close(self, outvars: Sequence[Atom]) -> tuple[Jaxpr, tuple[Tracer, ...]]:
+        """`finish` for outputs that are atoms already."""
+        self.alive = False
+        outer = tuple([tracer for tracer, _ in self.captured.values()])
+        jaxpr = Jaxpr((), tuple(self.inputs), pvector(self.eqns), tuple(outvars))
+        if not outer:
+            return jaxpr, ()
+        captured = {inner.atom for _, inner in self.captured.values()}
+        own = [v for v in self.inputs if v not in captured]
+        caught = [v for v in self.inputs if v in captured]
+        return renumber(jaxpr, [*caught, *own]), outer
+
+
+def renumber(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr:
+    """`jaxpr` with its inputs in the order `inputs` and canonical numbers."""
+    numbers: dict[Var, Var] = {}
+    for var in inputs:
+        numbers[var] = variable(len(numbers), var.aval)
+    eqns = []
+    for eqn in jaxpr.eqns:
+        ins = tuple([numbers[a] if type(a) is Var else a for a in eqn.invars])
+        for var in eqn.outvars:
+            numbers[var] = variable(len(numbers), var.aval)
+        outs = tuple([numbers[var] for var in eqn.outvars])
+        eqns.append(Eqn(eqn.primitive, eqn.params, ins, outs, eqn.source))
+    outvars = tuple([numbers[a] if type(a) is Var else a for a in jaxpr.outvars])
+    invars = tuple([numbers[var] for var in inputs])
+    return Jaxpr((), invars, pvector(eqns), outvars)
+
+
+def origin(tracer: Tracer) -> Source:
+    """Where the tracer was made: the line of its equation."""
+    for eqn in tracer.builder.eqns:
+        if tracer.atom in eqn.outvars:
+            return eqn.source
+    return UNKNOWN_SOURCE
+
+
+def leaked(tracer: Tracer) -> LeakedTracer:
+    """The error for a tracer outside its trace: where it was made, where it is used."""
+    made = origin(tracer)
+    place = f"made at {made}" if made.code is not None else "an input of that trace"
+    return LeakedTracer(
+        f"a tracer of type {tracer.aval} has left the function that was traced for "
+        f"{tracer.builder.purpose}: {place}, used at {user_source(1)}. Return the "
+        "value from the function, or pass it in as an argument, in place of storing it"
+    )
+
+
+def depends_on(tracer: Tracer) -> list[str]:
+    """The arguments, as text, from which the value of a tracer is computed."""
+    builder = tracer.builder
+    if builder.describe is None:
+        return []
+    wanted: set[Atom] = {tracer.atom}
+    for eqn in reversed(builder.eqns):
+        if not wanted.isdisjoint(eqn.outvars):
+            wanted.update(eqn.invars)
+    captured = {inner.atom for _, inner in builder.captured.values()}
+    own = [var for var in builder.inputs if var not in captured]
+    return [
+        text
+        for text, var in zip(builder.describe(), own, strict=False)
+        if var in wanted
+    ]
+
+
+def abstract(tracer: Tracer, wanted: str) -> AbstractValueError:
+    """The error for a value that does not exist yet: which input, what to do."""
+    builder = tracer.builder
+    named = depends_on(tracer)
+    inputs = f" It depends on {', '.join(named)}." if named else ""
+    return AbstractValueError(
+        f"{wanted} needs the value of a tracer of type {tracer.aval}, at "
+        f"{user_source(1)}, but the function is being traced for {builder.purpose}, "
+        f"where only types are known.{inputs} Use verax.numpy.where, verax.lax.cond or "
+        "verax.lax.while_loop for a choice that depends on values, or make the "
+        "argument static (static_argnums, static_argnames)"
+    )

@@ -1,0 +1,106 @@
+"""Floor 1: how a row writes StableHLO without seeing jaxlib.
+
+One idea: operands are opaque names, attributes are MLIR text, and the backend turns
+the sequence of calls into a module::
+
+    def lower(e, params, operands, outs):
+        return e.op("stablehlo.transpose", operands, outs, permutation=i64s((1, 0)))
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from attrs import field, frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.jaxpr import Jaxpr
+
+
+@frozen
+class Operand:
+    """A value of the module under construction: its MLIR name and its type.
+
+    A scalar constant is written when it is first used: until then it has no name, and
+    `value` holds it, so that it can still become a constant of another shape.
+    """
+
+    name: str
+    aval: ShapedArray
+    value: float | int | bool | complex | np.ndarray | None = field(
+        default=None, eq=False
+    )
+
+
+type Region = Callable[[Sequence[Operand]], Sequence[Operand]]
+
+
+class Emitter(Protocol):
+    """Writes operations in order; every method returns the operands it made."""
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        regions: Sequence[tuple[Sequence[ShapedArray], Region]] = (),
+        **attributes: str,
+    ) -> tuple[Operand, ...]:
+        """One operation by its full name; attributes are MLIR attribute text.
+
+        A region is (types of its block arguments, function from the arguments to
+        the operands that it returns with `stablehlo.return`).
+        """
+        ...
+
+    def constant(
+        self, value: float | int | bool | complex | np.ndarray, aval: ShapedArray
+    ) -> Operand:
+        """A constant of `aval`'s dtype; a scalar value fills the shape of `aval`."""
+        ...
+
+    def broadcast(self, x: Operand, shape: Shape, dimensions: Shape) -> Operand:
+        """`x` with its dimension i at `dimensions[i]` of `shape`; nothing if equal."""
+        ...
+
+    def call(
+        self, jaxpr: Jaxpr, operands: Sequence[Operand], name: str
+    ) -> tuple[Operand, ...]:
+        """A call of a private function for `jaxpr`, lowered once per module."""
+        ...
+
+    def inline(self, jaxpr: Jaxpr, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        """The equations of `jaxpr`, written here."""
+        ...
+
+
+def i64(value: int) -> str:
+    return f"{value} : i64"
+
+
+def i64s(values: Sequence[int]) -> str:
+    """A dense array attribute of 64-bit integers.
+
+    >>> i64s((1, 0))
+    'array<i64: 1, 0>'
+    """
+    return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
+
+
+def flags(values: Sequence[bool]) -> str:
+    """A dense array attribute of booleans."""
+    text = ", ".join("true" if v else "false" for v in values)
+    return f"array<i1: {text}>" if values else "array<i1>"
+
+
+def flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def ints(values: Sequence[int]) -> str:
+    """The bracketed list that dimension-number attributes hold.
+
+    >>> ints((0, 2))
+    '[0, 2]'
+    """
+    return f"[{', '.join(map(str, values))}]"

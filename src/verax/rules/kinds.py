@@ -1,0 +1,81 @@
+"""Floor 1: sets of dtypes by kind, for type rules and for their messages.
+
+One idea: a kind is a small value that can be asked, printed and joined::
+
+    (INTEGER | BOOL).holds(np.dtype("int8"))
+"""
+
+import ml_dtypes
+import numpy as np
+from attrs import frozen
+
+from verax.ir.dtypes import DType, is_bool, is_complex, is_float, is_signed, is_unsigned
+
+
+@frozen
+class Kind:
+    """Some of: booleans, signed and unsigned integers, floats, complex numbers."""
+
+    names: frozenset[str]
+
+    def holds(self, dtype: DType) -> bool:
+        """Whether arrays of `dtype` are of this kind."""
+        return kind_name(dtype) in self.names
+
+    def samples(self) -> tuple[DType, ...]:
+        """Dtypes of this kind that tests draw from, the plainest first."""
+        return tuple(d for d in SAMPLED if self.holds(d))
+
+    def __or__(self, other: "Kind") -> "Kind":
+        return Kind(self.names | other.names)
+
+    def __str__(self) -> str:
+        return " or ".join(n for n in ORDER if n in self.names) + " arrays"
+
+
+ORDER = ("boolean", "signed integer", "unsigned integer", "float", "complex")
+SAMPLED: tuple[DType, ...] = tuple(
+    np.dtype(d)
+    for d in (
+        np.float32,
+        np.int32,
+        np.bool_,
+        np.uint8,
+        np.complex64,
+        np.int8,
+        ml_dtypes.bfloat16,
+        np.float16,
+        np.uint32,
+    )
+)
+
+
+def kind_name(dtype: DType) -> str:
+    """The kind of a dtype, or `other` for keys and float0."""
+    if is_float(dtype):
+        return "float"
+    if is_signed(dtype):
+        return "signed integer"
+    if is_bool(dtype):
+        return "boolean"
+    if is_unsigned(dtype):
+        return "unsigned integer"
+    return "complex" if is_complex(dtype) else "other"
+
+
+def kind(*names: str) -> Kind:
+    return Kind(frozenset(names))
+
+
+BOOL = kind("boolean")
+SIGNED = kind("signed integer")
+UNSIGNED = kind("unsigned integer")
+INTEGER = SIGNED | UNSIGNED
+FLOAT = kind("float")
+COMPLEX = kind("complex")
+ANY_FLOAT = FLOAT | COMPLEX
+REAL = INTEGER | FLOAT
+NUMBER = REAL | COMPLEX
+BITS = BOOL | INTEGER
+ORDERED = BOOL | REAL
+ANYTHING = BOOL | NUMBER

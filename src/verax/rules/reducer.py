@@ -1,0 +1,180 @@
+"""Floor 1: the family of reductions by a monoid: sums, products, extremes.
+
+One idea: a reduction is a binary operation, its identity and a NumPy function; which
+axes go and where a batch dimension stays are the same for all::
+
+    reduce_sum_p = reducer("reduce_sum", np.add, stablehlo("add"), zero, ...)
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import DType, is_bool, is_complex, is_float, numpy_dtype
+from verax.ir.jaxpr import Params
+from verax.ir.limits import finfo, iinfo
+from verax.rules.array import Array
+from verax.rules.axes import beside, without
+from verax.rules.emitter import Emitter, Operand, i64s
+from verax.rules.kinds import Kind
+from verax.rules.linear import zero_jvp
+from verax.rules.row import (
+    REALS,
+    Axis,
+    Domain,
+    JvpRule,
+    LowerRule,
+    NDArray,
+    Row,
+    Sample,
+    TransposeRule,
+)
+
+type Scalar = bool | int | float | complex | np.ndarray
+
+
+@frozen(cache_hash=True)
+class ReduceParams(Params):
+    """The dimensions that go, in order."""
+
+    axes: Shape
+
+
+def reducer(
+    name: str,
+    ufunc: np.ufunc,
+    combine: LowerRule[ReduceParams],
+    identity: Callable[[DType], Scalar],
+    *,
+    accepts: Kind,
+    jvp: JvpRule[ReduceParams] | None = None,
+    transpose: TransposeRule[ReduceParams] | None = None,
+    domain: Domain = REALS,
+) -> Row[ReduceParams]:
+    """A row that folds an operand over some of its dimensions.
+
+    `ufunc` is NumPy's binary function, `combine` lowers it on two scalars, and
+    `identity(dtype)` is its neutral element. Without `jvp` the derivative is zero.
+    """
+    row: Row[ReduceParams] = Row(
+        name,
+        ReduceParams,
+        typing=lambda p, avals: reduce_typing(name, accepts, p, avals),
+        evaluate=lambda engine, p, xs: (fold(ufunc, identity, xs[0], p.axes),),
+        jvp=jvp or zero_jvp(lambda: row),
+        transpose=transpose,
+        batch=lambda engine, p, size, xs, axes: batch_reduce(row, p, xs, axes),
+        lower=lambda e, p, xs, outs: lower_reduce(e, p, xs, outs, combine, identity),
+        draw=lambda random: draw_reduce(random, accepts),
+        domains=(domain,),
+    )
+    return row
+
+
+def reduce_typing(
+    name: str, accepts: Kind, p: ReduceParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    """The operand's dtype and weakness, without the dimensions `axes`."""
+    if len(avals) != 1:
+        raise TypeError(f"{name} takes one operand, not {len(avals)}")
+    (x,) = avals
+    if not accepts.holds(x.dtype):
+        raise TypeError(
+            f"{name} takes {accepts}, not {x.dtype}; convert the operand "
+            "(verax.lax.convert_element_type)"
+        )
+    if list(p.axes) != sorted(set(p.axes) & set(range(x.ndim))):
+        raise ValueError(
+            f"{name} takes distinct axes of the {x.ndim} dimensions of {x} in order, "
+            f"not {p.axes}"
+        )
+    return (x.with_shape(without(x.shape, p.axes)),)
+
+
+def wide(x: NDArray) -> NDArray:
+    """`x` in a dtype that NumPy sums in: float32 for the small floats, as on CPU."""
+    if x.dtype.itemsize < 4 and is_float(x.dtype):
+        return x.astype(np.float32)
+    if x.dtype.kind == "V":
+        return x.astype(np.int32)
+    return x
+
+
+def fold(
+    ufunc: np.ufunc, identity: Callable[[DType], Scalar], x: NDArray, axes: Shape
+) -> NDArray:
+    """`ufunc.reduce`, which in the dtype of `x` wraps around as machines do."""
+    start = np.asarray(identity(x.dtype), numpy_dtype(x.dtype))
+    y = wide(x)
+    folded: NDArray = np.asarray(
+        ufunc.reduce(y, axis=axes, dtype=y.dtype, initial=wide(start)[()])
+    )
+    return folded
+
+
+def batch_reduce(
+    row: Row[ReduceParams],
+    p: ReduceParams,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """Reduce the same dimensions where they are; the batch dimension moves up."""
+    (axis,) = axes
+    assert axis is not None
+    gone = beside(p.axes, axis)
+    place = axis - sum(i < axis for i in gone)
+    return row.bind(ReduceParams(gone), *args), (place,)
+
+
+def lower_reduce(
+    e: Emitter,
+    p: ReduceParams,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+    combine: LowerRule[ReduceParams],
+    identity: Callable[[DType], Scalar],
+) -> Sequence[Operand]:
+    """One `stablehlo.reduce`, or nothing where no dimension goes."""
+    if not p.axes:
+        return operands
+    scalar = outs[0].with_shape(())
+    start = e.constant(identity(scalar.dtype), scalar)
+    region = ((scalar, scalar), lambda xs: combine(e, p, xs, (scalar,)))
+    return e.op(
+        "stablehlo.reduce", (*operands, start), outs, (region,), dimensions=i64s(p.axes)
+    )
+
+
+def draw_reduce(random: Random, accepts: Kind) -> Sample[ReduceParams]:
+    shape = tuple(random.choice((0, 1, 2, 3, 5)) for _ in range(random.randint(0, 3)))
+    axes = tuple(i for i in range(len(shape)) if random.random() < 0.6)
+    dtype = random.choice(accepts.samples())
+    return Sample(ReduceParams(axes), (ShapedArray(shape, dtype),))
+
+
+def lowest(dtype: DType) -> Scalar:
+    """The identity of `max`: what no number of `dtype` is below."""
+    return extreme(dtype, -np.inf)
+
+
+def highest(dtype: DType) -> Scalar:
+    """The identity of `min`: what no number of `dtype` is above."""
+    return extreme(dtype, np.inf)
+
+
+def extreme(dtype: DType, infinity: float) -> Scalar:
+    """The end of `dtype` towards `infinity`, and that itself where `dtype` has it."""
+    if is_bool(dtype):
+        return infinity > 0
+    if is_complex(dtype):
+        return complex(infinity, infinity)
+    if not is_float(dtype):
+        limits = iinfo(dtype)
+        return int(limits.max if infinity > 0 else limits.min)
+    if float(np.asarray(infinity, numpy_dtype(dtype))) == infinity:
+        return infinity
+    bounds = finfo(dtype)
+    return float(bounds.max if infinity > 0 else bounds.min)

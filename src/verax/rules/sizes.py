@@ -1,0 +1,84 @@
+"""Floor 1: shapes, dimensions and axes as callers give them, made plain.
+
+One idea: what Python can use as an index is an integer here, and what cannot be one is
+an error that names the function and the argument::
+
+    as_sizes("reshape", "new_sizes", [np.int64(2), 3])     # (2, 3)
+    as_axis("squeeze", -1, rank=3)                         # 2
+"""
+
+import operator
+from collections.abc import Iterable
+
+from verax.ir.avals import Shape
+
+
+def as_integers(function: str, argument: str, values: object) -> Shape:
+    """A tuple of ints from any sequence of integers.
+
+    Raises:
+        TypeError: `values` is no sequence, or holds something else.
+
+    >>> as_integers("rev", "dimensions", [0, True])
+    (0, 1)
+    """
+    if type(values) is tuple and all(type(v) is int for v in values):
+        return values
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+        raise TypeError(
+            f"{function}: {argument} is a sequence of integers, not {values!r}"
+        )
+    found = []
+    for value in values:
+        if not hasattr(value, "__index__"):
+            raise TypeError(
+                f"{function}: {argument} holds integers, not {value!r} of type "
+                f"{type(value).__name__}; sizes must be known while tracing"
+            )
+        found.append(operator.index(value))
+    return tuple(found)
+
+
+def as_sizes(function: str, argument: str, values: object) -> Shape:
+    """A shape from any sequence of integers that are not negative.
+
+    Raises:
+        TypeError: `values` holds something that is no integer.
+        ValueError: a size is negative.
+    """
+    sizes = as_integers(function, argument, values)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"{function}: {argument} holds a negative size: {sizes}")
+    return sizes
+
+
+def as_axis(function: str, axis: object, rank: int) -> int:
+    """A dimension of `rank` dimensions, counted from the end where it is negative.
+
+    Raises:
+        ValueError: there is no such dimension.
+
+    >>> as_axis("squeeze", -1, 3)
+    2
+    """
+    (index,) = as_integers(function, "a dimension", (axis,))
+    if not -rank <= index < rank:
+        raise ValueError(
+            f"{function}: dimension {index} is out of bounds for an array of {rank} "
+            "dimensions"
+        )
+    return index + rank if index < 0 else index
+
+
+def as_axes(function: str, axes: object, rank: int) -> Shape:
+    """Distinct dimensions, in the order given, negative ones from the end.
+
+    Raises:
+        ValueError: a dimension does not exist, or is named twice.
+    """
+    found = tuple(
+        as_axis(function, i, rank) for i in as_integers(function, "dimensions", axes)
+    )
+    if len(set(found)) != len(found):
+        raise ValueError(f"{function}: a dimension stands twice in {found}")
+    return found

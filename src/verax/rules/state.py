@@ -1,0 +1,64 @@
+"""Floor 1: the state of a thread: its current interpreter and its configuration.
+
+One idea: a class attribute of a `threading.local` is the default of every thread and
+an instance attribute is this thread's own, so a global update and a context manager
+are one mechanism::
+
+    STATE.interpreter.bind(sin_p, NO_PARAMS, (x,))
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from verax.ir.jaxpr import Params, Primitive
+from verax.rules.array import Array
+
+
+class Interpreter(Protocol):
+    """What gives an operation its meaning: compute it now, or write it down."""
+
+    def bind(
+        self, primitive: Primitive, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        """The results of `primitive` on `args`: arrays, scalars or tracers."""
+        ...
+
+
+class NoInterpreter:
+    """The interpreter of a process that imported floors without the roof."""
+
+    def bind(
+        self, primitive: Primitive, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        raise RuntimeError(
+            f"{primitive.name}: no eager interpreter is installed; import verax"
+        )
+
+
+class State(threading.local):
+    """One thread's interpreter and configuration; see `verax.config` for the names."""
+
+    interpreter: Interpreter = NoInterpreter()
+    eager: Interpreter = NoInterpreter()
+    enable_x64: bool = False
+    disable_jit: bool = False
+    numpy_dtype_promotion: str = "standard"
+    default_matmul_precision: str | None = None
+    debug_nans: bool = False
+    debug_infs: bool = False
+
+
+STATE = State()
+
+
+@contextmanager
+def interpreting(interpreter: Interpreter) -> Iterator[None]:
+    """Make `interpreter` the current one of this thread within the block."""
+    outer = STATE.interpreter
+    STATE.interpreter = interpreter
+    try:
+        yield
+    finally:
+        STATE.interpreter = outer

@@ -1,0 +1,116 @@
+"""Floor 3: rules run once: an equation's rewrite as a small jaxpr, memoised.
+
+One idea: what a pure rule makes of an equation depends only on (table, primitive,
+params, operand types, which operands take part), so it is a cache entry, and every
+matching equation is rewritten by substituting variables::
+
+    template, nonzero = jvp_template(engine, sin_p, NO_PARAMS, (f32_8,), (True,))
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive
+from verax.rules.array import Array
+from verax.rules.builder import Builder
+from verax.rules.row import (
+    Axis,
+    Engine,
+    Linear,
+    MissingRule,
+    Tangent,
+    Zero,
+    missing,
+)
+from verax.rules.state import interpreting
+
+TEMPLATES = 1 << 14
+
+type Avals = tuple[ShapedArray, ...]
+type Mask = tuple[bool, ...]
+
+
+def located(error: MissingRule, eqn: Eqn) -> MissingRule:
+    """The error of a rule that is missing, with the user's line."""
+    return MissingRule(f"{error}; met at {eqn.source}")
+
+
+@lru_cache(maxsize=TEMPLATES)
+def jvp_template(
+    engine: Engine, primitive: Primitive, params: Params, avals: Avals, nonzero: Mask
+) -> tuple[Jaxpr, Mask]:
+    """(operands, nonzero tangents) -> (results, nonzero tangents), and which are."""
+    row = engine.rules[primitive]
+    if row.jvp is None:
+        raise missing(row, "jvp", "give its row jvp=..., or use stop_gradient")
+    builder = Builder("a jvp rule", source=UNKNOWN_SOURCE)
+    primals = [builder.input(aval) for aval in avals]
+    tangents: list[Tangent] = [
+        builder.input(aval.tangent()) if active else Zero(aval.tangent())
+        for aval, active in zip(avals, nonzero, strict=True)
+    ]
+    with interpreting(builder):
+        outs, out_tangents = row.jvp(engine, params, primals, tangents)
+    live = [t for t in out_tangents if not isinstance(t, Zero)]
+    jaxpr, _ = builder.finish([*outs, *live])
+    return jaxpr, tuple(not isinstance(t, Zero) for t in out_tangents)
+
+
+@lru_cache(maxsize=TEMPLATES)
+def transpose_template(
+    engine: Engine,
+    primitive: Primitive,
+    params: Params,
+    avals: Avals,
+    linear: Mask,
+    nonzero: Mask,
+    out_avals: Avals,
+) -> tuple[Jaxpr, Mask]:
+    """(other operands, nonzero cotangents) -> nonzero cotangents of linear operands."""
+    row = engine.rules[primitive]
+    if row.transpose is None:
+        raise missing(
+            row, "transpose", "it is not linear, or its row lacks transpose=..."
+        )
+    builder = Builder("a transpose rule", source=UNKNOWN_SOURCE)
+    args = [
+        Linear(aval) if flag else builder.input(aval)
+        for aval, flag in zip(avals, linear, strict=True)
+    ]
+    cts: list[Tangent] = [
+        builder.input(aval) if active else Zero(aval)
+        for aval, active in zip(out_avals, nonzero, strict=True)
+    ]
+    with interpreting(builder):
+        found = row.transpose(engine, params, cts, args)
+    results = [ct for ct, flag in zip(found, linear, strict=True) if flag]
+    live = [ct for ct in results if isinstance(ct, Array)]
+    jaxpr, _ = builder.finish(live)
+    return jaxpr, tuple(isinstance(ct, Array) for ct in results)
+
+
+@lru_cache(maxsize=TEMPLATES)
+def batch_template(
+    engine: Engine,
+    primitive: Primitive,
+    params: Params,
+    avals: Avals,
+    size: int,
+    axes: tuple[Axis, ...],
+) -> tuple[Jaxpr, tuple[Axis, ...]]:
+    """Operands, batched at `axes`, to results, batched at the returned axes."""
+    row = engine.rules[primitive]
+    if row.batch is None:
+        raise missing(row, "batch", "give its row batch=...")
+    builder = Builder("a batch rule", source=UNKNOWN_SOURCE)
+    args = [builder.input(aval) for aval in avals]
+    with interpreting(builder):
+        outs, out_axes = row.batch(engine, params, size, args, axes)
+    jaxpr, _ = builder.finish(outs)
+    return jaxpr, tuple(out_axes)
+
+
+def types(atoms: Sequence[object]) -> Avals:
+    """The types of atoms, as a part of a cache key."""
+    return tuple([a.aval for a in atoms])  # type: ignore[attr-defined]  # atoms have one

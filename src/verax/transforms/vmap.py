@@ -1,0 +1,62 @@
+"""Floor 3: vectorization: the same program on a stack of inputs.
+
+One idea: every variable is either the same for all elements or has the batch
+dimension at a known place; an equation with no batched operand is copied as it is::
+
+    { lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }
+    { lambda ; a:f32[8,3]. let b:f32[8,3] = sin a in (b,) }
+"""
+
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
+from verax.rules.builder import Builder
+from verax.rules.row import Axis, Engine, MissingRule
+from verax.transforms.templates import batch_template, located, types
+
+
+def batch(
+    engine: Engine, jaxpr: Jaxpr, size: int, axes: tuple[Axis, ...]
+) -> tuple[Jaxpr, tuple[Axis, ...]]:
+    """The program over `size` elements at once.
+
+    Contract: input i has the extra dimension of length `size` at `axes[i]`, or is the
+    same for all elements where that is None. The returned axes say the same of the
+    outputs.
+    """
+    builder = Builder("vmap")
+    env: list[Atom] = []
+    places: list[Axis] = list(axes)
+    for var, axis in zip(jaxpr.invars, axes, strict=True):
+        shape = list(var.aval.shape)
+        if axis is not None:
+            shape.insert(axis, size)
+        env.append(builder.input(var.aval.with_shape(shape)).atom)
+    for eqn in jaxpr.eqns:
+        batch_eqn(engine, builder, eqn, size, env, places)
+    outs = [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
+    out_axes = [places[a.index] if type(a) is Var else None for a in jaxpr.outvars]
+    return builder.close(outs)[0], tuple(out_axes)
+
+
+def batch_eqn(
+    engine: Engine,
+    builder: Builder,
+    eqn: Eqn,
+    size: int,
+    env: list[Atom],
+    places: list[Axis],
+) -> None:
+    """Write one equation over all elements, or once if it is the same for all."""
+    ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
+    axes = tuple([places[a.index] if type(a) is Var else None for a in eqn.invars])
+    if all(axis is None for axis in axes):
+        env += builder.copy(eqn, ins)
+        places += [None] * len(eqn.outvars)
+        return
+    try:
+        template, out_axes = batch_template(
+            engine, eqn.primitive, eqn.params, types(ins), size, axes
+        )
+    except MissingRule as error:
+        raise located(error, eqn) from error
+    env += builder.inline(template, ins, source=eqn.source.derived("vmap"))
+    places += out_axes

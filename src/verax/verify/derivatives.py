@@ -1,0 +1,310 @@
+"""Floor 6: the laws of derivatives.
+
+One idea: evaluation is the only truth; forward mode is held to differences of it,
+linearization to forward mode, and transposition to linearization by one number::
+
+    <ct, J v> = <J' ct, v>        <x, y> = Re(sum of x y), without conjugates
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import complex128, float64, is_complex, is_inexact
+from verax.ir.jaxpr import Jaxpr
+from verax.rules.row import NDArray
+from verax.transforms.engine import StandardEngine
+from verax.transforms.templates import Mask
+from verax.verify.agreement import Run, agree, has_types, well_formed, zeros
+from verax.verify.case import Case, Skipped, broken
+from verax.verify.close import Difference
+
+STEP = 1e-4
+"""Errors of the extrapolated difference: STEP^4 by curvature, eps / STEP by rounding."""
+RELATIVE = 1e-6
+NOISE = 1e-10
+DUALITY = 1e-9
+
+
+def tangent_types(avals: Sequence[ShapedArray], mask: Mask) -> list[ShapedArray]:
+    """The tangent types of what the mask marks."""
+    return [a.tangent() for a, flag in zip(avals, mask, strict=True) if flag]
+
+
+def directions(case: Case, avals: Sequence[ShapedArray], salt: int) -> list[NDArray]:
+    """Random arrays of the types, of size about one; zeros of integer types."""
+    random = np.random.default_rng((case.seed, salt))
+    found = []
+    for aval in avals:
+        x = random.uniform(-1, 1, aval.shape)
+        if is_complex(aval.dtype):
+            x = x + 1j * random.uniform(-1, 1, aval.shape)
+        found.append(np.asarray(x).astype(aval.dtype))  # type: ignore[arg-type]  # inexact
+    return found
+
+
+def need_double(case: Case) -> None:
+    """Skip programs that do not compute in double precision from end to end."""
+    avals = (*case.jaxpr.in_avals, *case.jaxpr.out_avals)
+    if not any(case.active):
+        raise Skipped("no operand has a tangent")
+    if any(is_inexact(a.dtype) and a.dtype not in (float64, complex128) for a in avals):
+        raise Skipped("the row does not compute in double precision")
+
+
+def filled(
+    avals: Sequence[ShapedArray], mask: Mask, live: Sequence[NDArray]
+) -> list[NDArray]:
+    """Tangents of all outputs: those given, and zeros where the mask says none."""
+    rest = iter(live)
+    return [
+        next(rest) if flag else zeros(aval.tangent())
+        for aval, flag in zip(avals, mask, strict=True)
+    ]
+
+
+def jvp_is_difference(engine: StandardEngine, case: Case) -> None:
+    """The tangents of `jvp` are central differences of `evaluate`, where those exist."""
+    need_double(case)
+    jaxpr, values = case.jaxpr, case.values
+    active = case.active
+    program, mask = engine.jvp(jaxpr, active)
+    well_formed("jvp", case, "the tangent program", program)
+    inputs = [*jaxpr.in_avals, *tangent_types(jaxpr.in_avals, active)]
+    outputs = [*jaxpr.out_avals, *tangent_types(jaxpr.out_avals, mask)]
+    has_types("jvp", case, "the operands of jvp", program.in_avals, inputs)
+    has_types("jvp", case, "the result of jvp", program.out_avals, outputs)
+    tangents = directions(case, tangent_types(jaxpr.in_avals, active), 1)
+    found = engine.evaluate(program, (*values, *tangents))
+    count = len(jaxpr.outvars)
+    plain = engine.evaluate(jaxpr, values)
+    run = Run(jaxpr, values)
+    agree("jvp", engine, case, "jvp changes the result", found[:count], plain, run)
+    pushed = filled(jaxpr.out_avals, mask, found[count:])
+    full = filled(jaxpr.in_avals, active, tangents)
+    held = compare_differences(engine, case, full, pushed)
+    if not held:
+        raise Skipped("no element has a central difference here")
+
+
+def compare_differences(
+    engine: StandardEngine,
+    case: Case,
+    tangents: Sequence[NDArray],
+    pushed: Sequence[NDArray],
+) -> int:
+    """Hold tangents to differences; how many elements could be held."""
+    held = 0
+    for i, d in enumerate(differences(engine, case, tangents)):
+        aval = case.jaxpr.out_avals[i]
+        if not is_inexact(aval.dtype):
+            continue
+        with np.errstate(all="ignore"):
+            wrong = d.exists & ~(np.abs(pushed[i] - d.value) <= d.allowed)
+        held += int(np.sum(d.exists))
+        if np.any(wrong):
+            index = tuple(int(k) for k in np.argwhere(wrong)[0])
+            first = Difference(
+                index, pushed[i][index], d.value[index], float(d.allowed[index])
+            )
+            raise broken(
+                "jvp", case, f"the tangent of result {i} is not the central difference "
+                f"along {[t.tolist() for t in tangents if t.dtype.names is None]}",
+                got=pushed[i], want=d.value, first=first,
+            )
+    return held
+
+
+@frozen
+class Slope:
+    """A derivative by differences: its value, its error, and where it exists."""
+
+    value: NDArray
+    allowed: NDArray
+    exists: NDArray
+
+
+def differences(
+    engine: StandardEngine, case: Case, tangents: Sequence[NDArray]
+) -> Iterator[Slope]:
+    """The central differences of every output along the tangents.
+
+    Differences with two steps tell whether there is a derivative: if they disagree,
+    a kink or a jump is near. That looks at `evaluate` only, never at the rule.
+    """
+    centre = engine.evaluate(case.jaxpr, case.values)
+    wide = slope(engine, case, tangents, STEP)
+    near = slope(engine, case, tangents, STEP / 2)
+    for y, a, b in zip(centre, wide, near, strict=True):
+        if not is_inexact(y.dtype):
+            yield Slope(y, y, np.zeros(y.shape, bool))
+            continue
+        with np.errstate(all="ignore"):
+            value = (4 * b - a) / 3
+            error = np.abs(a - b)
+            top = largest(np.abs(value))
+            allowed = RELATIVE * (np.abs(value) + top) + 10 * error
+            allowed += NOISE * largest(np.abs(y))
+            exists = error <= 1e-4 * (np.abs(value) + top + largest(np.abs(y)))
+        yield Slope(value, allowed, exists & np.isfinite(value) & np.isfinite(y))
+
+
+def largest(x: NDArray) -> float:
+    """The largest finite element, or zero."""
+    finite = x[np.isfinite(x)]
+    return float(finite.max()) if finite.size else 0.0
+
+
+def slope(
+    engine: StandardEngine, case: Case, tangents: Sequence[NDArray], step: float
+) -> list[NDArray]:
+    sides = []
+    for sign in (1, -1):
+        moved = [
+            x if t.dtype.names is not None else np.asarray(x + sign * step * t)
+            for x, t in zip(case.values, tangents, strict=True)
+        ]
+        sides.append(engine.evaluate(case.jaxpr, moved))
+    with np.errstate(all="ignore"):
+        return [
+            (p - m) / (2 * step) if is_inexact(p.dtype) else p
+            for p, m in zip(*sides, strict=True)
+        ]
+
+
+def mask_is_honest(engine: StandardEngine, case: Case) -> None:
+    """A tangent left out is zero: `jvp` with fewer tangents is `jvp` with zeros."""
+    jaxpr, values = case.jaxpr, case.values
+    active = case.active
+    if not any(active):
+        raise Skipped("no operand has a tangent")
+    random = case.random()
+    chosen = tuple(flag and random.random() < 0.5 for flag in active)
+    full, full_mask = engine.jvp(jaxpr, active)
+    part, part_mask = engine.jvp(jaxpr, chosen)
+    well_formed("mask", case, f"jvp in {chosen}", part)
+    if not any(chosen) and any(part_mask):
+        raise broken("mask", case, "jvp without tangents gives tangents")
+    tangents = dict(
+        zip(
+            [i for i, flag in enumerate(chosen) if flag],
+            directions(case, tangent_types(jaxpr.in_avals, chosen), 2),
+            strict=True,
+        )
+    )
+    with_zeros = [
+        tangents.get(i, zeros(aval.tangent()))
+        for i, aval in enumerate(jaxpr.in_avals)
+        if active[i]
+    ]
+    count = len(jaxpr.outvars)
+    wanted = engine.evaluate(full, (*values, *with_zeros))[count:]
+    found = engine.evaluate(part, (*values, *tangents.values()))[count:]
+    want = filled(jaxpr.out_avals, full_mask, wanted)
+    got = filled(jaxpr.out_avals, part_mask, found)
+    # Where a zero meets an infinity, leaving it out is the better answer.
+    got = [np.where(np.isfinite(y), x, y) if is_inexact(y.dtype) else x
+           for x, y in zip(got, want, strict=True)]
+    run = Run(full, (*values, *with_zeros))
+    slim = Run(rest_of(run.jaxpr, count, full_mask), run.args)
+    agree("mask", engine, case, f"jvp in {chosen} is not jvp with zeros",
+          [x for x, flag in zip(got, full_mask, strict=True) if flag], wanted, slim)
+    if any(p and not f for p, f in zip(part_mask, full_mask, strict=True)):
+        raise broken("mask", case, f"jvp in {chosen} has tangents that jvp in all lacks")
+
+
+def rest_of(jaxpr: Jaxpr, count: int, mask: Mask) -> Jaxpr:
+    """The tangent outputs of a tangent program."""
+    return Jaxpr((), jaxpr.invars, jaxpr.eqns, jaxpr.outvars[count:])
+
+
+def transpose_is_dual(engine: StandardEngine, case: Case) -> None:
+    """`linearize` is `jvp` in two programs, and `<ct, J v> = <J' ct, v>`."""
+    need_double(case)
+    jaxpr, values = case.jaxpr, case.values
+    active = case.active
+    forward, tangent, mask = engine.linearize(jaxpr, active)
+    well_formed("linear", case, "the forward program", forward)
+    well_formed("linear", case, "the linear program", tangent)
+    outs = engine.evaluate(forward, values)
+    count = len(jaxpr.outvars)
+    plain, saved = engine.evaluate(jaxpr, values), outs[count:]
+    agree("linear", engine, case, "linearize changes the result", outs[:count], plain,
+          Run(jaxpr, values))
+    vs = directions(case, tangent_types(jaxpr.in_avals, active), 3)
+    pushed = engine.evaluate(tangent, (*saved, *vs))
+    program, jvp_mask = engine.jvp(jaxpr, active)
+    both = engine.evaluate(program, (*values, *vs))
+    if mask != jvp_mask:
+        raise broken("linear", case, "linearize and jvp have other tangents",
+                     got=mask, want=jvp_mask)
+    agree("linear", engine, case, "linearize differs from jvp", pushed, both[count:],
+          Run(rest_of(program, count, mask), (*values, *vs)))
+    hold_dual(engine, case, tangent, saved, vs, pushed)
+
+
+def hold_dual(
+    engine: StandardEngine,
+    case: Case,
+    tangent: Jaxpr,
+    saved: Sequence[NDArray],
+    vs: Sequence[NDArray],
+    pushed: Sequence[NDArray],
+) -> None:
+    """Transpose the linear program for some cotangents, and compare the products."""
+    linear = (False,) * len(saved) + (True,) * len(vs)
+    random = case.random()
+    given = tuple(len(pushed) == 1 or random.random() < 0.7 for _ in pushed)
+    back, live = engine.transpose(tangent, linear, given)
+    well_formed("linear", case, "the transposed program", back)
+    targets = tangent.in_avals[len(saved):]
+    has_types("linear", case, "the result of the transpose", back.out_avals,
+              tangent_types(targets, live))
+    cts = directions(case, tangent_types(tangent.out_avals, given), 4)
+    pulled = filled(targets, live, engine.evaluate(back, (*saved, *cts)))
+    chosen = [y for y, flag in zip(pushed, given, strict=True) if flag]
+    left, left_size = product(cts, chosen)
+    right, right_size = product(pulled, vs)
+    if not (np.isfinite(left) and np.isfinite(right)):
+        if np.isfinite(left_size):
+            raise broken("linear", case, "the transpose is not finite", got=right,
+                         want=left)
+        raise Skipped("the derivative is not finite here")
+    if abs(left - right) > DUALITY * (left_size + right_size):
+        raise broken("linear", case, f"<J' ct, v> is not <ct, J v> for cotangents of "
+                     f"{given}", got=right, want=left)
+
+
+def product(xs: Sequence[NDArray], ys: Sequence[NDArray]) -> tuple[float, float]:
+    """The real part of the sum of products, and the sum of their sizes.
+
+    There are no conjugates. A complex number is a pair of real ones here, or maps such
+    as `conj` and `real`, which are linear over the reals only, had no transpose.
+    """
+    with np.errstate(all="ignore"):
+        terms = [np.ravel(x * y) for x, y in zip(xs, ys, strict=True)]
+        joined = np.concatenate([np.zeros(0), *terms])
+        return float(np.sum(joined).real), float(np.sum(np.abs(joined)))
+
+
+def cotangent_types(engine: StandardEngine, case: Case) -> None:
+    """A cotangent has the type of its input's tangent, in the dtypes of the row."""
+    jaxpr = case.jaxpr
+    active = case.active
+    if not any(active):
+        raise Skipped("no operand has a tangent")
+    random = case.random()
+    chosen = tuple(flag and random.random() < 0.7 for flag in active)
+    _, tangent, mask = engine.linearize(jaxpr, chosen)
+    well_formed("cotangents", case, f"the linear program in {chosen}", tangent)
+    due = tangent_types(jaxpr.in_avals, chosen)
+    has_types("cotangents", case, "the linear program", tangent.out_avals,
+              tangent_types(jaxpr.out_avals, mask))
+    saved = len(tangent.in_avals) - len(due)
+    linear = (False,) * saved + (True,) * len(due)
+    back, live = engine.transpose(tangent, linear, (True,) * len(tangent.outvars))
+    well_formed("cotangents", case, f"the transposed program in {chosen}", back)
+    has_types("cotangents", case, f"the cotangents of {chosen}", back.out_avals,
+              tangent_types(due, live))

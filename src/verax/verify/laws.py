@@ -1,0 +1,83 @@
+"""Floor 6: the laws by name, with what each needs of a case.
+
+One idea: the list of laws is data, so that a row, a program or a transformation that
+is new is held to all of them by being there::
+
+    LAWS["jvp"](engine, case)         # silent, Skipped with a reason, or LawBroken
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from attrs import frozen
+
+from verax.rules.row import Row
+from verax.rules.state import STATE
+from verax.transforms.engine import StandardEngine
+from verax.verify import batching, derivatives, meaning
+from verax.verify.case import Case, LawBroken, Skipped, broken
+from verax.verify.meaning import Runner
+from verax.verify.precision import double_precision
+
+
+@frozen
+class Law:
+    """A law, and what it needs.
+
+    `wide` asks for cases in double precision at smooth points, `depth` for so many
+    values per operand, `columns` for rows that have these rules. `cost` says how many
+    cheap cases one case of this law is worth.
+    """
+
+    name: str
+    check: Callable[[StandardEngine, Case], None]
+    wide: bool = False
+    depth: int = 1
+    columns: tuple[str, ...] = ()
+    cost: int = 1
+
+    def __call__(self, engine: StandardEngine, case: Case) -> None:
+        """Try the law on one case.
+
+        Raises:
+            LawBroken: it does not hold, or a rule failed on the way.
+            Skipped: the case says nothing about the law.
+        """
+        try:
+            with double_precision(self.wide or STATE.enable_x64):
+                self.check(engine, case)
+        except (LawBroken, Skipped):
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            raise broken(self.name, case, f"{kind}: {error}") from error
+
+    def applies(self, row: Row[Any]) -> str | None:
+        """Why the law says nothing about a row, or None if it does."""
+        if row.draw is None:
+            return "the row has no draw, so no calls of it can be made"
+        lacking = [name for name in self.columns if getattr(row, name) is None]
+        return f"the row has no {', '.join(lacking)} rule" if lacking else None
+
+
+def compiled(run: Runner) -> Law:
+    """The law that running with `run` is evaluating."""
+    return Law("compiled", meaning.compiled_is_evaluate(run), columns=("lower",), cost=4)
+
+
+EVERY = (
+    Law("typed", meaning.evaluate_is_typed),
+    Law("jvp", derivatives.jvp_is_difference, wide=True, columns=("jvp",)),
+    Law("mask", derivatives.mask_is_honest, wide=True, columns=("jvp",)),
+    Law("linear", derivatives.transpose_is_dual, wide=True, columns=("jvp",)),
+    Law("cotangents", derivatives.cotangent_types, columns=("jvp",)),
+    Law("vmap", batching.vmap_is_loop, depth=3, columns=("batch",)),
+    Law("vmap twice", batching.vmap_of_vmap, depth=4, columns=("batch",)),
+    Law("dce", meaning.dce_keeps_values),
+    Law("retrace", meaning.retracing_is_equal, cost=2),
+    Law("text", meaning.text_is_program, cost=2),
+    Law("missing", meaning.missing_rules_say_so, cost=4),
+)
+LAWS: Mapping[str, Law] = MappingProxyType({law.name: law for law in EVERY})
+"""Every law that needs no backend, by name; `compiled` makes the one that does."""

@@ -1,0 +1,255 @@
+"""Floor 6: the laws that a program keeps its type, its value and its identity.
+
+One idea: whatever is done to a program that is no transformation in mathematics (run
+it compiled, trace it again, print and parse it, drop what nothing needs) changes
+nothing that can be seen::
+
+    parse(print(jaxpr)) == jaxpr,    hash(trace(f)) == hash(trace(f))
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from attrs import evolve
+
+from verax.ir.avals import ShapedArray
+from verax.ir.consts import used_consts
+from verax.ir.dtypes import float0, is_bool, is_complex, is_float, is_integer
+from verax.ir.jaxpr import Eqn, Jaxpr
+from verax.ir.parser import parse_jaxpr
+from verax.ir.printer import print_jaxpr
+from verax.rules.builder import Builder
+from verax.rules.row import MissingRule, NDArray
+from verax.rules.state import STATE
+from verax.transforms.engine import StandardEngine
+from verax.transforms.evaluate import read
+from verax.verify.agreement import Run, agree, well_formed
+from verax.verify.batching import random_axes
+from verax.verify.case import Case, Skipped, broken, primitives, types_text
+from verax.verify.close import ULPS, difference, flushed, subnormals
+from verax.verify.precision import double_precision
+
+type Runner = Callable[[Jaxpr, Sequence[NDArray]], Sequence[NDArray]]
+"""Runs a program in another way than the interpreter, such as compiled."""
+
+COMPILED_ULPS = 4 * ULPS
+"""XLA on CPU vectorises functions with polynomials of lower degree than libm's."""
+
+
+def category(dtype: np.dtype[np.generic]) -> str:
+    """Boolean, integer, float or complex."""
+    if is_bool(dtype):
+        return "boolean"
+    if is_integer(dtype):
+        return "integer"
+    if is_float(dtype):
+        return "float"
+    return "complex" if is_complex(dtype) else str(dtype)
+
+
+def has_type(x: object, aval: ShapedArray) -> bool:
+    """Whether a raw result of an evaluate rule may stand for the type.
+
+    The width may differ, for rules compute small floats in larger ones; the category
+    may not, since the conversion would hide a result that is rounded or cut off.
+    """
+    array = np.asarray(x)
+    return array.shape == aval.shape and category(array.dtype) == category(
+        aval.dtype  # type: ignore[arg-type]  # rows with keys have no evaluate of theirs
+    )
+
+
+def evaluate_is_typed(engine: StandardEngine, case: Case) -> None:
+    """Every equation evaluates to its inferred types, and leaves its operands alone."""
+    well_formed("typed", case, "the program", case.jaxpr)
+    env: list[NDArray] = list(case.values)
+    with np.errstate(all="ignore"):
+        for eqn in case.jaxpr.eqns:
+            env += raw_results(engine, case, eqn, env)
+    outs = [read(a, env) for a in case.jaxpr.outvars]
+    for i, (x, aval) in enumerate(zip(outs, case.jaxpr.out_avals, strict=True)):
+        if x.shape != aval.shape or x.dtype != aval.dtype:
+            raise broken("typed", case, f"result {i} has another type", want=aval,
+                         got=f"{x.dtype}{list(x.shape)}")
+
+
+def raw_results(
+    engine: StandardEngine, case: Case, eqn: Eqn, env: Sequence[NDArray]
+) -> list[NDArray]:
+    """The results of one equation as its rule gives them, each of a type that fits."""
+    row = engine.rules[eqn.primitive]
+    if row.evaluate is None:
+        raise Skipped(f"{row.name} has no evaluate rule")
+    found = row.evaluate(engine, eqn.params, [read(a, env) for a in eqn.invars])
+    if len(found) != len(eqn.outvars):
+        raise broken("typed", case, f"{row.name} evaluates to {len(found)} results, "
+                     f"not {len(eqn.outvars)}")
+    for i, (x, var) in enumerate(zip(found, eqn.outvars, strict=True)):
+        if var.aval.dtype != float0 and not has_type(x, var.aval):
+            raw = np.asarray(x)
+            raise broken("typed", case, f"result {i} of {row.name} has another type",
+                         got=f"{raw.dtype}{list(raw.shape)}", want=var.aval)
+    return [
+        np.asarray(x).astype(var.aval.dtype)  # type: ignore[arg-type]  # as above
+        for x, var in zip(found, eqn.outvars, strict=True)
+    ]
+
+
+def compiled_is_evaluate(run: Runner) -> Callable[[StandardEngine, Case], None]:
+    """The law that `run` gives what the interpreter gives, in value and in type."""
+
+    def law(engine: StandardEngine, case: Case) -> None:
+        jaxpr, values = case.jaxpr, case.values
+        want = engine.evaluate(jaxpr, values)
+        got = [np.asarray(x) for x in run(jaxpr, values)]
+        types = [ShapedArray(x.shape, x.dtype) for x in got]
+        due = [aval.strong() for aval in jaxpr.out_avals]
+        if types != due:
+            raise broken("compiled", case, "the compiled program has other types",
+                         got=types_text(types), want=types_text(due))
+        if any(subnormals(x) for x in values) and unlike(got, want):
+            # XLA on CPU reads subnormals as zeros: that program is as good.
+            values = tuple([flushed(x) for x in values])
+            want = engine.evaluate(jaxpr, values)
+        agree("compiled", engine, case, "compiled differs from evaluate", got, want,
+              Run(jaxpr, values), COMPILED_ULPS)
+
+    return law
+
+
+def unlike(got: Sequence[NDArray], want: Sequence[NDArray]) -> bool:
+    """Whether any results differ by more than compiled ones may."""
+    return any(
+        difference(x, y, ulps=COMPILED_ULPS) is not None
+        for x, y in zip(got, want, strict=True)
+    )
+
+
+def retracing_is_equal(engine: StandardEngine, case: Case) -> None:
+    """Making a program again makes an equal one, whatever ran before.
+
+    An engine without any memory must derive the same programs as this one, and rules
+    may not look at the configuration, for their templates are shared.
+    """
+    jaxpr = case.jaxpr
+    known = derived(engine, case)
+    fresh = derived(evolve(engine), case)
+    with double_precision(not STATE.enable_x64):
+        configured = derived(evolve(engine), case)
+    pairs = [(jaxpr, again(jaxpr))]
+    pairs += zip(known, fresh, strict=True)
+    pairs += zip(known, configured, strict=True)
+    for one, other in pairs:
+        if used_consts(one):
+            continue  # array constants are compared by identity
+        if one != other or hash(one) != hash(other):
+            raise broken("retrace", case, "made twice, the programs differ",
+                         got=print_jaxpr(other), want=print_jaxpr(one))
+
+
+def again(jaxpr: Jaxpr) -> Jaxpr:
+    """The same program, written anew equation by equation."""
+    builder = Builder("a law")
+    atoms = [builder.input(v.aval).atom for v in jaxpr.invars]
+    return builder.close(builder.inline(jaxpr, atoms))[0]
+
+
+def differentiable(engine: StandardEngine, jaxpr: Jaxpr) -> bool:
+    """Whether every row of the program has a jvp rule."""
+    return all(engine.rules[p].jvp is not None for p in primitives(jaxpr).values())
+
+
+def batchable(engine: StandardEngine, jaxpr: Jaxpr) -> bool:
+    """Whether every row of the program has a batch rule."""
+    return all(engine.rules[p].batch is not None for p in primitives(jaxpr).values())
+
+
+def text_is_program(engine: StandardEngine, case: Case) -> None:
+    """A program and those derived from it print as text that parses back to them."""
+    for program in [case.jaxpr, *derived(engine, case)]:
+        text = print_jaxpr(program)
+        back = parse_jaxpr(text, primitives(program), used_consts(program))
+        if back != program:
+            raise broken("text", case, "the text parses to another program",
+                         got=print_jaxpr(back), want=text)
+
+
+def derived(engine: StandardEngine, case: Case) -> list[Jaxpr]:
+    """What the transformations make of the program, where its rows have the rules."""
+    jaxpr, found = case.jaxpr, []
+    active = case.active
+    if any(active) and differentiable(engine, jaxpr):
+        forward, tangent, _ = engine.linearize(jaxpr, active)
+        found += [engine.jvp(jaxpr, active)[0], forward, tangent]
+    if jaxpr.invars and batchable(engine, jaxpr):
+        axes = random_axes(case.random(), jaxpr.in_avals, False)
+        found.append(engine.batch(jaxpr, 2, axes)[0])
+    return found
+
+
+def dce_keeps_values(engine: StandardEngine, case: Case) -> None:
+    """Dead-code elimination keeps what is used, to the bit, and drops the rest."""
+    program = with_dead_code(case.jaxpr)
+    random = case.random()
+    used = tuple(random.random() < 0.5 for _ in program.outvars)
+    slim, needed = engine.dce(program, used)
+    well_formed("dce", case, "the program without dead code", slim)
+    if len(needed) != len(program.invars) or sum(needed) != len(slim.invars):
+        raise broken("dce", case, f"inputs {needed} are kept, but the program has "
+                     f"{len(slim.invars)}")
+    effectful = bool(program.effects)
+    if not any(used) and not effectful and slim.eqns:
+        raise broken("dce", case, "nothing is used, and yet there are equations",
+                     got=print_jaxpr(slim))
+    values = case.values
+    outs = engine.evaluate(program, values)
+    want = [x for x, flag in zip(outs, used, strict=True) if flag]
+    got = engine.evaluate(
+        slim, [x for x, flag in zip(values, needed, strict=True) if flag]
+    )
+    agree("dce", engine, case, f"dce for outputs {used}", got, want, None, 0.0)
+
+
+def with_dead_code(jaxpr: Jaxpr) -> Jaxpr:
+    """The program twice in a row, with the outputs of both."""
+    builder = Builder("a law")
+    atoms = [builder.input(v.aval).atom for v in jaxpr.invars]
+    first = builder.inline(jaxpr, atoms)
+    return builder.close([*builder.inline(jaxpr, atoms), *first])[0]
+
+
+def missing_rules_say_so(engine: StandardEngine, case: Case) -> None:
+    """Where a row has no rule, the transformation says which primitive and column."""
+    if case.row is None:
+        raise Skipped("this law is about rows")
+    row, jaxpr = engine.rules[case.row], case.jaxpr
+    active = case.active
+    tried = 0
+    if row.jvp is None and any(active):
+        expect_missing(case, row.name, "jvp", lambda: engine.jvp(jaxpr, active))
+        tried += 1
+    if row.batch is None and jaxpr.invars:
+        axes = random_axes(case.random(), jaxpr.in_avals, False)
+        expect_missing(case, row.name, "batch", lambda: engine.batch(jaxpr, 2, axes))
+        tried += 1
+    if row.evaluate is None:
+        expect_missing(
+            case, row.name, "evaluate", lambda: engine.evaluate(jaxpr, case.values)
+        )
+        tried += 1
+    if not tried:
+        raise Skipped("no rule is missing")
+
+
+def expect_missing(
+    case: Case, name: str, column: str, attempt: Callable[[], object]
+) -> None:
+    """Raise unless the attempt fails with an error that names row and column."""
+    try:
+        attempt()
+    except MissingRule as error:
+        if name in str(error) and column in str(error):
+            return
+        raise broken("missing", case, f"the error does not name {name} and {column}",
+                     got=str(error)) from error
+    raise broken("missing", case, f"{name} has no {column} rule, and nothing says so")

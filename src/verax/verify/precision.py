@@ -1,0 +1,24 @@
+"""Floor 6: a block of code in which 64-bit numbers are kept.
+
+One idea: derivatives are held to differences in double precision, whatever the
+configuration of the process says::
+
+    with double_precision():
+        engine.jvp(jaxpr_on_float64, (True,))
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from verax.rules.state import STATE
+
+
+@contextmanager
+def double_precision(enabled: bool = True) -> Iterator[None]:
+    """Keep 64-bit constants as they are in this thread, within the block."""
+    before = STATE.enable_x64
+    STATE.enable_x64 = enabled
+    try:
+        yield
+    finally:
+        STATE.enable_x64 = before

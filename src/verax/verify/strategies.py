@@ -1,0 +1,228 @@
+"""Floor 6: Hypothesis strategies for arrays, calls of rows, axes and cases.
+
+One idea: what an author would rather exclude is drawn on purpose, and what is plain is
+drawn first, so that a counterexample shrinks to ones and zeros unless it must not::
+
+    arrays(ShapedArray((2, 3), float32))        # 1.0, -0.0, inf, 3.4e38, 1e-45, nan, ...
+    cases(sin_p, depth=4)                       # a program, and four values per operand
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import (
+    DType,
+    float0,
+    is_bool,
+    is_complex,
+    is_inexact,
+    is_integer,
+    numpy_dtype,
+    real_dtype,
+)
+from verax.ir.limits import finfo, iinfo
+from verax.rules.row import REALS, Axis, Domain, NDArray, Row, Sample
+from verax.verify.case import Case, traced
+from verax.verify.widen import widened
+
+type Strategy[T] = st.SearchStrategy[T]
+
+PLAIN = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, -2.0, 0.25, -0.5)
+SATURATED = (20.0, -20.0, 90.0, -90.0, 800.0, -800.0, 1e4, -1e4, 1e30, -1e30)
+FULL_DRAW = 16
+"""Up to so many elements are drawn one by one; more are made of as many values."""
+SEEDS = st.integers(0, (1 << 16) - 1)
+
+
+def arrays(aval: ShapedArray, domain: Domain = REALS) -> Strategy[NDArray]:
+    """Arrays of the type, with values of `domain` and the points where rules go wrong.
+
+    Those are zeros of both signs, ties, infinities, NaN (only if the domain has no
+    bounds), saturation, subnormals, the largest and smallest numbers, and
+    `domain.special`.
+    """
+    dtype = numpy_dtype(aval.dtype)
+    if dtype == float0:
+        return st.just(np.zeros(aval.shape, float0))
+    parts = 2 if is_complex(dtype) else 1
+    count = aval.size * parts
+    drawn = st.lists(
+        elements(dtype, domain), min_size=min(count, FULL_DRAW), max_size=FULL_DRAW
+    )
+    return drawn.map(lambda values: filled(values[:count], aval.shape, dtype))
+
+
+def filled(values: Sequence[float], shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray:
+    """An array of a shape from some values, which are repeated out of step."""
+    count = int(np.prod(shape)) * (2 if is_complex(dtype) else 1)
+    place = np.arange(count)
+    known = max(len(values), 1)
+    # The second term keeps long axes from seeing the same values at every index.
+    order = (place + place // known * 5) % known
+    part = numpy_dtype(real_dtype(dtype))
+    kind = object if is_integer(dtype) else np.float64
+    with np.errstate(all="ignore"):
+        flat = np.array([values[i] for i in order], kind).astype(part)
+    return (flat.view(dtype) if is_complex(dtype) else flat).reshape(shape)
+
+
+@lru_cache(maxsize=1024)
+def elements(dtype: DType, domain: Domain) -> Strategy[Any]:
+    """Elements of an array, as Python numbers; the parts of complex ones."""
+    if is_bool(dtype):
+        return st.booleans()
+    if is_integer(dtype):
+        return integers(dtype, domain)
+    return floats(dtype, domain)
+
+
+def integers(dtype: DType, domain: Domain) -> Strategy[int]:
+    """Integers of the dtype within the domain: small ones, any, and the extremes."""
+    limits = iinfo(dtype)
+    bottom, top = int(limits.min), int(limits.max)
+    low = max(bottom, int(np.ceil(domain.low))) if np.isfinite(domain.low) else bottom
+    high = min(top, int(np.floor(domain.high))) if np.isfinite(domain.high) else top
+    special = [int(x) for x in domain.special if np.isfinite(x) and bottom <= x <= top]
+    around = [low, high, *special, -1, 0, 1, 2, 7, bottom + 1, top - 1]
+    inside = [x for x in dict.fromkeys(around) if low <= x <= high or x in special]
+    near_low, near_high = max(low, -4), min(high, 4)
+    small = (near_low, near_high) if near_low <= near_high else (low, low)
+    return st.one_of(
+        st.integers(*small), st.sampled_from(inside), st.integers(low, high)
+    )
+
+
+def floats(dtype: DType, domain: Domain) -> Strategy[float]:
+    """Floats within the domain: plain ones, fractions of 64, and special points."""
+    low, high = domain.low, domain.high
+    special = [x for x in special_points(dtype, domain) if low <= x <= high]
+    special += domain.special
+    if low == -np.inf and high == np.inf:
+        special.append(np.nan)
+    plain = [x for x in PLAIN if low <= x <= high]
+    bottom, top = nearby(domain)
+    steps = (int(np.ceil(bottom * 64)), int(np.floor(top * 64)))
+    if steps[1] - steps[0] > 16:
+        generic = st.integers(*steps).map(lambda i: i / 64)
+    else:
+        generic = st.integers(0, 64).map(lambda i: bottom + (top - bottom) * i / 64)
+    pools = [st.sampled_from(pool) for pool in (plain, special) if pool]
+    return st.one_of(generic, *pools)
+
+
+def special_points(dtype: DType, domain: Domain) -> list[float]:
+    """What floats of the dtype have that numbers have not, and where functions turn."""
+    limits = finfo(dtype)
+    largest = float(limits.max)
+    found = [-0.0, np.inf, -np.inf, largest, -largest]
+    for name in ("tiny", "smallest_subnormal", "eps"):
+        found += [float(getattr(limits, name)), -float(getattr(limits, name))]
+    found += [1 - float(limits.eps), 1 + float(limits.eps), 0.5, -0.5, 1.5, 2.5, -2.5]
+    found += [x for x in SATURATED if abs(x) <= largest]
+    found += [x for x in (domain.low, domain.high) if np.isfinite(x)]
+    return [*found, *domain.kinks]
+
+
+def nearby(domain: Domain, reach: float = 8.0) -> tuple[float, float]:
+    """A bounded interval within the domain, around zero if that is inside."""
+    low, high = max(domain.low, -reach), min(domain.high, reach)
+    if low < high:
+        return low, high
+    if np.isfinite(domain.low):
+        return domain.low, min(domain.high, domain.low + reach)
+    return domain.high - reach, domain.high
+
+
+def smooth_arrays(
+    aval: ShapedArray, domain: Domain = REALS, place: int = 0
+) -> Strategy[NDArray]:
+    """Arrays for derivatives: distinct elements, inside the domain, off its kinks.
+
+    `place` tells operands of one call apart, so that no two elements of a call tie.
+    """
+    if not is_inexact(aval.dtype):
+        return arrays(aval, domain)
+    count = aval.size * (2 if is_complex(aval.dtype) else 1)
+    drawn = st.lists(
+        st.integers(0, 4095), min_size=min(count, FULL_DRAW), max_size=FULL_DRAW
+    )
+    return drawn.map(lambda steps: generic(steps, aval, domain, place))
+
+
+def generic(
+    steps: Sequence[int], aval: ShapedArray, domain: Domain, place: int
+) -> NDArray:
+    """The array of `smooth_arrays` for integers below 4096."""
+    count = aval.size * (2 if is_complex(aval.dtype) else 1)
+    low, high = nearby(domain, 3.0)
+    width = high - low
+    index = np.arange(count)
+    coarse = np.array(steps or [0])[index % max(len(steps), 1)] / 4096
+    # Multiples of the golden ratio are never close to each other modulo one.
+    fine = ((index + 1 + 101 * place) * 0.6180339887498949) % 1
+    x = low + width * (0.03 + 0.8 * coarse + 0.14 * fine)
+    for kink in domain.kinks:
+        x = np.where(np.abs(x - kink) < 0.01 * width, x + 0.02 * width, x)
+    dtype = numpy_dtype(aval.dtype)
+    part = x.astype(numpy_dtype(real_dtype(dtype)))
+    return (part.view(dtype) if is_complex(dtype) else part).reshape(aval.shape)
+
+
+def samples[P: Any](row: Row[P]) -> Strategy[Sample[P]]:
+    """Calls of a row, as its `draw` makes them.
+
+    Raises:
+        ValueError: the row has no `draw`.
+    """
+    if row.draw is None:
+        raise ValueError(f"the row {row.name} has no draw, so it cannot be sampled")
+    return st.randoms(use_true_random=False).map(row.draw)
+
+
+def domains_of(row: Row[Any], sample: Sample[Any]) -> tuple[Domain, ...]:
+    """One domain per operand: those of the sample, or of the row, the last repeated."""
+    given = sample.domains or row.domains or (REALS,)
+    missing = len(sample.avals) - len(given)
+    return (*given, *(given[-1],) * missing)[: len(sample.avals)]
+
+
+def axes(avals: Sequence[ShapedArray]) -> Strategy[tuple[Axis, ...]]:
+    """Where each operand has a batch dimension, if at all; at least one has."""
+    choices = [
+        st.one_of(st.integers(0, aval.ndim), st.none()) if len(avals) > 1
+        else st.integers(0, aval.ndim)
+        for aval in avals
+    ]
+    return st.tuples(*choices).filter(lambda found: any(a is not None for a in found))
+
+
+@st.composite
+def cases(draw: st.DrawFn, row: Row[Any], *, depth: int = 1, wide: bool = False) -> Case:
+    """A call of `row` with `depth` values per operand.
+
+    `wide` asks for what derivatives need: inexact operands in double precision, and
+    values at which the row is smooth.
+    """
+    sample = draw(samples(row))
+    domains = domains_of(row, sample)
+    if wide:
+        sample = widened(row, sample)
+    stacks = [
+        draw(stack(aval, domain, depth, place, wide))
+        for place, (aval, domain) in enumerate(zip(sample.avals, domains, strict=True))
+    ]
+    smooth = tuple([domain.smooth for domain in domains])
+    return Case(traced(row, sample), tuple(stacks), draw(SEEDS), smooth, row)
+
+
+def stack(
+    aval: ShapedArray, domain: Domain, depth: int, place: int, wide: bool
+) -> Strategy[NDArray]:
+    """`depth` values of one operand along a new first dimension."""
+    full = aval.with_shape((depth, *aval.shape))
+    return smooth_arrays(full, domain, place) if wide else arrays(full, domain)

@@ -1,0 +1,1 @@
+"""Fast examples and goldens, one folder for each floor of the library."""

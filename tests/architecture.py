@@ -1,0 +1,254 @@
+"""Reads the package and tells where it leaves its own rules; it parses, never imports.
+
+Every check is a plain function from parsed modules to violations, so that each can be
+tried on a planted snippet as well as on the real tree.
+
+    for violation in check_all(load(Path("src/verax"))):
+        print(violation)
+"""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from attrs import frozen
+
+from tests.module_state import check_module_state
+from tests.parsed import (
+    FUNCTIONS,
+    PACKAGE,
+    FunctionNode,
+    Import,
+    Module,
+    Violation,
+    functions,
+    imports,
+)
+
+FLOORS = {"ir": 0, "rules": 1, "ops": 2, "transforms": 3, "backend": 4, "api": 5}
+FRONTENDS = 6
+ROOF = 7
+
+FILE_LINES = 450
+FUNCTION_LINES = 60
+CLASS_METHODS = 20
+
+# Third-party packages, and the folder that alone may import one of them.
+COMMON_PACKAGES = frozenset({"attrs", "ml_dtypes", "numpy", "pyrsistent"})
+ABOVE_IR_PACKAGES = frozenset({"opt_einsum", "scipy"})
+PACKAGE_HOMES = {"jaxlib": "backend", "hypothesis": "verify"}
+
+type Check = Callable[[Sequence[Module]], Iterator[Violation]]
+
+
+@frozen
+class Edge:
+    """One import of a module of the package by another."""
+
+    statement: Import
+    target: str
+
+
+def floor(name: str) -> int:
+    """The floor of a module; what is in no named folder belongs to the frontends."""
+    if name == PACKAGE:
+        return ROOF
+    return FLOORS.get(name.split(".")[1], FRONTENDS)
+
+
+def folder(name: str) -> str:
+    """The top folder of a module below the package, or its own name."""
+    return "" if name == PACKAGE else name.split(".")[1]
+
+
+def internal_edges(module: Module, known: frozenset[str]) -> Iterator[Edge]:
+    """The imports of a module that stay inside the package."""
+    for statement in imports(module):
+        if statement.base.split(".")[0] != PACKAGE:
+            continue
+        member = f"{statement.base}.{statement.name}"
+        # What is missing from `known` is an attribute, defined in the base itself.
+        names_folder = statement.base == PACKAGE and statement.name in FLOORS
+        target = member if member in known or names_folder else statement.base
+        yield Edge(statement, target)
+
+
+def module_names(modules: Sequence[Module]) -> frozenset[str]:
+    return frozenset(module.name for module in modules)
+
+
+def check_floors(modules: Sequence[Module]) -> Iterator[Violation]:
+    """Imports go down, or sideways on one floor; nobody below imports the roof."""
+    known = module_names(modules)
+    for module in modules:
+        here = floor(module.name)
+        for edge in internal_edges(module, known):
+            there = floor(edge.target)
+            if there > here:
+                message = f"imports upward: {edge.target} (floor {there} from {here})"
+                yield module.violation(
+                    edge.statement.line, "floors", edge.target, message
+                )
+
+
+def check_cycles(modules: Sequence[Module]) -> Iterator[Violation]:
+    """Modules of one floor may import each other, but never in a circle."""
+    known = module_names(modules)
+    graph = {
+        module.name: {
+            edge.target
+            for edge in internal_edges(module, known)
+            if edge.target != module.name
+        }
+        for module in modules
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        cycle: list[str] = list(reversed(error.args[1]))
+        module = next(module for module in modules if module.name == cycle[0])
+        line = next(
+            edge.statement.line
+            for edge in internal_edges(module, known)
+            if edge.target == cycle[1]
+        )
+        message = "imports in a circle: " + " -> ".join(cycle)
+        yield module.violation(line, "cycles", cycle[1], message)
+
+
+def check_packages(modules: Sequence[Module]) -> Iterator[Violation]:
+    """Only runtime packages; jaxlib only in backend/, hypothesis only in verify/."""
+    for module in modules:
+        for statement in imports(module):
+            package = statement.base.split(".")[0]
+            complaint = package_complaint(module.name, package)
+            if complaint:
+                yield module.violation(statement.line, "packages", package, complaint)
+
+
+def package_complaint(module: str, package: str) -> str:
+    """What is wrong with this import of a package, or nothing."""
+    if package == PACKAGE or package in sys.stdlib_module_names:
+        return ""
+    if package == "jax":
+        return "imports jax, which verax never does"
+    if package in PACKAGE_HOMES:
+        home = PACKAGE_HOMES[package]
+        return "" if folder(module) == home else f"imports {package} outside {home}/"
+    allowed = COMMON_PACKAGES | (ABOVE_IR_PACKAGES if floor(module) else frozenset())
+    return "" if package in allowed else f"imports {package}, not allowed here"
+
+
+def check_late_imports(modules: Sequence[Module]) -> Iterator[Violation]:
+    """No import inside a function, and none by calling the import machinery."""
+    for module in modules:
+        late: set[int] = set()
+        for function in functions(module.tree):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    late.add(node.lineno)
+        for line in sorted(late):
+            yield module.violation(line, "late", "", "imports inside a function")
+        for name in ("__import__", "import_module"):
+            for line in mentions(module.tree, name):
+                message = "imports by calling the import machinery"
+                yield module.violation(line, "late", name, message)
+
+
+def check_type_checking(modules: Sequence[Module]) -> Iterator[Violation]:
+    """No import that only the type checker sees."""
+    for module in modules:
+        for line in mentions(module.tree, "TYPE_CHECKING"):
+            message = "hides an import behind TYPE_CHECKING"
+            yield module.violation(line, "type-checking", "", message)
+
+
+def check_any(modules: Sequence[Module]) -> Iterator[Violation]:
+    """`Any` is nowhere in ir/."""
+    for module in modules:
+        if folder(module.name) != "ir":
+            continue
+        for line in mentions(module.tree, "Any"):
+            yield module.violation(line, "any", "", "says Any in ir/")
+
+
+def mentions(tree: ast.AST, name: str) -> list[int]:
+    """The lines on which a name is read, reached as an attribute, or imported."""
+    lines = set()
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.Name(id=found, lineno=line)
+                | ast.Attribute(attr=found, lineno=line)
+                | ast.alias(name=found, lineno=line)
+            ) if found == name:
+                lines.add(line)
+    return sorted(lines)
+
+
+def check_sizes(modules: Sequence[Module]) -> Iterator[Violation]:
+    """Files, functions and classes that one can read at a sitting."""
+    for module in modules:
+        if module.lines > FILE_LINES:
+            message = f"is {module.lines} lines long, more than {FILE_LINES}"
+            yield module.violation(1, "file-lines", "", message)
+        for node in ast.walk(module.tree):
+            if isinstance(node, FUNCTIONS):
+                yield from long_function(module, node)
+            elif isinstance(node, ast.ClassDef):
+                yield from wide_class(module, node)
+
+
+def long_function(module: Module, node: FunctionNode) -> Iterator[Violation]:
+    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+    if lines > FUNCTION_LINES:
+        message = f"{node.name} is {lines} lines long, more than {FUNCTION_LINES}"
+        yield module.violation(node.lineno, "function-lines", node.name, message)
+
+
+def wide_class(module: Module, node: ast.ClassDef) -> Iterator[Violation]:
+    methods = sum(isinstance(item, FUNCTIONS) for item in node.body)
+    if methods > CLASS_METHODS:
+        message = f"{node.name} has {methods} methods, more than {CLASS_METHODS}"
+        yield module.violation(node.lineno, "class-methods", node.name, message)
+
+
+def check_docstrings(modules: Sequence[Module]) -> Iterator[Violation]:
+    """A module opens by saying what it is."""
+    for module in modules:
+        if not ast.get_docstring(module.tree):
+            yield module.violation(1, "docstrings", "", "has no module docstring")
+
+
+CHECKS: tuple[Check, ...] = (
+    check_floors,
+    check_cycles,
+    check_packages,
+    check_late_imports,
+    check_type_checking,
+    check_module_state,
+    check_any,
+    check_sizes,
+    check_docstrings,
+)
+
+
+def check_all(modules: Sequence[Module]) -> list[Violation]:
+    """Everything that every check finds, in the order of the files."""
+    found = [violation for check in CHECKS for violation in check(modules)]
+    return sorted(found, key=lambda violation: (violation.path, violation.line))
+
+
+def load(root: Path) -> tuple[Module, ...]:
+    """Parse every module of the package that lies in this folder."""
+    return tuple(load_module(root, path) for path in sorted(root.rglob("*.py")))
+
+
+def load_module(root: Path, path: Path) -> Module:
+    parts = path.relative_to(root).with_suffix("").parts
+    is_package = parts[-1] == "__init__"
+    name = ".".join((PACKAGE, *(parts[:-1] if is_package else parts)))
+    shown = path.relative_to(root.parent.parent).as_posix()
+    return Module.parse(name, path.read_text(), path=shown, is_package=is_package)

@@ -1,0 +1,1 @@
+"""Examples for the floor of pure data."""

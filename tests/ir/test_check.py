@@ -1,0 +1,124 @@
+"""Well-formed programs pass; each kind of mistake is found, with its equation."""
+
+import numpy as np
+import pytest
+from attrs import evolve
+from pyrsistent import pvector
+
+from tests.ir.test_printer import long_call, with_constants, with_everything
+from tests.ir.toy import (
+    FLOAT32,
+    SCALAR,
+    VECTOR,
+    Axes,
+    Call,
+    apply,
+    branches,
+    example,
+    inputs,
+    jit_p,
+    number,
+    program,
+    scaled,
+    sin_p,
+    typing,
+)
+from verax.ir.atoms import array_literal, scalar_literal, variable
+from verax.ir.avals import ShapedArray
+from verax.ir.check import IllTyped, check_jaxpr
+from verax.ir.consts import hoist
+from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Source
+
+
+@pytest.mark.parametrize(
+    "jaxpr",
+    [
+        example(),
+        branches(),
+        with_everything(),
+        with_constants(),
+        long_call(),
+        hoist(scaled(array_literal(np.ones(8), VECTOR))).jaxpr,
+    ],
+    ids=range(6),
+)
+def test_well_formed_programs_pass(jaxpr: Jaxpr) -> None:
+    check_jaxpr(jaxpr, typing)
+
+
+def complaint(jaxpr: Jaxpr) -> str:
+    with pytest.raises(IllTyped) as caught:
+        check_jaxpr(jaxpr, typing)
+    return str(caught.value)
+
+
+def test_operand_out_of_scope() -> None:
+    eqn = Eqn(sin_p, NO_PARAMS, (variable(1, VECTOR),), (variable(1, VECTOR),))
+    found = complaint(program(inputs(VECTOR), [eqn], eqn.outvars))
+    assert found == "equation 0, b:f32[8] = sin b: b:f32[8] is not defined above"
+
+
+def test_output_out_of_scope() -> None:
+    found = complaint(program(inputs(VECTOR), [], (variable(3, VECTOR),)))
+    assert found == "the outputs: d:f32[8] is not defined above"
+
+
+def test_operand_of_another_type() -> None:
+    eqn = apply(sin_p, NO_PARAMS, variable(0, SCALAR))
+    found = complaint(program(inputs(VECTOR), [eqn], eqn.outvars))
+    assert "a:f32[] is read, but defined as a:f32[8]" in found
+
+
+def test_numbers_that_are_not_canonical() -> None:
+    eqn = Eqn(sin_p, NO_PARAMS, inputs(VECTOR), (variable(5, VECTOR),))
+    found = complaint(program(inputs(VECTOR), [eqn], eqn.outvars))
+    assert "f:f32[8] has number 5, where 1 is next" in found
+    found = complaint(program((variable(1, VECTOR),), [], ()))
+    assert found == "the inputs: b:f32[8] has number 1, where 0 is next"
+
+
+def test_results_of_another_type_or_number() -> None:
+    eqn = Eqn(sin_p, NO_PARAMS, inputs(VECTOR), (variable(1, SCALAR),))
+    found = complaint(program(inputs(VECTOR), [eqn], ()))
+    assert "have types (f32[]), where the type rule gives (f32[8])" in found
+    found = complaint(program(inputs(VECTOR), [evolve(eqn, outvars=())], ()))
+    assert "have types (), where the type rule gives (f32[8])" in found
+
+
+def test_params_of_another_primitive() -> None:
+    eqn = evolve(apply(sin_p, NO_PARAMS, *inputs(VECTOR)), params=Axes(()))
+    found = complaint(program(inputs(VECTOR), [eqn], ()))
+    assert "params are Axes, not NoParams" in found
+
+
+def test_type_rule_that_refuses_names_equation_and_line() -> None:
+    place = Source(complaint.__code__, 0)
+    eqn = Eqn(jit_p, Call("f", example()), inputs(VECTOR), (), place)
+    found = complaint(program(inputs(VECTOR), [eqn], ()))
+    assert "equation 0,  = jit a (from " in found
+    assert "test_check.py:" in found
+    assert "the operands do not fit: jit wants (f32[8], f32[8])" in found
+
+
+def test_mistake_inside_of_a_nested_jaxpr() -> None:
+    good = branches()
+    inner = program(inputs(VECTOR), [], (variable(3, VECTOR),))
+    eqn = Eqn(jit_p, Call("f", inner), inputs(VECTOR), (variable(1, VECTOR),))
+    found = complaint(program(inputs(VECTOR), [eqn], ()))
+    assert found == (
+        "equation 0, b:f32[8] = jit a: in its jaxpr 0, the outputs: d:f32[8] is not "
+        "defined above"
+    )
+    consts = Jaxpr(inputs(VECTOR), (), pvector(), ())
+    eqn = Eqn(jit_p, Call("f", consts), (), ())
+    found = complaint(program(good.invars, [eqn], ()))
+    assert "in its jaxpr 0, only the outermost jaxpr may have" in found
+
+
+def test_literals_that_are_not_of_their_type() -> None:
+    (x,) = inputs(VECTOR)
+    wrong = scalar_literal(np.float64(1), SCALAR)
+    assert "bytes that no f32[] has" in complaint(program((x,), [], (wrong,)))
+    array = array_literal(np.ones(3), ShapedArray((4,), FLOAT32))
+    assert "shape (3,) is no f32[4]" in complaint(program((x,), [], (array,)))
+    check_jaxpr(program((x,), [], (number(1.0),)), typing)

@@ -1,0 +1,73 @@
+"""Exponentials and powers at special points."""
+
+import numpy as np
+import pytest
+
+from tests.ops.laws import slopes, value
+from verax.ops import arith, explog, special, trig
+
+F = np.float32
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "base", "exponent"),
+    [
+        (0.0, 0.0, 0.0, 0.0),
+        (0.0, 1.0, 1.0, 0.0),
+        (0.0, 2.0, 0.0, 0.0),
+        (0.0, 0.5, INF, 0.0),
+        (0.0, -1.0, -INF, NAN),
+        (2.0, 0.0, 0.0, np.log(2.0)),
+        (-1.0, 2.0, -2.0, NAN),
+    ],
+)
+def test_slopes_of_pow(x: float, y: float, base: float, exponent: float) -> None:
+    found = slopes(explog.pow, F(x), F(y))
+    np.testing.assert_allclose(found, [base, exponent], 1e-6)
+
+
+def test_pow_with_integer_exponents() -> None:
+    assert value(explog.pow, F(2), np.int8(-3)) == 0.125
+    assert value(lambda x: explog.pow(x, 3), F(2)) == 8
+    assert slopes(lambda x: explog.pow(x, 0), F(0)) == [0.0]
+    assert slopes(lambda x: explog.pow(x, 3), F(-2)) == [12.0]
+    with pytest.raises(TypeError, match="float or complex base"):
+        value(explog.pow, np.int32(2), np.int32(2))
+
+
+def test_second_derivatives_of_pow_are_finite_at_zero() -> None:
+    def slope(x: object) -> object:
+        return arith.mul(explog.pow(x, 0.0), explog.pow(x, 2.0))
+
+    assert slopes(slope, F(0)) == [0.0]
+
+
+def test_infinite_slopes() -> None:
+    assert slopes(explog.sqrt, F(0)) == [INF]
+    assert slopes(explog.rsqrt, F(0)) == [-INF]
+    assert slopes(explog.cbrt, F(0)) == [INF]
+    assert slopes(explog.log, F(0)) == [INF]
+
+
+def test_saturation() -> None:
+    assert value(explog.logistic, F(-1e30)) == 0
+    assert slopes(explog.logistic, F(100)) == [0.0]
+    assert slopes(trig.tanh, F(100)) == [0.0]
+    assert value(explog.log1p, F(-1)) == -INF
+    assert slopes(trig.asinh, F(1e20)) == [pytest.approx(1e-20, rel=1e-5)]
+
+
+def test_gamma_at_the_poles() -> None:
+    assert value(special.lgamma, F(0)) == INF
+    assert value(special.lgamma, F(-1)) == INF
+    assert value(special.digamma, F(0)) == -INF
+    assert np.isnan(value(special.digamma, F(-1)))
+    assert value(special.erf_inv, F(1)) == INF
+    with pytest.raises(ValueError, match="derivative of zeta in x"):
+        slopes(special.zeta, F(2), F(1))
+
+
+def test_accuracy_is_refused() -> None:
+    with pytest.raises(ValueError, match="one accuracy"):
+        explog.exp(F(1), accuracy="highest")  # type: ignore[arg-type]  # the error

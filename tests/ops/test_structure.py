@@ -1,0 +1,23 @@
+"""The structural and indexing rows keep the laws on generated calls."""
+
+from typing import Any
+
+import pytest
+
+from tests.ops.laws import check_row
+from verax.ops import dynamic, gather, joining, scatter, shape, slicing
+from verax.rules.row import Row
+
+ROWS: tuple[Row[Any], ...] = (
+    *shape.ROWS,
+    *slicing.ROWS,
+    *joining.ROWS,
+    *dynamic.ROWS,
+    *gather.ROWS,
+    *scatter.ROWS,
+)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_laws(row: Row[Any]) -> None:
+    check_row(row, seed=0, count=100)

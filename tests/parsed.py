@@ -1,0 +1,98 @@
+"""What the architecture checks look at: parsed modules, their imports, violations.
+
+module = Module.parse("verax.ir.avals", "import numpy", path="src/verax/ir/avals.py")
+[statement.base for statement in imports(module)]  # ["numpy"]
+"""
+
+import ast
+from collections.abc import Iterator
+from typing import Self
+
+from attrs import field, frozen
+
+PACKAGE = "verax"
+
+type FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@frozen
+class Violation:
+    """One place where the package leaves its rules."""
+
+    path: str
+    line: int
+    rule: str
+    symbol: str
+    message: str
+
+    @property
+    def key(self) -> str:
+        """What an allowance names: stable when lines move."""
+        return f"{self.rule} {self.path} {self.symbol}".rstrip()
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line} {self.message}"
+
+
+@frozen
+class Module:
+    """A parsed module under its absolute name."""
+
+    name: str
+    path: str
+    tree: ast.Module = field(repr=False)
+    lines: int
+    is_package: bool
+
+    @classmethod
+    def parse(
+        cls, name: str, source: str, *, path: str = "", is_package: bool = False
+    ) -> Self:
+        path = path or name.replace(".", "/") + ".py"
+        tree = ast.parse(source, filename=path)
+        return cls(name, path, tree, len(source.splitlines()), is_package)
+
+    def violation(self, line: int, rule: str, symbol: str, message: str) -> Violation:
+        return Violation(self.path, line, rule, symbol, message)
+
+
+@frozen
+class Import:
+    """One imported name; `name` is empty for `import base`."""
+
+    line: int
+    base: str
+    name: str
+    bound: str
+
+
+def imports(module: Module) -> Iterator[Import]:
+    """Every import of a module, at whatever depth, with absolute names."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                bound = alias.asname or alias.name
+                yield Import(node.lineno, alias.name, "", bound)
+        elif isinstance(node, ast.ImportFrom):
+            base = absolute_base(module, node)
+            for alias in node.names:
+                bound = alias.asname or alias.name
+                yield Import(node.lineno, base, alias.name, bound)
+
+
+def absolute_base(module: Module, node: ast.ImportFrom) -> str:
+    """The module after `from`, with leading dots resolved."""
+    if not node.level:
+        return node.module or ""
+    climb = node.level - 1 if module.is_package else node.level
+    parts = module.name.split(".")
+    stem = parts[: len(parts) - climb]
+    return ".".join([*stem, node.module] if node.module else stem)
+
+
+def functions(tree: ast.AST) -> Iterator[FunctionNode]:
+    """Every function below a node, nested ones and methods included."""
+    for node in ast.walk(tree):
+        if isinstance(node, FUNCTIONS):
+            yield node

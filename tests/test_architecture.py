@@ -1,0 +1,310 @@
+"""The package keeps its own rules, and each rule is seen to catch a planted breach."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.architecture import (
+    CLASS_METHODS,
+    FILE_LINES,
+    FUNCTION_LINES,
+    Check,
+    check_all,
+    check_any,
+    check_cycles,
+    check_docstrings,
+    check_floors,
+    check_late_imports,
+    check_packages,
+    check_sizes,
+    check_type_checking,
+    load,
+)
+from tests.module_state import check_module_state
+from tests.parsed import Module
+
+SOURCE = Path(__file__).parent.parent / "src" / "verax"
+
+# The key of a violation (rule, path, symbol) and the reason why it may stand.
+ALLOWED: dict[str, str] = {
+    "on-import src/verax/backend/__init__.py os.environ.setdefault": (
+        "jaxlib reads its log level once, when it is loaded"
+    ),
+}
+
+
+def planted(**sources: str) -> list[Module]:
+    """Modules of an imagined package: `ir__avals="..."` is `verax.ir.avals`."""
+    return [
+        Module.parse(".".join(["verax", *name.split("__")]), dedent(source))
+        for name, source in sources.items()
+    ]
+
+
+def messages(check: Check, modules: list[Module]) -> list[str]:
+    return [str(violation) for violation in check(modules)]
+
+
+def test_package_keeps_its_rules() -> None:
+    found = [
+        violation
+        for violation in check_all(load(SOURCE))
+        if violation.key not in ALLOWED
+    ]
+    report = "\n".join(f"{violation}    [{violation.key}]" for violation in found)
+    assert not found, f"\n{report}"
+
+
+def test_allowances_are_used_and_reasoned() -> None:
+    found = {violation.key for violation in check_all(load(SOURCE))}
+    assert set(ALLOWED) <= found, "an allowance that nothing needs any more"
+    assert all(len(reason.split()) >= 4 for reason in ALLOWED.values())
+
+
+def test_every_module_is_read_under_its_own_name() -> None:
+    by_name = {module.name: module for module in load(SOURCE)}
+    assert by_name["verax"].is_package
+    assert by_name["verax"].path == "src/verax/__init__.py"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from verax.ops.trig import sin",
+        "from verax.ops import trig",
+        "from verax import ops",
+        "import verax.ops.trig",
+        "import verax.ops as rows",
+        "from ..ops.trig import sin",
+        "from ..ops import trig",
+        "from .. import ops",
+        "import verax",
+        "from verax import __version__",
+    ],
+)
+def test_upward_import_is_found(statement: str) -> None:
+    modules = planted(ir__avals=statement, ops__trig="sin = 1")
+    (found,) = messages(check_floors, modules)
+    assert found.startswith("verax/ir/avals.py:1 imports upward: verax")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from verax.ir.avals import ShapedArray",
+        "from verax import ir",
+        "from ..ir import avals",
+        "from .trig import sin",
+        "from . import trig",
+        "import numpy as np",
+    ],
+)
+def test_downward_import_is_allowed(statement: str) -> None:
+    modules = planted(
+        ops__arith=statement, ops__trig="sin = 1", ir__avals="ShapedArray = 1"
+    )
+    assert messages(check_floors, modules) == []
+
+
+def test_relative_import_of_a_folder_counts_from_the_folder() -> None:
+    upward = "from ..transforms import jvp"
+    package = Module.parse("verax.ops", upward, is_package=True)
+    (found,) = messages(check_floors, [package])
+    assert "imports upward: verax.transforms" in found
+
+
+def test_frontends_may_import_each_other_but_not_in_a_circle() -> None:
+    modules = planted(
+        numpy__sums="from verax.lax import add",
+        lax="from verax.numpy.sums import total",
+    )
+    assert messages(check_floors, modules) == []
+    (found,) = messages(check_cycles, modules)
+    assert "imports in a circle: verax." in found
+    assert found.count("verax.lax") >= 1
+
+
+def test_chain_of_imports_is_no_circle() -> None:
+    modules = planted(ir__a="from .b import c", ir__b="from . import c", ir__c="")
+    assert messages(check_cycles, modules) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "statement", "complaint"),
+    [
+        ("api__jit", "import jaxlib", "imports jaxlib outside backend/"),
+        ("ops__dot", "from jaxlib.mlir import ir", "imports jaxlib outside backend/"),
+        ("backend__run", "import jax", "imports jax, which verax never does"),
+        (
+            "verify__laws",
+            "from jax import numpy",
+            "imports jax, which verax never does",
+        ),
+        ("numpy__sums", "import hypothesis", "imports hypothesis outside verify/"),
+        ("ir__avals", "import scipy.special", "imports scipy, not allowed here"),
+        ("ops__dot", "import pandas", "imports pandas, not allowed here"),
+    ],
+)
+def test_forbidden_package_is_found(name: str, statement: str, complaint: str) -> None:
+    (found,) = messages(check_packages, planted(**{name: statement}))
+    assert found.endswith(f":1 {complaint}")
+
+
+@pytest.mark.parametrize(
+    ("name", "statement"),
+    [
+        ("backend__run", "from jaxlib import _jax"),
+        ("verify__laws", "import hypothesis"),
+        ("ops__special", "import scipy.special"),
+        ("ir__avals", "import ml_dtypes, functools, collections.abc"),
+    ],
+)
+def test_package_in_its_place_is_allowed(name: str, statement: str) -> None:
+    assert messages(check_packages, planted(**{name: statement})) == []
+
+
+def test_import_inside_a_function_is_found() -> None:
+    modules = planted(
+        api__jit="""
+        import functools
+
+        class Jit:
+            async def call(self):
+                def inner():
+                    from verax.ir import avals
+                import math
+        """
+    )
+    assert messages(check_late_imports, modules) == [
+        "verax/api/jit.py:7 imports inside a function",
+        "verax/api/jit.py:8 imports inside a function",
+    ]
+
+
+@pytest.mark.parametrize(
+    "source", ["numpy = __import__('numpy')", "x = importlib.import_module('numpy')"]
+)
+def test_calling_the_import_machinery_is_found(source: str) -> None:
+    (found,) = messages(check_late_imports, planted(api__jit=source))
+    assert found.endswith(":1 imports by calling the import machinery")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from typing import TYPE_CHECKING",
+        "import typing\nif typing.TYPE_CHECKING: pass",
+    ],
+)
+def test_type_checking_is_found(source: str) -> None:
+    (found,) = messages(check_type_checking, planted(api__jit=source))
+    assert found.endswith("hides an import behind TYPE_CHECKING")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "RULES['sin'] = 1",
+        "del RULES['sin']",
+        "RULES['sin'] += 1",
+        "RULES.update(sin=1)",
+        "RULES.setdefault('sin', 1)",
+        "return lambda: RULES.pop('sin')",
+    ],
+)
+@pytest.mark.parametrize(
+    "value", ["{}", "dict()", "collections.defaultdict(list)", "dict[str, int]()"]
+)
+def test_registry_is_found(value: str, change: str) -> None:
+    modules = planted(rules__table=f"RULES = {value}\ndef register():\n    {change}\n")
+    (found,) = messages(check_module_state, modules)
+    assert found.endswith(":3 changes RULES, module-level state of verax.rules.table")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from verax.rules.table import RULES\ndef add():\n    RULES.append(1)",
+        "from ..rules.table import RULES as R\ndef add():\n    R.append(1)",
+        "from verax.rules import table\ndef add():\n    table.RULES.append(1)",
+        "import verax.rules.table\n\nverax.rules.table.RULES.append(1)",
+        "from verax.rules.table import RULES\n\nRULES[0] = 1",
+    ],
+)
+def test_registry_changed_from_another_module_is_found(source: str) -> None:
+    modules = planted(rules__table="RULES: list[int] = []", ops__trig=source)
+    found = messages(check_module_state, modules)
+    wanted = ":3 changes RULES, module-level state of verax.rules.table"
+    assert any(line.endswith(wanted) for line in found)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "RULES = {}\nRULES['sin'] = 1",
+        "RULES = {}\ndef look(name):\n    return RULES[name]",
+        "RULES = ()\ndef join(more):\n    return RULES + more",
+        "RULES = {}\ndef f():\n    RULES = {}\n    RULES['a'] = 1",
+        "RULES = {}\ndef build(RULES):\n    RULES['a'] = 1",
+        "TABLE = RuleTable()\ndef join(row):\n    return TABLE.update(row)",
+    ],
+)
+def test_values_and_local_containers_are_allowed(source: str) -> None:
+    assert messages(check_module_state, planted(rules__table=source)) == []
+
+
+def test_rebinding_a_global_is_found() -> None:
+    modules = planted(api__config="X = 1\ndef f():\n    global X\n    X = 2")
+    (found,) = messages(check_module_state, modules)
+    assert found.endswith(":3 rebinds X, a module-level name")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "register(int)",
+        "if True:\n    register(int)",
+        "try:\n    register()\nexcept E: ...",
+    ],
+)
+def test_action_on_import_is_found(source: str) -> None:
+    (found,) = messages(check_module_state, planted(ops__trig=source))
+    assert found.endswith(
+        "calls register when imported; importing must register nothing"
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["from typing import Any", "import typing\nx: typing.Any = 1", "x: list[Any]"],
+)
+def test_any_in_ir_is_found_and_only_there(source: str) -> None:
+    (found,) = messages(check_any, planted(ir__avals=source))
+    assert found.endswith("says Any in ir/")
+    assert messages(check_any, planted(rules__table=source)) == []
+
+
+def test_sizes_at_the_limit_pass_and_beyond_it_are_found() -> None:
+    def function(lines: int) -> str:
+        return "def f():\n" + "    pass\n" * (lines - 1)
+
+    def wide(methods: int) -> str:
+        return "class C:\n" + "    def m(self): ...\n" * methods
+
+    for source in ("#\n" * FILE_LINES, function(FUNCTION_LINES), wide(CLASS_METHODS)):
+        assert messages(check_sizes, planted(ir__avals=source)) == []
+    for source, complaint in (
+        ("#\n" * (FILE_LINES + 1), "is 451 lines long"),
+        (function(FUNCTION_LINES + 1), "f is 61 lines long"),
+        (wide(CLASS_METHODS + 1), "C has 21 methods"),
+    ):
+        (found,) = messages(check_sizes, planted(ir__avals=source))
+        assert complaint in found
+
+
+def test_missing_docstring_is_found() -> None:
+    assert messages(check_docstrings, planted(ir__avals="x = 1")) == [
+        "verax/ir/avals.py:1 has no module docstring"
+    ]
+    assert messages(check_docstrings, planted(ir__avals='"""What it is."""')) == []
