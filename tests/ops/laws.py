@@ -23,6 +23,7 @@ from verax.ir.dtypes import (
     is_float,
     is_inexact,
     numpy_dtype,
+    stored_dtype,
 )
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.core import CORE
@@ -107,7 +108,7 @@ def draw_value(
             return random.choice(domain.special)
         return low + (high - low) * random.random()
 
-    dtype = numpy_dtype(aval.dtype)
+    dtype = stored_dtype(aval.dtype)
     flat = [element() for _ in range(aval.size)]
     if is_complex(dtype):
         values = np.array(
@@ -166,7 +167,8 @@ def check_evaluate(random: Random, row: Row[Any], sample: Sample[Any]) -> None:
     args = draw_values(random, row, sample, sample.avals, special=True)
     expected = ENGINE.evaluate(jaxpr, args)
     for x, aval in zip(expected, jaxpr.out_avals, strict=True):
-        assert (x.dtype, x.shape) == (aval.dtype, aval.shape), (row, aval, x)
+        assert x.dtype == stored_dtype(aval.dtype), (row, aval, x)
+        assert x.shape == aval.shape, (row, aval, x)
     found = compiled(ENGINE, jaxpr, row.name, CompileOptions()).run(args)
     for out, y in zip(found, expected, strict=True):
         assert_close(np.asarray(out), y, f"{row} {sample} on {args}")
@@ -244,7 +246,8 @@ def check_wide_derivative(random: Random, row: Row[Any], sample: Sample[Any]) ->
     for up, down, flag in zip(high, low, mask, strict=True):
         t = next(moving) if flag else np.zeros_like(up)
         assert (t.dtype, t.shape) == (up.dtype, up.shape), row
-        slope = (up.astype(complex) - down.astype(complex)) / (2 * STEP)
+        change = np.where(up == down, 0, up.astype(complex) - down.astype(complex))
+        slope = change / (2 * STEP)
         np.testing.assert_allclose(
             t.astype(complex),
             slope,

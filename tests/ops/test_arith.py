@@ -86,6 +86,12 @@ def test_nextafter() -> None:
     assert np.isnan(value(arith.nextafter, F(1), F(np.nan)))
 
 
+def test_products_in_another_dtype() -> None:
+    found = value(lambda x: arith.mul(x, x, out_dtype=np.int16), np.int8(100))
+    assert found == 10000
+    assert found.dtype == np.dtype("int16")
+
+
 def test_python_scalars_take_the_dtype() -> None:
     assert value(lambda x: arith.mul(x, 2), F(3)).dtype == np.float32
     with pytest.raises(TypeError, match="does not fit"):

@@ -68,6 +68,15 @@ def test_gamma_at_the_poles() -> None:
         slopes(special.zeta, F(2), F(1))
 
 
+def test_small_and_large_arguments_keep_their_digits() -> None:
+    def slope_of_tanh(x: object) -> object:
+        return explog.one_minus_square(trig.tanh(x))
+
+    assert slopes(slope_of_tanh, F(1e-20)) == [pytest.approx(-2e-20)]
+    assert slopes(explog.expm1, F(-30)) == [pytest.approx(9.357623e-14)]
+    assert slopes(trig.asin, F(1)) == [INF]
+
+
 def test_accuracy_is_refused() -> None:
     with pytest.raises(ValueError, match="one accuracy"):
         explog.exp(F(1), accuracy="highest")  # type: ignore[arg-type]  # the error

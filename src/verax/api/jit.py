@@ -31,6 +31,7 @@ from verax.backend.program import Program, compiled
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ops.call import call
+from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
 from verax.rules.state import STATE
 
@@ -72,10 +73,11 @@ class JitFunction[**P, R]:
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of the function, maybe not finished yet."""
-        if self.plain and not STATE.disable_jit and current_builder() is None:
+        state = STATE
+        if self.plain and type(state.interpreter) is not Builder:
             leaves, tree = pytrees.flatten((args, kwargs))
-            found = self.programs.get(quick_key(tree, leaves))
-            if found is not None:
+            found = self.programs.get(quick_key(tree, state.enable_x64, leaves))
+            if found is not None and not state.disable_jit:
                 return cast(R, found[1].unflatten(found[0].run(leaves)))
         return cast(R, self.slow_call(args, kwargs))
 
@@ -183,13 +185,13 @@ class JitFunction[**P, R]:
         return f"<jit of {function_name(self.fun)}>"
 
 
-def quick_key(tree: PyTreeDef, leaves: Sequence[object]) -> object:
+def quick_key(tree: PyTreeDef, x64: bool, leaves: Sequence[object]) -> object:
     """The signature of a call without static arguments; None if a leaf is no array."""
     try:
         avals = [x.aval if type(x) is ConcreteArray else aval_of(x) for x in leaves]
     except TypeError:
         return None
-    return (tree, STATE.enable_x64, *avals)
+    return (tree, x64, *avals)
 
 
 @overload

@@ -52,6 +52,9 @@ class ConcreteArray(Array):
         self.host = buffers.to_numpy(self.buffer)
         return self.host
 
+    def stored(self) -> np.ndarray:
+        return self.numpy()
+
     def device_buffer(self) -> Buffer:
         """The values on a device: where they are, or on the default device.
 
@@ -217,7 +220,7 @@ def from_buffer(
 
 def to_buffer(values: np.ndarray, aval: ShapedArray) -> Buffer:
     """NumPy values of type `aval` on the default device, without a copy if possible."""
-    if isinstance(aval.dtype, ExtendedDType):
+    if not isinstance(aval.dtype, np.dtype):
         aval = ShapedArray(values.shape, aval.dtype.element_dtype)
     return buffers.from_numpy(values, local_devices()[0], copy=False, aval=aval)  # type: ignore[arg-type]  # extended dtypes are gone
 

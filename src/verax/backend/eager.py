@@ -21,12 +21,13 @@ from verax.backend.executable import CompileOptions
 from verax.backend.program import compiled
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
-from verax.ir.jaxpr import Jaxpr, Params, Primitive
+from verax.ir.jaxpr import Jaxpr, Literal, Params, Primitive
 from verax.rules.array import Array
 from verax.rules.builder import Builder, Tracer, leaked
 from verax.rules.constants import aval_of, scalar_of
 from verax.rules.infer import infer
 from verax.rules.row import Engine, Row, missing
+from verax.transforms.evaluate import literal_value
 
 # Elements from which compiled code beats NumPy for costly rows; see docs/eager.md.
 CROSSOVER = 1 << 15
@@ -34,29 +35,30 @@ OPTIONS = CompileOptions()
 
 
 class Quiet(threading.local):
-    """Runs NumPy without floating-point warnings, in a context of this thread.
+    """A context of this thread in which NumPy reports no floating-point errors.
 
-    `np.errstate` costs more than a small operation; a context in which errors are
-    ignored once and for all costs a twentieth of that.
+    `np.errstate` costs more than a small operation; entering a context in which errors
+    are ignored once and for all costs a twentieth of that.
     """
 
     def __init__(self) -> None:
         self.context = contextvars.copy_context()
         self.context.run(np.seterr, all="ignore")
-        self.busy = False
-
-    def run[R](self, function: Callable[..., R], *args: Any) -> R:
-        """`function(*args)`; a call within a call is in the context already."""
-        if self.busy:
-            return function(*args)
-        self.busy = True
-        try:
-            return self.context.run(function, *args)
-        finally:
-            self.busy = False
 
 
 QUIET = Quiet()
+NESTED = "cannot enter context"
+
+
+def quietly[R](function: Callable[..., R], *args: Any) -> R:
+    """`function(*args)` without floating-point warnings."""
+    try:
+        return QUIET.context.run(function, *args)
+    except RuntimeError as error:
+        if not str(error).startswith(NESTED):
+            raise
+    # A rule that computes eagerly itself is in the context already.
+    return function(*args)
 
 
 @frozen(eq=False)
@@ -82,13 +84,13 @@ class EagerInterpreter:
         if row.evaluate is None:
             raise missing(row, "evaluate", "give its row evaluate=...")
         hosts = [
-            x.host
-            if type(x) is ConcreteArray and x.host is not None
-            else host_of(x, aval)
-            for x, aval in zip(args, avals, strict=True)
+            x.host if type(x) is ConcreteArray and x.host is not None else host_of(x)
+            for x in args
         ]
-        results = QUIET.run(row.evaluate, self.engine, params, hosts)
-        return tuple([as_array(x, aval) for x, aval in zip(results, outs, strict=True)])
+        results = quietly(row.evaluate, self.engine, params, hosts)
+        if len(outs) == 1:
+            return (as_array(results[0], outs[0]),)
+        return tuple(map(as_array, results, outs))
 
 
 def operand_type(x: object) -> ShapedArray:
@@ -98,10 +100,13 @@ def operand_type(x: object) -> ShapedArray:
     return aval_of(x)
 
 
-def host_of(x: object, aval: ShapedArray) -> np.ndarray:
+def host_of(x: object) -> np.ndarray:
     """The NumPy values of an operand, in the dtype of its type."""
     if isinstance(x, ConcreteArray):
         return x.numpy()
+    aval = aval_of(x)
+    if isinstance(x, Literal):
+        return literal_value(x)
     if isinstance(x, np.ndarray):
         return np.asarray(x, stored_dtype(aval.dtype))
     return scalar_of(x, aval)
@@ -109,11 +114,12 @@ def host_of(x: object, aval: ShapedArray) -> np.ndarray:
 
 def as_array(value: Any, aval: ShapedArray) -> ConcreteArray:
     """A result of NumPy as an array of the promised type."""
-    dtype = stored_dtype(aval.dtype)
     if type(value) is not np.ndarray:
         value = np.asarray(value)
-    if value.dtype != dtype:
-        value = value.astype(dtype)
+    if value.dtype is not aval.dtype:
+        dtype = stored_dtype(aval.dtype)
+        if value.dtype != dtype:
+            value = value.astype(dtype)
     return from_host(value, aval)
 
 

@@ -59,10 +59,7 @@ class Program:
         if self.constants:
             ins = [*self.constants, *ins]
         outs = self.executable.execute(ins)
-        return [
-            from_buffer(out, aval)
-            for out, aval in zip(outs, self.out_avals, strict=True)
-        ]
+        return list(map(from_buffer, outs, self.out_avals))
 
 
 def buffer_of(x: object) -> Buffer:

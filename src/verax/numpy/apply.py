@@ -14,6 +14,7 @@ from verax.ir.dtypes import INEXACT_SET, DType, bool_
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.numpy.arguments import (
     ArrayLike,
+    adapted,
     as_type,
     avals_of,
     broadcast_together,
@@ -54,10 +55,16 @@ def unary_inexact(name: str, row: Row[NoParams], x: ArrayLike) -> Array:
 
 def binary(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
     """`row` on operands in their common dtype and shape."""
-    if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval:
-        if x.aval.dtype is bool_:
-            row = LOGICAL.get(row, row)
-        return STATE.interpreter.bind(row, NO_PARAMS, (x, y))[0]
+    if isinstance(x, Array):
+        if isinstance(y, Array):
+            if x.aval is y.aval:
+                if x.aval.dtype is bool_:
+                    row = LOGICAL.get(row, row)
+                return STATE.interpreter.bind(row, NO_PARAMS, (x, y))[0]
+        elif (constant := adapted(y, x.aval)) is not None:
+            return STATE.interpreter.bind(row, NO_PARAMS, (x, constant))[0]
+    elif isinstance(y, Array) and (constant := adapted(x, y.aval)) is not None:
+        return STATE.interpreter.bind(row, NO_PARAMS, (constant, y))[0]
     dtype, operands = unified(name, (x, y))
     if dtype is bool_:
         row = LOGICAL.get(row, row)
@@ -66,13 +73,12 @@ def binary(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
 
 def binary_inexact(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
     """`row` on operands in their common dtype and shape, integers as floats."""
-    if (
-        isinstance(x, Array)
-        and isinstance(y, Array)
-        and x.aval is y.aval
-        and x.aval.dtype in INEXACT_SET
-    ):
-        return STATE.interpreter.bind(row, NO_PARAMS, (x, y))[0]
+    if isinstance(x, Array) and x.aval.dtype in INEXACT_SET:
+        if isinstance(y, Array):
+            if x.aval is y.aval:
+                return STATE.interpreter.bind(row, NO_PARAMS, (x, y))[0]
+        elif (constant := adapted(y, x.aval)) is not None:
+            return STATE.interpreter.bind(row, NO_PARAMS, (x, constant))[0]
     _, operands = unified_inexact(name, (x, y))
     return STATE.interpreter.bind(row, NO_PARAMS, operands)[0]
 

@@ -8,6 +8,7 @@ constant of the common dtype, and only arrays of another dtype are converted::
     axes = reduction_axes("sum", -1, 2)  # (1,)
 """
 
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -15,8 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from verax.backend.array import from_host
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
+    INEXACT_SET,
+    INTEGER_SET,
     DType,
     DTypeLike,
     as_dtype,
@@ -24,7 +28,10 @@ from verax.ir.dtypes import (
     canonical,
     default_dtype,
     inexact_dtype,
+    is_complex,
     is_extended,
+    is_float,
+    numpy_dtype,
 )
 from verax.ir.promotion import Typed, join, join_all
 from verax.ops.convert import convert
@@ -107,7 +114,7 @@ def constant_of(value: Any, dtype: DType) -> np.ndarray:
     """A Python scalar or NumPy value in `dtype`."""
     kind = type(value)
     # Zeros of either sign are equal as keys, and so are complex numbers with them.
-    if (kind is float or kind is int) and value:
+    if kind is int or (kind is float and (value or math.copysign(1.0, value) > 0)):
         return scalar_constant(value, dtype)
     with np.errstate(all="ignore"):
         return scalar_of(value, ShapedArray((), dtype))
@@ -120,13 +127,38 @@ def as_type(x: Any, aval: ShapedArray, dtype: DType, weak: bool) -> Any:
     """
     if isinstance(x, Array):
         return x if aval.dtype == dtype else convert(x, dtype, weak)
-    if weak and aval.weak_type and aval.dtype == dtype:
-        return x
     if weak:
-        return convert(x, dtype, True)
+        return weak_scalar(x, aval, dtype)
     if aval.shape:
         return x if x.dtype == dtype else np.asarray(x, dtype)  # type: ignore[arg-type]  # no keys in NumPy
     return constant_of(x, dtype)
+
+
+def weak_scalar(x: Scalar, aval: ShapedArray, dtype: DType) -> Any:
+    """A Python scalar as a weak operand of `dtype`: a scalar of another class."""
+    if aval.dtype == dtype and aval.weak_type:
+        return x
+    if not is_scalar(x):
+        return convert(x, dtype, True)
+    kind = complex if is_complex(dtype) else float if is_float(dtype) else int
+    found = kind(x)  # type: ignore[arg-type]  # promotion never goes down
+    return found if aval_of(found).dtype == dtype else convert(found, dtype, True)
+
+
+def adapted(x: object, aval: ShapedArray) -> Any:
+    """A Python number as a constant beside an array of type `aval`.
+
+    None where promotion has to be asked: for other operands, and where the array is
+    weak or of a lower kind of number.
+    """
+    kind = type(x)
+    if aval.weak_type:
+        return None
+    if (kind is float and aval.dtype in INEXACT_SET) or (
+        kind is int and (aval.dtype in INEXACT_SET or aval.dtype in INTEGER_SET)
+    ):
+        return constant_of(x, aval.dtype)
+    return None
 
 
 def common_type(avals: Sequence[ShapedArray]) -> Typed:
@@ -199,7 +231,7 @@ def promote_args_inexact(name: str, *args: ArrayLike) -> list[Any]:
 
 
 def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
-    """An argument as an array of its own dtype.
+    """An argument as an array of its own dtype; NumPy's values are copied.
 
     Raises:
         TypeError: it is no array and no scalar.
@@ -207,7 +239,10 @@ def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
     if isinstance(x, Array):
         return x
     aval = operand_aval(name, position, x)
-    return convert(x, aval.dtype, aval.weak_type)
+    dtype = numpy_dtype(aval.dtype)
+    if aval.shape:
+        return from_host(np.array(x, dtype, order="C"), aval)
+    return from_host(constant_of(x, dtype), aval)
 
 
 # ------------------------------------------------------------------------ shapes

@@ -13,7 +13,14 @@ import numpy as np
 
 from verax.api.vectorize import vmap
 from verax.ir.dtypes import DTypeLike, bool_, default_dtype, int32
-from verax.numpy.arguments import ArrayLike, ShapeLike, as_array, as_shape, chosen_dtype
+from verax.numpy.arguments import (
+    ArrayLike,
+    ShapeLike,
+    as_array,
+    as_shape,
+    chosen_dtype,
+    promote_dtypes,
+)
 from verax.numpy.arithmetic import power
 from verax.numpy.creation import Placement, filled, placed
 from verax.numpy.ranges import arange, linspace
@@ -263,7 +270,7 @@ class Grid:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return axis_of(key)
-        axes = [axis_of(one) for one in key]
+        axes = promote_dtypes(*[axis_of(one) for one in key])
         sizes = [x.size for x in axes]
         grid = [spread(x, i, sizes, self.sparse) for i, x in enumerate(axes)]
         if self.sparse:

@@ -32,7 +32,7 @@ from verax.rules.elementwise import stablehlo
 from verax.rules.emitter import Emitter, Operand, Region, i64, i64s
 from verax.rules.kinds import ORDERED
 from verax.rules.linear import zero_jvp
-from verax.rules.reducer import Scalar, highest, lowest, wide
+from verax.rules.reducer import EXTREMES, Scalar, highest, lowest, wide
 from verax.rules.row import Axis, NDArray, Row, Sample
 from verax.rules.sizes import as_axis
 from verax.rules.state import STATE
@@ -62,6 +62,7 @@ def arg_extreme(
         batch=lambda engine, p, size, xs, axes: batch_arg(row, p, xs, axes),
         lower=lambda e, p, xs, outs: lower_arg(e, p, xs[0], outs, operation, identity),
         draw=draw_arg,
+        domains=(EXTREMES,),
     )
     return row
 

@@ -16,6 +16,7 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     DType,
+    DTypeLike,
     bool_,
     is_complex,
     is_integer,
@@ -27,7 +28,7 @@ from verax.ops import reference
 from verax.ops.choose import select
 from verax.ops.compare import eq, gt
 from verax.ops.complex import complex, conj, imag, real
-from verax.ops.convert import convert
+from verax.ops.convert import convert, convert_element_type
 from verax.rules.array import Array
 from verax.rules.elementwise import chlo, elementwise, parametric, stablehlo
 from verax.rules.emitter import Emitter, Operand
@@ -208,6 +209,7 @@ nextafter_p = elementwise(
     "nextafter",
     reference.nextafter,
     operands=2,
+    jvp=(lambda x, y, z, t: t, None),
     lower=chlo("next_after"),
     accepts=FLOAT,
     domains=Domain(smooth=False),
@@ -305,8 +307,10 @@ def sub(x: object, y: object) -> Array:
     return sub_p.call(NO_PARAMS, *alike(x, y))
 
 
-def mul(x: object, y: object) -> Array:
-    """x y, on operands of one dtype and one shape or without dimensions."""
+def mul(x: object, y: object, *, out_dtype: DTypeLike | None = None) -> Array:
+    """x y, on operands of one dtype (or first converted to `out_dtype`) and shape."""
+    if out_dtype is not None:
+        x, y = (convert_element_type(operand, out_dtype) for operand in (x, y))
     return mul_p.call(NO_PARAMS, *alike(x, y))
 
 
@@ -371,7 +375,7 @@ def reciprocal(x: object) -> Array:
 
 
 def nextafter(x1: object, x2: object) -> Array:
-    """The float next to x1 on the side of x2; its derivative is zero."""
+    """The float next to x1 on the side of x2; with the derivative of x1."""
     return nextafter_p.call(NO_PARAMS, *alike(x1, x2))
 
 

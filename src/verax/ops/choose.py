@@ -66,6 +66,8 @@ def select_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
 
 
 def evaluate_select(which: NDArray, *cases: NDArray) -> NDArray:
+    if is_bool(which.dtype) and len(cases) == 2:
+        return np.where(which, cases[1], cases[0])
     chosen = np.clip(which.astype(np.int64), 0, len(cases) - 1)
     result = cases[0]
     for i, case in enumerate(cases):
@@ -227,6 +229,11 @@ def select_n(which: object, *cases: object) -> Array:
 
     Raises:
         TypeError: dtypes or shapes do not go together.
+
+    >>> import verax
+    >>> which = np.array([0, 1, 7], np.int32)
+    >>> select_n(which, np.zeros(3, np.float32), np.ones(3, np.float32))
+    Array([0., 1., 1.], dtype=float32)
     """
     return select_n_p.call(NO_PARAMS, which, *alike(*cases))
 

@@ -66,16 +66,8 @@ def evaluate_convert(p: ConvertParams, x: NDArray) -> NDArray:
     if is_integer(dtype) and is_float(x.dtype):
         return saturate(reference.wide(x), dtype)
     if is_integer(dtype) and is_integer(x.dtype):
-        ones = np.uint64((1 << reference.bit_width(dtype)) - 1)
-        return reference.from_bits(widened(x) & ones, dtype)
+        return reference.wrapped(x, dtype)
     return x.astype(dtype)
-
-
-def widened(x: NDArray) -> NDArray:
-    """Integers as the bit patterns of 64-bit integers of the same value."""
-    if x.dtype == np.uint64:
-        return x
-    return x.astype(np.int64).view(np.uint64)
 
 
 def saturate(x: NDArray, dtype: np.dtype[np.generic]) -> NDArray:
@@ -278,6 +270,11 @@ def convert_element_type(operand: object, new_dtype: DTypeLike) -> Array:
 
     Raises:
         TypeError: `new_dtype` is no dtype of numbers.
+
+    >>> import verax
+    >>> x = np.array([300.7, -1.0, np.nan], np.float32)
+    >>> convert_element_type(x, np.uint8)
+    Array([255,   0,   0], dtype=uint8)
     """
     return convert(operand, canonical(new_dtype, STATE.enable_x64))
 
@@ -291,6 +288,10 @@ def bitcast_convert_type(operand: object, new_dtype: DTypeLike) -> Array:
     Raises:
         TypeError: a dtype is boolean or complex.
         ValueError: the last dimension does not make whole elements.
+
+    >>> import verax
+    >>> bitcast_convert_type(np.float32(1), np.uint8)
+    Array([  0,   0, 128,  63], dtype=uint8)
     """
     dtype = canonical(as_dtype(new_dtype), STATE.enable_x64)
     return bitcast_convert_type_p.call(BitcastParams(dtype), operand)

@@ -28,7 +28,7 @@ from verax.ir.jaxpr import Params
 from verax.ops.convert import convert
 from verax.ops.shape import broadcast
 from verax.rules.array import Array
-from verax.rules.constants import aval_of, scalar_of
+from verax.rules.constants import aval_of, typed_scalar
 from verax.rules.emitter import i64
 from verax.rules.kinds import NUMBER
 from verax.rules.row import Row, Sample
@@ -114,8 +114,7 @@ def filling(fill_value: object, dtype: DType, weak_type: bool) -> object:
         raise TypeError(f"full: the complex value {fill_value!r} does not fit {dtype}")
     if dtype == float0:
         return np.zeros((), float0)
-    found = scalar_of(fill_value, ShapedArray((), dtype))
-    return filling(found.item(), dtype, True) if weak_type else found
+    return typed_scalar(fill_value, ShapedArray((), dtype, weak_type))
 
 
 def full(

@@ -26,7 +26,7 @@ from verax.rules.constants import aval_of
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import ANY_FLOAT, NUMBER, REAL
 from verax.rules.linear import one_linear
-from verax.rules.reducer import highest, lowest
+from verax.rules.reducer import EXTREMES, highest, lowest
 from verax.rules.row import Engine, JvpRule, NDArray, Row, Tangent, Zero
 from verax.rules.scan import ScanParams, named, running
 from verax.rules.sizes import as_axis
@@ -92,8 +92,8 @@ def jvp_by_scan(
             return (y,), (Zero(y.aval.tangent()),)
         if not p.reverse:
             return (y,), (tangent(x, y, t, p.axis),)
-        turned = [rev(v, (p.axis,)) for v in (x, y, t)]
-        return (y,), (rev(tangent(*turned, p.axis), (p.axis,)),)
+        a, b, c = (rev(v, (p.axis,)) for v in (x, y, t))
+        return (y,), (rev(tangent(a, b, c, p.axis), (p.axis,)),)
 
     return jvp
 
@@ -216,7 +216,7 @@ def complex_log_sum(x: NDArray, y: NDArray) -> NDArray:
     return np.log(np.exp(x - scale) + np.exp(y - scale)) + scale
 
 
-cumsum_p = running(
+cumsum_p: Row[ScanParams] = running(
     "cumsum",
     lambda x: np.add.accumulate(x, 0, dtype=x.dtype),
     named("add"),
@@ -227,7 +227,7 @@ cumsum_p = running(
         lambda p, ct, x: cumsum_p.call(ScanParams(p.axis, not p.reverse), ct)
     ),
 )
-cumprod_p = running(
+cumprod_p: Row[ScanParams] = running(
     "cumprod",
     lambda x: np.multiply.accumulate(x, 0, dtype=x.dtype),
     named("multiply"),
@@ -235,23 +235,25 @@ cumprod_p = running(
     accepts=NUMBER,
     jvp=jvp_by_scan(lambda: cumprod_p, product_tangent),
 )
-cummax_p = running(
+cummax_p: Row[ScanParams] = running(
     "cummax",
     lambda x: np.maximum.accumulate(x, 0),
     named("maximum"),
     lowest,
     accepts=REAL,
     jvp=jvp_by_scan(lambda: cummax_p, extreme_tangent(max)),
+    domain=EXTREMES,
 )
-cummin_p = running(
+cummin_p: Row[ScanParams] = running(
     "cummin",
     lambda x: np.minimum.accumulate(x, 0),
     named("minimum"),
     highest,
     accepts=REAL,
     jvp=jvp_by_scan(lambda: cummin_p, extreme_tangent(min)),
+    domain=EXTREMES,
 )
-cumlogsumexp_p = running(
+cumlogsumexp_p: Row[ScanParams] = running(
     "cumlogsumexp",
     evaluate_log_sum_exp,
     log_add_exp,

@@ -33,6 +33,7 @@ from verax.ops.precision import (
     DotAlgorithmPreset,
     DotPrecision,
     algorithm_attribute,
+    mlir_name,
     precision_attribute,
     precision_of,
     storage,
@@ -43,7 +44,6 @@ from verax.rules.bilinear import bilinear
 from verax.rules.constants import aval_of
 from verax.rules.emitter import Emitter, Operand, ints
 from verax.rules.kinds import ANYTHING
-from verax.rules.operands import alike
 from verax.rules.row import Axis, Engine, NDArray, Sample
 from verax.rules.sizes import as_axes
 from verax.rules.state import STATE
@@ -142,7 +142,8 @@ def evaluate_dot(p: DotParams, x: NDArray, y: NDArray) -> NDArray:
         ys.reshape((*xs.shape[:b], inner, columns)),
     )
     shape = (*xs.shape[: b + m], *ys.shape[ys.ndim - n :])
-    return product.reshape(shape).astype(out)
+    found: NDArray = product.reshape(shape).astype(out)
+    return found
 
 
 def working_dtype(out: np.dtype[np.generic], *operands: DType) -> np.dtype[np.generic]:
@@ -238,7 +239,7 @@ def lower_dot(
         "precision_config": precision_attribute(precision),
     }
     if not isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
-        return e.op("stablehlo.dot_general", operands, outs, **attributes)
+        return e.op("stablehlo.dot_general", operands, outs, (), **attributes)
     return lower_algorithm(e, precision, operands, outs[0], attributes)
 
 
@@ -254,16 +255,11 @@ def lower_algorithm(
     entering = [
         converted(e, x, dtype) for x, (dtype, _) in zip(operands, types, strict=True)
     ]
-    names = [f8_name(x.aval.dtype) for x in entering]
-    attributes["algorithm"] = algorithm_attribute(algorithm, *names)
+    lhs, rhs = (mlir_name(x.aval.dtype) for x in entering)
+    attributes["algorithm"] = algorithm_attribute(algorithm, lhs, rhs)
     leaving = out.with_dtype(types[0][1])
-    (z,) = e.op("stablehlo.dot_general", entering, (leaving,), **attributes)
+    (z,) = e.op("stablehlo.dot_general", entering, (leaving,), (), **attributes)
     return (converted(e, z, out.dtype),)
-
-
-def f8_name(dtype: DType) -> str:
-    """The MLIR name of a small float: `f8E4M3FN` of `float8_e4m3fn`."""
-    return "f8" + numpy_dtype(dtype).name.partition("_")[2].upper()
 
 
 def converted(e: Emitter, x: Operand, dtype: DType) -> Operand:
@@ -404,7 +400,7 @@ def batch_matmul(lhs: object, rhs: object, precision: object = None) -> Array:
         )
     stack = tuple(range(x.ndim - 2))
     numbers = (((x.ndim - 1,), (x.ndim - 2,)), (stack, stack))
-    return dot_general(*alike(lhs, rhs), numbers, precision)
+    return dot_general(lhs, rhs, numbers, precision)
 
 
 ROWS = (dot_general_p,)

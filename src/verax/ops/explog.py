@@ -67,6 +67,15 @@ def lower_log2(
     return e.op("stablehlo.divide", (*natural, e.constant(LN2, outs[0])), outs)
 
 
+def lower_one_minus_square(
+    e: Emitter, p: NoParams, xs: Lowered, outs: Sequence[ShapedArray]
+) -> Lowered:
+    one = e.constant(1, outs[0])
+    less = e.op("stablehlo.subtract", (one, *xs), outs)
+    more = e.op("stablehlo.add", (one, *xs), outs)
+    return e.op("stablehlo.multiply", (*less, *more), outs)
+
+
 exp_p = elementwise(
     "exp",
     np.exp,
@@ -86,7 +95,7 @@ exp2_p = elementwise(
 expm1_p = elementwise(
     "expm1",
     np.expm1,
-    jvp=lambda x, y, t: mul(t, add(y, 1.0)),
+    jvp=lambda x, y, t: mul(t, exp(x)),
     lower=stablehlo("exponential_minus_one"),
     domains=EXPONENTS,
     costly=True,
@@ -136,13 +145,21 @@ cbrt_p = elementwise(
     lower=stablehlo("cbrt"),
     accepts=FLOAT,
     domains=Domain(kinks=(0.0,)),
-    costly=True,
 )
 square_p = elementwise(
     "square",
     lambda x: x * x,
     jvp=lambda x, y, t: mul(t, mul(x, 2.0)),
     lower=lambda e, p, xs, outs: e.op("stablehlo.multiply", (*xs, *xs), outs),
+    accepts=NUMBER,
+)
+# Its own row, for the product of 1 - x and 1 + x is accurate where x is near 1, but the
+# derivative of that product is not where x is near 0.
+one_minus_square_p = elementwise(
+    "one_minus_square",
+    reference.one_minus_square,
+    jvp=lambda x, y, t: mul(t, mul(x, -2.0)),
+    lower=lower_one_minus_square,
     accepts=NUMBER,
 )
 logistic_p = elementwise(
@@ -274,6 +291,11 @@ def square(x: object) -> Array:
     return square_p.call(NO_PARAMS, x)
 
 
+def one_minus_square(x: object) -> Array:
+    """1 - x^2, accurate where x is near 1 or -1."""
+    return one_minus_square_p.call(NO_PARAMS, x)
+
+
 def logistic(x: object, *, accuracy: None = None) -> Array:
     """1 / (1 + exp(-x))."""
     return logistic_p.call(NO_PARAMS, x) if accuracy is None else refuse("logistic")
@@ -307,6 +329,7 @@ ROWS: tuple[Row[Any], ...] = (
     rsqrt_p,
     cbrt_p,
     square_p,
+    one_minus_square_p,
     logistic_p,
     pow_p,
 )

@@ -147,7 +147,7 @@ def over_indices(
     dims = p.dimension_numbers
     rank = batch + len(dims.offset_dims)
     positions = dims.batch_positions(rank)
-    place = positions[index_axis] if index_axis < len(positions) else rank
+    place = positions[index_axis - 1] + 1 if index_axis else 0
     offsets = above(dims.offset_dims, place)
     together = above(dims.start_indices_batching_dims, index_axis)
     if axis is None:

@@ -153,35 +153,40 @@ def algorithm_attribute(algorithm: Algorithm, lhs: str, rhs: str) -> str:
     """The text of `algorithm`; `lhs` and `rhs` are the MLIR types of the operands."""
     if isinstance(algorithm, DotAlgorithm):
         a = algorithm
-        types = [
-            MLIR.get(t, numpy_dtype(t).name)
-            for t in (a.lhs_precision_type, a.rhs_precision_type, a.accumulation_type)
-        ]
-        counts = (a.lhs_component_count, a.rhs_component_count)
         return algorithm_text(
-            *types, counts, a.num_primitive_operations, a.allow_imprecise_accumulation
+            mlir_name(a.lhs_precision_type),
+            mlir_name(a.rhs_precision_type),
+            mlir_name(a.accumulation_type),
+            a,
         )
     words = algorithm.value.split("_")
     if words[0] == "ANY":
         sums = MLIR[WORDS.get(words[4], float32)]
-        return algorithm_text(lhs, rhs, sums, (1, 1), 1, words[-1] == "ACCUM")
+        fast = words[-1] == "ACCUM"
+        return algorithm_text(lhs, rhs, sums, parts_of(1, fast))
     products = int(words[3][1:]) if len(words) == 4 else 1
-    types = [word.lower() for word in words[:3]]
-    return algorithm_text(*types, (1, 1), products, False)
+    first, second, sums = (word.lower() for word in words[:3])
+    return algorithm_text(first, second, sums, parts_of(products, False))
 
 
-def algorithm_text(
-    lhs: str,
-    rhs: str,
-    sums: str,
-    counts: tuple[int, int],
-    products: int,
-    imprecise: bool,
-) -> str:
+def parts_of(products: int, imprecise: bool) -> DotAlgorithm:
+    """An algorithm that only says how many products there are."""
+    return DotAlgorithm(float32, float32, float32, 1, 1, products, imprecise)
+
+
+def mlir_name(dtype: DType) -> str:
+    """The MLIR type of a float: `f32`, or `f8E4M3FN` of `float8_e4m3fn`."""
+    found = MLIR.get(numpy_dtype(dtype))
+    return found or "f8" + dtype.name.partition("_")[2].upper()
+
+
+def algorithm_text(lhs: str, rhs: str, sums: str, parts: DotAlgorithm) -> str:
+    imprecise = "true" if parts.allow_imprecise_accumulation else "false"
     return (
         f"#stablehlo.dot_algorithm<lhs_precision_type = {lhs}, "
         f"rhs_precision_type = {rhs}, accumulation_type = {sums}, "
-        f"lhs_component_count = {counts[0]}, rhs_component_count = {counts[1]}, "
-        f"num_primitive_operations = {products}, "
-        f"allow_imprecise_accumulation = {'true' if imprecise else 'false'}>"
+        f"lhs_component_count = {parts.lhs_component_count}, "
+        f"rhs_component_count = {parts.rhs_component_count}, "
+        f"num_primitive_operations = {parts.num_primitive_operations}, "
+        f"allow_imprecise_accumulation = {imprecise}>"
     )

@@ -14,11 +14,11 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, is_bool, is_complex, real_dtype
 from verax.ir.limits import iinfo
 from verax.ops.arith import add, div, mul
+from verax.ops.choose import select
 from verax.ops.compare import eq
 from verax.ops.convert import convert
 from verax.ops.create import zeros
 from verax.ops.joining import concatenate
-from verax.ops.choose import select
 from verax.ops.shape import broadcast_in_dim, reshape, transpose
 from verax.ops.slicing import slice_in_dim
 from verax.rules.array import Array
@@ -27,7 +27,7 @@ from verax.rules.constants import aval_of
 from verax.rules.elementwise import stablehlo
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import ANYTHING, BITS, NUMBER
-from verax.rules.reducer import ReduceParams, Scalar, highest, lowest, reducer
+from verax.rules.reducer import EXTREMES, ReduceParams, Scalar, highest, lowest, reducer
 from verax.rules.row import Engine, JvpRule, Known, LowerRule, Row, Tangent, Zero
 from verax.rules.sizes import as_axes
 
@@ -183,21 +183,23 @@ reduce_prod_p = reducer(
     accepts=NUMBER,
     jvp=jvp_prod,
 )
-reduce_max_p = reducer(
+reduce_max_p: Row[ReduceParams] = reducer(
     "reduce_max",
     np.maximum,
     lower_extreme("maximum", "GT"),
     lowest,
     accepts=ANYTHING,
     jvp=jvp_extreme(lambda: reduce_max_p),
+    domain=EXTREMES,
 )
-reduce_min_p = reducer(
+reduce_min_p: Row[ReduceParams] = reducer(
     "reduce_min",
     np.minimum,
     lower_extreme("minimum", "LT"),
     highest,
     accepts=ANYTHING,
     jvp=jvp_extreme(lambda: reduce_min_p),
+    domain=EXTREMES,
 )
 reduce_and_p = reducer(
     "reduce_and", np.bitwise_and, stablehlo("and"), ones, accepts=BITS

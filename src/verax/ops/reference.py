@@ -9,6 +9,7 @@ the reference says what XLA does::
 from collections.abc import Callable
 
 import numpy as np
+import scipy.special
 
 from verax.ir.dtypes import is_complex, is_float, is_integer, is_unsigned
 from verax.rules.row import NDArray
@@ -65,7 +66,9 @@ def divide(x: NDArray, y: NDArray) -> NDArray:
     if not is_integer(x.dtype):
         ratio: NDArray = wide(x) / wide(y)
         return ratio
-    return quotient_and_remainder(x, y)[0]
+    a, b, zero = dividends(x, y)
+    quotient = np.where(zero, ~np.zeros_like(a), (a - np.fmod(a, b)) // b)
+    return wrapped(quotient, x.dtype)
 
 
 def remainder(x: NDArray, y: NDArray) -> NDArray:
@@ -73,31 +76,25 @@ def remainder(x: NDArray, y: NDArray) -> NDArray:
     if not is_integer(x.dtype):
         rest: NDArray = np.fmod(wide(x), wide(y))
         return rest
-    return quotient_and_remainder(x, y)[1]
+    a, b, zero = dividends(x, y)
+    return wrapped(np.where(zero, a, np.fmod(a, b)), x.dtype)
 
 
-def quotient_and_remainder(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
-    """Integer division towards zero, by magnitudes in 64 bits without sign."""
-    if is_unsigned(x.dtype):
-        a, b = as_bits(x), as_bits(y)
-    else:
-        a, b = magnitude(x), magnitude(y)
-    negative, odd = (x < 0) != (y < 0), x < 0
-    zero = b == 0
-    safe = np.where(zero, np.uint64(1), b)
-    quotient = np.where(negative, np.uint64(0) - a // safe, a // safe)
-    rest = np.where(odd, np.uint64(0) - a % safe, a % safe)
-    ones = np.uint64((1 << bit_width(x.dtype)) - 1)
-    return (
-        from_bits(np.where(zero, ones, quotient) & ones, x.dtype),
-        np.where(zero, x, from_bits(rest & ones, x.dtype)),
-    )
+def dividends(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Integers in a dtype of NumPy's own, 1 for zero divisors, and where those are."""
+    if bit_width(x.dtype) < 8:
+        kind = np.uint8 if is_unsigned(x.dtype) else np.int8
+        x, y = x.astype(kind), y.astype(kind)
+    zero = np.equal(y, 0)
+    return x, np.where(zero, np.ones_like(y), y), zero
 
 
-def magnitude(x: NDArray) -> NDArray:
-    """|x| of signed integers as uint64."""
-    bits = x.astype(np.int64).view(np.uint64)
-    return np.where(x < 0, np.uint64(0) - bits, bits)
+def wrapped(x: NDArray, dtype: np.dtype[np.generic]) -> NDArray:
+    """Integers in another dtype, modulo its size."""
+    if bit_width(dtype) == 8 * dtype.itemsize:
+        return x.astype(dtype)
+    ones = np.uint64((1 << bit_width(dtype)) - 1)
+    return from_bits(x.astype(np.int64).view(np.uint64) & ones, dtype)
 
 
 def shift_left(x: NDArray, y: NDArray) -> NDArray:
@@ -274,6 +271,25 @@ def exp2(x: NDArray) -> NDArray:
 
 
 def rsqrt(x: NDArray) -> NDArray:
-    """1 / sqrt(x)."""
-    result: NDArray = 1 / np.sqrt(wide(x))
+    """1 / sqrt(x), zero at every infinity."""
+    root = np.sqrt(wide(x))
+    # NumPy divides by an infinite complex number to NaN.
+    result: NDArray = np.where(np.isinf(root), 0, 1 / root)
     return result
+
+
+def one_minus_square(x: NDArray) -> NDArray:
+    """1 - x^2, as a product."""
+    one = np.ones((), wide(x).dtype)
+    product: NDArray = (one - wide(x)) * (one + wide(x))
+    return product
+
+
+def lgamma(x: NDArray) -> NDArray:
+    """log |Γ(x)|, infinite at both ends."""
+    return np.where(x == -np.inf, np.inf, scipy.special.gammaln(x))
+
+
+def digamma(x: NDArray) -> NDArray:
+    """The derivative of log Γ(x), -inf at both zeros."""
+    return np.where(x == 0, -np.inf, scipy.special.digamma(x))

@@ -17,7 +17,7 @@ from verax.ir.dtypes import int32
 from verax.ops.arith import add, div, mul, neg
 from verax.ops.choose import select
 from verax.ops.compare import eq, gt, lt
-from verax.ops.create import iota, ones, zeros
+from verax.ops.create import full, iota, ones, zeros
 from verax.ops.gather import Mode, read_back, scatter_add_p, scattered
 from verax.ops.scattering import ScatterParams, scatter_family
 from verax.ops.shape import broadcast_in_dim, reshape
@@ -79,16 +79,16 @@ def winners(
 ) -> tuple[Array, Array]:
     """Which elements of the operand stay, and which updates are there in the end.
 
-    Every window gets a number from 1 on; scattering the numbers says who wrote last.
+    Every window gets a number; scattering the numbers over -1 says who wrote last.
     """
     shape, dims = updates.aval.shape, p.dimension_numbers
     windows = [1 if d in dims.update_window_dims else n for d, n in enumerate(shape)]
-    numbers = add(reshape(iota(int32, prod(windows)), windows), np.int32(1))
+    numbers = reshape(iota(int32, prod(windows)), windows)
     numbers = broadcast_in_dim(numbers, shape, tuple(range(len(shape))))
-    none = zeros(operand.aval.with_dtype(int32))
+    none = full(operand.aval.shape, -1, int32)
     written = scatter_p.call(p, none, indices, numbers)
     last = read_back(p, written, indices, updates)
-    return eq(written, np.int32(0)), eq(last, numbers)
+    return eq(written, -1), eq(last, numbers)
 
 
 def jvp_scatter(

@@ -116,27 +116,40 @@ def evaluate_scatter(
     operand, indices, updates = args
     dims = p.dimension_numbers.gather()
     sizes = slice_sizes(p, operand.shape, updates.shape)
+    axis = taken_axis(dims, operand.shape, sizes, indices.ndim - 1)
+    if axis == 0 and updates.size and all_inside(indices, operand.shape[0]):
+        result = np.array(operand)
+        rows = updates.reshape((-1, *operand.shape[1:]))
+        store(combine, p, result, indices.reshape(-1).astype(np.intp), rows)
+        return result
     starts = as_starts(indices)
     if p.mode == CLIP:
         starts = clipped(starts, bounds(dims, operand.shape, sizes))
     places = (*dims.batch_positions(updates.ndim), *dims.offset_dims)
-    axis = taken_axis(dims, operand.shape, sizes, indices.ndim - 1)
+    return write_windows(
+        operand,
+        starts,
+        updates.transpose(places),
+        dims,
+        sizes,
+        lambda array, index, values: store(combine, p, array, index, values),
+    )
 
-    def store(array: np.ndarray, index: np.ndarray, values: np.ndarray) -> None:
-        if combine is None:
-            array[index] = values
-        elif p.unique_indices:
-            array[index] = combine(array[index], values)
-        else:
-            combine.at(array, index, values)
 
-    if axis == 0 and updates.size and all_inside(indices, operand.shape[0]):
-        result = np.array(operand)
-        rows = updates.reshape((-1, *operand.shape[1:]))
-        store(result, indices.reshape(-1).astype(np.intp), rows)
-        return result
-    ordered = updates.transpose(places)
-    return write_windows(operand, starts, ordered, dims, sizes, store)
+def store(
+    combine: np.ufunc | None,
+    p: ScatterParams,
+    array: np.ndarray,
+    index: np.ndarray,
+    values: np.ndarray,
+) -> None:
+    """Combine values into an array in place, duplicates of an index in order."""
+    if combine is None:
+        array[index] = values
+    elif p.unique_indices:
+        array[index] = combine(array[index], values)
+    else:
+        combine.at(array, index, values)
 
 
 def batch_scatter(

@@ -22,7 +22,7 @@ from verax.rules.emitter import i64s
 from verax.rules.kinds import ANYTHING
 from verax.rules.linear import linear, one_linear
 from verax.rules.row import Axis, Engine, Known, Row, Sample, Tangent, Zero
-from verax.rules.sizes import as_axes, as_axis, as_integers, as_sizes
+from verax.rules.sizes import as_axes, as_integers, as_sizes
 
 
 @frozen(cache_hash=True)
@@ -120,6 +120,8 @@ def broadcast_in_dim_typing(
 
 
 def evaluate_broadcast_in_dim(p: BroadcastInDimParams, x: np.ndarray) -> np.ndarray:
+    if x.size == prod(p.shape):
+        return x.reshape(p.shape)
     shape = [1] * len(p.shape)
     for size, place in zip(x.shape, p.broadcast_dimensions, strict=True):
         shape[place] = size
@@ -395,11 +397,11 @@ def collapse(
     """`operand` with the dimensions from start up to stop made into one.
 
     Raises:
-        ValueError: a dimension does not exist, or start lies behind stop.
+        ValueError: start lies behind stop.
     """
     shape = aval_of(operand).shape
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
-    if start > stop or start != as_axis("collapse", start_dimension, len(shape)):
+    if start > stop:
         raise ValueError(
             f"collapse: no dimensions {start_dimension} to {stop_dimension} in {shape}"
         )

@@ -31,7 +31,7 @@ from verax.rules.axes import beside, kept
 from verax.rules.constants import aval_of
 from verax.rules.emitter import Emitter, Operand, i64
 from verax.rules.kinds import ANYTHING, ORDERED
-from verax.rules.reducer import wide
+from verax.rules.reducer import EXTREMES, wide
 from verax.rules.row import Axis, Engine, NDArray, Row, Sample, Tangent, Zero
 from verax.rules.sizes import as_axis, as_integers
 from verax.rules.sorting import compared, lower_sort, one
@@ -140,10 +140,11 @@ sort_p: Row[SortParams] = Row(
     evaluate=lambda engine, p, xs: evaluate_sort(p, xs),
     jvp=jvp_sort,
     batch=batch_sort,
-    lower=lambda e, p, xs, outs: lower_sort(
-        e, xs, p.dimension, p.is_stable, p.num_keys
+    lower=lambda e, p, xs, outs: (
+        lower_sort(e, xs, p.dimension, p.is_stable, p.num_keys) if outs[0].size else xs
     ),
     draw=draw_sort,
+    domains=(EXTREMES,),
 )
 
 
@@ -233,6 +234,7 @@ top_k_p: Row[TopKParams] = Row(
     batch=batch_top_k,
     lower=lambda e, p, xs, outs: lower_top_k(e, p, xs[0], outs),
     draw=draw_top_k,
+    domains=(EXTREMES,),
 )
 
 

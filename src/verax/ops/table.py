@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from verax.ops import (
+    arg,
     arith,
     bits,
     call,
@@ -18,15 +19,21 @@ from verax.ops import (
     complex,
     convert,
     create,
+    cumulative,
     dot,
+    dynamic,
     explog,
     gather,
     joining,
+    prng,
     reduce,
     rounding,
+    scatter,
     shape,
     slicing,
+    sort,
     special,
+    threefry,
     trig,
 )
 from verax.rules.row import Row, RuleTable, names
@@ -46,9 +53,16 @@ ROWS: tuple[Row[Any], ...] = (
     *shape.ROWS,
     *slicing.ROWS,
     *joining.ROWS,
+    *dynamic.ROWS,
     *gather.ROWS,
+    *scatter.ROWS,
     *reduce.ROWS,
+    *arg.ROWS,
+    *cumulative.ROWS,
+    *sort.ROWS,
     *dot.ROWS,
+    *threefry.ROWS,
+    *prng.ROWS,
     *call.ROWS,
 )
 PRIMITIVES: Mapping[str, Row[Any]] = MappingProxyType(names(ROWS))

@@ -12,7 +12,7 @@ import numpy as np
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ops import reference
 from verax.ops.arith import add, div, mul, neg, sub
-from verax.ops.explog import refuse, rsqrt, square
+from verax.ops.explog import one_minus_square, refuse, rsqrt, square
 from verax.rules.array import Array
 from verax.rules.elementwise import chlo, elementwise, stablehlo
 from verax.rules.operands import alike
@@ -22,18 +22,12 @@ UNIT = Domain(-0.99, 0.99, special=(0.0, -1.0, 1.0))
 MODERATE = Domain(-10, 10, special=(0.0,))
 
 
-def one_minus_square(x: Array) -> Array:
-    """1 - x^2 as a product, which keeps its accuracy where x is near 1."""
-    return mul(sub(1.0, x), add(x, 1.0))
-
-
 sin_p = elementwise(
     "sin",
     np.sin,
     jvp=lambda x, y, t: mul(t, cos(x)),
     lower=stablehlo("sine"),
     domains=MODERATE,
-    costly=True,
 )
 cos_p = elementwise(
     "cos",
@@ -41,7 +35,6 @@ cos_p = elementwise(
     jvp=lambda x, y, t: mul(t, neg(sin(x))),
     lower=stablehlo("cosine"),
     domains=MODERATE,
-    costly=True,
 )
 tan_p = elementwise(
     "tan",
@@ -49,7 +42,6 @@ tan_p = elementwise(
     jvp=lambda x, y, t: mul(t, add(square(y), 1.0)),
     lower=stablehlo("tan"),
     domains=Domain(-1.4, 1.4),
-    costly=True,
 )
 asin_p = elementwise(
     "asin",
@@ -57,7 +49,6 @@ asin_p = elementwise(
     jvp=lambda x, y, t: mul(t, rsqrt(one_minus_square(x))),
     lower=chlo("asin"),
     domains=UNIT,
-    costly=True,
 )
 acos_p = elementwise(
     "acos",
@@ -65,7 +56,6 @@ acos_p = elementwise(
     jvp=lambda x, y, t: mul(t, neg(rsqrt(one_minus_square(x)))),
     lower=chlo("acos"),
     domains=UNIT,
-    costly=True,
 )
 atan_p = elementwise(
     "atan",
@@ -85,7 +75,6 @@ atan2_p = elementwise(
     ),
     lower=stablehlo("atan2"),
     domains=MODERATE,
-    costly=True,
 )
 sinh_p = elementwise(
     "sinh",

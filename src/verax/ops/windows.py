@@ -98,13 +98,19 @@ class ScatterDimensionNumbers:
 
     def gather(self) -> GatherDimensionNumbers:
         """The dimension numbers of the gather that reads what this writes."""
-        return GatherDimensionNumbers(
-            self.update_window_dims,
-            self.inserted_window_dims,
-            self.scatter_dims_to_operand_dims,
-            self.operand_batching_dims,
-            self.scatter_indices_batching_dims,
-        )
+        return gathering(self)
+
+
+@lru_cache(maxsize=1 << 12)
+def gathering(dims: ScatterDimensionNumbers) -> GatherDimensionNumbers:
+    """The dimension numbers of the gather that reads what the scatter writes."""
+    return GatherDimensionNumbers(
+        dims.update_window_dims,
+        dims.inserted_window_dims,
+        dims.scatter_dims_to_operand_dims,
+        dims.operand_batching_dims,
+        dims.scatter_indices_batching_dims,
+    )
 
 
 def scattering(dims: GatherDimensionNumbers) -> ScatterDimensionNumbers:

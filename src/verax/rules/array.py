@@ -10,6 +10,8 @@ the functions behind them stand floors above::
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol, SupportsIndex, cast
 
+import numpy as np
+
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType
 
@@ -196,6 +198,10 @@ class Array(Operators):
     """
 
     __slots__ = ()
+
+    def stored(self) -> np.ndarray:
+        """The values as they are stored: NumPy's, and of keys the words behind them."""
+        return np.asarray(self)
 
     def __getitem__(self, index: Any) -> "Array":
         return self.namespace.getitem(self, index)

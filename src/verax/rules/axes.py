@@ -1,4 +1,4 @@
-"""Floor 1: what goes, what stays and what moves when an operation runs along dimensions.
+"""Floor 1: what goes, what stays and what moves when an operation has axes.
 
 One idea: reductions, scans and sorts name dimensions of one element; these functions
 say where they are in the result, and in a stack of elements::

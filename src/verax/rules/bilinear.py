@@ -51,42 +51,15 @@ def bilinear[P: Params](
     left operand, `to_rhs(engine, params, cotangent, type of rhs, lhs)` of the right.
     """
 
-    def jvp(
-        engine: Engine, p: P, primals: Sequence[Array], tangents: Sequence[Tangent]
-    ) -> tuple[Sequence[Array], Sequence[Tangent]]:
-        x, y = primals
-        t_x, t_y = tangents
-        z = row.call(p, x, y)
-        parts = []
-        if not isinstance(t_x, Zero):
-            parts.append(row.call(p, t_x, y))
-        if not isinstance(t_y, Zero):
-            parts.append(row.call(p, x, t_y))
-        if not parts or t_of_integer(z):
-            return (z,), (Zero(z.aval.tangent()),)
-        return (z,), (engine.core.add(*parts) if len(parts) == 2 else parts[0],)
-
-    def transpose(
-        engine: Engine, p: P, cts: Sequence[Tangent], args: Sequence[Known]
-    ) -> Sequence[Tangent | None]:
-        (ct,), (x, y) = cts, args
-        if isinstance(x, Linear):
-            assert isinstance(y, Array)
-            if isinstance(ct, Zero):
-                return Zero(x.aval), None
-            return typed(engine, to_lhs(engine, p, ct, x.aval, y), x.aval), None
-        assert isinstance(y, Linear)
-        if isinstance(ct, Zero):
-            return None, Zero(y.aval)
-        return None, typed(engine, to_rhs(engine, p, ct, y.aval, x), y.aval)
-
     row: Row[P] = Row(
         name,
         params,
         typing=typing,
         evaluate=lambda engine, p, xs: (evaluate(p, *xs),),
-        jvp=jvp,
-        transpose=transpose,
+        jvp=lambda engine, p, xs, ts: jvp_bilinear(engine, row, p, xs, ts),
+        transpose=lambda engine, p, cts, xs: transpose_bilinear(
+            engine, p, cts[0], xs, to_lhs, to_rhs
+        ),
         batch=batch,
         lower=lower,
         draw=draw,
@@ -94,6 +67,50 @@ def bilinear[P: Params](
         compiled=compiled,
     )
     return row
+
+
+def jvp_bilinear[P: Params](
+    engine: Engine,
+    row: Row[P],
+    p: P,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    """dz = t_x y + x t_y."""
+    x, y = primals
+    t_x, t_y = tangents
+    z = row.call(p, x, y)
+    if t_of_integer(z):
+        return (z,), (Zero(z.aval.tangent()),)
+    parts = []
+    if not isinstance(t_x, Zero):
+        parts.append(row.call(p, t_x, y))
+    if not isinstance(t_y, Zero):
+        parts.append(row.call(p, x, t_y))
+    if not parts:
+        return (z,), (Zero(z.aval.tangent()),)
+    return (z,), (engine.core.add(*parts) if len(parts) == 2 else parts[0],)
+
+
+def transpose_bilinear[P: Params](
+    engine: Engine,
+    p: P,
+    ct: Tangent,
+    args: Sequence[Known],
+    to_lhs: Back[P],
+    to_rhs: Back[P],
+) -> Sequence[Tangent | None]:
+    """The cotangent of the operand that is linear, given the other."""
+    x, y = args
+    if isinstance(x, Linear):
+        assert isinstance(y, Array)
+        if isinstance(ct, Zero):
+            return Zero(x.aval), None
+        return typed(engine, to_lhs(engine, p, ct, x.aval, y), x.aval), None
+    assert isinstance(y, Linear)
+    if isinstance(ct, Zero):
+        return None, Zero(y.aval)
+    return None, typed(engine, to_rhs(engine, p, ct, y.aval, x), y.aval)
 
 
 def t_of_integer(z: Array) -> bool:

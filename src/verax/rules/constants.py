@@ -36,6 +36,14 @@ def scalar_aval(kind: Hashable, x64: bool) -> ShapedArray | None:
     return None
 
 
+@lru_cache(maxsize=1 << 12)
+def array_aval(
+    shape: tuple[int, ...], dtype: np.dtype[np.generic], x64: bool
+) -> ShapedArray:
+    """The type of a NumPy array, narrowed to 32 bits unless x64 is on."""
+    return ShapedArray(shape, canonical(dtype, x64))
+
+
 def not_an_array(x: object) -> TypeError:
     """The error for an operand that is no array, with the three ways out."""
     return TypeError(
@@ -54,7 +62,9 @@ def aval_of(x: object) -> ShapedArray:
     if isinstance(x, Array):
         return x.aval
     if isinstance(x, np.ndarray | np.generic):
-        return ShapedArray(x.shape, canonical(x.dtype, STATE.enable_x64))
+        return array_aval(x.shape, x.dtype, STATE.enable_x64)
+    if isinstance(x, Literal):
+        return x.aval
     found = scalar_aval(type(x), STATE.enable_x64)  # type: ignore[arg-type]  # mypy#11469
     if found is None:
         raise not_an_array(x)
@@ -76,11 +86,23 @@ def scalar_of(x: object, aval: ShapedArray) -> np.ndarray:
         ) from error
 
 
+def typed_scalar(x: object, aval: ShapedArray) -> np.ndarray | Literal:
+    """The scalar x as an operand of type `aval`, whatever is configured now.
+
+    NumPy values are narrowed to 32 bits unless x64 is on; a literal says its type, so
+    that programs with 64 bits can be rewritten while x64 is off.
+    """
+    value = scalar_of(x, aval)
+    return value if aval_of(value) is aval else scalar_literal(value, aval)
+
+
 def constant(x: object) -> Literal:
     """The literal for a concrete operand: scalars by value, arrays by reference."""
+    if isinstance(x, Literal):
+        return x
     aval = aval_of(x)
     if aval.shape:
         return array_literal(x, aval)
     if isinstance(x, Array):
-        return scalar_literal(np.asarray(x), aval)
+        return scalar_literal(x.stored(), aval)
     return scalar_literal(scalar_of(x, aval), aval)

@@ -29,6 +29,7 @@ from verax.rules.row import (
     Axis,
     Domain,
     Engine,
+    EvaluateRule,
     Known,
     Linear,
     LowerRule,
@@ -81,6 +82,7 @@ def elementwise(
         domains=domains,
         costly=costly,
         params_of=lambda random, dtype: NO_PARAMS,
+        column=lambda engine, p, xs: (evaluate(*xs),),
     )
 
 
@@ -112,11 +114,13 @@ def parametric[P: Params](
     draw: Callable[[Random], Sample[P]] | None = None,
     domains: Domain | Sequence[Domain] = REALS,
     costly: bool = False,
+    column: EvaluateRule[P] | None = None,
 ) -> Row[P]:
     """`elementwise` for a row with params: each function takes them first.
 
     `params_of(random, dtype)` draws params for the tests. `typing` replaces the type
-    rule, and `draw` the samples, when operands have dtypes of their own.
+    rule, and `draw` the samples, when operands have dtypes of their own. `column` is
+    the evaluate column, where `evaluate` has a shorter form.
     """
     derivatives = per_operand(jvp, operands)
     adjoints = per_operand(transpose, operands)
@@ -125,7 +129,7 @@ def parametric[P: Params](
         name,
         params,
         typing=typing or elementwise_typing(name, operands, accepts, out_dtype),
-        evaluate=lambda engine, p, xs: (evaluate(p, *xs),),
+        evaluate=column or (lambda engine, p, xs: (evaluate(p, *xs),)),
         jvp=lambda engine, p, xs, ts: sum_of_contributions(
             engine, row, p, derivatives, xs, ts
         ),
@@ -293,7 +297,10 @@ def full_operands(
 ) -> Sequence[Operand]:
     """The operands in the shape of the result: XLA has no implicit scalars."""
     shape = outs[0].shape
-    if not shape or all(x.aval.shape == shape for x in operands):
+    for x in operands:
+        if x.aval.shape != shape:
+            break
+    else:
         return operands
     return [x if x.aval.shape == shape else e.broadcast(x, shape, ()) for x in operands]
 
@@ -312,6 +319,8 @@ class Named:
         operands: Sequence[Operand],
         outs: Sequence[ShapedArray],
     ) -> Sequence[Operand]:
+        if not self.attributes:
+            return e.op(self.operation, operands, outs)
         return e.op(self.operation, operands, outs, (), **dict(self.attributes))
 
 

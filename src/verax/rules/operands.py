@@ -12,7 +12,7 @@ import numpy as np
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_bool, is_complex, is_inexact
 from verax.rules.array import Array
-from verax.rules.constants import aval_of, scalar_of
+from verax.rules.constants import aval_of, typed_scalar
 
 
 def alike(*operands: object) -> tuple[object, ...]:
@@ -54,4 +54,4 @@ def adopt(x: object, aval: ShapedArray) -> object:
             f"the Python scalar {x!r} does not fit {aval.dtype} operands; convert them "
             "first, or use verax.numpy, which promotes"
         )
-    return scalar_of(x, ShapedArray((), aval.dtype))
+    return typed_scalar(x, ShapedArray((), aval.dtype))

@@ -33,6 +33,8 @@ from verax.rules.row import (
     TransposeRule,
 )
 
+EXTREMES = Domain(special=(0.0, -0.0, 1.0, np.inf, -np.inf, np.nan))
+
 type Scalar = bool | int | float | complex | np.ndarray
 
 

@@ -27,6 +27,7 @@ from verax.ir.dtypes import (
     numpy_dtype,
     real_dtype,
 )
+from verax.ir.limits import iinfo
 from verax.rules.axes import kept
 from verax.rules.emitter import Emitter, Operand, Region, flag, i64, i64s, ints
 
@@ -36,14 +37,16 @@ SAME_WIDTH = {1: int8, 2: int16, 4: int32, 8: int64}
 def one(
     e: Emitter, name: str, operands: Sequence[Operand], out: ShapedArray, **text: str
 ) -> Operand:
-    return e.op(f"stablehlo.{name}", operands, (out,), **text)[0]
+    return e.op(f"stablehlo.{name}", operands, (out,), (), **text)[0]
 
 
 def compared(
     e: Emitter, x: Operand, y: Operand, direction: str, kind: str = ""
 ) -> Operand:
     """A comparison; `kind` names the order if it is not the usual one."""
-    text = {"comparison_direction": f"#stablehlo<comparison_direction {direction}>"}
+    text: dict[str, str] = {
+        "comparison_direction": f"#stablehlo<comparison_direction {direction}>"
+    }
     if kind:
         text["compare_type"] = f"#stablehlo<comparison_type {kind}>"
     return one(e, "compare", (x, y), x.aval.with_dtype(bool_), **text)
@@ -59,7 +62,7 @@ def nan_bits(dtype: DType) -> int:
     """The bits of the usual NaN of a float dtype of 16 bits or more."""
     integer = SAME_WIDTH[dtype.itemsize]
     return int(np.array(np.nan, numpy_dtype(dtype)).view(integer)) & int(
-        np.iinfo(integer).max
+        iinfo(integer).max
     )
 
 
@@ -78,7 +81,7 @@ def ordered(e: Emitter, x: Operand, *, signed_zeros: bool) -> Operand:
 def mirrored(e: Emitter, bits: Operand) -> Operand:
     """Negative integers in reverse order; its own inverse."""
     negative = compared(e, bits, e.constant(0, bits.aval), "LT")
-    mask = e.constant(int(np.iinfo(numpy_dtype(bits.aval.dtype)).max), bits.aval)
+    mask = e.constant(int(iinfo(bits.aval.dtype).max), bits.aval)
     turned = one(e, "xor", (bits, mask), bits.aval)
     return one(e, "select", (negative, turned, bits), bits.aval)
 

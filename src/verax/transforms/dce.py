@@ -28,6 +28,8 @@ def dce(
     count = len(jaxpr.invars)
     first_kept = count if keep is None else count - keep
     needed = tuple(wanted[i] or i >= first_kept for i in range(count))
+    if all(needed) and all(used) and unchanged(jaxpr, kept):
+        return jaxpr, needed
     builder = Builder("dce")
     env: list[Atom | None] = [
         builder.input(v.aval).atom if flag else None
@@ -41,6 +43,11 @@ def dce(
         if flag
     ]
     return builder.close([a for a in outs if a is not None])[0], needed
+
+
+def unchanged(jaxpr: Jaxpr, kept: list[Eqn | None]) -> bool:
+    """Whether every equation stays as it is."""
+    return all([a is b for a, b in zip(jaxpr.eqns, reversed(kept), strict=True)])
 
 
 def variables(jaxpr: Jaxpr) -> int:

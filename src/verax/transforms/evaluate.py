@@ -13,6 +13,7 @@ import numpy as np
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import Eqn, Jaxpr, Literal, Var
+from verax.rules.array import Array
 from verax.rules.row import Engine, NDArray, missing
 
 
@@ -58,7 +59,7 @@ def literal_value(literal: Var | Literal) -> NDArray:
 def as_typed(value: object, aval: ShapedArray) -> NDArray:
     """`value` as a NumPy array of `aval`'s dtype."""
     dtype = stored_dtype(aval.dtype)
-    array = np.asarray(value)
+    array = value.stored() if isinstance(value, Array) else np.asarray(value)
     return array if array.dtype == dtype else array.astype(dtype)
 
 

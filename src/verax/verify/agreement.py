@@ -87,7 +87,10 @@ def has_types(
     """Raise unless the types are those that are due, weakness included."""
     if tuple(found) != tuple(due):
         raise broken(
-            law, case, f"{what} has other types", got=types_text(found),
+            law,
+            case,
+            f"{what} has other types",
+            got=types_text(found),
             want=types_text(due),
         )
 

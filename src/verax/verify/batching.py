@@ -44,9 +44,9 @@ def with_axis(aval: ShapedArray, axis: Axis, size: int) -> ShapedArray:
     return aval.with_shape((*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
-def gathered(stacks: Sequence[NDArray], axes: Axes, members: Sequence[int]) -> (
-    list[NDArray]
-):
+def gathered(
+    stacks: Sequence[NDArray], axes: Axes, members: Sequence[int]
+) -> list[NDArray]:
     """Batched operands with these members of the stacks; member 0 where unbatched."""
     return [
         x[0] if axis is None else np.moveaxis(x[list(members)], 0, axis)
@@ -56,10 +56,12 @@ def gathered(stacks: Sequence[NDArray], axes: Axes, members: Sequence[int]) -> (
 
 def one_call(case: Case, axes: Axes, member: int) -> tuple[NDArray, ...]:
     """The operands of one step of the loop."""
-    return tuple([
-        x[0] if axis is None else x[member]
-        for x, axis in zip(case.stacks, axes, strict=True)
-    ])
+    return tuple(
+        [
+            x[0] if axis is None else x[member]
+            for x, axis in zip(case.stacks, axes, strict=True)
+        ]
+    )
 
 
 def member_of(x: NDArray, axis: Axis, member: int) -> NDArray:
@@ -75,7 +77,9 @@ def batched(
     well_formed(law, case, what, program)
     due = [with_axis(a, x, size) for a, x in zip(jaxpr.in_avals, axes, strict=True)]
     has_types(law, case, f"the operands of {what}", program.in_avals, due)
-    due = [with_axis(a, x, size) for a, x in zip(jaxpr.out_avals, out_axes, strict=True)]
+    due = [
+        with_axis(a, x, size) for a, x in zip(jaxpr.out_avals, out_axes, strict=True)
+    ]
     has_types(law, case, what, program.out_avals, due)
     return program, out_axes
 
@@ -107,15 +111,15 @@ def vmap_of_vmap(engine: StandardEngine, case: Case) -> None:
     once, once_out = batched("vmap twice", engine, case, jaxpr, INNER, inner)
     outer = random_axes(random, once.in_avals, False)
     twice, twice_out = batched("vmap twice", engine, case, once, INNER, outer)
-    args = [
-        square(x, a, b) for x, a, b in zip(case.stacks, inner, outer, strict=True)
-    ]
+    args = [square(x, a, b) for x, a, b in zip(case.stacks, inner, outer, strict=True)]
     outs = engine.evaluate(twice, args)
     for i, j in [(0, 0), (0, 1), (1, 0), (1, 1)]:
-        operands = tuple([
-            x[chosen(a, b, i, j)]
-            for x, a, b in zip(case.stacks, inner, outer, strict=True)
-        ])
+        operands = tuple(
+            [
+                x[chosen(a, b, i, j)]
+                for x, a, b in zip(case.stacks, inner, outer, strict=True)
+            ]
+        )
         want = engine.evaluate(jaxpr, operands)
         got = [
             member_of(member_of(x, b, i), a, j)

@@ -105,7 +105,8 @@ def inexact_equal(
 
 def exact(x: NDArray) -> NDArray:
     """The elements in double precision."""
-    return x.astype(np.complex128 if is_complex(x.dtype) else np.float64)
+    with np.errstate(all="ignore"):  # a signalling NaN is an invalid operand
+        return x.astype(np.complex128 if is_complex(x.dtype) else np.float64)
 
 
 def nudged(x: NDArray, random: np.random.Generator) -> NDArray:
@@ -116,9 +117,9 @@ def nudged(x: NDArray, random: np.random.Generator) -> NDArray:
     eps = float(finfo(x.dtype).eps)
     with np.errstate(all="ignore"):
         if is_complex(x.dtype):
-            flat = np.ascontiguousarray(x).reshape(-1).view(part)
-            step = 1 + eps * random.choice((-1.0, 1.0), flat.shape)
-            return (flat * step).astype(part).view(x.dtype).reshape(x.shape)
+            flat: NDArray = np.ascontiguousarray(x).reshape(-1).view(part)
+            turn = 1 + eps * random.choice((-1.0, 1.0), flat.shape)
+            return np.asarray(flat * turn, part).view(x.dtype).reshape(x.shape)
         step = 1 + eps * random.choice((-1.0, 1.0), x.shape)
         wide = x.astype(np.float64) * step
         return np.asarray(wide).astype(x.dtype)
@@ -187,5 +188,3 @@ def flushed(x: NDArray) -> NDArray:
     with np.errstate(all="ignore"):
         small = np.abs(x.astype(np.float64)) < tiny
         return np.where(small, np.zeros((), x.dtype), x).astype(x.dtype)
-
-

@@ -1,9 +1,9 @@
-"""Floor 6: the laws of derivatives.
+"""Floor 6: the laws of forward mode.
 
-One idea: evaluation is the only truth; forward mode is held to differences of it,
-linearization to forward mode, and transposition to linearization by one number::
+One idea: evaluation is the only truth, and a derivative is what differences of it
+tend to; where they do not tend to anything, the law says nothing::
 
-    <ct, J v> = <J' ct, v>        <x, y> = Re(sum of x y), without conjugates
+    jvp(f, x, v) = (f(x + h v) - f(x - h v)) / 2h        as h goes to zero
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,10 +22,9 @@ from verax.verify.case import Case, Skipped, broken
 from verax.verify.close import Difference
 
 STEP = 1e-4
-"""Errors of the extrapolated difference: STEP^4 by curvature, eps / STEP by rounding."""
+"""The extrapolated difference errs by STEP^4 (curvature) and eps / STEP (rounding)."""
 RELATIVE = 1e-6
 NOISE = 1e-10
-DUALITY = 1e-9
 
 
 def tangent_types(avals: Sequence[ShapedArray], mask: Mask) -> list[ShapedArray]:
@@ -66,7 +65,7 @@ def filled(
 
 
 def jvp_is_difference(engine: StandardEngine, case: Case) -> None:
-    """The tangents of `jvp` are central differences of `evaluate`, where those exist."""
+    """Tangents of `jvp` are central differences of `evaluate`, where those exist."""
     need_double(case)
     jaxpr, values = case.jaxpr, case.values
     active = case.active
@@ -110,9 +109,13 @@ def compare_differences(
                 index, pushed[i][index], d.value[index], float(d.allowed[index])
             )
             raise broken(
-                "jvp", case, f"the tangent of result {i} is not the central difference "
+                "jvp",
+                case,
+                f"the tangent of result {i} is not the central difference "
                 f"along {[t.tolist() for t in tangents if t.dtype.names is None]}",
-                got=pushed[i], want=d.value, first=first,
+                got=pushed[i],
+                want=d.value,
+                first=first,
             )
     return held
 
@@ -205,106 +208,27 @@ def mask_is_honest(engine: StandardEngine, case: Case) -> None:
     want = filled(jaxpr.out_avals, full_mask, wanted)
     got = filled(jaxpr.out_avals, part_mask, found)
     # Where a zero meets an infinity, leaving it out is the better answer.
-    got = [np.where(np.isfinite(y), x, y) if is_inexact(y.dtype) else x
-           for x, y in zip(got, want, strict=True)]
+    got = [
+        np.where(np.isfinite(y), x, y) if is_inexact(y.dtype) else x
+        for x, y in zip(got, want, strict=True)
+    ]
     run = Run(full, (*values, *with_zeros))
     slim = Run(rest_of(run.jaxpr, count, full_mask), run.args)
-    agree("mask", engine, case, f"jvp in {chosen} is not jvp with zeros",
-          [x for x, flag in zip(got, full_mask, strict=True) if flag], wanted, slim)
+    agree(
+        "mask",
+        engine,
+        case,
+        f"jvp in {chosen} is not jvp with zeros",
+        [x for x, flag in zip(got, full_mask, strict=True) if flag],
+        wanted,
+        slim,
+    )
     if any(p and not f for p, f in zip(part_mask, full_mask, strict=True)):
-        raise broken("mask", case, f"jvp in {chosen} has tangents that jvp in all lacks")
+        raise broken(
+            "mask", case, f"jvp in {chosen} has tangents that jvp in all lacks"
+        )
 
 
 def rest_of(jaxpr: Jaxpr, count: int, mask: Mask) -> Jaxpr:
     """The tangent outputs of a tangent program."""
     return Jaxpr((), jaxpr.invars, jaxpr.eqns, jaxpr.outvars[count:])
-
-
-def transpose_is_dual(engine: StandardEngine, case: Case) -> None:
-    """`linearize` is `jvp` in two programs, and `<ct, J v> = <J' ct, v>`."""
-    need_double(case)
-    jaxpr, values = case.jaxpr, case.values
-    active = case.active
-    forward, tangent, mask = engine.linearize(jaxpr, active)
-    well_formed("linear", case, "the forward program", forward)
-    well_formed("linear", case, "the linear program", tangent)
-    outs = engine.evaluate(forward, values)
-    count = len(jaxpr.outvars)
-    plain, saved = engine.evaluate(jaxpr, values), outs[count:]
-    agree("linear", engine, case, "linearize changes the result", outs[:count], plain,
-          Run(jaxpr, values))
-    vs = directions(case, tangent_types(jaxpr.in_avals, active), 3)
-    pushed = engine.evaluate(tangent, (*saved, *vs))
-    program, jvp_mask = engine.jvp(jaxpr, active)
-    both = engine.evaluate(program, (*values, *vs))
-    if mask != jvp_mask:
-        raise broken("linear", case, "linearize and jvp have other tangents",
-                     got=mask, want=jvp_mask)
-    agree("linear", engine, case, "linearize differs from jvp", pushed, both[count:],
-          Run(rest_of(program, count, mask), (*values, *vs)))
-    hold_dual(engine, case, tangent, saved, vs, pushed)
-
-
-def hold_dual(
-    engine: StandardEngine,
-    case: Case,
-    tangent: Jaxpr,
-    saved: Sequence[NDArray],
-    vs: Sequence[NDArray],
-    pushed: Sequence[NDArray],
-) -> None:
-    """Transpose the linear program for some cotangents, and compare the products."""
-    linear = (False,) * len(saved) + (True,) * len(vs)
-    random = case.random()
-    given = tuple(len(pushed) == 1 or random.random() < 0.7 for _ in pushed)
-    back, live = engine.transpose(tangent, linear, given)
-    well_formed("linear", case, "the transposed program", back)
-    targets = tangent.in_avals[len(saved):]
-    has_types("linear", case, "the result of the transpose", back.out_avals,
-              tangent_types(targets, live))
-    cts = directions(case, tangent_types(tangent.out_avals, given), 4)
-    pulled = filled(targets, live, engine.evaluate(back, (*saved, *cts)))
-    chosen = [y for y, flag in zip(pushed, given, strict=True) if flag]
-    left, left_size = product(cts, chosen)
-    right, right_size = product(pulled, vs)
-    if not (np.isfinite(left) and np.isfinite(right)):
-        if np.isfinite(left_size):
-            raise broken("linear", case, "the transpose is not finite", got=right,
-                         want=left)
-        raise Skipped("the derivative is not finite here")
-    if abs(left - right) > DUALITY * (left_size + right_size):
-        raise broken("linear", case, f"<J' ct, v> is not <ct, J v> for cotangents of "
-                     f"{given}", got=right, want=left)
-
-
-def product(xs: Sequence[NDArray], ys: Sequence[NDArray]) -> tuple[float, float]:
-    """The real part of the sum of products, and the sum of their sizes.
-
-    There are no conjugates. A complex number is a pair of real ones here, or maps such
-    as `conj` and `real`, which are linear over the reals only, had no transpose.
-    """
-    with np.errstate(all="ignore"):
-        terms = [np.ravel(x * y) for x, y in zip(xs, ys, strict=True)]
-        joined = np.concatenate([np.zeros(0), *terms])
-        return float(np.sum(joined).real), float(np.sum(np.abs(joined)))
-
-
-def cotangent_types(engine: StandardEngine, case: Case) -> None:
-    """A cotangent has the type of its input's tangent, in the dtypes of the row."""
-    jaxpr = case.jaxpr
-    active = case.active
-    if not any(active):
-        raise Skipped("no operand has a tangent")
-    random = case.random()
-    chosen = tuple(flag and random.random() < 0.7 for flag in active)
-    _, tangent, mask = engine.linearize(jaxpr, chosen)
-    well_formed("cotangents", case, f"the linear program in {chosen}", tangent)
-    due = tangent_types(jaxpr.in_avals, chosen)
-    has_types("cotangents", case, "the linear program", tangent.out_avals,
-              tangent_types(jaxpr.out_avals, mask))
-    saved = len(tangent.in_avals) - len(due)
-    linear = (False,) * saved + (True,) * len(due)
-    back, live = engine.transpose(tangent, linear, (True,) * len(tangent.outvars))
-    well_formed("cotangents", case, f"the transposed program in {chosen}", back)
-    has_types("cotangents", case, f"the cotangents of {chosen}", back.out_avals,
-              tangent_types(due, live))

@@ -15,10 +15,10 @@ from attrs import frozen
 from verax.rules.row import Row
 from verax.rules.state import STATE
 from verax.transforms.engine import StandardEngine
-from verax.verify import batching, derivatives, meaning
+from verax.verify import batching, derivatives, duality, meaning
 from verax.verify.case import Case, LawBroken, Skipped, broken
 from verax.verify.meaning import Runner
-from verax.verify.precision import double_precision
+from verax.verify.precision import double_precision, is_double
 
 
 @frozen
@@ -45,7 +45,7 @@ class Law:
             Skipped: the case says nothing about the law.
         """
         try:
-            with double_precision(self.wide or STATE.enable_x64):
+            with double_precision(STATE.enable_x64 or is_double(case.jaxpr)):
                 self.check(engine, case)
         except (LawBroken, Skipped):
             raise
@@ -63,18 +63,23 @@ class Law:
 
 def compiled(run: Runner) -> Law:
     """The law that running with `run` is evaluating."""
-    return Law("compiled", meaning.compiled_is_evaluate(run), columns=("lower",), cost=4)
+    return Law(
+        "compiled", meaning.compiled_is_evaluate(run), columns=("lower",), cost=4
+    )
 
 
 EVERY = (
     Law("typed", meaning.evaluate_is_typed),
     Law("jvp", derivatives.jvp_is_difference, wide=True, columns=("jvp",)),
     Law("mask", derivatives.mask_is_honest, wide=True, columns=("jvp",)),
-    Law("linear", derivatives.transpose_is_dual, wide=True, columns=("jvp",)),
-    Law("cotangents", derivatives.cotangent_types, columns=("jvp",)),
+    Law("linear", duality.transpose_is_dual, wide=True, columns=("jvp",)),
+    Law("adjoint", duality.transpose_is_adjoint, wide=True, columns=("transpose",)),
+    Law("cotangents", duality.cotangent_types, columns=("jvp",)),
     Law("vmap", batching.vmap_is_loop, depth=3, columns=("batch",)),
     Law("vmap twice", batching.vmap_of_vmap, depth=4, columns=("batch",)),
     Law("dce", meaning.dce_keeps_values),
+    Law("cse", meaning.cse_keeps_values),
+    Law("inline", meaning.inline_undoes_call),
     Law("retrace", meaning.retracing_is_equal, cost=2),
     Law("text", meaning.text_is_program, cost=2),
     Law("missing", meaning.missing_rules_say_so, cost=4),

@@ -10,6 +10,8 @@ configuration of the process says::
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from verax.ir.dtypes import NARROWED
+from verax.ir.jaxpr import Jaxpr
 from verax.rules.state import STATE
 
 
@@ -22,3 +24,8 @@ def double_precision(enabled: bool = True) -> Iterator[None]:
         yield
     finally:
         STATE.enable_x64 = before
+
+
+def is_double(jaxpr: Jaxpr) -> bool:
+    """Whether a program takes or gives 64-bit numbers."""
+    return any(aval.dtype in NARROWED for aval in (*jaxpr.in_avals, *jaxpr.out_avals))

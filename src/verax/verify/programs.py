@@ -29,7 +29,7 @@ TRIES = 40
 """So many calls of a row are drawn in search of one that takes values at hand."""
 COMMON = frozenset({bool_, int32, float32, float64, complex128})
 RARE = 0.15
-"""How often an equation may have other dtypes: fewer kinds of values meet more often."""
+"""How often an equation may have other dtypes: fewer kinds of values meet oftener."""
 LARGEST = 64
 """Programs stay small: no value has more elements."""
 
@@ -87,7 +87,9 @@ class Values:
         return tracer
 
 
-def build(rows: Sequence[Row[Any]], steps: Sequence[Step], wide: bool = False) -> Program:
+def build(
+    rows: Sequence[Row[Any]], steps: Sequence[Step], wide: bool = False
+) -> Program:
     """The program of the steps; equations take values at hand where types allow.
 
     Its outputs are the results that no equation uses. `wide` asks for derivatives: in
@@ -159,7 +161,7 @@ def narrow(aval: ShapedArray) -> bool:
 
 
 def composable(rows: Sequence[Row[Any]], *columns: str) -> tuple[Row[Any], ...]:
-    """The rows of which programs can be made: they can be drawn and have the columns."""
+    """The rows of which programs can be made: they can be drawn, with these columns."""
     return tuple(
         row
         for row in rows

@@ -19,7 +19,7 @@ from verax.rules.row import Row, Sample
 
 
 def widened(row: Row[Any], sample: Sample[Any]) -> Sample[Any]:
-    """The call in double precision, or the call itself if its row does not take that."""
+    """The call in double precision, or as it is if its row does not take that."""
     avals = tuple([wide_aval(aval) for aval in sample.avals])
     for params in (wide_params(sample.params), sample.params):
         try:

@@ -1,0 +1,40 @@
+"""Floor 6: `verax.nn`: activations, softmax and its relatives, initializers.
+
+>>> import verax
+>>> verax.nn.relu(verax.numpy.array([-1.0, 2.0]))
+Array([0., 2.], dtype=float32)
+"""
+
+from verax.nn.activations import (
+    celu as celu,
+    elu as elu,
+    gelu as gelu,
+    glu as glu,
+    hard_sigmoid as hard_sigmoid,
+    hard_silu as hard_silu,
+    hard_swish as hard_swish,
+    hard_tanh as hard_tanh,
+    identity as identity,
+    leaky_relu as leaky_relu,
+    log1mexp as log1mexp,
+    log_sigmoid as log_sigmoid,
+    mish as mish,
+    relu as relu,
+    relu6 as relu6,
+    selu as selu,
+    sigmoid as sigmoid,
+    silu as silu,
+    soft_sign as soft_sign,
+    softplus as softplus,
+    sparse_plus as sparse_plus,
+    sparse_sigmoid as sparse_sigmoid,
+    squareplus as squareplus,
+    swish as swish,
+    tanh as tanh,
+)
+from verax.nn.reductions import (
+    log_softmax as log_softmax,
+    logmeanexp as logmeanexp,
+    logsumexp as logsumexp,
+    softmax as softmax,
+)

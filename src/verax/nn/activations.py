@@ -1,0 +1,217 @@
+"""Floor 6: activation functions, each a few elementwise equations.
+
+One idea: where a formula overflows or has no derivative on one side, the operand is
+replaced before the formula, not its result after, so that gradients stay finite::
+
+    softplus(x) = x                   where x is so large that exp(-x) vanishes
+                  log1p(exp(x))       elsewhere
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from verax.ir.dtypes import DType, is_inexact, real_dtype
+from verax.ir.limits import finfo
+from verax.nn.operand import inexact, inexact_pair, numeric
+from verax.numpy.arguments import ArrayLike, as_array, canonical_axis
+from verax.ops import arith, trig
+from verax.ops.arith import add, div, integer_pow, mul, neg
+from verax.ops.choose import clamp, select
+from verax.ops.compare import ge, gt, le, lt
+from verax.ops.explog import exp, expm1, log, log1p, logistic, sqrt, square
+from verax.ops.slicing import slice_in_dim
+from verax.ops.special import erfc
+from verax.rules.array import Array
+
+SELU_ALPHA = 1.6732632423543772
+SELU_SCALE = 1.0507009873554805
+
+
+def identity(x: ArrayLike) -> Array:
+    """x itself, as an array."""
+    return as_array("identity", x)
+
+
+def number(x: Array, value: int) -> int | float:
+    """A whole number as a Python number of the kind of x: exact, and weak if x is."""
+    return float(value) if is_inexact(x.dtype) else value
+
+
+def relu(x: ArrayLike) -> Array:
+    """max(x, 0); the derivative at 0 is 0.
+
+    >>> import verax
+    >>> verax.grad(verax.nn.relu)(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    x = numeric("relu", x)
+    zero = number(x, 0)
+    return select(le(x, zero), zero, x)
+
+
+def relu6(x: ArrayLike) -> Array:
+    """min(max(x, 0), 6); the derivative at 0 and at 6 is 0."""
+    return clamp(0.0, inexact("relu6", x), 6.0)
+
+
+def sigmoid(x: ArrayLike) -> Array:
+    """1 / (1 + exp(-x))."""
+    return logistic(inexact("sigmoid", x))
+
+
+@lru_cache(maxsize=64)
+def large(dtype: DType) -> float:
+    """From here on exp(-x) is less than one rounding error of 1."""
+    return round(-math.log(finfo(real_dtype(dtype)).eps), 3)
+
+
+def softplus(x: ArrayLike) -> Array:
+    """log(1 + exp(x)), which is x for large x.
+
+    >>> import verax
+    >>> verax.nn.softplus(1000.0)
+    Array(1000., dtype=float32, weak_type=True)
+    """
+    x = inexact("softplus", x)
+    linear = gt(x, large(x.dtype))
+    return select(linear, x, log1p(exp(select(linear, 0.0, x))))
+
+
+def sparse_plus(x: ArrayLike) -> Array:
+    """0 below -1, x above 1, and (x + 1)² / 4 between."""
+    x = inexact("sparse_plus", x)
+    between = square(add(clamp(-1.0, x, 1.0), 1.0))
+    return select(ge(x, 1.0), x, mul(between, 0.25))
+
+
+def sparse_sigmoid(x: ArrayLike) -> Array:
+    """The derivative of `sparse_plus`: 0 below -1, 1 above 1, (x + 1) / 2 between."""
+    x = add(inexact("sparse_sigmoid", x), 1.0)
+    return mul(arith.min(arith.max(x, 0.0), 2.0), 0.5)
+
+
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
+    """(x + √(x² + b)) / 2, a smooth relu without exponentials; b = 0 is relu."""
+    x, b = inexact_pair("squareplus", x, float(b) if isinstance(b, int) else b)
+    return mul(add(x, sqrt(add(square(x), b))), 0.5)
+
+
+def soft_sign(x: ArrayLike) -> Array:
+    """x / (|x| + 1)."""
+    x = inexact("soft_sign", x)
+    return div(x, add(arith.abs(x), 1.0))
+
+
+def silu(x: ArrayLike) -> Array:
+    """x sigmoid(x), also called swish."""
+    x = inexact("silu", x)
+    return mul(x, logistic(x))
+
+
+swish = silu
+
+
+def mish(x: ArrayLike) -> Array:
+    """x tanh(softplus(x))."""
+    x = inexact("mish", x)
+    return mul(x, trig.tanh(softplus(x)))
+
+
+def log_sigmoid(x: ArrayLike) -> Array:
+    """log(sigmoid(x)), accurate for large |x|."""
+    return neg(softplus(neg(inexact("log_sigmoid", x))))
+
+
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """x where it is positive, and alpha (exp(x) - 1) elsewhere."""
+    x, alpha = inexact_pair("elu", x, alpha)
+    positive = gt(x, 0.0)
+    return select(positive, x, mul(alpha, expm1(select(positive, 0.0, x))))
+
+
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """max(x, 0) + alpha (exp(min(x, 0) / alpha) - 1)."""
+    x, alpha = inexact_pair("celu", x, alpha)
+    curved = mul(alpha, expm1(div(arith.min(x, 0.0), alpha)))
+    return add(arith.max(x, 0.0), curved)
+
+
+def selu(x: ArrayLike) -> Array:
+    """`elu` with the scale and alpha of self-normalizing networks."""
+    return mul(elu(x, SELU_ALPHA), SELU_SCALE)
+
+
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
+    """x where it is not negative, and negative_slope x elsewhere."""
+    x, slope = inexact_pair("leaky_relu", x, negative_slope)
+    return select(ge(x, 0.0), x, mul(slope, x))
+
+
+def hard_tanh(x: ArrayLike) -> Array:
+    """min(max(x, -1), 1); the derivative at -1 and at 1 is 1."""
+    x = numeric("hard_tanh", x)
+    one = number(x, 1)
+    return select(gt(x, one), one, select(lt(x, -one), -one, x))
+
+
+def hard_sigmoid(x: ArrayLike) -> Array:
+    """relu6(x + 3) / 6."""
+    return div(clamp(0.0, add(inexact("hard_sigmoid", x), 3.0), 6.0), 6.0)
+
+
+def hard_silu(x: ArrayLike) -> Array:
+    """x hard_sigmoid(x), also called hard swish."""
+    x = inexact("hard_silu", x)
+    return mul(x, hard_sigmoid(x))
+
+
+hard_swish = hard_silu
+
+
+def tanh(x: ArrayLike, /) -> Array:
+    """The hyperbolic tangent."""
+    return trig.tanh(inexact("tanh", x))
+
+
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
+    """x Φ(x), where Φ is the distribution function of the normal distribution.
+
+    By default Φ(x) is 1/2 (1 + tanh(√(2/π) (x + 0.044715 x³))); with `approximate`
+    False it is exact. Hendrycks and Gimpel, "Gaussian Error Linear Units".
+    """
+    x = inexact("gelu", x)
+    if not approximate:
+        return mul(mul(x, 0.5), erfc(mul(x, -float(np.sqrt(0.5)))))
+    inner = mul(add(x, mul(integer_pow(x, 3), 0.044715)), float(np.sqrt(2 / np.pi)))
+    return mul(x, mul(add(trig.tanh(inner), 1.0), 0.5))
+
+
+def glu(x: ArrayLike, axis: int = -1) -> Array:
+    """The first half of x along `axis` times the sigmoid of the second half.
+
+    Raises:
+        ValueError: there is no such dimension, or its size is odd.
+    """
+    x = inexact("glu", x)
+    place = canonical_axis("glu", axis, x.ndim)
+    size = x.shape[place]
+    if size % 2:
+        raise ValueError(
+            f"glu halves dimension {axis} of {x.aval}, but its size {size} is odd"
+        )
+    first = slice_in_dim(x, 0, size // 2, axis=place)
+    return mul(first, logistic(slice_in_dim(x, size // 2, size, axis=place)))
+
+
+def log1mexp(x: ArrayLike) -> Array:
+    """log(1 - exp(-x)) for x > 0, accurate for small and large x.
+
+    Mächler, "Accurately computing log(1 - exp(-|a|))": expm1 up to log 2, then log1p.
+    """
+    x = inexact("log1mexp", x)
+    beyond = gt(x, math.log(2))
+    near = log(neg(expm1(neg(x))))
+    far = log1p(neg(exp(neg(select(beyond, x, 1.0)))))
+    return select(beyond, far, near)

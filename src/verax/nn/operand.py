@@ -1,0 +1,52 @@
+"""Floor 6: what the functions of `verax.nn` take: floats, whatever they are given.
+
+One idea: an activation is mathematics on floats, so integers and Python numbers become
+floats before its first equation::
+
+    inexact("silu", 3)             # an array of float32
+"""
+
+from typing import cast
+
+from verax.ir.dtypes import INEXACT_SET, bool_
+from verax.numpy.arguments import (
+    ArrayLike,
+    as_array,
+    broadcast_together,
+    promote_inexact,
+    promote_numeric,
+)
+from verax.rules.array import Array
+
+
+def inexact(name: str, x: ArrayLike) -> Array:
+    """The first argument of `name` as a float or complex array.
+
+    Raises:
+        TypeError: it is no array and no scalar.
+    """
+    if isinstance(x, Array) and x.aval.dtype in INEXACT_SET:
+        return x
+    return as_array(name, promote_inexact(name, x)[0])
+
+
+def numeric(name: str, x: ArrayLike) -> Array:
+    """The first argument of `name` as an array of numbers; booleans become integers.
+
+    Raises:
+        TypeError: it is no array and no scalar.
+    """
+    if isinstance(x, Array) and x.aval.dtype != bool_:
+        return x
+    return as_array(name, promote_numeric(name, x)[0])
+
+
+def inexact_pair(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    """Two arguments as floats of one dtype and, unless `y` is a scalar, one shape.
+
+    Raises:
+        TypeError: one of them is no array and no scalar.
+        ValueError: their shapes do not broadcast together.
+    """
+    first, second = broadcast_together(name, promote_inexact(name, x, y))
+    return as_array(name, first), cast(Array, second)

@@ -1,0 +1,232 @@
+"""Floor 6: softmax and its relatives: exponentials summed without overflow.
+
+One idea: the largest element is subtracted before the exponential; it cancels in the
+result, so it is a constant for differentiation::
+
+    logsumexp(x) = log sum exp(x - m) + m,   m = max x
+"""
+
+import math
+from typing import Literal, overload
+
+import numpy as np
+
+from verax.ir.avals import Shape
+from verax.ir.dtypes import bfloat16, float16, float32, is_complex, real_dtype
+from verax.nn.operand import inexact, inexact_pair
+from verax.numpy.arguments import (
+    ArrayLike,
+    Axis,
+    as_array,
+    broadcast_together,
+    constant_of,
+    keep_dims,
+    reduction_axes,
+)
+from verax.ops import arith
+from verax.ops.arith import add, div, mul, sub
+from verax.ops.choose import select, stop_gradient
+from verax.ops.compare import lt, ne
+from verax.ops.complex import real
+from verax.ops.convert import convert
+from verax.ops.explog import exp, log, rsqrt, square
+from verax.ops.reduce import reduce_max, reduce_sum
+from verax.ops.rounding import is_finite
+from verax.ops.shape import broadcast_in_dim
+from verax.rules.array import Array
+
+NARROW = (bfloat16, float16)
+
+
+def spread(reduced: Array, shape: Shape, axes: Shape) -> Array:
+    """A reduction over `axes` back in the shape of its operand, by one equation."""
+    kept = tuple([i for i in range(len(shape)) if i not in axes])
+    return broadcast_in_dim(reduced, shape, kept)
+
+
+def as_mask(name: str, where: ArrayLike, x: Array) -> tuple[Array, Array]:
+    """A mask and x in one shape.
+
+    Raises:
+        TypeError: the mask is not boolean.
+    """
+    mask = as_array(name, where)
+    if mask.dtype != np.bool_:
+        raise TypeError(f"{name}: where is a boolean mask, not {mask.aval}")
+    x, mask = broadcast_together(name, (x, mask))
+    return mask, x
+
+
+def summed(x: Array, axes: Shape) -> Array:
+    """The sum over `axes`; that of 16-bit floats is taken in float32."""
+    if x.dtype not in NARROW:
+        return reduce_sum(x, axes)
+    return convert(reduce_sum(convert(x, float32), axes), x.dtype, x.weak_type)
+
+
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
+    """exp(x) / sum exp(x) over `axis`, among the elements where `where` is true.
+
+    The others are 0 in the result.
+
+    Raises:
+        TypeError: `where` is not boolean.
+        ValueError: there is no such dimension.
+
+    >>> import verax
+    >>> verax.nn.softmax(verax.numpy.array([0.0, 0.0]))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    x = inexact("softmax", x)
+    if where is None:
+        return normalized(x, reduction_axes("softmax", axis, x.ndim))
+    mask, x = as_mask("softmax", where, x)
+    found = normalized(
+        select(mask, x, -math.inf), reduction_axes("softmax", axis, x.ndim)
+    )
+    return select(mask, found, 0.0)
+
+
+def normalized(x: Array, axes: Shape) -> Array:
+    """exp(x) / sum exp(x)."""
+    unnormalized = exp(below_zero(x, axes))
+    return div(unnormalized, spread(summed(unnormalized, axes), x.shape, axes))
+
+
+def below_zero(x: Array, axes: Shape) -> Array:
+    """x - max x, with the maximum as a constant."""
+    return sub(x, spread(reduce_max(stop_gradient(x), axes), x.shape, axes))
+
+
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
+    """log(softmax(x)), accurate where that is close to 0; see `softmax`.
+
+    Elements that `where` leaves out are -inf in the result.
+    """
+    x = inexact("log_softmax", x)
+    mask = None
+    if where is not None:
+        mask, x = as_mask("log_softmax", where, x)
+        x = select(mask, x, -math.inf)
+    axes = reduction_axes("log_softmax", axis, x.ndim)
+    shifted = below_zero(x, axes)
+    found = sub(shifted, spread(log(summed(exp(shifted), axes)), x.shape, axes))
+    return found if mask is None else select(mask, found, -math.inf)
+
+
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: Literal[False] = False,
+    where: ArrayLike | None = None,
+) -> Array: ...
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    *,
+    return_sign: Literal[True],
+    where: ArrayLike | None = None,
+) -> tuple[Array, Array]: ...
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
+) -> Array | tuple[Array, Array]:
+    """log sum b exp(a) over `axis`, among the elements where `where` is true.
+
+    With `return_sign` the logarithm of the absolute value of the sum, and its sign;
+    without, a negative sum gives NaN. Over nothing the sum is 0, its logarithm -inf.
+
+    Raises:
+        TypeError: `where` is not boolean.
+        ValueError: there is no such dimension.
+
+    >>> import verax
+    >>> verax.nn.logsumexp(verax.numpy.array([1000.0, 1000.0]))
+    Array(1000.6931, dtype=float32)
+    """
+    x, weight = weighted(a, b, where)
+    axes = reduction_axes("logsumexp", axis, x.ndim)
+    top, total = scaled_sum(x, weight, axes)
+    signed = weight is not None or is_complex(x.dtype)
+    sign = arith.sign(total) if return_sign or signed else None
+    if signed and (return_sign or not is_complex(x.dtype)):
+        total = arith.abs(total)
+    found = add(log(total), convert(top, total.dtype, total.weak_type))
+    if sign is not None and not return_sign and not is_complex(found.dtype):
+        found = select(lt(sign, 0.0), math.nan, found)
+    if keepdims:
+        found = keep_dims(found, x.shape, axes)
+    if not return_sign or sign is None:
+        return found
+    return found, keep_dims(sign, x.shape, axes) if keepdims else sign
+
+
+def weighted(
+    a: ArrayLike, b: ArrayLike | None, where: ArrayLike | None
+) -> tuple[Array, Array | None]:
+    """The exponents, -inf where nothing counts, and their weights if there are any."""
+    weight: Array | None = None
+    if b is None:
+        x = inexact("logsumexp", a)
+    else:
+        x, weight = inexact_pair("logsumexp", a, b)
+        x = select(ne(weight, constant_of(0, weight.dtype)), x, left_out(x))
+    if where is not None:
+        mask, x = as_mask("logsumexp", where, x)
+        x = select(mask, x, left_out(x))
+        if weight is not None and weight.ndim and weight.shape != x.shape:
+            _, weight = broadcast_together("logsumexp", (x, weight))
+    return x, weight
+
+
+def left_out(x: Array) -> object:
+    """The exponent of 0, in the dtype of x."""
+    return constant_of(-math.inf, x.dtype) if is_complex(x.dtype) else -math.inf
+
+
+def scaled_sum(x: Array, weight: Array | None, axes: Shape) -> tuple[Array, Array]:
+    """The largest finite exponent, 0 if there is none, and sum weight exp(x - it)."""
+    parts = real(x) if is_complex(x.dtype) else x
+    top = reduce_max(stop_gradient(parts), axes)
+    top = select(is_finite(top), top, 0.0)
+    wide = top if top.dtype == x.dtype else convert(top, x.dtype)
+    found = exp(sub(x, spread(wide, x.shape, axes)))
+    if weight is not None:
+        found = mul(found, weight)
+    return top, summed(found, axes)
+
+
+def logmeanexp(
+    x: ArrayLike,
+    axis: Axis = None,
+    where: ArrayLike | None = None,
+    keepdims: bool = False,
+) -> Array:
+    """log of the mean of exp(x) over `axis`, among elements where `where` is true.
+
+    Raises:
+        TypeError: `where` is not boolean.
+        ValueError: there is no such dimension.
+    """
+    x = inexact("logmeanexp", x)
+    if where is None:
+        axes = reduction_axes("logmeanexp", axis, x.ndim)
+        count = math.prod([x.shape[i] for i in axes])
+        found = logsumexp(x, axes, keepdims=keepdims)
+        return sub(found, math.log(count) if count else -math.inf)
+    mask, x = as_mask("logmeanexp", where, x)
+    axes = reduction_axes("logmeanexp", axis, x.ndim)
+    counted = reduce_sum(convert(mask, real_dtype(x.dtype)), axes)
+    if keepdims:
+        counted = keep_dims(counted, x.shape, axes)
+    return sub(logsumexp(x, axes, keepdims=keepdims, where=mask), log(counted))

@@ -1,0 +1,226 @@
+"""Floor 6: medians, quantiles and percentiles.
+
+One idea: sort once along one axis; a quantile lies between two neighbours, which are
+read by their place::
+
+    median(x, axis=0), quantile(x, 0.9), percentile(x, [25, 75])
+"""
+
+from typing import Any
+
+import numpy as np
+
+from verax.ir.dtypes import canonical, inexact_dtype, is_complex, is_float, numpy_dtype
+from verax.numpy.arguments import (
+    ArrayLike,
+    Axis,
+    as_array,
+    constant_of,
+    no_out,
+    promote_inexact,
+    reduction_axes,
+)
+from verax.ops import sort as sorts
+from verax.ops.along import take_along
+from verax.ops.arith import add, div, max as larger, min as smaller, mul, sub
+from verax.ops.choose import select
+from verax.ops.compare import eq, ge, le, lt, ne
+from verax.ops.convert import convert
+from verax.ops.joining import concatenate
+from verax.ops.reduce import reduce_or, reduce_sum
+from verax.ops.rounding import RoundingMethod, ceil, floor, round
+from verax.ops.shape import broadcast_in_dim, reshape, transpose
+from verax.rules.array import Array
+from verax.rules.state import STATE
+
+INTS = np.dtype(np.int32)
+METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def quantile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """The values below which lie the parts `q` (0 to 1) of the elements over `axis`.
+
+    The dimensions of `q` come first. NaN if there is a NaN. `method` says what to do
+    between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: `method` is unknown, or weights are given.
+    """
+    no_out("quantile", out)
+    return parts("quantile", a, q, axis, method, keepdims, weights, skip_nan=False)
+
+
+def nanquantile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """`quantile` of what is no NaN."""
+    no_out("nanquantile", out)
+    return parts("nanquantile", a, q, axis, method, keepdims, weights, skip_nan=True)
+
+
+def percentile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """`quantile` with `q` in percent."""
+    no_out("percentile", out)
+    share = hundredth("percentile", q)
+    return parts("percentile", a, share, axis, method, keepdims, weights, skip_nan=False)
+
+
+def nanpercentile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """`percentile` of what is no NaN."""
+    no_out("nanpercentile", out)
+    share = hundredth("nanpercentile", q)
+    return parts("nanpercentile", a, share, axis, method, keepdims, weights, skip_nan=True)
+
+
+def hundredth(name: str, q: ArrayLike) -> Array:
+    (share,) = promote_inexact(name, as_array(name, q, 1))
+    return div(share, 100)
+
+
+def median(
+    a: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:
+    """The middle element over `axis`, or the mean of the two in the middle."""
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+def nanmedian(
+    a: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:
+    """`median` of what is no NaN."""
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+def parts(
+    name: str,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis,
+    method: str,
+    keepdims: bool,
+    weights: object,
+    *,
+    skip_nan: bool,
+) -> Array:
+    """What all of them share."""
+    if weights is not None:
+        raise ValueError(f"{name}: weights are not available; repeat the elements instead")
+    if method not in METHODS:
+        raise ValueError(f"{name}: method={method!r} is none of {', '.join(METHODS)}")
+    x, share = as_array(name, a), as_array(name, q, 1)
+    if is_complex(x.dtype) or is_complex(share.dtype):
+        raise TypeError(f"{name} takes real arguments, since complex numbers have no order")
+    dtype = canonical(inexact_dtype(x.dtype), STATE.enable_x64)
+    axes = reduction_axes(name, axis, x.ndim)
+    lines = in_rows(convert(x, dtype), axes)
+    found = read_quantiles(lines, convert(share, dtype), method, skip_nan)
+    if keepdims:
+        own = [1 if i in axes else size for i, size in enumerate(x.shape)]
+        return reshape(found, (*share.shape, *own))
+    kept = [size for i, size in enumerate(x.shape) if i not in axes]
+    return reshape(found, (*share.shape, *kept))
+
+
+def in_rows(x: Array, axes: tuple[int, ...]) -> Array:
+    """A matrix whose rows hold the elements over `axes`, one for each other index."""
+    others = tuple(i for i in range(x.ndim) if i not in axes)
+    size = 1
+    for i in axes:
+        size *= x.shape[i]
+    rows = x.size // size if size else int(np.prod([x.shape[i] for i in others]))
+    return reshape(transpose(x, (*others, *axes)), (rows, size))
+
+
+def read_quantiles(x: Array, share: Array, method: str, skip_nan: bool) -> Array:
+    """The quantiles of the rows of `x`, those of the first share first."""
+    rows, size = x.shape
+    nan = ne(x, x)
+    if skip_nan:
+        last = sub(reduce_sum(convert(eq(x, x), x.dtype), (1,)), 1)
+    else:
+        spoilt = broadcast_in_dim(reduce_or(nan, (1,)), x.shape, (0,))
+        x = select(spoilt, constant_of(np.nan, x.dtype), x)
+        last = broadcast_in_dim(constant_of(float(size - 1), x.dtype), (rows,), ())
+    count = share.size
+    line: Array = sorts.sort(x, 1)
+    flat = reshape(share, (count,))
+    target = mul(
+        broadcast_in_dim(flat, (rows, count), (1,)),
+        broadcast_in_dim(last, (rows, count), (0,)),
+    )
+    limit = broadcast_in_dim(last, (rows, count), (0,))
+    found = transpose(between(line, target, limit, method), (1, 0))
+    return found
+
+
+def between(line: Array, target: Array, last: Array, method: str) -> Array:
+    """The sorted rows at the places `target`, which may lie between two elements."""
+    zero = constant_of(0, target.dtype)
+    low, high = floor(target), ceil(target)
+    weight = sub(target, low)
+    below = larger(smaller(low, last), zero)
+    above = larger(smaller(high, last), zero)
+    if method == "lower":
+        return at_place(line, below)
+    if method == "higher":
+        return at_place(line, above)
+    if method == "nearest":
+        nearest = round(target, RoundingMethod.TO_NEAREST_EVEN)
+        return at_place(line, larger(smaller(nearest, last), zero))
+    left, right = at_place(line, below), at_place(line, above)
+    if method == "midpoint":
+        return mul(add(left, right), 0.5)
+    other = sub(constant_of(1, weight.dtype), weight)
+    return add(mul(left, other), mul(right, weight))
+
+
+def at_place(line: Array, place: Array) -> Array:
+    return take_along(line, convert(place, INTS), 1)

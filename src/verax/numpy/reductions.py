@@ -1,0 +1,472 @@
+"""Floor 6: sums, products, extremes, means and their kin over dimensions.
+
+One idea: every reduction says in which dtype it computes and with what it replaces the
+elements that `where` leaves out; the rest is one row::
+
+    sum(x, axis=0), max(x, keepdims=True), mean(x, where=x > 0)
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import Shape
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    bool_,
+    canonical,
+    default_dtype,
+    float32,
+    inexact_dtype,
+    is_complex,
+    is_float,
+    is_inexact,
+    is_integer,
+    is_unsigned,
+    numpy_dtype,
+    real_dtype,
+)
+from verax.numpy.apply import truth
+from verax.numpy.arguments import (
+    ArrayLike,
+    Axis,
+    as_array,
+    chosen_dtype,
+    constant_of,
+    keep_dims,
+    no_out,
+    promote_inexact,
+    reduction_axes,
+    stretched,
+)
+from verax.numpy.arithmetic import add, maximum, minimum, multiply, square, subtract
+from verax.numpy.arithmetic import true_divide as divide
+from verax.numpy.comparison import logical_and, not_equal
+from verax.ops.arith import div, mul
+from verax.ops.choose import select
+from verax.ops.complex import conj, real
+from verax.ops.convert import convert
+from verax.ops.explog import sqrt
+from verax.ops.reduce import (
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+    reduce_sum_p,
+)
+from verax.ops.shape import broadcast_in_dim
+from verax.rules.array import Array
+from verax.rules.reducer import ReduceParams, highest, lowest
+from verax.rules.row import Row
+from verax.rules.state import STATE
+
+type Where = ArrayLike | None
+
+
+def fold(
+    row: Row[ReduceParams], x: Array, axes: Shape, keepdims: bool = False
+) -> Array:
+    """`row` over `axes` of `x`, which come back as 1 if `keepdims`."""
+    found = row.call(ReduceParams(axes), x) if axes else x
+    return keep_dims(found, x.shape, axes) if keepdims and axes else found
+
+
+def masked(name: str, x: Array, where: Where, identity: Any) -> Array:
+    """`x` with `identity` where the mask `where` is false.
+
+    Raises:
+        TypeError: the mask is not boolean.
+    """
+    if where is None:
+        return x
+    mask = as_mask(name, where, x.shape)
+    return select(mask, x, constant_of(identity, x.dtype))
+
+
+def as_mask(name: str, where: ArrayLike, shape: Shape) -> Array:
+    """A boolean mask, broadcast to `shape`."""
+    mask = as_array(name, where)
+    if mask.dtype != bool_:
+        raise TypeError(f"{name}: where is a boolean mask, not {mask.aval}")
+    if len(mask.shape) > len(shape) or np.broadcast_shapes(mask.shape, shape) != shape:
+        raise ValueError(f"{name}: where={mask.aval} does not broadcast to {shape}")
+    return stretched(mask, shape) if mask.shape else mask
+
+
+def sum_types(
+    x: Array, dtype: DType | None, promote_integers: bool = True
+) -> tuple[DType, DType]:
+    """The dtype of a sum, and the one in which it is computed.
+
+    Small integers are summed in the default integer, small floats in float32.
+    """
+    if dtype is not None:
+        result = dtype
+    elif promote_integers:
+        result = widened(x.dtype)
+    else:
+        result = default_dtype("integer", STATE.enable_x64) if x.dtype == bool_ else x.dtype
+    small = is_float(result) and numpy_dtype(result).itemsize < 4
+    return result, float32 if small else result
+
+
+def widened(dtype: DType) -> DType:
+    """Booleans and integers in at least the default width."""
+    x64 = STATE.enable_x64
+    if dtype == bool_:
+        return default_dtype("integer", x64)
+    if not is_integer(dtype):
+        return dtype
+    default = default_dtype("unsigned" if is_unsigned(dtype) else "integer", x64)
+    return default if numpy_dtype(dtype).itemsize < default.itemsize else dtype
+
+
+def accumulate(
+    name: str,
+    row: Row[ReduceParams],
+    identity: int,
+    a: ArrayLike,
+    axis: Axis,
+    dtype: DTypeLike | None,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: Where,
+    promote_integers: bool,
+) -> Array:
+    """What `sum` and `prod` share."""
+    x = as_array(name, a)
+    asked = chosen_dtype(name, dtype)
+    result, working = sum_types(x, asked, promote_integers)
+    axes = reduction_axes(name, axis, x.ndim)
+    x = masked(name, convert(x, working), where, identity)
+    found = fold(row, x, axes, keepdims)
+    if initial is not None:
+        start = convert(as_array(name, initial), working)
+        found = multiply(found, start) if identity else add(found, start)
+    return convert(found, result)
+
+
+def sum(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: Where = None,
+    promote_integers: bool = True,
+) -> Array:
+    """The sum over `axis`, or over all dimensions; integers in at least 32 bits.
+
+    Raises:
+        ValueError: an axis does not exist or is named twice.
+
+    >>> import verax.numpy as jnp
+    >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0).tolist()
+    [4, 6]
+    """
+    no_out("sum", out)
+    return accumulate(
+        "sum", reduce_sum_p, 0, a, axis, dtype, keepdims, initial, where, promote_integers
+    )
+
+
+def prod(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: Where = None,
+    promote_integers: bool = True,
+) -> Array:
+    """The product over `axis`, or over all dimensions; integers in at least 32 bits.
+
+    Raises:
+        ValueError: an axis does not exist or is named twice.
+    """
+    no_out("prod", out)
+    return accumulate(
+        "prod", reduce_prod_p, 1, a, axis, dtype, keepdims, initial, where, promote_integers
+    )
+
+
+def extreme(
+    name: str,
+    row: Row[ReduceParams],
+    a: ArrayLike,
+    axis: Axis,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: Where,
+) -> Array:
+    """What `max` and `min` share.
+
+    Raises:
+        ValueError: nothing is reduced and no `initial` says what that gives.
+    """
+    x = as_array(name, a)
+    axes = reduction_axes(name, axis, x.ndim)
+    if initial is None and where is not None:
+        raise ValueError(f"{name}: with where, initial has to say what no element gives")
+    if initial is None and 0 in [x.shape[i] for i in axes]:
+        raise ValueError(
+            f"{name}: {x.aval} has no elements over {axes}; pass initial to say what "
+            "that gives"
+        )
+    upward = row is reduce_max_p
+    end = lowest(x.dtype) if upward else highest(x.dtype)
+    found = fold(row, masked(name, convert(x, x.dtype), where, end), axes, keepdims)
+    if initial is None:
+        return found
+    start = convert(as_array(name, initial), x.dtype)
+    return maximum(found, start) if upward else minimum(found, start)
+
+
+def max(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: Where = None,
+) -> Array:
+    """The largest element over `axis`, NaN if there is one.
+
+    Raises:
+        ValueError: there are no elements and no `initial`.
+    """
+    no_out("max", out)
+    return extreme("max", reduce_max_p, a, axis, keepdims, initial, where)
+
+
+def min(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: Where = None,
+) -> Array:
+    """The smallest element over `axis`, NaN if there is one.
+
+    Raises:
+        ValueError: there are no elements and no `initial`.
+    """
+    no_out("min", out)
+    return extreme("min", reduce_min_p, a, axis, keepdims, initial, where)
+
+
+amax = max
+amin = min
+
+
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
+    """The largest minus the smallest element over `axis`."""
+    no_out("ptp", out)
+    x = as_array("ptp", a)
+    return subtract(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
+
+
+def all(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Where = None,
+) -> Array:
+    """Whether all elements over `axis` are true, that is not zero."""
+    no_out("all", out)
+    x = truth("all", as_array("all", a))
+    axes = reduction_axes("all", axis, x.ndim)
+    return fold(reduce_and_p, masked("all", x, where, True), axes, keepdims)
+
+
+def any(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Where = None,
+) -> Array:
+    """Whether some element over `axis` is true, that is not zero."""
+    no_out("any", out)
+    x = truth("any", as_array("any", a))
+    axes = reduction_axes("any", axis, x.ndim)
+    return fold(reduce_or_p, masked("any", x, where, False), axes, keepdims)
+
+
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
+    """How many elements over `axis` are not zero."""
+    return sum(truth("count_nonzero", as_array("count_nonzero", a)), axis, keepdims=keepdims)
+
+
+def extent(x: Array, axes: Shape) -> int:
+    """How many elements a reduction over `axes` joins."""
+    return math.prod([x.shape[i] for i in axes])
+
+
+def mean_types(x: Array, dtype: DType | None) -> tuple[DType, DType]:
+    """The dtype of a mean, and the one in which it is computed."""
+    x64 = STATE.enable_x64
+    result = canonical(inexact_dtype(x.dtype), x64) if dtype is None else dtype
+    working = canonical(inexact_dtype(result), x64)
+    small = is_float(working) and numpy_dtype(working).itemsize < 4
+    return result, float32 if small else working
+
+
+def mean(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Where = None,
+) -> Array:
+    """The mean over `axis`; NaN over nothing."""
+    no_out("mean", out)
+    x = as_array("mean", a)
+    result, working = mean_types(x, chosen_dtype("mean", dtype))
+    axes = reduction_axes("mean", axis, x.ndim)
+    x = convert(x, working)
+    count: Any = extent(x, axes)
+    if where is not None:
+        mask = as_mask("mean", where, x.shape)
+        full = stretched(mask, x.shape)
+        count = fold(reduce_sum_p, convert(full, working), axes, keepdims)
+    total = fold(reduce_sum_p, masked("mean", x, where, 0), axes, keepdims)
+    return convert(divide(total, count), result)
+
+
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Array | tuple[Array, Array]:
+    """The mean over `axis`, weighted; with the sum of the weights if `returned`.
+
+    Raises:
+        ValueError: the weights have neither the shape of `a` nor of its one axis.
+    """
+    if weights is None:
+        (x,) = promote_inexact("average", as_array("average", a))
+        axes = reduction_axes("average", axis, x.ndim)
+        found = mean(x, axis, keepdims=keepdims)
+        total = broadcast_in_dim(constant_of(extent(x, axes), x.dtype), found.shape, ())
+        return (found, total) if returned else found
+    x, w = promote_inexact("average", as_array("average", a), as_array("average", weights))
+    axes = reduction_axes("average", axis, x.ndim)
+    if w.shape != x.shape:
+        sizes = tuple(x.shape[i] for i in axes)
+        if axis is None or w.shape != sizes:
+            raise ValueError(
+                f"average: the weights have the shape {w.shape}, but the array is "
+                f"{x.shape} and axis={axis}; give weights of the shape of the array, or "
+                "of its axis"
+            )
+        w = broadcast_in_dim(w, x.shape, axes)
+    total = sum(w, axis, keepdims=keepdims)
+    found = divide(sum(mul(x, w), axis, keepdims=keepdims), total)
+    return (found, total) if returned else found
+
+
+def var(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Where = None,
+    mean: ArrayLike | None = None,
+    correction: int | float | None = None,
+) -> Array:
+    """The mean of |a - mean|² over `axis`, divided by the count minus `ddof`.
+
+    `mean` is one that is known already, with its dimensions kept. `correction` is
+    another name of `ddof`. Real for complex arrays; NaN where the divisor is not
+    positive.
+
+    Raises:
+        ValueError: both `ddof` and `correction` are given.
+    """
+    no_out("var", out)
+    if correction is not None and ddof:
+        raise ValueError("var: ddof and correction are the same; give one of them")
+    less = ddof if correction is None else correction
+    x = as_array("var", a)
+    result, working = var_types(x, chosen_dtype("var", dtype))
+    axes = reduction_axes("var", axis, x.ndim)
+    x = convert(x, working)
+    center = mean_of(x, axes, where) if mean is None else as_array("var", mean)
+    deviation = squared_distance(subtract(x, convert(center, working)))
+    total = fold(reduce_sum_p, masked("var", deviation, where, 0), axes, keepdims)
+    count: Any = extent(x, axes) - less
+    if where is not None:
+        mask = convert(stretched(as_mask("var", where, x.shape), x.shape), total.dtype)
+        count = subtract(fold(reduce_sum_p, mask, axes, keepdims), less)
+        count = select(count > 0, count, constant_of(np.nan, total.dtype))
+    elif count <= 0:
+        count = np.nan
+    return convert(divide(total, count), result)
+
+
+def var_types(x: Array, dtype: DType | None) -> tuple[DType, DType]:
+    """The dtype of a variance, and the one in which distances are computed.
+
+    Raises:
+        ValueError: a real dtype is asked for complex numbers.
+    """
+    result, working = mean_types(x, dtype)
+    if dtype is None:
+        return real_dtype(result), working
+    if is_complex(x.dtype) and not is_complex(dtype):
+        raise ValueError(f"var: complex numbers need a complex dtype, not {dtype}")
+    return real_dtype(result), working
+
+
+def mean_of(x: Array, axes: Shape, where: Where) -> Array:
+    """The mean with its dimensions kept, ready to be subtracted."""
+    return mean(x, axes, keepdims=True, where=where)
+
+
+def squared_distance(x: Array) -> Array:
+    return real(mul(x, conj(x))) if is_complex(x.dtype) else square(x)
+
+
+def std(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Where = None,
+    mean: ArrayLike | None = None,
+    correction: int | float | None = None,
+) -> Array:
+    """The square root of `var`."""
+    no_out("std", out)
+    x = as_array("std", a)
+    found = var(
+        x,
+        axis,
+        dtype,
+        ddof=ddof,
+        keepdims=keepdims,
+        where=where,
+        mean=mean,
+        correction=correction,
+    )
+    return sqrt(found)

@@ -1,0 +1,332 @@
+"""Floor 6: elements by their indices: take, put, and along an axis.
+
+One idea: they are gathers and scatters whose windows are whole rows; out of bounds,
+`take` reads NaN or the like unless `mode` says otherwise, and `put` writes nothing::
+
+    take(x, rows, axis=0), take_along_axis(x, order, axis=-1), put(x, 3, 0.0, inplace=False)
+"""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from verax.ir.avals import Shape
+from verax.ir.dtypes import is_integer
+from verax.numpy.arguments import (
+    ArrayLike,
+    as_array,
+    broadcast_shapes_of,
+    canonical_axis,
+    no_out,
+    operand_aval,
+)
+from verax.numpy.division import remainder
+from verax.numpy.index_parsing import Picked
+from verax.numpy.index_vectors import gather_indices, placed, wrapped
+from verax.numpy.indexing import at
+from verax.numpy.shapes import broadcast_to, ravel, reshape, squeeze
+from verax.ops.create import full, zeros
+from verax.ops.gather import gather
+from verax.ops.shape import reshape as reshape_to
+from verax.ops.windows import GatherDimensionNumbers, GatherScatterMode
+from verax.rules.array import Array
+
+FILL = GatherScatterMode.FILL_OR_DROP
+CLIP = GatherScatterMode.CLIP
+PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
+
+
+def integer_indices(name: str, indices: ArrayLike, position: int = 1) -> Array:
+    """Indices as an array of integers.
+
+    Raises:
+        TypeError: they are no array, or of another dtype.
+    """
+    aval = operand_aval(name, position, indices)
+    if not is_integer(aval.dtype):
+        raise TypeError(f"{name}: indices are integers, not {aval.dtype}")
+    return as_array(name, indices, position)
+
+
+@lru_cache(maxsize=1 << 10)
+def take_dims(rank: int, axis: int, batch: int) -> GatherDimensionNumbers:
+    """A gather of rows: the indices' dimensions stand in place of `axis`."""
+    offsets = (*range(axis), *range(axis + batch, rank + batch - 1))
+    return GatherDimensionNumbers(offsets, (axis,), (axis,))
+
+
+def take(
+    a: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Array:
+    """The parts of `a` at `indices` along `axis`, or of its elements in one row.
+
+    `mode` is "fill" (the default: out of bounds is `fill_value`, or NaN, the least
+    integer, the largest without sign), "clip", "wrap" or "promise_in_bounds".
+
+    Raises:
+        ValueError: there is no such mode or axis.
+        IndexError: there is nothing to take from.
+    """
+    no_out("take", out)
+    x, places = as_array("take", a), integer_indices("take", indices)
+    if axis is None:
+        x, axis = ravel(x), 0
+    place = canonical_axis("take", axis, x.ndim)
+    n = x.shape[place]
+    shape = (*x.shape[:place], *places.shape, *x.shape[place + 1 :])
+    if not n and 0 not in shape:
+        raise IndexError(f"take: dimension {place} of {x.shape} has no elements")
+    if 0 in shape:
+        return zeros(x.aval.with_shape(shape))
+    chosen, vectors = take_mode(mode, places, n)
+    sizes = tuple(1 if i == place else size for i, size in enumerate(x.shape))
+    return gather(
+        x,
+        gather_indices([vectors], places.shape),
+        take_dims(x.ndim, place, places.ndim),
+        sizes,
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+        mode=chosen,
+        fill_value=fill_value,
+    )
+
+
+def take_mode(mode: str | None, places: Array, n: int) -> tuple[GatherScatterMode, Any]:
+    """The mode of the gather, and the indices as that mode wants them."""
+    if mode == "wrap":
+        return PROMISE, remainder(places, n)
+    if mode == "clip":
+        return CLIP, wrapped(places, n, False)
+    if mode in (None, "fill"):
+        return FILL, wrapped(places, n, True)
+    if mode == "promise_in_bounds":
+        return PROMISE, wrapped(places, n, True)
+    raise ValueError(
+        f"take: no mode {mode!r}; there are 'fill', 'clip', 'wrap' and "
+        "'promise_in_bounds'"
+    )
+
+
+# ---------------------------------------------------------------------- along axes
+
+
+class AlongPlan(NamedTuple):
+    """How to read one element per line: what to squeeze, and the gather."""
+
+    squeezed: Shape
+    indices: Shape
+    sizes: Shape
+    dims: GatherDimensionNumbers
+
+
+@lru_cache(maxsize=1 << 10)
+def along_plan(own: Shape, indices: Shape, axis: int) -> AlongPlan:
+    """The plan for an array of shape `own` and indices of as many dimensions.
+
+    A dimension of size 1 in the indices is covered by the windows; one of size 1 in the
+    array is squeezed; in the others, both run together.
+    """
+    squeezed, offsets, sizes, batching, together = [], [], [], [], []
+    kept: list[int] = []
+    place = new_axis = 0
+    for i, (n, m) in enumerate(zip(own, indices, strict=True)):
+        if i == axis:
+            new_axis, place = place, place + 1
+            sizes.append(1)
+            kept.append(m)
+        elif m == 1:
+            offsets.append(i)
+            sizes.append(n)
+            place += 1
+        elif n == 1:
+            squeezed.append(i)
+            kept.append(m)
+        else:
+            batching.append(place)
+            together.append(len(kept))
+            sizes.append(min(n, 1))
+            kept.append(m)
+            place += 1
+    dims = GatherDimensionNumbers(
+        offsets, (new_axis,), (new_axis,), batching, together
+    )
+    return AlongPlan(tuple(squeezed), tuple(kept), tuple(sizes), dims)
+
+
+def take_along_axis(
+    arr: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = -1,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool = True,
+) -> Array:
+    """For each line along `axis`, the elements at that line's indices.
+
+    Other dimensions broadcast. `mode` is as in `take`, but for "wrap".
+
+    Raises:
+        ValueError: the numbers of dimensions differ, or shapes do not broadcast.
+        TypeError: the indices are no integers.
+    """
+    x, places = as_array("take_along_axis", arr), integer_indices("take_along_axis", indices)
+    if axis is None:
+        if places.ndim != 1:
+            raise ValueError("take_along_axis: without an axis, indices are a vector")
+        x, axis = ravel(x), 0
+    if x.ndim != places.ndim:
+        raise ValueError(
+            f"take_along_axis: array and indices have {x.ndim} and {places.ndim} "
+            "dimensions; they must have as many"
+        )
+    place = canonical_axis("take_along_axis", axis, x.ndim)
+    n = x.shape[place]
+    lines = (*x.shape[:place], 1, *x.shape[place + 1 :])
+    shape = broadcast_shapes_of("take_along_axis", (places.shape, lines))
+    if not n or 0 in shape:
+        return zeros(x.aval.with_shape(shape))
+    plan = along_plan(x.shape, places.shape, place)
+    vectors = wrapped(places, n, wrap_negative_indices)
+    column = reshape_to(vectors, (*plan.indices, 1))
+    return gather(
+        squeeze(x, plan.squeezed),
+        column,
+        plan.dims,
+        plan.sizes,
+        mode=FILL if mode is None else GatherScatterMode.from_any(mode),
+        fill_value=fill_value,
+    )
+
+
+def put_along_axis(
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: str | None = None,
+) -> Array:
+    """`arr` with, for each line along `axis`, `values` at that line's indices.
+
+    Raises:
+        ValueError: `inplace` is not False, or the numbers of dimensions differ.
+    """
+    out_of_place("put_along_axis", inplace)
+    x, places = as_array("put_along_axis", arr), integer_indices("put_along_axis", indices)
+    original = x.shape
+    if axis is None:
+        x, axis = ravel(x), 0
+    if x.ndim != places.ndim:
+        raise ValueError(
+            f"put_along_axis: array and indices have {x.ndim} and {places.ndim} "
+            "dimensions; they must have as many"
+        )
+    place = canonical_axis("put_along_axis", axis, x.ndim)
+    index: list[Any] = []
+    for i, size in enumerate(x.shape):
+        line = np.arange(size).reshape([-1 if j == i else 1 for j in range(x.ndim)])
+        index.append(places if i == place else line)
+    return reshape(at(x)[tuple(index)].set(values, mode=mode), original)
+
+
+def out_of_place(name: str, inplace: bool) -> None:
+    """Raise unless a function that writes in NumPy was asked for a new array."""
+    if inplace:
+        raise ValueError(
+            f"{name}: arrays are immutable; pass inplace=False to get a new one"
+        )
+
+
+def put(
+    a: ArrayLike,
+    ind: ArrayLike,
+    v: ArrayLike,
+    mode: str | None = None,
+    *,
+    inplace: bool = True,
+) -> Array:
+    """`a` with values at places in the row of all its elements.
+
+    Values are repeated or cut off to the number of places. `mode` is "clip", "wrap" or
+    None: out of bounds, nothing is written.
+
+    Raises:
+        ValueError: `inplace` is not False, or there is no such mode.
+    """
+    out_of_place("put", inplace)
+    x, places = as_array("put", a), ravel(integer_indices("put", ind))
+    values = ravel(as_array("put", v, 2))
+    if not places.size or not values.size:
+        return x
+    if values.size < places.size:
+        times = -(-places.size // values.size)
+        values = ravel(broadcast_to(values, (times, values.size)))
+    values = values[: places.size]
+    if mode == "wrap":
+        places = remainder(places, x.size)
+    elif mode not in (None, "clip"):
+        raise ValueError(f"put: no mode {mode!r}; there are 'clip', 'wrap' and None")
+    flat = at(ravel(x))[places].set(
+        values, mode="clip" if mode == "clip" else None,
+        wrap_negative_indices=mode != "clip",
+    )
+    return reshape(flat, x.shape)
+
+
+def fill_diagonal(
+    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
+) -> Array:
+    """`a` with `val`, repeated, on the diagonal of all its dimensions.
+
+    Raises:
+        ValueError: `inplace` is not False, or there are fewer than two dimensions.
+    """
+    out_of_place("fill_diagonal", inplace)
+    x, values = as_array("fill_diagonal", a), as_array("fill_diagonal", val, 1)
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
+        raise ValueError(
+            f"fill_diagonal takes a matrix, or an array of equal sizes, not {x.shape}"
+        )
+    columns = x.shape[1]
+    step = columns + 1 if x.ndim == 2 else sum(columns**i for i in range(x.ndim))
+    end = x.size if wrap or x.ndim > 2 else min(x.size, columns * columns)
+    count = len(range(0, end, step))
+    if values.ndim:
+        places = np.arange(count, dtype=np.int32) % max(values.size, 1)
+        values = ravel(values)[places]
+    return reshape(at(ravel(x))[:end:step].set(values), x.shape)
+
+
+def place(
+    arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True
+) -> Array:
+    """`arr` with `vals`, one after the other and repeated, where `mask` is true.
+
+    Raises:
+        ValueError: `inplace` is not False, the sizes differ, or there is no value.
+    """
+    out_of_place("place", inplace)
+    x, hits = as_array("place", arr), as_array("place", mask, 1)
+    values = ravel(as_array("place", vals, 2))
+    if hits.size != x.size or not values.size:
+        raise ValueError(
+            f"place takes a mask of {x.size} elements and at least one value, not "
+            f"{hits.size} and {values.size}"
+        )
+    if not x.size:
+        return x
+    flat = ravel(hits) != 0
+    ranks = remainder(flat.cumsum() - 1, values.size)
+    chosen = values[ranks].astype(x.dtype)
+    return reshape(select_where(flat, chosen, ravel(x)), x.shape)

@@ -1,0 +1,176 @@
+"""Floor 6: random bits, and uniform floats made of them.
+
+One idea: the mantissa of a float in [1, 2) is filled with random bits and 1 is
+subtracted, so that all results are equally spaced and exact::
+
+    uniform(key, (3,))             # shift, or, bitcast, sub
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import Shape
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    canonical,
+    is_float,
+    is_unsigned,
+    numpy_dtype,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from verax.ir.limits import finfo
+from verax.numpy.arguments import (
+    ArrayLike,
+    as_shape,
+    broadcast_shapes_of,
+    chosen_dtype,
+    constant_of,
+    stretched,
+)
+from verax.ops import arith
+from verax.ops.arith import add, mul, sub
+from verax.ops.bits import bitwise_or, shift_right_logical
+from verax.ops.convert import bitcast_convert_type, convert
+from verax.ops.prng import random_bits
+from verax.random.keys import one_key
+from verax.rules.array import Array
+from verax.rules.axes import unsharded
+from verax.rules.constants import aval_of
+from verax.rules.state import STATE
+
+type Sizes = int | Sequence[int]
+WORDS = {8: uint8, 16: uint16, 32: uint32, 64: uint64}
+
+
+def default_float() -> DType:
+    """The dtype of a Python float."""
+    return canonical(float, STATE.enable_x64)
+
+
+def float_dtype(name: str, dtype: DTypeLike | None) -> DType:
+    """The float dtype that a caller asks for, or the default one.
+
+    Raises:
+        ValueError: it is no real floating dtype.
+    """
+    found = chosen_dtype(name, dtype) or default_float()
+    if not is_float(found):
+        raise ValueError(f"{name} makes real floats, not {found}")
+    return found
+
+
+def result_shape(name: str, shape: Sizes | None, *parameters: Any) -> Shape:
+    """The shape of the samples: `shape`, or that of the parameters together.
+
+    Raises:
+        ValueError: the parameters do not broadcast to `shape`.
+    """
+    shapes = [aval_of(x).shape for x in parameters]
+    if shape is None:
+        return broadcast_shapes_of(name, shapes) if shapes else ()
+    sizes = as_shape(name, shape)
+    if any(shapes) and broadcast_shapes_of(name, [sizes, *shapes]) != sizes:
+        raise ValueError(
+            f"{name}: parameters of the shapes {', '.join(map(str, shapes))} do not "
+            f"broadcast to the shape {sizes} that is asked for"
+        )
+    return sizes
+
+
+def parameter(x: Any, dtype: DType, shape: Shape) -> Any:
+    """A parameter in `dtype`: a constant if it is one number, else in `shape`."""
+    if isinstance(x, Array):
+        return stretched(convert(x, dtype), shape) if x.shape else convert(x, dtype)
+    if aval_of(x).shape:
+        return stretched(np.asarray(x, numpy_dtype(dtype)), shape)
+    return constant_of(x, dtype)
+
+
+def bits(
+    key: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Random unsigned integers of all values, uint32 unless `dtype` says otherwise.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not unsigned, or `key` is several keys.
+
+    >>> import verax
+    >>> verax.random.bits(verax.random.key(0), (2,))
+    Array([4070199207, 4202968722], dtype=uint32)
+    """
+    unsharded("bits", out_sharding)
+    typed = one_key("bits", key)
+    found = chosen_dtype("bits", dtype) or canonical(np.uint64, STATE.enable_x64)
+    if not is_unsigned(found):
+        raise ValueError(f"bits makes unsigned integers, not {found}")
+    return random_bits(typed, found.itemsize * 8, as_shape("bits", shape))
+
+
+def unit(key: Array, shape: Shape, dtype: DType) -> Array:
+    """Uniform floats in [0, 1), multiples of the precision of `dtype`."""
+    width, mantissa = dtype.itemsize * 8, finfo(dtype).nmant
+    # Too few bits of a bfloat16 would be left after a shift of 16.
+    drawn = 8 if mantissa < 8 else width
+    word = WORDS[width]
+    found = random_bits(key, drawn, shape)
+    if drawn != width:
+        found = convert(found, word)
+    found = shift_right_logical(found, constant_of(drawn - mantissa, word))
+    one = np.ones((), numpy_dtype(dtype)).view(numpy_dtype(word))
+    return sub(bitcast_convert_type(bitwise_or(found, one), dtype), 1.0)
+
+
+def between(key: Array, shape: Shape, dtype: DType, low: Any, high: Any) -> Array:
+    """Uniform floats in [low, high), bounds given in `dtype`."""
+    found = unit(key, shape, dtype)
+    if isinstance(low, np.ndarray) and isinstance(high, np.ndarray):
+        if low.ndim == high.ndim == 0 and low == 0 and high == 1:
+            return found
+        with np.errstate(all="ignore"):
+            span: Any = np.asarray(high - low, numpy_dtype(dtype))
+    else:
+        span = sub(high, low)
+    if not (isinstance(span, np.ndarray) and span.ndim == 0 and span == 1):
+        found = mul(found, span)
+    return arith.max(low, add(found, low))
+
+
+
+
+def uniform(
+    key: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Uniform floats in [minval, maxval); the bounds broadcast to `shape`.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating, bounds do not fit `shape`, or `key` is
+            several keys.
+
+    >>> import verax
+    >>> verax.random.uniform(verax.random.key(0), (2,))
+    Array([0.947667 , 0.9785799], dtype=float32)
+    """
+    unsharded("uniform", out_sharding)
+    typed = one_key("uniform", key)
+    found = float_dtype("uniform", dtype)
+    sizes = result_shape("uniform", as_shape("uniform", shape), minval, maxval)
+    low, high = (parameter(x, found, sizes) for x in (minval, maxval))
+    return between(typed, sizes, found, low, high)

@@ -1,0 +1,287 @@
+"""Floor 6: continuous distributions by the inverse of their distribution function.
+
+One idea: a uniform sample u goes through one formula; where the formula has a pole at
+an end of [0, 1), that end is left out::
+
+    exponential: -log(1 - u)       gumbel: -log(-log(u))
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import Shape
+from verax.ir.dtypes import DType, DTypeLike, float32
+from verax.ir.limits import finfo
+from verax.numpy.arguments import ArrayLike, as_shape, constant_of
+from verax.numpy.arithmetic import multiply, power, true_divide
+from verax.ops import arith
+from verax.ops.arith import add, div, mul, neg, sign, sub
+from verax.ops.bits import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    clz,
+    shift_left,
+    shift_right_logical,
+)
+from verax.ops.choose import select
+from verax.ops.compare import eq, ge, lt
+from verax.ops.convert import bitcast_convert_type, convert
+from verax.ops.explog import exp, log, log1p, sqrt
+from verax.ops.prng import random_bits
+from verax.ops.trig import tan
+from verax.random.bits import (
+    Sizes,
+    between,
+    float_dtype,
+    parameter,
+    result_shape,
+    unit,
+)
+from verax.random.keys import one_key, pieces
+from verax.rules.array import Array
+from verax.rules.axes import unsharded
+
+GUMBEL_MODES = ("low", "high", "highest")
+
+
+def drawn(
+    name: str,
+    key: ArrayLike,
+    shape: Sizes,
+    dtype: DTypeLike | None,
+    low: str | None = None,
+) -> Array:
+    """Uniform samples for `name`, from 0 or from the limit `low` of their dtype on."""
+    typed = one_key(name, key)
+    found = float_dtype(name, dtype)
+    sizes = as_shape(name, shape)
+    if low is None:
+        return unit(typed, sizes, found)
+    return above(typed, sizes, found, float(getattr(finfo(found), low)))
+
+
+def above(key: Array, shape: Shape, dtype: DType, low: float) -> Array:
+    """Uniform samples from `low` up to 1."""
+    return between(key, shape, dtype, constant_of(low, dtype), constant_of(1, dtype))
+
+
+def exponential(
+    key: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples of the exponential distribution, exp(-x) for x ≥ 0.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating.
+    """
+    unsharded("exponential", out_sharding)
+    return neg(log1p(neg(drawn("exponential", key, shape, dtype))))
+
+
+def cauchy(
+    key: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples of Cauchy's distribution, 1 / (π (1 + x²)).
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating.
+    """
+    unsharded("cauchy", out_sharding)
+    return tan(mul(sub(drawn("cauchy", key, shape, dtype, "eps"), 0.5), math.pi))
+
+
+def laplace(
+    key: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples of Laplace's distribution, exp(-|x|) / 2.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating.
+    """
+    unsharded("laplace", out_sharding)
+    typed = one_key("laplace", key)
+    found = float_dtype("laplace", dtype)
+    sizes = as_shape("laplace", shape)
+    u = above(typed, sizes, found, -1.0 + float(finfo(found).epsneg))
+    return mul(sign(u), log1p(neg(arith.abs(u))))
+
+
+def logistic(
+    key: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples of the logistic distribution, whose distribution function is `expit`.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating.
+    """
+    unsharded("logistic", out_sharding)
+    u = drawn("logistic", key, shape, dtype, "tiny")
+    return sub(log(u), log1p(neg(u)))
+
+
+def gumbel(
+    key: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    mode: str | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples of Gumbel's distribution, exp(-(x + exp(-x))).
+
+    `mode` "low", which is the default, uses one draw of bits; "high" and "highest" use
+    two, for more digits in the tails.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating, or there is no such mode.
+    """
+    unsharded("gumbel", out_sharding)
+    typed = one_key("gumbel", key)
+    found = float_dtype("gumbel", dtype)
+    return draw_gumbel(typed, as_shape("gumbel", shape), found, mode)
+
+
+def draw_gumbel(key: Array, shape: Shape, dtype: DType, mode: str | None) -> Array:
+    """Samples of Gumbel's distribution in a mode."""
+    if mode not in (None, *GUMBEL_MODES):
+        raise ValueError(
+            f"gumbel: mode is one of {', '.join(GUMBEL_MODES)}, not {mode!r}"
+        )
+    if mode == "highest" and dtype == float32:
+        return highest_gumbel(random_bits(key, 32, (2, *shape)))
+    if mode in ("high", "highest"):
+        return neg(log(neg(log1p(neg(fine_unit(key, shape, dtype))))))
+    u = above(key, shape, dtype, float(finfo(dtype).tiny))
+    return neg(log(neg(log(u))))
+
+
+def fine_unit(key: Array, shape: Shape, dtype: DType) -> Array:
+    """Uniform samples with the digits of a second draw where they are below 1/2."""
+    info = finfo(dtype)
+    high, low = pieces(unit(key, (2, *shape), dtype))
+    step = 2.0 ** -int(info.nmant)
+    least = max(step * step / 2, float(info.tiny))
+    finer = add(add(high, mul(low, step)), least)
+    return select(ge(high, 0.5), high, finer)
+
+
+def highest_gumbel(bits: Array) -> Array:
+    """Gumbel samples from 64 random bits each, two uint32 in the first dimension."""
+    negated = bitwise_not(bits)
+    high, low = pieces(negated)
+    carry = eq(low, np.uint32(0xFFFFFFFF))
+    high = add(high, convert(carry, bits.dtype))
+    low = add(low, np.uint32(1))
+    first, second = pieces(bits)
+    flip = lt(first, np.uint32(1 << 31))
+    x = fraction(select(flip, first, high), select(flip, second, low))
+    return select(flip, neg(log(neg(log1p(neg(x))))), neg(log(neg(log(x)))))
+
+
+def fraction(high: Array, low: Array) -> Array:
+    """The float32 in (0, 1) whose binary digits are those of 64 bits."""
+    leading = clz(high)
+    empty = eq(leading, np.uint32(32))
+    rest = select(
+        empty,
+        shift_left(low, clz(low)),
+        shift_right_logical(low, sub(np.uint32(32), leading)),
+    )
+    digits = bitwise_or(shift_left(high, leading), rest)
+    mantissa = bitwise_and(
+        shift_right_logical(digits, np.uint32(8)), np.uint32((1 << 23) - 1)
+    )
+    zeros = select(empty, add(clz(low), np.uint32(32)), leading)
+    exponent = shift_left(sub(np.uint32(126), zeros), np.uint32(23))
+    exponent = bitwise_and(exponent, np.uint32((1 << 30) - (1 << 22)))
+    return bitcast_convert_type(bitwise_or(exponent, mantissa), float32)
+
+
+def pareto(
+    key: ArrayLike,
+    b: ArrayLike,
+    shape: Sizes | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples of Pareto's distribution, b / x^(b + 1) for x ≥ 1.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating, or `b` does not fit `shape`.
+    """
+    unsharded("pareto", out_sharding)
+    found = float_dtype("pareto", dtype)
+    sizes = result_shape("pareto", shape, b)
+    samples = exponential(key, sizes, found)
+    return exp(div(samples, parameter(b, found, sizes)))
+
+
+def weibull_min(
+    key: ArrayLike,
+    scale: ArrayLike,
+    concentration: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Samples of Weibull's distribution, scale · (-log(1 - u))^(1 / concentration).
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating.
+    """
+    samples = exponential(key, shape, dtype)
+    return multiply(power(samples, true_divide(1.0, concentration)), scale)
+
+
+def triangular(
+    key: ArrayLike,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: Sizes | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples of the triangular distribution over [left, right] with its peak at mode.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating, or parameters do not fit `shape`.
+    """
+    unsharded("triangular", out_sharding)
+    typed = one_key("triangular", key)
+    found = float_dtype("triangular", dtype)
+    sizes = result_shape("triangular", shape, left, mode, right)
+    given: list[Any] = [parameter(x, found, sizes) for x in (left, mode, right)]
+    low, peak, high = given
+    width = sub(high, low)
+    u = unit(typed, sizes, found)
+    rising = add(low, sqrt(mul(mul(u, width), sub(peak, low))))
+    falling = sub(high, sqrt(mul(mul(sub(1.0, u), width), sub(high, peak))))
+    return select(lt(u, div(sub(peak, low), width)), rising, falling)

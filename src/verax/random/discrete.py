@@ -1,0 +1,214 @@
+"""Floor 6: discrete distributions: coins, categories, waiting times.
+
+One idea: the largest of log-probabilities plus Gumbel noise is a sample of them, so a
+category is one argmax, and the k largest are k samples without replacement::
+
+    categorical(key, logits)       # argmax(logits + gumbel)
+"""
+
+from math import prod
+
+from verax.ir.avals import Shape
+from verax.ir.dtypes import (
+    DTypeLike,
+    canonical,
+    inexact_dtype,
+    is_bool,
+    is_float,
+    is_inexact,
+)
+from verax.ir.limits import finfo
+from verax.numpy.arguments import (
+    ArrayLike,
+    as_array,
+    as_shape,
+    broadcast_shapes_of,
+    canonical_axis,
+    chosen_dtype,
+    stretched,
+)
+from verax.numpy.arithmetic import add as plus, multiply
+from verax.ops.arg import argmax
+from verax.ops.arith import add, div, mul, neg, sub
+from verax.ops.choose import select
+from verax.ops.compare import eq, lt
+from verax.ops.convert import convert
+from verax.ops.explog import log, log1p
+from verax.ops.rounding import floor
+from verax.ops.shape import move_axis, reshape, transpose
+from verax.ops.sort import top_k
+from verax.random.bits import Sizes, float_dtype, parameter, result_shape, unit
+from verax.random.continuous import draw_gumbel
+from verax.random.integers import integer_dtype
+from verax.random.keys import one_key, pieces, several
+from verax.random.normal import draw_maxwell
+from verax.rules.array import Array
+from verax.rules.axes import unsharded
+from verax.rules.constants import aval_of
+from verax.rules.state import STATE
+
+
+def bernoulli(
+    key: ArrayLike,
+    p: ArrayLike = 0.5,
+    shape: Sizes | None = None,
+    mode: str = "low",
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Booleans that are true with probability p.
+
+    `mode` "high" uses twice as many bits, for small p.
+
+    Raises:
+        TypeError: `key` is no key, or `p` is not floating.
+        ValueError: `p` does not fit `shape`, or there is no such mode.
+
+    >>> import verax
+    >>> verax.random.bernoulli(verax.random.key(0), 0.5, (3,))
+    Array([False, False,  True], dtype=bool)
+    """
+    unsharded("bernoulli", out_sharding)
+    if mode not in ("low", "high"):
+        raise ValueError(f"bernoulli: mode is 'low' or 'high', not {mode!r}")
+    typed = one_key("bernoulli", key)
+    dtype = aval_of(p).dtype
+    if not is_float(dtype):
+        raise TypeError(f"bernoulli takes a float as probability, not {aval_of(p)}")
+    sizes = result_shape("bernoulli", shape, p)
+    bound = parameter(p, dtype, sizes)
+    if mode == "low":
+        return lt(unit(typed, sizes, dtype), bound)
+    coarse, fine = pieces(unit(typed, (2, *sizes), dtype))
+    return lt(mul(fine, 2.0 ** -int(finfo(dtype).nmant)), sub(bound, coarse))
+
+
+def rademacher(
+    key: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Signs: -1 and 1 with probability 1/2 each.
+
+    Raises:
+        TypeError: `key` is no key, or `dtype` holds no numbers.
+    """
+    unsharded("rademacher", out_sharding)
+    typed = one_key("rademacher", key)
+    found = chosen_dtype("rademacher", dtype) or integer_dtype("rademacher", None)
+    if is_bool(found):
+        raise TypeError("rademacher makes signs, which are no booleans")
+    sizes = as_shape("rademacher", shape)
+    heads = bernoulli(typed, 0.5, sizes)
+    two, one = (2.0, 1.0) if is_inexact(found) else (2, 1)
+    return sub(mul(convert(heads, found), two), one)
+
+
+def double_sided_maxwell(
+    key: ArrayLike,
+    loc: ArrayLike,
+    scale: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """loc + scale · (Maxwell's distribution with a random sign).
+
+    As in JAX the shape of the result is `shape`, or that of the parameters, followed by
+    that of the parameters.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating.
+    """
+    typed = one_key("double_sided_maxwell", key)
+    found = float_dtype("double_sided_maxwell", dtype)
+    own = broadcast_shapes_of(
+        "double_sided_maxwell", [aval_of(loc).shape, aval_of(scale).shape]
+    )
+    sizes = (as_shape("double_sided_maxwell", shape) or own) + own
+    first, second = several(typed, 2)
+    signs = rademacher(second, sizes, found)
+    return plus(multiply(mul(signs, draw_maxwell(first, sizes, found)), scale), loc)
+
+
+def geometric(
+    key: ArrayLike,
+    p: ArrayLike,
+    shape: Sizes | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """The number of trials up to the first success, each of probability p.
+
+    Raises:
+        TypeError: `key` is no key, or `dtype` is no integer dtype.
+        ValueError: `p` does not fit `shape`.
+    """
+    unsharded("geometric", out_sharding)
+    typed = one_key("geometric", key)
+    found = integer_dtype("geometric", dtype)
+    sizes = result_shape("geometric", shape, p)
+    float_type = canonical(inexact_dtype(aval_of(p).dtype), STATE.enable_x64)
+    u = unit(typed, sizes, float_type)
+    waited = log(select(eq(u, 0.0), 1.0, u))
+    rate = log1p(neg(parameter(p, float_type, sizes)))
+    return convert(add(floor(div(waited, rate)), 1.0), found)
+
+
+def categorical(
+    key: ArrayLike,
+    logits: ArrayLike,
+    axis: int = -1,
+    shape: Sizes | None = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Categories along `axis`, with probabilities softmax(logits).
+
+    The other dimensions of `logits` broadcast to `shape`; with `replace` False its
+    further dimensions in front hold distinct categories. `mode` is that of `gumbel`.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `logits` do not fit `shape`, or there are not enough categories.
+    """
+    unsharded("categorical", out_sharding)
+    typed = one_key("categorical", key)
+    x = as_array("categorical", logits, 1)
+    place = canonical_axis("categorical", axis, x.ndim)
+    batch = (*x.shape[:place], *x.shape[place + 1 :])
+    sizes = batch if shape is None else as_shape("categorical", shape)
+    if broadcast_shapes_of("categorical", [sizes, batch]) != sizes:
+        raise ValueError(
+            f"categorical: logits of {x.aval} have the dimensions {batch} without "
+            f"axis {axis}, which do not broadcast to the shape {sizes}"
+        )
+    front = sizes[: len(sizes) - len(batch)]
+    if not replace:
+        return distinct(typed, x, place, front, batch, mode)
+    noise_shape = list(sizes)
+    noise_shape.insert(len(front) + place, x.shape[place])
+    noise = draw_gumbel(typed, tuple(noise_shape), x.dtype, mode)
+    scores = add(noise, stretched(x, tuple(noise_shape)))
+    return argmax(scores, len(front) + place, canonical(int, STATE.enable_x64))
+
+
+def distinct(
+    key: Array, x: Array, axis: int, front: Shape, batch: Shape, mode: str | None
+) -> Array:
+    """The categories of the largest scores, as many as `front` has places."""
+    count = prod(front)
+    if count > x.shape[axis]:
+        raise ValueError(
+            f"categorical: {count} samples without replacement of {x.shape[axis]} "
+            "categories"
+        )
+    scores = add(x, draw_gumbel(key, x.shape, x.dtype, mode))
+    _, places = top_k(move_axis(scores, axis, x.ndim - 1), count)
+    order = (places.ndim - 1, *range(places.ndim - 1))
+    return reshape(transpose(places, order), (*front, *batch))

@@ -1,0 +1,251 @@
+"""Floor 6: random keys: made from a seed, split, folded; typed or as raw words.
+
+One idea: a key is a value and nobody keeps a state: whoever needs two independent
+streams splits the key, and equal keys give equal numbers::
+
+    key(0)                         # an array of dtype key<fry>
+    PRNGKey(0)                     # its words, uint32[2]
+    first, second = split(key(0))
+
+Every function of `verax.random` takes either form; `split` and `fold_in` give back
+the form that they were given.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from verax.ir.dtypes import is_integer, uint32
+from verax.ir.extended import KEY_WORDS, KeyDType
+from verax.numpy.arguments import ArrayLike, shown
+from verax.ops.convert import convert
+from verax.ops.prng import (
+    random_fold_in,
+    random_seed,
+    random_split,
+    random_unwrap,
+    random_wrap,
+)
+from verax.ops.shape import reshape
+from verax.ops.slicing import slice_in_dim
+from verax.rules.array import Array
+from verax.rules.constants import aval_of
+
+GENERATORS: Mapping[str, str] = MappingProxyType({"threefry2x32": "fry"})
+LONG_NAMES: Mapping[str, str] = MappingProxyType({v: k for k, v in GENERATORS.items()})
+
+type Impl = str | KeyDType
+
+
+def resolved(impl: Impl | None, dtype: KeyDType | None = None) -> str:
+    """The short name of a generator, from its name or the dtype of its keys.
+
+    Raises:
+        TypeError: `impl` is neither.
+        ValueError: there is no such generator, or both are given.
+    """
+    if impl is not None and dtype is not None:
+        raise ValueError("give impl or dtype, not both: each names the generator")
+    chosen = "threefry2x32" if impl is None and dtype is None else impl or dtype
+    if isinstance(chosen, KeyDType):
+        return chosen.impl
+    if not isinstance(chosen, str):
+        raise TypeError(f"impl is the name of a generator, not {shown(chosen)}")
+    found = GENERATORS.get(chosen, chosen if chosen in LONG_NAMES else None)
+    if found is None:
+        raise ValueError(
+            f"there is no generator {chosen!r}; there are {', '.join(GENERATORS)}"
+        )
+    return found
+
+
+def key_dtype(impl: Impl | None = None) -> KeyDType:
+    """The dtype of the typed keys of a generator."""
+    name = resolved(impl)
+    return KeyDType(name, KEY_WORDS[name])
+
+
+def is_typed(x: object) -> bool:
+    """Whether `x` is an array of typed keys."""
+    return isinstance(x, Array) and isinstance(x.aval.dtype, KeyDType)
+
+
+def typed_keys(name: str, key: object) -> Array:
+    """Keys in either form, as typed ones.
+
+    Raises:
+        TypeError: `key` holds no keys.
+    """
+    if isinstance(key, Array) and isinstance(key.aval.dtype, KeyDType):
+        return key
+    if not isinstance(key, Array | np.ndarray):
+        raise TypeError(
+            f"{name} takes a key, but argument 0 is {shown(key)} of type "
+            f"{type(key).__name__}; make one with verax.random.key(seed)"
+        )
+    aval = aval_of(key)
+    if aval.dtype != uint32 or key.dtype != uint32 or aval.shape[-1:] != (2,):
+        raise TypeError(
+            f"{name}: a raw key is two words, uint32[2], not {key.dtype}"
+            f"{list(key.shape)}; make one with verax.random.key(seed)"
+        )
+    return random_wrap(key, "fry")
+
+
+def one_key(name: str, key: object) -> Array:
+    """One key in either form, as a typed one.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: it is several.
+    """
+    found = typed_keys(name, key)
+    if found.aval.shape:
+        raise ValueError(
+            f"{name} takes one key, but was given keys of shape {found.shape}; map "
+            "over them with verax.vmap"
+        )
+    return found
+
+
+def new_key(name: str, seed: object, impl: str) -> Array:
+    """A typed key from a seed."""
+    if is_typed(seed):
+        raise TypeError(f"{name} takes an integer seed, but was given a key")
+    aval = aval_of(seed)
+    if aval.shape:
+        raise TypeError(
+            f"{name} takes one seed, but was given {aval}; map over seeds with "
+            "verax.vmap"
+        )
+    if not is_integer(aval.dtype):
+        if isinstance(seed, bool | np.bool_):
+            return random_seed(int(seed), impl)
+        raise TypeError(f"{name} takes an integer seed, not {aval}")
+    return random_seed(seed, impl)
+
+
+def key(
+    seed: int | ArrayLike, *, impl: Impl | None = None, dtype: KeyDType | None = None
+) -> Array:
+    """The typed key of an integer seed, of dtype key<fry> and without dimensions.
+
+    Raises:
+        TypeError: the seed is no integer, or several.
+        ValueError: there is no generator of that name.
+
+    >>> import verax
+    >>> verax.random.key(0).dtype
+    key<fry>
+    """
+    return new_key("key", seed, resolved(impl, dtype))
+
+
+def PRNGKey(seed: int | ArrayLike, *, impl: Impl | None = None) -> Array:
+    """The raw key of an integer seed: its words, uint32[2].
+
+    Raises:
+        TypeError: the seed is no integer, or several.
+        ValueError: there is no generator of that name.
+
+    >>> import verax
+    >>> verax.random.PRNGKey(7)
+    Array([0, 7], dtype=uint32)
+    """
+    return random_unwrap(new_key("PRNGKey", seed, resolved(impl)))
+
+
+def key_data(keys: ArrayLike) -> Array:
+    """The words of keys of shape s: uint32 of shape (*s, 2)."""
+    if is_typed(keys):
+        return random_unwrap(keys)
+    typed = typed_keys("key_data", keys)
+    return keys if isinstance(keys, Array) else random_unwrap(typed)
+
+
+def wrap_key_data(
+    key_bits_array: ArrayLike,
+    *,
+    impl: Impl | None = None,
+    dtype: KeyDType | None = None,
+) -> Array:
+    """Typed keys of shape s from their words, uint32 of shape (*s, 2).
+
+    Raises:
+        TypeError: the words have another dtype or shape.
+    """
+    resolved(impl, dtype)
+    if is_typed(key_bits_array):
+        raise TypeError("wrap_key_data takes the words of keys, not typed keys")
+    return typed_keys("wrap_key_data", key_bits_array)
+
+
+def key_impl(keys: ArrayLike) -> str:
+    """The name of the generator of keys.
+
+    >>> import verax
+    >>> verax.random.key_impl(verax.random.key(0))
+    'threefry2x32'
+    """
+    dtype = typed_keys("key_impl", keys).aval.dtype
+    assert isinstance(dtype, KeyDType)
+    return LONG_NAMES[dtype.impl]
+
+
+def like(given: object, keys: Array) -> Array:
+    """Typed keys in the form in which `given` holds keys."""
+    return keys if is_typed(given) else random_unwrap(keys)
+
+
+def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
+    """`num` new keys, a number or a shape, independent of each other and of `key`.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: it is several.
+
+    >>> import verax
+    >>> first, second = verax.random.split(verax.random.key(0))
+    """
+    shape = tuple(num) if isinstance(num, Sequence) else (num,)
+    return like(key, random_split(one_key("split", key), shape))
+
+
+def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:
+    """A new key from a key and an integer of 32 bits, such as the number of a step.
+
+    Raises:
+        TypeError: `key` is no key, or `data` is several numbers.
+        OverflowError: `data` is a Python integer that is no uint32.
+        ValueError: `key` is several.
+    """
+    typed = one_key("fold_in", key)
+    if isinstance(data, bool | int | float) and not isinstance(data, np.generic):
+        word: object = np.asarray(int(data), np.uint32)
+    else:
+        aval = aval_of(data)
+        if aval.shape:
+            raise TypeError(
+                f"fold_in takes one number, but was given {aval}; map over them with "
+                "verax.vmap"
+            )
+        word = convert(data, uint32)
+    return like(key, random_fold_in(typed, word))
+
+
+def clone(key: ArrayLike) -> Array:
+    """The same key, for those who check that keys are used once."""
+    typed = typed_keys("clone", key)
+    return key if isinstance(key, Array) else random_unwrap(typed)
+
+
+def pieces(x: Array) -> list[Array]:
+    """The elements along the first dimension."""
+    rest = x.aval.shape[1:]
+    return [reshape(slice_in_dim(x, i, i + 1), rest) for i in range(x.aval.shape[0])]
+
+
+def several(key: Array, count: int) -> list[Array]:
+    """`count` new keys from one."""
+    return pieces(random_split(key, (count,)))

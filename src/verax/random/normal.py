@@ -1,0 +1,216 @@
+"""Floor 6: normal samples, and those made from them.
+
+One idea: the inverse of the distribution function turns a uniform sample into a normal
+one, Φ⁻¹((1 + u) / 2) = √2 erf⁻¹(u), one for one::
+
+    normal(key, (3,))
+"""
+
+import math
+
+import numpy as np
+
+from verax.ir.avals import Shape
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    is_complex,
+    is_inexact,
+    numpy_dtype,
+    real_dtype,
+)
+from verax.numpy.arguments import ArrayLike, as_shape, chosen_dtype, constant_of
+from verax.ops import arith
+from verax.ops.arith import add, div, integer_pow, mul, nextafter, sub
+from verax.ops.choose import select, stop_gradient
+from verax.ops.compare import le
+from verax.ops.complex import complex as complex_of
+from verax.ops.explog import exp, log, sqrt
+from verax.ops.reduce import reduce_sum
+from verax.ops.special import erf, erf_inv
+from verax.random.bits import (
+    Sizes,
+    between,
+    default_float,
+    float_dtype,
+    parameter,
+    result_shape,
+    unit,
+)
+from verax.random.keys import one_key, several
+from verax.rules.array import Array
+from verax.rules.axes import unsharded
+
+
+def inexact_dtype(name: str, dtype: DTypeLike | None) -> DType:
+    """The float or complex dtype that a caller asks for, or the default float.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    found = chosen_dtype(name, dtype) or default_float()
+    if not is_inexact(found):
+        raise ValueError(f"{name} makes floats or complex numbers, not {found}")
+    return found
+
+
+def symmetric(key: Array, shape: Shape, dtype: DType) -> Array:
+    """Uniform floats in (-1, 1)."""
+    numpy = numpy_dtype(dtype)
+    one, zero = np.ones((), numpy), np.zeros((), numpy)
+    return between(key, shape, dtype, np.asarray(np.nextafter(-one, zero)), one)
+
+
+def draw_normal(key: Array, shape: Shape, dtype: DType) -> Array:
+    """Normal samples; the parts of complex ones have variance 1/2."""
+    if is_complex(dtype):
+        keys = several(key, 2)
+        parts = [draw_normal(k, shape, real_dtype(dtype)) for k in keys]
+        return div(complex_of(*parts), constant_of(math.sqrt(2), dtype))
+    return mul(erf_inv(symmetric(key, shape, dtype)), math.sqrt(2))
+
+
+def normal(
+    key: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples of the normal distribution of mean 0 and variance 1.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is neither floating nor complex, or `key` is several keys.
+    """
+    unsharded("normal", out_sharding)
+    typed = one_key("normal", key)
+    found = inexact_dtype("normal", dtype)
+    return draw_normal(typed, as_shape("normal", shape), found)
+
+
+def truncated_normal(
+    key: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: Sizes | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples of the normal distribution between the bounds, which broadcast.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating, or bounds do not fit `shape`.
+    """
+    unsharded("truncated_normal", out_sharding)
+    typed = one_key("truncated_normal", key)
+    found = float_dtype("truncated_normal", dtype)
+    sizes = result_shape("truncated_normal", shape, lower, upper)
+    low, high = (parameter(x, found, sizes) for x in (lower, upper))
+    root = math.sqrt(2)
+    drawn = between(typed, sizes, found, erf(div(low, root)), erf(div(high, root)))
+    samples = mul(erf_inv(drawn), root)
+    least = nextafter(stop_gradient(low), math.inf)
+    most = nextafter(stop_gradient(high), -math.inf)
+    return arith.min(arith.max(samples, least), most)
+
+
+def lognormal(
+    key: ArrayLike,
+    sigma: ArrayLike = 1.0,
+    shape: Sizes | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """exp(sigma n) for normal samples n.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not inexact, or `sigma` does not fit `shape`.
+    """
+    unsharded("lognormal", out_sharding)
+    typed = one_key("lognormal", key)
+    found = inexact_dtype("lognormal", dtype)
+    sizes = result_shape("lognormal", shape, sigma)
+    return exp(mul(draw_normal(typed, sizes, found), parameter(sigma, found, sizes)))
+
+
+def draw_maxwell(key: Array, shape: Shape, dtype: DType) -> Array:
+    """Lengths of normal vectors in space."""
+    vectors = draw_normal(key, (*shape, 3), dtype)
+    return sqrt(reduce_sum(mul(vectors, vectors), (len(shape),)))
+
+
+def maxwell(
+    key: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples of Maxwell's distribution of speeds, √(2/π) x² exp(-x²/2).
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating.
+    """
+    unsharded("maxwell", out_sharding)
+    typed = one_key("maxwell", key)
+    found = float_dtype("maxwell", dtype)
+    return draw_maxwell(typed, as_shape("maxwell", shape), found)
+
+
+def rayleigh(
+    key: ArrayLike,
+    scale: ArrayLike,
+    shape: Sizes | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples of Rayleigh's distribution, the length of a normal vector in a plane.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating, or `scale` does not fit `shape`.
+    """
+    unsharded("rayleigh", out_sharding)
+    typed = one_key("rayleigh", key)
+    found = float_dtype("rayleigh", dtype)
+    sizes = result_shape("rayleigh", shape, scale)
+    length = sqrt(mul(log(unit(typed, sizes, found)), -2.0))
+    return mul(length, parameter(scale, found, sizes))
+
+
+def wald(
+    key: ArrayLike,
+    mean: ArrayLike,
+    shape: Sizes | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples of Wald's (inverse Gaussian) distribution of scale 1.
+
+    Michael, Schucany and Haas, "Generating random variates using transformations with
+    multiple roots", 1976.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating, or `mean` does not fit `shape`.
+    """
+    unsharded("wald", out_sharding)
+    first, second = several(one_key("wald", key), 2)
+    found = float_dtype("wald", dtype)
+    sizes = result_shape("wald", shape, mean)
+    m = parameter(mean, found, sizes)
+    y = integer_pow(draw_normal(first, sizes, found), 2)
+    square = integer_pow(m, 2)
+    under = add(mul(mul(m, 4.0), y), mul(square, integer_pow(y, 2)))
+    middle = add(m, div(mul(square, y), 2.0))
+    x = sub(middle, mul(div(m, 2.0), sqrt(under)))
+    chosen = le(unit(second, sizes, found), div(m, add(m, x)))
+    return select(chosen, x, div(square, x))

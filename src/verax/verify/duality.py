@@ -1,0 +1,234 @@
+"""Floor 6: the laws of transposition, by which reverse mode is held to forward mode.
+
+One idea: a linear map and its transpose agree on one number for random arguments, so
+no formula of a derivative is ever repeated here::
+
+    <ct, J v> = <J' ct, v>        <x, y> = Re(sum of x y), without conjugates
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from verax.ir.dtypes import is_inexact
+from verax.ir.jaxpr import Jaxpr
+from verax.rules.row import NDArray
+from verax.transforms.engine import StandardEngine
+from verax.verify.agreement import Run, agree, has_types, well_formed
+from verax.verify.case import Case, Skipped, broken
+from verax.verify.derivatives import (
+    directions,
+    filled,
+    largest,
+    need_double,
+    rest_of,
+    tangent_types,
+)
+
+DUALITY = 1e-9
+"""Sums of products in double precision, relative to the sum of their sizes."""
+
+
+def transpose_is_dual(engine: StandardEngine, case: Case) -> None:
+    """`linearize` is `jvp` in two programs, and `<ct, J v> = <J' ct, v>`."""
+    need_double(case)
+    jaxpr, values = case.jaxpr, case.values
+    active = case.active
+    forward, tangent, mask = engine.linearize(jaxpr, active)
+    well_formed("linear", case, "the forward program", forward)
+    well_formed("linear", case, "the linear program", tangent)
+    outs = engine.evaluate(forward, values)
+    count = len(jaxpr.outvars)
+    plain, saved = engine.evaluate(jaxpr, values), outs[count:]
+    agree(
+        "linear",
+        engine,
+        case,
+        "linearize changes the result",
+        outs[:count],
+        plain,
+        Run(jaxpr, values),
+    )
+    vs = directions(case, tangent_types(jaxpr.in_avals, active), 3)
+    pushed = engine.evaluate(tangent, (*saved, *vs))
+    program, jvp_mask = engine.jvp(jaxpr, active)
+    both = engine.evaluate(program, (*values, *vs))
+    if mask != jvp_mask:
+        raise broken(
+            "linear",
+            case,
+            "linearize and jvp have other tangents",
+            got=mask,
+            want=jvp_mask,
+        )
+    agree(
+        "linear",
+        engine,
+        case,
+        "linearize differs from jvp",
+        pushed,
+        both[count:],
+        Run(rest_of(program, count, mask), (*values, *vs)),
+    )
+    hold_dual(engine, case, tangent, saved, vs, pushed)
+
+
+def hold_dual(
+    engine: StandardEngine,
+    case: Case,
+    tangent: Jaxpr,
+    saved: Sequence[NDArray],
+    vs: Sequence[NDArray],
+    pushed: Sequence[NDArray],
+) -> None:
+    """Transpose the linear program for some cotangents, and compare the products."""
+    linear = (False,) * len(saved) + (True,) * len(vs)
+    random = case.random()
+    given = tuple(len(pushed) == 1 or random.random() < 0.7 for _ in pushed)
+    back, live = engine.transpose(tangent, linear, given)
+    well_formed("linear", case, "the transposed program", back)
+    targets = tangent.in_avals[len(saved) :]
+    has_types(
+        "linear",
+        case,
+        "the result of the transpose",
+        back.out_avals,
+        tangent_types(targets, live),
+    )
+    cts = directions(case, tangent_types(tangent.out_avals, given), 4)
+    pulled = filled(targets, live, engine.evaluate(back, (*saved, *cts)))
+    chosen = [y for y, flag in zip(pushed, given, strict=True) if flag]
+    left, left_size = product(cts, chosen)
+    right, right_size = product(pulled, vs)
+    if not (np.isfinite(left) and np.isfinite(right)):
+        if np.isfinite(left_size):
+            raise broken(
+                "linear", case, "the transpose is not finite", got=right, want=left
+            )
+        raise Skipped("the derivative is not finite here")
+    if abs(left - right) > DUALITY * (left_size + right_size):
+        raise broken(
+            "linear",
+            case,
+            f"<J' ct, v> is not <ct, J v> for cotangents of {given}",
+            got=right,
+            want=left,
+        )
+
+
+def product(xs: Sequence[NDArray], ys: Sequence[NDArray]) -> tuple[float, float]:
+    """The real part of the sum of products, and the sum of their sizes.
+
+    There are no conjugates. A complex number is a pair of real ones here, or maps such
+    as `conj` and `real`, which are linear over the reals only, had no transpose.
+    """
+    with np.errstate(all="ignore"):
+        terms = [np.ravel(x * y) for x, y in zip(xs, ys, strict=True)]
+        joined = np.concatenate([np.zeros(0), *terms])
+        return float(np.sum(joined).real), float(np.sum(np.abs(joined)))
+
+
+def cotangent_types(engine: StandardEngine, case: Case) -> None:
+    """A cotangent has the type of its input's tangent, in the dtypes of the row."""
+    jaxpr = case.jaxpr
+    active = case.active
+    if not any(active):
+        raise Skipped("no operand has a tangent")
+    random = case.random()
+    chosen = tuple(flag and random.random() < 0.7 for flag in active)
+    _, tangent, mask = engine.linearize(jaxpr, chosen)
+    well_formed("cotangents", case, f"the linear program in {chosen}", tangent)
+    due = tangent_types(jaxpr.in_avals, chosen)
+    has_types(
+        "cotangents",
+        case,
+        "the linear program",
+        tangent.out_avals,
+        tangent_types(jaxpr.out_avals, mask),
+    )
+    saved = len(tangent.in_avals) - len(due)
+    linear = (False,) * saved + (True,) * len(due)
+    back, live = engine.transpose(tangent, linear, (True,) * len(tangent.outvars))
+    well_formed("cotangents", case, f"the transposed program in {chosen}", back)
+    has_types(
+        "cotangents",
+        case,
+        f"the cotangents of {chosen}",
+        back.out_avals,
+        tangent_types(due, live),
+    )
+
+
+def transpose_is_adjoint(engine: StandardEngine, case: Case) -> None:
+    """The transpose of a program in operands in which it is linear is its adjoint.
+
+    Whether it is linear in them is found out by evaluating, not by asking the rule.
+    """
+    need_double(case)
+    jaxpr, random = case.jaxpr, case.random()
+    places = [i for i, flag in enumerate(case.active) if flag]
+    if random.random() < 0.6:
+        places = [random.choice(places)]
+    linear = tuple([i in places for i in range(len(jaxpr.invars))])
+    types = [jaxpr.in_avals[i] for i in places]
+    v, w = directions(case, types, 5), directions(case, types, 6)
+    if len(places) > 1 and any(t.size == 0 for t in types):
+        raise Skipped("every map of nothing is linear, also that of a product")
+    image = linear_image(engine, case, places, v, w)
+    mask = tuple([is_inexact(a.dtype) for a in jaxpr.out_avals])
+    if not any(mask):
+        raise Skipped("no result has a cotangent")
+    back, live = engine.transpose(jaxpr, linear, mask)
+    well_formed("adjoint", case, f"the transpose in {places}", back)
+    has_types(
+        "adjoint",
+        case,
+        f"the transpose in {places}",
+        back.out_avals,
+        [t for t, flag in zip(types, live, strict=True) if flag],
+    )
+    known = [x for x, flag in zip(case.values, linear, strict=True) if not flag]
+    cts = directions(case, tangent_types(jaxpr.out_avals, mask), 7)
+    pulled = filled(types, live, engine.evaluate(back, (*known, *cts)))
+    left, left_size = product(cts, [y for y, f in zip(image, mask, strict=True) if f])
+    right, right_size = product(pulled, v)
+    if not np.isfinite(left):
+        raise Skipped("the values are not finite here")
+    if not abs(left - right) <= DUALITY * (left_size + right_size):
+        raise broken(
+            "adjoint",
+            case,
+            f"<J' ct, v> is not <ct, J v> in operands {places}",
+            got=right,
+            want=left,
+        )
+
+
+def linear_image(
+    engine: StandardEngine,
+    case: Case,
+    places: Sequence[int],
+    v: Sequence[NDArray],
+    w: Sequence[NDArray],
+) -> list[NDArray]:
+    """The values at `v` in the given places, if the program is linear in them."""
+
+    def at(xs: Sequence[NDArray]) -> list[NDArray]:
+        values = list(case.values)
+        for i, x in zip(places, xs, strict=True):
+            values[i] = x
+        return engine.evaluate(case.jaxpr, values)
+
+    image, other = at(v), at(w)
+    if all(y.size == 0 for y in image):
+        raise Skipped("every map to nothing is linear, also a product")
+    total = at([2 * x - 3 * y for x, y in zip(v, w, strict=True)])
+    for a, b, c in zip(image, other, total, strict=True):
+        if not is_inexact(a.dtype):
+            continue
+        with np.errstate(all="ignore"):
+            error = np.abs(2 * a - 3 * b - c)
+            size = np.abs(a) + np.abs(b) + np.abs(c)
+        if not np.all(error <= 1e-9 * (largest(size) + 1e-300)):
+            raise Skipped("the row is not linear in these operands")
+    return image

@@ -1,0 +1,211 @@
+"""Derivatives of Python functions: values, structures, reuse, nesting."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import Array
+
+
+def close(x: Any, y: Any, tolerance: float = 1e-5) -> None:
+    np.testing.assert_allclose(np.asarray(x), np.asarray(y), tolerance, tolerance)
+
+
+def test_grad_and_value_and_grad() -> None:
+    def fun(x: Array) -> Array:
+        return vnp.sin(x) * x
+
+    value, slope = verax.value_and_grad(fun)(2.0)
+    close(value, 2 * np.sin(2))
+    close(slope, np.sin(2) + 2 * np.cos(2))
+    close(verax.grad(fun)(2.0), slope, 0)
+
+
+def test_argnums() -> None:
+    def fun(x: Array, y: Array, z: Array) -> Array:
+        return x * y + z**2
+
+    close(verax.grad(fun)(2.0, 3.0, 4.0), 3)
+    close(verax.grad(fun, argnums=-1)(2.0, 3.0, 4.0), 8)
+    both = verax.grad(fun, argnums=(1, 0))(2.0, 3.0, 4.0)
+    assert isinstance(both, tuple)
+    close(both, (2, 3))
+
+
+def test_trees_in_and_out() -> None:
+    def fun(p: dict[str, Any], x: Array) -> Array:
+        return (p["w"] @ x + p["rest"][0]).sum()
+
+    p = {"w": vnp.ones((2, 3)), "rest": [vnp.zeros(2)]}
+    slope = verax.grad(fun)(p, vnp.arange(3.0))
+    assert verax.tree.structure(slope) == verax.tree.structure(p)
+    close(slope["w"], [[0, 1, 2], [0, 1, 2]])
+    close(slope["rest"][0], [1, 1])
+
+
+def test_has_aux() -> None:
+    def fun(x: Array) -> tuple[Array, dict[str, Array]]:
+        return x**2, {"x": x + 1}
+
+    slope, aux = verax.grad(fun, has_aux=True)(3.0)
+    close(slope, 6)
+    close(aux["x"], 4)
+    (value, aux), slope = verax.value_and_grad(fun, has_aux=True)(3.0)
+    close((value, aux["x"], slope), (9, 4, 6))
+
+
+def test_keyword_arguments_are_constants() -> None:
+    close(verax.grad(lambda x, *, scale: x * scale)(1.0, scale=5.0), 5)
+
+
+def test_higher_derivatives() -> None:
+    fun: Any = vnp.sin
+    for expected in (np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x), np.sin):
+        fun = verax.grad(fun)
+        close(fun(0.7), expected(0.7))
+
+
+def test_jvp_and_float0() -> None:
+    value, tangent = verax.jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 10.0))
+    close((value, tangent), (6, 23))
+    nothing = np.zeros((), verax.float0)
+    value, tangent = verax.jvp(lambda x, n: x * n, (2.0, 3), (1.0, nothing))
+    close((value, tangent), (6, 3))
+    _, tangent = verax.jvp(lambda x: (x, 1), (2.0,), (1.0,))
+    assert tangent[1].dtype == verax.float0
+
+
+def test_linearize_is_reusable_and_runs_python_once() -> None:
+    runs = []
+
+    def fun(x: Array) -> Array:
+        runs.append(1)
+        return vnp.sin(x) * x
+
+    value, push = verax.linearize(fun, 2.0)
+    close([push(t) for t in (1.0, 2.0, 0.0)], [push(1.0) * t for t in (1, 2, 0)])
+    assert len(runs) == 1
+    close(value, 2 * np.sin(2))
+
+
+def test_vjp_is_reusable_and_runs_python_once() -> None:
+    runs = []
+
+    def fun(x: Array, y: Array) -> tuple[Array, Array]:
+        runs.append(1)
+        return x * y, x + y
+
+    (product, total), pull = verax.vjp(fun, 3.0, 4.0)
+    close((product, total), (12, 7))
+    close(pull((1.0, 0.0)), (4, 3))
+    close(pull((0.0, 1.0)), (1, 1))
+    assert len(runs) == 1
+
+
+def test_vjp_with_aux_and_integers() -> None:
+    value, pull, aux = verax.vjp(lambda x, n: (x * n, n), 2.0, 3, has_aux=True)
+    close((value, aux), (6, 3))
+    real, whole = pull(1.0)
+    close(real, 3)
+    assert whole.dtype == verax.float0
+
+
+def test_jacobians_agree() -> None:
+    def fun(x: Array) -> Array:
+        return vnp.stack([x[0] * x[1], vnp.sin(x[2]), x[0] ** 2])
+
+    x = vnp.array([1.0, 2.0, 3.0])
+    expected = [[2, 1, 0], [0, 0, np.cos(3)], [2, 0, 0]]
+    close(verax.jacfwd(fun)(x), expected)
+    close(verax.jacrev(fun)(x), expected)
+    close(verax.jacobian(fun)(x), expected)
+
+
+def test_jacobians_of_trees() -> None:
+    def fun(p: dict[str, Array]) -> dict[str, Array]:
+        return {"sum": p["a"] + p["b"][0], "scaled": p["b"] * 2}
+
+    p = {"a": vnp.float32(1), "b": vnp.arange(2.0)}
+    for transform in (verax.jacfwd, verax.jacrev):
+        found = transform(fun)(p)
+        close(found["sum"]["a"], 1)
+        close(found["sum"]["b"], [1, 0])
+        close(found["scaled"]["a"], [0, 0])
+        close(found["scaled"]["b"], 2 * np.eye(2))
+
+
+def test_hessian_in_every_order_of_modes() -> None:
+    def fun(x: Array) -> Array:
+        return (x**3).sum() * x[0]
+
+    x = vnp.array([1.0, 2.0])
+    expected = [[12.0, 12.0], [12.0, 12.0]]
+    for outer in (verax.jacfwd, verax.jacrev):
+        for inner in (verax.jacfwd, verax.jacrev):
+            close(outer(inner(fun))(x), expected)
+    close(verax.hessian(fun)(x), expected)
+    close(verax.jit(verax.hessian(fun))(x), expected)
+
+
+def test_holomorphic() -> None:
+    close(verax.grad(lambda z: z**2, holomorphic=True)(1 + 2j), 2 + 4j)
+
+
+def test_allow_int() -> None:
+    slope = verax.grad(lambda n: n * 2.0, allow_int=True)(3)
+    assert slope.dtype == verax.float0
+
+
+def test_grad_closes_over_outer_tracers() -> None:
+    def outer(x: Array) -> Array:
+        return verax.grad(lambda y: x * y * y)(3.0) * x
+
+    close(outer(vnp.float32(2)), 24)
+    close(verax.grad(outer)(2.0), 24)
+    close(verax.jit(verax.grad(outer))(2.0), 24)
+
+
+def test_no_perturbation_confusion() -> None:
+    close(verax.grad(lambda x: x * verax.grad(lambda y: x + y)(1.0))(1.0), 1)
+
+
+def test_every_order_of_three() -> None:
+    x = vnp.linspace(0.1, 1.0, 4)
+    expected = np.cos(np.asarray(x))
+    close(verax.jit(verax.vmap(verax.grad(vnp.sin)))(x), expected)
+    close(verax.vmap(verax.jit(verax.grad(vnp.sin)))(x), expected)
+    close(verax.vmap(verax.grad(verax.jit(vnp.sin)))(x), expected)
+    summed = verax.grad(lambda x: verax.vmap(verax.jit(vnp.sin))(x).sum())
+    close(summed(x), expected)
+    close(verax.grad(lambda x: verax.jit(verax.vmap(vnp.sin))(x).sum())(x), expected)
+    close(verax.jit(summed)(x), expected)
+
+
+def test_unused_and_constant() -> None:
+    close(verax.grad(lambda x, y: y * 2.0)(1.0, 2.0), 0)
+    close(verax.grad(lambda x: vnp.float32(3.0))(1.0), 0)
+    assert verax.grad(lambda x: 3.0)(vnp.ones((2, 2))).shape == (2, 2)
+
+
+def test_stop_gradient_is_a_constant() -> None:
+    close(verax.grad(lambda x: x * verax.lax.stop_gradient(x))(3.0), 3)
+
+
+def test_linear_transpose() -> None:
+    matrix = vnp.arange(6.0).reshape(2, 3)
+    transposed = verax.linear_transpose(lambda x: matrix @ x, vnp.zeros(3))
+    (found,) = transposed(vnp.ones(2))
+    close(found, np.asarray(matrix).sum(0))
+    with pytest.raises(NotImplementedError, match="sin"):
+        verax.linear_transpose(vnp.sin, 1.0)(1.0)
+
+
+def test_gradients_have_the_types_of_their_inputs() -> None:
+    for dtype in (vnp.float32, vnp.float16, vnp.bfloat16):
+        x = vnp.ones(3, dtype)
+        assert verax.grad(lambda x: (x * 2.5).sum())(x).dtype == x.dtype
+    with verax.enable_x64():
+        assert verax.grad(vnp.sin)(np.float64(1)).dtype == np.float64

@@ -1,0 +1,244 @@
+"""jit: once per signature, statics, donation, methods, stages, nested and disabled."""
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import Array
+
+
+def counting(fun: Callable[..., Any]) -> tuple[Callable[..., Any], list[int]]:
+    """The function, and a list that grows by one whenever Python runs it."""
+    runs: list[int] = []
+
+    @functools.wraps(fun)
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        runs.append(1)
+        return fun(*args, **kwargs)
+
+    return counted, runs
+
+
+def test_python_runs_once_per_signature() -> None:
+    fun, runs = counting(lambda x: x + 1)
+    jitted = verax.jit(fun)
+    assert jitted(vnp.zeros(3)).tolist() == [1, 1, 1]
+    jitted(vnp.ones(3))
+    assert len(runs) == 1
+    jitted(vnp.zeros(4))
+    jitted(vnp.zeros(3, vnp.int32))
+    assert len(runs) == 3
+    # A weak type is another type: what it promotes to differs.
+    jitted(1.0)
+    jitted(np.float32(1.0))
+    assert len(runs) == 5
+
+
+def test_structure_and_keywords_are_part_of_the_signature() -> None:
+    fun, runs = counting(lambda x, scale=1.0: {"y": x["a"] * scale})
+    jitted = verax.jit(fun)
+    assert jitted({"a": vnp.ones(2)})["y"].tolist() == [1, 1]
+    assert jitted({"a": vnp.ones(2)}, scale=3.0)["y"].tolist() == [3, 3]
+    assert len(runs) == 2
+
+
+def test_x64_is_part_of_the_signature() -> None:
+    jitted = verax.jit(lambda x: x * 2)
+    values = np.arange(3.0)
+    assert jitted(values).dtype == np.float32
+    with verax.enable_x64():
+        assert jitted(values).dtype == np.float64
+    assert jitted(values).dtype == np.float32
+
+
+def test_static_arguments_are_values() -> None:
+    fun, runs = counting(lambda x, n: x * n if n > 1 else x)
+    jitted = verax.jit(fun, static_argnums=1)
+    assert float(jitted(2.0, 3)) == 6
+    assert float(jitted(2.0, 3)) == 6
+    assert float(jitted(2.0, 1)) == 2
+    assert len(runs) == 2
+
+
+def test_static_values_compare_type_and_value() -> None:
+    jitted = verax.jit(lambda x, n: x + 1 if n is True else x - 1, static_argnums=1)
+    assert float(jitted(0.0, True)) == 1
+    assert float(jitted(0.0, 1)) == -1
+    assert float(jitted(0.0, 1.0)) == -1
+
+
+def test_static_names_hold_for_both_spellings() -> None:
+    def power(x: Array, n: int) -> Array:
+        return x**n
+
+    jitted = verax.jit(power, static_argnames="n")
+    assert float(jitted(vnp.float32(3), 2)) == 9
+    assert float(jitted(vnp.float32(3), n=3)) == 27
+
+
+def test_decorator_with_arguments_and_partial() -> None:
+    @verax.jit(static_argnums=0)
+    def scaled(n: int, x: Array) -> Array:
+        return x * n
+
+    @functools.partial(verax.jit, static_argnames=("n",))
+    def shifted(x: Array, n: int) -> Array:
+        return x + n
+
+    assert float(scaled(2, vnp.float32(4))) == 8
+    assert float(shifted(vnp.float32(4), n=1)) == 5
+    assert scaled.__name__ == "scaled"
+
+
+def test_jit_of_jit_is_a_call_with_its_name() -> None:
+    @verax.jit
+    def inner(x: Array) -> Array:
+        return x * 2
+
+    jaxpr = verax.make_jaxpr(lambda x: inner(x) + inner(x))(1.0)
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["jit", "jit", "add"]
+    assert "name=inner" in str(jaxpr)
+    assert float(verax.jit(lambda x: inner(inner(x)))(1.0)) == 4
+    assert float(verax.grad(lambda x: inner(x) * x)(3.0)) == 12
+
+
+def test_inline_leaves_no_call() -> None:
+    inner = verax.jit(lambda x: x * 2, inline=True)
+    jaxpr = verax.make_jaxpr(lambda x: inner(x) + 1)(1.0)
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["mul", "add"]
+
+
+def test_a_function_without_arguments_and_one_without_outputs() -> None:
+    assert verax.jit(lambda: vnp.ones(2))().tolist() == [1, 1]
+    assert verax.jit(lambda x: None)(1.0) is None
+    assert verax.jit(lambda x, y: x)(1.0, vnp.ones(3)).tolist() == 1
+
+
+def test_outputs_that_are_inputs_or_repeated() -> None:
+    x = vnp.arange(3.0)
+    left, right, one = verax.jit(lambda x: (x, x, 1))(x)
+    assert left.tolist() == right.tolist() == [0, 1, 2]
+    assert int(one) == 1
+
+
+def test_donated_memory_is_gone() -> None:
+    x = verax.block_until_ready(vnp.ones((2, 3)) + 0)
+    y = verax.jit(lambda x: x + 1, donate_argnums=0)(x)
+    assert y.tolist() == [[2, 2, 2], [2, 2, 2]]
+    with pytest.raises(RuntimeError, match="deleted, or .*donated"):
+        np.asarray(x)
+    with pytest.raises(RuntimeError, match="deleted, or .*donated"):
+        x + 1
+
+
+def test_donated_trees_lose_all_leaves() -> None:
+    xs = [vnp.ones((2, 3)) + 0, vnp.ones((3, 4)) + 0]
+    verax.jit(lambda xs: [x + 1 for x in xs], donate_argnums=0)(xs)
+    for x in xs:
+        with pytest.raises(RuntimeError, match="donated"):
+            np.asarray(x)
+
+
+def test_donating_again_is_an_error() -> None:
+    step = verax.jit(lambda x: x + 1, donate_argnums=0)
+    x = vnp.ones(3) + 0
+    step(x)
+    with pytest.raises(RuntimeError, match="donated"):
+        step(x)
+
+
+def test_unusable_donations_warn_with_shapes() -> None:
+    donate = verax.jit(lambda x: x.sum(), donate_argnums=0)
+    with pytest.warns(UserWarning, match=r"(?i)donat.*f32\[2,3\]"):
+        donate(vnp.ones((2, 3)) + 0)
+
+
+def test_usable_donations_do_not_warn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        verax.jit(lambda x: x * 2, donate_argnums=0)(vnp.ones((2, 3)) + 0)
+
+
+def test_numpy_arguments_may_change_after_the_call() -> None:
+    values = np.zeros(1 << 12, np.float32)
+    result = verax.jit(lambda x: x + 1)(values)
+    values[:] = 7
+    assert float(result.max()) == 1
+
+
+def test_stages_ahead_of_time() -> None:
+    jitted = verax.jit(lambda x: {"y": vnp.sin(x)})
+    traced = jitted.trace(verax.ShapeDtypeStruct((3,), np.float32))
+    assert [eqn.primitive.name for eqn in traced.jaxpr.eqns] == ["sin"]
+    assert traced.out_info["y"].shape == (3,)
+    lowered = traced.lower()
+    assert "stablehlo.sine" in lowered.as_text()
+    compiled = lowered.compile()
+    assert compiled(vnp.zeros(3))["y"].tolist() == [0, 0, 0]
+    assert compiled.cost_analysis()
+    with pytest.raises(TypeError, match=r"f32\[3\]"):
+        compiled(vnp.zeros(4))
+
+
+def test_lowering_is_deterministic() -> None:
+    def text() -> str:
+        return verax.jit(lambda x: vnp.cumsum(x) + x[0]).lower(vnp.zeros(5)).as_text()
+
+    first = text()
+    verax.jit(lambda x: vnp.sort(x))(vnp.ones(7))
+    assert text() == first
+
+
+def test_disable_jit_runs_python() -> None:
+    fun, runs = counting(lambda x: x if x > 0 else -x)
+    jitted = verax.jit(fun)
+    with verax.disable_jit():
+        assert float(jitted(vnp.float32(-2))) == 2
+        jitted(vnp.float32(-2))
+    assert len(runs) == 2
+
+
+def test_clear_cache_traces_anew() -> None:
+    fun, runs = counting(lambda x: x + 1)
+    jitted = verax.jit(fun)
+    jitted(1.0)
+    jitted.clear_cache()
+    jitted(1.0)
+    assert len(runs) == 2
+
+
+def test_equal_programs_share_one_executable() -> None:
+    first, second = (
+        verax.jit(lambda x: x * 5 + 1).lower(vnp.zeros(2)).as_text() for _ in range(2)
+    )
+    assert first == second
+
+
+def test_compiler_options_reach_xla() -> None:
+    fast = verax.jit(
+        lambda x: x + 1, compiler_options={"xla_llvm_disable_expensive_passes": True}
+    )
+    assert float(fast(1.0)) == 2
+    wrong = verax.jit(lambda x: x + 1, compiler_options={"no_such_option": 1})
+    with pytest.raises(Exception, match="no_such_option"):
+        wrong(1.0)
+
+
+def test_a_failed_trace_leaves_nothing_behind() -> None:
+    def sometimes(x: Array) -> Array:
+        if fail:
+            raise RuntimeError("not now")
+        return x + 1
+
+    jitted, fail = verax.jit(sometimes), True
+    with pytest.raises(RuntimeError, match="not now"):
+        jitted(1.0)
+    assert (vnp.ones(2) + 1).tolist() == [2, 2]
+    fail = False
+    assert float(jitted(1.0)) == 2

@@ -1,0 +1,119 @@
+"""vmap: axes in and out, containers, keywords, nesting, and sizes that disagree."""
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import Array
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def test_in_and_out_axes() -> None:
+    assert verax.vmap(lambda x: x.sum())(X).tolist() == [3, 12]
+    assert verax.vmap(lambda x: x.sum(), in_axes=1)(X).tolist() == [3, 5, 7]
+    assert verax.vmap(lambda x: x.sum(), in_axes=-1)(X).tolist() == [3, 5, 7]
+    assert verax.vmap(lambda x: x * 2, out_axes=1)(X).shape == (3, 2)
+    assert verax.vmap(lambda x: x * 2, out_axes=-1)(X).shape == (3, 2)
+
+
+def test_unbatched_arguments_and_outputs() -> None:
+    found = verax.vmap(lambda x, y: x * y, in_axes=(0, None))(X, 2.0)
+    assert found.tolist() == (X * 2).tolist()
+    same = verax.vmap(lambda x, y: y + 1, in_axes=(0, None), out_axes=None)(X, 2.0)
+    assert float(same) == 3
+    repeated = verax.vmap(lambda x: vnp.float32(7))(X)
+    assert repeated.tolist() == [7, 7]
+
+
+def test_prefix_trees_of_axes() -> None:
+    def fun(p: dict[str, Array], x: Array) -> dict[str, Array]:
+        return {"y": p["w"] * x + p["b"]}
+
+    p = {"w": X, "b": vnp.ones(3)}
+    found = verax.vmap(fun, in_axes=({"w": 0, "b": None}, None))(p, 2.0)
+    assert found["y"].shape == (2, 3)
+    found = verax.vmap(fun, in_axes=({"w": 0, "b": None}, None), out_axes={"y": 1})(
+        p, 2.0
+    )
+    assert found["y"].shape == (3, 2)
+
+
+def test_keyword_arguments_run_over_the_first_dimension() -> None:
+    found = verax.vmap(lambda x, y: x.sum() + y, in_axes=0)(X, y=vnp.arange(2.0))
+    assert found.tolist() == [3, 13]
+
+
+def test_axis_size_alone() -> None:
+    found = verax.vmap(lambda x: x + 1, in_axes=None, axis_size=4)(1.0)
+    assert found.tolist() == [2, 2, 2, 2]
+
+
+def test_nested_with_equal_sizes() -> None:
+    square = np.arange(4, dtype=np.float32).reshape(2, 2)
+    outer = verax.vmap(verax.vmap(lambda x, y: x - y, (0, None)), (None, 0))
+    found = outer(square[0], square[1])
+    assert found.tolist() == [[-2, -1], [-3, -2]]
+
+
+def test_sizes_zero_and_one() -> None:
+    assert verax.vmap(lambda x: x + 1)(np.zeros((0, 3), np.float32)).shape == (0, 3)
+    assert verax.vmap(vnp.sum)(np.ones((1, 3), np.float32)).tolist() == [3]
+
+
+def test_what_is_not_batched_stays_so() -> None:
+    jaxpr = verax.make_jaxpr(
+        verax.vmap(lambda x, n: x * vnp.sin(n), in_axes=(0, None))
+    )(X, 1.0)
+    (sine,) = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "sin"]
+    assert sine.outvars[0].aval.shape == ()
+
+
+def test_vmap_under_jit_and_grad() -> None:
+    fun = verax.vmap(lambda x: vnp.sin(x).sum())
+    np.testing.assert_allclose(
+        verax.jit(verax.grad(lambda x: fun(x).sum()))(X), np.cos(X), 1e-5, 1e-6
+    )
+
+
+def test_disagreeing_sizes_are_told() -> None:
+    def model(x: Array, y: Array, z: Array) -> Array:
+        return x
+
+    with pytest.raises(ValueError, match="disagree") as error:
+        verax.vmap(model)(vnp.zeros((5, 2)), vnp.zeros(4), vnp.zeros(5))
+    assert str(error.value).splitlines() == [
+        "vmap of model got sizes that disagree for its mapped dimensions:",
+        "  * argument 0 of model has size 5 in dimension 0",
+        "  * argument 1 of model has size 4 in dimension 0   <- the odd one out",
+        "  * argument 2 of model has size 5 in dimension 0",
+    ]
+
+
+def test_sizes_in_containers_and_axis_size_are_told() -> None:
+    with pytest.raises(ValueError, match=r"argument 0\['b'\]\[1\] of .*size 4"):
+        verax.vmap(lambda p: p["a"])(
+            {"a": vnp.zeros(3), "b": [vnp.zeros(3), vnp.zeros(4)]}
+        )
+    with pytest.raises(ValueError, match="axis_size is 7"):
+        verax.vmap(lambda x: x, axis_size=7)(vnp.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("in_axes", "out_axes", "kind", "words"),
+    [
+        (None, 0, ValueError, "no mapped argument"),
+        (2, 0, ValueError, "in_axes says 2 for argument 0"),
+        ("0", 0, TypeError, "in_axes must be an int"),
+        (0, 5, ValueError, "out_axes says 5"),
+        (0, None, ValueError, "out_axes is None for an output that differs"),
+        ((0, 0), 0, ValueError, "in_axes has 2 entries"),
+        (({"a": 0},), 0, ValueError, "in_axes must be a prefix"),
+    ],
+)
+def test_wrong_axes(
+    in_axes: object, out_axes: object, kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        verax.vmap(lambda x: x * 1, in_axes, out_axes)(vnp.zeros((3, 2)))  # type: ignore[arg-type]  # on purpose
