@@ -84,7 +84,7 @@ def test_disagreeing_sizes_are_told() -> None:
     with pytest.raises(ValueError, match="disagree") as error:
         verax.vmap(model)(vnp.zeros((5, 2)), vnp.zeros(4), vnp.zeros(5))
     assert str(error.value).splitlines() == [
-        "vmap of model got sizes that disagree for its mapped dimensions:",
+        "vmap of model got sizes that disagree for its mapped axes:",
         "  * argument 0 of model has size 5 in dimension 0",
         "  * argument 1 of model has size 4 in dimension 0   <- the odd one out",
         "  * argument 2 of model has size 5 in dimension 0",

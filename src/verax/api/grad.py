@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from verax.api.autodiff import linearize, vjp
-from verax.api.engine import as_array
+from verax.api.engine import as_array, as_typed_array
 from verax.api.tracing import function_name
 from verax.api.vectorize import vmap
 from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float, is_inexact
-from verax.ops import create, shape
+from verax.ops import shape
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
 
@@ -178,7 +178,7 @@ def check_output(fun: object, value: object, holomorphic: bool) -> None:
 
 def one_like(value: Any) -> Array:
     """The number one in the type of a scalar."""
-    return create.full_like(as_array(value), 1)
+    return as_typed_array(1, aval_of(value))
 
 
 def jacfwd[**P](

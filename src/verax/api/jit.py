@@ -14,6 +14,7 @@ from typing import Any, cast, overload
 
 from attrs import frozen
 
+from verax.api.donation import usable, warn_unusable
 from verax.api.engine import ENGINE, apply, current_builder
 from verax.api.stages import LoweredStage, TracedStage, out_info, struct_avals
 from verax.api.statics import Statics, resolve_statics
@@ -111,6 +112,7 @@ class JitFunction[**P, R]:
             return found
         with self.lock:
             entry = self.trace_once(key, tree, avals, call_args)
+            warn_unusable(call_args.donated(tree), entry.donated, avals)
             program = compiled(
                 ENGINE,
                 entry.traced.jaxpr,
@@ -137,7 +139,8 @@ class JitFunction[**P, R]:
         describe = describe_arguments(self.fun, tree)
         fun = call_args.with_statics(self.fun)
         traced = trace(fun, tree, avals, "jit", describe=describe)
-        entry = Entry(traced, function_name(self.fun), call_args.donated(tree))
+        donated = usable(call_args.donated(tree), avals, traced.jaxpr.out_avals)
+        entry = Entry(traced, function_name(self.fun), donated)
         if not traced.captured:
             if len(self.traces) >= CACHE_SIZE:
                 self.traces.clear()

@@ -8,7 +8,7 @@ One idea: each stage is a value with what there is to know about it::
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from verax.api.engine import ENGINE
 from verax.api.tracing import Traced
@@ -18,17 +18,19 @@ from verax.backend.lower import Lowered as LoweredModule, lower
 from verax.backend.program import Program, build
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import as_dtype, canonical
 from verax.ir.jaxpr import ClosedJaxpr
 from verax.rules.builder import leaked
 from verax.rules.constants import aval_of
+from verax.rules.state import STATE
 
 
 @frozen(eq=False)
 class ShapeDtypeStruct:
     """A shape and a dtype, standing for an array in `eval_shape` and `lower`."""
 
-    shape: tuple[int, ...]
-    dtype: Any
+    shape: tuple[int, ...] = field(converter=tuple)
+    dtype: Any = field(converter=as_dtype)
     weak_type: bool = False
 
     @property
@@ -169,7 +171,8 @@ def out_info(traced: Traced) -> Any:
 def struct_aval(x: object) -> ShapedArray:
     """The type of an argument that may be a shape and dtype alone."""
     if isinstance(x, ShapeDtypeStruct):
-        return ShapedArray(x.shape, x.dtype, x.weak_type)
+        dtype = canonical(x.dtype, STATE.enable_x64)
+        return ShapedArray(x.shape, dtype, x.weak_type)
     return aval_of(x)
 
 

@@ -25,7 +25,8 @@ from verax.rules.row import Engine, missing
 class Lowered:
     """A module as text, the constants it takes first, and the arguments it keeps.
 
-    `kept[i]` says whether argument i of the jaxpr is an argument of the module.
+    `kept[i]` says whether argument i of the jaxpr is an argument of the module;
+    `donated` are the positions of arguments of the jaxpr that a run uses up.
     """
 
     text: str
@@ -33,6 +34,7 @@ class Lowered:
     kept: tuple[bool, ...]
     in_avals: tuple[ShapedArray, ...]
     out_avals: tuple[ShapedArray, ...]
+    donated: tuple[int, ...] = ()
 
 
 def lower(
@@ -65,7 +67,8 @@ def lower(
     )
     text = header + "".join(module.functions) + "}\n"
     held = tuple(c.value for c in consts)
-    return Lowered(text, held, kept, slim.in_avals, slim.out_avals)
+    lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
+    return Lowered(text, held, kept, slim.in_avals, slim.out_avals, lent)
 
 
 def array_constants(jaxpr: Jaxpr) -> tuple[Literal, ...]:
@@ -135,6 +138,7 @@ class Writer:
         self.lines: list[str] = []
         self.count = 0
         self.constants: dict[bytes | Identity, Operand] = {}
+        self.scalars: dict[tuple[ShapedArray, bytes], Operand] = {}
 
     def name(self, aval: ShapedArray) -> Operand:
         """A fresh operand of the given type."""
@@ -145,10 +149,14 @@ class Writer:
         """The operand with a name: a constant is written before its first use."""
         if x.name:
             return x
-        named = self.name(x.aval)
-        text = dense(x.value, x.aval)
-        self.lines.append(f"    {named.name} = stablehlo.constant {text}\n")
-        return named
+        value = np.asarray(x.value, stored_dtype(x.aval.dtype))
+        key = (x.aval, value.tobytes())
+        found = self.scalars.get(key)
+        if found is None:
+            found = self.scalars[key] = self.name(x.aval)
+            text = dense(value, x.aval)
+            self.lines.append(f"    {found.name} = stablehlo.constant {text}\n")
+        return found
 
     def op(
         self,
@@ -186,9 +194,11 @@ class Writer:
         """The text of a region: a block with arguments, ended by a return."""
         avals, body = region
         outer, self.lines = self.lines, []
+        # What is written inside cannot be read outside; the reverse holds.
+        around, self.scalars = self.scalars, dict(self.scalars)
         arguments = [self.name(aval) for aval in avals]
         outs = [self.used(x) for x in body(arguments)]
-        inside, self.lines = "".join(self.lines), outer
+        inside, self.lines, self.scalars = "".join(self.lines), outer, around
         heads = ", ".join(f"{x.name}: {mlir_type(x.aval)}" for x in arguments)
         results = ", ".join(x.name for x in outs)
         types = ", ".join(mlir_type(x.aval) for x in outs)

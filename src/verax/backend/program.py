@@ -48,6 +48,7 @@ class Program:
         Raises:
             RuntimeError: an argument was deleted, or the program failed.
         """
+        given = args
         if self.positions is not None:
             args = [args[i] for i in self.positions]
         ins = [
@@ -59,6 +60,8 @@ class Program:
         if self.constants:
             ins = [*self.constants, *ins]
         outs = self.executable.execute(ins)
+        for i in self.lowered.donated:
+            give_up(given[i])
         return list(map(from_buffer, outs, self.out_avals))
 
 
@@ -78,6 +81,12 @@ def buffer_of(x: object) -> Buffer:
             aval=aval,  # type: ignore[arg-type]  # likewise
         )
     return to_buffer(scalar_of(x, aval), aval)
+
+
+def give_up(x: object) -> None:
+    """Forget the values of a donated array, the copy in NumPy's memory included."""
+    if isinstance(x, ConcreteArray):
+        x.delete()
 
 
 def stored(aval: ShapedArray) -> ShapedArray:

@@ -207,6 +207,7 @@ from verax.ops.reduce import (
     reduce_xor_p as reduce_xor_p,
 )
 from verax.ops.rounding import (
+    RoundingMethod as RoundingMethod,
     ceil as ceil,
     ceil_p as ceil_p,
     floor as floor,
@@ -215,7 +216,6 @@ from verax.ops.rounding import (
     is_finite_p as is_finite_p,
     round as round,
     round_p as round_p,
-    RoundingMethod as RoundingMethod,
 )
 from verax.ops.scatter import (
     scatter as scatter,

@@ -90,8 +90,8 @@ from verax.numpy.dtypes import (
     can_cast as can_cast,
     cdouble as cdouble,
     character as character,
-    complex128 as complex128,
     complex64 as complex64,
+    complex128 as complex128,
     complex_ as complex_,
     complexfloating as complexfloating,
     csingle as csingle,
@@ -99,10 +99,7 @@ from verax.numpy.dtypes import (
     dtype as dtype,
     finfo as finfo,
     flexible as flexible,
-    float16 as float16,
-    float32 as float32,
     float4_e2m1fn as float4_e2m1fn,
-    float64 as float64,
     float8_e3m4 as float8_e3m4,
     float8_e4m3 as float8_e4m3,
     float8_e4m3b11fnuz as float8_e4m3b11fnuz,
@@ -111,17 +108,20 @@ from verax.numpy.dtypes import (
     float8_e5m2 as float8_e5m2,
     float8_e5m2fnuz as float8_e5m2fnuz,
     float8_e8m0fnu as float8_e8m0fnu,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
     float_ as float_,
     floating as floating,
     generic as generic,
     iinfo as iinfo,
     inexact as inexact,
-    int16 as int16,
     int2 as int2,
-    int32 as int32,
     int4 as int4,
-    int64 as int64,
     int8 as int8,
+    int16 as int16,
+    int32 as int32,
+    int64 as int64,
     int_ as int_,
     integer as integer,
     isdtype as isdtype,
@@ -135,18 +135,17 @@ from verax.numpy.dtypes import (
     signedinteger as signedinteger,
     single as single,
     uint as uint,
-    uint16 as uint16,
     uint2 as uint2,
-    uint32 as uint32,
     uint4 as uint4,
-    uint64 as uint64,
     uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
     unsignedinteger as unsignedinteger,
 )
 from verax.numpy.einsum import (
     einsum as einsum,
     einsum_path as einsum_path,
-    take as take,
 )
 from verax.numpy.extremes import (
     argmax as argmax,
@@ -201,6 +200,19 @@ from verax.numpy.grids import (
     triu as triu,
     triu_indices as triu_indices,
     vander as vander,
+)
+from verax.numpy.histograms import (
+    bincount as bincount,
+    histogram as histogram,
+    histogram_bin_edges as histogram_bin_edges,
+)
+from verax.numpy.index_tricks import (
+    diag_indices_from as diag_indices_from,
+    index_exp as index_exp,
+    ix_ as ix_,
+    s_ as s_,
+    tril_indices_from as tril_indices_from,
+    triu_indices_from as triu_indices_from,
 )
 from verax.numpy.indexing import (
     at as at,
@@ -309,6 +321,30 @@ from verax.numpy.rounding import (
     round as round,
     trunc as trunc,
 )
+from verax.numpy.searching import (
+    argwhere as argwhere,
+    choose as choose,
+    compress as compress,
+    extract as extract,
+    flatnonzero as flatnonzero,
+    nonzero as nonzero,
+    place as place,
+    ravel_multi_index as ravel_multi_index,
+    unravel_index as unravel_index,
+    where as where,
+)
+from verax.numpy.sets import (
+    intersect1d as intersect1d,
+    isin as isin,
+    setdiff1d as setdiff1d,
+    setxor1d as setxor1d,
+    union1d as union1d,
+    unique as unique,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
+)
 from verax.numpy.shapes import (
     atleast_1d as atleast_1d,
     atleast_2d as atleast_2d,
@@ -330,6 +366,13 @@ from verax.numpy.shapes import (
     squeeze as squeeze,
     swapaxes as swapaxes,
     transpose as transpose,
+)
+from verax.numpy.taking import (
+    fill_diagonal as fill_diagonal,
+    put as put,
+    put_along_axis as put_along_axis,
+    take as take,
+    take_along_axis as take_along_axis,
 )
 from verax.numpy.transcendental import (
     acos as acos,
@@ -354,9 +397,9 @@ from verax.numpy.transcendental import (
     exp2 as exp2,
     expm1 as expm1,
     log as log,
-    log10 as log10,
     log1p as log1p,
     log2 as log2,
+    log10 as log10,
     logaddexp as logaddexp,
     logaddexp2 as logaddexp2,
     rad2deg as rad2deg,

@@ -61,9 +61,7 @@ def operand_aval(name: str, position: int, x: object) -> ShapedArray:
     if isinstance(x, np.ndarray | np.generic | bool | int | float | complex):
         return aval_of(x)
     advice = (
-        "; convert it with verax.numpy.asarray"
-        if isinstance(x, list | tuple)
-        else ""
+        "; convert it with verax.numpy.asarray" if isinstance(x, list | tuple) else ""
     )
     raise TypeError(
         f"{name} takes arrays and scalars, but argument {position} is "

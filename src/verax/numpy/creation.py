@@ -26,7 +26,6 @@ from verax.ir.dtypes import (
     is_extended,
     is_integer,
     numpy_dtype,
-    real_dtype,
 )
 from verax.ir.limits import iinfo
 from verax.numpy.arguments import (

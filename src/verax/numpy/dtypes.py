@@ -147,7 +147,9 @@ def issubdtype(arg1: DTypeLike, arg2: Any) -> bool:
     Small floats such as bfloat16 are floating here, unlike in NumPy.
     """
     if isinstance(arg1, type) and issubclass(arg1, np.generic) and arg1 in CATEGORIES:
-        return bool(np.issubdtype(arg1, arg2 if isinstance(arg2, type) else plain(arg2)))
+        return bool(
+            np.issubdtype(arg1, arg2 if isinstance(arg2, type) else plain(arg2))
+        )
     found = as_dtype(arg1)
     if isinstance(arg2, type) and arg2 in CATEGORIES:
         return is_subdtype(found, CATEGORIES[arg2])
@@ -215,7 +217,9 @@ def type_of(x: Any) -> promotion.Typed:
     if x in (int, float, complex):
         return canonical(x, STATE.enable_x64), True
     named = isinstance(x, type | np.dtype | ExtendedDType | str | ScalarType)
-    if named or not isinstance(x, np.ndarray | np.generic | bool | int | float | complex):
+    if named or not isinstance(
+        x, np.ndarray | np.generic | bool | int | float | complex
+    ):
         return canonical(x, STATE.enable_x64), False
     return common_type(avals_of("result_type", (x,)))
 

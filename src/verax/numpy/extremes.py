@@ -63,7 +63,10 @@ def place_of(
 
 
 def argmax(
-    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
 ) -> Array:
     """The index of the largest element, the first of equals; of the first NaN.
 
@@ -74,7 +77,10 @@ def argmax(
 
 
 def argmin(
-    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
 ) -> Array:
     """The index of the smallest element, the first of equals; of the first NaN.
 
@@ -85,14 +91,20 @@ def argmin(
 
 
 def nanargmax(
-    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
 ) -> Array:
     """The index of the largest element that is no NaN; -1 if there is none."""
     return nan_place("nanargmax", argmax, lowest, a, axis, out, keepdims)
 
 
 def nanargmin(
-    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
 ) -> Array:
     """The index of the smallest element that is no NaN; -1 if there is none."""
     return nan_place("nanargmin", argmin, highest, a, axis, out, keepdims)
@@ -140,21 +152,30 @@ def running(
 
 
 def cumsum(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
 ) -> Array:
     """The sums of the elements up to each one along `axis`, or of the flat array."""
     return running("cumsum", cumulative.cumsum, a, axis, dtype, out)
 
 
 def cumprod(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
 ) -> Array:
     """The products of the elements up to each one along `axis`."""
     return running("cumprod", cumulative.cumprod, a, axis, dtype, out)
 
 
 def nancumsum(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
 ) -> Array:
     """`cumsum` with NaN as 0."""
     x = without_nan("nancumsum", a, 0)
@@ -162,7 +183,10 @@ def nancumsum(
 
 
 def nancumprod(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
 ) -> Array:
     """`cumprod` with NaN as 1."""
     x = without_nan("nancumprod", a, 1)

@@ -73,7 +73,9 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
+def tri(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
+) -> Array:
     """Ones on and below the `k`-th diagonal of an N x M matrix, zeros elsewhere."""
     kind = float_dtype("tri", dtype)
     (rows, columns) = as_shape("tri", (N, N if M is None else M))
@@ -103,7 +105,9 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 def matrix(name: str, m: ArrayLike) -> Array:
     x = as_array(name, m)
     if x.ndim < 2:
-        raise ValueError(f"{name} takes an array of at least two dimensions, not {x.aval}")
+        raise ValueError(
+            f"{name} takes an array of at least two dimensions, not {x.aval}"
+        )
     return x
 
 
@@ -227,7 +231,11 @@ def indices(
 
 
 def fromfunction(
-    function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
+    function: Callable[..., Any],
+    shape: ShapeLike,
+    *,
+    dtype: DTypeLike = float,
+    **kwargs: Any,
 ) -> Any:
     """`function` of the index of each element; it sees scalars and is vectorised."""
     sizes = as_shape("fromfunction", shape)

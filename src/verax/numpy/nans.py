@@ -50,7 +50,13 @@ def nanprod(
 
 
 def nan_extreme(
-    name: str, search: Any, end: Any, a: ArrayLike, axis: Axis, keepdims: bool, rest: Any
+    name: str,
+    search: Any,
+    end: Any,
+    a: ArrayLike,
+    axis: Axis,
+    keepdims: bool,
+    rest: Any,
 ) -> Array:
     """What `nanmax` and `nanmin` share."""
     x = as_array(name, a)

@@ -13,12 +13,9 @@ import numpy as np
 
 from verax.ir.dtypes import (
     DTypeLike,
-    bool_,
     default_dtype,
     is_complex,
     is_float,
-    is_inexact,
-    is_unsigned,
 )
 from verax.numpy.arguments import (
     ArrayLike,
@@ -33,15 +30,14 @@ from verax.numpy.creation import filled
 from verax.numpy.extremes import flat_or_along
 from verax.ops import sort as sorts
 from verax.ops.along import take_along
-from verax.ops.arith import add, neg, sub
-from verax.ops.bits import bitwise_and, bitwise_not, bitwise_or
+from verax.ops.arith import add, sub
+from verax.ops.bits import bitwise_and, bitwise_or
 from verax.ops.choose import select
 from verax.ops.compare import eq, le, lt, ne
 from verax.ops.convert import convert
 from verax.ops.create import broadcasted_iota
 from verax.ops.joining import rev
-from verax.ops.reduce import reduce_sum
-from verax.ops.shape import broadcast_in_dim, reshape
+from verax.ops.shape import reshape
 from verax.rules.array import Array
 from verax.rules.state import STATE
 
@@ -186,9 +182,13 @@ def searchsorted(
             f"searchsorted: side={side!r} is 'left' or 'right', and method={method!r} "
             f"one of {', '.join(METHODS)}"
         )
-    line, queries = promote_dtypes(as_array("searchsorted", a), as_array("searchsorted", v))
+    line, queries = promote_dtypes(
+        as_array("searchsorted", a), as_array("searchsorted", v)
+    )
     if line.ndim != 1:
-        raise ValueError(f"searchsorted: the first argument is a vector, not {line.aval}")
+        raise ValueError(
+            f"searchsorted: the first argument is a vector, not {line.aval}"
+        )
     if sorter is not None:
         line = take_along(line, as_array("searchsorted", sorter), 0)
     return bisect(line, queries, side == "right")

@@ -6,11 +6,9 @@ read by their place::
     median(x, axis=0), quantile(x, 0.9), percentile(x, [25, 75])
 """
 
-from typing import Any
-
 import numpy as np
 
-from verax.ir.dtypes import canonical, inexact_dtype, is_complex, is_float, numpy_dtype
+from verax.ir.dtypes import canonical, inexact_dtype, is_complex
 from verax.numpy.arguments import (
     ArrayLike,
     Axis,
@@ -24,9 +22,8 @@ from verax.ops import sort as sorts
 from verax.ops.along import take_along
 from verax.ops.arith import add, div, max as larger, min as smaller, mul, sub
 from verax.ops.choose import select
-from verax.ops.compare import eq, ge, le, lt, ne
+from verax.ops.compare import eq, ne
 from verax.ops.convert import convert
-from verax.ops.joining import concatenate
 from verax.ops.reduce import reduce_or, reduce_sum
 from verax.ops.rounding import RoundingMethod, ceil, floor, round
 from verax.ops.shape import broadcast_in_dim, reshape, transpose
@@ -92,7 +89,9 @@ def percentile(
     """`quantile` with `q` in percent."""
     no_out("percentile", out)
     share = hundredth("percentile", q)
-    return parts("percentile", a, share, axis, method, keepdims, weights, skip_nan=False)
+    return parts(
+        "percentile", a, share, axis, method, keepdims, weights, skip_nan=False
+    )
 
 
 def nanpercentile(
@@ -109,7 +108,9 @@ def nanpercentile(
     """`percentile` of what is no NaN."""
     no_out("nanpercentile", out)
     share = hundredth("nanpercentile", q)
-    return parts("nanpercentile", a, share, axis, method, keepdims, weights, skip_nan=True)
+    return parts(
+        "nanpercentile", a, share, axis, method, keepdims, weights, skip_nan=True
+    )
 
 
 def hundredth(name: str, q: ArrayLike) -> Array:
@@ -152,12 +153,16 @@ def parts(
 ) -> Array:
     """What all of them share."""
     if weights is not None:
-        raise ValueError(f"{name}: weights are not available; repeat the elements instead")
+        raise ValueError(
+            f"{name}: weights are not available; repeat the elements instead"
+        )
     if method not in METHODS:
         raise ValueError(f"{name}: method={method!r} is none of {', '.join(METHODS)}")
     x, share = as_array(name, a), as_array(name, q, 1)
     if is_complex(x.dtype) or is_complex(share.dtype):
-        raise TypeError(f"{name} takes real arguments, since complex numbers have no order")
+        raise TypeError(
+            f"{name} takes real arguments, since complex numbers have no order"
+        )
     dtype = canonical(inexact_dtype(x.dtype), STATE.enable_x64)
     axes = reduction_axes(name, axis, x.ndim)
     lines = in_rows(convert(x, dtype), axes)

@@ -17,8 +17,6 @@ from verax.ir.dtypes import (
     bool_,
     canonical,
     inexact_dtype,
-    is_complex,
-    is_inexact,
     is_integer,
 )
 from verax.numpy.arguments import (
@@ -35,7 +33,6 @@ from verax.numpy.arguments import (
 from verax.numpy.arithmetic import power
 from verax.numpy.creation import Placement, filled, placed
 from verax.numpy.transcendental import log10
-from verax.ops.arith import abs as magnitude
 from verax.ops.arith import add, div, mul, sign, sub
 from verax.ops.choose import select
 from verax.ops.compare import eq
@@ -107,7 +104,9 @@ def known(name: str, argument: str, x: Any) -> Any:
         x.concrete(f"{name}: the shape of the result, which depends on {argument},")
     value = np.asarray(x)
     if value.ndim:
-        raise TypeError(f"{name}: {argument} is a scalar, not an array of {value.shape}")
+        raise TypeError(
+            f"{name}: {argument} is a scalar, not an array of {value.shape}"
+        )
     return value.item()
 
 

@@ -22,7 +22,6 @@ from verax.ir.dtypes import (
     inexact_dtype,
     is_complex,
     is_float,
-    is_inexact,
     is_integer,
     is_unsigned,
     numpy_dtype,
@@ -41,10 +40,16 @@ from verax.numpy.arguments import (
     reduction_axes,
     stretched,
 )
-from verax.numpy.arithmetic import add, maximum, minimum, multiply, square, subtract
-from verax.numpy.arithmetic import true_divide as divide
-from verax.numpy.comparison import logical_and, not_equal
-from verax.ops.arith import div, mul
+from verax.numpy.arithmetic import (
+    add,
+    maximum,
+    minimum,
+    multiply,
+    square,
+    subtract,
+    true_divide as divide,
+)
+from verax.ops.arith import mul
 from verax.ops.choose import select
 from verax.ops.complex import conj, real
 from verax.ops.convert import convert
@@ -108,7 +113,9 @@ def sum_types(
     elif promote_integers:
         result = widened(x.dtype)
     else:
-        result = default_dtype("integer", STATE.enable_x64) if x.dtype == bool_ else x.dtype
+        result = (
+            default_dtype("integer", STATE.enable_x64) if x.dtype == bool_ else x.dtype
+        )
     small = is_float(result) and numpy_dtype(result).itemsize < 4
     return result, float32 if small else result
 
@@ -170,7 +177,16 @@ def sum(
     """
     no_out("sum", out)
     return accumulate(
-        "sum", reduce_sum_p, 0, a, axis, dtype, keepdims, initial, where, promote_integers
+        "sum",
+        reduce_sum_p,
+        0,
+        a,
+        axis,
+        dtype,
+        keepdims,
+        initial,
+        where,
+        promote_integers,
     )
 
 
@@ -191,7 +207,16 @@ def prod(
     """
     no_out("prod", out)
     return accumulate(
-        "prod", reduce_prod_p, 1, a, axis, dtype, keepdims, initial, where, promote_integers
+        "prod",
+        reduce_prod_p,
+        1,
+        a,
+        axis,
+        dtype,
+        keepdims,
+        initial,
+        where,
+        promote_integers,
     )
 
 
@@ -212,7 +237,9 @@ def extreme(
     x = as_array(name, a)
     axes = reduction_axes(name, axis, x.ndim)
     if initial is None and where is not None:
-        raise ValueError(f"{name}: with where, initial has to say what no element gives")
+        raise ValueError(
+            f"{name}: with where, initial has to say what no element gives"
+        )
     if initial is None and 0 in [x.shape[i] for i in axes]:
         raise ValueError(
             f"{name}: {x.aval} has no elements over {axes}; pass initial to say what "
@@ -265,7 +292,9 @@ amax = max
 amin = min
 
 
-def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
+def ptp(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False
+) -> Array:
     """The largest minus the smallest element over `axis`."""
     no_out("ptp", out)
     x = as_array("ptp", a)
@@ -304,7 +333,9 @@ def any(
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements over `axis` are not zero."""
-    return sum(truth("count_nonzero", as_array("count_nonzero", a)), axis, keepdims=keepdims)
+    return sum(
+        truth("count_nonzero", as_array("count_nonzero", a)), axis, keepdims=keepdims
+    )
 
 
 def extent(x: Array, axes: Shape) -> int:
@@ -363,7 +394,9 @@ def average(
         found = mean(x, axis, keepdims=keepdims)
         total = broadcast_in_dim(constant_of(extent(x, axes), x.dtype), found.shape, ())
         return (found, total) if returned else found
-    x, w = promote_inexact("average", as_array("average", a), as_array("average", weights))
+    x, w = promote_inexact(
+        "average", as_array("average", a), as_array("average", weights)
+    )
     axes = reduction_axes("average", axis, x.ndim)
     if w.shape != x.shape:
         sizes = tuple(x.shape[i] for i in axes)

@@ -15,7 +15,13 @@ from verax.ir.dtypes import (
     numpy_dtype,
 )
 from verax.ir.jaxpr import NO_PARAMS, NoParams
-from verax.numpy.arguments import ArrayLike, as_array, constant_of, no_out, promote_inexact
+from verax.numpy.arguments import (
+    ArrayLike,
+    as_array,
+    constant_of,
+    no_out,
+    promote_inexact,
+)
 from verax.numpy.arithmetic import refuse_complex
 from verax.numpy.division import floor_divide
 from verax.ops.arith import add, div, mul, sub

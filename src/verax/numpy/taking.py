@@ -22,11 +22,10 @@ from verax.numpy.arguments import (
     operand_aval,
 )
 from verax.numpy.division import remainder
-from verax.numpy.index_parsing import Picked
-from verax.numpy.index_vectors import gather_indices, placed, wrapped
+from verax.numpy.index_vectors import gather_indices, wrapped
 from verax.numpy.indexing import at
 from verax.numpy.shapes import broadcast_to, ravel, reshape, squeeze
-from verax.ops.create import full, zeros
+from verax.ops.create import zeros
 from verax.ops.gather import gather
 from verax.ops.shape import reshape as reshape_to
 from verax.ops.windows import GatherDimensionNumbers, GatherScatterMode
@@ -156,9 +155,7 @@ def along_plan(own: Shape, indices: Shape, axis: int) -> AlongPlan:
             sizes.append(min(n, 1))
             kept.append(m)
             place += 1
-    dims = GatherDimensionNumbers(
-        offsets, (new_axis,), (new_axis,), batching, together
-    )
+    dims = GatherDimensionNumbers(offsets, (new_axis,), (new_axis,), batching, together)
     return AlongPlan(tuple(squeezed), tuple(kept), tuple(sizes), dims)
 
 
@@ -179,7 +176,10 @@ def take_along_axis(
         ValueError: the numbers of dimensions differ, or shapes do not broadcast.
         TypeError: the indices are no integers.
     """
-    x, places = as_array("take_along_axis", arr), integer_indices("take_along_axis", indices)
+    x, places = (
+        as_array("take_along_axis", arr),
+        integer_indices("take_along_axis", indices),
+    )
     if axis is None:
         if places.ndim != 1:
             raise ValueError("take_along_axis: without an axis, indices are a vector")
@@ -223,7 +223,10 @@ def put_along_axis(
         ValueError: `inplace` is not False, or the numbers of dimensions differ.
     """
     out_of_place("put_along_axis", inplace)
-    x, places = as_array("put_along_axis", arr), integer_indices("put_along_axis", indices)
+    x, places = (
+        as_array("put_along_axis", arr),
+        integer_indices("put_along_axis", indices),
+    )
     original = x.shape
     if axis is None:
         x, axis = ravel(x), 0
@@ -278,7 +281,8 @@ def put(
     elif mode not in (None, "clip"):
         raise ValueError(f"put: no mode {mode!r}; there are 'clip', 'wrap' and None")
     flat = at(ravel(x))[places].set(
-        values, mode="clip" if mode == "clip" else None,
+        values,
+        mode="clip" if mode == "clip" else None,
         wrap_negative_indices=mode != "clip",
     )
     return reshape(flat, x.shape)
@@ -306,27 +310,3 @@ def fill_diagonal(
         places = np.arange(count, dtype=np.int32) % max(values.size, 1)
         values = ravel(values)[places]
     return reshape(at(ravel(x))[:end:step].set(values), x.shape)
-
-
-def place(
-    arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True
-) -> Array:
-    """`arr` with `vals`, one after the other and repeated, where `mask` is true.
-
-    Raises:
-        ValueError: `inplace` is not False, the sizes differ, or there is no value.
-    """
-    out_of_place("place", inplace)
-    x, hits = as_array("place", arr), as_array("place", mask, 1)
-    values = ravel(as_array("place", vals, 2))
-    if hits.size != x.size or not values.size:
-        raise ValueError(
-            f"place takes a mask of {x.size} elements and at least one value, not "
-            f"{hits.size} and {values.size}"
-        )
-    if not x.size:
-        return x
-    flat = ravel(hits) != 0
-    ranks = remainder(flat.cumsum() - 1, values.size)
-    chosen = values[ranks].astype(x.dtype)
-    return reshape(select_where(flat, chosen, ravel(x)), x.shape)

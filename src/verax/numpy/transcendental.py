@@ -9,8 +9,6 @@ few others are written so that they neither overflow nor cancel::
 
 import math
 
-import numpy as np
-
 from verax.ir.dtypes import is_complex
 from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.apply import binary_inexact, unary_inexact
@@ -20,14 +18,21 @@ from verax.numpy.arguments import (
     promote_args_inexact,
     promote_inexact,
 )
-from verax.ops.arith import abs as magnitude
-from verax.ops.arith import add, div, integer_pow, max_p, mul, mul_p, neg, rem, sub
+from verax.ops.arith import (
+    abs as magnitude,
+    add,
+    div,
+    integer_pow,
+    max_p,
+    mul,
+    neg,
+    rem,
+    sub,
+)
 from verax.ops.choose import select
-from verax.ops.compare import eq, lt, ne
-from verax.ops.complex import complex as make_complex
-from verax.ops.complex import imag, real
+from verax.ops.compare import lt, ne
+from verax.ops.complex import complex as make_complex, imag, real
 from verax.ops.explog import (
-    exp as exponential,
     exp2_p,
     exp_p,
     expm1_p,

@@ -27,7 +27,15 @@ from verax.rules.constants import aval_of
 from verax.rules.elementwise import stablehlo
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import ANYTHING, BITS, NUMBER
-from verax.rules.reducer import EXTREMES, ReduceParams, Scalar, highest, lowest, reducer
+from verax.rules.reducer import (
+    EXTREMES,
+    ReduceParams,
+    Scalar,
+    highest,
+    lowest,
+    reduce_params,
+    reducer,
+)
 from verax.rules.row import Engine, JvpRule, Known, LowerRule, Row, Tangent, Zero
 from verax.rules.sizes import as_axes
 
@@ -217,7 +225,7 @@ def reduce(row: Row[ReduceParams], x: object, axes: Sequence[int]) -> Array:
     places = tuple(sorted(as_axes(row.name, axes, aval_of(x).ndim)))
     if not places and isinstance(x, Array):
         return x
-    return row.call(ReduceParams(places), x)
+    return row.call(reduce_params(places), x)
 
 
 def reduce_sum(

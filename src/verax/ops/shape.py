@@ -15,6 +15,7 @@ from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.jaxpr import Params
+from verax.ir.memo import memoised
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
 from verax.rules.elementwise import moving
@@ -30,6 +31,9 @@ class TransposeParams(Params):
     """The order of the dimensions: dimension i of the result is `permutation[i]`."""
 
     permutation: Shape
+
+
+transpose_params = memoised(TransposeParams)
 
 
 def transpose_typing(
@@ -99,6 +103,9 @@ class BroadcastInDimParams(Params):
 
     shape: Shape
     broadcast_dimensions: Shape
+
+
+broadcast_in_dim_params = memoised(BroadcastInDimParams)
 
 
 def broadcast_in_dim_typing(
@@ -196,6 +203,9 @@ class ReshapeParams(Params):
     new_sizes: Shape
 
 
+reshape_params = memoised(ReshapeParams)
+
+
 def reshape_typing(
     p: ReshapeParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
@@ -247,6 +257,9 @@ class SqueezeParams(Params):
     """The dimensions of size 1 that the result does not have, in increasing order."""
 
     dimensions: Shape
+
+
+squeeze_params = memoised(SqueezeParams)
 
 
 def squeeze_typing(
@@ -301,7 +314,7 @@ def transpose(operand: object, permutation: Sequence[int]) -> Array:
     order = as_integers("transpose", "permutation", permutation)
     if isinstance(operand, Array) and order == tuple(range(operand.ndim)):
         return operand
-    return transpose_p.call(TransposeParams(order), operand)
+    return transpose_p.call(transpose_params(order), operand)
 
 
 def broadcast_in_dim(
@@ -320,7 +333,7 @@ def broadcast_in_dim(
         and len(dims) == len(sizes)
     ):
         return operand
-    return broadcast_in_dim_p.call(BroadcastInDimParams(sizes, dims), operand)
+    return broadcast_in_dim_p.call(broadcast_in_dim_params(sizes, dims), operand)
 
 
 def broadcast(operand: object, sizes: Sequence[int]) -> Array:
@@ -359,7 +372,7 @@ def reshape(
         operand = transpose(operand, dimensions)
     if isinstance(operand, Array) and operand.shape == sizes:
         return operand
-    return reshape_p.call(ReshapeParams(sizes), operand)
+    return reshape_p.call(reshape_params(sizes), operand)
 
 
 def squeeze(array: object, dimensions: Sequence[int]) -> Array:
@@ -371,7 +384,7 @@ def squeeze(array: object, dimensions: Sequence[int]) -> Array:
     dims = tuple(sorted(as_axes("squeeze", dimensions, aval_of(array).ndim)))
     if not dims and isinstance(array, Array):
         return array
-    return squeeze_p.call(SqueezeParams(dims), array)
+    return squeeze_p.call(squeeze_params(dims), array)
 
 
 def expand_dims(array: object, dimensions: Sequence[int]) -> Array:

@@ -16,6 +16,7 @@ from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.jaxpr import Params
+from verax.ir.memo import memoised
 from verax.ops.choose import select
 from verax.ops.create import full_like
 from verax.ops.shape import at_front, broadcast_in_dim, draw_aval, squeeze
@@ -43,6 +44,9 @@ class SliceParams(Params):
         strides = self.strides or (1,) * len(self.start_indices)
         places = zip(self.start_indices, self.limit_indices, strides, strict=True)
         return [range(*place) for place in places]
+
+
+slice_params = memoised(SliceParams)
 
 
 def slice_typing(p: SliceParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
@@ -276,7 +280,7 @@ def slice(
     whole = steps is None and starts == (0,) * len(limits)
     if whole and isinstance(operand, Array) and limits == operand.shape:
         return operand
-    return slice_p.call(SliceParams(starts, limits, steps), operand)
+    return slice_p.call(slice_params(starts, limits, steps), operand)
 
 
 def slice_in_dim(

@@ -16,6 +16,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, is_bool, is_complex, is_float, numpy_dtype
 from verax.ir.jaxpr import Params
 from verax.ir.limits import finfo, iinfo
+from verax.ir.memo import memoised
 from verax.rules.array import Array
 from verax.rules.axes import beside, without
 from verax.rules.emitter import Emitter, Operand, i64s
@@ -43,6 +44,9 @@ class ReduceParams(Params):
     """The dimensions that go, in order."""
 
     axes: Shape
+
+
+reduce_params = memoised(ReduceParams)
 
 
 def reducer(
@@ -109,12 +113,13 @@ def fold(
     ufunc: np.ufunc, identity: Callable[[DType], Scalar], x: NDArray, axes: Shape
 ) -> NDArray:
     """`ufunc.reduce`, which in the dtype of `x` wraps around as machines do."""
-    start = np.asarray(identity(x.dtype), numpy_dtype(x.dtype))
     y = wide(x)
-    folded: NDArray = np.asarray(
-        ufunc.reduce(y, axis=axes, dtype=y.dtype, initial=wide(start)[()])
-    )
-    return folded
+    if ufunc is np.add or x.size == 0:
+        start = np.asarray(identity(x.dtype), numpy_dtype(x.dtype))
+        return np.asarray(
+            ufunc.reduce(y, axis=axes, dtype=y.dtype, initial=wide(start)[()])
+        )
+    return np.asarray(ufunc.reduce(y, axis=axes, dtype=y.dtype))
 
 
 def batch_reduce(

@@ -22,8 +22,12 @@ def as_integers(function: str, argument: str, values: object) -> Shape:
     >>> as_integers("rev", "dimensions", [0, True])
     (0, 1)
     """
-    if type(values) is tuple and all(type(v) is int for v in values):
-        return values
+    if type(values) is tuple:
+        for value in values:
+            if type(value) is not int:
+                break
+        else:
+            return values
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):
         raise TypeError(
             f"{function}: {argument} is a sequence of integers, not {values!r}"
@@ -47,7 +51,7 @@ def as_sizes(function: str, argument: str, values: object) -> Shape:
         ValueError: a size is negative.
     """
     sizes = as_integers(function, argument, values)
-    if any(size < 0 for size in sizes):
+    if sizes and min(sizes) < 0:
         raise ValueError(f"{function}: {argument} holds a negative size: {sizes}")
     return sizes
 
@@ -61,7 +65,9 @@ def as_axis(function: str, axis: object, rank: int) -> int:
     >>> as_axis("squeeze", -1, 3)
     2
     """
-    (index,) = as_integers(function, "a dimension", (axis,))
+    index = axis
+    if type(index) is not int:
+        (index,) = as_integers(function, "a dimension", (axis,))
     if not -rank <= index < rank:
         raise ValueError(
             f"{function}: dimension {index} is out of bounds for an array of {rank} "
@@ -76,9 +82,8 @@ def as_axes(function: str, axes: object, rank: int) -> Shape:
     Raises:
         ValueError: a dimension does not exist, or is named twice.
     """
-    found = tuple(
-        as_axis(function, i, rank) for i in as_integers(function, "dimensions", axes)
-    )
+    given = as_integers(function, "dimensions", axes)
+    found = tuple([as_axis(function, i, rank) for i in given])
     if len(set(found)) != len(found):
         raise ValueError(f"{function}: a dimension stands twice in {found}")
     return found

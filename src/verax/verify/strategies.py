@@ -47,7 +47,7 @@ def arrays(aval: ShapedArray, domain: Domain = REALS) -> Strategy[NDArray]:
     bounds), saturation, subnormals, the largest and smallest numbers, and
     `domain.special`.
     """
-    dtype = numpy_dtype(aval.dtype)
+    dtype = stored_dtype(aval.dtype)
     if dtype == float0:
         return st.just(np.zeros(aval.shape, float0))
     parts = 2 if is_complex(dtype) else 1
@@ -198,10 +198,7 @@ def domains_of(row: Row[Any], sample: Sample[Any]) -> tuple[Domain, ...]:
     return (*given, *(given[-1],) * missing)[: len(sample.avals)]
 
 
-@st.composite
-def cases(
-    draw: st.DrawFn, row: Row[Any], *, depth: int = 1, wide: bool = False
-) -> Case:
+def cases(row: Row[Any], *, depth: int = 1, wide: bool = False) -> Strategy[Case]:
     """A call of `row` with `depth` values per operand.
 
     `wide` asks for what derivatives need: inexact operands in double precision, and

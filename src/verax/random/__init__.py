@@ -1,0 +1,48 @@
+"""Floor 6: `verax.random`: numbers that are a function of a key, as in `jax.random`.
+
+The same key gives the same bits as in JAX (threefry, partitionable):
+
+>>> import verax
+>>> verax.random.bits(verax.random.key(0))
+Array(4070199207, dtype=uint32)
+"""
+
+from verax.random.bits import bits as bits, uniform as uniform
+from verax.random.continuous import (
+    cauchy as cauchy,
+    exponential as exponential,
+    gumbel as gumbel,
+    laplace as laplace,
+    logistic as logistic,
+    pareto as pareto,
+    triangular as triangular,
+    weibull_min as weibull_min,
+)
+from verax.random.discrete import (
+    bernoulli as bernoulli,
+    categorical as categorical,
+    double_sided_maxwell as double_sided_maxwell,
+    geometric as geometric,
+    rademacher as rademacher,
+)
+from verax.random.integers import randint as randint
+from verax.random.keys import (
+    PRNGKey as PRNGKey,
+    clone as clone,
+    fold_in as fold_in,
+    key as key,
+    key_data as key_data,
+    key_dtype as key_dtype,
+    key_impl as key_impl,
+    split as split,
+    wrap_key_data as wrap_key_data,
+)
+from verax.random.normal import (
+    lognormal as lognormal,
+    maxwell as maxwell,
+    normal as normal,
+    rayleigh as rayleigh,
+    truncated_normal as truncated_normal,
+    wald as wald,
+)
+from verax.random.shuffling import choice as choice, permutation as permutation

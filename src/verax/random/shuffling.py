@@ -1,0 +1,194 @@
+"""Floor 6: permutations and choices.
+
+One idea: sorting by random words shuffles, and a second round makes ties between words
+unlikely where there are many elements::
+
+    permutation(key, 5)
+    choice(key, 5, (2,), replace=False)
+"""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.ir.dtypes import canonical, is_integer
+from verax.numpy.arguments import (
+    ArrayLike,
+    as_array,
+    canonical_axis,
+    promote_inexact,
+)
+from verax.numpy.ordering import searchsorted
+from verax.ops.arith import add, mul, sub
+from verax.ops.convert import convert
+from verax.ops.create import full, iota
+from verax.ops.cumulative import cumsum
+from verax.ops.explog import log
+from verax.ops.gather import gather
+from verax.ops.prng import random_bits
+from verax.ops.shape import expand_dims, reshape
+from verax.ops.slicing import slice_in_dim
+from verax.ops.sort import sort_key_val, top_k
+from verax.ops.windows import GatherDimensionNumbers
+from verax.random.bits import unit
+from verax.random.continuous import draw_gumbel
+from verax.random.integers import in_known_range
+from verax.random.keys import one_key, several
+from verax.rules.array import Array
+from verax.rules.axes import unsharded
+from verax.rules.builder import Tracer
+from verax.rules.constants import aval_of
+from verax.rules.sizes import as_sizes
+from verax.rules.state import STATE
+
+# Sorted by words of 32 bits; n elements need 3 log n bits for few ties.
+EXPONENT = 3
+WORDS = 2**32 - 1
+
+
+def count_of(name: str, x: Any) -> int:
+    """A number of elements that is known when tracing.
+
+    Raises:
+        TypeError: it is no integer.
+    """
+    if isinstance(x, Tracer):
+        return operator.index(x)
+    if not is_integer(aval_of(x).dtype):
+        raise TypeError(f"{name} takes an array or an integer, not {x!r}")
+    return int(np.asarray(x))
+
+
+def shuffled(key: Array, x: Array, axis: int) -> Array:
+    """The elements along `axis` in an order of their own in each row."""
+    size = x.size
+    rounds = math.ceil(EXPONENT * math.log(max(1, size)) / math.log(WORDS))
+    for _ in range(rounds):
+        key, drawn = several(key, 2)
+        _, x = sort_key_val(random_bits(drawn, 32, x.shape), x, axis)
+    return x
+
+
+def indices(size: int) -> Array:
+    """0, 1, ..., size - 1 in the default integer dtype."""
+    return iota(canonical(int, STATE.enable_x64), size)
+
+
+def taken(x: Array, places: Array, axis: int) -> Array:
+    """The elements of `x` at `places` along `axis`, all of which exist."""
+    before = tuple(range(axis))
+    behind = tuple(range(axis + places.ndim, x.ndim - 1 + places.ndim))
+    numbers = GatherDimensionNumbers((*before, *behind), (axis,), (axis,))
+    sizes = [1 if i == axis else n for i, n in enumerate(x.shape)]
+    return gather(x, expand_dims(places, (places.ndim,)), numbers, sizes)
+
+
+def permutation(
+    key: ArrayLike,
+    x: int | ArrayLike,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """`x` along `axis`, or the numbers below the integer `x`, in random order.
+
+    With `independent` each row has an order of its own.
+
+    Raises:
+        TypeError: `key` is no key, or `x` a number that is no integer.
+        ValueError: there is no such dimension.
+    """
+    unsharded("permutation", out_sharding)
+    typed = one_key("permutation", key)
+    if not aval_of(x).shape:
+        canonical_axis("permutation", axis, 1)
+        return shuffled(typed, indices(count_of("permutation", x)), 0)
+    array = as_array("permutation", x, 1)
+    place = canonical_axis("permutation", axis, array.ndim)
+    if independent or array.ndim == 1:
+        return shuffled(typed, array, place)
+    order = shuffled(typed, indices(array.shape[place]), 0)
+    return taken(array, order, place)
+
+
+def choice(
+    key: ArrayLike,
+    a: int | ArrayLike,
+    shape: Sequence[int] = (),
+    replace: bool = True,
+    p: ArrayLike | None = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Array:
+    """Random elements of `a` along `axis`, or of the numbers below the integer `a`.
+
+    `p` has their probabilities, otherwise they are equal; with `replace` False no
+    element is chosen twice. `mode` is that of `gumbel`.
+
+    Raises:
+        TypeError: `key` is no key, or `shape` is no sequence.
+        ValueError: there are not enough elements, or `p` does not fit.
+    """
+    typed = one_key("choice", key)
+    if not isinstance(shape, Sequence):
+        raise TypeError(f"choice: shape is a sequence of sizes, not {shape!r}")
+    sizes = as_sizes("choice", "shape", shape)
+    aval = aval_of(a)
+    array = as_array("choice", a, 1) if aval.shape else None
+    place = 0 if array is None else canonical_axis("choice", axis, array.ndim)
+    count = count_of("choice", a) if array is None else array.shape[place]
+    wanted = math.prod(sizes)
+    if not wanted:
+        return full(sizes, 0, aval.dtype)
+    check_population(count, wanted, replace)
+    if p is not None:
+        drawn = weighted(typed, count, sizes, replace, p, mode)
+    elif replace:
+        dtype = canonical(int, STATE.enable_x64)
+        drawn = in_known_range(typed, sizes, dtype, 0, count)
+    else:
+        whole: Any = count if array is None else array
+        found = slice_in_dim(permutation(typed, whole, place), 0, wanted, axis=place)
+        rest = found.shape[:place], found.shape[place + 1 :]
+        return reshape(found, (*rest[0], *sizes, *rest[1]))
+    return drawn if array is None else taken(array, drawn, place)
+
+
+def check_population(count: int, wanted: int, replace: bool) -> None:
+    """Raise a ValueError unless so many elements can be chosen."""
+    if count <= 0:
+        raise ValueError("choice: there is nothing to choose from, a is empty")
+    if not replace and wanted > count:
+        raise ValueError(
+            f"choice: {wanted} elements without replacement, but there are only {count}"
+        )
+
+
+def weighted(
+    key: Array,
+    count: int,
+    sizes: tuple[int, ...],
+    replace: bool,
+    p: ArrayLike,
+    mode: str | None,
+) -> Array:
+    """Places below `count` with probabilities `p`."""
+    weights = as_array("choice", promote_inexact("choice", p)[0])
+    dtype = canonical(int, STATE.enable_x64)
+    if weights.shape != (count,):
+        raise ValueError(
+            f"choice: p has one probability for each of the {count} elements, not the "
+            f"shape {weights.shape}"
+        )
+    if replace:
+        line = cumsum(weights)
+        total = reshape(slice_in_dim(line, count - 1, count), ())
+        u = mul(total, sub(1.0, unit(key, sizes, weights.dtype)))
+        return convert(searchsorted(line, u), dtype)
+    scores = add(draw_gumbel(key, (count,), weights.dtype, mode), log(weights))
+    _, places = top_k(scores, math.prod(sizes))
+    return reshape(convert(places, dtype), sizes)
