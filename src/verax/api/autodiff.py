@@ -21,6 +21,7 @@ from verax.api.tracing import (
     leaf_avals,
     trace,
 )
+from verax.api.vectorize import apply_batched
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
@@ -28,6 +29,7 @@ from verax.ir.dtypes import float0, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ops import create
 from verax.rules.constants import aval_of
+from verax.transforms.jvp import jvp as push_forward
 
 
 @frozen(eq=False)
@@ -136,7 +138,7 @@ def jvp[R](
         for flag, t in zip(at.active[len(at.captured) :], pushed, strict=True)
     ]
     mask = (*[False] * len(at.captured), *active)
-    jaxpr, nonzero = ENGINE.jvp(at.jaxpr, mask)
+    jaxpr, nonzero = push_forward(ENGINE, at.jaxpr, mask)
     live = [t for t, flag in zip(pushed, active, strict=True) if flag]
     outs = apply(jaxpr, [*at.captured, *at.leaves, *live])
     count = len(at.jaxpr.outvars)
@@ -226,6 +228,15 @@ class Pushforward:
         filled = fill(self.nonzero, outs, self.at.jaxpr.out_avals)
         return self.at.out_tree.unflatten(filled[: self.at.out_tree.num_leaves])
 
+    def columns(self, stacked: Sequence[Any], size: int) -> list[Any]:
+        """Output tangents for `size` tangents, stacked in the last dimension."""
+        axes = (*[None] * len(self.residuals), *[0] * len(stacked))
+        wanted = [-1] * len(self.tangent.outvars)
+        args = [*self.residuals, *stacked]
+        outs = apply_batched(self.tangent, args, axes, size, wanted)
+        avals = [a.with_shape((*a.shape, size)) for a in self.at.jaxpr.out_avals]
+        return fill(self.at.pad(self.nonzero), outs, avals)
+
 
 @frozen(eq=False)
 class Pullback:
@@ -253,20 +264,41 @@ class Pullback:
 
     def pull(self, cts: Sequence[object | None]) -> tuple[Any, ...]:
         """Cotangents of the arguments, from checked cotangent leaves."""
+        jaxpr, mask, live = self.transposed(cts)
+        return self.pack(apply(jaxpr, [*self.residuals, *live]), mask)
+
+    def rows(self, stacked: Sequence[Any], size: int) -> tuple[Any, ...]:
+        """Cotangents of the arguments for `size` cotangents, stacked in the first."""
+        jaxpr, mask, live = self.transposed(stacked)
+        axes = (*[None] * len(self.residuals), *[0] * len(live))
+        args = [*self.residuals, *live]
+        outs = apply_batched(jaxpr, args, axes, size, [0] * len(jaxpr.outvars))
+        return self.pack(outs, mask, (size,))
+
+    def transposed(
+        self, cts: Sequence[object | None]
+    ) -> tuple[Jaxpr, Sequence[bool], list[object | None]]:
+        """The program from residuals and cotangents, what it gives, what it takes."""
         proper = self.at.pad(self.nonzero)
-        aux = len(self.nonzero) - len(proper)
         live = [ct for ct, flag in zip(cts, proper, strict=True) if flag]
         given = [*[True] * len(live), *[False] * sum(self.nonzero[len(proper) :])]
-        assert aux >= 0
         count = len(self.residuals)
         linear = (False,) * count + (True,) * (len(self.tangent.invars) - count)
         jaxpr, mask = ENGINE.transpose(self.tangent, linear, tuple(given))
-        found = iter(apply(jaxpr, [*self.residuals, *live]))
-        flags = iter(mask)
+        return jaxpr, mask, live
+
+    def pack(
+        self, outs: Sequence[Any], mask: Sequence[bool], stack: tuple[int, ...] = ()
+    ) -> tuple[Any, ...]:
+        """Cotangents as trees like the arguments, zeros where there is none.
+
+        `stack` are the sizes of leading dimensions that the leaves have in addition.
+        """
+        found, flags = iter(outs), iter(mask)
         leaves = [
             next(found)
             if is_inexact(aval.dtype) and next(flags)
-            else zero(aval.tangent())
+            else zero(aval.tangent().with_shape((*stack, *aval.shape)))
             for aval in self.at.avals
         ]
         args, _ = self.at.in_tree.unflatten(leaves)

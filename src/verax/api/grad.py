@@ -1,7 +1,6 @@
-"""Floor 5: gradients, Jacobians and Hessians, on top of vjp and linearize.
+"""Floor 5: gradients, on top of vjp.
 
-One idea: a gradient is a pullback of 1, a Jacobian is a pushforward or a pullback of a
-basis, over which it is vectorized::
+One idea: the gradient of a scalar is the pullback of 1::
 
     grad(lambda x: x * x)(3.0)
 """
@@ -10,15 +9,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from verax.api.autodiff import linearize, vjp
-from verax.api.engine import as_array, as_typed_array
+from verax.api.autodiff import vjp
+from verax.api.engine import as_typed_array
 from verax.api.tracing import function_name
-from verax.api.vectorize import vmap
 from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float, is_inexact
-from verax.ops import shape
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
 
@@ -179,142 +174,3 @@ def check_output(fun: object, value: object, holomorphic: bool) -> None:
 def one_like(value: Any) -> Array:
     """The number one in the type of a scalar."""
     return as_typed_array(1, aval_of(value))
-
-
-def jacfwd[**P](
-    fun: Callable[P, Any],
-    argnums: Argnums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Callable[P, Any]:
-    """A function that returns the Jacobian of `fun`, column by column (forward mode).
-
-    For each pair of output and input leaf there is an array of shape
-    `output.shape + input.shape`.
-
-    >>> import verax, verax.numpy as vnp
-    >>> verax.jacfwd(lambda x: x * x)(vnp.array([1.0, 2.0])).tolist()
-    [[2.0, 0.0], [0.0, 4.0]]
-    """
-    check_callable("jacfwd", fun)
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-
-    @functools.wraps(fun)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        chosen = choose(fun, args, numbers)
-        for arg in chosen:
-            check_inputs(fun, arg, holomorphic, False)
-        rest = with_rest(fun, args, kwargs, numbers)
-        outcome = linearize(rest, *chosen, has_aux=has_aux)
-        leaves, tree = pytrees.flatten(chosen)
-        columns = vmap(lambda *ts: outcome[1](*tree.unflatten(ts)), out_axes=-1)(
-            *basis(leaves)
-        )
-        out_leaves, out_tree = pytrees.flatten(columns)
-        trees = [
-            tree.unflatten(split_axis(leaf, leaves, -1, first=False))
-            for leaf in out_leaves
-        ]
-        single = isinstance(argnums, int)
-        found = out_tree.unflatten([t[0] if single else t for t in trees])
-        return (found, outcome[2]) if has_aux else found
-
-    return jacobian
-
-
-def jacrev[**P](
-    fun: Callable[P, Any],
-    argnums: Argnums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-) -> Callable[P, Any]:
-    """A function that returns the Jacobian of `fun`, row by row (reverse mode).
-
-    >>> import verax, verax.numpy as vnp
-    >>> verax.jacrev(lambda x: x * x)(vnp.array([1.0, 2.0])).tolist()
-    [[2.0, 0.0], [0.0, 4.0]]
-    """
-    check_callable("jacrev", fun)
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-
-    @functools.wraps(fun)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        chosen = choose(fun, args, numbers)
-        for arg in chosen:
-            check_inputs(fun, arg, holomorphic, allow_int)
-        rest = with_rest(fun, args, kwargs, numbers)
-        outcome = vjp(rest, *chosen, has_aux=has_aux)
-        out_leaves, out_tree = pytrees.flatten(outcome[0])
-        check_jacobian_output(fun, out_leaves, holomorphic)
-        rows = vmap(lambda *cts: outcome[1](out_tree.unflatten(cts)))(
-            *basis(out_leaves)
-        )
-        in_leaves, in_tree = pytrees.flatten(rows)
-        per_input = [split_axis(leaf, out_leaves, 0, first=True) for leaf in in_leaves]
-        trees = [in_tree.unflatten(parts) for parts in zip(*per_input, strict=True)]
-        single = isinstance(argnums, int)
-        found = out_tree.unflatten([t[0] if single else t for t in trees])
-        return (found, outcome[2]) if has_aux else found
-
-    return jacobian
-
-
-def hessian[**P](
-    fun: Callable[P, Any],
-    argnums: Argnums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Callable[P, Any]:
-    """A function that returns the Hessian of `fun`: forward over reverse mode.
-
-    >>> import verax, verax.numpy as vnp
-    >>> verax.hessian(lambda x: (x ** 3).sum())(vnp.array([1.0, 2.0])).tolist()
-    [[6.0, 0.0], [0.0, 12.0]]
-    """
-    return jacfwd(
-        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
-        argnums,
-        has_aux=has_aux,
-        holomorphic=holomorphic,
-    )
-
-
-def check_jacobian_output(
-    fun: object, leaves: Sequence[Any], holomorphic: bool
-) -> None:
-    for leaf in leaves:
-        dtype = aval_of(leaf).dtype
-        if not (is_complex(dtype) if holomorphic else is_float(dtype)):
-            raise TypeError(
-                f"jacrev takes a function with {'complex' if holomorphic else 'float'} "
-                f"outputs, but {function_name(fun)} returned {dtype.name}"
-            )
-
-
-def basis(leaves: Sequence[Any]) -> list[Array]:
-    """The standard basis of all leaves together: leaf i of element k, stacked."""
-    avals = [aval_of(leaf) for leaf in leaves]
-    total = sum(aval.size for aval in avals)
-    vectors, offset = [], 0
-    for aval in avals:
-        eye = np.eye(total, aval.size, -offset, dtype=aval.tangent().dtype)  # type: ignore[arg-type]  # a float
-        offset += aval.size
-        vectors.append(as_array(eye.reshape(total, *aval.shape)))
-    return vectors
-
-
-def split_axis(
-    x: Array, leaves: Sequence[Any], axis: int, *, first: bool
-) -> list[Array]:
-    """Cut one dimension in the sizes of the leaves, each in its own shape."""
-    parts, offset = [], 0
-    place = axis % x.ndim
-    for leaf in leaves:
-        aval = aval_of(leaf)
-        part = x[(slice(None),) * place + (slice(offset, offset + aval.size),)]
-        offset += aval.size
-        rest = tuple(s for i, s in enumerate(x.shape) if i != place)
-        target = (*aval.shape, *rest) if first else (*rest, *aval.shape)
-        parts.append(shape.reshape(part, target))
-    return parts

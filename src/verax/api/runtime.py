@@ -12,8 +12,7 @@ import numpy as np
 from verax.api.engine import as_array, current_builder
 from verax.backend import buffers, pytrees
 from verax.backend.array import ConcreteArray, block_all, from_buffer
-from verax.backend.client import Device
-from verax.backend.client import devices as client_devices
+from verax.backend.client import Device, devices as client_devices
 from verax.rules.builder import Tracer
 from verax.rules.constants import aval_of
 

@@ -21,9 +21,11 @@ from verax.api.tracing import (
 )
 from verax.backend import pytrees
 from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Jaxpr
 from verax.ops import shape
 from verax.rules.array import Array
 from verax.rules.row import Axis
+from verax.transforms.vmap import batch
 
 
 def vmap[**P, R](
@@ -74,17 +76,27 @@ def vmap[**P, R](
         element = [removed(aval, axis) for aval, axis in zip(avals, axes, strict=True)]
         traced = trace(fun, tree, element, "vmap", describe=describe)
         places = (*[None] * len(traced.captured), *axes)
-        jaxpr, out_places = ENGINE.batch(traced.jaxpr, size, places)
-        outs = apply(jaxpr, [*traced.captured, *leaves])
-        out = traced.out_tree.unflatten(range(len(outs)))
+        count = len(traced.jaxpr.outvars)
+        out = traced.out_tree.unflatten(range(count))
         wanted = flat_axes("out_axes", out_axes, out)
-        moved = [
-            move(x, a, b, size)
-            for x, a, b in zip(outs, out_places, wanted, strict=True)
-        ]
-        return traced.out_tree.unflatten(moved)
+        args_flat = [*traced.captured, *leaves]
+        outs = apply_batched(traced.jaxpr, args_flat, places, size, wanted)
+        return traced.out_tree.unflatten(outs)
 
     return vmapped
+
+
+def apply_batched(
+    jaxpr: Jaxpr,
+    args: Sequence[object],
+    axes: tuple[Axis, ...],
+    size: int,
+    wanted: Sequence[Axis],
+) -> list[Array]:
+    """The outputs of `jaxpr` over `size` elements, batched at the axes `wanted`."""
+    batched, found = batch(ENGINE, jaxpr, size, axes)
+    outs = apply(batched, args)
+    return [move(x, a, b, size) for x, a, b in zip(outs, found, wanted, strict=True)]
 
 
 def check_axes(name: str, axes: object) -> None:

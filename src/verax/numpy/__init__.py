@@ -32,6 +32,12 @@ from verax.numpy.arithmetic import (
     subtract as subtract,
     true_divide as true_divide,
 )
+from verax.numpy.closeness import (
+    allclose as allclose,
+    array_equal as array_equal,
+    array_equiv as array_equiv,
+    isclose as isclose,
+)
 from verax.numpy.comparison import (
     bitwise_and as bitwise_and,
     bitwise_count as bitwise_count,
@@ -56,6 +62,7 @@ from verax.numpy.comparison import (
     right_shift as right_shift,
 )
 from verax.numpy.constants import (
+    bool as bool,
     e as e,
     euler_gamma as euler_gamma,
     inf as inf,
@@ -63,19 +70,15 @@ from verax.numpy.constants import (
     newaxis as newaxis,
     pi as pi,
 )
+from verax.numpy.contraction import (
+    einsum as einsum,
+    einsum_path as einsum_path,
+)
 from verax.numpy.creation import (
     array as array,
     asarray as asarray,
     astype as astype,
     copy as copy,
-    empty as empty,
-    empty_like as empty_like,
-    full as full,
-    full_like as full_like,
-    ones as ones,
-    ones_like as ones_like,
-    zeros as zeros,
-    zeros_like as zeros_like,
 )
 from verax.numpy.division import (
     divmod as divmod,
@@ -143,10 +146,6 @@ from verax.numpy.dtypes import (
     uint64 as uint64,
     unsignedinteger as unsignedinteger,
 )
-from verax.numpy.einsum import (
-    einsum as einsum,
-    einsum_path as einsum_path,
-)
 from verax.numpy.extremes import (
     argmax as argmax,
     argmin as argmin,
@@ -158,6 +157,16 @@ from verax.numpy.extremes import (
     nanargmin as nanargmin,
     nancumprod as nancumprod,
     nancumsum as nancumsum,
+)
+from verax.numpy.filling import (
+    empty as empty,
+    empty_like as empty_like,
+    full as full,
+    full_like as full_like,
+    ones as ones,
+    ones_like as ones_like,
+    zeros as zeros,
+    zeros_like as zeros_like,
 )
 from verax.numpy.floats import (
     angle as angle,
@@ -237,6 +246,11 @@ from verax.numpy.joining import (
     vsplit as vsplit,
     vstack as vstack,
 )
+from verax.numpy.matrix_products import (
+    cross as cross,
+    kron as kron,
+    outer as outer,
+)
 from verax.numpy.nans import (
     nanmax as nanmax,
     nanmean as nanmean,
@@ -257,13 +271,10 @@ from verax.numpy.ordering import (
     sort_complex as sort_complex,
 )
 from verax.numpy.products import (
-    cross as cross,
     dot as dot,
     inner as inner,
-    kron as kron,
     matmul as matmul,
     matvec as matvec,
-    outer as outer,
     tensordot as tensordot,
     vdot as vdot,
     vecdot as vecdot,
@@ -300,16 +311,12 @@ from verax.numpy.reductions import (
     amax as amax,
     amin as amin,
     any as any,
-    average as average,
     count_nonzero as count_nonzero,
     max as max,
-    mean as mean,
     min as min,
     prod as prod,
     ptp as ptp,
-    std as std,
     sum as sum,
-    var as var,
 )
 from verax.numpy.rounding import (
     around as around,
@@ -366,6 +373,12 @@ from verax.numpy.shapes import (
     squeeze as squeeze,
     swapaxes as swapaxes,
     transpose as transpose,
+)
+from verax.numpy.statistics import (
+    average as average,
+    mean as mean,
+    std as std,
+    var as var,
 )
 from verax.numpy.taking import (
     fill_diagonal as fill_diagonal,

@@ -61,6 +61,9 @@ def binary(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
                 if x.aval.dtype is bool_:
                     row = LOGICAL.get(row, row)
                 return STATE.interpreter.bind(row, NO_PARAMS, (x, y))[0]
+            if x.aval.dtype is y.aval.dtype and x.aval.dtype is not bool_:
+                pair = broadcast_together(name, (x, y))
+                return STATE.interpreter.bind(row, NO_PARAMS, pair)[0]
         elif (constant := adapted(y, x.aval)) is not None:
             return STATE.interpreter.bind(row, NO_PARAMS, (x, constant))[0]
     elif isinstance(y, Array) and (constant := adapted(x, y.aval)) is not None:
@@ -77,6 +80,9 @@ def binary_inexact(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) ->
         if isinstance(y, Array):
             if x.aval is y.aval:
                 return STATE.interpreter.bind(row, NO_PARAMS, (x, y))[0]
+            if x.aval.dtype is y.aval.dtype:
+                pair = broadcast_together(name, (x, y))
+                return STATE.interpreter.bind(row, NO_PARAMS, pair)[0]
         elif (constant := adapted(y, x.aval)) is not None:
             return STATE.interpreter.bind(row, NO_PARAMS, (x, constant))[0]
     _, operands = unified_inexact(name, (x, y))

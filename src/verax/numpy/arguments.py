@@ -35,7 +35,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.promotion import Typed, join, join_all
 from verax.ops.convert import convert
-from verax.ops.shape import broadcast_in_dim, reshape
+from verax.ops.shape import BroadcastInDimParams, broadcast_in_dim_p, reshape
 from verax.rules.array import Array
 from verax.rules.constants import aval_of, scalar_of
 from verax.rules.sizes import as_axes, as_axis, as_sizes
@@ -284,9 +284,13 @@ def stretched(x: Any, shape: Shape) -> Any:
     own = shape_of(x)
     if own == shape:
         return x
-    if isinstance(x, np.ndarray) and x.ndim == 0:
-        return broadcast_in_dim(x, shape, ())
-    return broadcast_in_dim(x, shape, tuple(range(len(shape) - len(own), len(shape))))
+    return broadcast_in_dim_p.call(stretching(len(own), shape), x)
+
+
+@lru_cache(maxsize=1 << 12)
+def stretching(rank: int, shape: Shape) -> BroadcastInDimParams:
+    """The params that broadcast the last `rank` dimensions of `shape` to it."""
+    return BroadcastInDimParams(shape, tuple(range(len(shape) - rank, len(shape))))
 
 
 def broadcast_together(name: str, args: Sequence[Any]) -> list[Any]:
@@ -299,7 +303,7 @@ def broadcast_together(name: str, args: Sequence[Any]) -> list[Any]:
     return [stretched(x, target) if s else x for x, s in zip(args, shapes, strict=True)]
 
 
-def as_shape(name: str, shape: ShapeLike) -> Shape:
+def as_shape(name: str, shape: object) -> Shape:
     """A shape from one size or a sequence of sizes.
 
     Raises:
@@ -371,7 +375,7 @@ def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:
     if asked != found:
         warnings.warn(
             f"{name}: dtype {asked} was asked for, but 64-bit types are off, so the "
-            f'result has {found}; verax.config.update("enable_x64", True) turns them on',
+            f'result is {found}; verax.config.update("enable_x64", True) turns them on',
             stacklevel=3,
         )
     return found

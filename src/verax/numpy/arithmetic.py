@@ -8,6 +8,7 @@ the few that its mathematics asks for::
 """
 
 import operator
+from functools import lru_cache
 
 import numpy as np
 
@@ -28,10 +29,12 @@ from verax.numpy.arguments import (
 from verax.numpy.comparison import greater, less
 from verax.ops import arith
 from verax.ops.arith import (
+    IntegerPowParams,
     abs_p,
     add_p,
     div_p,
     integer_pow,
+    integer_pow_p,
     max_p,
     min_p,
     mul_p,
@@ -48,6 +51,7 @@ from verax.rules.builder import Tracer
 from verax.rules.constants import aval_of
 
 EXPONENT_BITS = 6
+power_params = lru_cache(maxsize=1 << 8)(IntegerPowParams)
 
 
 def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -176,6 +180,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     exponent = concrete_integer(x2)
     if exponent is not None:
+        if isinstance(x1, Array) and x1.aval.dtype is not bool_:
+            return integer_pow_p.call(power_params(exponent), x1)
         (base,) = promote_numeric("power", x1)
         return integer_pow(base, exponent)
     base_aval, exponent_aval = avals_of("power", (x1, x2))
@@ -236,9 +242,9 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     longer, shorter = arith.max(x, y), arith.min(x, y)
     infinite = bitwise_or(eq(x, np.inf), eq(y, np.inf))
     trivial = bitwise_or(eq(longer, 0), infinite)
-    ratio = arith.div(shorter, select(trivial, constant_of(1, longer.dtype), longer))
+    ratio = arith.div(shorter, select(trivial, 1.0, longer))
     length = arith.mul(longer, sqrt_p.call(NO_PARAMS, arith.add(square(ratio), 1)))
-    return select(infinite, np.asarray(np.inf, longer.dtype), length)
+    return select(infinite, np.inf, length)
 
 
 def clip(

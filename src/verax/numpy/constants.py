@@ -7,6 +7,10 @@ One idea: they are Python numbers, hence weak, and adapt to the array beside the
 
 import numpy as np
 
+from verax.numpy.dtypes import bool_
+
+# Not in `dtypes`, where it would hide the class that annotations mean.
+bool = bool_
 e = float(np.e)
 euler_gamma = float(np.euler_gamma)
 inf = float("inf")

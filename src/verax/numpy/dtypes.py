@@ -142,7 +142,7 @@ KINDS: dict[str, Any] = {
 
 
 def issubdtype(arg1: DTypeLike, arg2: Any) -> bool:
-    """Whether `arg1` is `arg2` or below it, where that is a category such as `floating`.
+    """Whether `arg1` is `arg2`, or below it if that is a category such as `floating`.
 
     Small floats such as bfloat16 are floating here, unlike in NumPy.
     """

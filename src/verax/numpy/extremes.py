@@ -11,6 +11,7 @@ from verax.ir.dtypes import (
     DTypeLike,
     bool_,
     default_dtype,
+    is_complex,
     is_inexact,
 )
 from verax.numpy.arguments import (
@@ -22,14 +23,15 @@ from verax.numpy.arguments import (
     keep_dims,
     no_out,
 )
-from verax.numpy.creation import filled
+from verax.numpy.filling import filled
 from verax.ops import arg, cumulative
+from verax.ops.bits import bitwise_or
 from verax.ops.choose import select
-from verax.ops.compare import ne
+from verax.ops.compare import eq, ne
 from verax.ops.convert import convert
 from verax.ops.joining import concatenate
-from verax.ops.reduce import reduce_and
-from verax.ops.shape import reshape
+from verax.ops.reduce import reduce_and, reduce_max, reduce_min
+from verax.ops.shape import broadcast_in_dim, reshape
 from verax.rules.array import Array
 from verax.rules.reducer import highest, lowest
 from verax.rules.state import STATE
@@ -55,11 +57,21 @@ def place_of(
     x, along = flat_or_along(name, given, axis)
     if not x.shape[along]:
         raise ValueError(f"{name}: {given.aval} has no elements along axis={axis}")
+    if is_complex(x.dtype):
+        x = attained(x, along, upward=search is arg.argmax)
+        search = arg.argmax
     found: Array = search(x, along, default_dtype("integer", STATE.enable_x64))
     if not keepdims:
         return found
     gone = range(given.ndim) if axis is None else (along,)
     return keep_dims(found, given.shape, gone)
+
+
+def attained(x: Array, axis: int, upward: bool) -> Array:
+    """Where complex numbers are extreme along `axis`, or NaN."""
+    extreme = reduce_max(x, (axis,)) if upward else reduce_min(x, (axis,))
+    others = tuple(i for i in range(x.ndim) if i != axis)
+    return bitwise_or(eq(x, broadcast_in_dim(extreme, x.shape, others)), ne(x, x))
 
 
 def argmax(

@@ -21,9 +21,10 @@ from verax.numpy.arguments import (
     constant_of,
     promote_args_inexact,
     promote_inexact,
+    stretched,
 )
 from verax.numpy.arithmetic import refuse_complex
-from verax.numpy.creation import filled
+from verax.numpy.filling import filled, typed_fill
 from verax.numpy.transcendental import atan2, rad2deg
 from verax.ops import complex as parts
 from verax.ops.arith import abs as magnitude, add, mul, neg, nextafter_p, sub
@@ -181,6 +182,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     exponent = as_array("ldexp", x2, 1)
     if is_inexact(exponent.dtype):
         raise TypeError(f"ldexp: the exponent holds integers, not {exponent.aval}")
+    x: Array
     (x,) = promote_inexact("ldexp", as_array("ldexp", x1))
     limits, width = finfo(x.dtype), bits_of(x.dtype)
     x, exponent = broadcast_together("ldexp", [convert(x, x.dtype), exponent])
@@ -254,10 +256,10 @@ def nan_to_num(
 
 
 def in_dtype(value: ArrayLike, x: Array) -> Any:
-    """A replacement in the dtype of `x`, broadcast to its shape if it has dimensions."""
+    """A replacement in the dtype of `x`, and in its shape if it has dimensions."""
     if isinstance(value, Array | np.ndarray):
         found = convert(as_array("nan_to_num", value), x.dtype)
-        return broadcast_together("nan_to_num", [found, x])[0]
+        return stretched(found, x.shape)
     return constant_of(value, x.dtype)
 
 
@@ -270,7 +272,11 @@ def real(val: ArrayLike, /) -> Array:
 def imag(val: ArrayLike, /) -> Array:
     """The imaginary part; zeros for real numbers."""
     x = as_array("imag", val)
-    return parts.imag(x) if is_complex(x.dtype) else filled(x.shape, 0, x.dtype)
+    return (
+        parts.imag(x)
+        if is_complex(x.dtype)
+        else typed_fill(x.shape, 0, x.dtype, x.weak_type)
+    )
 
 
 def conjugate(x: ArrayLike, /) -> Array:

@@ -1,4 +1,4 @@
-"""Floor 6: matrices by the place of their elements: identity, triangles, diagonals, grids.
+"""Floor 6: matrices by the place of their elements: triangles, diagonals, grids.
 
 One idea: a mask is a comparison of two counters, and a diagonal is every (n + 1)th
 element of the flat matrix, so neither is ever gathered or scattered::
@@ -22,7 +22,8 @@ from verax.numpy.arguments import (
     promote_dtypes,
 )
 from verax.numpy.arithmetic import power
-from verax.numpy.creation import Placement, filled, placed
+from verax.numpy.creation import Placement, placed
+from verax.numpy.filling import filled
 from verax.numpy.ranges import arange, linspace
 from verax.ops.arith import add
 from verax.ops.choose import select
@@ -153,7 +154,7 @@ def diagonal_matrix(x: Array, k: int) -> Array:
 
 
 def main_diagonal(x: Array, k: int) -> Array:
-    """Every (columns + 1)th element of the flat matrix, from the first of diagonal k."""
+    """Every (columns + 1)th element of the flat matrix, where diagonal k begins."""
     rows, columns = x.shape
     first = -k * columns if k < 0 else k
     length = min(rows + k, columns) if k < 0 else min(rows, columns - k)

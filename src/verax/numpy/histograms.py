@@ -13,10 +13,11 @@ import numpy as np
 
 from verax.ir.dtypes import bool_, default_dtype, is_integer
 from verax.numpy.arguments import ArrayLike, as_array, constant_of, promote_inexact
-from verax.numpy.creation import asarray, filled
+from verax.numpy.creation import asarray
+from verax.numpy.filling import filled
 from verax.numpy.indexing import at
 from verax.numpy.ordering import searchsorted
-from verax.numpy.ranges import linspace
+from verax.numpy.ranges import known, linspace
 from verax.numpy.reductions import sum
 from verax.ops.arith import add, div, max as larger, sub
 from verax.ops.choose import select
@@ -98,7 +99,9 @@ def histogram_bin_edges(
     flat = eq(low, high)
     half = constant_of(0.5, x.dtype)
     low, high = select(flat, sub(low, half), low), select(flat, add(high, half), high)
-    line = linspace(low, high, int(edges) + 1, dtype=x.dtype)
+    line = linspace(
+        low, high, int(known("histogram", "bins", edges)) + 1, dtype=x.dtype
+    )
     assert isinstance(line, Array)
     return line
 
@@ -122,7 +125,7 @@ def histogram(
     density: bool | None = None,
     out_sharding: object = None,
 ) -> tuple[Array, Array]:
-    """How many elements fall into each bin, or their weights, and the edges of the bins.
+    """How many elements fall into each bin, or their weights, and the bins' edges.
 
     The last bin holds its right edge too. With `density` the integral is 1.
 
@@ -138,7 +141,7 @@ def histogram(
         held = as_array("histogram", weights, 3)
         if held.shape != x.shape:
             raise ValueError(
-                f"histogram: the weights have the shape {held.shape}, the array {x.shape}"
+                f"histogram: the weights have shape {held.shape}, the array {x.shape}"
             )
         x, weight = promote_inexact("histogram", x, held)
         weight = reshape(weight, (x.size,))

@@ -82,8 +82,8 @@ def parse(index: object, shape: Shape) -> ParsedIndex:
     items = index if isinstance(index, tuple) else (index,)
     if isinstance(index, list | range):
         raise TypeError(
-            f"x[{index!r}] is ambiguous: write x[verax.numpy.array(...)] for an integer "
-            "array or x[tuple(...)] for several dimensions"
+            f"x[{index!r}] is ambiguous: write x[verax.numpy.array(...)] for an "
+            "integer array or x[tuple(...)] for several dimensions"
         )
     found = Collected()
     for place, item in enumerate(items):
@@ -170,7 +170,7 @@ def as_index_array(item: object) -> IndexArray:
         return item
     if isinstance(item, str | float | complex | np.generic):
         raise TypeError(
-            f"an index holds integers, slices, None, ... and integer or boolean arrays, "
+            "an index holds integers, slices, None, ... and integer or boolean arrays, "
             f"not {item!r} of type {type(item).__name__}"
         )
     if isinstance(item, Sequence):
@@ -198,8 +198,8 @@ def plain_slice(item: slice, place: int) -> slice:
         raise IndexError(
             f"the slice at position {place} of the index has a traced bound, so that "
             "the shape of the result would depend on values. For a slice of static "
-            "size at a traced start, use verax.lax.dynamic_slice_in_dim(x, start, size, "
-            "axis) or dynamic_update_slice_in_dim"
+            "size at a traced start, use verax.lax.dynamic_slice_in_dim(x, start, "
+            "size, axis) or dynamic_update_slice_in_dim"
         ) from error
     return slice(start, stop, step)
 

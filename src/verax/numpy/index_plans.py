@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def advanced(self) -> bool:
-        """Whether there are arrays with dimensions, beside which ints are arrays too."""
+        """Whether arrays have dimensions, beside which ints are arrays too."""
         return any(type(p.kind) is Picked and p.kind.shape for p in self.parts)
 
     def dimensions(self) -> "list[Part | None]":
@@ -86,7 +86,7 @@ def expanded(kinds: Sequence[Kind], shape: Shape) -> list[Kind]:
         raise IndexError("an index has one ellipsis (...) at most")
     if taken > len(shape):
         raise IndexError(
-            f"too many indices: the array of shape {shape} has {len(shape)} dimensions, "
+            f"too many indices: an array of shape {shape} has {len(shape)} dimensions, "
             f"but {taken} were indexed"
         )
     place = ellipses[0] if ellipses else len(kinds)
@@ -328,150 +328,3 @@ def shape_steps(
         params = BroadcastInDimParams(result_shape(found), kept)
         steps.append((broadcast_in_dim_p, params))
     return tuple(steps)
-
-
-@frozen
-class WritePlan:
-    """How to write to a static index: through a window of the operand.
-
-    Values of `shape` are reshaped to the `window`, which has a size for every
-    dimension of the operand, reversed by `reverse`, and put at `starts`; with
-    `strides`, the elements between stay. `read` are the steps that read the window.
-    """
-
-    view: View
-    outside: bool
-    shape: Shape
-    window: Shape
-    reverse: tuple[Step, ...]
-    starts: Shape
-    strides: Shape | None
-    read: tuple[Step, ...]
-
-
-@lru_cache(maxsize=1 << 12)
-def write_plan(
-    kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool
-) -> WritePlan:
-    """The plan for writing to `kinds`, ints and slices only, of an array of `shape`."""
-    found = layout(kinds, shape, filling, wrap)
-    parts = [part for part in found.parts if part.kind is not None]
-    slices = [p.kind if isinstance(p.kind, slice) else None for p in parts]
-    strides = tuple(1 if s is None or length(s) < 2 else abs(s.step) for s in slices)
-    return WritePlan(
-        view=view_of(found),
-        outside=found.outside,
-        shape=result_shape(found),
-        window=tuple(1 if s is None else length(s) for s in slices),
-        reverse=reversal(parts, True),
-        starts=dynamic_starts(parts, True),
-        strides=None if all(s == 1 for s in strides) else strides,
-        read=static_steps(parts, shape)[:1] if window_read(parts, shape) else (),
-    )
-
-
-def window_read(parts: Sequence[Part], shape: Shape) -> bool:
-    """Whether reading the window takes a slice, and not the whole operand."""
-    steps = static_steps(parts, shape)
-    return bool(steps) and steps[0][0] is slice_p
-
-
-@frozen
-class Column:
-    """One element of the index vectors of a scatter.
-
-    It is array number `array` of the index, or the places `values`, which run along
-    dimension `start` of the indices, or, if they have no dimension, along none.
-    """
-
-    array: int | None
-    values: range | int
-    start: int
-
-
-@frozen
-class ScatterPlan:
-    """How to write to an index with arrays.
-
-    Values of `shape` lose their dimensions of size 1 for None, which makes `updates`.
-    """
-
-    view: View
-    outside: bool
-    shape: Shape
-    updates: Shape
-    columns: tuple[Column, ...]
-    picked: Shape
-    batch: Shape
-    index_shape: Shape
-    dims: GatherDimensionNumbers
-    advanced: bool
-
-
-@lru_cache(maxsize=1 << 12)
-def scatter_plan(
-    kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool
-) -> ScatterPlan:
-    """The plan for writing to any index of an array of `shape`."""
-    found = layout(kinds, shape, filling, wrap)
-    parts = [part for part in found.parts if part.kind is not None]
-    columns, mapped, index_shape = scatter_columns(found, shape)
-    places = [p for p in found.dimensions() if p is None or p.kind is not None]
-    windows = tuple(i for i, p in enumerate(places) if p is not None and in_window(p))
-    value_shape = result_shape(found)
-    kept = [p is None or p.kind is not None for p in found.dimensions()]
-    return ScatterPlan(
-        view=view_of(found),
-        outside=found.outside,
-        shape=value_shape,
-        updates=tuple(n for n, keep in zip(value_shape, kept, strict=True) if keep),
-        columns=columns,
-        picked=tuple(p.axis for p in parts if type(p.kind) is Picked),
-        batch=found.batch,
-        index_shape=index_shape,
-        dims=GatherDimensionNumbers(
-            windows,
-            tuple(p.axis for p in parts if not in_window(p)),
-            mapped,
-        ),
-        advanced=found.advanced,
-    )
-
-
-def in_window(part: Part) -> bool:
-    """Whether a slice is a dimension of the windows of a scatter."""
-    return isinstance(part.kind, slice) and part.kind.step == 1
-
-
-def scatter_columns(
-    found: Layout, shape: Shape
-) -> tuple[tuple[Column, ...], Shape, Shape]:
-    """The columns of the index vectors, their dimensions, and the indices' shape."""
-    index_shape: list[int] = []
-    columns: list[tuple[int, Column]] = []
-    batch_start: int | None = None
-    for part in found.dimensions():
-        if part is None and batch_start is None:
-            batch_start = len(index_shape)
-            index_shape += found.batch
-        elif part and isinstance(part.kind, slice) and not in_window(part):
-            kind = part.kind
-            values = range(kind.start, kind.stop, kind.step)
-            columns.append((part.axis, Column(None, values, len(index_shape))))
-            index_shape.append(length(kind))
-    start = batch_start or 0
-    for part in found.parts:
-        kind = part.kind
-        if isinstance(kind, slice) and in_window(part):
-            if length(kind) != shape[part.axis]:
-                columns.append((part.axis, Column(None, kind.start, start)))
-        elif isinstance(kind, int):
-            columns.append((part.axis, Column(None, kind, start)))
-    arrays = [part.axis for part in found.parts if type(part.kind) is Picked]
-    columns += [(axis, Column(i, 0, start)) for i, axis in enumerate(arrays)]
-    columns.sort(key=lambda entry: entry[0])
-    return (
-        tuple(column for _, column in columns),
-        tuple(axis for axis, _ in columns),
-        tuple(index_shape),
-    )

@@ -69,7 +69,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     shape = operand_aval("diag_indices_from", 0, arr).shape
     if len(shape) < 2 or len(set(shape)) > 1:
         raise ValueError(
-            f"diag_indices_from takes equal sizes, at least two, not {shape}"
+            f"diag_indices_from takes two or more equal sizes, not {shape}"
         )
     return diag_indices(shape[0], len(shape))
 

@@ -95,6 +95,6 @@ def joined(columns: Sequence[Indices]) -> Indices:
 
 
 def gather_indices(picks: Sequence[Indices], batch: Shape) -> Indices:
-    """The index vectors of a gather: the arrays together, their elements side by side."""
+    """The index vectors of a gather: elements of the arrays side by side."""
     dtype = common(picks)
     return joined([placed(typed(pick, dtype), batch, 0, len(batch)) for pick in picks])

@@ -31,14 +31,14 @@ from verax.numpy.arguments import (
     stretched,
 )
 from verax.numpy.index_parsing import IndexArray, parse, plain_index
-from verax.numpy.index_plans import (
+from verax.numpy.index_vectors import common, joined, placed, typed, wrapped
+from verax.numpy.index_write_plans import (
     Column,
     ScatterPlan,
     WritePlan,
     scatter_plan,
     write_plan,
 )
-from verax.numpy.index_vectors import common, joined, placed, typed, wrapped
 from verax.ops.choose import select
 from verax.ops.convert import convert
 from verax.ops.dynamic import DynamicUpdateSliceParams, dynamic_update_slice_p
@@ -81,7 +81,7 @@ SCATTER: Final[Mapping[str, Callable[..., Array]]] = MappingProxyType(
 
 @frozen
 class Promises:
-    """What a caller says about an index: sorted, without duplicates; and of negatives."""
+    """What a caller says of an index: sorted, without duplicates, and of negatives."""
 
     sorted: bool = False
     unique: bool = False

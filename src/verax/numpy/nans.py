@@ -14,7 +14,8 @@ from verax.ir.dtypes import DTypeLike, is_inexact
 from verax.numpy.arguments import ArrayLike, Axis, as_array, constant_of, no_out
 from verax.numpy.comparison import logical_and
 from verax.numpy.extremes import without_nan
-from verax.numpy.reductions import Where, all, max, mean, min, prod, std, sum, var
+from verax.numpy.reductions import Where, all, max, min, prod, sum
+from verax.numpy.statistics import mean, std, var
 from verax.ops.choose import select
 from verax.ops.compare import eq, ne
 from verax.rules.array import Array

@@ -26,8 +26,8 @@ from verax.numpy.arguments import (
     promote_dtypes,
     shown,
 )
-from verax.numpy.creation import filled
 from verax.numpy.extremes import flat_or_along
+from verax.numpy.filling import filled
 from verax.ops import sort as sorts
 from verax.ops.along import take_along
 from verax.ops.arith import add, sub
@@ -51,8 +51,8 @@ def check_sort(name: str, kind: object, order: object) -> None:
     for argument, value in (("kind", kind), ("order", order)):
         if value is not None:
             raise ValueError(
-                f"{name}: {argument}={shown(value)} is not available; use stable=... and "
-                "descending=..."
+                f"{name}: {argument}={shown(value)} is not available; use stable=... "
+                "and descending=..."
             )
 
 
@@ -131,7 +131,8 @@ def lexsort(
         raise TypeError("lexsort takes at least one key")
     if len({key.shape for key in given}) != 1:
         raise ValueError(
-            f"lexsort takes keys of one shape, not {', '.join(str(k.shape) for k in given)}"
+            "lexsort takes keys of one shape, not "
+            f"{', '.join(str(key.shape) for key in given)}"
         )
     if not given[0].ndim:
         return filled((), 0, index_dtype())

@@ -27,13 +27,11 @@ from verax.numpy.arguments import (
     common_type,
     operand_aval,
 )
-from verax.numpy.arithmetic import multiply, subtract
+from verax.numpy.arithmetic import multiply
 from verax.numpy.shapes import (
-    broadcast_to,
     expand_dims,
     moveaxis,
     ravel,
-    reshape,
     squeeze,
     transpose,
 )
@@ -51,7 +49,7 @@ dot_params = lru_cache(maxsize=1 << 12)(DotParams)
 
 
 class Contraction(NamedTuple):
-    """Dimension numbers of `dot_general`: contracted and batch ones of both operands."""
+    """Dimension numbers of `dot_general`: contracted and batch ones."""
 
     contracted: tuple[Shape, Shape]
     batch: tuple[Shape, Shape]
@@ -95,14 +93,13 @@ class MatmulPlan:
     """How to multiply stacks of matrices: what to squeeze, contract and transpose.
 
     The dimensions of size 1 that meet larger ones are squeezed away, so that nothing is
-    broadcast; the result of `dot_general` is transposed by `order` and reshaped.
+    broadcast; the result of `dot_general` is transposed by `order`.
     """
 
     left: Shape
     right: Shape
     numbers: Contraction
     order: Shape
-    shape: Shape
 
 
 @lru_cache(maxsize=1 << 12)
@@ -135,11 +132,7 @@ def matmul_plan(a: Shape, b: Shape) -> MatmulPlan:
         squeezed.append(gone)
         kept.append([i for i in range(len(shape)) if i not in gone])
     numbers, order = matmul_numbers(a, b, sides, both, rank)
-    rows = a[-2:-1] if len(a) > 1 else ()
-    columns = b[-1:] if len(b) > 1 else ()
-    return MatmulPlan(
-        squeezed[0], squeezed[1], numbers, order, (*stack, *rows, *columns)
-    )
+    return MatmulPlan(squeezed[0], squeezed[1], numbers, order)
 
 
 def stack_places(own: Shape, stack: Shape) -> list[int]:
@@ -308,9 +301,7 @@ def inner(
     """The last dimension of `a` against the last of `b`; scalars multiply."""
     rank_a, rank_b = operand_aval("inner", 0, a).ndim, operand_aval("inner", 1, b).ndim
     if not rank_a or not rank_b:
-        return dot(
-            a, b, precision=precision, preferred_element_type=preferred_element_type
-        )
+        return multiply(a, b)
     return tensordot(
         a,
         b,
@@ -318,68 +309,6 @@ def inner(
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
-
-
-def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """All products of an element of `a` with one of `b`, as a matrix."""
-    return multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
-
-
-def cross(
-    a: ArrayLike,
-    b: ArrayLike,
-    axisa: int = -1,
-    axisb: int = -1,
-    axisc: int = -1,
-    axis: int | None = None,
-) -> Array:
-    """The vector product of vectors of 2 or 3 components along an axis.
-
-    Raises:
-        ValueError: there are other numbers of components.
-    """
-    if axis is not None:
-        axisa = axisb = axisc = axis
-    x = moveaxis(as_array("cross", a), axisa, -1)
-    y = moveaxis(as_array("cross", b, 1), axisb, -1)
-    if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
-        raise ValueError(
-            f"cross takes vectors of 2 or 3 components, not {x.shape[-1]} and "
-            f"{y.shape[-1]}"
-        )
-    if x.shape[-1] == 2 and y.shape[-1] == 2:
-        return subtract(x[..., 0] * y[..., 1], x[..., 1] * y[..., 0])
-    x, y = three_components(x), three_components(y)
-    first = x[..., ROTATED] * y[..., TWICE]
-    second = x[..., TWICE] * y[..., ROTATED]
-    return moveaxis(subtract(first, second), -1, axisc)
-
-
-ROTATED, TWICE = [1, 2, 0], [2, 0, 1]
-
-
-def three_components(x: Array) -> Array:
-    """Vectors of two components with a third, zero."""
-    if x.shape[-1] == 3:
-        return x
-    wide = broadcast_to(x[..., :1], (*x.shape[:-1], 3))
-    return (wide * 0).at[..., :2].set(x)
-
-
-def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """The blocks `a[i, j] * b`, put together.
-
-    >>> import verax.numpy as vnp
-    >>> vnp.kron(vnp.array([1, 10]), vnp.array([1, 2]))
-    Array([ 1,  2, 10, 20], dtype=int32)
-    """
-    x, y = as_array("kron", a), as_array("kron", b, 1)
-    rank = max(x.ndim, y.ndim)
-    left = (1,) * (rank - x.ndim) + x.shape
-    right = (1,) * (rank - y.ndim) + y.shape
-    x = reshape(x, [n for size in left for n in (size, 1)])
-    y = reshape(y, [n for size in right for n in (1, size)])
-    return reshape(x * y, [m * n for m, n in zip(left, right, strict=True)])
 
 
 # ------------------------------------------------------------------------ tensors
@@ -394,7 +323,7 @@ def tensordot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: object = None,
 ) -> Array:
-    """Dimensions of `a` against dimensions of `b`: the last n and the first n, or pairs.
+    """The last n dimensions of `a` against the first n of `b`, or given pairs.
 
     Raises:
         TypeError: the sizes that meet differ, or there are not enough dimensions.
@@ -429,51 +358,3 @@ def contracted_axes(x: ShapedArray, y: ShapedArray, axes: Any) -> tuple[Shape, S
     if len(left) != len(right):
         raise TypeError(f"tensordot: {axes} does not pair dimensions")
     return left, right
-
-
-def multi_dot(arrays: Sequence[ArrayLike], *, precision: Precision = None) -> Array:
-    """The product of two or more matrices, in the cheapest order.
-
-    The first and the last may be vectors.
-
-    Raises:
-        ValueError: there are fewer than two.
-    """
-    parts = [as_array("multi_dot", a, i) for i, a in enumerate(arrays)]
-    if len(parts) < 2:
-        raise ValueError(f"multi_dot takes at least two arrays, not {len(parts)}")
-    sizes = [
-        *([parts[0].shape[0]] if parts[0].ndim == 2 else [1]),
-        *(part.shape[0] for part in parts[1:]),
-        *([parts[-1].shape[1]] if parts[-1].ndim == 2 else [1]),
-    ]
-    cuts = best_order(tuple(sizes))
-
-    def product(i: int, j: int) -> Array:
-        if i == j:
-            return parts[i]
-        cut = cuts[i, j]
-        return matmul(product(i, cut), product(cut + 1, j), precision=precision)
-
-    return product(0, len(parts) - 1)
-
-
-def best_order(sizes: Shape) -> dict[tuple[int, int], int]:
-    """Where to cut each run of matrices, by the number of multiplications."""
-    n = len(sizes) - 1
-    costs: dict[tuple[int, int], int] = {(i, i): 0 for i in range(n)}
-    cuts: dict[tuple[int, int], int] = {}
-    for span in range(1, n):
-        for i in range(n - span):
-            j = i + span
-            best = min(
-                (
-                    costs[i, k]
-                    + costs[k + 1, j]
-                    + sizes[i] * sizes[k + 1] * sizes[j + 1],
-                    k,
-                )
-                for k in range(i, j)
-            )
-            costs[i, j], cuts[i, j] = best
-    return cuts

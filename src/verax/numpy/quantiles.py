@@ -55,7 +55,7 @@ def quantile(
         ValueError: `method` is unknown, or weights are given.
     """
     no_out("quantile", out)
-    return parts("quantile", a, q, axis, method, keepdims, weights, skip_nan=False)
+    return parts("quantile", a, q, axis, method, keepdims, weights, False)
 
 
 def nanquantile(
@@ -71,7 +71,7 @@ def nanquantile(
 ) -> Array:
     """`quantile` of what is no NaN."""
     no_out("nanquantile", out)
-    return parts("nanquantile", a, q, axis, method, keepdims, weights, skip_nan=True)
+    return parts("nanquantile", a, q, axis, method, keepdims, weights, True)
 
 
 def percentile(
@@ -148,7 +148,6 @@ def parts(
     method: str,
     keepdims: bool,
     weights: object,
-    *,
     skip_nan: bool,
 ) -> Array:
     """What all of them share."""

@@ -31,7 +31,8 @@ from verax.numpy.arguments import (
     stretched,
 )
 from verax.numpy.arithmetic import power
-from verax.numpy.creation import Placement, filled, placed
+from verax.numpy.creation import Placement, placed
+from verax.numpy.filling import filled
 from verax.numpy.transcendental import log10
 from verax.ops.arith import add, div, mul, sign, sub
 from verax.ops.choose import select

@@ -252,7 +252,7 @@ def main_diagonal(x: Array, axis1: int, axis2: int) -> Array:
 
 
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The diagonal of a plane, `offset` to the right of the main one, as last dimension.
+    """The diagonal of a plane, `offset` right of the main one, as last dimension.
 
     Raises:
         ValueError: the axes are equal or do not exist.

@@ -6,7 +6,7 @@ elements that `where` leaves out; the rest is one row::
     sum(x, axis=0), max(x, keepdims=True), mean(x, where=x > 0)
 """
 
-import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,16 +16,12 @@ from verax.ir.dtypes import (
     DType,
     DTypeLike,
     bool_,
-    canonical,
     default_dtype,
     float32,
-    inexact_dtype,
-    is_complex,
     is_float,
     is_integer,
     is_unsigned,
     numpy_dtype,
-    real_dtype,
 )
 from verax.numpy.apply import truth
 from verax.numpy.arguments import (
@@ -36,7 +32,6 @@ from verax.numpy.arguments import (
     constant_of,
     keep_dims,
     no_out,
-    promote_inexact,
     reduction_axes,
     stretched,
 )
@@ -45,15 +40,10 @@ from verax.numpy.arithmetic import (
     maximum,
     minimum,
     multiply,
-    square,
     subtract,
-    true_divide as divide,
 )
-from verax.ops.arith import mul
 from verax.ops.choose import select
-from verax.ops.complex import conj, real
 from verax.ops.convert import convert
-from verax.ops.explog import sqrt
 from verax.ops.reduce import (
     reduce_and_p,
     reduce_max_p,
@@ -62,7 +52,6 @@ from verax.ops.reduce import (
     reduce_prod_p,
     reduce_sum_p,
 )
-from verax.ops.shape import broadcast_in_dim
 from verax.rules.array import Array
 from verax.rules.reducer import ReduceParams, highest, lowest
 from verax.rules.row import Row
@@ -71,11 +60,14 @@ from verax.rules.state import STATE
 type Where = ArrayLike | None
 
 
+reduce_params = lru_cache(maxsize=1 << 10)(ReduceParams)
+
+
 def fold(
     row: Row[ReduceParams], x: Array, axes: Shape, keepdims: bool = False
 ) -> Array:
     """`row` over `axes` of `x`, which come back as 1 if `keepdims`."""
-    found = row.call(ReduceParams(axes), x) if axes else x
+    found = row.call(reduce_params(axes), x) if axes else x
     return keep_dims(found, x.shape, axes) if keepdims and axes else found
 
 
@@ -101,8 +93,9 @@ def as_mask(name: str, where: ArrayLike, shape: Shape) -> Array:
     return stretched(mask, shape) if mask.shape else mask
 
 
+@lru_cache(maxsize=1 << 8)
 def sum_types(
-    x: Array, dtype: DType | None, promote_integers: bool = True
+    own: DType, dtype: DType | None, promote_integers: bool, x64: bool
 ) -> tuple[DType, DType]:
     """The dtype of a sum, and the one in which it is computed.
 
@@ -111,18 +104,15 @@ def sum_types(
     if dtype is not None:
         result = dtype
     elif promote_integers:
-        result = widened(x.dtype)
+        result = widened(own, x64)
     else:
-        result = (
-            default_dtype("integer", STATE.enable_x64) if x.dtype == bool_ else x.dtype
-        )
+        result = default_dtype("integer", x64) if own == bool_ else own
     small = is_float(result) and numpy_dtype(result).itemsize < 4
     return result, float32 if small else result
 
 
-def widened(dtype: DType) -> DType:
+def widened(dtype: DType, x64: bool) -> DType:
     """Booleans and integers in at least the default width."""
-    x64 = STATE.enable_x64
     if dtype == bool_:
         return default_dtype("integer", x64)
     if not is_integer(dtype):
@@ -146,7 +136,7 @@ def accumulate(
     """What `sum` and `prod` share."""
     x = as_array(name, a)
     asked = chosen_dtype(name, dtype)
-    result, working = sum_types(x, asked, promote_integers)
+    result, working = sum_types(x.dtype, asked, promote_integers, STATE.enable_x64)
     axes = reduction_axes(name, axis, x.ndim)
     x = masked(name, convert(x, working), where, identity)
     found = fold(row, x, axes, keepdims)
@@ -336,170 +326,3 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     return sum(
         truth("count_nonzero", as_array("count_nonzero", a)), axis, keepdims=keepdims
     )
-
-
-def extent(x: Array, axes: Shape) -> int:
-    """How many elements a reduction over `axes` joins."""
-    return math.prod([x.shape[i] for i in axes])
-
-
-def mean_types(x: Array, dtype: DType | None) -> tuple[DType, DType]:
-    """The dtype of a mean, and the one in which it is computed."""
-    x64 = STATE.enable_x64
-    result = canonical(inexact_dtype(x.dtype), x64) if dtype is None else dtype
-    working = canonical(inexact_dtype(result), x64)
-    small = is_float(working) and numpy_dtype(working).itemsize < 4
-    return result, float32 if small else working
-
-
-def mean(
-    a: ArrayLike,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: Where = None,
-) -> Array:
-    """The mean over `axis`; NaN over nothing."""
-    no_out("mean", out)
-    x = as_array("mean", a)
-    result, working = mean_types(x, chosen_dtype("mean", dtype))
-    axes = reduction_axes("mean", axis, x.ndim)
-    x = convert(x, working)
-    count: Any = extent(x, axes)
-    if where is not None:
-        mask = as_mask("mean", where, x.shape)
-        full = stretched(mask, x.shape)
-        count = fold(reduce_sum_p, convert(full, working), axes, keepdims)
-    total = fold(reduce_sum_p, masked("mean", x, where, 0), axes, keepdims)
-    return convert(divide(total, count), result)
-
-
-def average(
-    a: ArrayLike,
-    axis: Axis = None,
-    weights: ArrayLike | None = None,
-    returned: bool = False,
-    keepdims: bool = False,
-) -> Array | tuple[Array, Array]:
-    """The mean over `axis`, weighted; with the sum of the weights if `returned`.
-
-    Raises:
-        ValueError: the weights have neither the shape of `a` nor of its one axis.
-    """
-    if weights is None:
-        (x,) = promote_inexact("average", as_array("average", a))
-        axes = reduction_axes("average", axis, x.ndim)
-        found = mean(x, axis, keepdims=keepdims)
-        total = broadcast_in_dim(constant_of(extent(x, axes), x.dtype), found.shape, ())
-        return (found, total) if returned else found
-    x, w = promote_inexact(
-        "average", as_array("average", a), as_array("average", weights)
-    )
-    axes = reduction_axes("average", axis, x.ndim)
-    if w.shape != x.shape:
-        sizes = tuple(x.shape[i] for i in axes)
-        if axis is None or w.shape != sizes:
-            raise ValueError(
-                f"average: the weights have the shape {w.shape}, but the array is "
-                f"{x.shape} and axis={axis}; give weights of the shape of the array, or "
-                "of its axis"
-            )
-        w = broadcast_in_dim(w, x.shape, axes)
-    total = sum(w, axis, keepdims=keepdims)
-    found = divide(sum(mul(x, w), axis, keepdims=keepdims), total)
-    return (found, total) if returned else found
-
-
-def var(
-    a: ArrayLike,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: Where = None,
-    mean: ArrayLike | None = None,
-    correction: int | float | None = None,
-) -> Array:
-    """The mean of |a - mean|² over `axis`, divided by the count minus `ddof`.
-
-    `mean` is one that is known already, with its dimensions kept. `correction` is
-    another name of `ddof`. Real for complex arrays; NaN where the divisor is not
-    positive.
-
-    Raises:
-        ValueError: both `ddof` and `correction` are given.
-    """
-    no_out("var", out)
-    if correction is not None and ddof:
-        raise ValueError("var: ddof and correction are the same; give one of them")
-    less = ddof if correction is None else correction
-    x = as_array("var", a)
-    result, working = var_types(x, chosen_dtype("var", dtype))
-    axes = reduction_axes("var", axis, x.ndim)
-    x = convert(x, working)
-    center = mean_of(x, axes, where) if mean is None else as_array("var", mean)
-    deviation = squared_distance(subtract(x, convert(center, working)))
-    total = fold(reduce_sum_p, masked("var", deviation, where, 0), axes, keepdims)
-    count: Any = extent(x, axes) - less
-    if where is not None:
-        mask = convert(stretched(as_mask("var", where, x.shape), x.shape), total.dtype)
-        count = subtract(fold(reduce_sum_p, mask, axes, keepdims), less)
-        count = select(count > 0, count, constant_of(np.nan, total.dtype))
-    elif count <= 0:
-        count = np.nan
-    return convert(divide(total, count), result)
-
-
-def var_types(x: Array, dtype: DType | None) -> tuple[DType, DType]:
-    """The dtype of a variance, and the one in which distances are computed.
-
-    Raises:
-        ValueError: a real dtype is asked for complex numbers.
-    """
-    result, working = mean_types(x, dtype)
-    if dtype is None:
-        return real_dtype(result), working
-    if is_complex(x.dtype) and not is_complex(dtype):
-        raise ValueError(f"var: complex numbers need a complex dtype, not {dtype}")
-    return real_dtype(result), working
-
-
-def mean_of(x: Array, axes: Shape, where: Where) -> Array:
-    """The mean with its dimensions kept, ready to be subtracted."""
-    return mean(x, axes, keepdims=True, where=where)
-
-
-def squared_distance(x: Array) -> Array:
-    return real(mul(x, conj(x))) if is_complex(x.dtype) else square(x)
-
-
-def std(
-    a: ArrayLike,
-    axis: Axis = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: Where = None,
-    mean: ArrayLike | None = None,
-    correction: int | float | None = None,
-) -> Array:
-    """The square root of `var`."""
-    no_out("std", out)
-    x = as_array("std", a)
-    found = var(
-        x,
-        axis,
-        dtype,
-        ddof=ddof,
-        keepdims=keepdims,
-        where=where,
-        mean=mean,
-        correction=correction,
-    )
-    return sqrt(found)

@@ -106,11 +106,10 @@ def round_scaled(x: Array, decimals: int) -> Array:
     small = numpy_dtype(x.dtype).itemsize < 4
     working: DType = float32 if small else x.dtype
     y = convert(x, working, x.weak_type) if small else x
+    factor = float(10 ** abs(decimals))
     if decimals > 0:
-        factor = constant_of(float(10**decimals), working)
         y = div(round_half(mul(y, factor), EVEN), factor)
     else:
-        factor = constant_of(float(10**-decimals), working)
         y = mul(round_half(div(y, factor), EVEN), factor)
     return convert(y, x.dtype, x.weak_type) if small else y
 

@@ -20,7 +20,7 @@ from verax.numpy.arguments import (
     promote_dtypes,
 )
 from verax.numpy.comparison import equal, logical_not
-from verax.numpy.creation import filled
+from verax.numpy.filling import filled
 from verax.numpy.ordering import bisect
 from verax.ops import sort as sorts
 from verax.ops.along import take_along

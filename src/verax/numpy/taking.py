@@ -3,7 +3,7 @@
 One idea: they are gathers and scatters whose windows are whole rows; out of bounds,
 `take` reads NaN or the like unless `mode` says otherwise, and `put` writes nothing::
 
-    take(x, rows, axis=0), take_along_axis(x, order, axis=-1), put(x, 3, 0.0, inplace=False)
+    take(x, rows, axis=0), take_along_axis(x, order), put(x, 3, 0.0, inplace=False)
 """
 
 from functools import lru_cache

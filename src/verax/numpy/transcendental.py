@@ -223,12 +223,14 @@ def sinc_near_zero(x: Array) -> Array:
 
 def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees as radians."""
-    return mul(*promote_inexact("deg2rad", x), math.pi / 180)
+    (operand,) = promote_inexact("deg2rad", x)
+    return mul(operand, math.pi / 180)
 
 
 def rad2deg(x: ArrayLike, /) -> Array:
     """Radians as degrees."""
-    return mul(*promote_inexact("rad2deg", x), 180 / math.pi)
+    (operand,) = promote_inexact("rad2deg", x)
+    return mul(operand, 180 / math.pi)
 
 
 arccos = acos

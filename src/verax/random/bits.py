@@ -38,6 +38,7 @@ from verax.ops.arith import add, mul, sub
 from verax.ops.bits import bitwise_or, shift_right_logical
 from verax.ops.convert import bitcast_convert_type, convert
 from verax.ops.prng import random_bits
+from verax.random.compiled import compiled
 from verax.random.keys import one_key
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
@@ -131,21 +132,21 @@ def unit(key: Array, shape: Shape, dtype: DType) -> Array:
     return sub(bitcast_convert_type(bitwise_or(found, one), dtype), 1.0)
 
 
-def between(key: Array, shape: Shape, dtype: DType, low: Any, high: Any) -> Array:
-    """Uniform floats in [low, high), bounds given in `dtype`."""
-    found = unit(key, shape, dtype)
-    if isinstance(low, np.ndarray) and isinstance(high, np.ndarray):
-        if low.ndim == high.ndim == 0 and low == 0 and high == 1:
-            return found
+def is_constant(x: Any) -> bool:
+    """Whether a bound is one number that is known now."""
+    return isinstance(x, np.ndarray) and not x.ndim
+
+
+def scaled(found: Array, low: Any, high: Any) -> Array:
+    """Uniform floats in [low, high) from those in [0, 1), bounds of their dtype."""
+    if is_constant(low) and is_constant(high):
         with np.errstate(all="ignore"):
-            span: Any = np.asarray(high - low, numpy_dtype(dtype))
+            span: Any = np.asarray(high - low, high.dtype)
     else:
         span = sub(high, low)
-    if not (isinstance(span, np.ndarray) and span.ndim == 0 and span == 1):
+    if not (is_constant(span) and span == 1):
         found = mul(found, span)
     return arith.max(low, add(found, low))
-
-
 
 
 def uniform(
@@ -173,4 +174,7 @@ def uniform(
     found = float_dtype("uniform", dtype)
     sizes = result_shape("uniform", as_shape("uniform", shape), minval, maxval)
     low, high = (parameter(x, found, sizes) for x in (minval, maxval))
-    return between(typed, sizes, found, low, high)
+    drawn = unit(typed, sizes, found)
+    if is_constant(low) and is_constant(high) and low == 0 and high == 1:
+        return drawn
+    return compiled(scaled, drawn, low, high)

@@ -34,12 +34,13 @@ from verax.ops.prng import random_bits
 from verax.ops.trig import tan
 from verax.random.bits import (
     Sizes,
-    between,
     float_dtype,
     parameter,
     result_shape,
+    scaled,
     unit,
 )
+from verax.random.compiled import compiled
 from verax.random.keys import one_key, pieces
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
@@ -47,25 +48,53 @@ from verax.rules.axes import unsharded
 GUMBEL_MODES = ("low", "high", "highest")
 
 
-def drawn(
-    name: str,
-    key: ArrayLike,
-    shape: Sizes,
-    dtype: DTypeLike | None,
-    low: str | None = None,
-) -> Array:
-    """Uniform samples for `name`, from 0 or from the limit `low` of their dtype on."""
+def drawn(name: str, key: ArrayLike, shape: Sizes, dtype: DTypeLike | None) -> Array:
+    """Uniform samples in [0, 1) for `name`."""
     typed = one_key(name, key)
-    found = float_dtype(name, dtype)
-    sizes = as_shape(name, shape)
-    if low is None:
-        return unit(typed, sizes, found)
-    return above(typed, sizes, found, float(getattr(finfo(found), low)))
+    return unit(typed, as_shape(name, shape), float_dtype(name, dtype))
 
 
-def above(key: Array, shape: Shape, dtype: DType, low: float) -> Array:
-    """Uniform samples from `low` up to 1."""
-    return between(key, shape, dtype, constant_of(low, dtype), constant_of(1, dtype))
+def above(u: Array, low: float) -> Array:
+    """Uniform samples from `low` up to 1, from those in [0, 1)."""
+    return scaled(u, constant_of(low, u.dtype), constant_of(1, u.dtype))
+
+
+def exponential_of(u: Array) -> Array:
+    """Exponential samples from uniform ones in [0, 1), as are those below."""
+    return neg(log1p(neg(u)))
+
+
+def cauchy_of(u: Array) -> Array:
+    return tan(mul(sub(above(u, float(finfo(u.dtype).eps)), 0.5), math.pi))
+
+
+def laplace_of(u: Array) -> Array:
+    v = above(u, -1.0 + float(finfo(u.dtype).epsneg))
+    return mul(sign(v), log1p(neg(arith.abs(v))))
+
+
+def logistic_of(u: Array) -> Array:
+    v = above(u, float(finfo(u.dtype).tiny))
+    return sub(log(v), log1p(neg(v)))
+
+
+def gumbel_of(u: Array) -> Array:
+    return neg(log(neg(log(above(u, float(finfo(u.dtype).tiny))))))
+
+
+def pareto_of(u: Array, b: Any) -> Array:
+    return exp(div(exponential_of(u), b))
+
+
+def weibull_of(u: Array, scale: Any, concentration: Any) -> Array:
+    return multiply(power(exponential_of(u), true_divide(1.0, concentration)), scale)
+
+
+def triangular_of(u: Array, low: Any, peak: Any, high: Any) -> Array:
+    width = sub(high, low)
+    rising = add(low, sqrt(mul(mul(u, width), sub(peak, low))))
+    falling = sub(high, sqrt(mul(mul(sub(1.0, u), width), sub(high, peak))))
+    return select(lt(u, div(sub(peak, low), width)), rising, falling)
 
 
 def exponential(
@@ -82,7 +111,7 @@ def exponential(
         ValueError: `dtype` is not floating.
     """
     unsharded("exponential", out_sharding)
-    return neg(log1p(neg(drawn("exponential", key, shape, dtype))))
+    return compiled(exponential_of, drawn("exponential", key, shape, dtype))
 
 
 def cauchy(
@@ -99,7 +128,7 @@ def cauchy(
         ValueError: `dtype` is not floating.
     """
     unsharded("cauchy", out_sharding)
-    return tan(mul(sub(drawn("cauchy", key, shape, dtype, "eps"), 0.5), math.pi))
+    return compiled(cauchy_of, drawn("cauchy", key, shape, dtype))
 
 
 def laplace(
@@ -116,11 +145,7 @@ def laplace(
         ValueError: `dtype` is not floating.
     """
     unsharded("laplace", out_sharding)
-    typed = one_key("laplace", key)
-    found = float_dtype("laplace", dtype)
-    sizes = as_shape("laplace", shape)
-    u = above(typed, sizes, found, -1.0 + float(finfo(found).epsneg))
-    return mul(sign(u), log1p(neg(arith.abs(u))))
+    return compiled(laplace_of, drawn("laplace", key, shape, dtype))
 
 
 def logistic(
@@ -137,8 +162,7 @@ def logistic(
         ValueError: `dtype` is not floating.
     """
     unsharded("logistic", out_sharding)
-    u = drawn("logistic", key, shape, dtype, "tiny")
-    return sub(log(u), log1p(neg(u)))
+    return compiled(logistic_of, drawn("logistic", key, shape, dtype))
 
 
 def gumbel(
@@ -173,19 +197,22 @@ def draw_gumbel(key: Array, shape: Shape, dtype: DType, mode: str | None) -> Arr
     if mode == "highest" and dtype == float32:
         return highest_gumbel(random_bits(key, 32, (2, *shape)))
     if mode in ("high", "highest"):
-        return neg(log(neg(log1p(neg(fine_unit(key, shape, dtype))))))
-    u = above(key, shape, dtype, float(finfo(dtype).tiny))
-    return neg(log(neg(log(u))))
+        return compiled(fine_gumbel_of, *pieces(unit(key, (2, *shape), dtype)))
+    return compiled(gumbel_of, unit(key, shape, dtype))
 
 
-def fine_unit(key: Array, shape: Shape, dtype: DType) -> Array:
-    """Uniform samples with the digits of a second draw where they are below 1/2."""
-    info = finfo(dtype)
-    high, low = pieces(unit(key, (2, *shape), dtype))
+def fine_gumbel_of(high: Array, low: Array) -> Array:
+    """Gumbel samples with digits of a second draw where the first is below 1/2."""
+    info = finfo(high.dtype)
     step = 2.0 ** -int(info.nmant)
     least = max(step * step / 2, float(info.tiny))
     finer = add(add(high, mul(low, step)), least)
-    return select(ge(high, 0.5), high, finer)
+    return neg(log(neg(log1p(neg(select(ge(high, 0.5), high, finer))))))
+
+
+def split_gumbel_of(flip: Array, x: Array) -> Array:
+    """Gumbel samples from the smaller of u and 1 - u, and which of them it is."""
+    return select(flip, neg(log(neg(log1p(neg(x))))), neg(log(neg(log(x)))))
 
 
 def highest_gumbel(bits: Array) -> Array:
@@ -198,7 +225,7 @@ def highest_gumbel(bits: Array) -> Array:
     first, second = pieces(bits)
     flip = lt(first, np.uint32(1 << 31))
     x = fraction(select(flip, first, high), select(flip, second, low))
-    return select(flip, neg(log(neg(log1p(neg(x))))), neg(log(neg(log(x)))))
+    return compiled(split_gumbel_of, flip, x)
 
 
 def fraction(high: Array, low: Array) -> Array:
@@ -237,8 +264,8 @@ def pareto(
     unsharded("pareto", out_sharding)
     found = float_dtype("pareto", dtype)
     sizes = result_shape("pareto", shape, b)
-    samples = exponential(key, sizes, found)
-    return exp(div(samples, parameter(b, found, sizes)))
+    u = drawn("pareto", key, sizes, found)
+    return compiled(pareto_of, u, parameter(b, found, sizes))
 
 
 def weibull_min(
@@ -254,8 +281,8 @@ def weibull_min(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating.
     """
-    samples = exponential(key, shape, dtype)
-    return multiply(power(samples, true_divide(1.0, concentration)), scale)
+    u = drawn("weibull_min", key, shape, dtype)
+    return compiled(weibull_of, u, scale, concentration)
 
 
 def triangular(
@@ -279,9 +306,4 @@ def triangular(
     found = float_dtype("triangular", dtype)
     sizes = result_shape("triangular", shape, left, mode, right)
     given: list[Any] = [parameter(x, found, sizes) for x in (left, mode, right)]
-    low, peak, high = given
-    width = sub(high, low)
-    u = unit(typed, sizes, found)
-    rising = add(low, sqrt(mul(mul(u, width), sub(peak, low))))
-    falling = sub(high, sqrt(mul(mul(sub(1.0, u), width), sub(high, peak))))
-    return select(lt(u, div(sub(peak, low), width)), rising, falling)
+    return compiled(triangular_of, unit(typed, sizes, found), *given)

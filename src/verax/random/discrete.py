@@ -7,6 +7,7 @@ category is one argmax, and the k largest are k samples without replacement::
 """
 
 from math import prod
+from typing import Any
 
 from verax.ir.avals import Shape
 from verax.ir.dtypes import (
@@ -38,6 +39,7 @@ from verax.ops.rounding import floor
 from verax.ops.shape import move_axis, reshape, transpose
 from verax.ops.sort import top_k
 from verax.random.bits import Sizes, float_dtype, parameter, result_shape, unit
+from verax.random.compiled import compiled
 from verax.random.continuous import draw_gumbel
 from verax.random.integers import integer_dtype
 from verax.random.keys import one_key, pieces, several
@@ -130,7 +132,12 @@ def double_sided_maxwell(
     sizes = (as_shape("double_sided_maxwell", shape) or own) + own
     first, second = several(typed, 2)
     signs = rademacher(second, sizes, found)
-    return plus(multiply(mul(signs, draw_maxwell(first, sizes, found)), scale), loc)
+    return compiled(placed, signs, draw_maxwell(first, sizes, found), scale, loc)
+
+
+def placed(signs: Array, lengths: Array, scale: Any, loc: Any) -> Array:
+    """loc + scale · signs · lengths."""
+    return plus(multiply(mul(signs, lengths), scale), loc)
 
 
 def geometric(
@@ -153,9 +160,13 @@ def geometric(
     sizes = result_shape("geometric", shape, p)
     float_type = canonical(inexact_dtype(aval_of(p).dtype), STATE.enable_x64)
     u = unit(typed, sizes, float_type)
+    return convert(compiled(trials, u, parameter(p, float_type, sizes)), found)
+
+
+def trials(u: Array, p: Any) -> Array:
+    """The number of trials up to the first success, from uniform samples."""
     waited = log(select(eq(u, 0.0), 1.0, u))
-    rate = log1p(neg(parameter(p, float_type, sizes)))
-    return convert(add(floor(div(waited, rate)), 1.0), found)
+    return add(floor(div(waited, log1p(neg(p)))), 1.0)
 
 
 def categorical(

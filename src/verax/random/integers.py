@@ -105,7 +105,9 @@ def both_halves(key: Array, shape: Shape, bits: int) -> tuple[Array, Array]:
     return high, low
 
 
-def in_known_range(key: Array, shape: Shape, dtype: DType, low: int, high: int) -> Array:
+def in_known_range(
+    key: Array, shape: Shape, dtype: DType, low: int, high: int
+) -> Array:
     """Integers between constants."""
     width = iinfo(dtype).bits
     word = WORDS[width]

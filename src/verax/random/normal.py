@@ -7,6 +7,7 @@ one, Φ⁻¹((1 + u) / 2) = √2 erf⁻¹(u), one for one::
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
+    bfloat16,
+    float16,
+    float32,
     is_complex,
     is_inexact,
     numpy_dtype,
@@ -25,18 +29,20 @@ from verax.ops.arith import add, div, integer_pow, mul, nextafter, sub
 from verax.ops.choose import select, stop_gradient
 from verax.ops.compare import le
 from verax.ops.complex import complex as complex_of
+from verax.ops.convert import convert
 from verax.ops.explog import exp, log, sqrt
 from verax.ops.reduce import reduce_sum
 from verax.ops.special import erf, erf_inv
 from verax.random.bits import (
     Sizes,
-    between,
     default_float,
     float_dtype,
     parameter,
     result_shape,
+    scaled,
     unit,
 )
+from verax.random.compiled import compiled
 from verax.random.keys import one_key, several
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
@@ -58,16 +64,28 @@ def symmetric(key: Array, shape: Shape, dtype: DType) -> Array:
     """Uniform floats in (-1, 1)."""
     numpy = numpy_dtype(dtype)
     one, zero = np.ones((), numpy), np.zeros((), numpy)
-    return between(key, shape, dtype, np.asarray(np.nextafter(-one, zero)), one)
+    low = np.asarray(np.nextafter(-one, zero), numpy)
+    return scaled(unit(key, shape, dtype), low, one)
+
+
+def normal_of(u: Array) -> Array:
+    """Normal samples from uniform ones in (-1, 1)."""
+    return mul(erf_inv(u), math.sqrt(2))
+
+
+def complex_normal_of(u: Array, v: Array) -> Array:
+    """Complex normal samples, whose parts have variance 1/2."""
+    found = complex_of(normal_of(u), normal_of(v))
+    return div(found, constant_of(math.sqrt(2), found.dtype))
 
 
 def draw_normal(key: Array, shape: Shape, dtype: DType) -> Array:
     """Normal samples; the parts of complex ones have variance 1/2."""
     if is_complex(dtype):
         keys = several(key, 2)
-        parts = [draw_normal(k, shape, real_dtype(dtype)) for k in keys]
-        return div(complex_of(*parts), constant_of(math.sqrt(2), dtype))
-    return mul(erf_inv(symmetric(key, shape, dtype)), math.sqrt(2))
+        parts = [symmetric(k, shape, real_dtype(dtype)) for k in keys]
+        return compiled(complex_normal_of, *parts)
+    return compiled(normal_of, symmetric(key, shape, dtype))
 
 
 def normal(
@@ -109,9 +127,13 @@ def truncated_normal(
     found = float_dtype("truncated_normal", dtype)
     sizes = result_shape("truncated_normal", shape, lower, upper)
     low, high = (parameter(x, found, sizes) for x in (lower, upper))
+    return compiled(truncated, unit(typed, sizes, found), low, high)
+
+
+def truncated(u: Array, low: Any, high: Any) -> Array:
+    """Normal samples between bounds from uniform ones in [0, 1)."""
     root = math.sqrt(2)
-    drawn = between(typed, sizes, found, erf(div(low, root)), erf(div(high, root)))
-    samples = mul(erf_inv(drawn), root)
+    samples = normal_of(scaled(u, erf(div(low, root)), erf(div(high, root))))
     least = nextafter(stop_gradient(low), math.inf)
     most = nextafter(stop_gradient(high), -math.inf)
     return arith.min(arith.max(samples, least), most)
@@ -135,13 +157,29 @@ def lognormal(
     typed = one_key("lognormal", key)
     found = inexact_dtype("lognormal", dtype)
     sizes = result_shape("lognormal", shape, sigma)
-    return exp(mul(draw_normal(typed, sizes, found), parameter(sigma, found, sizes)))
+    scale = parameter(sigma, found, sizes)
+    if is_complex(found):
+        return exp(mul(draw_normal(typed, sizes, found), scale))
+    return compiled(lognormal_of, symmetric(typed, sizes, found), scale)
+
+
+def lognormal_of(u: Array, sigma: Any) -> Array:
+    """Lognormal samples from uniform ones in (-1, 1)."""
+    return exp(mul(normal_of(u), sigma))
 
 
 def draw_maxwell(key: Array, shape: Shape, dtype: DType) -> Array:
     """Lengths of normal vectors in space."""
     vectors = draw_normal(key, (*shape, 3), dtype)
-    return sqrt(reduce_sum(mul(vectors, vectors), (len(shape),)))
+    return compiled(lengths, vectors)
+
+
+def lengths(vectors: Array) -> Array:
+    """The lengths of vectors in the last dimension; 16-bit ones summed in float32."""
+    wide = float32 if vectors.dtype in (bfloat16, float16) else vectors.dtype
+    squares = convert(mul(vectors, vectors), wide)
+    total = reduce_sum(squares, (vectors.ndim - 1,))
+    return sqrt(convert(total, vectors.dtype))
 
 
 def maxwell(
@@ -181,8 +219,13 @@ def rayleigh(
     typed = one_key("rayleigh", key)
     found = float_dtype("rayleigh", dtype)
     sizes = result_shape("rayleigh", shape, scale)
-    length = sqrt(mul(log(unit(typed, sizes, found)), -2.0))
-    return mul(length, parameter(scale, found, sizes))
+    u = unit(typed, sizes, found)
+    return compiled(rayleigh_of, u, parameter(scale, found, sizes))
+
+
+def rayleigh_of(u: Array, scale: Any) -> Array:
+    """Rayleigh samples from uniform ones in [0, 1)."""
+    return mul(sqrt(mul(log(u), -2.0)), scale)
 
 
 def wald(
@@ -206,11 +249,16 @@ def wald(
     first, second = several(one_key("wald", key), 2)
     found = float_dtype("wald", dtype)
     sizes = result_shape("wald", shape, mean)
-    m = parameter(mean, found, sizes)
-    y = integer_pow(draw_normal(first, sizes, found), 2)
+    u = symmetric(first, sizes, found)
+    v = unit(second, sizes, found)
+    return compiled(wald_of, u, v, parameter(mean, found, sizes))
+
+
+def wald_of(u: Array, v: Array, m: Any) -> Array:
+    """Wald samples from uniform ones in (-1, 1) and in [0, 1)."""
+    y = integer_pow(normal_of(u), 2)
     square = integer_pow(m, 2)
     under = add(mul(mul(m, 4.0), y), mul(square, integer_pow(y, 2)))
     middle = add(m, div(mul(square, y), 2.0))
     x = sub(middle, mul(div(m, 2.0), sqrt(under)))
-    chosen = le(unit(second, sizes, found), div(m, add(m, x)))
-    return select(chosen, x, div(square, x))
+    return select(le(v, div(m, add(m, x))), x, div(square, x))

@@ -27,6 +27,7 @@ from verax.ir.jaxpr import (
     Primitive,
     Source,
     Var,
+    equation,
     variable,
 )
 from verax.rules.array import Array
@@ -177,7 +178,7 @@ class Builder:
         self.count = count + len(avals)
         outs = tuple([variable(count + i, aval) for i, aval in enumerate(avals)])
         source = self.source or user_source(3)
-        self.eqns.append(Eqn(primitive, params, atoms, outs, source))
+        self.eqns.append(equation(primitive, params, atoms, outs, source))
         return tuple([Tracer(self, var) for var in outs])
 
     def copy(self, eqn: Eqn, atoms: tuple[Atom, ...]) -> list[Var]:
@@ -185,7 +186,9 @@ class Builder:
         first = self.count
         outs = [variable(first + i, v.aval) for i, v in enumerate(eqn.outvars)]
         self.count = first + len(outs)
-        self.eqns.append(Eqn(eqn.primitive, eqn.params, atoms, tuple(outs), eqn.source))
+        self.eqns.append(
+            equation(eqn.primitive, eqn.params, atoms, tuple(outs), eqn.source)
+        )
         return outs
 
     def inline(
@@ -199,7 +202,7 @@ class Builder:
         `source` replaces the sources of the equations.
         """
         env: list[Atom] = list(atoms)
-        count, eqns = self.count, self.eqns
+        count, write = self.count, self.eqns.append
         for eqn in jaxpr.eqns:
             ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
             outs = tuple(
@@ -207,8 +210,8 @@ class Builder:
             )
             count += len(outs)
             env += outs
-            place = eqn.source if source is None else source
-            eqns.append(Eqn(eqn.primitive, eqn.params, ins, outs, place))
+            place = source or eqn.source
+            write(equation(eqn.primitive, eqn.params, ins, outs, place))
         self.count = count
         return [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
 
@@ -247,7 +250,7 @@ def renumber(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr:
         for var in eqn.outvars:
             numbers[var] = variable(len(numbers), var.aval)
         outs = tuple([numbers[var] for var in eqn.outvars])
-        eqns.append(Eqn(eqn.primitive, eqn.params, ins, outs, eqn.source))
+        eqns.append(equation(eqn.primitive, eqn.params, ins, outs, eqn.source))
     outvars = tuple([numbers[a] if type(a) is Var else a for a in jaxpr.outvars])
     invars = tuple([numbers[var] for var in inputs])
     return Jaxpr((), invars, pvector(eqns), outvars)

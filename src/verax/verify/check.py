@@ -59,8 +59,9 @@ def check_row(
     >>> from verax.ops.trig import sin_p
     >>> from verax.rules.row import RuleTable
     >>> engine = StandardEngine(RuleTable(), CORE)
-    >>> {report.verdict for report in check_row(sin_p, engine, cases=3)}
-    {'holds', 'vacuous'}
+    >>> reports = check_row(sin_p, engine, cases=3)
+    >>> any(report.verdict == "broken" for report in reports)
+    False
     """
     return tuple(check_law(law, row, engine, cases) for law in laws)
 

@@ -179,54 +179,36 @@ def slope(
 
 def mask_is_honest(engine: StandardEngine, case: Case) -> None:
     """A tangent left out is zero: `jvp` with fewer tangents is `jvp` with zeros."""
-    jaxpr, values = case.jaxpr, case.values
-    active = case.active
+    jaxpr, values, active = case.jaxpr, case.values, case.active
     if not any(active):
         raise Skipped("no operand has a tangent")
     random = case.random()
     chosen = tuple(flag and random.random() < 0.5 for flag in active)
     full, full_mask = engine.jvp(jaxpr, active)
     part, part_mask = engine.jvp(jaxpr, chosen)
-    well_formed("mask", case, f"jvp in {chosen}", part)
+    what = f"jvp in {chosen}"
+    well_formed("mask", case, what, part)
+    if any(p and not f for p, f in zip(part_mask, full_mask, strict=True)):
+        raise broken("mask", case, f"{what} has tangents that jvp in all lacks")
     if not any(chosen) and any(part_mask):
         raise broken("mask", case, "jvp without tangents gives tangents")
-    tangents = dict(
-        zip(
-            [i for i, flag in enumerate(chosen) if flag],
-            directions(case, tangent_types(jaxpr.in_avals, chosen), 2),
-            strict=True,
-        )
-    )
-    with_zeros = [
-        tangents.get(i, zeros(aval.tangent()))
-        for i, aval in enumerate(jaxpr.in_avals)
-        if active[i]
-    ]
-    count = len(jaxpr.outvars)
-    wanted = engine.evaluate(full, (*values, *with_zeros))[count:]
-    found = engine.evaluate(part, (*values, *tangents.values()))[count:]
-    want = filled(jaxpr.out_avals, full_mask, wanted)
+    tangents = directions(case, tangent_types(jaxpr.in_avals, chosen), 2)
+    every = filled(jaxpr.in_avals, chosen, tangents)
+    some = [t for t, flag in zip(every, active, strict=True) if flag]
+    run = Run(rest_of(full, len(jaxpr.outvars), full_mask), (*values, *some))
+    want = engine.evaluate(run.jaxpr, run.args)
+    found = engine.evaluate(part, (*values, *tangents))[len(jaxpr.outvars) :]
     got = filled(jaxpr.out_avals, part_mask, found)
     # Where a zero meets an infinity, leaving it out is the better answer.
-    got = [
-        np.where(np.isfinite(y), x, y) if is_inexact(y.dtype) else x
-        for x, y in zip(got, want, strict=True)
-    ]
-    run = Run(full, (*values, *with_zeros))
-    slim = Run(rest_of(run.jaxpr, count, full_mask), run.args)
-    agree(
-        "mask",
-        engine,
-        case,
-        f"jvp in {chosen} is not jvp with zeros",
-        [x for x, flag in zip(got, full_mask, strict=True) if flag],
-        wanted,
-        slim,
-    )
-    if any(p and not f for p, f in zip(part_mask, full_mask, strict=True)):
-        raise broken(
-            "mask", case, f"jvp in {chosen} has tangents that jvp in all lacks"
+    live = [
+        np.where(np.isfinite(y), x, y)
+        for x, y in zip(
+            [x for x, flag in zip(got, full_mask, strict=True) if flag],
+            want,
+            strict=True,
         )
+    ]
+    agree("mask", engine, case, f"{what} is not jvp with zeros", live, want, run)
 
 
 def rest_of(jaxpr: Jaxpr, count: int, mask: Mask) -> Jaxpr:

@@ -62,7 +62,7 @@ class Values:
 
     def find(self, random: Random, aval: ShapedArray, domain: Domain) -> Tracer | None:
         """A value of the type, if there is one and the operand takes any number."""
-        if is_inexact(aval.dtype) and not self.takes(domain):
+        if is_inexact(aval.dtype) and not anything(domain):
             return None
         found = [x for x in self.known if x.aval == aval]
         # Results that nothing uses yet come first: programs become deep, not wide.
@@ -70,21 +70,22 @@ class Values:
         pool = fresh if fresh and random.random() < 0.7 else found
         return random.choice(pool) if pool else None
 
-    def takes(self, domain: Domain) -> bool:
-        """Whether an operand may be any number, and has a derivative if one is due.
-
-        Without a derivative of its own, it must be an input: those can be left out of
-        a derivative, and results of equations cannot.
-        """
-        free = domain.low == REALS.low and domain.high == REALS.high
-        return domain.smooth and (free or not self.wide)
-
     def input(self, aval: ShapedArray, domain: Domain) -> Tracer:
         """A new input of the program."""
         tracer = self.builder.input(aval)
         self.known.append(tracer)
         self.domains.append(domain)
         return tracer
+
+
+def anything(domain: Domain) -> bool:
+    """Whether an operand may be any number, and has a derivative.
+
+    If not, it must be an input: those are drawn from the domain, and can be left
+    out of a derivative.
+    """
+    free = domain.low == REALS.low and domain.high == REALS.high
+    return domain.smooth and free
 
 
 def build(
@@ -111,7 +112,7 @@ def add_step(values: Values, row: Row[Any], random: Random) -> None:
     best: tuple[bool, int, Sample[Any]] | None = None
     rare = random.random() < RARE
     for _ in range(TRIES):
-        sample = drawn(values, row, random)
+        sample = suitable(values, row, random)
         if sample is None or not (rare or best is None or common(sample)):
             continue
         pairs = zip(sample.avals, domains_of(row, sample), strict=True)
@@ -141,7 +142,7 @@ def common(sample: Sample[Any]) -> bool:
     return all(aval.dtype in COMMON for aval in sample.avals)
 
 
-def drawn(values: Values, row: Row[Any], random: Random) -> Sample[Any] | None:
+def suitable(values: Values, row: Row[Any], random: Random) -> Sample[Any] | None:
     """A call of the row that suits the program, or None."""
     assert row.draw is not None
     sample: Sample[Any] = row.draw(random)
@@ -177,21 +178,24 @@ def steps(rows: Sequence[Row[Any]], most: int = STEPS) -> st.SearchStrategy[list
     return st.lists(one, min_size=1, max_size=most)
 
 
-@st.composite
 def programs(
-    draw: st.DrawFn,
     rows: Sequence[Row[Any]],
     *,
     depth: int = 1,
     wide: bool = False,
     most: int = STEPS,
-) -> Case:
+) -> st.SearchStrategy[Case]:
     """Random programs of the rows, of up to `most` equations, as cases for laws."""
-    program = build(rows, draw(steps(rows, most)), wide)
-    avals = program.jaxpr.in_avals
-    stacks = [
-        draw(stack(aval, domain, depth, place, wide))
-        for place, (aval, domain) in enumerate(zip(avals, program.domains, strict=True))
-    ]
-    smooth = tuple([domain.smooth for domain in program.domains])
-    return Case(program.jaxpr, tuple(stacks), draw(SEEDS), smooth)
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> Case:
+        program = build(rows, draw(steps(rows, most)), wide)
+        inputs = zip(program.jaxpr.in_avals, program.domains, strict=True)
+        stacks = [
+            draw(stack(aval, domain, depth, place, wide))
+            for place, (aval, domain) in enumerate(inputs)
+        ]
+        smooth = tuple([domain.smooth for domain in program.domains])
+        return Case(program.jaxpr, tuple(stacks), draw(SEEDS), smooth)
+
+    return drawn()

@@ -8,8 +8,7 @@ the library's own rows and to its backend::
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from verax.backend.eager import as_array
 from verax.backend.executable import CompileOptions
 from verax.backend.program import compiled as compiled_program
 from verax.ir.jaxpr import Jaxpr
@@ -28,7 +27,8 @@ def runner(engine: StandardEngine) -> Runner:
 
     def run(jaxpr: Jaxpr, args: Sequence[NDArray]) -> Sequence[NDArray]:
         program = compiled_program(engine, jaxpr, "law", CompileOptions())
-        return [np.asarray(x) for x in program.run(args)]
+        typed = [as_array(x, v.aval) for x, v in zip(args, jaxpr.invars, strict=True)]
+        return [x.stored() for x in program.run(typed)]
 
     return run
 

@@ -25,6 +25,7 @@ from verax.ir.dtypes import (
     is_integer,
     numpy_dtype,
     real_dtype,
+    stored_dtype,
 )
 from verax.ir.limits import finfo, iinfo
 from verax.rules.row import REALS, Domain, NDArray, Row, Sample
@@ -38,6 +39,8 @@ SATURATED = (20.0, -20.0, 90.0, -90.0, 800.0, -800.0, 1e4, -1e4, 1e30, -1e30)
 FULL_DRAW = 16
 """Up to so many elements are drawn one by one; more are made of as many values."""
 SEEDS = st.integers(0, (1 << 16) - 1)
+ATTEMPTS = 4
+"""So often a call without tangents is drawn anew where tangents are the subject."""
 
 
 def arrays(aval: ShapedArray, domain: Domain = REALS) -> Strategy[NDArray]:
@@ -176,19 +179,30 @@ def generic(
     return (part.view(dtype) if is_complex(dtype) else part).reshape(aval.shape)
 
 
-def samples[P: Any](row: Row[P]) -> Strategy[Sample[P]]:
+def samples[P: Any](row: Row[P], inexact: bool = False) -> Strategy[Sample[P]]:
     """Calls of a row, as its `draw` makes them.
 
     Half of them come from choices that Hypothesis can shrink, half from a seed: choices
-    that shrink well lean to the small, and some mistakes need the middle.
+    that shrink well lean to the small, and some mistakes need the middle. `inexact`
+    prefers calls with an operand that has a tangent.
 
     Raises:
         ValueError: the row has no `draw`.
     """
     if row.draw is None:
         raise ValueError(f"the row {row.name} has no draw, so it cannot be sampled")
+    make = row.draw
+
+    def drawn(random: Random) -> Sample[P]:
+        found = make(random)
+        for _ in range(ATTEMPTS if inexact else 0):
+            if any(is_inexact(aval.dtype) for aval in found.avals):
+                break
+            found = make(random)
+        return found
+
     shrinking = st.randoms(use_true_random=False)
-    return st.one_of(shrinking, SEEDS.map(Random)).map(row.draw)
+    return st.one_of(shrinking, SEEDS.map(Random)).map(drawn)
 
 
 def domains_of(row: Row[Any], sample: Sample[Any]) -> tuple[Domain, ...]:
@@ -199,21 +213,26 @@ def domains_of(row: Row[Any], sample: Sample[Any]) -> tuple[Domain, ...]:
 
 
 def cases(row: Row[Any], *, depth: int = 1, wide: bool = False) -> Strategy[Case]:
-    """A call of `row` with `depth` values per operand.
+    """Calls of `row` with `depth` values per operand.
 
     `wide` asks for what derivatives need: inexact operands in double precision, and
     values at which the row is smooth.
     """
-    sample = draw(samples(row))
-    domains = domains_of(row, sample)
-    if wide:
-        sample = widened(row, sample)
-    stacks = [
-        draw(stack(aval, domain, depth, place, wide))
-        for place, (aval, domain) in enumerate(zip(sample.avals, domains, strict=True))
-    ]
-    smooth = tuple([domain.smooth for domain in domains])
-    return Case(traced(row, sample), tuple(stacks), draw(SEEDS), smooth, row)
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> Case:
+        sample = draw(samples(row, wide))
+        domains = domains_of(row, sample)
+        if wide:
+            sample = widened(row, sample)
+        stacks = [
+            draw(stack(aval, domain, depth, i, wide))
+            for i, (aval, domain) in enumerate(zip(sample.avals, domains, strict=True))
+        ]
+        smooth = tuple([domain.smooth for domain in domains])
+        return Case(traced(row, sample), tuple(stacks), draw(SEEDS), smooth, row)
+
+    return drawn()
 
 
 def stack(

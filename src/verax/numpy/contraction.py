@@ -273,7 +273,7 @@ def reduced(x: Array, part: Reduction) -> Array:
     return x
 
 
-def take(step: Step, operands: list[Array], precision: Any, dtype: Any) -> Array:
+def performed(step: Step, operands: list[Array], precision: Any, dtype: Any) -> Array:
     """The result of one step; its operands leave the list."""
     parts = [operands[i] for i in step.taken]
     for i in reversed(step.taken):
@@ -320,7 +320,7 @@ def einsum(
         for x, a in zip(operands, avals, strict=True)
     ]
     for step in steps:
-        left.append(take(step, left, precision, wanted))
+        left.append(performed(step, left, precision, wanted))
     return left[0] if wanted is None else finished(left[0], wanted)
 
 

@@ -1,0 +1,235 @@
+"""Bad input: one clear error each, which names what was wrong, where, and what to do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+
+
+class Thing:
+    """No array, no pytree."""
+
+    def __repr__(self) -> str:
+        return "<a thing>"
+
+
+def model(x: Any, y: Any = 1.0) -> Any:
+    return x * y
+
+
+Case = tuple[Callable[[], Any], type[Exception], list[str]]
+
+CASES: dict[str, Case] = {
+    "jit: no array": (
+        lambda: verax.jit(model)(1.0, {"a": [Thing()]}),
+        TypeError,
+        ["argument 1['a'][0] of model", "<a thing>", "static_argnums", "register_pytree"],
+    ),
+    "jit: a string": (
+        lambda: verax.jit(model)("text"),
+        TypeError,
+        ["argument 0 of model", "'text'"],
+    ),
+    "jit: no array by name": (
+        lambda: verax.jit(model)(1.0, y=Thing()),
+        TypeError,
+        ["keyword argument y of model"],
+    ),
+    "jit: no array as output": (
+        lambda: verax.jit(lambda x: {"a": x, "b": Thing()})(1.0),
+        TypeError,
+        ["<lambda> returned <a thing>", "output['b']"],
+    ),
+    "jit: no function": (lambda: verax.jit(3), TypeError, ["jit takes a function", "3"]),
+    "jit: static and not hashable": (
+        lambda: verax.jit(model, static_argnums=1)(1.0, [1]),
+        ValueError,
+        ["static argument 1", "list", "not hashable", "tuple"],
+    ),
+    "jit: static number out of range": (
+        lambda: verax.jit(model, static_argnums=5),
+        ValueError,
+        ["static_argnums", "argument 5", "2 positional"],
+    ),
+    "jit: static name unknown": (
+        lambda: verax.jit(model, static_argnames="z"),
+        ValueError,
+        ["static_argnames", "['z']", "['x', 'y']"],
+    ),
+    "jit: static and donated": (
+        lambda: verax.jit(model, static_argnums=0, donate_argnums=0),
+        ValueError,
+        ["static and donated"],
+    ),
+    "grad: no scalar": (
+        lambda: verax.grad(model)(vnp.ones(3)),
+        TypeError,
+        ["model", "shape (3,)", "sum or average", "jacrev"],
+    ),
+    "grad: several outputs": (
+        lambda: verax.grad(lambda x: (x, x))(1.0),
+        TypeError,
+        ["one scalar", "has_aux"],
+    ),
+    "grad: integer output": (
+        lambda: verax.grad(lambda x: (x > 0).sum())(1.0),
+        TypeError,
+        ["float scalar", "int32"],
+    ),
+    "grad: complex output": (
+        lambda: verax.grad(lambda x: x * 1j)(1.0),
+        TypeError,
+        ["float scalar", "complex64", "holomorphic"],
+    ),
+    "grad: integer input": (
+        lambda: verax.grad(model)(3),
+        TypeError,
+        ["model", "float dtype", "int32", "allow_int"],
+    ),
+    "grad: complex input": (
+        lambda: verax.grad(lambda x: x.real)(1j),
+        TypeError,
+        ["complex64", "holomorphic"],
+    ),
+    "grad: argnums out of range": (
+        lambda: verax.grad(model, argnums=3)(1.0),
+        TypeError,
+        ["argnums", "argument 3", "1 positional"],
+    ),
+    "grad: no array": (
+        lambda: verax.grad(model)(Thing()),
+        TypeError,
+        ["<a thing>"],
+    ),
+    "grad: aux is no pair": (
+        lambda: verax.grad(model, has_aux=True)(1.0),
+        TypeError,
+        ["has_aux", "pair"],
+    ),
+    "jvp: no sequence": (
+        lambda: verax.jvp(model, 1.0, 1.0),
+        TypeError,
+        ["jvp", "primals", "float"],
+    ),
+    "jvp: another structure": (
+        lambda: verax.jvp(model, (1.0, 2.0), (1.0,)),
+        TypeError,
+        ["structure"],
+    ),
+    "jvp: another shape": (
+        lambda: verax.jvp(model, (vnp.ones(3),), (vnp.ones(2),)),
+        TypeError,
+        ["argument 0 of model", "float32[3]", "float32[2]"],
+    ),
+    "jvp: another dtype": (
+        lambda: verax.jvp(model, (vnp.ones(3),), (vnp.ones(3, vnp.int32),)),
+        TypeError,
+        ["float32[3]", "int32[3]"],
+    ),
+    "vjp: another structure": (
+        lambda: verax.vjp(model, 1.0)[1]((1.0, 1.0)),
+        TypeError,
+        ["cotangent", "structure"],
+    ),
+    "vjp: another shape": (
+        lambda: verax.vjp(model, vnp.ones(3))[1](vnp.ones(2)),
+        TypeError,
+        ["output 0", "float32[3]", "float32[2]"],
+    ),
+    "vmap: a scalar": (
+        lambda: verax.vmap(model)(1.0),
+        ValueError,
+        ["argument 0 of model", "0 dimensions"],
+    ),
+    "numpy: shapes do not broadcast": (
+        lambda: vnp.ones(3) + vnp.ones(4),
+        (TypeError, ValueError),  # type: ignore[dict-item]  # either
+        ["3", "4"],
+    ),
+    "numpy: a list": (
+        lambda: vnp.sin([1.0, 2.0]),
+        TypeError,
+        ["sin", "list"],
+    ),
+    "numpy: None": (lambda: vnp.ones(3) + None, TypeError, ["NoneType"]),
+    "numpy: a string": (lambda: vnp.ones(3) + "a", TypeError, ["str"]),
+    "numpy: axis out of range": (
+        lambda: vnp.sum(vnp.ones((2, 3)), axis=2),
+        ValueError,
+        ["2"],
+    ),
+    "numpy: reshape to another size": (
+        lambda: vnp.ones(6).reshape(4, 2),
+        (TypeError, ValueError),  # type: ignore[dict-item]  # either
+        ["6"],
+    ),
+    "numpy: inner dimensions": (
+        lambda: vnp.ones((2, 3)) @ vnp.ones((4, 5)),
+        (TypeError, ValueError),  # type: ignore[dict-item]  # either
+        ["3", "4"],
+    ),
+    "numpy: assignment": (
+        lambda: vnp.ones(3).__setitem__(0, 1.0),
+        TypeError,
+        ["immutable", ".at[index].set"],
+    ),
+    "numpy: an unknown dtype": (lambda: vnp.zeros(3, "float31"), TypeError, ["float31"]),
+    "numpy: an integer that does not fit": (
+        lambda: vnp.ones(3, vnp.int8) + 1000,
+        OverflowError,
+        ["1000", "int8"],
+    ),
+    "config: no such option": (
+        lambda: verax.config.update("verax_enable_x65", True),
+        AttributeError,
+        ["enable_x65", "enable_x64"],
+    ),
+    "config: a wrong value": (
+        lambda: verax.config.update("enable_x64", "yes"),
+        TypeError,
+        ["enable_x64", "bool", "'yes'"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_clear_error(name: str) -> None:
+    action, kind, words = CASES[name]
+    with pytest.raises(kind) as error:
+        action()
+    text = str(error.value)
+    assert [word for word in words if word not in text] == [], text
+    assert len(text) < 900
+    # Nothing is half changed: the next operation works.
+    assert (vnp.ones(2) * 2).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n.startswith("numpy")])
+def test_the_same_under_jit(name: str) -> None:
+    action, kind, words = CASES[name]
+    with pytest.raises(kind) as error:
+        verax.jit(lambda: (action(), None)[1])()
+    assert [word for word in words if word not in str(error.value)] == []
+    assert (vnp.ones(2) * 2).tolist() == [2, 2]
+
+
+def test_user_errors_pass_through_unchanged() -> None:
+    class Own(Exception):
+        """An exception of the user's."""
+
+    def fail(x: Any) -> Any:
+        raise Own("mine")
+
+    for transform in (verax.jit, verax.grad, verax.vmap):
+        with pytest.raises(Own, match="^mine$"):
+            transform(fail)(vnp.ones(2) if transform is verax.vmap else 1.0)
+
+
+def test_the_process_survives_what_xla_refuses() -> None:
+    with pytest.raises(Exception, match=r"."):
+        verax.jit(lambda x: x, compiler_options={"xla_no": "x"})(np.ones(2))
+    assert float(verax.jit(lambda x: x + 1)(1.0)) == 2

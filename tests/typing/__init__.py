@@ -1,0 +1,1 @@
+"""What mypy sees of the public names."""
