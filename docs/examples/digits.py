@@ -10,6 +10,8 @@ The exit status is 1 if a law is broken or fewer than 96 % of the test digits ar
 """
 
 import argparse
+import functools
+import itertools
 import sys
 import time
 from collections import Counter
@@ -36,8 +38,8 @@ from verax.api.engine import ENGINE
 from verax.ir.consts import close
 from verax.ir.jaxpr import ClosedJaxpr
 
-type Layer = dict[str, Array]
-type Params = list[Layer]
+type Numbers = Array | NDArray[Any]
+type Params = list[dict[str, Array]]
 type Values = list[NDArray[Any]]
 
 SIZES = (64, 96, 48, 10)
@@ -48,44 +50,37 @@ SEED = 2
 TRAINING = 1437
 
 
-# ------------------------------------------------------------------------- the model
-
-
 def init_params(key: Array) -> Params:
     """Weights by He's rule and biases of zero, layer by layer."""
     normal = nn.initializers.he_normal()
-    keys = random.split(key, len(SIZES) - 1)
-    shapes = list(zip(SIZES, SIZES[1:], strict=False))
+    shapes = list(itertools.pairwise(SIZES))
     return [
-        {"w": normal(keys[i], shape), "b": vnp.zeros(shape[1])}
-        for i, shape in enumerate(shapes)
+        {"w": normal(key, shape), "b": vnp.zeros(shape[1])}
+        for key, shape in zip(random.split(key, len(shapes)), shapes, strict=True)
     ]
 
 
-def scores(params: Params, image: Array) -> Array:
+def scores(params: Params, image: Numbers) -> Array:
     """Ten scores for one image of 64 pixels."""
-    x = image
+    x = vnp.asarray(image)
     for layer in params[:-1]:
         x = nn.silu(x @ layer["w"] + layer["b"])
     return x @ params[-1]["w"] + params[-1]["b"]
 
 
-def example_loss(params: Params, image: Array, label: Array) -> Array:
+def example_loss(params: Params, image: Numbers, label: Numbers) -> Array:
     """The cross-entropy of one image, in nats."""
     return -(nn.log_softmax(scores(params, image)) * nn.one_hot(label, 10)).sum()
 
 
-def loss(params: Params, images: Array, labels: Array) -> Array:
+def loss(params: Params, images: Numbers, labels: Numbers) -> Array:
     """The mean cross-entropy of a batch."""
     return verax.vmap(example_loss, (None, 0, 0))(params, images, labels).mean()
 
 
-def read_digits(params: Params, images: Array) -> Array:
+def read_digits(params: Params, images: Numbers) -> Array:
     """The digit with the best score, for each image."""
     return vnp.argmax(verax.vmap(scores, (None, 0))(params, images), axis=1)
-
-
-# -------------------------------------------------------------------------- the data
 
 
 @frozen
@@ -109,42 +104,44 @@ def load() -> Digits:
     )
 
 
-# ------------------------------------------------------------------ looking at programs
-
-
 def timed[R](action: Callable[[], R]) -> tuple[R, float]:
-    """The result and the milliseconds that it took."""
-    start = time.perf_counter()
-    result = action()
-    return result, 1e3 * (time.perf_counter() - start)
+    """The finished result, and the seconds that it took."""
+    begun = time.perf_counter()
+    result = verax.block_until_ready(action())
+    return result, time.perf_counter() - begun
 
 
 def show_programs(screen: Console, params: Params, data: Digits) -> None:
-    """Print the loss of one image, then what tracing and rewriting a batch costs."""
+    """Print the loss of one image, then what tracing and rewriting cost."""
     one = (params, data.images[0], data.labels[0])
     batch = (params, data.images[:BATCH], data.labels[:BATCH])
     screen.print("The loss of one image, as a program:")
-    closed, _ = timed(lambda: verax.make_jaxpr(example_loss)(*one))
-    screen.print(Text(str(closed), style="cyan"), soft_wrap=True)
-    table = Table("program", "equations", "ms", "from where", box=None)
+    screen.print(
+        Text(str(verax.make_jaxpr(example_loss)(*one)), "cyan"), soft_wrap=True
+    )
+    per_image = verax.vmap(verax.grad(example_loss), (None, 0, 0))
+    table = Table("program", "equations", "ms", "made by", box=None)
     for name, fun, args in (
         ("loss of one image", example_loss, one),
         ("loss of a batch", loss, batch),
-        ("its gradient", verax.grad(loss), batch),
-        ("gradients per image", verax.vmap(verax.grad(example_loss), (None, 0, 0)), batch),
+        ("gradient of it", verax.grad(loss), batch),
+        ("gradient per image", per_image, batch),
     ):
-        closed, ms = timed(lambda fun=fun, args=args: verax.make_jaxpr(fun)(*args))
-        table.add_row(name, str(len(closed.eqns)), f"{ms:.1f}", origins(closed))
+        trace = functools.partial(verax.make_jaxpr(fun), *args)
+        closed, seconds = timed(trace)
+        row = (name, str(len(closed.eqns)), f"{1e3 * seconds:.1f}", origins(closed))
+        table.add_row(*row)
     screen.print(table)
+    screen.print("The end of the gradient, and what made each equation:")
+    for eqn in verax.make_jaxpr(verax.grad(loss))(*batch).eqns[-4:]:
+        place = f"{eqn.source.function}, {eqn.source.origin}"
+        screen.print(Text(f"  {eqn}", "cyan"), Text(f"  # {place}", "dim"), sep="")
 
 
 def origins(closed: ClosedJaxpr) -> str:
     """How many equations the user's lines gave, and how many each transformation."""
     counts = Counter(eqn.source.origin or "traced" for eqn in closed.eqns)
     return ", ".join(f"{count} {origin}" for origin, count in counts.most_common())
-
-
-# --------------------------------------------------------------------------- the laws
 
 
 def interpreted(closed: ClosedJaxpr, args: Any) -> Values:
@@ -162,7 +159,8 @@ def directions(params: Params, count: int) -> Iterator[Params]:
 
 def moved(params: Params, direction: Params, step: float) -> Params:
     """Parameters a step along a direction."""
-    return tree.map(lambda x, d: x + step * d, params, direction)
+    ends: Params = tree.map(lambda x, d: x + step * d, params, direction)
+    return ends
 
 
 def gradient_law(params: Params, data: Digits) -> float:
@@ -237,9 +235,6 @@ def check_laws(screen: Console, params: Params, data: Digits) -> bool:
     return fine & report_law(screen, "jit of the loss = the loss      ", error, 1e-6)
 
 
-# ------------------------------------------------------------------------ the training
-
-
 @frozen
 class State:
     """Parameters, and the running means of Adam."""
@@ -273,36 +268,26 @@ def adam(state: State, gradient: Params) -> State:
     return State(step, params, mean, square)
 
 
-def update(state: State, images: Array, labels: Array) -> tuple[State, Array]:
+def update(state: State, images: Numbers, labels: Numbers) -> tuple[State, Array]:
     """One step of training: the new state, and the loss before the step."""
     value, gradient = verax.value_and_grad(loss)(state.params, images, labels)
     return adam(state, gradient), value
 
 
-type Step = Callable[[State, Array, Array], tuple[State, Array]]
+type Step = Callable[[State, Numbers, Numbers], tuple[State, Array]]
 
 
 def compile_step(screen: Console, params: Params, data: Digits) -> tuple[Step, bool]:
-    """The compiled step, and whether its gradient is the interpreter's."""
+    """The compiled step, and whether the compiled gradient is the interpreter's."""
     args = (params, data.images[:BATCH], data.labels[:BATCH])
-    gradient = verax.jit(verax.grad(loss))
-    (found, _), seconds = first_call(lambda: (gradient(*args), None))
-    want = interpreted(verax.make_jaxpr(verax.grad(loss))(*args), args)
-    got = [np.asarray(x) for x in tree.leaves(found)]
-    error = largest_difference(got, want)
-    fine = report_law(screen, "compiled = interpreted gradient ", error, 1e-5)
-    step = verax.jit(update)
-    state = start(params)
-    _, more = first_call(lambda: step(state, *map(vnp.asarray, args[1:])))
+    gradient, step = verax.jit(verax.grad(loss)), verax.jit(update)
+    found, seconds = timed(lambda: gradient(*args))
+    want = interpreted(verax.make_jaxpr(gradient)(*args), args)
+    error = largest_difference([np.asarray(x) for x in tree.leaves(found)], want)
+    holds = report_law(screen, "compiled = interpreted gradient ", error, 1e-5)
+    _, more = timed(lambda: step(start(params), *args[1:]))
     screen.print(f"compiled the gradient in {seconds:.2f} s, the step in {more:.2f} s")
-    return step, fine
-
-
-def first_call[R](action: Callable[[], R]) -> tuple[R, float]:
-    """The finished result and the seconds that it took."""
-    begun = time.perf_counter()
-    result = verax.block_until_ready(action())
-    return result, time.perf_counter() - begun
+    return step, holds
 
 
 def epochs(
@@ -342,25 +327,24 @@ def train(
     return state.params, losses
 
 
-# ------------------------------------------------------------------------- the outcome
-
-
 def hardest(screen: Console, params: Params, data: Digits) -> None:
     """Print the gradient norms of the training images, one gradient per image."""
     per_image = verax.jit(verax.vmap(verax.grad(example_loss), (None, 0, 0)))
 
     def norms() -> Array:
         found = per_image(params, data.images, data.labels)
-        squares = [vnp.square(g).reshape(TRAINING, -1).sum(1) for g in tree.leaves(found)]
+        squares = [
+            vnp.square(g).reshape(TRAINING, -1).sum(1) for g in tree.leaves(found)
+        ]
         return vnp.sqrt(sum(squares[1:], squares[0]))
 
-    found, seconds = first_call(norms)
+    found, seconds = timed(norms)
     values = np.asarray(found)
     worst = int(values.argmax())
     screen.print(
         f"{TRAINING} gradients, one per image, in {seconds:.2f} s with compilation: "
-        f"median norm {np.median(values):.1e}, largest {values[worst]:.1e} for training "
-        f"image {worst}, a {data.labels[worst]}"
+        f"median norm {np.median(values):.1e}, largest {values[worst]:.1e} for "
+        f"training image {worst}, a {data.labels[worst]}"
     )
 
 
@@ -369,19 +353,19 @@ def draw(path: Path, losses: list[float], data: Digits, read: NDArray[Any]) -> N
     mpl.use("Agg")
     wrong = np.flatnonzero(read != data.test_labels)[:12]
     figure = Figure(figsize=(10, 4.2), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1.1, 1))
-    curve = left.subplots()
+    halves = figure.add_gridspec(1, 2, width_ratios=(1.1, 1))
+    curve = figure.add_subplot(halves[0])
     curve.semilogy(range(1, len(losses) + 1), losses, color="tab:blue")
     curve.set(xlabel="epoch", ylabel="mean cross-entropy (nats)", title="Training loss")
     curve.grid(visible=True, which="both", alpha=0.3)
     total = int((read != data.test_labels).sum())
-    right.suptitle(f"{total} of {len(read)} test digits misread")
-    for place, cell in enumerate(right.subplots(3, 4).flat):
+    cells = halves[1].subgridspec(3, 4)
+    for place, i in enumerate(wrong):
+        cell = figure.add_subplot(cells[divmod(place, 4)])
         cell.axis("off")
-        if place < len(wrong):
-            i = wrong[place]
-            cell.imshow(data.test_images[i].reshape(8, 8), cmap="gray_r")
-            cell.set_title(f"{data.test_labels[i]} read as {read[i]}", fontsize=9)
+        cell.imshow(data.test_images[i].reshape(8, 8), cmap="gray_r")
+        cell.set_title(f"{data.test_labels[i]} read as {read[i]}", fontsize=9)
+    figure.text(0.77, 0.01, f"{total} of {len(read)} test digits misread", ha="center")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
 
@@ -408,10 +392,10 @@ def main() -> int:
     if not (fine and agrees):
         return 1
     screen.print(Rule("4  train"))
-    (params, losses), ms = timed(
-        lambda: train(screen, step, params, data, options.epochs)
-    )
-    screen.print(f"{len(losses)} epochs of {TRAINING} images in {ms / 1e3:.1f} s")
+    begun = time.perf_counter()
+    params, losses = train(screen, step, params, data, options.epochs)
+    seconds = time.perf_counter() - begun
+    screen.print(f"{len(losses)} epochs of {TRAINING} images in {seconds:.1f} s")
     screen.print(Rule("5  look"))
     read = np.asarray(verax.jit(read_digits)(params, vnp.asarray(data.test_images)))
     accuracy = float((read == data.test_labels).mean())

@@ -27,7 +27,12 @@ CASES: dict[str, Case] = {
     "jit: no array": (
         lambda: verax.jit(model)(1.0, {"a": [Thing()]}),
         TypeError,
-        ["argument 1['a'][0] of model", "<a thing>", "static_argnums", "register_pytree"],
+        [
+            "argument 1['a'][0] of model",
+            "<a thing>",
+            "static_argnums",
+            "register_pytree",
+        ],
     ),
     "jit: a string": (
         lambda: verax.jit(model)("text"),
@@ -44,7 +49,11 @@ CASES: dict[str, Case] = {
         TypeError,
         ["<lambda> returned <a thing>", "output['b']"],
     ),
-    "jit: no function": (lambda: verax.jit(3), TypeError, ["jit takes a function", "3"]),
+    "jit: no function": (
+        lambda: verax.jit(3),
+        TypeError,
+        ["jit takes a function", "3"],
+    ),
     "jit: static and not hashable": (
         lambda: verax.jit(model, static_argnums=1)(1.0, [1]),
         ValueError,
@@ -177,7 +186,11 @@ CASES: dict[str, Case] = {
         TypeError,
         ["immutable", ".at[index].set"],
     ),
-    "numpy: an unknown dtype": (lambda: vnp.zeros(3, "float31"), TypeError, ["float31"]),
+    "numpy: an unknown dtype": (
+        lambda: vnp.zeros(3, "float31"),
+        TypeError,
+        ["float31"],
+    ),
     "numpy: an integer that does not fit": (
         lambda: vnp.ones(3, vnp.int8) + 1000,
         OverflowError,

@@ -126,7 +126,12 @@ def precisions_are_apart() -> bool:
     def widths() -> tuple[int, ...]:
         ours = verax.jit(lambda x: vnp.sin(x) + vnp.zeros(3))(wide)
         theirs = jax.jit(lambda x: jnp.sin(x) + jnp.zeros(3))(wide)
-        return vnp.ones(1).itemsize, ours.itemsize, jnp.ones(1).itemsize, theirs.itemsize
+        return (
+            vnp.ones(1).itemsize,
+            ours.itemsize,
+            jnp.ones(1).itemsize,
+            theirs.itemsize,
+        )
 
     found = [widths()]
     for library in (verax, jax):

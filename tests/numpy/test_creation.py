@@ -1,15 +1,17 @@
 """New arrays: from values, of a shape, in ranges and grids."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
 
 import verax
-import verax.numpy as jnp
+
+jnp: Any = verax.numpy
 
 
-def check(found, wanted):
+def check(found: Any, wanted: Any) -> None:
     assert found.shape == np.shape(wanted)
     np.testing.assert_allclose(np.asarray(found), wanted, 1e-5, 1e-5)
 
@@ -30,13 +32,13 @@ def check(found, wanted):
         ([np.int8(3), 2], "int8", False),
     ],
 )
-def test_array_types(value, dtype, weak):
+def test_array_types(value: Any, dtype: Any, weak: Any) -> None:
     found = jnp.asarray(value)
     assert (found.dtype, found.weak_type) == (np.dtype(dtype), weak)
     check(found, value)
 
 
-def test_array_of_arrays():
+def test_array_of_arrays() -> None:
     x = jnp.asarray([1.0, 2.0])
     check(jnp.array([x, [3, 4]]), [[1, 2], [3, 4]])
     jaxpr = verax.make_jaxpr(lambda x: jnp.array([[x, 1], [2, x]]))(2.0)
@@ -44,24 +46,24 @@ def test_array_of_arrays():
     check(verax.jit(lambda x: jnp.array([[x, 1], [2, x]]))(3.0), [[3, 1], [2, 3]])
 
 
-def test_numpy_memory_is_copied():
+def test_numpy_memory_is_copied() -> None:
     memory = np.ones(3, np.float32)
     x = jnp.asarray(memory)
     memory[:] = 0
     assert x.tolist() == [1, 1, 1]
 
 
-def test_asarray_keeps_arrays():
+def test_asarray_keeps_arrays() -> None:
     x = jnp.ones(3)
     assert jnp.asarray(x) is x
     assert jnp.array(x) is not x
     check(jnp.array(x, ndmin=3), np.ones((1, 1, 3)))
 
 
-def test_refused_values():
-    with pytest.raises(TypeError, match="no number|no dtype"):
+def test_refused_values() -> None:
+    with pytest.raises(TypeError, match="not 'text' of type str"):
         jnp.array("text")
-    with pytest.raises(TypeError, match="no number|no dtype"):
+    with pytest.raises(TypeError, match="no number"):
         jnp.array([None])
     with pytest.raises(ValueError, match="ragged"):
         jnp.array([[1], [2, 3]])
@@ -73,8 +75,8 @@ def test_refused_values():
         jnp.array([1], order="F")
 
 
-def test_wide_dtypes_warn():
-    with pytest.warns(UserWarning, match="float64 .* enable_x64"):
+def test_wide_dtypes_warn() -> None:
+    with pytest.warns(UserWarning, match=r"(?s)float64 .* float32.*enable_x64"):
         assert jnp.zeros(2, "float64").dtype == np.float32
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -83,7 +85,7 @@ def test_wide_dtypes_warn():
             assert jnp.zeros(2, "float64").dtype == np.float64
 
 
-def test_constant_arrays():
+def test_constant_arrays() -> None:
     check(jnp.zeros((2, 3)), np.zeros((2, 3)))
     check(jnp.ones(4, jnp.int8), np.ones(4))
     check(jnp.full((2, 2), [[1.0], [2.0]][1][0]), np.full((2, 2), 2.0))
@@ -98,8 +100,8 @@ def test_constant_arrays():
         jnp.zeros((2, 1.5))
 
 
-def test_constant_arrays_are_staged():
-    def function(x):
+def test_constant_arrays_are_staged() -> None:
+    def function(x: Any) -> Any:
         return jnp.zeros(3) + jnp.full(3, x)
 
     names = [e.primitive.name for e in verax.make_jaxpr(function)(1.0).jaxpr.eqns]
@@ -109,24 +111,26 @@ def test_constant_arrays_are_staged():
 @pytest.mark.parametrize(
     "arguments", [(5,), (1, 9, 3), (1.0, 2, 0.1), (9, 1, -2), (3, 3), (0.5,)]
 )
-def test_arange(arguments):
+def test_arange(arguments: Any) -> None:
     check(jnp.arange(*arguments), np.arange(*arguments))
 
 
-def test_arange_needs_values():
+def test_arange_needs_values() -> None:
     with pytest.raises(TypeError, match="arange"):
         verax.jit(jnp.arange)(3)
 
 
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("ends", [(0, 1, 5), (2, -3, 7), (0, 1, 1), (0, 1, 0)])
-def test_spaced(ends, endpoint):
-    check(jnp.linspace(*ends, endpoint=endpoint), np.linspace(*ends, endpoint=endpoint))
-    found = jnp.logspace(*ends, endpoint=endpoint)
-    np.testing.assert_allclose(found, np.logspace(*ends, endpoint=endpoint), 1e-4)
+def test_spaced(ends: Any, endpoint: Any) -> None:
+    start, stop, num = ends
+    wanted = np.linspace(start, stop, num, endpoint)
+    check(jnp.linspace(start, stop, num, endpoint), wanted)
+    found = jnp.logspace(start, stop, num, endpoint)
+    np.testing.assert_allclose(found, np.logspace(start, stop, num, endpoint), 1e-4)
 
 
-def test_linspace_of_arrays():
+def test_linspace_of_arrays() -> None:
     x, y = np.zeros(3), np.arange(3.0)
     check(jnp.linspace(x, y, 4, axis=1), np.linspace(x, y, 4, axis=1))
     line, step = jnp.linspace(0, 1, 5, retstep=True)
@@ -136,7 +140,7 @@ def test_linspace_of_arrays():
 
 
 @pytest.mark.parametrize("k", [-9, -2, -1, 0, 1, 3])
-def test_diagonals(k):
+def test_diagonals(k: Any) -> None:
     x = np.arange(12.0).reshape(3, 4)
     check(jnp.diag(x, k), np.diag(x, k))
     check(jnp.diag(np.arange(3.0), k), np.diag(np.arange(3.0), k))
@@ -148,7 +152,7 @@ def test_diagonals(k):
 
 @pytest.mark.parametrize("indexing", ["xy", "ij"])
 @pytest.mark.parametrize("sparse", [True, False])
-def test_meshgrid(indexing, sparse):
+def test_meshgrid(indexing: Any, sparse: Any) -> None:
     vectors = np.arange(3.0), np.arange(4.0), np.arange(2.0)
     found = jnp.meshgrid(*vectors, indexing=indexing, sparse=sparse)
     wanted = np.meshgrid(*vectors, indexing=indexing, sparse=sparse)
@@ -156,7 +160,7 @@ def test_meshgrid(indexing, sparse):
         check(x, y)
 
 
-def test_grids():
+def test_grids() -> None:
     check(jnp.mgrid[0:3, 1:2:5j], np.mgrid[0:3, 1:2:5j])
     for x, y in zip(jnp.ogrid[0:3, 0:2], np.ogrid[0:3, 0:2], strict=True):
         check(x, y)
@@ -168,6 +172,6 @@ def test_grids():
         check(x, y)
 
 
-def test_gradient_of_diag():
+def test_gradient_of_diag() -> None:
     x = np.ones((2, 2), np.float32)
     check(verax.grad(lambda x: jnp.sum(jnp.diag(x, 1)))(x), [[0, 1], [0, 0]])

@@ -5,7 +5,8 @@ One idea: each stage is a value with what there is to know about it::
     jit(f).trace(x).lower().compile()(x)
 """
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from attrs import field, frozen
@@ -25,11 +26,16 @@ from verax.rules.constants import aval_of
 from verax.rules.state import STATE
 
 
+def as_shape(sizes: Iterable[int]) -> tuple[int, ...]:
+    """The sizes as a tuple of Python integers."""
+    return tuple([operator.index(size) for size in sizes])
+
+
 @frozen(eq=False)
 class ShapeDtypeStruct:
     """A shape and a dtype, standing for an array in `eval_shape` and `lower`."""
 
-    shape: tuple[int, ...] = field(converter=tuple)
+    shape: tuple[int, ...] = field(converter=as_shape)
     dtype: Any = field(converter=as_dtype)
     weak_type: bool = False
 

@@ -5,6 +5,7 @@
 Array([0., 2.], dtype=float32)
 """
 
+from verax.nn import initializers as initializers
 from verax.nn.activations import (
     celu as celu,
     elu as elu,
@@ -32,6 +33,8 @@ from verax.nn.activations import (
     swish as swish,
     tanh as tanh,
 )
+from verax.nn.attention import dot_product_attention as dot_product_attention
+from verax.nn.encoding import one_hot as one_hot, standardize as standardize
 from verax.nn.reductions import (
     log_softmax as log_softmax,
     logmeanexp as logmeanexp,

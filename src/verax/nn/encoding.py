@@ -1,29 +1,109 @@
-"""Floor 6: what networks do around their layers: standardize, one-hot, attention.
+"""Floor 6: standardizing, and one-hot vectors.
 
-One idea: a one-hot vector is a comparison with a counter, attention a softmax between
-two contractions, and both are a handful of equations::
+One idea: a one-hot vector is a comparison with a counter, so it is a handful of
+equations and needs no table::
 
-    one_hot(labels, 10)
-    dot_product_attention(query, key, value, is_causal=True)
+    one_hot(labels, 10)            # broadcast, iota, eq, convert
 """
 
-import math
 import operator
-from typing import Literal, cast
+from typing import Any
 
-import numpy as np
-
-from verax.ir.avals import Shape
-from verax.ir.dtypes import (
-    DTypeLike,
-    bool_,
-    canonical,
-    float32,
-    int32,
-)
-from verax.ir.limits import finfo
+from verax.ir.dtypes import DTypeLike, bool_, canonical, is_bool
 from verax.nn.operand import inexact
-from verax.nn.reductions import logsumexp, softmax
-from verax.numpy.arguments import ArrayLike, Axis, as_array, canonical_axis, stretched
-from verax.numpy.arithmetic import add, multiply, square, subtract
-from verax.numpy.averages import mean
+from verax.numpy.arguments import (
+    ArrayLike,
+    Axis,
+    as_array,
+    canonical_axis,
+    chosen_dtype,
+    reduction_axes,
+)
+from verax.numpy.arithmetic import add, maximum, multiply, square, subtract
+from verax.numpy.statistics import mean as mean_over
+from verax.ops.compare import eq
+from verax.ops.convert import convert
+from verax.ops.create import broadcasted_iota
+from verax.ops.explog import rsqrt
+from verax.ops.shape import broadcast_in_dim
+from verax.rules.array import Array
+from verax.rules.axes import unsharded
+from verax.rules.state import STATE
+
+ALGORITHMS = ("fast", "stable")
+
+
+def standardize(
+    x: ArrayLike,
+    axis: Axis = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
+    *,
+    algorithm: str = "fast",
+) -> Array:
+    """(x - mean) / √(variance + epsilon), by default with the moments over `axis`.
+
+    `algorithm` "fast" takes the variance as the mean of squares less the square of the
+    mean, in one pass; "stable" as the mean of the squared differences.
+
+    Raises:
+        TypeError: `x` is no array and no scalar.
+        ValueError: there is no such dimension or algorithm.
+    """
+    if algorithm not in ALGORITHMS:
+        raise ValueError(
+            f"standardize: algorithm is 'fast' or 'stable', not {algorithm!r}"
+        )
+    array = inexact("standardize", x)
+    axes = reduction_axes("standardize", axis, array.ndim)
+    if mean is None:
+        mean = averaged(array, axes, where)
+    centred = subtract(array, mean)
+    if variance is None and algorithm == "stable":
+        variance = averaged(square(centred), axes, where)
+    elif variance is None:
+        spread = subtract(averaged(square(array), axes, where), square(mean))
+        variance = maximum(spread, 0.0)
+    return multiply(centred, rsqrt(inexact("standardize", add(variance, epsilon))))
+
+
+def averaged(x: Array, axes: Any, where: ArrayLike | None) -> Array:
+    """The mean over `axes`, which stay with size 1."""
+    return mean_over(x, axes, keepdims=True, where=where)
+
+
+def one_hot(
+    x: ArrayLike,
+    num_classes: int,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int = -1,
+    out_sharding: None = None,
+) -> Array:
+    """Vectors along a new dimension `axis` that are 1 at the place x, else 0.
+
+    A place outside 0, ..., `num_classes` - 1 makes a vector of zeros.
+
+    Raises:
+        TypeError: `num_classes` is no integer that is known when tracing.
+        ValueError: there is no such dimension in the result.
+
+    >>> import verax
+    >>> verax.nn.one_hot(verax.numpy.array([0, 2]), 3)
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    unsharded("one_hot", out_sharding)
+    places = as_array("one_hot", x)
+    count = operator.index(num_classes)
+    result = chosen_dtype("one_hot", dtype) or canonical(float, STATE.enable_x64)
+    if is_bool(places.dtype):
+        places = convert(places, canonical(int, STATE.enable_x64))
+    place = canonical_axis("one_hot", axis, places.ndim + 1)
+    shape = (*places.shape[:place], count, *places.shape[place:])
+    kept = tuple([i for i in range(len(shape)) if i != place])
+    counter = broadcasted_iota(places.dtype, shape, place)
+    hot = eq(broadcast_in_dim(places, shape, kept), counter)
+    return hot if result == bool_ else convert(hot, result)

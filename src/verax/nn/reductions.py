@@ -29,7 +29,7 @@ from verax.ops.choose import select, stop_gradient
 from verax.ops.compare import lt, ne
 from verax.ops.complex import real
 from verax.ops.convert import convert
-from verax.ops.explog import exp, log, rsqrt, square
+from verax.ops.explog import exp, log
 from verax.ops.reduce import reduce_max, reduce_sum
 from verax.ops.rounding import is_finite
 from verax.ops.shape import broadcast_in_dim

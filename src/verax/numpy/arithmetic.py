@@ -243,7 +243,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     infinite = bitwise_or(eq(x, np.inf), eq(y, np.inf))
     trivial = bitwise_or(eq(longer, 0), infinite)
     ratio = arith.div(shorter, select(trivial, 1.0, longer))
-    length = arith.mul(longer, sqrt_p.call(NO_PARAMS, arith.add(square(ratio), 1)))
+    length = arith.mul(longer, sqrt_p.call(NO_PARAMS, arith.add(square(ratio), 1.0)))
     return select(infinite, np.inf, length)
 
 

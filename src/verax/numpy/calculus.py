@@ -247,7 +247,8 @@ def between(places: Array, knots: Array, values: Array, above: Array) -> Array:
     width = high - low
     flat = equal(width, 0)
     part = (places - low) / where(flat, 1, width)
-    return where(flat, end, start + part * (end - start))
+    found: Array = where(flat, end, start + part * (end - start))
+    return found
 
 
 def beyond(
@@ -334,13 +335,15 @@ def shifted_products(
         raise ValueError(
             f"{name} takes vectors with elements, not {x.aval} and {y.aval}"
         )
-    if x.size < y.size:
+    swapped = x.size < y.size
+    if swapped:
         x, y = y, x
     n, m = x.size, y.size
     edges = {"full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2), "valid": (0, 0)}
     if mode not in edges:
         raise ValueError(f"{name}: mode is 'full', 'same' or 'valid', not {mode!r}")
-    low, high = edges[mode]
+    # In the mode "same", NumPy centres an even correlation by its first operand.
+    low, high = edges[mode][::-1] if swapped and name == "correlate" else edges[mode]
     wide = pad(x, as_array(name, 0).astype(x.dtype), [(low, high, 0)])
     count = n + low + high - m + 1
     places = np.arange(count, dtype=np.int32)[:, None] + np.arange(m, dtype=np.int32)

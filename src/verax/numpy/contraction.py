@@ -212,7 +212,7 @@ def path_of(
     subscripts = f"{','.join(inputs)}->{out}"
     wanted = "optimal" if optimize is True else optimize
     if optimize is False:
-        return [(0, 1)] + [(0, n - 1) for n in range(len(inputs) - 1, 1, -1)]
+        return [(0, 1), *((0, n - 1) for n in range(len(inputs) - 1, 1, -1))]
     path, _ = opt_einsum.contract_path(
         subscripts, *shapes, shapes=True, optimize=wanted
     )
@@ -306,9 +306,10 @@ def einsum(
     """
     no_out("einsum", out)
     unsharded("einsum", out_sharding)
+    arrays: Sequence[Any] = operands
     if not isinstance(subscripts, str):
-        subscripts, operands = named(subscripts, operands)
-    avals = avals_of("einsum", operands)
+        subscripts, arrays = named(subscripts, operands)
+    avals = avals_of("einsum", arrays)
     if not avals:
         raise ValueError("einsum takes at least one operand")
     dtype, weak = common_type(avals)
@@ -317,7 +318,7 @@ def einsum(
     steps = einsum_plan(subscripts, tuple([a.shape for a in avals]), key)
     left = [
         as_array("einsum", as_type(x, a, dtype, weak))
-        for x, a in zip(operands, avals, strict=True)
+        for x, a in zip(arrays, avals, strict=True)
     ]
     for step in steps:
         left.append(performed(step, left, precision, wanted))

@@ -121,4 +121,4 @@ def float_divmod(x: Any, y: Any, divisor: object) -> tuple[Array, Array]:
     quotient = div(whole, y)
     down = off(rest, y, divisor)
     rest = select(down, add(rest, y), rest)
-    return round(select(down, sub(quotient, 1), quotient)), rest
+    return round(select(down, sub(quotient, 1.0), quotient)), rest

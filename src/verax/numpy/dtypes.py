@@ -214,7 +214,7 @@ def type_of(x: Any) -> promotion.Typed:
     """The dtype of an array, a scalar or a dtype, and whether it is weak."""
     if isinstance(x, Array):
         return x.dtype, x.weak_type
-    if x in (int, float, complex):
+    if x is int or x is float or x is complex:
         return canonical(x, STATE.enable_x64), True
     named = isinstance(x, type | np.dtype | ExtendedDType | str | ScalarType)
     if named or not isinstance(

@@ -16,7 +16,7 @@ import numpy as np
 from attrs import frozen
 
 from verax.ir.avals import Shape
-from verax.ir.dtypes import is_bool, is_integer
+from verax.ir.dtypes import INTEGER_SET, is_bool, is_integer
 from verax.rules.array import Array
 from verax.rules.builder import AbstractValueError, Tracer
 from verax.rules.constants import aval_of
@@ -79,6 +79,8 @@ def parse(index: object, shape: Shape) -> ParsedIndex:
         TypeError: the index is a list, a string or a float.
         IndexError: a mask does not fit or is traced, or a slice has traced bounds.
     """
+    if isinstance(index, Array) and index.aval.dtype in INTEGER_SET:
+        return ParsedIndex((Picked(index.aval.shape),), (index,), ())
     items = index if isinstance(index, tuple) else (index,)
     if isinstance(index, list | range):
         raise TypeError(
@@ -103,7 +105,7 @@ class Collected:
         self, place: int, item: object, items: Sequence[object], shape: Shape
     ) -> None:
         if item is None or item is Ellipsis:
-            self.kinds.append(item)  # type: ignore[arg-type]  # mypy does not narrow Ellipsis
+            self.kinds.append(item)
         elif isinstance(item, slice):
             self.kinds.append(plain_slice(item, place))
         elif isinstance(item, bool | np.bool_):

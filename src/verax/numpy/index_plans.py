@@ -10,7 +10,6 @@ its parameters, ready to be bound::
 
 from collections.abc import Sequence
 from functools import lru_cache
-from types import EllipsisType
 from typing import Any, NamedTuple
 
 from attrs import frozen
@@ -31,7 +30,7 @@ from verax.ops.windows import GatherDimensionNumbers
 from verax.rules.row import Row
 
 type Step = tuple[Row[Any], Params]
-type View = tuple[int | slice | EllipsisType | Picked | None, ...]
+type View = tuple[Any, ...]
 
 
 class Part(NamedTuple):
@@ -244,10 +243,10 @@ def unit_steps(parts: Sequence[Part]) -> bool:
 
 def lowest(part: slice) -> int:
     """The least place that a slice picks."""
-    count = length(part)
-    if not count:
+    if not length(part):
         return 0
-    return part.start if part.step > 0 else part.start + (count - 1) * part.step
+    places = range(part.start, part.stop, part.step)
+    return min(places[0], places[-1])
 
 
 def dynamic_starts(parts: Sequence[Part], merged: bool) -> Shape:

@@ -48,16 +48,15 @@ def wrapped(array: Array | np.ndarray, size: int, wrap: bool) -> Indices:
 
 def known(array: Array | np.ndarray) -> np.ndarray | None:
     """The values of an index, if they are in NumPy already."""
-    if isinstance(array, ConcreteArray):
-        array = array.host if array.host is not None else array  # type: ignore[assignment]  # narrowed below
-    if type(array) is not np.ndarray:
+    values = array.host if isinstance(array, ConcreteArray) else array
+    if not isinstance(values, np.ndarray):
         return None
-    return array if array.dtype.kind in "iu" else array.astype(np.int32)
+    return values if values.dtype.kind in "iu" else values.astype(np.int32)
 
 
 def common(picks: Sequence[Indices]) -> DType:
     """The dtype in which index vectors hold all of `picks`."""
-    dtypes = {pick.dtype for pick in picks}
+    dtypes: set[DType] = {pick.dtype for pick in picks}
     if len(dtypes) == 1:
         return dtypes.pop()
     wide = STATE.enable_x64 and bool(dtypes & {int64, uint64, uint32})

@@ -156,10 +156,9 @@ def scatter_columns(
             batch_start = len(index_shape)
             index_shape += found.batch
         elif part and isinstance(part.kind, slice) and not in_window(part):
-            kind = part.kind
-            values = range(kind.start, kind.stop, kind.step)
-            columns.append((part.axis, Column(None, values, len(index_shape))))
-            index_shape.append(length(kind))
+            places = range(part.kind.start, part.kind.stop, part.kind.step)
+            columns.append((part.axis, Column(None, places, len(index_shape))))
+            index_shape.append(len(places))
     start = batch_start or 0
     for part in found.parts:
         kind = part.kind

@@ -15,10 +15,8 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from verax.backend.array import ConcreteArray, from_host
-from verax.backend.eager import EagerInterpreter
 from verax.ir.avals import Shape
-from verax.ir.dtypes import is_float, is_integer, numpy_dtype
+from verax.ir.dtypes import is_integer, numpy_dtype
 from verax.ir.limits import iinfo
 from verax.ir.promotion import join
 from verax.numpy import arithmetic
@@ -30,7 +28,7 @@ from verax.numpy.arguments import (
     operand_aval,
     stretched,
 )
-from verax.numpy.index_parsing import IndexArray, parse, plain_index
+from verax.numpy.index_parsing import IndexArray, parse
 from verax.numpy.index_vectors import common, joined, placed, typed, wrapped
 from verax.numpy.index_write_plans import (
     Column,
@@ -86,28 +84,6 @@ class Promises:
     sorted: bool = False
     unique: bool = False
     wrap: bool = True
-
-
-def hosted_set(x: ConcreteArray, index: object, values: object) -> Array | None:
-    """`x.at[index].set(values)` by NumPy, where that is all there is to it."""
-    items = plain_index(index)
-    if items is None or type(STATE.interpreter) is not EagerInterpreter:
-        return None
-    dtype = x.aval.dtype
-    plan = write_plan(items, x.aval.shape, True, True)
-    if isinstance(values, ConcreteArray):
-        if values.aval.dtype != dtype or values.aval.shape not in (plan.shape, ()):
-            return None
-        new = values.numpy()
-    elif type(values) in (int, float) and is_float(dtype):
-        new = constant_of(values, dtype)
-    else:
-        return None
-    if plan.outside:
-        return x
-    out = np.array(x.numpy(), order="C")
-    out[plan.view] = new
-    return from_host(out, x.aval)
 
 
 def update(

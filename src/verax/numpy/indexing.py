@@ -16,33 +16,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verax.backend.array import ConcreteArray, from_host
-from verax.backend.eager import EagerInterpreter
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import is_bool, is_signed, is_unsigned
+from verax.ir.limits import iinfo
 from verax.numpy.arguments import ArrayLike
+from verax.numpy.index_hosting import hosted_read, hosted_update, is_eager
 from verax.numpy.index_parsing import (
     IndexArray,
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
     ParsedIndex,
-    Picked,
     parse,
     plain_index,
 )
-from verax.numpy.index_plans import ReadPlan, Step, View, read_plan
+from verax.numpy.index_plans import ReadPlan, Step, read_plan
 from verax.numpy.index_vectors import gather_indices, wrapped
-from verax.numpy.index_writing import Promises, hosted_set, update
+from verax.numpy.index_writing import Promises, update
 from verax.ops.create import full, zeros
 from verax.ops.dynamic import DynamicSliceParams, dynamic_slice_p
 from verax.ops.gather import gather
 from verax.ops.shape import expand_dims
 from verax.ops.windows import GatherScatterMode
 from verax.rules.array import Array
-from verax.rules.state import STATE
 
 type Index = Any
 type Mode = str | GatherScatterMode | None
 
 FILL = GatherScatterMode.FILL_OR_DROP
 PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
+NOTHING_PROMISED = Promises()
 
 
 def getitem(x: Array, index: Index) -> Array:
@@ -54,9 +55,9 @@ def getitem(x: Array, index: Index) -> Array:
     """
     items = plain_index(index)
     if items is None:
-        return read(x, parse(index, x.aval.shape), PROMISE, None, Promises())
+        return read(x, parse(index, x.aval.shape), PROMISE, None, NOTHING_PROMISED)
     plan = read_plan(items, x.aval, False, True)
-    if type(x) is ConcreteArray and type(STATE.interpreter) is EagerInterpreter:
+    if type(x) is ConcreteArray and is_eager():
         return from_host(x.numpy()[plan.view], plan.aval)
     for row, params in plan.before:
         x = row.call(params, x)
@@ -86,7 +87,7 @@ def read(
         return filled(plan.aval, fill_value)
     if 0 in plan.aval.shape and plan.picked:
         return zeros(plan.aval)
-    if mode is not FILL and promises.wrap and type(x) is ConcreteArray:
+    if mode is not FILL and promises.wrap and type(x) is ConcreteArray and is_eager():
         found = hosted_read(x, plan, parsed.arrays)
         if found is not None:
             return found
@@ -94,35 +95,6 @@ def read(
     if plan.picked:
         x = read_dynamic(x, plan, parsed.arrays, mode, fill_value, promises)
     return run(plan.after, x)
-
-
-def hosted_read(
-    x: ConcreteArray, plan: ReadPlan, arrays: tuple[IndexArray, ...]
-) -> ConcreteArray | None:
-    """What NumPy reads, if all is concrete and in bounds; out of bounds it raises."""
-    view = hosted_view(plan.view, arrays)
-    if view is None:
-        return None
-    try:
-        found = x.numpy()[view]
-    except IndexError:
-        return None
-    return from_host(found, plan.aval)
-
-
-def hosted_view(view: View, arrays: tuple[IndexArray, ...]) -> tuple[Any, ...] | None:
-    """The index for NumPy, if nothing is being traced and it has the same meaning."""
-    if not view or type(STATE.interpreter) is not EagerInterpreter:
-        return None
-    values = []
-    for array in arrays:
-        if isinstance(array, ConcreteArray):
-            array = array.numpy()
-        if type(array) is not np.ndarray or array.dtype.kind not in "iu":
-            return None
-        values.append(array)
-    rest = iter(values)
-    return tuple([next(rest) if type(k) is Picked else k for k in view])
 
 
 def filled(aval: ShapedArray, fill_value: Any) -> Array:
@@ -134,12 +106,11 @@ def filled(aval: ShapedArray, fill_value: Any) -> Array:
 
 def default_fill(aval: ShapedArray) -> bool | int | float:
     """NaN, the least integer, the largest without sign, or True."""
-    kind = aval.dtype.kind if isinstance(aval.dtype, np.dtype) else "V"
-    if kind == "i":
-        return int(np.iinfo(aval.dtype).min)  # type: ignore[type-var]  # kind says so
-    if kind == "u":
-        return int(np.iinfo(aval.dtype).max)  # type: ignore[type-var]  # kind says so
-    return True if kind == "b" else float("nan")
+    if is_signed(aval.dtype):
+        return int(iinfo(aval.dtype).min)
+    if is_unsigned(aval.dtype):
+        return int(iinfo(aval.dtype).max)
+    return True if is_bool(aval.dtype) else float("nan")
 
 
 def read_dynamic(
@@ -213,8 +184,8 @@ class Update(NamedTuple):
         """`x[index]`; with mode "fill", out of bounds is `fill_value`."""
         chosen = PROMISE if mode is None else GatherScatterMode.from_any(mode)
         promises = Promises(indices_are_sorted, unique_indices, wrap_negative_indices)
-        if isinstance(fill_value, Array | np.ndarray | np.generic):
-            fill_value = fill_value.item()
+        if fill_value is not None:
+            fill_value = np.asarray(fill_value).item()
         parsed = parse(self.index, self.array.shape)
         return read(self.array, parsed, chosen, fill_value, promises)
 
@@ -225,27 +196,23 @@ class Update(NamedTuple):
         >>> vnp.zeros(3).at[1].set(5.0)
         Array([0., 5., 0.], dtype=float32)
         """
-        if not options and type(self.array) is ConcreteArray:
-            found = hosted_set(self.array, self.index, values)
-            if found is not None:
-                return found
-        return update(self.array, self.index, values, "set", **options)
+        return self.update(values, "set", options)
 
     def add(self, values: ArrayLike, **options: Any) -> Array:
         """x with `x[index] += values`; duplicates add up."""
-        return update(self.array, self.index, values, "add", **options)
+        return self.update(values, "add", options)
 
     def subtract(self, values: ArrayLike, **options: Any) -> Array:
         """x with `x[index] -= values`; duplicates add up."""
-        return update(self.array, self.index, values, "subtract", **options)
+        return self.update(values, "subtract", options)
 
     def multiply(self, values: ArrayLike, **options: Any) -> Array:
         """x with `x[index] *= values`; duplicates multiply."""
-        return update(self.array, self.index, values, "multiply", **options)
+        return self.update(values, "multiply", options)
 
     def mul(self, values: ArrayLike, **options: Any) -> Array:
         """`multiply`."""
-        return update(self.array, self.index, values, "multiply", **options)
+        return self.update(values, "multiply", options)
 
     def divide(self, values: ArrayLike, **options: Any) -> Array:
         """x with `x[index] /= values`; integers become floats."""
@@ -255,6 +222,15 @@ class Update(NamedTuple):
         """x with `x[index] **= values`."""
         return self.array ** self.factors(values, options)
 
+    def update(self, values: ArrayLike, how: str, options: dict[str, Any]) -> Array:
+        """The array with values combined into the part, by NumPy where that will do."""
+        x = self.array
+        if not options and type(x) is ConcreteArray:
+            found = hosted_update(x, self.index, values, how)
+            if found is not None:
+                return found
+        return update(x, self.index, values, how, **options)
+
     def factors(self, values: ArrayLike, options: dict[str, Any]) -> Array:
         """Ones, but `values` at the index."""
         ones = full(self.array.shape, 1, self.array.dtype)
@@ -262,11 +238,11 @@ class Update(NamedTuple):
 
     def min(self, values: ArrayLike, **options: Any) -> Array:
         """x with `x[index] = minimum(x[index], values)`."""
-        return update(self.array, self.index, values, "min", **options)
+        return self.update(values, "min", options)
 
     def max(self, values: ArrayLike, **options: Any) -> Array:
         """x with `x[index] = maximum(x[index], values)`."""
-        return update(self.array, self.index, values, "max", **options)
+        return self.update(values, "max", options)
 
     def apply(self, func: Callable[[Array], Array], **options: Any) -> Array:
         """x with `x[index] = func(x[index])`; `func` is applied once per element."""

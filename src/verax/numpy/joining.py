@@ -25,6 +25,7 @@ from verax.numpy.arguments import (
     chosen_dtype,
     common_type,
     operand_aval,
+    shape_of,
 )
 from verax.numpy.shapes import (
     at_least,
@@ -227,7 +228,7 @@ def sections(
     x = as_array(name, ary)
     place = canonical_axis(name, axis, x.ndim)
     n = x.shape[place]
-    if not hasattr(where, "__index__") or getattr(where, "shape", ()):
+    if not hasattr(where, "__index__") or shape_of(where):
         cuts = [index(i) for i in where]
         return pieces(x, [0, *cuts, n], place)
     count = index(where)
@@ -290,7 +291,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     """`A` repeated as a whole, `reps` times along each of the last dimensions."""
     x = as_array("tile", A)
-    times = (index(reps),) if hasattr(reps, "__index__") else tuple(map(index, reps))  # type: ignore[arg-type]  # one or several
+    times = (index(reps),) if hasattr(reps, "__index__") else tuple(map(index, reps))
     rank = max(x.ndim, len(times))
     times = (1,) * (rank - len(times)) + times
     own = (1,) * (rank - x.ndim) + x.shape

@@ -43,8 +43,8 @@ def apply_along_axis(
         return func1d(line, *args, **kwargs)
 
     function: Callable[[Array], Any] = of_line
-    for _ in range(x.ndim - place - 1):
-        function = vmap(function, in_axes=1, out_axes=-1)
+    for i in range(1, x.ndim - place):
+        function = vmap(function, in_axes=i, out_axes=-1)
     for _ in range(place):
         function = vmap(function, in_axes=0, out_axes=0)
     found: Array = function(x)

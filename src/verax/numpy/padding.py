@@ -168,14 +168,21 @@ def pad_constant(x: Array, widths: Pairs, values: Any) -> Array:
     """One pad if all values are one, else one per edge."""
     if np.ndim(values) == 0:
         config = [(low, high, 0) for low, high in widths]
-        return slicing.pad(x, as_array("pad", values).astype(x.dtype), config)
+        return slicing.pad(x, pad_value(values, x), config)
     for i, (low, high) in enumerate(pairs("constant_values", values, x.ndim)):
         for side, value in enumerate((low, high)):
             config = [(0, 0, 0)] * x.ndim
             width = widths[i][side]
             config[i] = (0, width, 0) if side else (width, 0, 0)
-            x = slicing.pad(x, as_array("pad", value).astype(x.dtype), config)
+            x = slicing.pad(x, pad_value(value, x), config)
     return x
+
+
+def pad_value(value: Any, x: Array) -> Any:
+    """A padding value in the dtype of `x`: a constant if it is a Python scalar."""
+    if isinstance(value, Array):
+        return convert(value, x.dtype, x.weak_type)
+    return np.asarray(value).astype(x.dtype)  # type: ignore[arg-type]  # no keys in NumPy
 
 
 def repeated(x: Array, axis: int, width: tuple[int, int], mode: str) -> Array:
@@ -253,9 +260,9 @@ def ramped(x: Array, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -
             continue
         place = 0 if before else n - 1
         edge = squeeze(slice_in_dim(x, place, place + 1, axis=axis), axis)
-        ramp = moveaxis(
-            linspace(end, edge, count, endpoint=False, dtype=x.dtype), 0, axis
-        )
+        values = linspace(end, edge, count, endpoint=False, dtype=x.dtype)
+        assert isinstance(values, Array)
+        ramp = moveaxis(values, 0, axis)
         parts = [ramp, *parts] if before else [*parts, rev(ramp, (axis,))]
     return concatenate(parts, axis)
 

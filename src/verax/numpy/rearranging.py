@@ -104,10 +104,8 @@ def roll(a: ArrayLike, shift: Any, axis: AxisLike | None = None) -> Array:
     x = as_array("roll", a)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
-    axes = [
-        canonical_axis("roll", i, x.ndim)
-        for i in ((axis,) if hasattr(axis, "__index__") else axis)  # type: ignore[union-attr]  # one or several
-    ]
+    several = (axis,) if isinstance(axis, int) else axis
+    axes = [canonical_axis("roll", i, x.ndim) for i in several]
     shifts = list(shift) if np.ndim(shift) else [shift] * len(axes)
     if len(axes) == 1 and len(shifts) > 1:
         axes = axes * len(shifts)
@@ -124,8 +122,8 @@ def rolled(x: Array, shift: Any, axis: int) -> Array:
     if not n:
         return x
     if isinstance(shift, Tracer):
-        start = n - remainder(shift, n)
-        return dynamic_slice_in_dim(concatenate((x, x), axis), start, n, axis)
+        twice = concatenate((x, x), axis)
+        return dynamic_slice_in_dim(twice, n - remainder(shift, n), n, axis)
     start = -index(shift) % n
     if not start:
         return x

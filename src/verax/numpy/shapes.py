@@ -277,7 +277,7 @@ def expand_params(own: Shape, axis: int | Shape) -> BroadcastInDimParams:
 def expand_dims(a: ArrayLike, axis: AxisLike) -> Array:
     """`a` with dimensions of size 1 at the places `axis` of the result."""
     x = a if isinstance(a, Array) else as_array("expand_dims", a)
-    places = index(axis) if hasattr(axis, "__index__") else tuple(axis)  # type: ignore[arg-type]  # one or several
+    places = index(axis) if hasattr(axis, "__index__") else tuple(axis)
     return broadcast_in_dim_p.call(expand_params(x.aval.shape, places), x)
 
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Protocol, SupportsIndex, cast
 
 import numpy as np
 
-from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType
+from verax.rules.convertible import Convertible
+from verax.rules.typed import Typed
 
 type Axes = int | Sequence[int] | None
 type Function = Callable[..., "Array"]
@@ -32,39 +32,6 @@ class NoNamespace:
         raise RuntimeError(
             f"array.{name}: no NumPy frontend is installed; import verax"
         )
-
-
-class Typed:
-    """Something with an aval: a shape, a dtype and a weak type."""
-
-    __slots__ = ("aval",)
-
-    aval: ShapedArray
-
-    @property
-    def shape(self) -> Shape:
-        """The sizes of the dimensions."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> DType:
-        """The type of the elements."""
-        return self.aval.dtype
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the dtype gives way to others in promotion."""
-        return self.aval.weak_type
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.aval.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.aval.size
 
 
 class Operators(Typed):
@@ -190,7 +157,7 @@ class Operators(Typed):
         return self.namespace.invert(self)
 
 
-class Array(Operators):
+class Array(Operators, Convertible):
     """An array or a tracer; `isinstance(x, verax.Array)` holds for both.
 
     Methods are NumPy's, with the same names, arguments and results as the functions

@@ -59,6 +59,10 @@ class Tracer(Array):
     def __repr__(self) -> str:
         return f"Traced<{self.aval}> under {self.builder.purpose}"
 
+    def value(self, wanted: str) -> np.ndarray:
+        """See `concrete`."""
+        return self.concrete(wanted)
+
     def concrete(self, wanted: str) -> np.ndarray:
         """The value, if the trace has concrete inputs; `wanted` says what asks for it.
 
@@ -73,35 +77,6 @@ class Tracer(Array):
         if self.builder.oracle is None:
             raise abstract(self, wanted)
         return self.builder.oracle(self)
-
-    def __bool__(self) -> bool:
-        return bool(self.concrete("bool(x), as in `if x:`"))
-
-    def __int__(self) -> int:
-        return int(self.concrete("int(x)"))
-
-    def __float__(self) -> float:
-        return float(self.concrete("float(x)"))
-
-    def __complex__(self) -> complex:
-        return complex(self.concrete("complex(x)"))
-
-    def __index__(self) -> int:
-        return self.concrete("an index or a size").__index__()
-
-    def __array__(
-        self, dtype: np.dtype[np.generic] | None = None, copy: bool | None = None
-    ) -> np.ndarray:
-        return np.asarray(self.concrete("a NumPy array"), dtype)
-
-    def item(self) -> bool | int | float | complex:
-        """The one element as a Python scalar."""
-        found: bool | int | float | complex = self.concrete("x.item()").item()
-        return found
-
-    def tolist(self) -> object:
-        """The elements as nested lists."""
-        return self.concrete("x.tolist()").tolist()
 
 
 class Builder:

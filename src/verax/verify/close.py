@@ -29,6 +29,7 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.limits import finfo
 from verax.rules.row import Engine, NDArray
 from verax.transforms.evaluate import evaluate_eqn, read
+from verax.transforms.inline import inline
 
 ULPS = 16.0
 """Special functions of NumPy and XLA have errors of up to about eight units each."""
@@ -140,6 +141,7 @@ def sensitivity(
     operands within their rounding error must be accepted. Without `inputs`, outputs
     that jump (a comparison of two rounded numbers) are NaN: not determined.
     """
+    jaxpr = inline(jaxpr)  # the equations of calls round too
     base = engine.evaluate(jaxpr, args)
     spread = [np.zeros(x.shape) for x in base]
     for run in range(runs):

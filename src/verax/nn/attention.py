@@ -1,0 +1,268 @@
+"""Floor 6: scaled dot-product attention, in its reference form.
+
+One idea: heads that share keys and values are a dimension of their own, so grouped
+queries need no repetition: queries are (batch, T, K, G, H), keys (batch, S, K, H), and
+scores stay (batch, K, T, G, S) from the first contraction to the second.
+
+Vaswani et al., "Attention is all you need"; Ainslie et al., "GQA".
+"""
+
+import math
+from typing import Any, Literal, overload
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.avals import Shape
+from verax.ir.dtypes import DType, bool_, float32, float64, int32
+from verax.ir.limits import finfo
+from verax.nn.reductions import logsumexp, softmax
+from verax.numpy.arguments import ArrayLike, as_array, stretched
+from verax.numpy.arithmetic import add
+from verax.numpy.comparison import logical_and
+from verax.ops.arith import mul, sub
+from verax.ops.choose import select, stop_gradient
+from verax.ops.compare import ge, le, lt
+from verax.ops.convert import convert
+from verax.ops.create import broadcasted_iota
+from verax.ops.dot import dot_general
+from verax.ops.shape import broadcast_in_dim, expand_dims, reshape, transpose
+from verax.rules.array import Array
+
+Window = int | tuple[int, int] | None
+
+
+@frozen
+class Sizes:
+    """The sizes of one call: batch, queries, keys, key heads, group, head dimension."""
+
+    batch: int
+    queries: int
+    keys: int
+    heads: int
+    group: int
+    depth: int
+
+    @property
+    def scores(self) -> Shape:
+        return (self.batch, self.heads, self.queries, self.group, self.keys)
+
+    def counter(self, dimension: int) -> Array:
+        """The number of each query (dimension 2) or key (4)."""
+        sizes = self.scores
+        shape = [1, 1, 1, 1, 1]
+        shape[dimension] = sizes[dimension]
+        return broadcasted_iota(int32, shape, dimension)
+
+
+@overload
+def dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
+    local_window_size: Window = None,
+    implementation: Literal["xla", "cudnn"] | None = None,
+    return_residual: Literal[False] = False,
+) -> Array: ...
+@overload
+def dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
+    local_window_size: Window = None,
+    implementation: Literal["xla", "cudnn"] | None = None,
+    return_residual: Literal[True],
+) -> tuple[Array, Array]: ...
+def dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
+    local_window_size: Window = None,
+    implementation: Literal["xla", "cudnn"] | None = None,
+    return_residual: bool = False,
+) -> Array | tuple[Array, Array]:
+    """softmax(query keyᵀ scale + bias, where mask) value, for every head.
+
+    Shapes: query (batch, T, N, H), key and value (batch, S, K, H) with N a multiple of
+    K, bias and mask (batch, N, T, S) or 1 where they repeat; dimensions missing in
+    front are 1. `scale` is 1/√H by default. `is_causal` hides later keys from a query,
+    `local_window_size` those further away than (left, right), the lengths those behind
+    the end. With `return_residual` also the logsumexp of the scores, (batch, T, N).
+
+    Raises:
+        ValueError: shapes or dtypes do not go together, or there is no such
+            implementation.
+    """
+    if implementation not in (None, "xla"):
+        raise ValueError(
+            f"dot_product_attention: implementation {implementation!r} is not "
+            "available; leave it out, or give 'xla'"
+        )
+    shape = as_array("dot_product_attention", query).shape
+    q, k, v = (four(x, name) for x, name in named(query, key, value))
+    sizes = sizes_of(q, k, v)
+    lengths = length_masks(sizes, query_seq_lengths, key_value_seq_lengths)
+    masks = [
+        *lengths,
+        *position_masks(sizes, is_causal, local_window_size),
+        *([] if mask is None else [grouped(mask_of(mask), sizes, "mask")]),
+    ]
+    scores = scores_of(q, k, sizes, scale, bias)
+    if masks:
+        scores = hidden(scores, masks)
+    scores = convert(scores, float32)
+    weights = convert(softmax(scores), k.dtype)
+    out = dot_general(weights, v, (((4,), (1,)), ((0, 1), (0, 2))))
+    out = reshape(transpose(out, (0, 2, 1, 3, 4)), q.shape)
+    if query_seq_lengths is not None:
+        real = convert(reshape(lengths[0], q.shape[:2]), out.dtype)
+        out = mul(out, broadcast_in_dim(real, out.shape, (0, 1)))
+    if not return_residual:
+        return reshape(out, shape)
+    residual = transpose(convert(logsumexp(scores, -1), k.dtype), (0, 2, 1, 3))
+    return reshape(out, shape), stop_gradient(reshape(residual, shape[:-1]))
+
+
+def named(*operands: ArrayLike) -> list[tuple[ArrayLike, str]]:
+    """Operands with their names for messages."""
+    return list(zip(operands, ("query", "key", "value"), strict=True))
+
+
+def four(x: ArrayLike, name: str) -> Array:
+    """An operand with dimensions of size 1 in front, four in all."""
+    array = as_array(f"dot_product_attention: {name}", x)
+    if array.ndim > 4:
+        raise ValueError(
+            f"dot_product_attention: {name} has at most 4 dimensions, not {array.aval}"
+        )
+    missing = 4 - array.ndim
+    return expand_dims(array, tuple(range(missing))) if missing else array
+
+
+def sizes_of(q: Array, k: Array, v: Array) -> Sizes:
+    """The sizes of a call.
+
+    Raises:
+        ValueError: the operands do not go together.
+    """
+    if v.shape != k.shape or not v.dtype == k.dtype == q.dtype:
+        raise ValueError(
+            "dot_product_attention takes key and value of one shape, and query of "
+            f"their dtype, not {q.aval}, {k.aval} and {v.aval}"
+        )
+    batch, keys, heads, depth = k.shape
+    if (q.shape[0], q.shape[3]) != (batch, depth) or q.shape[2] % max(heads, 1):
+        raise ValueError(
+            f"dot_product_attention: a query {q.aval} has the batch size and the last "
+            f"size of the key {k.aval}, and a multiple of its heads"
+        )
+    return Sizes(batch, q.shape[1], keys, heads, q.shape[2] // max(heads, 1), depth)
+
+
+def scores_of(
+    q: Array, k: Array, sizes: Sizes, scale: float | None, bias: ArrayLike | None
+) -> Array:
+    """query keyᵀ scale + bias, of shape (batch, K, T, G, S)."""
+    shape = (sizes.batch, sizes.queries, sizes.heads, sizes.group, sizes.depth)
+    wide = float64 if q.dtype == float64 else float32
+    preferred = None if q.dtype == wide else wide
+    numbers = (((4,), (3,)), ((0, 2), (0, 2)))
+    scores = dot_general(reshape(q, shape), k, numbers, None, preferred)
+    scores = mul(scores, 1 / math.sqrt(sizes.depth) if scale is None else float(scale))
+    if bias is None:
+        return scores
+    return convert(add(scores, grouped(bias, sizes, "bias")), scores.dtype)
+
+
+def mask_of(mask: ArrayLike) -> Array:
+    """A boolean mask, or an error."""
+    array = as_array("dot_product_attention: mask", mask)
+    if array.dtype != bool_:
+        raise ValueError(f"dot_product_attention: mask is boolean, not {array.aval}")
+    return array
+
+
+def grouped(x: ArrayLike, sizes: Sizes, name: str) -> Array:
+    """A bias or mask (batch, N, T, S) in the layout of the scores."""
+    array = four(x, name)
+    batch, heads, queries, keys = array.shape
+    full = (sizes.batch, sizes.heads * sizes.group, sizes.queries, sizes.keys)
+    if any(n not in (1, m) for n, m in zip(array.shape, full, strict=True)):
+        raise ValueError(
+            f"dot_product_attention: {name} of shape {array.shape} does not broadcast "
+            f"to (batch, heads, queries, keys) = {full}"
+        )
+    if heads == 1:
+        return reshape(array, (batch, 1, queries, 1, keys))
+    split = (batch, sizes.heads, sizes.group, queries, keys)
+    return transpose(reshape(array, split), (0, 1, 3, 2, 4))
+
+
+def length_masks(
+    sizes: Sizes, queries: ArrayLike | None, keys: ArrayLike | None
+) -> list[Array]:
+    """The places before the ends of queries and of keys."""
+    masks = []
+    for lengths, dimension in ((queries, 2), (keys, 4)):
+        if lengths is None:
+            continue
+        ends = as_array("dot_product_attention: lengths", lengths)
+        if ends.shape != (sizes.batch,) or ends.dtype != int32:
+            raise ValueError(
+                "dot_product_attention: sequence lengths are int32 of shape "
+                f"({sizes.batch},), not {ends.aval}"
+            )
+        shape = [sizes.batch, 1, 1, 1, 1]
+        shape[dimension] = sizes.scores[dimension]
+        counter = stretched(sizes.counter(dimension), tuple(shape))
+        masks.append(lt(counter, broadcast_in_dim(ends, shape, (0,))))
+    return masks
+
+
+def position_masks(sizes: Sizes, is_causal: bool, window: Window) -> list[Array]:
+    """Which keys a query sees by their distance."""
+    if not is_causal and window is None:
+        return []
+    shape = (1, 1, sizes.queries, 1, sizes.keys)
+    place, key = (stretched(sizes.counter(d), shape) for d in (2, 4))
+    masks = [ge(place, key)] if is_causal else []
+    if window is not None:
+        left, right = (window, window) if isinstance(window, int) else window
+        distance = sub(place, key)
+        masks += [le(distance, left), ge(distance, -right)]
+    return masks
+
+
+def hidden(scores: Array, masks: list[Array]) -> Array:
+    """Scores that are very low wherever one of the masks is false."""
+    seen: Any = masks[0]
+    for mask in masks[1:]:
+        seen = logical_and(seen, mask)
+    return select(stretched(seen, scores.shape), scores, lowest(scores.dtype))
+
+
+def lowest(dtype: DType) -> float:
+    """A score that leaves no weight and is still finite."""
+    most = min(float(finfo(dtype).max), float(np.finfo(np.float32).max))
+    return -0.7 * most

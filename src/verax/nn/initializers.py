@@ -1,0 +1,326 @@
+"""Floor 6: `verax.nn.initializers`: random weights of a useful size.
+
+One idea: an initializer is a function of (key, shape, dtype); the scaled ones choose
+the variance by the number of inputs and outputs of a unit, so that signals neither
+vanish nor explode::
+
+    he_normal()(key, (784, 512))
+
+Glorot and Bengio 2010, He et al. 2015, LeCun et al. 1998.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from verax.ir.avals import Shape
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    canonical,
+    complex_dtype,
+    is_complex,
+    is_inexact,
+    real_dtype,
+)
+from verax.numpy.arguments import (
+    ArrayLike,
+    ShapeLike,
+    as_shape,
+    chosen_dtype,
+    constant_of,
+)
+from verax.numpy.arithmetic import multiply
+from verax.numpy.filling import full
+from verax.ops.arith import mul, neg, sub
+from verax.ops.complex import complex as complex_of
+from verax.ops.convert import convert
+from verax.ops.explog import log, sqrt
+from verax.ops.trig import cos, sin
+from verax.random.bits import uniform as uniform_samples
+from verax.random.keys import split
+from verax.random.normal import (
+    normal as normal_samples,
+    truncated_normal as truncated_samples,
+)
+from verax.rules.array import Array
+from verax.rules.axes import unsharded
+from verax.rules.state import STATE
+
+type Axes = int | Sequence[int]
+type Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]
+type Distribution = Literal["truncated_normal", "normal", "uniform"]
+
+# The standard deviation of the normal distribution cut off at -2 and 2, and of the
+# complex one cut off at a radius of 2.
+TRUNCATED_DEVIATION = 0.87962566103423978
+COMPLEX_TRUNCATED_DEVIATION = 0.95311164380491208
+
+
+class Initializer(Protocol):
+    """A function that makes an array of random or constant weights."""
+
+    def __call__(
+        self,
+        key: ArrayLike,
+        shape: ShapeLike,
+        dtype: DTypeLike | None = None,
+        out_sharding: None = None,
+    ) -> Array: ...
+
+
+def weight_dtype(dtype: DTypeLike | None) -> DType:
+    """The dtype of weights, by default float32.
+
+    Raises:
+        TypeError: it is neither floating nor complex.
+    """
+    found = chosen_dtype("initializer", dtype) or canonical(float, STATE.enable_x64)
+    if not is_inexact(found):
+        raise TypeError(f"weights are floats or complex numbers, not {found}")
+    return found
+
+
+def zeros(
+    key: ArrayLike,
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """Zeros; the key is not used."""
+    unsharded("zeros", out_sharding)
+    return full(shape, 0, chosen_dtype("zeros", dtype) or weight_dtype(None))
+
+
+def ones(
+    key: ArrayLike,
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """Ones; the key is not used."""
+    unsharded("ones", out_sharding)
+    return full(shape, 1, chosen_dtype("ones", dtype) or weight_dtype(None))
+
+
+class Draw(Protocol):
+    """Weights from a key, a shape and a dtype that has been resolved."""
+
+    def __call__(self, key: ArrayLike, shape: Shape, dtype: DType, /) -> Array: ...
+
+
+def initializer(draw: Draw, default: DTypeLike | None) -> Initializer:
+    """An initializer that draws weights, of dtype `default` unless a caller says."""
+
+    def init(
+        key: ArrayLike,
+        shape: ShapeLike,
+        dtype: DTypeLike | None = default,
+        out_sharding: None = None,
+    ) -> Array:
+        unsharded("initializer", out_sharding)
+        return draw(key, as_shape("initializer", shape), weight_dtype(dtype))
+
+    return init
+
+
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
+    """An initializer of arrays full of `value`, which broadcasts."""
+    return initializer(lambda key, shape, dtype: full(shape, value, dtype), dtype)
+
+
+def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+    """An initializer of uniform samples in [0, scale)."""
+    return initializer(
+        lambda key, shape, dtype: mul(
+            uniform_samples(key, shape, dtype), constant_of(scale, dtype)
+        ),
+        dtype,
+    )
+
+
+def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+    """An initializer of normal samples with that standard deviation."""
+    return initializer(
+        lambda key, shape, dtype: mul(
+            normal_samples(key, shape, dtype), constant_of(stddev, dtype)
+        ),
+        dtype,
+    )
+
+
+def truncated_normal(
+    stddev: float = 1e-2,
+    dtype: DTypeLike | None = None,
+    lower: float = -2.0,
+    upper: float = 2.0,
+) -> Initializer:
+    """An initializer of stddev · (normal samples between the bounds)."""
+    return initializer(
+        lambda key, shape, dtype: mul(
+            truncated_samples(key, lower, upper, shape, dtype),
+            constant_of(stddev, dtype),
+        ),
+        dtype,
+    )
+
+
+def sizes_along(shape: Shape, axes: Axes) -> int:
+    """The product of the sizes of some dimensions."""
+    if isinstance(axes, int):
+        return shape[axes]
+    return math.prod([shape[i] for i in axes])
+
+
+def fans(
+    shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes
+) -> tuple[float, float]:
+    """How many inputs and outputs a unit has; further dimensions are its field.
+
+    Raises:
+        ValueError: there are no two dimensions for inputs and outputs.
+    """
+    if len(shape) <= 1 and in_axis == -2:
+        raise ValueError(
+            f"variance_scaling: weights of shape {shape} have no inputs and outputs; "
+            "give a shape of at least two dimensions, or in_axis"
+        )
+    inputs, outputs, batch = (
+        sizes_along(shape, axes) for axes in (in_axis, out_axis, batch_axis)
+    )
+    counted = inputs * outputs * batch
+    field = math.prod(shape) / counted if counted else 0
+    return inputs * field, outputs * field
+
+
+def divisor(mode: Mode, fan_in: float, fan_out: float) -> float:
+    """The fan by which the variance is divided.
+
+    Raises:
+        ValueError: there is no such mode.
+    """
+    match mode:
+        case "fan_in":
+            return fan_in
+        case "fan_out":
+            return fan_out
+        case "fan_avg":
+            return (fan_in + fan_out) / 2
+        case "fan_geo_avg":
+            return math.sqrt(fan_in * fan_out)
+    raise ValueError(
+        "variance_scaling: mode is 'fan_in', 'fan_out', 'fan_avg' or 'fan_geo_avg', "
+        f"not {mode!r}"
+    )
+
+
+def in_disc(key: ArrayLike, shape: Shape, dtype: DType, radius: float | None) -> Array:
+    """Complex samples: uniform in the unit disc of variance 1, or normal in a disc."""
+    first, second = split(key)
+    part = real_dtype(dtype)
+    u = uniform_samples(first, shape, part)
+    if radius is None:
+        length = sqrt(mul(u, 2.0))
+    else:
+        kept = -math.expm1(-(radius**2))
+        length = sqrt(neg(log(sub(1.0, mul(u, kept)))))
+    angle = mul(uniform_samples(second, shape, part), 2 * math.pi)
+    return convert(
+        complex_of(mul(length, cos(angle)), mul(length, sin(angle))),
+        complex_dtype(part),
+    )
+
+
+def samples(
+    key: ArrayLike, shape: Shape, dtype: DType, kind: Distribution, variance: Any
+) -> Array:
+    """Samples of a distribution, by their variance.
+
+    Raises:
+        ValueError: there is no such distribution.
+    """
+    deviation = np.sqrt(variance)
+    match kind:
+        case "normal":
+            return mul(normal_samples(key, shape, dtype), deviation)
+        case "truncated_normal" if is_complex(dtype):
+            cut = constant_of(COMPLEX_TRUNCATED_DEVIATION, dtype)
+            return mul(in_disc(key, shape, dtype, 2.0), deviation / cut)
+        case "truncated_normal":
+            cut = constant_of(TRUNCATED_DEVIATION, dtype)
+            drawn = truncated_samples(key, -2, 2, shape, dtype)
+            return mul(drawn, deviation / cut)
+        case "uniform" if is_complex(dtype):
+            return mul(in_disc(key, shape, dtype, None), deviation)
+        case "uniform":
+            wide = np.sqrt(constant_of(3, dtype) * variance)
+            return multiply(uniform_samples(key, shape, dtype, -1), wide)
+    raise ValueError(
+        "variance_scaling: distribution is 'truncated_normal', 'normal' or 'uniform', "
+        f"not {kind!r}"
+    )
+
+
+def variance_scaling(
+    scale: float,
+    mode: Mode,
+    distribution: Distribution,
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
+) -> Initializer:
+    """An initializer of samples of variance scale / fan.
+
+    The fan is the number of inputs ("fan_in") or outputs ("fan_out") of a unit, or
+    their arithmetic or geometric mean ("fan_avg", "fan_geo_avg").
+
+    Raises:
+        ValueError: when called: there is no such mode or distribution, or the shape
+            has no inputs and outputs.
+    """
+
+    def draw(key: ArrayLike, shape: Shape, dtype: DType, /) -> Array:
+        fan = divisor(mode, *fans(shape, in_axis, out_axis, batch_axis))
+        variance = constant_of(scale / fan if fan else 0, dtype)
+        return samples(key, shape, dtype, distribution, variance)
+
+    return initializer(draw, dtype)
+
+
+class Scaled(Protocol):
+    """What makes an initializer of `variance_scaling` with a scale of its own."""
+
+    def __call__(
+        self,
+        in_axis: Axes = -2,
+        out_axis: Axes = -1,
+        batch_axis: Axes = (),
+        dtype: DTypeLike | None = None,
+    ) -> Initializer: ...
+
+
+def scaled(scale: float, mode: Mode, distribution: Distribution) -> Scaled:
+    """`variance_scaling` with its first arguments chosen."""
+
+    def make(
+        in_axis: Axes = -2,
+        out_axis: Axes = -1,
+        batch_axis: Axes = (),
+        dtype: DTypeLike | None = None,
+    ) -> Initializer:
+        return variance_scaling(
+            scale, mode, distribution, in_axis, out_axis, batch_axis, dtype
+        )
+
+    return make
+
+
+glorot_uniform = xavier_uniform = scaled(1.0, "fan_avg", "uniform")
+glorot_normal = xavier_normal = scaled(1.0, "fan_avg", "truncated_normal")
+lecun_uniform = scaled(1.0, "fan_in", "uniform")
+lecun_normal = scaled(1.0, "fan_in", "truncated_normal")
+he_uniform = kaiming_uniform = scaled(2.0, "fan_in", "uniform")
+he_normal = kaiming_normal = scaled(2.0, "fan_in", "truncated_normal")

@@ -1,0 +1,42 @@
+"""Floor 1: what has a type: the common base of arrays and tracers.
+
+One idea: shape and dtype are read off the aval, which is the only state here::
+
+    x.aval, x.shape, x.dtype, x.weak_type
+"""
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import DType
+
+
+class Typed:
+    """Something with an aval: a shape, a dtype and a weak type."""
+
+    __slots__ = ("aval",)
+
+    aval: ShapedArray
+
+    @property
+    def shape(self) -> Shape:
+        """The sizes of the dimensions."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return self.aval.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype gives way to others in promotion."""
+        return self.aval.weak_type
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
