@@ -1,5 +1,6 @@
 """The kit itself: wrong rules, planted one by one, are found by the law that should."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -198,9 +199,11 @@ def test_evidence_is_a_program_that_breaks_the_law_again() -> None:
 
 
 def test_counterexamples_are_small() -> None:
-    """What shrinking leaves of a wrong product rule is a scalar product."""
+    """What shrinking leaves of a wrong product rule is a product of few numbers."""
     report = check_law(LAWS["jvp"], PRIMITIVES["mul"], mutated(MUTANTS[1]), CASES)
-    assert "operands: (f64[], f64[])" in report.evidence
+    (operands,) = re.findall(r"operands: \((.*)\)", report.evidence)
+    sizes = [int(size) for size in re.findall(r"(?<!f)(?<!\d)(\d+)", operands)]
+    assert max(sizes, default=1) <= 3
 
 
 def test_missing_rule_is_reported_as_such() -> None:

@@ -40,9 +40,6 @@ ALLOWED: dict[str, str] = {
     "class-methods src/verax/rules/array.py Array": (
         "NumPy's arrays have that many methods; each is one line"
     ),
-    "class-methods src/verax/backend/array.py ConcreteArray": (
-        "the protocols of arrays, scalars, pickling and DLPack, each a few lines"
-    ),
 }
 
 

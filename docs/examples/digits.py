@@ -127,10 +127,9 @@ def show_programs(screen: Console, params: Params, data: Digits) -> None:
         ("gradient of it", verax.grad(loss), batch),
         ("gradient per image", per_image, batch),
     ):
-        trace = functools.partial(verax.make_jaxpr(fun), *args)
-        closed, seconds = timed(trace)
-        row = (name, str(len(closed.eqns)), f"{1e3 * seconds:.1f}", origins(closed))
-        table.add_row(*row)
+        closed, seconds = timed(functools.partial(verax.make_jaxpr(fun), *args))
+        size, cost = str(len(closed.eqns)), f"{1e3 * seconds:.1f}"
+        table.add_row(name, size, cost, origins(closed))
     screen.print(table)
     screen.print("The end of the gradient, and what made each equation:")
     for eqn in verax.make_jaxpr(verax.grad(loss))(*batch).eqns[-4:]:
@@ -157,12 +156,6 @@ def directions(params: Params, count: int) -> Iterator[Params]:
         yield tree.map(lambda x: generator.standard_normal(np.shape(x)), params)
 
 
-def moved(params: Params, direction: Params, step: float) -> Params:
-    """Parameters a step along a direction."""
-    ends: Params = tree.map(lambda x, d: x + step * d, params, direction)
-    return ends
-
-
 def gradient_law(params: Params, data: Digits) -> float:
     """The largest relative error of the gradient against central differences.
 
@@ -176,10 +169,10 @@ def gradient_law(params: Params, data: Digits) -> float:
         found = interpreted(gradient, (wide, *rest))
         worst = 0.0
         for direction in directions(wide, 5):
-            ends = [
-                interpreted(value, (moved(wide, direction, step), *rest))[0]
-                for step in (1e-5, -1e-5)
-            ]
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = tree.map(lambda x, d, s=step: x + s * d, wide, direction)
+                ends += interpreted(value, (moved, *rest))
             difference = float(ends[0] - ends[1]) / 2e-5
             pairs = zip(found, tree.leaves(direction), strict=True)
             slope = sum(float(np.vdot(g, d)) for g, d in pairs)
@@ -314,14 +307,14 @@ def train(
         TextColumn("training"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("epochs, loss {task.fields[loss]:.4f}"),
+        TextColumn("epochs, loss {task.fields[loss]}"),
     )
     with Progress(*columns, console=screen, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("training", total=count, loss=float("nan"))
+        task = bar.add_task("training", total=count, loss="...")
         for done, (new, value) in enumerate(epochs(step, state, data, count), 1):
             state = new
             losses.append(value)
-            bar.update(task, completed=done, loss=value)
+            bar.update(task, completed=done, loss=f"{value:.4f}")
             if not screen.is_terminal and (done % 10 == 0 or done == count):
                 screen.print(f"epoch {done} of {count}, loss {value:.4f}")
     return state.params, losses
@@ -339,8 +332,7 @@ def hardest(screen: Console, params: Params, data: Digits) -> None:
         return vnp.sqrt(sum(squares[1:], squares[0]))
 
     found, seconds = timed(norms)
-    values = np.asarray(found)
-    worst = int(values.argmax())
+    values, worst = np.asarray(found), int(found.argmax())
     screen.print(
         f"{TRAINING} gradients, one per image, in {seconds:.2f} s with compilation: "
         f"median norm {np.median(values):.1e}, largest {values[worst]:.1e} for "
@@ -351,36 +343,30 @@ def hardest(screen: Console, params: Params, data: Digits) -> None:
 def draw(path: Path, losses: list[float], data: Digits, read: NDArray[Any]) -> None:
     """The loss curve and the misread digits, as a picture."""
     mpl.use("Agg")
-    wrong = np.flatnonzero(read != data.test_labels)[:12]
+    wrong = np.flatnonzero(read != data.test_labels)
     figure = Figure(figsize=(10, 4.2), layout="constrained")
+    figure.suptitle(f"{len(wrong)} of {len(read)} test digits misread")
     halves = figure.add_gridspec(1, 2, width_ratios=(1.1, 1))
     curve = figure.add_subplot(halves[0])
     curve.semilogy(range(1, len(losses) + 1), losses, color="tab:blue")
-    curve.set(xlabel="epoch", ylabel="mean cross-entropy (nats)", title="Training loss")
+    curve.set(xlabel="epoch", ylabel="mean cross-entropy in training (nats)")
     curve.grid(visible=True, which="both", alpha=0.3)
-    total = int((read != data.test_labels).sum())
-    cells = halves[1].subgridspec(3, 4)
-    for place, i in enumerate(wrong):
+    cells = halves[1].subgridspec(max(1, min(3, -(-len(wrong) // 4))), 4)
+    for place, i in enumerate(wrong[:12]):
         cell = figure.add_subplot(cells[divmod(place, 4)])
         cell.axis("off")
         cell.imshow(data.test_images[i].reshape(8, 8), cmap="gray_r")
         cell.set_title(f"{data.test_labels[i]} read as {read[i]}", fontsize=9)
-    figure.text(0.77, 0.01, f"{total} of {len(read)} test digits misread", ha="center")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
 
 
-def arguments() -> argparse.Namespace:
-    """The command line."""
+def main() -> int:
+    """The whole way; the exit status."""
     parser = argparse.ArgumentParser(description="Train on handwritten digits.")
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--picture", type=Path, default=Path("build/digits.png"))
-    return parser.parse_args()
-
-
-def main() -> int:
-    """The whole way; the exit status."""
-    options = arguments()
+    options = parser.parse_args()
     screen = Console(highlight=False)
     data, params = load(), init_params(random.key(SEED))
     screen.print(Rule("1  trace and rewrite"))

@@ -7,7 +7,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax import Array
 
 
 def close(x: Any, y: Any, tolerance: float = 1e-5) -> None:
@@ -15,7 +14,7 @@ def close(x: Any, y: Any, tolerance: float = 1e-5) -> None:
 
 
 def test_grad_and_value_and_grad() -> None:
-    def fun(x: Array) -> Array:
+    def fun(x: Any) -> Any:
         return vnp.sin(x) * x
 
     value, slope = verax.value_and_grad(fun)(2.0)
@@ -25,7 +24,7 @@ def test_grad_and_value_and_grad() -> None:
 
 
 def test_argnums() -> None:
-    def fun(x: Array, y: Array, z: Array) -> Array:
+    def fun(x: Any, y: Any, z: Any) -> Any:
         return x * y + z**2
 
     close(verax.grad(fun)(2.0, 3.0, 4.0), 3)
@@ -36,7 +35,7 @@ def test_argnums() -> None:
 
 
 def test_trees_in_and_out() -> None:
-    def fun(p: dict[str, Any], x: Array) -> Array:
+    def fun(p: dict[str, Any], x: Any) -> Any:
         return (p["w"] @ x + p["rest"][0]).sum()
 
     p = {"w": vnp.ones((2, 3)), "rest": [vnp.zeros(2)]}
@@ -47,7 +46,7 @@ def test_trees_in_and_out() -> None:
 
 
 def test_has_aux() -> None:
-    def fun(x: Array) -> tuple[Array, dict[str, Array]]:
+    def fun(x: Any) -> tuple[Any, dict[str, Any]]:
         return x**2, {"x": x + 1}
 
     slope, aux = verax.grad(fun, has_aux=True)(3.0)
@@ -81,7 +80,7 @@ def test_jvp_and_float0() -> None:
 def test_linearize_is_reusable_and_runs_python_once() -> None:
     runs = []
 
-    def fun(x: Array) -> Array:
+    def fun(x: Any) -> Any:
         runs.append(1)
         return vnp.sin(x) * x
 
@@ -94,7 +93,7 @@ def test_linearize_is_reusable_and_runs_python_once() -> None:
 def test_vjp_is_reusable_and_runs_python_once() -> None:
     runs = []
 
-    def fun(x: Array, y: Array) -> tuple[Array, Array]:
+    def fun(x: Any, y: Any) -> tuple[Any, Any]:
         runs.append(1)
         return x * y, x + y
 
@@ -114,7 +113,7 @@ def test_vjp_with_aux_and_integers() -> None:
 
 
 def test_jacobians_agree() -> None:
-    def fun(x: Array) -> Array:
+    def fun(x: Any) -> Any:
         return vnp.stack([x[0] * x[1], vnp.sin(x[2]), x[0] ** 2])
 
     x = vnp.array([1.0, 2.0, 3.0])
@@ -125,7 +124,7 @@ def test_jacobians_agree() -> None:
 
 
 def test_jacobians_of_trees() -> None:
-    def fun(p: dict[str, Array]) -> dict[str, Array]:
+    def fun(p: dict[str, Any]) -> dict[str, Any]:
         return {"sum": p["a"] + p["b"][0], "scaled": p["b"] * 2}
 
     p = {"a": vnp.float32(1), "b": vnp.arange(2.0)}
@@ -138,7 +137,7 @@ def test_jacobians_of_trees() -> None:
 
 
 def test_hessian_in_every_order_of_modes() -> None:
-    def fun(x: Array) -> Array:
+    def fun(x: Any) -> Any:
         return (x**3).sum() * x[0]
 
     x = vnp.array([1.0, 2.0])
@@ -160,7 +159,7 @@ def test_allow_int() -> None:
 
 
 def test_grad_closes_over_outer_tracers() -> None:
-    def outer(x: Array) -> Array:
+    def outer(x: Any) -> Any:
         return verax.grad(lambda y: x * y * y)(3.0) * x
 
     close(outer(vnp.float32(2)), 24)
@@ -173,7 +172,7 @@ def test_no_perturbation_confusion() -> None:
 
 
 def test_every_order_of_three() -> None:
-    x = vnp.linspace(0.1, 1.0, 4)
+    x = vnp.array([0.1, 0.4, 0.7, 1.0])
     expected = np.cos(np.asarray(x))
     close(verax.jit(verax.vmap(verax.grad(vnp.sin)))(x), expected)
     close(verax.vmap(verax.jit(verax.grad(vnp.sin)))(x), expected)

@@ -24,7 +24,7 @@ def test_derivatives_let_python_branch_on_values() -> None:
 
 
 def test_values_are_there_through_levels_of_grad_and_jit() -> None:
-    def fun(x: Array) -> Array:
+    def fun(x: Any) -> Any:
         y = verax.jit(vnp.sin)(x) * 2
         return x**3 if y > 0 else x
 
@@ -33,7 +33,7 @@ def test_values_are_there_through_levels_of_grad_and_jit() -> None:
 
 
 def test_values_of_what_is_closed_over() -> None:
-    def outer(x: Array) -> Array:
+    def outer(x: Any) -> Any:
         y = x * 2
         return verax.grad(lambda z: z * y if y > 3 else z)(1.0) * x
 
@@ -44,7 +44,7 @@ def test_values_of_what_is_closed_over() -> None:
 def test_every_conversion_of_python() -> None:
     seen: list[Any] = []
 
-    def fun(x: Array) -> Array:
+    def fun(x: Any) -> Any:
         seen.extend([bool(x > 1), int(x), float(x), complex(x), x.item()])
         seen.append(np.asarray(x * 2).tolist())
         seen.append([10, 20, 30][vnp.int32(x)])
@@ -72,7 +72,7 @@ def test_abstract_elsewhere(name: str) -> None:
 
 
 def test_the_error_names_argument_line_and_ways_out() -> None:
-    def branch(a: Array, b: Array, c: Array) -> Array:
+    def branch(a: Any, b: Any, c: Any) -> Any:
         d = b["k"] * 2
         return a if d > 0 else c
 
@@ -105,9 +105,9 @@ def test_what_needs_a_value_says_so(use: Callable[[Any], Any], words: str) -> No
 
 
 def test_leaked_tracers_name_both_lines() -> None:
-    held: list[Array] = []
+    held: list[Any] = []
 
-    def fun(x: Array) -> Array:
+    def fun(x: Any) -> Any:
         held.append(vnp.sin(x))
         return x
 
@@ -129,16 +129,16 @@ def test_leaked_tracers_name_both_lines() -> None:
 
 
 def test_leaked_arguments_say_that_they_were_inputs() -> None:
-    held: list[Array] = []
+    held: list[Any] = []
     verax.vmap(lambda x: held.append(x) or x)(vnp.ones(2))  # type: ignore[func-returns-value]  # for the side effect
     with pytest.raises(verax.LeakedTracer, match="an input of that trace"):
         held[0] + 1
 
 
 def test_a_tracer_of_a_sibling_trace_is_a_leak() -> None:
-    held: list[Array] = []
+    held: list[Any] = []
 
-    def outer(x: Array) -> Array:
+    def outer(x: Any) -> Any:
         verax.grad(lambda y: held.append(y) or y)(x)  # type: ignore[func-returns-value]  # for the side effect
         return verax.grad(lambda y: y * held[0])(x)
 
@@ -149,7 +149,7 @@ def test_a_tracer_of_a_sibling_trace_is_a_leak() -> None:
 def test_tracers_are_arrays_and_print_their_type() -> None:
     seen: list[Any] = []
 
-    def fun(x: Array) -> Array:
+    def fun(x: Any) -> Any:
         seen.extend([isinstance(x, Array), repr(x), x.shape, x.dtype, x.ndim, x.size])
         return x
 

@@ -1,11 +1,12 @@
 """vmap: axes in and out, containers, keywords, nesting, and sizes that disagree."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import verax
 import verax.numpy as vnp
-from verax import Array
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -28,7 +29,7 @@ def test_unbatched_arguments_and_outputs() -> None:
 
 
 def test_prefix_trees_of_axes() -> None:
-    def fun(p: dict[str, Array], x: Array) -> dict[str, Array]:
+    def fun(p: dict[str, Any], x: Any) -> dict[str, Any]:
         return {"y": p["w"] * x + p["b"]}
 
     p = {"w": X, "b": vnp.ones(3)}
@@ -78,7 +79,7 @@ def test_vmap_under_jit_and_grad() -> None:
 
 
 def test_disagreeing_sizes_are_told() -> None:
-    def model(x: Array, y: Array, z: Array) -> Array:
+    def model(x: Any, y: Any, z: Any) -> Any:
         return x
 
     with pytest.raises(ValueError, match="disagree") as error:

@@ -67,6 +67,6 @@ reveal_type(x[0])  # R: verax.rules.array.Array
 reveal_type(x.shape)  # R: tuple[int, ...]
 reveal_type(vnp.sin(x))  # R: verax.rules.array.Array
 reveal_type(verax.nn.relu(x))  # R: verax.rules.array.Array
-reveal_type(
-    verax.random.normal(verax.random.key(0), (2,))
-)  # R: verax.rules.array.Array
+key = verax.random.key(0)
+reveal_type(verax.random.normal(key, (2,)))  # R: verax.rules.array.Array
+reveal_type(float(x.mean()))  # R: float

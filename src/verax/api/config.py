@@ -60,6 +60,7 @@ class Config:
         """
         option = option_name(name)
         setattr(State, option, checked(option, value))
+        refresh_staging()
 
     def read(self, name: str) -> bool | str | None:
         """The value of an option in this thread."""
@@ -74,6 +75,15 @@ def checked(option: str, value: bool | str | None) -> bool | str | None:
     raise TypeError(f"option {option} takes {kind.__name__}, not {value!r}")
 
 
+def refresh_staging() -> None:
+    """Bring the summary in `State.staging` up to date, globally and in this thread."""
+    State.staging = (State.numpy_dtype_promotion, State.default_matmul_precision)
+    vars(STATE).pop("staging", None)
+    own = (STATE.numpy_dtype_promotion, STATE.default_matmul_precision)
+    if own != State.staging:
+        STATE.staging = own
+
+
 @contextmanager
 def override(name: str, value: bool | str | None) -> Iterator[None]:
     """Set an option for this thread within the block."""
@@ -82,6 +92,7 @@ def override(name: str, value: bool | str | None) -> Iterator[None]:
     own = vars(STATE)
     had, before = option in own, own.get(option)
     own[option] = new
+    refresh_staging()
     try:
         yield
     finally:
@@ -89,6 +100,7 @@ def override(name: str, value: bool | str | None) -> Iterator[None]:
             own[option] = before
         else:
             del own[option]
+        refresh_staging()
 
 
 @contextmanager
@@ -137,6 +149,7 @@ def from_environment() -> None:
             else:
                 setattr(State, option, text)
             break
+    refresh_staging()
 
 
 config = Config()

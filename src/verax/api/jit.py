@@ -34,7 +34,7 @@ from verax.ir.avals import ShapedArray
 from verax.ops.call import call
 from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
-from verax.rules.state import STATE
+from verax.rules.state import STATE, State
 
 type Numbers = int | Sequence[int] | None
 type Names = str | Iterable[str] | None
@@ -77,7 +77,7 @@ class JitFunction[**P, R]:
         state = STATE
         if self.plain and type(state.interpreter) is not Builder:
             leaves, tree = pytrees.flatten((args, kwargs))
-            found = self.programs.get(quick_key(tree, state.enable_x64, leaves))
+            found = self.programs.get(quick_key(tree, state, leaves))
             if found is not None and not state.disable_jit:
                 return cast(R, found[1].unflatten(found[0].run(leaves)))
         return cast(R, self.slow_call(args, kwargs))
@@ -90,7 +90,7 @@ class JitFunction[**P, R]:
         leaves, tree = pytrees.flatten(call_args.dynamic)
         describe = describe_arguments(self.fun, tree)
         avals = leaf_avals(leaves, describe)
-        key = (tree, STATE.enable_x64, *avals, call_args.key)
+        key = (tree, STATE.enable_x64, STATE.staging, *avals, call_args.key)
         builder = current_builder()
         if builder is None:
             program, out_tree = self.program(key, tree, avals, call_args)
@@ -152,7 +152,7 @@ class JitFunction[**P, R]:
         call_args = self.settings.statics.bind(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
         avals = struct_avals(leaves)
-        key = (tree, STATE.enable_x64, *avals, call_args.key)
+        key = (tree, STATE.enable_x64, STATE.staging, *avals, call_args.key)
         entry = self.trace_once(key, tree, avals, call_args)
         settings = self.settings
         return TracedStage(
@@ -188,13 +188,13 @@ class JitFunction[**P, R]:
         return f"<jit of {function_name(self.fun)}>"
 
 
-def quick_key(tree: PyTreeDef, x64: bool, leaves: Sequence[object]) -> object:
+def quick_key(tree: PyTreeDef, state: State, leaves: Sequence[object]) -> object:
     """The signature of a call without static arguments; None if a leaf is no array."""
     try:
         avals = [x.aval if type(x) is ConcreteArray else aval_of(x) for x in leaves]
     except TypeError:
         return None
-    return (tree, x64, *avals)
+    return (tree, state.enable_x64, state.staging, *avals)
 
 
 @overload

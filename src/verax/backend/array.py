@@ -88,53 +88,8 @@ class ConcreteArray(Array):
     def __format__(self, spec: str) -> str:
         return format(self.numpy()[()] if not self.shape else self.numpy(), spec)
 
-    def __bool__(self) -> bool:
-        return bool(self.numpy())
-
-    def __int__(self) -> int:
-        return int(self.scalar("int"))
-
-    def __float__(self) -> float:
-        return float(self.scalar("float"))
-
-    def __complex__(self) -> complex:
-        return complex(self.scalar("complex"))
-
-    def __index__(self) -> int:
-        if self.aval.dtype.kind not in "iu" or self.aval.shape:
-            raise TypeError(f"only integer scalar arrays are indices, not {self.aval}")
-        return int(self.numpy())
-
-    def scalar(self, wanted: str) -> Any:
-        """The one element, for `int(x)` and its kin."""
-        if self.aval.size != 1:
-            raise TypeError(
-                f"{wanted}(x) takes an array of one element, not {self.aval}"
-            )
-        return self.numpy().reshape(())[()]
-
-    def __array__(
-        self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
-    ) -> np.ndarray:
-        if isinstance(self.aval.dtype, ExtendedDType):
-            raise TypeError(
-                f"an array of {self.aval.dtype.name} holds no numbers; "
-                "verax.random.key_data gives the words behind the keys"
-            )
-        values = self.numpy()
-        values.flags.writeable = False
-        if dtype is not None and dtype != values.dtype:
-            return values.astype(dtype)
-        return values.copy() if copy else values
-
-    def item(self, *index: int) -> bool | int | float | complex:
-        """The element at `index`, or the only one, as a Python scalar."""
-        found: bool | int | float | complex = self.numpy().item(*index)
-        return found
-
-    def tolist(self) -> Any:
-        """The elements as nested lists of Python scalars."""
-        return self.numpy().tolist()
+    def concrete(self, wanted: str) -> np.ndarray:
+        return self.numpy()
 
     def block_until_ready(self) -> "ConcreteArray":
         """Wait until the values are computed; returns the array itself."""

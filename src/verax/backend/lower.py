@@ -9,6 +9,7 @@ needs them, so the text depends on the program alone and is its own cache key::
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -16,9 +17,9 @@ from attrs import frozen
 from verax.backend.mlir_text import dense, mlir_type, stored_shape
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
-from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Var
+from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
 from verax.rules.emitter import Operand, Region, i64s
-from verax.rules.row import Engine, missing
+from verax.rules.row import Engine, Row, missing
 
 
 @frozen
@@ -30,7 +31,7 @@ class Lowered:
     """
 
     text: str
-    constants: tuple[object, ...]
+    constants: tuple[Literal, ...]
     kept: tuple[bool, ...]
     in_avals: tuple[ShapedArray, ...]
     out_avals: tuple[ShapedArray, ...]
@@ -66,9 +67,8 @@ def lower(
         "{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {\n"
     )
     text = header + "".join(module.functions) + "}\n"
-    held = tuple(c.value for c in consts)
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
-    return Lowered(text, held, kept, slim.in_avals, slim.out_avals, lent)
+    return Lowered(text, consts, kept, slim.in_avals, slim.out_avals, lent)
 
 
 def array_constants(jaxpr: Jaxpr) -> tuple[Literal, ...]:
@@ -76,25 +76,55 @@ def array_constants(jaxpr: Jaxpr) -> tuple[Literal, ...]:
     return tuple([const.literal for const in jaxpr.used_consts])
 
 
+# Lines of text from which an equation that occurs again becomes a function.
+LARGE = 4
+type EquationKey = tuple[
+    Row[Any], Params, tuple[ShapedArray, ...], tuple[ShapedArray, ...]
+]
+
+
 class Module:
-    """The functions of a module; a private function is written once per jaxpr."""
+    """The functions of a module; a private function is written once per jaxpr.
+
+    An equation whose lowering is long is written in place the first time, and as a
+    function that is called when an equal one occurs again.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.functions: list[str] = []
         self.names: dict[Jaxpr, str] = {}
         self.taken: dict[str, int] = {}
+        self.large: set[EquationKey] = set()
+        self.equations: dict[EquationKey, str] = {}
+
+    def fresh(self, name: str) -> str:
+        """A function name that is not taken yet."""
+        stem = "".join(c if c.isalnum() else "_" for c in name) or "f"
+        stem = "main_" if stem == "main" else stem
+        count = self.taken.get(stem, 0)
+        self.taken[stem] = count + 1
+        return f"{stem}_{count}" if count else stem
+
+    def shared(self, key: EquationKey) -> str:
+        """The symbol of the function for a long equation."""
+        found = self.equations.get(key)
+        if found is None:
+            row, params, avals, outs = key
+            found = self.equations[key] = self.fresh(row.name)
+            writer = Writer(self)
+            inputs = [writer.name(aval) for aval in avals]
+            assert row.lower is not None
+            results = row.lower(writer, params, inputs, outs)
+            self.write(found, writer, inputs, results, (), public=False)
+        return f"@{found}"
 
     def private(self, jaxpr: Jaxpr, name: str) -> str:
         """The name of the function for `jaxpr`, which is written now if it is new."""
         found = self.names.get(jaxpr)
         if found is not None:
             return found
-        stem = "".join(c if c.isalnum() else "_" for c in name) or "f"
-        stem = "main_" if stem == "main" else stem
-        count = self.taken.get(stem, 0)
-        self.taken[stem] = count + 1
-        found = self.names[jaxpr] = f"{stem}_{count}" if count else stem
+        found = self.names[jaxpr] = self.fresh(name)
         self.function(found, jaxpr, array_constants(jaxpr), (), public=False)
         return found
 
@@ -112,12 +142,25 @@ class Module:
         inputs = [writer.name(c.aval) for c in consts]
         writer.constants = {c.key: x for c, x in zip(consts, inputs, strict=True)}
         inputs += [writer.name(v.aval) for v in jaxpr.invars]
+        outs = writer.inline(jaxpr, inputs[len(consts) :])
+        self.write(name, writer, inputs, outs, donated, public=public)
+
+    def write(
+        self,
+        name: str,
+        writer: "Writer",
+        inputs: Sequence[Operand],
+        outs: Sequence[Operand],
+        donated: Sequence[bool],
+        *,
+        public: bool,
+    ) -> None:
+        """The text of a function whose body `writer` has written."""
         marks = [*donated, *[False] * len(inputs)]
         params = ", ".join(
             f"{x.name}: {mlir_type(x.aval)}" + (" {jax.buffer_donor = true}" * mark)
             for x, mark in zip(inputs, marks, strict=False)
         )
-        outs = writer.inline(jaxpr, inputs[len(consts) :])
         named = [writer.used(x) for x in outs]
         types = ", ".join(mlir_type(x.aval) for x in named)
         results = ", ".join(x.name for x in named)
@@ -256,8 +299,16 @@ class Writer:
         operands = [
             env[a.index] if type(a) is Var else self.read(a, env) for a in eqn.invars
         ]
-        outs = [v.aval for v in eqn.outvars]
-        return row.lower(self, eqn.params, operands, outs)
+        avals = tuple([x.aval for x in operands])
+        outs = tuple([v.aval for v in eqn.outvars])
+        key = (row, eqn.params, avals, outs)
+        if key in self.module.large:
+            return self.op("func.call", operands, outs, callee=self.module.shared(key))
+        start = len(self.lines)
+        results = row.lower(self, eqn.params, operands, outs)
+        if sum([line.count("\n") for line in self.lines[start:]]) >= LARGE:
+            self.module.large.add(key)
+        return results
 
     def read(self, atom: Atom, env: Sequence[Operand]) -> Operand:
         if type(atom) is Var:

@@ -23,10 +23,11 @@ from verax.backend.lower import Lowered, lower
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.extended import ExtendedDType
-from verax.ir.jaxpr import Jaxpr
+from verax.ir.jaxpr import Jaxpr, Literal
 from verax.rules.builder import Tracer, leaked
 from verax.rules.constants import aval_of, scalar_of
 from verax.rules.row import Engine
+from verax.transforms.evaluate import literal_value
 
 PROGRAMS = 1 << 12
 
@@ -89,6 +90,13 @@ def give_up(x: object) -> None:
         x.delete()
 
 
+def constant_buffer(literal: Literal) -> Buffer:
+    """An array constant on its device, or on the default device, in its own type."""
+    if isinstance(literal.value, ConcreteArray):
+        return literal.value.device_buffer()
+    return to_buffer(np.array(literal_value(literal)), literal.aval)
+
+
 def stored(aval: ShapedArray) -> ShapedArray:
     """The type on the device: keys are their words."""
     if isinstance(aval.dtype, ExtendedDType):
@@ -111,7 +119,7 @@ def build(lowered: Lowered, options: CompileOptions) -> Program:
     return Program(
         lowered,
         executable,
-        tuple(buffer_of(c) for c in lowered.constants),
+        tuple(constant_buffer(c) for c in lowered.constants),
         None if all(lowered.kept) else tuple(kept),
         lowered.out_avals,
         time.perf_counter() - started,

@@ -9,6 +9,7 @@ cache that is keyed by types costs one pointer comparison::
 import threading
 import weakref
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 from attrs import frozen
@@ -16,6 +17,7 @@ from attrs import frozen
 from verax.ir.dtypes import DType, short_name, tangent_dtype
 
 type Shape = tuple[int, ...]
+RECENT = 1 << 13
 type InternKey = tuple[Shape, DType, bool]
 
 
@@ -58,16 +60,7 @@ class ShapedArray:
     def __new__(
         cls, shape: Iterable[int], dtype: DType, weak_type: bool = False
     ) -> "ShapedArray":
-        key = (tuple(shape), dtype, weak_type)
-        found = INTERNED.get(key)
-        if found is not None:
-            return found
-        dims = tuple(check_dimension(size, key[0]) for size in key[0])
-        aval = object.__new__(cls)
-        object.__setattr__(aval, "shape", dims)
-        object.__setattr__(aval, "dtype", dtype)
-        object.__setattr__(aval, "weak_type", bool(weak_type))
-        return INTERNED.add((dims, dtype, bool(weak_type)), aval)
+        return interned(tuple(shape), dtype, weak_type)
 
     @property
     def ndim(self) -> int:
@@ -108,9 +101,24 @@ class ShapedArray:
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
 
 
+@lru_cache(maxsize=RECENT, typed=True)
+def interned(shape: Shape, dtype: DType, weak_type: bool) -> ShapedArray:
+    """The one type of these fields; recent ones are kept alive, for speed alone."""
+    dims = tuple([check_dimension(size, shape) for size in shape])
+    key = (dims, dtype, bool(weak_type))
+    found = INTERNED.get(key)
+    if found is not None:
+        return found
+    aval = object.__new__(ShapedArray)
+    object.__setattr__(aval, "shape", dims)
+    object.__setattr__(aval, "dtype", dtype)
+    object.__setattr__(aval, "weak_type", bool(weak_type))
+    return INTERNED.add(key, aval)
+
+
 def check_dimension(size: int, shape: tuple[int, ...]) -> int:
     """`size` as an int, or an error that shows the whole shape."""
-    if not isinstance(size, int | np.integer) or isinstance(size, bool):
+    if not isinstance(size, int | np.integer):
         raise TypeError(
             f"a shape holds integers, but {shape} holds {size!r} of type "
             f"{type(size).__name__}; shapes must be known while tracing"

@@ -10,7 +10,6 @@ import math
 from typing import Literal, overload
 
 import numpy as np
-
 from verax.ir.avals import Shape
 from verax.ir.dtypes import bfloat16, float16, float32, is_complex, real_dtype
 from verax.nn.operand import inexact, inexact_pair

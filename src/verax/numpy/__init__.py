@@ -19,8 +19,7 @@ from verax.numpy.arithmetic import (
 )
 from verax.numpy.calculus import (
     convolve as convolve, correlate as correlate, diff as diff, ediff1d as ediff1d,
-    gradient as gradient, inexact as inexact, interp as interp, max as max,
-    trapezoid as trapezoid,
+    gradient as gradient, interp as interp, trapezoid as trapezoid,
 )
 from verax.numpy.closeness import (
     allclose as allclose, array_equal as array_equal, array_equiv as array_equiv,
@@ -59,8 +58,8 @@ from verax.numpy.dtypes import (
     float8_e4m3fnuz as float8_e4m3fnuz, float8_e5m2 as float8_e5m2,
     float8_e5m2fnuz as float8_e5m2fnuz, float8_e8m0fnu as float8_e8m0fnu,
     float_ as float_, floating as floating, generic as generic, iinfo as iinfo,
-    int16 as int16, int2 as int2, int32 as int32, int4 as int4, int64 as int64,
-    int8 as int8, int_ as int_, integer as integer, isdtype as isdtype,
+    inexact as inexact, int16 as int16, int2 as int2, int32 as int32, int4 as int4,
+    int64 as int64, int8 as int8, int_ as int_, integer as integer, isdtype as isdtype,
     isscalar as isscalar, issubdtype as issubdtype, ndarray as ndarray,
     number as number, object_ as object_, promote_types as promote_types,
     result_type as result_type, signedinteger as signedinteger, single as single,
@@ -143,7 +142,7 @@ from verax.numpy.rearranging import (
 )
 from verax.numpy.reductions import (
     all as all, amax as amax, amin as amin, any as any, count_nonzero as count_nonzero,
-    min as min, prod as prod, ptp as ptp, sum as sum,
+    max as max, min as min, prod as prod, ptp as ptp, sum as sum,
 )
 from verax.numpy.rounding import (
     around as around, ceil as ceil, fix as fix, floor as floor, modf as modf,

@@ -21,6 +21,8 @@ from verax.numpy.arguments import (
     common_type,
     constant_of,
     inexact_type,
+    joined_shape,
+    stretched,
 )
 from verax.ops.arith import add_p, mul_p
 from verax.ops.bits import and_p, or_p
@@ -62,7 +64,7 @@ def binary(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
                     row = LOGICAL.get(row, row)
                 return STATE.interpreter.bind(row, NO_PARAMS, (x, y))[0]
             if x.aval.dtype is y.aval.dtype and x.aval.dtype is not bool_:
-                pair = broadcast_together(name, (x, y))
+                pair = leveled(name, x, y)
                 return STATE.interpreter.bind(row, NO_PARAMS, pair)[0]
         elif (constant := adapted(y, x.aval)) is not None:
             return STATE.interpreter.bind(row, NO_PARAMS, (x, constant))[0]
@@ -81,12 +83,21 @@ def binary_inexact(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) ->
             if x.aval is y.aval:
                 return STATE.interpreter.bind(row, NO_PARAMS, (x, y))[0]
             if x.aval.dtype is y.aval.dtype:
-                pair = broadcast_together(name, (x, y))
+                pair = leveled(name, x, y)
                 return STATE.interpreter.bind(row, NO_PARAMS, pair)[0]
         elif (constant := adapted(y, x.aval)) is not None:
             return STATE.interpreter.bind(row, NO_PARAMS, (x, constant))[0]
     _, operands = unified_inexact(name, (x, y))
     return STATE.interpreter.bind(row, NO_PARAMS, operands)[0]
+
+
+def leveled(name: str, x: Array, y: Array) -> tuple[Array, Array]:
+    """Two arrays in one shape, unless one has no dimensions."""
+    a, b = x.aval.shape, y.aval.shape
+    if a == b or not a or not b:
+        return x, y
+    target = joined_shape(name, (a, b))
+    return stretched(x, target), stretched(y, target)
 
 
 def unified(name: str, args: tuple[ArrayLike, ...]) -> tuple[DType, list[Any]]:

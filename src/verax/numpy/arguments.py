@@ -40,6 +40,7 @@ from verax.rules.array import Array
 from verax.rules.constants import aval_of, scalar_of
 from verax.rules.sizes import as_axes, as_axis, as_sizes
 from verax.rules.state import STATE
+from verax.rules.typed import NotAnArray
 
 type Scalar = bool | int | float | complex
 type ArrayLike = Array | np.ndarray | np.generic | Scalar
@@ -63,7 +64,7 @@ def operand_aval(name: str, position: int, x: object) -> ShapedArray:
     advice = (
         "; convert it with verax.numpy.asarray" if isinstance(x, list | tuple) else ""
     )
-    raise TypeError(
+    raise NotAnArray(
         f"{name} takes arrays and scalars, but argument {position} is "
         f"{shown(x)} of type {type(x).__name__}{advice}"
     )

@@ -136,53 +136,56 @@ def einsum_plan(
         ValueError: the subscripts do not fit the shapes.
     """
     inputs, out = canonical(subscripts, shapes)
+    check_sizes(subscripts, inputs, shapes)
     terms = list(inputs)
     found = [dict(zip(t, s, strict=True)) for t, s in zip(terms, shapes, strict=True)]
-    sizes: dict[str, int] = {}
-    for own in found:
-        for name, n in own.items():
-            if sizes.get(name, 1) != 1 and n not in (1, sizes[name]):
-                raise ValueError(
-                    f"einsum: {subscripts!r} gives the index {name!r} the sizes "
-                    f"{sizes[name]} and {n}"
-                )
-            sizes[name] = max(n, 1) if name not in sizes else joint(sizes[name], n)
-            if n == 0:
-                sizes[name] = 0
     steps = []
     for taken in path_of(inputs, out, shapes, optimize):
-        names = [terms[i] for i in taken]
-        owns = [found[i] for i in taken]
+        names, owns = [terms[i] for i in taken], [found[i] for i in taken]
         rest = [i for i in range(len(terms)) if i not in taken]
         used = set(out).union(*(terms[i] for i in rest))
-        last = not rest
-        step, left = make_step(taken, names, owns, sizes, used, out if last else None)
+        step, left = make_step(taken, names, owns, used, None if rest else out)
         steps.append(step)
+        sizes = together(owns)
         terms = [terms[i] for i in rest] + [left]
-        merged = {n: max((own.get(n, 1) for own in owns), default=1) for n in left}
-        found = [found[i] for i in rest] + [
-            {n: 0 if any(own.get(n) == 0 for own in owns) else merged[n] for n in left}
-        ]
+        found = [found[i] for i in rest] + [{name: sizes[name] for name in left}]
     return tuple(steps)
 
 
-def joint(a: int, b: int) -> int:
-    """The size of two dimensions together, where 1 broadcasts."""
-    return b if a == 1 else a
+def check_sizes(
+    subscripts: str, inputs: Sequence[str], shapes: tuple[Shape, ...]
+) -> None:
+    """Raise ValueError if an index has two sizes other than 1."""
+    sizes: dict[str, int] = {}
+    for term, shape in zip(inputs, shapes, strict=True):
+        for name, n in zip(term, shape, strict=True):
+            if sizes.setdefault(name, n) != n and n != 1:
+                if sizes[name] != 1:
+                    raise ValueError(
+                        f"einsum: {subscripts!r} gives the index {name!r} the sizes "
+                        f"{sizes[name]} and {n}"
+                    )
+                sizes[name] = n
+
+
+def together(owns: Sequence[dict[str, int]]) -> dict[str, int]:
+    """The sizes of indices in several operands, where 1 broadcasts."""
+    sizes: dict[str, int] = {}
+    for own in owns:
+        for name, n in own.items():
+            sizes[name] = n if sizes.get(name, 1) == 1 else sizes[name]
+    return sizes
 
 
 def make_step(
     taken: Shape,
     names: list[str],
     owns: list[dict[str, int]],
-    sizes: dict[str, int],
     used: set[str],
     out: str | None,
 ) -> tuple[Step, str]:
     """One step of a path, and the names of its result."""
-    here = {n: max(own.get(n, 1) for own in owns) for n in set().union(*names)}
-    for n in here:
-        here[n] = 0 if any(own.get(n) == 0 for own in owns) else here[n]
+    here = together(owns)
     reduced, parts = [], []
     for i, (term, own) in enumerate(zip(names, owns, strict=True)):
         others = set().union(*(t for j, t in enumerate(names) if j != i), used)

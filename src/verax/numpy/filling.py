@@ -20,6 +20,7 @@ from verax.numpy.arguments import (
     avals_of,
     chosen_dtype,
     constant_of,
+    stretching,
 )
 from verax.numpy.creation import Placement, placed
 from verax.ops.convert import convert
@@ -35,7 +36,7 @@ def filled(shape: Shape, value: Any, dtype: DType, weak: bool = False) -> Array:
     """A Python or NumPy scalar everywhere."""
     interpreter = STATE.interpreter
     if isinstance(interpreter, Builder) or is_extended(dtype):
-        params = BroadcastInDimParams(shape, ())
+        params = stretching(0, shape)
         operand = value if weak else constant_of(value, dtype)
         return broadcast_in_dim_p.call(params, operand)
     if type(value) is int and value == 0:

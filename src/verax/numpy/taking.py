@@ -48,6 +48,22 @@ def integer_indices(name: str, indices: ArrayLike, position: int = 1) -> Array:
     return as_array(name, indices, position)
 
 
+def line_axis(name: str, x: Array, axis: int | None) -> tuple[Array, int]:
+    """The array and the dimension to take along: all elements in one row if None."""
+    if axis is None:
+        return ravel(x), 0
+    return x, canonical_axis(name, axis, x.ndim)
+
+
+def check_rank(name: str, x: Array, places: Array) -> None:
+    """Raise ValueError unless array and indices have as many dimensions."""
+    if x.ndim != places.ndim:
+        raise ValueError(
+            f"{name}: array and indices have {x.ndim} and {places.ndim} dimensions; "
+            "they must have as many"
+        )
+
+
 @lru_cache(maxsize=1 << 10)
 def take_dims(rank: int, axis: int, batch: int) -> GatherDimensionNumbers:
     """A gather of rows: the indices' dimensions stand in place of `axis`."""
@@ -76,9 +92,7 @@ def take(
     """
     no_out("take", out)
     x, places = as_array("take", a), integer_indices("take", indices)
-    if axis is None:
-        x, axis = ravel(x), 0
-    place = canonical_axis("take", axis, x.ndim)
+    x, place = line_axis("take", x, axis)
     n = x.shape[place]
     shape = (*x.shape[:place], *places.shape, *x.shape[place + 1 :])
     if not n and 0 not in shape:
@@ -86,7 +100,7 @@ def take(
     if 0 in shape:
         return zeros(x.aval.with_shape(shape))
     chosen, vectors = take_mode(mode, places, n)
-    sizes = tuple(1 if i == place else size for i, size in enumerate(x.shape))
+    sizes = (*x.shape[:place], 1, *x.shape[place + 1 :])
     return gather(
         x,
         gather_indices([vectors], places.shape),
@@ -180,16 +194,8 @@ def take_along_axis(
         as_array("take_along_axis", arr),
         integer_indices("take_along_axis", indices),
     )
-    if axis is None:
-        if places.ndim != 1:
-            raise ValueError("take_along_axis: without an axis, indices are a vector")
-        x, axis = ravel(x), 0
-    if x.ndim != places.ndim:
-        raise ValueError(
-            f"take_along_axis: array and indices have {x.ndim} and {places.ndim} "
-            "dimensions; they must have as many"
-        )
-    place = canonical_axis("take_along_axis", axis, x.ndim)
+    x, place = line_axis("take_along_axis", x, axis)
+    check_rank("take_along_axis", x, places)
     n = x.shape[place]
     lines = (*x.shape[:place], 1, *x.shape[place + 1 :])
     shape = broadcast_shapes_of("take_along_axis", (places.shape, lines))
@@ -228,14 +234,8 @@ def put_along_axis(
         integer_indices("put_along_axis", indices),
     )
     original = x.shape
-    if axis is None:
-        x, axis = ravel(x), 0
-    if x.ndim != places.ndim:
-        raise ValueError(
-            f"put_along_axis: array and indices have {x.ndim} and {places.ndim} "
-            "dimensions; they must have as many"
-        )
-    place = canonical_axis("put_along_axis", axis, x.ndim)
+    x, place = line_axis("put_along_axis", x, axis)
+    check_rank("put_along_axis", x, places)
     index: list[Any] = []
     for i, size in enumerate(x.shape):
         line = np.arange(size).reshape([-1 if j == i else 1 for j in range(x.ndim)])

@@ -76,6 +76,12 @@ def saturate(x: NDArray, dtype: np.dtype[np.generic]) -> NDArray:
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1))
     if dtype.name.startswith("u"):
         low, high = 0, 2**bits
+    if (
+        x.size
+        and np.minimum.reduce(x, None) > low
+        and np.maximum.reduce(x, None) < high
+    ):
+        return x.astype(np.uint64 if low == 0 else np.int64).astype(dtype)
     inside = np.where((x > low) & (x < high), x, 0)
     whole = inside.astype(np.uint64 if low == 0 else np.int64).astype(dtype)
     below = np.where(x <= low, np.array(low).astype(dtype), whole)

@@ -18,6 +18,7 @@ from verax.ir.dtypes import (
     DTypeLike,
     canonical,
     float32,
+    float64,
     int32,
     is_bool,
     is_complex,
@@ -125,6 +126,9 @@ def rank_of(dtype: DType) -> tuple[bool, int, int, int, bool]:
 
 def evaluate_dot(p: DotParams, x: NDArray, y: NDArray) -> NDArray:
     """The product by `np.matmul` on (batch, free, contracted) blocks."""
+    if is_plain(p, x, y):
+        plain: NDArray = np.matmul(x, y)
+        return plain
     out = numpy_dtype(dot_dtype(p, x.dtype, y.dtype))
     working = working_dtype(out, x.dtype, y.dtype)
     if isinstance(p.precision, DotAlgorithm | DotAlgorithmPreset):
@@ -144,6 +148,18 @@ def evaluate_dot(p: DotParams, x: NDArray, y: NDArray) -> NDArray:
     shape = (*xs.shape[: b + m], *ys.shape[ys.ndim - n :])
     found: NDArray = product.reshape(shape).astype(out)
     return found
+
+
+def is_plain(p: DotParams, x: NDArray, y: NDArray) -> bool:
+    """Whether this is what NumPy calls a product of float matrices or vectors."""
+    return (
+        x.dtype == y.dtype
+        and x.dtype in (float32, float64)
+        and p.preferred_element_type in (None, x.dtype)
+        and not isinstance(p.precision, DotAlgorithm | DotAlgorithmPreset)
+        and 1 <= y.ndim <= 2
+        and p.dimension_numbers == (((x.ndim - 1,), (0,)), ((), ()))
+    )
 
 
 def working_dtype(out: np.dtype[np.generic], *operands: DType) -> np.dtype[np.generic]:

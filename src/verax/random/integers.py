@@ -8,10 +8,9 @@ high h 2^n + l modulo span, so that the bias towards small numbers vanishes::
 With bounds that are known when tracing, all that depends on them alone is a constant.
 """
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
-
 from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,
@@ -94,7 +93,7 @@ def randint(
     return convert(in_range(typed, sizes, sampled, low_array, high_array), found)
 
 
-def is_known(x: object) -> bool:
+def is_known(x: object) -> TypeGuard[int | np.integer[Any]]:
     """Whether a bound is an integer of Python or NumPy."""
     return isinstance(x, int | np.integer)
 

@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,
@@ -63,8 +62,8 @@ def inexact_dtype(name: str, dtype: DTypeLike | None) -> DType:
 def symmetric(key: Array, shape: Shape, dtype: DType) -> Array:
     """Uniform floats in (-1, 1)."""
     numpy = numpy_dtype(dtype)
-    one, zero = np.ones((), numpy), np.zeros((), numpy)
-    low = np.asarray(np.nextafter(-one, zero), numpy)
+    one = np.ones((), numpy)
+    low = np.asarray(np.nextafter(np.array(-1, numpy), one), numpy)
     return scaled(unit(key, shape, dtype), low, one)
 
 

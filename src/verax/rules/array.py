@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, SupportsIndex, cast
 import numpy as np
 
 from verax.rules.convertible import Convertible
-from verax.rules.typed import Typed
+from verax.rules.typed import NotAnArray
 
 type Axes = int | Sequence[int] | None
 type Function = Callable[..., "Array"]
@@ -34,7 +34,7 @@ class NoNamespace:
         )
 
 
-class Operators(Typed):
+class Operators(Convertible):
     """Python's operators on arrays, with NumPy's meaning and JAX's promotion."""
 
     __slots__ = ()
@@ -42,107 +42,115 @@ class Operators(Typed):
     namespace: ClassVar[Namespace] = NoNamespace()
     __hash__ = None  # type: ignore[assignment]  # arrays compare elementwise
 
+    def operate(self, name: str, x: Any, y: Any) -> "Array":
+        """A binary operator; Python tries the other operand's if this is no array."""
+        try:
+            function: Function = getattr(self.namespace, name)
+            return function(x, y)
+        except NotAnArray:
+            return cast("Array", NotImplemented)
+
     def __add__(self, other: Any) -> "Array":
-        return self.namespace.add(self, other)
+        return self.operate("add", self, other)
 
     def __radd__(self, other: Any) -> "Array":
-        return self.namespace.add(other, self)
+        return self.operate("add", other, self)
 
     def __sub__(self, other: Any) -> "Array":
-        return self.namespace.subtract(self, other)
+        return self.operate("subtract", self, other)
 
     def __rsub__(self, other: Any) -> "Array":
-        return self.namespace.subtract(other, self)
+        return self.operate("subtract", other, self)
 
     def __mul__(self, other: Any) -> "Array":
-        return self.namespace.multiply(self, other)
+        return self.operate("multiply", self, other)
 
     def __rmul__(self, other: Any) -> "Array":
-        return self.namespace.multiply(other, self)
+        return self.operate("multiply", other, self)
 
     def __truediv__(self, other: Any) -> "Array":
-        return self.namespace.true_divide(self, other)
+        return self.operate("true_divide", self, other)
 
     def __rtruediv__(self, other: Any) -> "Array":
-        return self.namespace.true_divide(other, self)
+        return self.operate("true_divide", other, self)
 
     def __floordiv__(self, other: Any) -> "Array":
-        return self.namespace.floor_divide(self, other)
+        return self.operate("floor_divide", self, other)
 
     def __rfloordiv__(self, other: Any) -> "Array":
-        return self.namespace.floor_divide(other, self)
+        return self.operate("floor_divide", other, self)
 
     def __mod__(self, other: Any) -> "Array":
-        return self.namespace.remainder(self, other)
+        return self.operate("remainder", self, other)
 
     def __rmod__(self, other: Any) -> "Array":
-        return self.namespace.remainder(other, self)
+        return self.operate("remainder", other, self)
 
     def __pow__(self, other: Any) -> "Array":
-        return self.namespace.power(self, other)
+        return self.operate("power", self, other)
 
     def __rpow__(self, other: Any) -> "Array":
-        return self.namespace.power(other, self)
+        return self.operate("power", other, self)
 
     def __matmul__(self, other: Any) -> "Array":
-        return self.namespace.matmul(self, other)
+        return self.operate("matmul", self, other)
 
     def __rmatmul__(self, other: Any) -> "Array":
-        return self.namespace.matmul(other, self)
+        return self.operate("matmul", other, self)
 
     def __and__(self, other: Any) -> "Array":
-        return self.namespace.bitwise_and(self, other)
+        return self.operate("bitwise_and", self, other)
 
     def __rand__(self, other: Any) -> "Array":
-        return self.namespace.bitwise_and(other, self)
+        return self.operate("bitwise_and", other, self)
 
     def __or__(self, other: Any) -> "Array":
-        return self.namespace.bitwise_or(self, other)
+        return self.operate("bitwise_or", self, other)
 
     def __ror__(self, other: Any) -> "Array":
-        return self.namespace.bitwise_or(other, self)
+        return self.operate("bitwise_or", other, self)
 
     def __xor__(self, other: Any) -> "Array":
-        return self.namespace.bitwise_xor(self, other)
+        return self.operate("bitwise_xor", self, other)
 
     def __rxor__(self, other: Any) -> "Array":
-        return self.namespace.bitwise_xor(other, self)
+        return self.operate("bitwise_xor", other, self)
 
     def __lshift__(self, other: Any) -> "Array":
-        return self.namespace.left_shift(self, other)
+        return self.operate("left_shift", self, other)
 
     def __rlshift__(self, other: Any) -> "Array":
-        return self.namespace.left_shift(other, self)
+        return self.operate("left_shift", other, self)
 
     def __rshift__(self, other: Any) -> "Array":
-        return self.namespace.right_shift(self, other)
+        return self.operate("right_shift", self, other)
 
     def __rrshift__(self, other: Any) -> "Array":
-        return self.namespace.right_shift(other, self)
+        return self.operate("right_shift", other, self)
 
     def __divmod__(self, other: Any) -> "tuple[Array, Array]":
-        return cast("tuple[Array, Array]", self.namespace.divmod(self, other))
+        return cast("tuple[Array, Array]", self.operate("divmod", self, other))
 
     def __rdivmod__(self, other: Any) -> "tuple[Array, Array]":
-        return cast("tuple[Array, Array]", self.namespace.divmod(other, self))
+        return cast("tuple[Array, Array]", self.operate("divmod", other, self))
 
     def __eq__(self, other: Any) -> "Array":  # type: ignore[override]  # elementwise, as NumPy
-        return self.namespace.equal(self, other)
+        return self.operate("equal", self, other)
 
     def __ne__(self, other: Any) -> "Array":  # type: ignore[override]  # elementwise, as NumPy
-        return self.namespace.not_equal(self, other)
+        return self.operate("not_equal", self, other)
 
     def __lt__(self, other: Any) -> "Array":
-        return self.namespace.less(self, other)
+        return self.operate("less", self, other)
 
     def __le__(self, other: Any) -> "Array":
-        return self.namespace.less_equal(self, other)
+        return self.operate("less_equal", self, other)
 
     def __gt__(self, other: Any) -> "Array":
-        return self.namespace.greater(self, other)
+        return self.operate("greater", self, other)
 
     def __ge__(self, other: Any) -> "Array":
-        return self.namespace.greater_equal(self, other)
+        return self.operate("greater_equal", self, other)
 
     def __neg__(self) -> "Array":
         return self.namespace.negative(self)
@@ -394,7 +402,7 @@ class Array(Operators, Convertible):
         return self.namespace.trace(self, offset, axis1, axis2)
 
     def dot(self, other: Any) -> "Array":
-        return self.namespace.dot(self, other)
+        return self.operate("dot", self, other)
 
     def ravel(self, order: str = "C") -> "Array":
         return self.namespace.ravel(self, order=order)

@@ -59,10 +59,6 @@ class Tracer(Array):
     def __repr__(self) -> str:
         return f"Traced<{self.aval}> under {self.builder.purpose}"
 
-    def value(self, wanted: str) -> np.ndarray:
-        """See `concrete`."""
-        return self.concrete(wanted)
-
     def concrete(self, wanted: str) -> np.ndarray:
         """The value, if the trace has concrete inputs; `wanted` says what asks for it.
 

@@ -17,6 +17,7 @@ from verax.ir.dtypes import canonical
 from verax.ir.jaxpr import Literal, array_literal, scalar_literal
 from verax.rules.array import Array
 from verax.rules.state import STATE
+from verax.rules.typed import NotAnArray
 
 PYTHON_SCALARS = {
     bool: np.bool_,
@@ -44,9 +45,9 @@ def array_aval(
     return ShapedArray(shape, canonical(dtype, x64))
 
 
-def not_an_array(x: object) -> TypeError:
+def not_an_array(x: object) -> NotAnArray:
     """The error for an operand that is no array, with the three ways out."""
-    return TypeError(
+    return NotAnArray(
         f"{x!r} of type {type(x).__name__} is no array, scalar or tracer. Make it an "
         "array (verax.numpy.asarray), mark the argument static (static_argnums), or "
         "register its class as a pytree (verax.tree_util.register_pytree_node)"

@@ -1,7 +1,7 @@
 """Floor 1: what Python may ask of an array: its value, as one of Python's own.
 
-One idea: every conversion goes through `value`, which arrays that have one answer and
-abstract tracers refuse with advice, so that annotations say `Array` for both::
+One idea: every conversion goes through `concrete`, which arrays that have values answer
+and abstract tracers refuse with advice, so that annotations say `Array` for both::
 
     float(x), x.tolist(), np.asarray(x)
 """
@@ -10,48 +10,74 @@ from typing import Any, Self
 
 import numpy as np
 
+from verax.rules.typed import Typed
 
-class Convertible:
-    """Conversions of arrays to values of Python and NumPy."""
+
+class Convertible(Typed):
+    """What Python asks of a value: truth, numbers, indices, NumPy arrays.
+
+    All of it comes from `concrete`, which arrays answer and tracers may refuse.
+    """
 
     __slots__ = ()
 
-    def value(self, wanted: str) -> np.ndarray:
-        """The value; `wanted` says in messages what asks for it.
+    def concrete(self, wanted: str) -> np.ndarray:
+        """The values in NumPy; `wanted` says in messages what asks for them."""
+        raise TypeError(f"{wanted}: a {type(self).__name__} has no values")
+
+    def scalar(self, wanted: str) -> Any:
+        """The one element, for `int(x)` and its kin.
 
         Raises:
-            TypeError: there is none.
+            TypeError: there are several, or none.
         """
-        raise TypeError(f"{wanted} needs a value, and {self!r} has none")
+        if self.aval.size != 1:
+            raise TypeError(f"{wanted} takes an array of one element, not {self.aval}")
+        return self.concrete(wanted).reshape(())[()]
 
     def __bool__(self) -> bool:
-        return bool(self.value("bool(x), as in `if x:`"))
+        if self.aval.size > 1:
+            raise ValueError(
+                f"the truth of an array with several elements, {self.aval}, is "
+                "ambiguous; use x.any() or x.all()"
+            )
+        return bool(self.concrete("bool(x), as in `if x:`,"))
 
     def __int__(self) -> int:
-        return int(self.value("int(x)"))
+        return int(self.scalar("int(x)"))
 
     def __float__(self) -> float:
-        return float(self.value("float(x)"))
+        return float(self.scalar("float(x)"))
 
     def __complex__(self) -> complex:
-        return complex(self.value("complex(x)"))
+        return complex(self.scalar("complex(x)"))
 
     def __index__(self) -> int:
-        return self.value("an index or a size").__index__()
+        if self.aval.dtype.kind not in "iu" or self.aval.shape:
+            raise TypeError(f"only integer scalar arrays are indices, not {self.aval}")
+        return int(self.concrete("an index or a size"))
 
     def __array__(
         self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
     ) -> np.ndarray:
-        return np.array(self.value("a NumPy array"), dtype, copy=copy)
+        if not isinstance(self.aval.dtype, np.dtype):
+            raise TypeError(
+                f"an array of {self.aval.dtype.name} holds no numbers; "
+                "verax.random.key_data gives the words behind the keys"
+            )
+        values = self.concrete("a NumPy array")
+        values.flags.writeable = False
+        if dtype is not None and dtype != values.dtype:
+            return values.astype(dtype)
+        return values.copy() if copy else values
 
-    def item(self, *index: int) -> bool | int | float | complex:
+    def item(self, *index: int) -> Any:
         """The element at `index`, or the only one, as a Python scalar."""
-        found: bool | int | float | complex = self.value("x.item()").item(*index)
-        return found
+        return self.concrete("x.item()").item(*index)
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python scalars."""
-        return self.value("x.tolist()").tolist()
+        return self.concrete("x.tolist()").tolist()
 
     def block_until_ready(self) -> Self:
         """Wait until the value is computed; the array itself."""

@@ -54,4 +54,4 @@ def adopt(x: object, aval: ShapedArray) -> object:
             f"the Python scalar {x!r} does not fit {aval.dtype} operands; convert them "
             "first, or use verax.numpy, which promotes"
         )
-    return typed_scalar(x, ShapedArray((), aval.dtype))
+    return typed_scalar(x, ShapedArray((), aval.dtype, aval.weak_type))

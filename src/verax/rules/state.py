@@ -38,7 +38,11 @@ class NoInterpreter:
 
 
 class State(threading.local):
-    """One thread's interpreter and configuration; see `verax.config` for the names."""
+    """One thread's interpreter and configuration; see `verax.config` for the names.
+
+    `staging` repeats the options besides `enable_x64` that tracing depends on: it is
+    one read in the keys of caches of traces. `verax.config` keeps it up to date.
+    """
 
     interpreter: Interpreter = NoInterpreter()
     eager: Interpreter = NoInterpreter()
@@ -48,6 +52,7 @@ class State(threading.local):
     default_matmul_precision: str | None = None
     debug_nans: bool = False
     debug_infs: bool = False
+    staging: tuple[str, str | None] = ("standard", None)
 
 
 STATE = State()

@@ -40,3 +40,7 @@ class Typed:
     def size(self) -> int:
         """The number of elements."""
         return self.aval.size
+
+
+class NotAnArray(TypeError):
+    """An operand that is no array, scalar or tracer."""

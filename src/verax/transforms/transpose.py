@@ -119,7 +119,8 @@ def transpose_eqn(
     except MissingRule as error:
         raise located(error, eqn) from error
     others = [a for a in ins if a is not None]
-    source = eqn.source.derived("transpose")
+    # The sums of cotangents, which `gather` writes, come from this equation too.
+    source = builder.source = eqn.source.derived("transpose")
     found = iter(builder.inline(template, [*others, *live], source=source))
     flags = iter(mask)
     for atom, flag in zip(eqn.invars, linear, strict=True):

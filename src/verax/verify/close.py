@@ -131,28 +131,28 @@ def sensitivity(
     jaxpr: Jaxpr,
     args: Sequence[NDArray],
     *,
-    inputs: bool = True,
+    jumps: bool = False,
     runs: int = 4,
 ) -> list[NDArray]:
     """How far each output moves if every rounding goes the other way.
 
-    The program runs a few times with all results of equations (and the `inputs`)
-    nudged by one unit in the last place: another implementation that is exact for
-    operands within their rounding error must be accepted. Without `inputs`, outputs
-    that jump (a comparison of two rounded numbers) are NaN: not determined.
+    The program runs a few times with its operands and all results of equations nudged
+    by one unit in the last place: another implementation that is exact for operands
+    within their rounding error must be accepted. With `jumps`, outputs that jump (a
+    comparison of two rounded numbers) are NaN: not determined.
     """
     jaxpr = inline(jaxpr)  # the equations of calls round too
     base = engine.evaluate(jaxpr, args)
     spread = [np.zeros(x.shape) for x in base]
     for run in range(runs):
         random = np.random.default_rng(run)
-        env = [nudged(x, random) for x in args] if inputs else list(args)
+        env = [nudged(x, random) for x in args]
         with np.errstate(all="ignore"):
             for eqn in jaxpr.eqns:
                 env += [nudged(x, random) for x in evaluate_eqn(engine, eqn, env)]
         outs = [read(a, env) for a in jaxpr.outvars]
         spread = [
-            np.maximum(s, moved(x, y, jumps=not inputs))
+            np.maximum(s, moved(x, y, jumps=jumps))
             for s, x, y in zip(spread, outs, base, strict=True)
         ]
     return spread

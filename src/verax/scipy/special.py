@@ -1,0 +1,272 @@
+"""Floor 6: `verax.scipy.special`: special functions of float arrays.
+
+One idea: each function is a row of the table or a few equations on rows, in a form
+whose value and gradient stay accurate towards the ends of its domain::
+
+    logit(p)                       # log p - log1p(-p)
+
+Left out: what needs loops or rows that do not exist (Bessel functions, incomplete gamma
+and beta functions, the inverse of `ndtr`). The formulas are those of the NIST Digital
+Library of Mathematical Functions.
+"""
+
+import math
+import operator
+from collections.abc import Callable
+
+from verax.ir.dtypes import float64, is_complex
+from verax.nn import reductions
+from verax.nn.reductions import logsumexp as logsumexp
+from verax.numpy.arguments import (
+    ArrayLike,
+    Axis,
+    as_array,
+    broadcast_together,
+    constant_of,
+    promote_inexact,
+)
+from verax.ops import entropy, explog, special
+from verax.ops.arith import add, div, integer_pow, mul, neg, rem, sub
+from verax.ops.bits import bitwise_and, bitwise_or
+from verax.ops.choose import select
+from verax.ops.compare import eq, ge, gt, le, lt, ne
+from verax.ops.create import iota
+from verax.ops.explog import exp, expm1, log, log1p, square
+from verax.ops.reduce import reduce_sum
+from verax.ops.rounding import floor
+from verax.ops.shape import broadcast_in_dim
+from verax.ops.special import erfc as complement, lgamma
+from verax.rules.array import Array
+
+LOG_SQRT_2_PI = 0.5 * math.log(2 * math.pi)
+
+
+def inexact(name: str, *args: ArrayLike) -> list[Array]:
+    """Arguments as floats of one dtype and one shape, scalars included.
+
+    Raises:
+        TypeError: one is no array and no scalar.
+        ValueError: the shapes do not broadcast together.
+    """
+    arrays = [as_array(name, x) for x in promote_inexact(name, *args)]
+    return list(broadcast_together(name, arrays))
+
+
+def reals(name: str, *args: ArrayLike) -> list[Array]:
+    """`inexact`, for a function of real numbers."""
+    arrays = inexact(name, *args)
+    if is_complex(arrays[0].dtype):
+        raise TypeError(f"{name} takes real numbers, not {arrays[0].dtype}")
+    return arrays
+
+
+def row(name: str, function: Callable[..., Array], *args: ArrayLike) -> Array:
+    """A function of the table on arguments of one dtype."""
+    return function(*reals(name, *args))
+
+
+def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
+    """exp(x) / sum exp(x) over `axis`, by default over everything."""
+    return reductions.softmax(x, axis)
+
+
+def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
+    """log(softmax(x)) over `axis`, by default over everything."""
+    return reductions.log_softmax(x, axis)
+
+
+def expit(x: ArrayLike) -> Array:
+    """1 / (1 + exp(-x)), the inverse of `logit`."""
+    return explog.logistic(inexact("expit", x)[0])
+
+
+def logit(x: ArrayLike) -> Array:
+    """log(x / (1 - x)), the inverse of `expit`."""
+    (p,) = inexact("logit", x)
+    return sub(log(p), log1p(neg(p)))
+
+
+def erf(x: ArrayLike) -> Array:
+    """2/√π times the integral of exp(-t²) from 0 to x."""
+    return row("erf", special.erf, x)
+
+
+def erfc(x: ArrayLike) -> Array:
+    """1 - erf(x), accurate for large x."""
+    return row("erfc", complement, x)
+
+
+def erfinv(x: ArrayLike) -> Array:
+    """The number whose error function is x."""
+    return row("erfinv", special.erf_inv, x)
+
+
+def gammaln(x: ArrayLike) -> Array:
+    """log |Γ(x)|."""
+    return row("gammaln", lgamma, x)
+
+
+def digamma(x: ArrayLike) -> Array:
+    """The derivative of log Γ(x)."""
+    return row("digamma", special.digamma, x)
+
+
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
+    """The n-th derivative of `digamma` at x."""
+    return row("polygamma", special.polygamma, n, x)
+
+
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
+    """Hurwitz's zeta function, the sum of (k + q)^-x; q is 1 if it is left out."""
+    return row("zeta", special.zeta, x, 1.0 if q is None else q)
+
+
+def gammasgn(x: ArrayLike) -> Array:
+    """The sign of Γ(x), NaN at its poles below 0."""
+    (z,) = reals("gammasgn", x)
+    below, whole = lt(z, 0.0), floor(z)
+    pole = bitwise_or(bitwise_and(below, eq(z, whole)), ne(z, z))
+    odd = bitwise_and(below, ne(rem(whole, 2.0), 0.0))
+    minus_zero = bitwise_and(eq(z, 0.0), lt(div(1.0, z), 0.0))
+    minus = bitwise_or(odd, minus_zero)
+    one = constant_of(1, z.dtype)
+    return select(pole, math.nan, select(minus, -one, one))
+
+
+def gamma(x: ArrayLike) -> Array:
+    """Γ(x), which is (x - 1)! for whole numbers."""
+    (z,) = reals("gamma", x)
+    return mul(gammasgn(z), exp(lgamma(z)))
+
+
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
+    """n! = Γ(n + 1) as a float; 0 for negative n.
+
+    Raises:
+        ValueError: `exact` is asked for; arrays hold no long integers.
+    """
+    if exact:
+        raise ValueError("factorial: exact=True needs integers without bound")
+    (z,) = reals("factorial", n)
+    return select(lt(z, 0.0), 0.0, exp(lgamma(add(z, 1.0))))
+
+
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
+    """log |B(a, b)| = log |Γ(a) Γ(b) / Γ(a + b)|."""
+    x, y = reals("betaln", a, b)
+    return sub(add(lgamma(x), lgamma(y)), lgamma(add(x, y)))
+
+
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
+    """B(a, b) = Γ(a) Γ(b) / Γ(a + b)."""
+    x, y = reals("beta", a, b)
+    sign = mul(mul(gammasgn(x), gammasgn(y)), gammasgn(add(x, y)))
+    return mul(sign, exp(betaln(x, y)))
+
+
+def multigammaln(a: ArrayLike, d: int) -> Array:
+    """The logarithm of the gamma function of dimension d.
+
+    Raises:
+        TypeError: `d` is no integer that is known when tracing.
+    """
+    count = operator.index(d)
+    (x,) = reals("multigammaln", a)
+    shape = (*x.shape, count)
+    halves = div(iota(x.dtype, count), 2.0)
+    spread = broadcast_in_dim(x, shape, tuple(range(x.ndim)))
+    shifted = sub(spread, broadcast_in_dim(halves, shape, (x.ndim,)))
+    constant = 0.25 * count * (count - 1) * math.log(math.pi)
+    return add(reduce_sum(lgamma(shifted), (x.ndim,)), constant)
+
+
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+    """x log y, 0 where x is 0."""
+    return row("xlogy", entropy.xlogy, x, y)
+
+
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
+    """x log(1 + y), 0 where x is 0."""
+    return row("xlog1py", entropy.xlog1py, x, y)
+
+
+def entr(x: ArrayLike) -> Array:
+    """-x log x, 0 at 0 and -inf below."""
+    (p,) = reals("entr", x)
+    return select(lt(p, 0.0), -math.inf, neg(entropy.xlogy(p, p)))
+
+
+def relative(p: Array, q: Array) -> Array:
+    """p log(p / q), 0 where p is 0, and inf where p or q is negative."""
+    inside = bitwise_and(gt(p, 0.0), gt(q, 0.0))
+    safe_p, safe_q = select(inside, p, 1.0), select(inside, q, 1.0)
+    nothing = bitwise_and(eq(p, 0.0), ge(q, 0.0))
+    found = mul(safe_p, log(div(safe_p, safe_q)))
+    missing = select(
+        bitwise_or(ne(p, p), ne(q, q)), math.nan, constant_of(math.inf, p.dtype)
+    )
+    return select(inside, found, select(nothing, 0.0, missing))
+
+
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
+    """p log(p / q), the relative entropy of one element; inf outside its domain."""
+    return relative(*reals("rel_entr", p, q))
+
+
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+    """p log(p / q) - p + q, the Kullback-Leibler divergence of one element."""
+    x, y = reals("kl_div", p, q)
+    found = relative(x, y)
+    return select(eq(found, math.inf), math.inf, add(sub(found, x), y))
+
+
+def ndtr(x: ArrayLike) -> Array:
+    """The distribution function of the normal distribution, erfc(-x/√2) / 2."""
+    (z,) = reals("ndtr", x)
+    return mul(complement(mul(z, -math.sqrt(0.5))), 0.5)
+
+
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
+    """log(ndtr(x)), accurate in both tails; below by an asymptotic series.
+
+    Raises:
+        ValueError: `series_order` is not between 0 and 30.
+    """
+    if not 0 <= series_order <= 30:
+        raise ValueError(f"log_ndtr: series_order is 0 to 30, not {series_order}")
+    (z,) = reals("log_ndtr", x)
+    lower, upper = (-20.0, 8.0) if z.dtype == float64 else (-10.0, 5.0)
+    high, low = gt(z, upper), le(z, lower)
+    middle = log(ndtr(select(bitwise_or(high, low), 0.0, z)))
+    tail = log_tail(select(low, z, lower), series_order)
+    return select(high, neg(ndtr(neg(z))), select(low, tail, middle))
+
+
+def log_tail(x: Array, order: int) -> Array:
+    """log(ndtr(x)) for x far below 0: log of φ(x)/-x (1 - 1/x² + 3/x⁴ - ...)."""
+    head = sub(sub(mul(square(x), -0.5), log(neg(x))), LOG_SQRT_2_PI)
+    series: Array | float = 0.0
+    coefficient = 1.0
+    for n in range(1, order + 1):
+        coefficient *= -(2 * n - 1)
+        series = add(mul(integer_pow(x, -2 * n), coefficient), series)
+    return head if order == 0 else add(head, log1p(series))
+
+
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """(x^lmbda - 1) / lmbda, and log x for lmbda = 0."""
+    z, power = inexact("boxcox", x, lmbda)
+    return transformed(log(z), power)
+
+
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """`boxcox` of 1 + x, accurate for small x."""
+    z, power = inexact("boxcox1p", x, lmbda)
+    return transformed(log1p(z), power)
+
+
+def transformed(logarithm: Array, power: Array) -> Array:
+    """(exp(logarithm power) - 1) / power, with its limit at power 0."""
+    none = eq(power, constant_of(0, power.dtype))
+    safe = select(none, constant_of(1, power.dtype), power)
+    return select(none, logarithm, div(expm1(mul(safe, logarithm)), safe))

@@ -1,0 +1,233 @@
+"""Shapes, joins, splits, padding and neighbours against NumPy."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+from tests.numpy.against import agree, equations, error_of
+
+jnp: Any = verax.numpy
+
+RANDOM = np.random.default_rng(2)
+X = RANDOM.normal(size=(2, 3, 4)).astype(np.float32)
+M = RANDOM.normal(size=(3, 4)).astype(np.float32)
+
+# Name, positional arguments after the array, keyword arguments.
+CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("reshape", ((4, -1),), {}),
+    ("reshape", ((4, -1),), {"order": "F"}),
+    ("ravel", ("F",), {}),
+    ("transpose", (), {}),
+    ("transpose", ((1, -1, 0),), {}),
+    ("swapaxes", (0, -1), {}),
+    ("moveaxis", ((0, -1), (1, 0)), {}),
+    ("rollaxis", (2, 1), {}),
+    ("matrix_transpose", (), {}),
+    ("expand_dims", ((0, -1),), {}),
+    ("broadcast_to", ((5, 2, 3, 4),), {}),
+    ("resize", ((5, 7),), {}),
+    ("atleast_3d", (), {}),
+    ("split", (2, -1), {}),
+    ("split", ([1, 3], -1), {}),
+    ("array_split", (3, 2), {}),
+    ("hsplit", (3,), {}),
+    ("dsplit", ([1],), {}),
+    ("unstack", (), {"axis": 1}),
+    ("tile", ((2, 1, 3, 1),), {}),
+    ("tile", (0,), {}),
+    ("repeat", (2,), {}),
+    ("repeat", ([1, 0, 2], 1), {}),
+    ("flip", ((0, 2),), {}),
+    ("fliplr", (), {}),
+    ("rot90", (), {"k": -1, "axes": (2, 0)}),
+    ("roll", (5,), {}),
+    ("roll", ((1, -2), (0, 1)), {}),
+    ("roll", ((1, 2), 0), {}),
+    ("delete", (1, 1), {}),
+    ("delete", (slice(0, 4, 2), -1), {}),
+    ("delete", ([0, 5, -1],), {}),
+    ("insert", (1, 9.0, 0), {}),
+    ("insert", ([0, 2], 9.0, 2), {}),
+    ("diagonal", (-1, 1, 2), {}),
+    ("trace", (1, 0, 2), {}),
+    ("diff", (), {"n": 2, "axis": 1}),
+    ("diff", (), {"prepend": 1.0}),
+    ("ediff1d", (), {}),
+    ("gradient", (), {}),
+    ("gradient", (2.0,), {"axis": 1}),
+    ("gradient", (np.array([0.0, 1.0, 3.0]),), {"axis": 1}),
+    ("trapezoid", (), {"dx": 0.5, "axis": 0}),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "options"), CALLS, ids=str)
+def test_like_numpy(name: str, args: Any, options: Any) -> None:
+    agree(
+        lambda x: getattr(jnp, name)(x, *args, **options),
+        lambda x: getattr(np, name)(x, *args, **options),
+        X,
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"]
+)
+@pytest.mark.parametrize("shape", [(3, 4), (4,)])
+def test_joins(name: str, shape: Any) -> None:
+    x = RANDOM.normal(size=shape)
+    agree(
+        lambda a, b: getattr(jnp, name)((a, b)),
+        lambda a, b: getattr(np, name)((a, b)),
+        x,
+        x + 1,
+    )
+
+
+def test_more_joins() -> None:
+    agree(lambda a, b: jnp.stack((a, b), -1), lambda a, b: np.stack((a, b), -1), M, M)
+    agree(
+        lambda a, b: jnp.concatenate((a, b), axis=None),
+        lambda a, b: np.concatenate((a, b), axis=None),
+        M,
+        M[0],
+    )
+    agree(
+        lambda a, b: jnp.block([[a, b], [b, a]]),
+        lambda a, b: np.block([[a, b], [b, a]]),
+        M,
+        M,
+    )
+    assert jnp.stack([1.0, 2]).tolist() == [1, 2]
+    assert jnp.concatenate([jnp.ones(1), jnp.arange(2)]).dtype == np.float32
+
+
+@pytest.mark.parametrize("width", [1, (1, 2), ((1, 2), (0, 3)), 7], ids=str)
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "constant",
+        "edge",
+        "wrap",
+        "reflect",
+        "symmetric",
+        "linear_ramp",
+        "maximum",
+        "mean",
+        "median",
+    ],
+)
+def test_pad(mode: Any, width: Any) -> None:
+    agree(
+        lambda x: jnp.pad(x, width, mode=mode), lambda x: np.pad(x, width, mode=mode), M
+    )
+
+
+def test_pad_options() -> None:
+    for options in (
+        {"constant_values": ((1, 2), (3, 4))},
+        {"mode": "mean", "stat_length": 2},
+        {"mode": "reflect", "reflect_type": "odd"},
+        {"mode": "linear_ramp", "end_values": 5.0},
+    ):
+        agree(
+            lambda x, o=options: jnp.pad(x, ((1, 2), (2, 1)), **o),
+            lambda x, o=options: np.pad(x, ((1, 2), (2, 1)), **o),
+            M,
+        )
+    assert jnp.pad(jnp.asarray(M), {1: (1, 2)}).shape == (3, 7)
+    assert "no mode" in error_of(lambda: jnp.pad(M, 1, mode="foo"), ValueError)
+    assert "negative" in error_of(lambda: jnp.pad(M, -1), ValueError)
+    assert "takes no" in error_of(
+        lambda: jnp.pad(M, 1, mode="edge", constant_values=1), ValueError
+    )
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("sizes", [(5, 3), (3, 5), (4, 4), (6, 2), (2, 5), (1, 4)])
+def test_convolve(mode: Any, sizes: Any) -> None:
+    x, y = [RANDOM.normal(size=n) for n in sizes]
+    agree(
+        lambda a, b: jnp.convolve(a, b, mode),
+        lambda a, b: np.convolve(a, b, mode),
+        x,
+        y,
+    )
+    agree(
+        lambda a, b: jnp.correlate(a, b, mode),
+        lambda a, b: np.correlate(a, b, mode),
+        x,
+        y,
+    )
+
+
+def test_interp() -> None:
+    t = np.array([-1, 0, 0.3, 1, 1.5, 2, 7])
+    knots, values = np.array([0.0, 1, 2]), np.array([0.0, 10, 5])
+    agree(jnp.interp, np.interp, t, knots, values)
+    for options in ({"left": -7.0, "right": 8.0}, {"period": 2.5}):
+        agree(
+            lambda *a, o=options: jnp.interp(*a, **o),
+            lambda *a, o=options: np.interp(*a, **o),
+            t,
+            knots,
+            values,
+        )
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float16", "uint16"])
+def test_view(dtype: str) -> None:
+    agree(lambda x: jnp.asarray(x).view(dtype), lambda x: x.view(dtype), M)
+
+
+def test_view_complex() -> None:
+    agree(lambda x: jnp.asarray(x).view("complex64"), lambda x: x.view("complex64"), M)
+
+
+def test_mapping() -> None:
+    for axis in (0, 1, 2):
+        agree(
+            lambda x, i=axis: jnp.apply_along_axis(lambda v: v[:2] * 2, i, x),
+            lambda x, i=axis: np.apply_along_axis(lambda v: v[:2] * 2, i, x),
+            X,
+        )
+    signature = "(m,n),(n)->(m)"
+    product = jnp.vectorize(lambda a, b: a @ b, signature=signature)
+    wanted = np.vectorize(lambda a, b: a @ b, signature=signature)
+    agree(product, wanted, X, X[0, 0])
+    assert "signature" in error_of(
+        lambda: jnp.vectorize(len, signature="x"), ValueError
+    )
+
+
+def test_traced_shift() -> None:
+    agree(
+        lambda x, s: jnp.roll(x, s, 1), lambda x, s: np.roll(x, s, 1), M, np.int32(-5)
+    )
+
+
+def test_equations() -> None:
+    assert equations(lambda x: jnp.reshape(x, (-1,)), M) == ["reshape"]
+    assert equations(lambda x: jnp.reshape(x, x.shape), M) == []
+    assert equations(lambda x: jnp.squeeze(x), M) == []
+    assert equations(lambda x: jnp.pad(x, 1), M) == ["pad"]
+    assert equations(lambda x: jnp.where(x > 0, x, 0.0), M) == ["gt", "select_n"]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (lambda: jnp.reshape(M, (5, -1)), TypeError, "cannot reshape"),
+        (lambda: jnp.reshape(M, (-1, -1)), ValueError, "more than one"),
+        (lambda: jnp.transpose(M, (0,)), ValueError, "no permutation"),
+        (lambda: jnp.stack([]), ValueError, "at least one"),
+        (lambda: jnp.concatenate([M, X]), ValueError, "agree"),
+        (lambda: jnp.squeeze(M, 0), ValueError, "size 1"),
+        (lambda: jnp.reshape([1, 2], (2,)), TypeError, "asarray"),
+        (lambda: jnp.split(M, 2), ValueError, "equal parts"),
+        (lambda: jnp.broadcast_to(M, (2, 4)), ValueError, "does not broadcast"),
+    ],
+)
+def test_errors(call: Any, kind: type[Exception], text: str) -> None:
+    assert text in error_of(call, kind)

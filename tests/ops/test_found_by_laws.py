@@ -1,0 +1,42 @@
+"""What the laws have found, each as the small case to which it shrank."""
+
+import numpy as np
+
+from verax.ir.avals import ShapedArray
+from verax.ir.parser import parse_jaxpr
+from verax.ops.table import PRIMITIVES
+from verax.verify.case import Case
+from verax.verify.laws import LAWS
+from verax.verify.standard import COMPILED, ENGINE
+
+
+def case(text: str, *values: np.ndarray) -> Case:
+    """The case of a printed program and one call of it."""
+    return Case(parse_jaxpr(text, PRIMITIVES), tuple(x[None] for x in values))
+
+
+def test_rsqrt_of_a_complex_infinity_is_zero() -> None:
+    """NumPy divides by an infinite complex number to NaN."""
+    program = "{ lambda ; a:c64[1]. let b:c64[1] = rsqrt a in (b,) }"
+    infinite = np.array([complex(0.015625, np.inf)], np.complex64)
+    found = case(program, infinite)
+    assert ENGINE.evaluate(found.jaxpr, found.values)[0] == 0
+    COMPILED(ENGINE, found)
+
+
+def test_sort_of_nothing_with_a_second_operand_compiles() -> None:
+    """The lowering gathered one element out of none."""
+    program = (
+        "{ lambda ; a:f32[0] b:f32[0]. let c:f32[0] d:f32[0] = "
+        "sort[dimension=0 is_stable=True num_keys=1] a b in (c, d) }"
+    )
+    empty = np.zeros(0, np.float32)
+    COMPILED(ENGINE, case(program, empty, empty))
+
+
+def test_derivative_that_cancels_is_zero_to_rounding_errors() -> None:
+    """Both products of the duality are sums of roundings here; that is no mistake."""
+    program = "{ lambda ; a:c128[2]. let b:c128[2] = div a a in (b,) }"
+    found = case(program, np.array([-2.3 - 2.62j, -2.1 - 2.4j]))
+    LAWS["linear"](ENGINE, found)
+    assert found.jaxpr.out_avals == (ShapedArray((2,), np.dtype(np.complex128)),)

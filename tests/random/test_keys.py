@@ -1,0 +1,134 @@
+"""Keys: both forms, structure, transformations, errors."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+from verax import random
+
+ANY: Any = random
+
+
+def words(keys: Any) -> list[Any]:
+    found: list[Any] = np.asarray(random.key_data(keys)).tolist()
+    return found
+
+
+def test_both_forms_give_the_same_numbers() -> None:
+    typed, raw = random.key(7), random.PRNGKey(7)
+    assert str(typed.dtype) == "key<fry>"
+    assert typed.shape == ()
+    assert raw.dtype == np.uint32
+    assert raw.shape == (2,)
+    for draw in (random.normal, random.uniform, random.bits):
+        np.testing.assert_array_equal(
+            np.asarray(draw(typed, (3,))), np.asarray(draw(raw, (3,)))
+        )
+    assert random.split(raw).dtype == np.uint32
+    assert random.split(raw, (2, 3)).shape == (2, 3, 2)
+    assert random.split(typed, (2, 3)).shape == (2, 3)
+    assert words(random.split(raw)) == words(random.split(typed))
+    assert words(random.fold_in(raw, 3)) == words(random.fold_in(typed, 3))
+
+
+def test_a_numpy_array_is_a_raw_key() -> None:
+    raw = np.array([0, 7], np.uint32)
+    found = random.bits(raw, (2,))
+    np.testing.assert_array_equal(
+        np.asarray(found), np.asarray(random.bits(random.key(7), (2,)))
+    )
+
+
+def test_wrap_and_unwrap() -> None:
+    key = random.key(3)
+    assert words(random.wrap_key_data(random.key_data(key))) == [0, 3]
+    assert words(random.clone(key)) == [0, 3]
+    assert random.key_impl(key) == "threefry2x32"
+    assert random.key_dtype("fry") == key.dtype
+    assert random.key(3, impl="threefry2x32").dtype == key.dtype
+    assert random.key(3, dtype=random.key_dtype()).dtype == key.dtype
+
+
+def test_key_arrays_are_arrays() -> None:
+    keys = random.split(random.key(0), 6)
+    assert keys.reshape(2, 3).shape == (2, 3)
+    assert words(keys[1]) == words(keys)[1]
+    assert words(keys[2:4]) == words(keys)[2:4]
+    first, second = random.split(random.key(0))
+    assert words(first) != words(second)
+
+
+def test_under_transformations() -> None:
+    key = random.key(0)
+    keys = random.split(key, 3)
+    loop = [words(random.split(keys[i], 2)) for i in range(3)]
+    assert words(verax.vmap(random.split)(keys)) == loop
+    raw = random.key_data(keys)
+    assert words(verax.vmap(random.split)(raw)) == loop
+    assert words(verax.jit(random.split)(key)) == words(random.split(key))
+    seeds = np.arange(3, dtype=np.int32)
+    assert words(verax.vmap(random.key)(seeds)) == [[0, 0], [0, 1], [0, 2]]
+    folded = verax.vmap(random.fold_in, in_axes=(None, 0))(key, seeds)
+    assert words(folded) == [words(random.fold_in(key, i)) for i in range(3)]
+    drawn = verax.vmap(lambda k: random.bits(k, (2,)))(keys)
+    rows = [np.asarray(random.bits(keys[i], (2,))) for i in range(3)]
+    np.testing.assert_array_equal(np.asarray(drawn), np.stack(rows))
+
+
+def test_eager_and_compiled_draws_have_the_same_bits() -> None:
+    key = random.key(1)
+    for draw in (random.normal, random.gumbel, random.laplace, random.cauchy):
+        compiled = verax.jit(lambda k, draw=draw: draw(k, (257,)))(key)
+        np.testing.assert_array_max_ulp(
+            np.asarray(draw(key, (257,))), np.asarray(compiled), maxulp=4
+        )
+
+
+def test_few_equations() -> None:
+    def count(fun: Any) -> int:
+        return len(verax.make_jaxpr(fun)(random.key(0)).jaxpr.eqns)
+
+    assert count(lambda k: random.uniform(k, (3,))) == 5
+    assert count(lambda k: random.normal(k, (3,))) <= 10
+    assert count(lambda k: random.randint(k, (3,), 0, 10)) <= 12
+    assert count(lambda k: random.bernoulli(k, 0.5, (3,))) == 6
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ANY.key(1.5), "integer seed"),
+        (lambda: ANY.key(np.arange(2)), "verax.vmap"),
+        (lambda: ANY.key(random.key(0)), "given a key"),
+        (lambda: ANY.key(0, impl="other"), "threefry2x32"),
+        (lambda: ANY.key(0, impl=3), "name of a generator"),
+        (lambda: ANY.split(np.arange(2)), "uint32"),
+        (lambda: ANY.split([0, 1]), "verax.random.key"),
+        (lambda: ANY.normal(None), "argument 0 is None"),
+        (lambda: ANY.normal(0), "argument 0 is 0"),
+        (lambda: ANY.normal(random.split(random.key(0))), "verax.vmap"),
+        (lambda: ANY.fold_in(random.key(0), np.arange(2)), "verax.vmap"),
+        (lambda: ANY.fold_in(random.key(0), 2**33), "out of bounds"),
+        (lambda: ANY.wrap_key_data(np.zeros(3, np.uint32)), "two words"),
+        (lambda: ANY.uniform(random.key(0), (2,), np.int32), "real floats"),
+        (lambda: ANY.normal(random.key(0), (-1,)), "shape"),
+        (lambda: ANY.bits(random.key(0), (2,), np.int32), "unsigned"),
+        (lambda: ANY.bernoulli(random.key(0), 1), "float"),
+        (lambda: ANY.bernoulli(random.key(0), 0.5, mode="x"), "mode"),
+        (lambda: ANY.gumbel(random.key(0), mode="x"), "mode"),
+        (lambda: ANY.randint(random.key(0), (2,), 0, 3, np.float32), "integers"),
+        (lambda: ANY.permutation(random.key(0), 5.5), "integer"),
+        (lambda: ANY.choice(random.key(0), 5, 3), "sequence"),
+        (lambda: ANY.choice(random.key(0), 0, (2,)), "empty"),
+        (lambda: ANY.choice(random.key(0), 2, (3,), False), "only 2"),
+        (lambda: ANY.choice(random.key(0), 2, (3,), p=np.ones(3)), "each of the 2"),
+        (lambda: ANY.categorical(random.key(0), np.ones((2, 3)), shape=(5,)), "(2,)"),
+        (lambda: ANY.uniform(random.key(0), (3,), minval=np.zeros((2, 3))), "(2, 3)"),
+    ],
+)
+def test_errors(call: Any, words: str) -> None:
+    with pytest.raises((TypeError, ValueError, OverflowError)) as caught:
+        call()
+    assert words in str(caught.value)
