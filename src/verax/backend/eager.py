@@ -108,7 +108,8 @@ def host_of(x: object) -> np.ndarray:
     if isinstance(x, Literal):
         return literal_value(x)
     if isinstance(x, np.ndarray):
-        return np.asarray(x, stored_dtype(aval.dtype))
+        # Results may be views: they must not show what the caller writes later.
+        return np.array(x, stored_dtype(aval.dtype))
     return scalar_of(x, aval)
 
 
