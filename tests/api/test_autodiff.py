@@ -149,6 +149,12 @@ def test_hessian_in_every_order_of_modes() -> None:
     close(verax.jit(verax.hessian(fun))(x), expected)
 
 
+def test_gradients_by_complex_numbers_are_conjugated() -> None:
+    # As in JAX: minus the gradient does not point downhill, its conjugate does.
+    close(verax.grad(lambda z: (z * z.conj()).real)(3 + 4j), 6 - 8j)
+    close(verax.grad(vnp.abs)(3 + 4j), 0.6 - 0.8j)
+
+
 def test_holomorphic() -> None:
     close(verax.grad(lambda z: z**2, holomorphic=True)(1 + 2j), 2 + 4j)
 

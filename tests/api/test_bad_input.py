@@ -106,10 +106,10 @@ CASES: dict[str, Case] = {
         TypeError,
         ["model", "float dtype", "int32", "allow_int"],
     ),
-    "grad: complex input": (
-        lambda: verax.grad(lambda x: x.real)(1j),
+    "jacfwd: complex input": (
+        lambda: verax.jacfwd(model)(1j),
         TypeError,
-        ["complex64", "holomorphic"],
+        ["jacfwd of model", "complex64", "holomorphic", "jacrev"],
     ),
     "grad: argnums out of range": (
         lambda: verax.grad(model, argnums=3)(1.0),
@@ -202,6 +202,11 @@ CASES: dict[str, Case] = {
         lambda: vnp.ones(3, vnp.int8) + 1000,
         OverflowError,
         ["1000", "int8"],
+    ),
+    "numpy: a float of a complex number": (
+        lambda: float(vnp.array(1 + 2j)),
+        TypeError,
+        ["float(x)", "c64[]", "x.real"],
     ),
     "config: no such option": (
         lambda: verax.config.update("verax_enable_x65", True),

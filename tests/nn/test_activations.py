@@ -203,7 +203,7 @@ def test_glu() -> None:
     assert nn.glu(x[:4], axis=0).shape == (2, 2)
     with pytest.raises(ValueError, match="odd"):
         nn.glu(x, axis=0)
-    with pytest.raises(ValueError, match="dimension|axis"):
+    with pytest.raises(ValueError, match=r"dimension|axis"):
         nn.glu(x, axis=2)
 
 

@@ -30,7 +30,7 @@ def test_one_hot() -> None:
     assert len(verax.make_jaxpr(lambda x: nn.one_hot(x, 3))(x).jaxpr.eqns) == 4
     with pytest.raises(TypeError):
         ANY.one_hot(x, 2.5)
-    with pytest.raises(ValueError, match="dimension|axis"):
+    with pytest.raises(ValueError, match=r"dimension|axis"):
         nn.one_hot(x, 3, axis=3)
 
 
@@ -43,9 +43,9 @@ def test_standardize() -> None:
     close(found, (x - 1) / 2)
     mask = np.array([1, 1, 1, 0, 0, 1], bool)
     kept = x[:, mask]
-    found = np.asarray(nn.standardize(x, where=mask))[:, mask]
+    masked = np.asarray(nn.standardize(x, where=mask))[:, mask]
     mean, var = kept.mean(1, keepdims=True), kept.var(1, keepdims=True)
-    close(found, (kept - mean) / np.sqrt(var + 1e-5), 1e-4)
+    close(masked, (kept - mean) / np.sqrt(var + 1e-5), 1e-4)
     with pytest.raises(ValueError, match="algorithm"):
         nn.standardize(x, algorithm="other")
 

@@ -1,7 +1,7 @@
 """softmax, logsumexp and relatives: axes, masks, infinities, gradients."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -132,12 +132,12 @@ def test_few_equations() -> None:
 
 def test_bad_arguments() -> None:
     for function in (nn.softmax, nn.log_softmax, nn.logsumexp, nn.logmeanexp):
-        with pytest.raises(ValueError, match="dimension|axis"):
+        with pytest.raises(ValueError, match=r"dimension|axis"):
             function(X, 3)
         with pytest.raises(TypeError, match="boolean"):
             function(X, 0, where=np.ones(5, np.int32))
         with pytest.raises(TypeError, match=function.__name__):
-            function([1.0])  # type: ignore[arg-type]  # the point of the test
+            cast(Any, function)([1.0])
 
 
 def test_small_floats_are_summed_in_float32() -> None:

@@ -50,7 +50,7 @@ def value_and_grad[**P](
     def value_and_grad_of(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         chosen = choose(fun, args, numbers)
         for arg in chosen:
-            check_inputs(fun, arg, holomorphic, allow_int)
+            check_inputs("grad", fun, arg, holomorphic, allow_int)
         outcome = vjp(with_rest(fun, args, kwargs, numbers), *chosen, has_aux=has_aux)
         value, pull = outcome[0], outcome[1]
         check_output(fun, value, holomorphic)
@@ -124,23 +124,29 @@ def with_rest(
     return partial_fun
 
 
-def check_inputs(fun: object, arg: object, holomorphic: bool, allow_int: bool) -> None:
-    """Raise TypeError for a leaf whose dtype has no gradient of the asked kind."""
+def check_inputs(
+    name: str, fun: object, arg: object, holomorphic: bool, allow_int: bool
+) -> None:
+    """Raise TypeError for a leaf whose dtype has no derivative of the asked kind.
+
+    Reverse mode takes complex inputs; `jacfwd` takes them only where `holomorphic`
+    says that one direction for each will do.
+    """
     for leaf in pytrees.flatten(arg)[0]:
         dtype = aval_of(leaf).dtype
         if holomorphic and not is_complex(dtype):
             raise TypeError(
-                f"grad of {function_name(fun)} with holomorphic=True takes complex "
+                f"{name} of {function_name(fun)} with holomorphic=True takes complex "
                 f"inputs, not {dtype.name}"
             )
-        if not holomorphic and not is_float(dtype) and is_inexact(dtype):
+        if not holomorphic and is_complex(dtype) and name == "jacfwd":
             raise TypeError(
-                f"grad of {function_name(fun)} takes real inputs, not {dtype.name}; "
-                "for holomorphic functions pass holomorphic=True, for others use vjp"
+                f"{name} of {function_name(fun)} takes real inputs, not {dtype.name}; "
+                "for holomorphic functions pass holomorphic=True, for others use jacrev"
             )
         if not is_inexact(dtype) and not allow_int:
             raise TypeError(
-                f"grad of {function_name(fun)} takes inputs of float dtype, not "
+                f"{name} of {function_name(fun)} takes inputs of float dtype, not "
                 f"{dtype.name}; convert them, choose others by argnums, or pass "
                 "allow_int=True for gradients of dtype float0"
             )

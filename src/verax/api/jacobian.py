@@ -42,7 +42,7 @@ def jacfwd[**P](
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = choose(fun, args, numbers)
         for arg in chosen:
-            check_inputs(fun, arg, holomorphic, False)
+            check_inputs("jacfwd", fun, arg, holomorphic, False)
         rest = with_rest(fun, args, kwargs, numbers)
         outcome = linearize(rest, *chosen, has_aux=has_aux)
         leaves, tree = pytrees.flatten(chosen)
@@ -78,7 +78,7 @@ def jacrev[**P](
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = choose(fun, args, numbers)
         for arg in chosen:
-            check_inputs(fun, arg, holomorphic, allow_int)
+            check_inputs("jacrev", fun, arg, holomorphic, allow_int)
         rest = with_rest(fun, args, kwargs, numbers)
         outcome = vjp(rest, *chosen, has_aux=has_aux)
         out_leaves, out_tree = pytrees.flatten(outcome[0])

@@ -22,7 +22,7 @@ type InternKey = tuple[Shape, DType, bool]
 
 
 class InternTable:
-    """Gives one `ShapedArray` per (shape, dtype, weak type), for as long as it lives."""
+    """Gives one `ShapedArray` per (shape, dtype, weak type), while it lives."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

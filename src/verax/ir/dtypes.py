@@ -21,9 +21,7 @@ from verax.ir.memo import memoised
 type PythonScalar = bool | int | float | complex
 type DType = NumpyDType | ExtendedDType
 type NumpyScalar = np.generic
-type DTypeLike = (
-    DType | type[NumpyScalar] | type[PythonScalar] | str | HasDType
-)
+type DTypeLike = DType | type[NumpyScalar] | type[PythonScalar] | str | HasDType
 type Category = Literal[
     "bool",
     "signed",
@@ -310,9 +308,7 @@ def default_dtype(category: Category, x64: bool) -> NumpyDType:
     return full if x64 else NARROWED.get(full, full)
 
 
-def dtype_of_scalar(
-    value: PythonScalar | NumpyScalar, x64: bool
-) -> tuple[DType, bool]:
+def dtype_of_scalar(value: PythonScalar | NumpyScalar, x64: bool) -> tuple[DType, bool]:
     """The dtype of a scalar, and whether it is weak: Python numbers are, booleans not.
 
     Raises:

@@ -11,6 +11,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
+
 from verax.ir.dtypes import DType, is_inexact, real_dtype
 from verax.ir.limits import finfo
 from verax.nn.operand import inexact, inexact_pair, numeric

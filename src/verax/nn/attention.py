@@ -10,9 +10,9 @@ Vaswani et al., "Attention is all you need"; Ainslie et al., "GQA".
 import math
 from typing import Any, Literal, overload
 
+import numpy as np
 from attrs import frozen
 
-import numpy as np
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, bool_, float32, float64, int32
 from verax.ir.limits import finfo

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
+
 from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,

@@ -9,6 +9,7 @@ product of 0 and -inf nor its derivative says so::
 from typing import Any
 
 import scipy.special
+
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ops.arith import add, div, mul
 from verax.ops.bits import bitwise_and

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,

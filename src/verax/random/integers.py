@@ -11,6 +11,7 @@ With bounds that are known when tracing, all that depends on them alone is a con
 from typing import Any, TypeGuard
 
 import numpy as np
+
 from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,

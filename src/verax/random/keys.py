@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
+
 from verax.ir.dtypes import is_integer, uint32
 from verax.ir.extended import KEY_WORDS, KeyDType
 from verax.numpy.arguments import ArrayLike, shown

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from verax.ir.dtypes import canonical, is_integer
 from verax.numpy.arguments import (
     ArrayLike,

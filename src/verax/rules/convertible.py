@@ -29,10 +29,12 @@ class Convertible(Typed):
         """The one element, for `int(x)` and its kin.
 
         Raises:
-            TypeError: there are several, or none.
+            TypeError: there are several, or none, or it is complex and must be real.
         """
         if self.aval.size != 1:
             raise TypeError(f"{wanted} takes an array of one element, not {self.aval}")
+        if self.aval.dtype.kind == "c" and not wanted.startswith("complex"):
+            raise TypeError(f"{wanted} takes a real x, not {self.aval}; use x.real")
         return self.concrete(wanted).reshape(())[()]
 
     def __bool__(self) -> bool:

@@ -1,0 +1,43 @@
+"""What `docs/differences.md` says of points where verax differs from JAX on purpose."""
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax
+
+
+def test_no_64_bit_dtypes_while_x64_is_off() -> None:
+    assert vnp.promote_types(np.int32, np.float64) == np.float32
+    assert vnp.result_type(np.int32, np.float64) == np.float32
+    with verax.enable_x64():
+        assert vnp.promote_types(np.int32, np.float64) == np.float64
+
+
+def test_scalars_adopt_the_dtype_of_arrays_in_lax() -> None:
+    assert lax.add(vnp.ones(2, vnp.int8), 1).dtype == np.int8
+    with pytest.raises(TypeError, match=r"1\.5 does not fit int8"):
+        lax.add(vnp.ones(2, vnp.int8), 1.5)
+
+
+def test_integers_that_do_not_fit_are_errors() -> None:
+    with pytest.raises(OverflowError, match="1000 does not fit int8"):
+        vnp.ones(2, vnp.int8) + 1000
+
+
+def test_derivatives_where_there_is_none() -> None:
+    assert float(verax.grad(vnp.abs)(0.0)) == 0
+    assert float(verax.grad(lambda x: vnp.power(x, 0.0))(0.0)) == 0
+    assert float(verax.grad(vnp.hypot)(0.0, 0.0)) == 0
+
+
+def test_gradients_keep_the_weak_type_of_their_input() -> None:
+    assert verax.grad(lambda x: vnp.maximum(x, 0.0) ** 2.5)(2.0).weak_type
+    assert not verax.grad(lambda x: x**2.5)(np.float32(2)).weak_type
+
+
+def test_outputs_are_arrays() -> None:
+    value, tangent = verax.jvp(lambda x: x, (1.0,), (2.0,))
+    assert isinstance(value, verax.Array)
+    assert isinstance(tangent, verax.Array)
