@@ -107,3 +107,15 @@ def test_operations_of_the_library_are_staged_not_constants() -> None:
     jaxpr = verax.make_jaxpr(lambda x: x + vnp.ones(4096))(1.0)
     assert jaxpr.consts == ()
     assert "broadcast_in_dim" in str(jaxpr)
+
+
+def test_constants_are_read_when_a_function_is_compiled() -> None:
+    held = np.ones(3, np.float32)
+    first = verax.jit(lambda x: x + held)
+    assert first(1.0).tolist() == [2, 2, 2]
+    held[:] = 5
+    # An equal program of another function: the executable is shared, the values not.
+    assert verax.jit(lambda x: x + held)(1.0).tolist() == [6, 6, 6]
+    assert first(1.0).tolist() == [2, 2, 2]
+    first.clear_cache()
+    assert first(1.0).tolist() == [6, 6, 6]

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.backend import buffers
 from verax.backend.array import ConcreteArray, from_buffer, to_buffer
 from verax.backend.buffers import Buffer
 from verax.backend.client import default_client, local_devices
 from verax.backend.executable import CompileOptions, Executable, compile_text
+from verax.backend.lapack import require_routines
 from verax.backend.lower import Lowered, lower
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
@@ -105,8 +106,9 @@ def stored(aval: ShapedArray) -> ShapedArray:
     return aval
 
 
-def build(lowered: Lowered, options: CompileOptions) -> Program:
-    """Compile a lowered module for the default device."""
+def build(lowered: Lowered, options: CompileOptions, late: bool = False) -> Program:
+    """Compile a lowered module for the default device; with `late`, sans constants."""
+    require_routines(lowered.text)
     started = time.perf_counter()
     executable = compile_text(
         default_client(),
@@ -119,7 +121,7 @@ def build(lowered: Lowered, options: CompileOptions) -> Program:
     return Program(
         lowered,
         executable,
-        tuple(constant_buffer(c) for c in lowered.constants),
+        () if late else tuple(constant_buffer(c) for c in lowered.constants),
         None if all(lowered.kept) else tuple(kept),
         lowered.out_avals,
         time.perf_counter() - started,
@@ -127,6 +129,24 @@ def build(lowered: Lowered, options: CompileOptions) -> Program:
 
 
 @lru_cache(maxsize=PROGRAMS)
+def compiled_once(
+    engine: Engine,
+    jaxpr: Jaxpr,
+    name: str,
+    options: CompileOptions,
+    keep_unused: bool,
+    donated: tuple[bool, ...],
+) -> Program:
+    """The program for `jaxpr`, without its constants if they may change."""
+    lowered = lower(engine, jaxpr, name, keep_unused=keep_unused, donated=donated)
+    return build(lowered, options, late=changeable(lowered))
+
+
+def changeable(lowered: Lowered) -> bool:
+    """Whether somebody may write to a constant: jaxprs know arrays by identity only."""
+    return any(isinstance(c.value, np.ndarray) for c in lowered.constants)
+
+
 def compiled(
     engine: Engine,
     jaxpr: Jaxpr,
@@ -135,9 +155,15 @@ def compiled(
     keep_unused: bool = False,
     donated: tuple[bool, ...] = (),
 ) -> Program:
-    """The program for `jaxpr`; equal jaxprs give the same one."""
-    lowered = lower(engine, jaxpr, name, keep_unused=keep_unused, donated=donated)
-    return build(lowered, options)
+    """The program for `jaxpr`; equal jaxprs share the executable.
+
+    NumPy arrays among its constants are read anew, as they are now.
+    """
+    program = compiled_once(engine, jaxpr, name, options, keep_unused, donated)
+    if not changeable(program.lowered):
+        return program
+    constants = tuple(constant_buffer(c) for c in program.lowered.constants)
+    return evolve(program, constants=constants)
 
 
-CLEARABLE: tuple[Callable[[], None], ...] = (compiled.cache_clear,)
+CLEARABLE: tuple[Callable[[], None], ...] = (compiled_once.cache_clear,)

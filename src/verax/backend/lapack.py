@@ -1,0 +1,27 @@
+"""Floor 4: the LAPACK routines of jaxlib, as targets of custom calls.
+
+One idea: a program that names a routine needs it registered before it is compiled, so
+the text is looked at, and the first one that does pays for the registration::
+
+    require_routines(lowered.text)
+"""
+
+from functools import cache
+
+from jaxlib import _jax, lapack
+
+PREFIX = '"lapack_'
+
+
+def require_routines(text: str) -> None:
+    """Register the routines if a module in `text` calls one."""
+    if PREFIX in text:
+        register_routines()
+
+
+@cache
+def register_routines() -> None:
+    """Hand jaxlib's LAPACK routines, which are SciPy's, to XLA on CPU; once."""
+    lapack._lapack.initialize()
+    for name, routine, version in lapack.registrations()["cpu"]:
+        _jax.register_custom_call_target(name, routine, "Host", version)
