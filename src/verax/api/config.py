@@ -18,8 +18,6 @@ OPTIONS: dict[str, type] = {
     "disable_jit": bool,
     "numpy_dtype_promotion": str,
     "default_matmul_precision": str,
-    "debug_nans": bool,
-    "debug_infs": bool,
 }
 PREFIXES = ("jax_", "verax_")
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from verax.ir.avals import Shape
 from verax.ir.dtypes import int32, is_bool
+from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.arguments import (
     ArrayLike,
     as_array,
@@ -28,7 +29,7 @@ from verax.numpy.index_parsing import NonConcreteBooleanIndexError
 from verax.numpy.indexing import at
 from verax.numpy.joining import stack
 from verax.numpy.shapes import broadcast_to, moveaxis, ravel, reshape
-from verax.ops.choose import select_n
+from verax.ops.choose import select_n, select_n_p
 from verax.ops.create import full, iota
 from verax.rules.array import Array
 from verax.rules.builder import AbstractValueError, Tracer
@@ -36,7 +37,7 @@ from verax.rules.builder import AbstractValueError, Tracer
 
 def as_condition(name: str, condition: ArrayLike) -> Any:
     """An array of booleans: whether elements are not zero."""
-    x = as_array(name, condition)
+    x = condition if isinstance(condition, Array) else as_array(name, condition)
     return x if is_bool(x.dtype) else not_equal(x, 0)
 
 
@@ -69,6 +70,13 @@ def where(
 
 def choose(condition: Array, x: Any, y: Any) -> Array:
     """`where` for operands of one dtype."""
+    if (
+        isinstance(x, Array)
+        and isinstance(y, Array)
+        and x.aval is y.aval
+        and condition.aval.shape == x.aval.shape
+    ):
+        return select_n_p.call(NO_PARAMS, condition, y, x)
     parts = broadcast_together("where", (condition, x, y))
     return select_n(parts[0], parts[2], parts[1])
 

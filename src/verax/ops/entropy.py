@@ -8,8 +8,6 @@ product of 0 and -inf nor its derivative says so::
 
 from typing import Any
 
-import scipy.special
-
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ops.arith import add, div, mul
 from verax.ops.bits import bitwise_and
@@ -20,8 +18,11 @@ from verax.ops.reference import in_wide
 from verax.rules.array import Array
 from verax.rules.elementwise import composed, elementwise
 from verax.rules.kinds import FLOAT
+from verax.rules.lazy import LazyModule
 from verax.rules.operands import alike
 from verax.rules.row import Domain, Row
+
+special = LazyModule("scipy.special")
 
 
 def product(x: Array, y: Array, found: Array) -> Array:
@@ -36,7 +37,7 @@ def quotient(x: Array, y: Array) -> Array:
 
 xlogy_p = elementwise(
     "xlogy",
-    in_wide(scipy.special.xlogy),
+    in_wide(special.xlogy),
     operands=2,
     jvp=(
         lambda x, y, z, t: mul(t, log(y)),
@@ -49,7 +50,7 @@ xlogy_p = elementwise(
 )
 xlog1py_p = elementwise(
     "xlog1py",
-    in_wide(scipy.special.xlog1py),
+    in_wide(special.xlog1py),
     operands=2,
     jvp=(
         lambda x, y, z, t: mul(t, log1p(y)),

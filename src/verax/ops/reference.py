@@ -9,10 +9,12 @@ the reference says what XLA does::
 from collections.abc import Callable
 
 import numpy as np
-import scipy.special
 
 from verax.ir.dtypes import is_complex, is_float, is_integer, is_unsigned
+from verax.rules.lazy import LazyModule
 from verax.rules.row import NDArray
+
+special = LazyModule("scipy.special")
 
 PLAIN = frozenset(np.dtype(d) for d in ("f4", "f8", "c8", "c16"))
 
@@ -287,9 +289,9 @@ def one_minus_square(x: NDArray) -> NDArray:
 
 def lgamma(x: NDArray) -> NDArray:
     """log |Γ(x)|, infinite at both ends."""
-    return np.where(x == -np.inf, np.inf, scipy.special.gammaln(x))
+    return np.where(x == -np.inf, np.inf, special.gammaln(x))
 
 
 def digamma(x: NDArray) -> NDArray:
     """The derivative of log Γ(x), -inf at both zeros."""
-    return np.where(x == 0, -np.inf, scipy.special.digamma(x))
+    return np.where(x == 0, -np.inf, special.digamma(x))

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import SMALL_FLOATS, float32
@@ -27,8 +26,11 @@ from verax.rules.array import Array
 from verax.rules.elementwise import chlo, elementwise
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import FLOAT
+from verax.rules.lazy import LazyModule
 from verax.rules.operands import alike
 from verax.rules.row import Domain, Row
+
+special = LazyModule("scipy.special")
 
 SLOPE = float(2 / np.sqrt(np.pi))
 GAMMA = Domain(0.05, 30, special=(1.0, 2.0, np.inf))
@@ -66,7 +68,7 @@ def lower_erfc(
 
 erf_p = elementwise(
     "erf",
-    in_wide(scipy.special.erf),
+    in_wide(special.erf),
     jvp=lambda x, y, t: mul(t, mul(bell(x), SLOPE)),
     lower=chlo("erf"),
     accepts=FLOAT,
@@ -75,7 +77,7 @@ erf_p = elementwise(
 )
 erfc_p = elementwise(
     "erfc",
-    in_wide(scipy.special.erfc),
+    in_wide(special.erfc),
     jvp=lambda x, y, t: mul(t, mul(bell(x), -SLOPE)),
     lower=lower_erfc,
     accepts=FLOAT,
@@ -84,7 +86,7 @@ erfc_p = elementwise(
 )
 erf_inv_p = elementwise(
     "erf_inv",
-    in_wide(scipy.special.erfinv),
+    in_wide(special.erfinv),
     jvp=lambda x, y, t: mul(t, mul(exp(square(y)), 1 / SLOPE)),
     lower=chlo("erf_inv"),
     accepts=FLOAT,
@@ -111,7 +113,7 @@ digamma_p = elementwise(
 )
 polygamma_p = elementwise(
     "polygamma",
-    in_wide(scipy.special.polygamma),
+    in_wide(special.polygamma),
     operands=2,
     jvp=(
         underived("polygamma", "m"),
@@ -124,7 +126,7 @@ polygamma_p = elementwise(
 )
 zeta_p = elementwise(
     "zeta",
-    in_wide(scipy.special.zeta),
+    in_wide(special.zeta),
     operands=2,
     jvp=(
         underived("zeta", "x"),

@@ -50,8 +50,6 @@ class State(threading.local):
     disable_jit: bool = False
     numpy_dtype_promotion: str = "standard"
     default_matmul_precision: str | None = None
-    debug_nans: bool = False
-    debug_infs: bool = False
     staging: tuple[str, str | None] = ("standard", None)
 
 

@@ -1,0 +1,47 @@
+"""Floor 1: libraries that only some rows evaluate with, imported when first called.
+
+One idea: `import scipy.special` takes as long as all of verax, and most programs never
+reach it, so a row names the function and Python imports it at the first call::
+
+    special = LazyModule("scipy.special")
+    erf = special.erf              # nothing is imported yet
+"""
+
+import importlib
+from functools import cache
+from typing import Any
+
+from attrs import frozen
+
+
+@cache
+def loaded(module: str, name: str) -> Any:
+    """The function `name` of `module`, which is imported now."""
+    return getattr(importlib.import_module(module), name)
+
+
+@frozen
+class LazyFunction:
+    """A function of a library that is imported at the first call."""
+
+    module: str
+    name: str
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return loaded(self.module, self.name)(*args, **options)
+
+
+@frozen
+class LazyModule:
+    """A library whose functions can be named without importing it.
+
+    >>> LazyModule("scipy.special").erf(0.0) == 0.0
+    True
+    """
+
+    module: str
+
+    def __getattr__(self, name: str) -> LazyFunction:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return LazyFunction(self.module, name)
