@@ -107,8 +107,8 @@ def nothing_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:
 
 
 def dots_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:
-    """The results of matrix products are kept."""
-    return primitive.name == "dot_general"
+    """The results of matrix products and convolutions are kept."""
+    return primitive.name in ("dot_general", "conv_general_dilated")
 
 
 def dots_with_no_batch_dims_saveable(
@@ -117,7 +117,8 @@ def dots_with_no_batch_dims_saveable(
     """The results of matrix products without batch dimensions are kept."""
     if primitive.name != "dot_general":
         return False
-    return not params["dimensions"].lhs_batch
+    _, batch = params["dimension_numbers"]
+    return not any(batch)
 
 
 @frozen

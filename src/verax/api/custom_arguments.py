@@ -23,7 +23,6 @@ from verax.ir.dtypes import float0
 from verax.rules.builder import Builder, Tracer
 from verax.rules.constants import aval_of
 
-
 DEPTH = 3
 """How often a rule is traced inside itself: such a rule has one more derivative."""
 
@@ -220,5 +219,5 @@ def describe_type(aval: ShapedArray) -> str:
 def leaf_type(x: object) -> ShapedArray:
     """The type of a leaf that may be a NumPy array of float0."""
     if getattr(x, "dtype", None) == float0:
-        return ShapedArray(np.shape(x), float0)  # type: ignore[arg-type]  # it has one
+        return ShapedArray(np.asarray(x).shape, float0)
     return aval_of(x)

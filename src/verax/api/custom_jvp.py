@@ -9,10 +9,10 @@ per set of nonzero tangents::
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from attrs import field, frozen
 
@@ -28,20 +28,27 @@ from verax.api.custom_arguments import (
     reads_tracers,
     sort_arguments,
 )
+from verax.api.custom_tracing import (
+    after_captured,
+    fits,
+    in_type,
+    precision,
+    trace_body,
+    union,
+    with_captured,
+)
 from verax.api.custom_zeros import SymbolicZero, instantiate
 from verax.api.engine import ENGINE, current_builder
 from verax.api.tracing import (
     Traced,
-    describe_arguments,
     function_name,
-    leaf_avals,
     trace,
 )
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0, is_inexact
-from verax.ir.jaxpr import Atom, Jaxpr
+from verax.ir.jaxpr import Jaxpr
 from verax.ops.custom_jvp import (
     CustomJvpParams,
     JvpRule,
@@ -49,10 +56,8 @@ from verax.ops.custom_jvp import (
     custom_jvp_call_p,
 )
 from verax.rules.array import Array
-from verax.rules.batched import on_inputs
 from verax.rules.builder import (
     AbstractValueError,
-    Builder,
     LeakedTracer,
     Tracer,
     leaked,
@@ -61,17 +66,6 @@ from verax.rules.state import STATE
 
 type Mask = tuple[bool, ...]
 RULES = 1 << 12
-
-
-@contextmanager
-def precision(x64: bool) -> Iterator[None]:
-    """Trace with the 64-bit option that held when the function was called."""
-    before = STATE.enable_x64
-    STATE.enable_x64 = x64
-    try:
-        yield
-    finally:
-        STATE.enable_x64 = before
 
 
 @frozen(cache_hash=True)
@@ -184,40 +178,13 @@ def pushed_once(rule: UserJvp, nonzero: Mask) -> tuple[Jaxpr, Mask]:
     return traced.jaxpr, mask
 
 
-def in_type(x: Any, aval: ShapedArray, what: str, name: str) -> Array:
-    """A result of a rule as the function's own result; weakness may differ.
-
-    Raises:
-        TypeError: shape or dtype differ.
-    """
-    given = leaf_type(x)
-    if given is aval:
-        return cast(Array, x)
-    if given.shape != aval.shape or not fits(given, aval):
-        raise TypeError(
-            f"{what} is {describe_type(given)}, but {name} returns "
-            f"{describe_type(aval)}"
-        )
-    return ENGINE.core.convert(x, aval.dtype, aval.weak_type)
-
-
-def fits(given: ShapedArray, aval: ShapedArray) -> bool:
-    """Whether a dtype is the one that is due, or a weak one of the same kind."""
-    return given.dtype == aval.dtype or (
-        given.weak_type and is_inexact(aval.dtype) and given.dtype.kind != "c"
-    )
-
-
 def tangent_in_type(t: Any, due: ShapedArray, i: int, purpose: str) -> Array | None:
     """A tangent that a rule has returned; None if it is zero.
 
     Raises:
         TypeError: its type is not that of the output's tangent.
     """
-    if isinstance(t, SymbolicZero):
-        given = t.aval
-    else:
-        given = leaf_type(t)
+    given = t.aval if isinstance(t, SymbolicZero) else leaf_type(t)
     if due.dtype == float0 and given.shape == due.shape:
         return None
     if given.shape != due.shape or not fits(given, due):
@@ -230,24 +197,7 @@ def tangent_in_type(t: Any, due: ShapedArray, i: int, purpose: str) -> Array | N
     return ENGINE.core.convert(t, due.dtype, due.weak_type)
 
 
-def with_captured(
-    jaxpr: Jaxpr, inner: Sequence[Tracer], captured: Sequence[Tracer]
-) -> Jaxpr:
-    """A jaxpr whose first inputs stand for `inner`, with inputs for all `captured`."""
-    builder = Builder("captured")
-    heads = {x.atom: builder.input(x.aval).atom for x in captured}
-    rest = [builder.input(v.aval).atom for v in jaxpr.invars[len(inner) :]]
-    atoms: list[Atom] = [heads[x.atom] for x in inner]
-    return builder.close(builder.inline(jaxpr, [*atoms, *rest]))[0]
-
-
-def union(*groups: Sequence[Tracer]) -> tuple[Tracer, ...]:
-    """Captured tracers, each once."""
-    found = {(id(x.builder), x.atom): x for group in groups for x in group}
-    return tuple(found.values())
-
-
-class custom_jvp:  # noqa: N801  # a decorator, by JAX's name
+class custom_jvp:
     """A function whose derivative is given by a rule, in forward and reverse mode.
 
     The rule takes the tuples of primals and of tangents and returns the pair of output
@@ -364,28 +314,11 @@ def sum_of_trees(out: Any, parts: Sequence[Any]) -> Any:
     leaves, tree = pytrees.flatten(out)
     sums = [instantiate(leaf_type(x).tangent(), False) for x in leaves]
     for k, part in enumerate(parts):
-        found = matching_leaves("a rule of defjvps", "a tangent", tree, "the output", part)
+        found = matching_leaves(
+            "a rule of defjvps", "a tangent", tree, "the output", part
+        )
         sums = found if k == 0 else [a + b for a, b in zip(sums, found, strict=True)]
     return tree.unflatten(sums)
-
-
-def trace_body(
-    fun: Callable[..., Any], given: SortedArguments
-) -> tuple[Traced, tuple[ShapedArray, ...]]:
-    """The function traced in its differentiable arguments."""
-
-    def flat(*others: Any) -> Any:
-        return fun(*given.positions.merge(given.held, others))
-
-    flat.__name__ = function_name(fun)
-    dummy = given.tree.unflatten(given.leaves)
-    leaves, tree = pytrees.flatten((dummy, {}))
-    describe = describe_arguments(fun, tree)
-    avals = leaf_avals(leaves, describe)
-    traced = trace(
-        flat, tree, avals, f"the function {flat.__name__}", describe=describe, values=leaves
-    )
-    return traced, tuple(avals)
 
 
 def jvp_rule(
@@ -429,16 +362,8 @@ class Shifted:
         return after_captured(jaxpr, self.captured), mask
 
 
-def after_captured(jaxpr: Jaxpr, captured: Sequence[ShapedArray]) -> Jaxpr:
-    """`jaxpr` behind further first inputs, which it ignores."""
-    count = len(captured)
-    avals = [*captured, *jaxpr.in_avals]
-    places = range(count, len(avals))
-    return on_inputs(jaxpr, avals, list(places), ENGINE.core)
-
-
 def tangent_values(user: UserJvp) -> list[Array]:
-    """Concrete tangents, for rules that branch on values: branches must not use them."""
+    """Tangents at hand for rules that branch on values: not on those of tangents."""
     return [
         ENGINE.core.zeros(aval.tangent())
         for aval, flag in zip(user.avals, user.active, strict=True)

@@ -26,7 +26,7 @@ from verax.api.custom_arguments import (
     reads_tracers,
     sort_arguments,
 )
-from verax.api.custom_jvp import (
+from verax.api.custom_tracing import (
     after_captured,
     fits,
     in_type,
@@ -218,7 +218,11 @@ class UserVjp:
         if len(given) != tree.num_leaves or (found != tree and None not in given):
             like = f"argument {i} of {self.name}"
             return matching_leaves(
-                self.backward_purpose, f"the cotangent of argument {i}", tree, like, part
+                self.backward_purpose,
+                f"the cotangent of argument {i}",
+                tree,
+                like,
+                part,
             )
         return given
 
@@ -236,9 +240,17 @@ class UserVjp:
                 return None
             raise TypeError(
                 f"{self.backward_purpose} returned {describe_type(given)} as cotangent "
-                f"of leaf {i} of the arguments, which is {describe_type(due)}"
+                f"of {self.argument(i)}, which is {describe_type(due)}"
             )
         return ENGINE.core.convert(ct, due.dtype, due.weak_type)
+
+    def argument(self, i: int) -> str:
+        """How messages call leaf `i` of the differentiable arguments."""
+        numbered = self.tree.unflatten(range(self.tree.num_leaves))
+        (first, *rest), _ = pytrees.flatten_with_path(numbered)[0][i]
+        held, number = self.positions.held, int(first.idx)
+        others = [k for k in range(number + len(held) + 1) if k not in held]
+        return f"argument {others[number]}{''.join(map(str, rest))} of {self.name}"
 
 
 @lru_cache(maxsize=RULES)
@@ -277,7 +289,7 @@ class Shifted:
         return self.rule.backward(nonzero, given)
 
 
-class custom_vjp:  # noqa: N801  # a decorator, by JAX's name
+class custom_vjp:
     """A function whose derivative in reverse mode is given by a pair of rules.
 
     `fwd` takes the arguments and returns (output, residuals); `bwd` takes residuals
@@ -392,7 +404,10 @@ def traced_rule(
     jaxpr = with_captured(body.jaxpr, body.captured, captured)
     forward = with_captured(first.jaxpr, first.captured, captured)
     places = {x.atom: v for x, v in zip(captured, forward.invars, strict=False)}
-    outs, saved = forward.outvars[: len(user.out_avals)], forward.outvars[len(user.out_avals) :]
+    outs, saved = (
+        forward.outvars[: len(user.out_avals)],
+        forward.outvars[len(user.out_avals) :],
+    )
     extra = [places[x.atom] for x in second.captured]
     forward = Jaxpr((), forward.invars, forward.eqns, (*outs, *extra, *saved))
     rule = TracedVjp(forward, second.jaxpr, user.out_active, mask)

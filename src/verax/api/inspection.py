@@ -15,9 +15,9 @@ from verax.api.stages import out_info, struct_avals
 from verax.api.statics import resolve_statics
 from verax.api.tracing import describe_arguments, function_name, trace
 from verax.backend import pytrees
-from verax.ir.consts import hoist, into_operands
-from verax.ir.jaxpr import ClosedJaxpr, Eqn, Literal
-from verax.ops.call import jit_p
+from verax.ir.consts import hoist
+from verax.ir.jaxpr import ClosedJaxpr
+from verax.ops.hoisting import as_operands
 from verax.rules.builder import leaked
 
 type Numbers = int | tuple[int, ...] | list[int] | None
@@ -57,11 +57,6 @@ def make_jaxpr[**P](
         return (closed, out_info(traced)) if return_shape else closed
 
     return jaxpr_of
-
-
-def as_operands(eqn: Eqn, literals: tuple[Literal, ...]) -> Eqn | None:
-    """The constants inside an equation as operands of it, where its rule allows."""
-    return into_operands(eqn, literals) if eqn.primitive is jit_p else None
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -39,6 +39,7 @@ from verax.rules.state import STATE, State
 type Numbers = int | Sequence[int] | None
 type Names = str | Iterable[str] | None
 CACHE_SIZE = 4096
+LEAF = pytrees.flatten(0)[1]
 
 
 @frozen(eq=False)
@@ -71,11 +72,19 @@ class JitFunction[**P, R]:
         self.lock = threading.RLock()
         self.traces: dict[object, Entry] = {}
         self.programs: dict[object, tuple[Program, PyTreeDef]] = {}
+        self.direct: dict[object, Callable[[Sequence[object]], Any]] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of the function, maybe not finished yet."""
         state = STATE
         if self.plain and type(state.interpreter) is not Builder:
+            if not kwargs and not state.disable_jit:
+                avals = tuple([x.aval for x in args if type(x) is ConcreteArray])
+                if len(avals) == len(args):
+                    key = (state.enable_x64, state.staging, avals)
+                    direct = self.direct.get(key)
+                    if direct is not None:
+                        return cast(R, direct(args))
             leaves, tree = pytrees.flatten((args, kwargs))
             found = self.programs.get(quick_key(tree, state, leaves))
             if found is not None and not state.disable_jit:
@@ -94,6 +103,10 @@ class JitFunction[**P, R]:
         builder = current_builder()
         if builder is None:
             program, out_tree = self.program(key, tree, avals, call_args)
+            if self.plain and all([type(x) is ConcreteArray for x in args]):
+                if not kwargs:
+                    arrays = (STATE.enable_x64, STATE.staging, tuple(avals))
+                    self.direct[arrays] = runner(program, out_tree)
             return out_tree.unflatten(program.run(leaves))
         entry = self.trace_once(key, tree, avals, call_args)
         ins = [*entry.traced.captured, *leaves]
@@ -124,6 +137,7 @@ class JitFunction[**P, R]:
             found = (program, entry.traced.out_tree)
             if len(self.programs) >= CACHE_SIZE:
                 self.programs.clear()
+                self.direct.clear()
             self.programs[key] = found
             if self.plain:
                 self.programs[key[:-1]] = found  # type: ignore[index]  # a tuple
@@ -177,6 +191,7 @@ class JitFunction[**P, R]:
         with self.lock:
             self.traces.clear()
             self.programs.clear()
+            self.direct.clear()
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
@@ -186,6 +201,16 @@ class JitFunction[**P, R]:
 
     def __repr__(self) -> str:
         return f"<jit of {function_name(self.fun)}>"
+
+
+def runner(
+    program: Program, out_tree: PyTreeDef
+) -> Callable[[Sequence[object]], Any]:
+    """What a call with plain positional arrays does, all looked up beforehand."""
+    run = program.run
+    if out_tree == LEAF:
+        return lambda args: run(args)[0]
+    return lambda args: out_tree.unflatten(run(args))
 
 
 def quick_key(tree: PyTreeDef, state: State, leaves: Sequence[object]) -> object:

@@ -9,7 +9,7 @@ executable; constants and unused arguments are sorted out when the program is ma
 
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from attrs import evolve, frozen
@@ -44,27 +44,34 @@ class Program:
     out_avals: tuple[ShapedArray, ...]
     seconds: float
 
-    def run(self, args: Sequence[object]) -> list[ConcreteArray]:
-        """The outputs on arguments of the input types, in order, maybe unfinished.
+    @cached_property
+    def run(self) -> "Run":
+        """Runs the program: arguments of the input types to outputs, maybe unfinished.
 
         Raises:
             RuntimeError: an argument was deleted, or the program failed.
         """
-        given = args
-        if self.positions is not None:
-            args = [args[i] for i in self.positions]
-        ins = [
-            x.buffer
-            if type(x) is ConcreteArray and x.buffer is not None
-            else buffer_of(x)
-            for x in args
-        ]
-        if self.constants:
-            ins = [*self.constants, *ins]
-        outs = self.executable.execute(ins)
-        for i in self.lowered.donated:
-            give_up(given[i])
-        return list(map(from_buffer, outs, self.out_avals))
+        execute, out_avals = self.executable.execute, self.out_avals
+        constants, positions = self.constants, self.positions
+        donated = self.lowered.donated
+
+        def run(args: Sequence[object]) -> list[ConcreteArray]:
+            given = args if positions is None else [args[i] for i in positions]
+            ins = [
+                x.buffer
+                if type(x) is ConcreteArray and x.buffer is not None
+                else buffer_of(x)
+                for x in given
+            ]
+            outs = execute([*constants, *ins] if constants else ins)
+            for i in donated:
+                give_up(args[i])
+            return list(map(from_buffer, outs, out_avals))
+
+        return run
+
+
+type Run = Callable[[Sequence[object]], list[ConcreteArray]]
 
 
 def buffer_of(x: object) -> Buffer:
