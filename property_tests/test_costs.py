@@ -1,0 +1,70 @@
+"""Law 10: what a rewrite costs, counted in equations and not in seconds."""
+
+from hypothesis import given
+
+import verax
+import verax.numpy as vnp
+from verax.ir.walk import count_eqns
+from verax.ops.table import ROWS
+from verax.verify.case import Case
+from verax.verify.programs import composable, programs
+from verax.verify.standard import ENGINE
+
+# What the longest jvp, transpose and batch rules of one equation write, and a little
+# for conversions at the borders. A rule beyond these is a mistake, or a reason to
+# raise them here.
+FORWARD, BACKWARD, BATCHED, BORDER = 45, 60, 30, 12
+ROWS_WITH_RULES = composable(ROWS, "jvp", "batch", "lower")
+
+
+def active(case: Case) -> tuple[bool, ...]:
+    return tuple(aval.tangent().dtype == aval.dtype for aval in case.jaxpr.in_avals)
+
+
+@given(programs(ROWS_WITH_RULES))
+def test_derivatives_cost_a_constant_per_equation(case: Case) -> None:
+    before = count_eqns(case.jaxpr)
+    pushed, _ = ENGINE.jvp(case.jaxpr, active(case))
+    assert count_eqns(pushed) <= FORWARD * before + BORDER
+    forward, tangent, nonzero = ENGINE.linearize(case.jaxpr, active(case))
+    saved = len(tangent.invars) - sum(active(case))
+    linear = (False,) * saved + (True,) * sum(active(case))
+    pulled, _ = ENGINE.transpose(tangent, linear, (True,) * sum(nonzero))
+    both = count_eqns(forward) + count_eqns(pulled)
+    assert both <= (FORWARD + BACKWARD) * before + BORDER
+
+
+@given(programs(ROWS_WITH_RULES))
+def test_vmap_costs_a_constant_per_equation(case: Case) -> None:
+    axes = tuple(0 for _ in case.jaxpr.invars)
+    batched, _ = ENGINE.batch(case.jaxpr, 3, axes)
+    assert count_eqns(batched) <= BATCHED * count_eqns(case.jaxpr) + BORDER
+
+
+@given(programs(ROWS_WITH_RULES))
+def test_what_is_not_batched_stays(case: Case) -> None:
+    axes = (None,) * len(case.jaxpr.invars)
+    same, out_axes = ENGINE.batch(case.jaxpr, 3, axes)
+    assert same == case.jaxpr
+    assert set(out_axes) <= {None}
+
+
+def test_inputs_are_residuals_themselves() -> None:
+    """The product needs both operands later: they are handed on, not computed again."""
+    jaxpr = verax.make_jaxpr(lambda x, y: x * y)(vnp.ones(3), vnp.ones(3)).jaxpr
+    forward, tangent, _ = ENGINE.linearize(jaxpr, (True, True))
+    assert count_eqns(forward) == 1
+    assert forward.outvars[1:] == (forward.invars[1], forward.invars[0])
+    assert count_eqns(tangent) == 3
+
+
+def test_gradient_of_a_chain_is_linear_in_its_length() -> None:
+    def chain(length: int) -> int:
+        def f(x: verax.Array) -> verax.Array:
+            for _ in range(length):
+                x = vnp.sin(x) * 2.0
+            return x
+
+        return count_eqns(verax.make_jaxpr(verax.grad(f))(1.0).jaxpr)
+
+    assert chain(40) - chain(20) == chain(20) - chain(0)
