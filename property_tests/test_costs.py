@@ -65,6 +65,6 @@ def test_gradient_of_a_chain_is_linear_in_its_length() -> None:
                 x = vnp.sin(x) * 2.0
             return x
 
-        return count_eqns(verax.make_jaxpr(verax.grad(f))(1.0).jaxpr)
+        return count_eqns(verax.make_jaxpr(verax.grad(f))(vnp.asarray(1.0)).jaxpr)
 
     assert chain(40) - chain(20) == chain(20) - chain(0)

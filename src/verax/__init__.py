@@ -8,8 +8,21 @@ which functions stand behind the methods of arrays) and re-exports the public na
 Array(6., dtype=float32, weak_type=True)
 """
 
-from verax import lax, nn, numpy, random, scipy, tree, tree_util
+from verax import (
+    ad_checkpoint,
+    checkpoint_policies,
+    custom_batching,
+    custom_derivatives,
+    lax,
+    nn,
+    numpy,
+    random,
+    scipy,
+    tree,
+    tree_util,
+)
 from verax.api.autodiff import jvp, linearize, vjp
+from verax.api.checkpoint import checkpoint
 from verax.api.config import (
     config,
     default_matmul_precision,
@@ -18,12 +31,23 @@ from verax.api.config import (
     from_environment,
     numpy_dtype_promotion,
 )
+from verax.api.custom_gradient import closure_convert, custom_gradient
+from verax.api.custom_jvp import custom_jvp
+from verax.api.custom_vjp import custom_vjp
 from verax.api.engine import EAGER
+from verax.api.forward_backward import fwd_and_bwd
 from verax.api.grad import grad, value_and_grad
 from verax.api.inspection import eval_shape, linear_transpose, make_jaxpr
 from verax.api.jacobian import hessian, jacfwd, jacrev
 from verax.api.jit import jit
+from verax.api.resources import clear_caches, live_arrays, typeof
 from verax.api.runtime import block_until_ready, device_get, device_put, devices
+from verax.api.scopes import (
+    checking_leaks,
+    ensure_compile_time_eval,
+    named_call,
+    named_scope,
+)
 from verax.api.stages import ShapeDtypeStruct
 from verax.api.vectorize import vmap
 from verax.backend.client import (
@@ -39,6 +63,7 @@ from verax.rules.state import State
 
 __version__ = "0.1.0"
 jacobian = jacrev
+remat = checkpoint
 
 State.interpreter = State.eager = EAGER
 Operators.namespace = numpy
@@ -48,8 +73,19 @@ __all__ = [
     "Array",
     "LeakedTracer",
     "ShapeDtypeStruct",
+    "ad_checkpoint",
     "block_until_ready",
+    "checking_leaks",
+    "checkpoint",
+    "checkpoint_policies",
+    "clear_caches",
+    "closure_convert",
     "config",
+    "custom_batching",
+    "custom_derivatives",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
     "default_backend",
     "default_matmul_precision",
     "device_count",
@@ -58,8 +94,10 @@ __all__ = [
     "devices",
     "disable_jit",
     "enable_x64",
+    "ensure_compile_time_eval",
     "eval_shape",
     "float0",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "jacfwd",
@@ -70,16 +108,21 @@ __all__ = [
     "lax",
     "linear_transpose",
     "linearize",
+    "live_arrays",
     "local_device_count",
     "local_devices",
     "make_jaxpr",
+    "named_call",
+    "named_scope",
     "nn",
     "numpy",
     "numpy_dtype_promotion",
     "random",
+    "remat",
     "scipy",
     "tree",
     "tree_util",
+    "typeof",
     "value_and_grad",
     "vjp",
     "vmap",

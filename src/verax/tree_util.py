@@ -19,6 +19,8 @@ from verax.api.pytrees import (
     KeyEntry as KeyEntry,
     all_leaves as all_leaves,
     flatten_one_level as flatten_one_level,
+    flatten_one_level_with_keys as flatten_one_level_with_keys,
+    is_tree_node as is_tree_node,
     keystr as keystr,
     tree_all as tree_all,
     tree_broadcast as tree_broadcast,

@@ -51,6 +51,11 @@ def checkpoint[**P, R](
     """
     if not callable(fun):
         raise TypeError(f"checkpoint takes a function, not {fun!r}")
+    if policy is not None and not callable(policy):
+        raise TypeError(
+            f"checkpoint takes a policy of verax.checkpoint_policies, or a function "
+            f"(primitive, *types, **params) -> bool, not {policy!r}"
+        )
     statics = resolve_statics(fun, static_argnums, static_argnames, None, None)
 
     @functools.wraps(fun)

@@ -9,6 +9,7 @@ differentiable (its leaves are operands) or held (a value of the rule itself)::
 
 import inspect
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,12 @@ class SortedArguments:
         )
 
 
+@lru_cache(maxsize=1 << 10)
+def signature_of(fun: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function, which takes longer to find than to trace it."""
+    return inspect.signature(fun)
+
+
 def positional(
     fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Any, ...]:
@@ -92,7 +99,7 @@ def positional(
         TypeError: they do not fit the signature, or one is keyword-only.
     """
     try:
-        signature = inspect.signature(fun)
+        signature = signature_of(fun)
     except (TypeError, ValueError):
         if kwargs:
             raise TypeError(

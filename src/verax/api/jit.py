@@ -103,10 +103,10 @@ class JitFunction[**P, R]:
         builder = current_builder()
         if builder is None:
             program, out_tree = self.program(key, tree, avals, call_args)
-            if self.plain and all([type(x) is ConcreteArray for x in args]):
-                if not kwargs:
-                    arrays = (STATE.enable_x64, STATE.staging, tuple(avals))
-                    self.direct[arrays] = runner(program, out_tree)
+            flat = self.plain and not kwargs
+            if flat and all([type(x) is ConcreteArray for x in args]):
+                arrays = (STATE.enable_x64, STATE.staging, tuple(avals))
+                self.direct[arrays] = runner(program, out_tree)
             return out_tree.unflatten(program.run(leaves))
         entry = self.trace_once(key, tree, avals, call_args)
         ins = [*entry.traced.captured, *leaves]
@@ -203,9 +203,7 @@ class JitFunction[**P, R]:
         return f"<jit of {function_name(self.fun)}>"
 
 
-def runner(
-    program: Program, out_tree: PyTreeDef
-) -> Callable[[Sequence[object]], Any]:
+def runner(program: Program, out_tree: PyTreeDef) -> Callable[[Sequence[object]], Any]:
     """What a call with plain positional arrays does, all looked up beforehand."""
     run = program.run
     if out_tree == LEAF:

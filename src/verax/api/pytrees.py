@@ -368,3 +368,26 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
     if (level := pytrees.flatten_one_level(tree)) is None:
         raise ValueError(f"A leaf has no children: {type(tree).__name__}.")
     return level
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[Any], Any]:
+    """The children of the root, each with its key, and the metadata.
+
+    Raises:
+        ValueError: the tree is a leaf.
+
+    >>> flatten_one_level_with_keys([5])
+    (((SequenceKey(idx=0), 5),), None)
+    """
+    if (level := pytrees.flatten_one_level_with_keys(tree)) is None:
+        raise ValueError(f"A leaf has no children: {type(tree).__name__}.")
+    return level
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether values of this class are nodes; namedtuples are.
+
+    >>> is_tree_node(dict), is_tree_node(set)
+    (True, False)
+    """
+    return pytrees.is_node(typ)

@@ -32,6 +32,7 @@ from verax.ops.reduce_window import (
 )
 from verax.ops.shape import broadcast_in_dim
 from verax.ops.windowing import WindowParams
+from verax.rules.array import Array
 from verax.rules.axes import unsharded
 from verax.rules.builder import Tracer
 from verax.rules.constants import aval_of
@@ -115,6 +116,14 @@ def is_identity(x: object, identity: Scalar, dtype: DType) -> bool:
     )
 
 
+def after(operation: Primitive, y: Array, init: object, identity: Identity) -> Array:
+    """A reduction from the neutral element, with the initial value put before it."""
+    if is_identity(init, identity(y.dtype), y.dtype):
+        return y
+    assert isinstance(operation, Row)
+    return operation.call(NO_PARAMS, broadcast_in_dim(init, y.shape, ()), y)
+
+
 def reduce(
     operands: Any,
     init_values: Any,
@@ -143,13 +152,10 @@ def reduce(
     rank = aval_of(arrays[0]).ndim
     dims = tuple(sorted(as_axes("reduce", dimensions, rank)))
     operation = monoid_of(jaxpr)
-    if operation in MONOIDS and isinstance(operation, Row):
-        (row, identity), dtype = MONOIDS[operation], aval_of(arrays[0]).dtype
+    if operation is not None and operation in MONOIDS:
+        row, identity = MONOIDS[operation]
         y = row.call(reduce_params(dims), arrays[0])
-        if is_identity(inits[0], identity(dtype), dtype):
-            return tree.unflatten([y])
-        start = broadcast_in_dim(inits[0], y.shape, ())
-        return tree.unflatten(operation.bind(NO_PARAMS, start, y))
+        return tree.unflatten([after(operation, y, inits[0], identity)])
     if not dims:
         return operands
     return tree.unflatten(reduce_p.bind(FoldParams(jaxpr, dims), *arrays, *inits))
@@ -226,10 +232,10 @@ def reduce_window(
         window_dilation,
     )
     operation = monoid_of(jaxpr)
-    if len(arrays) == 1 and operation in WINDOWS and not is_bool(aval.dtype):
+    if operation is not None and operation in WINDOWS and not is_bool(aval.dtype):
         row, identity = WINDOWS[operation], MONOIDS[operation][1]
-        if is_identity(inits[0], identity(aval.dtype), aval.dtype):
-            return tree.unflatten([row.call(params, arrays[0])])
+        y = row.call(params, arrays[0])
+        return tree.unflatten([after(operation, y, inits[0], identity)])
     fold = FoldWindowParams(*params.geometry(aval.shape)[1:], jaxpr)
     return tree.unflatten(reduce_window_p.bind(fold, *arrays, *inits))
 

@@ -8,6 +8,7 @@ the text is looked at, and the first one that does pays for the registration::
 
 from functools import cache
 
+import numpy as np
 from jaxlib import _jax, lapack
 
 PREFIX = '"lapack_'
@@ -22,6 +23,6 @@ def require_routines(text: str) -> None:
 @cache
 def register_routines() -> None:
     """Hand jaxlib's LAPACK routines, which are SciPy's, to XLA on CPU; once."""
-    lapack._lapack.initialize()
+    lapack.prepare_lapack_call("potrf", np.float32)  # type: ignore[no-untyped-call]  # finds SciPy's routines
     for name, routine, version in lapack.registrations()["cpu"]:
         _jax.register_custom_call_target(name, routine, "Host", version)

@@ -17,7 +17,7 @@ from attrs import frozen
 from verax.backend.mlir_text import dense, mlir_type, stored_shape
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
-from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
+from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
 from verax.rules.emitter import Operand, Region, i64s
 from verax.rules.row import Engine, Row, missing
 
@@ -76,6 +76,14 @@ def array_constants(jaxpr: Jaxpr) -> tuple[Literal, ...]:
     return tuple([const.literal for const in jaxpr.used_consts])
 
 
+def inner_constants(params: Params) -> tuple[Literal, ...]:
+    """The array constants of the jaxprs that an equation holds, one per object."""
+    if params is NO_PARAMS:
+        return ()
+    found = [c for inner in params.subjaxprs() for c in array_constants(inner)]
+    return tuple(dict.fromkeys(found))
+
+
 # Lines of text from which an equation that occurs again becomes a function.
 LARGE = 4
 type EquationKey = tuple[
@@ -113,10 +121,13 @@ class Module:
             row, params, avals, outs = key
             found = self.equations[key] = self.fresh(row.name)
             writer = Writer(self)
+            consts = inner_constants(params)
+            given = [writer.name(c.aval) for c in consts]
+            writer.constants = {c.key: x for c, x in zip(consts, given, strict=True)}
             inputs = [writer.name(aval) for aval in avals]
             assert row.lower is not None
             results = row.lower(writer, params, inputs, outs)
-            self.write(found, writer, inputs, results, (), public=False)
+            self.write(found, writer, [*given, *inputs], results, (), public=False)
         return f"@{found}"
 
     def private(self, jaxpr: Jaxpr, name: str) -> str:
@@ -291,6 +302,12 @@ class Writer:
             env += self.equation(eqn, env)
         return tuple([self.read(a, env) for a in jaxpr.outvars])
 
+    def batch(
+        self, jaxpr: Jaxpr, size: int, axes: tuple[int | None, ...]
+    ) -> tuple[Jaxpr, tuple[int | None, ...]]:
+        """See `Emitter.batch`."""
+        return self.module.engine.batch(jaxpr, size, axes)
+
     def equation(self, eqn: Eqn, env: Sequence[Operand]) -> Sequence[Operand]:
         """One equation, by the rule of its row."""
         row = self.module.engine.rules[eqn.primitive]
@@ -303,7 +320,9 @@ class Writer:
         outs = tuple([v.aval for v in eqn.outvars])
         key = (row, eqn.params, avals, outs)
         if key in self.module.large:
-            return self.op("func.call", operands, outs, callee=self.module.shared(key))
+            callee = self.module.shared(key)
+            consts = [self.constants[c.key] for c in inner_constants(eqn.params)]
+            return self.op("func.call", [*consts, *operands], outs, callee=callee)
         start = len(self.lines)
         results = row.lower(self, eqn.params, operands, outs)
         if sum([line.count("\n") for line in self.lines[start:]]) >= LARGE:

@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 
 from verax.backend import buffers
 from verax.backend.array import ConcreteArray, from_buffer, to_buffer
-from verax.backend.buffers import Buffer
+from verax.backend.buffers import AvalLike, Buffer
 from verax.backend.client import default_client, local_devices
 from verax.backend.executable import CompileOptions, Executable, compile_text
 from verax.backend.lapack import require_routines
@@ -26,7 +26,7 @@ from verax.ir.dtypes import stored_dtype
 from verax.ir.extended import ExtendedDType
 from verax.ir.jaxpr import Jaxpr, Literal
 from verax.rules.builder import Tracer, leaked
-from verax.rules.constants import aval_of, scalar_of
+from verax.rules.constants import scalar_of
 from verax.rules.row import Engine
 from verax.transforms.evaluate import literal_value
 
@@ -53,15 +53,15 @@ class Program:
         """
         execute, out_avals = self.executable.execute, self.out_avals
         constants, positions = self.constants, self.positions
-        donated = self.lowered.donated
+        donated, in_avals = self.lowered.donated, self.lowered.in_avals
 
         def run(args: Sequence[object]) -> list[ConcreteArray]:
             given = args if positions is None else [args[i] for i in positions]
             ins = [
                 x.buffer
                 if type(x) is ConcreteArray and x.buffer is not None
-                else buffer_of(x)
-                for x in given
+                else buffer_of(x, aval)
+                for x, aval in zip(given, in_avals, strict=True)
             ]
             outs = execute([*constants, *ins] if constants else ins)
             for i in donated:
@@ -74,22 +74,23 @@ class Program:
 type Run = Callable[[Sequence[object]], list[ConcreteArray]]
 
 
-def buffer_of(x: object) -> Buffer:
-    """An operand on the default device."""
+def buffer_of(x: object, aval: ShapedArray) -> Buffer:
+    """An operand of type `aval` on the default device."""
     if isinstance(x, ConcreteArray):
         return x.device_buffer()
     if isinstance(x, Tracer):
         raise leaked(x)
-    aval = aval_of(x)
     if isinstance(x, np.ndarray):
         # The caller may write to its array while the program runs: copy.
-        return buffers.from_numpy(
-            np.asarray(x, stored_dtype(aval.dtype)),
-            local_devices()[0],
-            copy=True,
-            aval=aval,  # type: ignore[arg-type]  # likewise
-        )
-    return to_buffer(scalar_of(x, aval), aval)
+        values = np.asarray(x, stored_dtype(aval.dtype))
+        return buffers.put(device_aval(aval), values, local_devices()[0], copy=True)
+    value = scalar_of(x, aval)
+    return buffers.put(device_aval(aval), value, local_devices()[0], copy=False)
+
+
+def device_aval(aval: ShapedArray) -> AvalLike:
+    """The type on the device, whose dtype is always NumPy's."""
+    return stored(aval)  # type: ignore[return-value]  # stored types are not extended
 
 
 def give_up(x: object) -> None:
@@ -122,7 +123,7 @@ def build(lowered: Lowered, options: CompileOptions, late: bool = False) -> Prog
         lowered.text,
         [local_devices()[0]],
         options,
-        out_avals=[stored(aval) for aval in lowered.out_avals],  # type: ignore[misc]  # stored avals have NumPy dtypes
+        out_avals=[device_aval(aval) for aval in lowered.out_avals],
     )
     kept = [i for i, flag in enumerate(lowered.kept) if flag]
     return Program(

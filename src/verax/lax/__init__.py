@@ -10,6 +10,27 @@ equation; this module holds no code::
 # fmt: off
 # isort: skip_file
 # Several names to a line: this is a table to look things up in, by file.
+from verax.lax import linalg as linalg
+from verax.lax.branching import cond as cond, switch as switch
+from verax.lax.looping import (
+    associative_scan as associative_scan, fori_loop as fori_loop, map as map,
+    while_loop as while_loop,
+)
+from verax.lax.scanning import scan as scan
+from verax.lax.shaping import (
+    broadcast_like as broadcast_like, broadcast_shapes as broadcast_shapes,
+    dtype as dtype, index_take as index_take, polynomial as polynomial, split as split,
+    stack as stack, tile as tile, unstack as unstack,
+)
+from verax.api.checkpoint import optimization_barrier as optimization_barrier
+from verax.api.custom_gradient import stop_gradient as stop_gradient
+from verax.api.reductions import (
+    reduce as reduce, reduce_window as reduce_window,
+    reduce_window_shape_tuple as reduce_window_shape_tuple,
+)
+from verax.ops.approximate import (
+    approx_max_k as approx_max_k, approx_min_k as approx_min_k,
+)
 from verax.ops.arg import (
     argmax as argmax, argmax_p as argmax_p, argmin as argmin, argmin_p as argmin_p,
 )
@@ -33,7 +54,7 @@ from verax.ops.bits import (
 )
 from verax.ops.choose import (
     clamp as clamp, clamp_p as clamp_p, copy_p as copy_p, select as select,
-    select_n as select_n, select_n_p as select_n_p, stop_gradient as stop_gradient,
+    select_n as select_n, select_n_p as select_n_p,
     stop_gradient_p as stop_gradient_p,
 )
 from verax.ops.compare import (
@@ -45,6 +66,12 @@ from verax.ops.complex import (
     complex as complex, complex_p as complex_p, conj as conj, conj_p as conj_p,
     imag as imag, imag_p as imag_p, real as real, real_p as real_p,
 )
+from verax.ops.cond import cond_p as cond_p
+from verax.ops.conv import conv_general_dilated_p as conv_general_dilated_p
+from verax.ops.conv_dimensions import (
+    ConvDimensionNumbers as ConvDimensionNumbers,
+    conv_dimension_numbers as conv_dimension_numbers,
+)
 from verax.ops.convert import (
     bitcast_convert_type as bitcast_convert_type,
     bitcast_convert_type_p as bitcast_convert_type_p,
@@ -52,12 +79,19 @@ from verax.ops.convert import (
     convert_element_type_p as convert_element_type_p,
     reduce_precision as reduce_precision, reduce_precision_p as reduce_precision_p,
 )
+from verax.ops.convolutions import (
+    conv as conv, conv_general_dilated as conv_general_dilated,
+    conv_general_dilated_local as conv_general_dilated_local,
+    conv_general_dilated_patches as conv_general_dilated_patches,
+    conv_transpose as conv_transpose,
+    conv_with_general_padding as conv_with_general_padding,
+)
 from verax.ops.create import (
     broadcasted_iota as broadcasted_iota, empty as empty, full as full,
     full_like as full_like, iota as iota, iota_p as iota_p,
 )
 from verax.ops.cumulative import (
-    associative_scan as associative_scan, cumlogsumexp as cumlogsumexp,
+    cumlogsumexp as cumlogsumexp,
     cumlogsumexp_p as cumlogsumexp_p, cummax as cummax, cummax_p as cummax_p,
     cummin as cummin, cummin_p as cummin_p, cumprod as cumprod, cumprod_p as cumprod_p,
     cumsum as cumsum, cumsum_p as cumsum_p,
@@ -86,6 +120,22 @@ from verax.ops.explog import (
     pow as pow, pow_p as pow_p, rsqrt as rsqrt, rsqrt_p as rsqrt_p, sqrt as sqrt,
     sqrt_p as sqrt_p, square as square, square_p as square_p,
 )
+from verax.ops.bessel import (
+    bessel_i0e as bessel_i0e, bessel_i0e_p as bessel_i0e_p, bessel_i1e as bessel_i1e,
+    bessel_i1e_p as bessel_i1e_p,
+)
+from verax.ops.fft import fft as fft, fft_p as fft_p
+from verax.ops.incomplete_beta import (
+    betainc as betainc, regularized_incomplete_beta as regularized_incomplete_beta,
+    regularized_incomplete_beta_p as regularized_incomplete_beta_p,
+)
+from verax.ops.incomplete_gamma import (
+    igamma as igamma, igamma_grad_a as igamma_grad_a,
+    igamma_grad_a_p as igamma_grad_a_p, igamma_p as igamma_p, igammac as igammac,
+    igammac_p as igammac_p, random_gamma_grad as random_gamma_grad,
+    random_gamma_grad_p as random_gamma_grad_p,
+)
+from verax.ops.folding import reduce_p as reduce_p
 from verax.ops.gather import (
     gather as gather, gather_p as gather_p, scatter_add as scatter_add,
     scatter_add_p as scatter_add_p,
@@ -94,28 +144,39 @@ from verax.ops.joining import (
     concatenate as concatenate, concatenate_p as concatenate_p, rev as rev,
     rev_p as rev_p,
 )
+from verax.ops.moving_windows import padtype_to_pads as padtype_to_pads
 from verax.ops.precision import (
     DotAlgorithm as DotAlgorithm, DotAlgorithmPreset as DotAlgorithmPreset,
     Precision as Precision,
 )
+from verax.ops.ragged import ragged_dot as ragged_dot
 from verax.ops.reduce import (
-    reduce as reduce, reduce_and as reduce_and, reduce_and_p as reduce_and_p,
+    reduce_and as reduce_and, reduce_and_p as reduce_and_p,
     reduce_max as reduce_max, reduce_max_p as reduce_max_p, reduce_min as reduce_min,
     reduce_min_p as reduce_min_p, reduce_or as reduce_or, reduce_or_p as reduce_or_p,
     reduce_prod as reduce_prod, reduce_prod_p as reduce_prod_p,
     reduce_sum as reduce_sum, reduce_sum_p as reduce_sum_p, reduce_xor as reduce_xor,
     reduce_xor_p as reduce_xor_p,
 )
+from verax.ops.reduce_window import (
+    reduce_window_max_p as reduce_window_max_p,
+    reduce_window_min_p as reduce_window_min_p, reduce_window_p as reduce_window_p,
+    reduce_window_sum_p as reduce_window_sum_p,
+)
 from verax.ops.rounding import (
     ceil as ceil, ceil_p as ceil_p, floor as floor, floor_p as floor_p,
     is_finite as is_finite, is_finite_p as is_finite_p, round as round,
     round_p as round_p, RoundingMethod as RoundingMethod,
 )
+from verax.ops.scan import scan_p as scan_p
 from verax.ops.scatter import (
     scatter as scatter, scatter_max as scatter_max, scatter_max_p as scatter_max_p,
     scatter_min as scatter_min, scatter_min_p as scatter_min_p,
     scatter_mul as scatter_mul, scatter_mul_p as scatter_mul_p, scatter_p as scatter_p,
     scatter_sub as scatter_sub, scatter_sub_p as scatter_sub_p,
+)
+from verax.ops.select_scatter import (
+    select_and_scatter_add_p as select_and_scatter_add_p,
 )
 from verax.ops.shape import (
     broadcast as broadcast, broadcast_in_dim as broadcast_in_dim,
@@ -138,7 +199,6 @@ from verax.ops.special import (
     lgamma as lgamma, lgamma_p as lgamma_p, polygamma as polygamma,
     polygamma_p as polygamma_p, zeta as zeta, zeta_p as zeta_p,
 )
-from verax.ops.threefry import split as split
 from verax.ops.trig import (
     acos as acos, acos_p as acos_p, acosh as acosh, acosh_p as acosh_p, asin as asin,
     asin_p as asin_p, asinh as asinh, asinh_p as asinh_p, atan as atan, atan2 as atan2,
@@ -147,6 +207,7 @@ from verax.ops.trig import (
     sin_p as sin_p, sinh as sinh, sinh_p as sinh_p, tan as tan, tan_p as tan_p,
     tanh as tanh, tanh_p as tanh_p,
 )
+from verax.ops.while_ import while_p as while_p
 from verax.ops.windows import (
     GatherDimensionNumbers as GatherDimensionNumbers,
     GatherScatterMode as GatherScatterMode,

@@ -9,6 +9,7 @@ The one idea: this module holds no code; each name is defined in a file of its s
 # fmt: off
 # isort: skip_file
 # Several names to a line: this is a table to look things up in, by file.
+from verax.numpy import fft as fft, linalg as linalg
 from verax.numpy.arithmetic import (
     abs as abs, absolute as absolute, add as add, cbrt as cbrt, clip as clip,
     divide as divide, fabs as fabs, float_power as float_power, fmax as fmax,
@@ -17,6 +18,7 @@ from verax.numpy.arithmetic import (
     power as power, reciprocal as reciprocal, sign as sign, sqrt as sqrt,
     square as square, subtract as subtract, true_divide as true_divide,
 )
+from verax.numpy.bit_packing import packbits as packbits, unpackbits as unpackbits
 from verax.numpy.calculus import (
     convolve as convolve, correlate as correlate, diff as diff, ediff1d as ediff1d,
     gradient as gradient, interp as interp, trapezoid as trapezoid,
@@ -40,6 +42,7 @@ from verax.numpy.constants import (
     newaxis as newaxis, pi as pi,
 )
 from verax.numpy.contraction import einsum as einsum, einsum_path as einsum_path
+from verax.numpy.covariance import corrcoef as corrcoef, cov as cov
 from verax.numpy.creation import (
     array as array, asarray as asarray, astype as astype, copy as copy,
 )
@@ -47,6 +50,7 @@ from verax.numpy.division import (
     divmod as divmod, floor_divide as floor_divide, fmod as fmod, mod as mod,
     remainder as remainder,
 )
+from verax.numpy.divisors import gcd as gcd, lcm as lcm
 from verax.numpy.dtypes import (
     bfloat16 as bfloat16, bool_ as bool_, can_cast as can_cast, cdouble as cdouble,
     character as character, complex128 as complex128, complex64 as complex64,
@@ -66,6 +70,11 @@ from verax.numpy.dtypes import (
     uint as uint, uint16 as uint16, uint2 as uint2, uint32 as uint32, uint4 as uint4,
     uint64 as uint64, uint8 as uint8, unsignedinteger as unsignedinteger,
 )
+from verax.numpy.exchange import (
+    ComplexWarning as ComplexWarning, from_dlpack as from_dlpack,
+    frombuffer as frombuffer, fromfile as fromfile, fromiter as fromiter,
+    fromstring as fromstring, load as load, save as save, savez as savez,
+)
 from verax.numpy.extremes import (
     argmax as argmax, argmin as argmin, cumprod as cumprod, cumsum as cumsum,
     cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum,
@@ -76,6 +85,7 @@ from verax.numpy.filling import (
     empty as empty, empty_like as empty_like, full as full, full_like as full_like,
     ones as ones, ones_like as ones_like, zeros as zeros, zeros_like as zeros_like,
 )
+from verax.numpy.fitting import polyfit as polyfit
 from verax.numpy.floats import (
     angle as angle, conj as conj, conjugate as conjugate, copysign as copysign,
     frexp as frexp, heaviside as heaviside, imag as imag, iscomplex as iscomplex,
@@ -95,6 +105,9 @@ from verax.numpy.histograms import (
     bincount as bincount, histogram as histogram,
     histogram_bin_edges as histogram_bin_edges,
 )
+from verax.numpy.index_making import (
+    c_ as c_, iterable as iterable, mask_indices as mask_indices, r_ as r_,
+)
 from verax.numpy.index_tricks import (
     diag_indices_from as diag_indices_from, index_exp as index_exp, ix_ as ix_,
     s_ as s_, tril_indices_from as tril_indices_from,
@@ -107,6 +120,10 @@ from verax.numpy.joining import (
     dsplit as dsplit, dstack as dstack, hsplit as hsplit, hstack as hstack,
     repeat as repeat, split as split, stack as stack, tile as tile, unstack as unstack,
     vsplit as vsplit, vstack as vstack,
+)
+from verax.numpy.leading import minmax as minmax, top_k as top_k
+from verax.numpy.many_histograms import (
+    histogram2d as histogram2d, histogramdd as histogramdd,
 )
 from verax.numpy.mapping import (
     apply_along_axis as apply_along_axis, apply_over_axes as apply_over_axes,
@@ -123,6 +140,16 @@ from verax.numpy.ordering import (
     sort as sort, sort_complex as sort_complex,
 )
 from verax.numpy.padding import pad as pad
+from verax.numpy.polynomials import (
+    poly as poly, polyadd as polyadd, polyder as polyder, polydiv as polydiv,
+    polyint as polyint, polymul as polymul, polysub as polysub, polyval as polyval,
+    roots as roots,
+)
+from verax.numpy.printing import (
+    array_repr as array_repr, array_str as array_str,
+    get_printoptions as get_printoptions, printoptions as printoptions,
+    set_printoptions as set_printoptions,
+)
 from verax.numpy.products import (
     dot as dot, inner as inner, matmul as matmul, matvec as matvec,
     tensordot as tensordot, vdot as vdot, vecdot as vecdot, vecmat as vecmat,
@@ -154,6 +181,7 @@ from verax.numpy.searching import (
     ravel_multi_index as ravel_multi_index, unravel_index as unravel_index,
     where as where,
 )
+from verax.numpy.selecting import piecewise as piecewise, select as select
 from verax.numpy.sets import (
     intersect1d as intersect1d, isin as isin, setdiff1d as setdiff1d,
     setxor1d as setxor1d, union1d as union1d, unique as unique,
@@ -169,6 +197,10 @@ from verax.numpy.shapes import (
     rollaxis as rollaxis, shape as shape, size as size, squeeze as squeeze,
     swapaxes as swapaxes, transpose as transpose,
 )
+from verax.numpy.signal_windows import (
+    bartlett as bartlett, blackman as blackman, hamming as hamming, hanning as hanning,
+    kaiser as kaiser,
+)
 from verax.numpy.statistics import (
     average as average, mean as mean, std as std, var as var,
 )
@@ -181,9 +213,10 @@ from verax.numpy.transcendental import (
     arcsin as arcsin, arcsinh as arcsinh, arctan as arctan, arctan2 as arctan2,
     arctanh as arctanh, asin as asin, asinh as asinh, atan as atan, atan2 as atan2,
     atanh as atanh, cos as cos, cosh as cosh, deg2rad as deg2rad, degrees as degrees,
-    exp as exp, exp2 as exp2, expm1 as expm1, log as log, log10 as log10,
+    exp as exp, exp2 as exp2, expm1 as expm1, i0 as i0, log as log, log10 as log10,
     log1p as log1p, log2 as log2, logaddexp as logaddexp, logaddexp2 as logaddexp2,
     rad2deg as rad2deg, radians as radians, sin as sin, sinc as sinc, sinh as sinh,
     tan as tan, tanh as tanh,
 )
+from verax.numpy.unwrapping import unwrap as unwrap
 from verax.numpy.viewing import view as view

@@ -8,8 +8,6 @@ One idea: neighbours are two slices of one array, shifted against each other::
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from verax.ir.dtypes import is_bool, is_complex
 from verax.numpy.arguments import (
     ArrayLike,
@@ -27,13 +25,14 @@ from verax.numpy.comparison import equal, greater, less, not_equal
 from verax.numpy.division import remainder
 from verax.numpy.joining import concatenate
 from verax.numpy.ordering import argsort, searchsorted
-from verax.numpy.products import Precision, dot
+from verax.numpy.products import Precision
 from verax.numpy.rearranging import flip
 from verax.numpy.reductions import sum
 from verax.numpy.searching import where
 from verax.numpy.shapes import broadcast_to, moveaxis, ravel, reshape
 from verax.ops.complex import conj
-from verax.ops.slicing import pad, slice_in_dim
+from verax.ops.convolutions import conv_general_dilated
+from verax.ops.slicing import slice_in_dim
 from verax.rules.array import Array
 
 
@@ -344,9 +343,12 @@ def shifted_products(
         raise ValueError(f"{name}: mode is 'full', 'same' or 'valid', not {mode!r}")
     # In the mode "same", NumPy centres an even correlation by its first operand.
     low, high = edges[mode][::-1] if swapped and name == "correlate" else edges[mode]
-    wide = pad(x, as_array(name, 0).astype(x.dtype), [(low, high, 0)])
-    count = n + low + high - m + 1
-    places = np.arange(count, dtype=np.int32)[:, None] + np.arange(m, dtype=np.int32)
-    return dot(
-        wide[places], flip(y), precision=precision, preferred_element_type=preferred
+    found = conv_general_dilated(
+        x.reshape((1, 1, n)),
+        flip(y).reshape((1, 1, m)),
+        (1,),
+        [(low, high)],
+        precision=precision,
+        preferred_element_type=preferred,
     )
+    return found.reshape(found.size)

@@ -29,6 +29,7 @@ from verax.ops.arith import (
     rem,
     sub,
 )
+from verax.ops.bessel import bessel_i0e
 from verax.ops.choose import select
 from verax.ops.compare import lt, ne
 from verax.ops.complex import complex as make_complex, imag, real
@@ -242,3 +243,15 @@ arctan2 = atan2
 arctanh = atanh
 degrees = rad2deg
 radians = deg2rad
+
+
+def i0(x: ArrayLike) -> Array:
+    """The modified Bessel function of the first kind and order 0.
+
+    Raises:
+        TypeError: `x` is complex.
+    """
+    (z,) = promote_inexact("i0", x)
+    if is_complex(aval_of(z).dtype):
+        raise TypeError(f"i0 takes real numbers, not {aval_of(z).dtype}")
+    return mul(exp(magnitude(z)), bessel_i0e(z))

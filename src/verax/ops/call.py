@@ -13,16 +13,8 @@ from attrs import evolve, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.rules.array import Array
-from verax.rules.row import (
-    Axis,
-    Engine,
-    Known,
-    Linear,
-    Row,
-    Split,
-    Tangent,
-    Zero,
-)
+from verax.rules.calling import Rebind, pull, push, spread_batch
+from verax.rules.row import Engine, Known, Linear, Row, Split
 
 
 @frozen(cache_hash=True)
@@ -39,57 +31,13 @@ def call_typing(p: CallParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
     return p.jaxpr.out_avals
 
 
-def jvp_call(
-    engine: Engine,
-    p: CallParams,
-    primals: Sequence[Array],
-    tangents: Sequence[Tangent],
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    nonzero = tuple(not isinstance(t, Zero) for t in tangents)
-    jaxpr, out_nonzero = engine.jvp(p.jaxpr, nonzero)
-    live = [t for t in tangents if not isinstance(t, Zero)]
-    outs = jit_p.bind(evolve(p, jaxpr=jaxpr), *primals, *live)
-    count = len(out_nonzero)
-    pushed = iter(outs[count:])
-    return outs[:count], [
-        next(pushed) if flag else Zero(aval.tangent())
-        for flag, aval in zip(out_nonzero, p.jaxpr.out_avals, strict=True)
-    ]
+def rebinding(p: CallParams) -> Rebind:
+    """Another jaxpr under the same name."""
 
+    def bind(jaxpr: Jaxpr, *args: Array) -> Sequence[Array]:
+        return jit_p.bind(evolve(p, jaxpr=jaxpr), *args)
 
-def transpose_call(
-    engine: Engine, p: CallParams, cts: Sequence[Tangent], args: Sequence[Known]
-) -> Sequence[Tangent | None]:
-    linear = tuple(isinstance(x, Linear) for x in args)
-    nonzero = tuple(not isinstance(ct, Zero) for ct in cts)
-    jaxpr, mask = engine.transpose(p.jaxpr, linear, nonzero)
-    known = [x for x in args if isinstance(x, Array)]
-    live = [
-        engine.core.convert(ct, aval.tangent().dtype, aval.tangent().weak_type)
-        for ct, aval in zip(cts, p.jaxpr.out_avals, strict=True)
-        if not isinstance(ct, Zero)
-    ]
-    found = iter(jit_p.bind(evolve(p, jaxpr=jaxpr), *known, *live))
-    flags = iter(mask)
-    return [
-        None
-        if not isinstance(x, Linear)
-        else next(found)
-        if next(flags)
-        else Zero(x.aval)
-        for x in args
-    ]
-
-
-def batch_call(
-    engine: Engine,
-    p: CallParams,
-    size: int,
-    args: Sequence[Array],
-    axes: Sequence[Axis],
-) -> tuple[Sequence[Array], Sequence[Axis]]:
-    jaxpr, out_axes = engine.batch(p.jaxpr, size, tuple(axes))
-    return jit_p.bind(evolve(p, jaxpr=jaxpr), *args), out_axes
+    return bind
 
 
 def split_call(engine: Engine, p: CallParams, args: Sequence[Known]) -> Split:
@@ -137,9 +85,11 @@ jit_p: Row[CallParams] = Row(
     CallParams,
     typing=call_typing,
     evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
-    jvp=jvp_call,
-    transpose=transpose_call,
-    batch=batch_call,
+    jvp=lambda engine, p, xs, ts: push(engine, p.jaxpr, rebinding(p), xs, ts),
+    transpose=lambda engine, p, cts, xs: pull(engine, p.jaxpr, rebinding(p), cts, xs),
+    batch=lambda engine, p, size, xs, axes: spread_batch(
+        engine, p.jaxpr, rebinding(p), size, xs, axes
+    ),
     lower=lambda e, p, xs, outs: e.call(p.jaxpr, xs, p.name),
     split=split_call,
     dce=dce_call,

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import bool_, is_complex, real_dtype
+from verax.ir.dtypes import bool_, is_bool, is_complex, real_dtype
 from verax.ops.arith import add, div, max, min, mul, sub
+from verax.ops.bits import bitwise_or
 from verax.ops.choose import select
 from verax.ops.compare import eq
 from verax.ops.create import ones, zeros
@@ -71,7 +72,8 @@ def interleave(even: Array, odd: Array, axis: int) -> Array:
         edges[axis] = (low, n - low - 2 * x.shape[axis] + 1, 1)
         return pad(x, zeros(x.aval.with_shape(())), edges)
 
-    return add(spread(even, 0), spread(odd, 1))
+    join = bitwise_or if is_bool(even.dtype) else add
+    return join(spread(even, 0), spread(odd, 1))
 
 
 def jvp_by_scan(

@@ -6,26 +6,34 @@ differentiates asks the rule for a jaxpr, everyone else means the function::
     b:f32[] = custom_jvp_call[name=f captured=0 jaxpr={ ... } rule=...] a
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Protocol, runtime_checkable
 
 from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import float32, float64
 from verax.ir.jaxpr import Jaxpr, Params
+from verax.ops.arith import add, mul
 from verax.ops.call import CallParams, jit_p
 from verax.ops.core import CORE
+from verax.ops.trig import cos, sin
 from verax.rules.array import Array
 from verax.rules.batched import batch_to, on_inputs, somewhere, with_outputs
+from verax.rules.builder import Builder
 from verax.rules.calling import pull, push, spread_tangents
+from verax.rules.elementwise import SHAPES
 from verax.rules.emitter import Emitter, Operand
-from verax.rules.row import Axis, Engine, Known, Row, Tangent, Zero
+from verax.rules.row import Axis, Engine, Known, Row, Sample, Tangent, Zero
+from verax.rules.state import interpreting
 
 type Mask = tuple[bool, ...]
 SHORT = 2
 """Equations up to which a function is lowered in place and not as a function."""
 
 
+@runtime_checkable
 class JvpRule(Protocol):
     """A user's rule as a value: equal rules give equal jaxprs."""
 
@@ -37,16 +45,6 @@ class JvpRule(Protocol):
         has one for each result.
         """
         ...
-
-
-@frozen(cache_hash=True)
-class CustomJvpParams(Params):
-    """The function, how many of its first inputs it captured, and the rule."""
-
-    name: str
-    captured: int
-    jaxpr: Jaxpr
-    rule: JvpRule
 
 
 @frozen(cache_hash=True)
@@ -111,6 +109,30 @@ class PrunedJvp:
         return with_outputs(self.engine, jaxpr, (*self.used, *live)), kept
 
 
+@frozen(cache_hash=True)
+class CustomJvpParams(Params):
+    """The function, how many of its first inputs it captured, and the rule."""
+
+    name: str
+    captured: int
+    jaxpr: Jaxpr
+    rule: TracedJvp | JvpRule
+
+    def subjaxprs(self) -> Iterator[Jaxpr]:
+        """The function, and the rule if it has been traced."""
+        yield self.jaxpr
+        if isinstance(self.rule, TracedJvp):
+            yield self.rule.jaxpr
+
+
+def settled(rule: JvpRule, base: JvpRule) -> JvpRule:
+    """`rule`, made from `base`, as plain jaxprs if `base` is: it can be printed."""
+    if not isinstance(base, TracedJvp):
+        return rule
+    jaxpr, mask = rule.pushed(base.nonzero)
+    return TracedJvp(jaxpr, base.nonzero, mask)
+
+
 def typing_of_call(
     name: str, jaxpr: Jaxpr, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
@@ -154,7 +176,9 @@ def push_captured(
     tangents: Sequence[Tangent],
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     """The derivative of the function itself in what it captured."""
-    return derivative_in_captured(engine, p.name, p.jaxpr, p.captured, primals, tangents)
+    return derivative_in_captured(
+        engine, p.name, p.jaxpr, p.captured, primals, tangents
+    )
 
 
 def derivative_in_captured(
@@ -202,7 +226,9 @@ def batch_custom(
     """Function and rule batched alike, so that later derivatives are the user's."""
     out_axes = somewhere(engine.batch(p.jaxpr, size, tuple(axes))[1])
     jaxpr = batch_to(engine, p.jaxpr, size, axes, out_axes)
-    rule = BatchedJvp(engine, p.rule, p.captured, size, tuple(axes), out_axes)
+    rule = settled(
+        BatchedJvp(engine, p.rule, p.captured, size, tuple(axes), out_axes), p.rule
+    )
     return custom_jvp_call_p.bind(evolve(p, jaxpr=jaxpr, rule=rule), *args), out_axes
 
 
@@ -211,7 +237,7 @@ def dce_custom(
 ) -> tuple[CustomJvpParams, Mask, Mask]:
     """The results that are used; every operand stays, for the rule may read it."""
     jaxpr = with_outputs(engine, p.jaxpr, used)
-    rule = PrunedJvp(engine, p.rule, used)
+    rule = settled(PrunedJvp(engine, p.rule, used), p.rule)
     return evolve(p, jaxpr=jaxpr, rule=rule), (True,) * len(jaxpr.invars), used
 
 
@@ -222,6 +248,23 @@ def lower_body(
     if len(jaxpr.eqns) <= SHORT and not jaxpr.used_consts:
         return e.inline(jaxpr, operands)
     return e.call(jaxpr, operands, name)
+
+
+def draw_custom(random: Random) -> Sample[CustomJvpParams]:
+    """A call of sin(x) y, with its derivative as a rule."""
+    dtype = random.choice((float32, float64))
+    aval = ShapedArray(random.choice(SHAPES), dtype)
+    builder = Builder("a sample")
+    x, y = builder.input(aval), builder.input(aval)
+    with interpreting(builder):
+        jaxpr, _ = builder.finish((mul(sin(x), y),))
+    builder = Builder("a sample")
+    x, y, t, u = [builder.input(aval) for _ in range(4)]
+    with interpreting(builder):
+        out = mul(sin(x), y)
+        pushed = add(mul(mul(cos(x), y), t), mul(sin(x), u))
+    rule = TracedJvp(builder.finish((out, pushed))[0], (True, True), (True,))
+    return Sample(CustomJvpParams("f", 0, jaxpr, rule), (aval, aval))
 
 
 custom_jvp_call_p: Row[CustomJvpParams] = Row(
@@ -235,5 +278,6 @@ custom_jvp_call_p: Row[CustomJvpParams] = Row(
     lower=lambda e, p, xs, outs: lower_body(e, p.jaxpr, p.name, xs),
     dce=dce_custom,
     compiled=True,
+    draw=draw_custom,
 )
 ROWS = (custom_jvp_call_p,)

@@ -8,8 +8,8 @@ backward program::
     d = custom_vjp_linear[name=f ...] c t
 """
 
-from collections.abc import Sequence
-from typing import Never, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Never, Protocol, runtime_checkable
 
 from attrs import evolve, field, frozen
 
@@ -31,6 +31,7 @@ from verax.rules.calling import pull
 from verax.rules.row import Axis, Engine, Known, Linear, Row, Tangent, Zero
 
 
+@runtime_checkable
 class VjpRule(Protocol):
     """A user's pair of rules as a value: equal rules give equal jaxprs."""
 
@@ -46,32 +47,6 @@ class VjpRule(Protocol):
         for each operand that is not captured; no other than nonzero ones are marked.
         """
         ...
-
-
-@frozen(cache_hash=True)
-class CustomVjpParams(Params):
-    """The function, how many of its first inputs it captured, and the rules."""
-
-    name: str
-    captured: int
-    jaxpr: Jaxpr
-    rule: VjpRule
-
-
-@frozen(cache_hash=True)
-class CustomLinearParams(Params):
-    """Whose derivative this is: operands are the residuals, then tangents.
-
-    `nonzero` marks the operands of the function whose tangents these are, `active` the
-    results of it whose tangents come out, in the types `out_avals`.
-    """
-
-    name: str
-    residuals: int
-    nonzero: Mask
-    active: Mask
-    out_avals: tuple[ShapedArray, ...]
-    rule: VjpRule
 
 
 @frozen(cache_hash=True)
@@ -160,6 +135,79 @@ class PrunedVjp:
         )
 
 
+@frozen(cache_hash=True)
+class BatchedLinear:
+    """The backward rule of a derivative that is batched after it was taken.
+
+    Results are batched in front, residuals and tangents as they are given.
+    """
+
+    engine: Engine = field(repr=False)
+    rule: VjpRule
+    size: int
+    residual_axes: tuple[Axis, ...]
+    tangent_axes: tuple[Axis, ...]
+
+    def forward(self, nonzero: Mask) -> Jaxpr:
+        """See `VjpRule.forward`: it has run already."""
+        return self.rule.forward(nonzero)
+
+    def backward(self, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
+        """See `VjpRule.backward`."""
+        jaxpr, mask = self.rule.backward(nonzero, given)
+        axes = (*self.residual_axes, *[0] * sum(given))
+        marks = [m for m, flag in zip(mask, nonzero, strict=True) if flag]
+        own = zip(self.tangent_axes, marks, strict=True)
+        wanted = [SUM if axis is None else axis for axis, flag in own if flag]
+        return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
+
+
+@frozen(cache_hash=True)
+class CustomVjpParams(Params):
+    """The function, how many of its first inputs it captured, and the rules."""
+
+    name: str
+    captured: int
+    jaxpr: Jaxpr
+    rule: TracedVjp | VjpRule
+
+    def subjaxprs(self) -> Iterator[Jaxpr]:
+        """The function, and the rules if they have been traced."""
+        yield self.jaxpr
+        if isinstance(self.rule, TracedVjp):
+            yield from (self.rule.first, self.rule.second)
+
+
+@frozen(cache_hash=True)
+class CustomLinearParams(Params):
+    """Whose derivative this is: operands are the residuals, then tangents.
+
+    `nonzero` marks the operands of the function whose tangents these are, `active` the
+    results of it whose tangents come out, in the types `out_avals`.
+    """
+
+    name: str
+    residuals: int
+    nonzero: Mask
+    active: Mask
+    out_avals: tuple[ShapedArray, ...]
+    rule: TracedVjp | VjpRule
+
+    def subjaxprs(self) -> Iterator[Jaxpr]:
+        """The rules, if they have been traced."""
+        if isinstance(self.rule, TracedVjp):
+            yield from (self.rule.first, self.rule.second)
+
+
+def settled(rule: VjpRule, base: VjpRule, active: Mask) -> VjpRule:
+    """`rule`, made from `base`, as plain jaxprs if `base` is: it can be printed."""
+    if not isinstance(base, TracedVjp):
+        return rule
+    nonzero = (True,) * len(base.out_nonzero)
+    second, mask = rule.backward(nonzero, active)
+    return TracedVjp(rule.forward(nonzero), second, active, mask)
+
+
 def jvp_custom(
     engine: Engine,
     p: CustomVjpParams,
@@ -211,7 +259,12 @@ def batch_custom(
     """Function and rules batched alike, so that later derivatives are the user's."""
     out_axes = somewhere(engine.batch(p.jaxpr, size, tuple(axes))[1])
     jaxpr = batch_to(engine, p.jaxpr, size, axes, out_axes)
-    rule = BatchedVjp(engine, p.rule, p.captured, size, tuple(axes), out_axes)
+    active = tuple(is_inexact(aval.dtype) for aval in jaxpr.out_avals)
+    rule = settled(
+        BatchedVjp(engine, p.rule, p.captured, size, tuple(axes), out_axes),
+        p.rule,
+        active,
+    )
     return custom_vjp_call_p.bind(evolve(p, jaxpr=jaxpr, rule=rule), *args), out_axes
 
 
@@ -220,7 +273,8 @@ def dce_custom(
 ) -> tuple[CustomVjpParams, Mask, Mask]:
     """The results that are used; every operand stays, for the rules may read it."""
     jaxpr = with_outputs(engine, p.jaxpr, used)
-    rule = PrunedVjp(engine, p.rule, used)
+    active = tuple(is_inexact(aval.dtype) for aval in jaxpr.out_avals)
+    rule = settled(PrunedVjp(engine, p.rule, used), p.rule, active)
     return evolve(p, jaxpr=jaxpr, rule=rule), (True,) * len(jaxpr.invars), used
 
 
@@ -262,14 +316,27 @@ def jvp_linear(
     return outs, custom_vjp_linear_p.bind(p, *primals[:count], *filled[count:])
 
 
+def batch_linear(
+    engine: Engine,
+    p: CustomLinearParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """The equation whose transpose is the batched backward program."""
+    count = p.residuals
+    rule = BatchedLinear(engine, p.rule, size, tuple(axes[:count]), tuple(axes[count:]))
+    avals = tuple([a.with_shape((size, *a.shape)) for a in p.out_avals])
+    outs = custom_vjp_linear_p.bind(evolve(p, rule=rule, out_avals=avals), *args)
+    return outs, (0,) * len(outs)
+
+
 def transpose_linear(
     engine: Engine, p: CustomLinearParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     """The user's backward program."""
     flags = iter(cts)
-    given = tuple(
-        [due and not isinstance(next(flags), Zero) for due in p.active]
-    )
+    given = tuple([due and not isinstance(next(flags), Zero) for due in p.active])
     jaxpr, mask = p.rule.backward(p.nonzero, given)
     residuals = [x for x in args[: p.residuals] if isinstance(x, Array)]
     live = [
@@ -296,6 +363,7 @@ custom_vjp_linear_p: Row[CustomLinearParams] = Row(
     evaluate=lambda engine, p, xs: forward_mode(p.name),
     jvp=jvp_linear,
     transpose=transpose_linear,
+    batch=batch_linear,
     lower=lambda e, p, xs, outs: forward_mode(p.name),
 )
 ROWS = (custom_vjp_call_p, custom_vjp_linear_p)

@@ -73,9 +73,7 @@ def eigh_results(p: EighParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArr
 def evaluate_eigh(p: EighParams, a: NDArray) -> Sequence[NDArray]:
     if not a.size:
         return a, np.zeros((0,), a.real.dtype)
-    (eigh_of,) = lapack.get_lapack_funcs(
-        (by_dtype(a.dtype, "syevd", "heevd"),), (a,)
-    )
+    (eigh_of,) = lapack.get_lapack_funcs((by_dtype(a.dtype, "syevd", "heevd"),), (a,))
     values, vectors, info = eigh_of(a, compute_v=1, lower=p.lower)
     if info:
         return nan_like(vectors), nan_like(values)
@@ -119,9 +117,7 @@ def jvp_eigh(
     (t,) = tangents
     vectors, values = eigh_p.bind(p, *primals)
     if isinstance(t, Zero):
-        return (vectors, values), [
-            Zero(x.aval.tangent()) for x in (vectors, values)
-        ]
+        return (vectors, values), [Zero(x.aval.tangent()) for x in (vectors, values)]
     inner = matmul(adjoint(vectors), matmul(from_triangle(t, p.lower), vectors))
     turn = mul(inverse_gaps(values, vectors), inner)
     return (vectors, values), (matmul(vectors, turn), real_part(diagonal(inner)))
@@ -188,7 +184,7 @@ def lower_eig(
     (a,) = xs
     flags = p.compute_left_eigenvectors, p.compute_right_eigenvectors
     vectors = a.aval.with_dtype(outs[0].dtype)
-    parts = (outs[0],)
+    parts: tuple[ShapedArray, ...] = (outs[0],)
     if not is_complex(a.aval.dtype):
         parts = (outs[0].with_dtype(a.aval.dtype),) * 2
     found = routine(
@@ -201,7 +197,11 @@ def lower_eig(
         compute_right=letter("NV"[flags[1]]),
     )
     *values, left, right, info = found
-    w = values[0] if len(values) == 1 else e.op("stablehlo.complex", values, outs[:1])[0]
+    w = (
+        values[0]
+        if len(values) == 1
+        else e.op("stablehlo.complex", values, outs[:1])[0]
+    )
     chosen = [v for v, flag in zip((left, right), flags, strict=True) if flag]
     return or_nan(e, info, (w, *chosen))
 
@@ -301,7 +301,9 @@ def eig(
         ValueError: the matrices are not square, or an argument is for GPUs only.
     """
     if use_magma or implementation is not None:
-        raise ValueError("eig: implementation and use_magma are for GPUs; leave them out")
+        raise ValueError(
+            "eig: implementation and use_magma are for GPUs; leave them out"
+        )
     p = EigParams(
         compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs
     )

@@ -5,9 +5,8 @@ tangents of the factors are L times the one and the other times U::
 
     lu, pivots, permutation = lu(a)     # a[permutation] == L U
 
-Source: R. A. van de Geijn and E. S. Quintana-Ortí, as given in F. de Hoog, R. Anderssen
-and M. Lukas, Differentiation of matrix functionals using triangular factorization,
-Mathematics of Computation 80 (2011).
+Source: F. de Hoog, R. Anderssen and M. Lukas, Differentiation of matrix functionals
+using triangular factorization, Mathematics of Computation 80 (2011).
 """
 
 from collections.abc import Sequence
@@ -87,9 +86,7 @@ def permutation(e: Emitter, pivots: Operand, out: ShapedArray) -> Operand:
     """The exchanges, one after the other, for all matrices at once."""
     last = out.ndim - 1
     count = pivots.aval.shape[-1]
-    (order,) = e.op(
-        "stablehlo.iota", (), (out,), (), iota_dimension=f"{last} : i64"
-    )
+    (order,) = e.op("stablehlo.iota", (), (out,), (), iota_dimension=f"{last} : i64")
     start = e.constant(0, ShapedArray((), int32))
     done = repeat(
         e, (start, order, pivots), partial(more, count), partial(exchanged, last)
@@ -249,7 +246,7 @@ def solve(a: Array, b: Array) -> Array:
 
 
 def lu_solve(packed: Array, order: Array, b: Array, turned: int = 0) -> Array:
-    """The X with op(A) X = B from factors of A; op transposes (1), and conjugates (2)."""
+    """The X with op(A) X = B, from factors; op transposes (1) and conjugates (2)."""
     if not turned:
         inner = triangular_solve(
             packed, permuted_rows(b, order), left_side=True, lower=True,

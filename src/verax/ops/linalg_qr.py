@@ -77,9 +77,7 @@ def householder_results(
 def evaluate_householder(p: NoParams, a: NDArray, taus: NDArray) -> Sequence[NDArray]:
     if not a.size or not taus.size:
         return (np.eye(*a.shape, dtype=a.dtype),)
-    (product,) = lapack.get_lapack_funcs(
-        (by_dtype(a.dtype, "orgqr", "ungqr"),), (a,)
-    )
+    (product,) = lapack.get_lapack_funcs((by_dtype(a.dtype, "orgqr", "ungqr"),), (a,))
     return (product(a, taus)[0],)
 
 
@@ -140,7 +138,7 @@ def lower_qr(
 ) -> Sequence[Operand]:
     (a,), stack = xs, xs[0].aval.shape[:-2]
     m, n = a.aval.shape[-2:]
-    q, r = outs[:2]
+    q = outs[0]
     k = q.shape[-1]
     taus = a.aval.with_shape((*stack, min(m, n)))
     places: tuple[Operand, ...] = ()
@@ -288,7 +286,9 @@ def qr(
         ValueError: an argument is for GPUs only.
     """
     if use_magma:
-        raise ValueError("qr: use_magma=True is for GPUs; there is no such library here")
+        raise ValueError(
+            "qr: use_magma=True is for GPUs; there is no such library here"
+        )
     return qr_p.bind(QrParams(pivoting, full_matrices), as_operand(x))
 
 

@@ -20,8 +20,10 @@ from scipy.linalg import blas, lapack
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_complex
 from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
-from verax.ops.arith import div, mul, neg, sub
+from verax.ops.arith import add, div, mul, neg, sub
+from verax.ops.compare import eq
 from verax.ops.matrices import (
+    above,
     adjoint,
     as_operand,
     below,
@@ -33,10 +35,7 @@ from verax.ops.matrices import (
     rows_and_columns,
     transposed,
     upper_part,
-    above,
 )
-from verax.ops.arith import add
-from verax.ops.compare import eq
 from verax.ops.shape import move_axis, reshape
 from verax.rules.array import Array
 from verax.rules.emitter import Emitter, Operand
@@ -85,9 +84,7 @@ def jvp_cholesky(
 
 def factor_tangent(factor: Array, t: Array) -> Array:
     """L Φ(L⁻¹ dA L⁻ᴴ)."""
-    right = triangular_solve(
-        factor, t, lower=True, transpose_a=True, conjugate_a=True
-    )
+    right = triangular_solve(factor, t, lower=True, transpose_a=True, conjugate_a=True)
     inner = triangular_solve(factor, right, left_side=True, lower=True)
     i, j = rows_and_columns(inner)
     half = mul(masked(inner, eq(i, j)), 0.5)
@@ -129,9 +126,7 @@ def triangle_of(e: Emitter, x: Operand, direction: str) -> Operand:
 cholesky_p: Row[NoParams] = matrix_row(
     "cholesky",
     NoParams,
-    results=lambda p, xs: (
-        xs[0].with_shape((square("cholesky", xs[0]),) * 2),
-    ),
+    results=lambda p, xs: (xs[0].with_shape((square("cholesky", xs[0]),) * 2),),
     evaluate=evaluate_cholesky,
     jvp=jvp_cholesky,
     lower=lower_cholesky,
@@ -215,8 +210,10 @@ def transpose_triangular(
 ) -> Sequence[Tangent | None]:
     (ct,), (a, b) = cts, args
     if isinstance(ct, Zero):
-        return None, Zero(b.aval)
-    assert not isinstance(a, Linear)
+        return Zero(a.aval) if isinstance(a, Linear) else None, Zero(b.aval)
+    if isinstance(a, Linear):
+        # Of two unknowns, one without influence: a single row with unit diagonal.
+        return Zero(a.aval), ct
     back = evolve(p, transpose_a=not p.transpose_a)
     return None, triangular_solve_p.call(back, a, ct)
 
@@ -235,9 +232,7 @@ def batch_triangular(
     place = 2 if p.left_side else 0
     b = move_axis(b, b_axis, place)
     shape = b.shape
-    flat = (
-        (shape[0], shape[1] * size) if p.left_side else (size * shape[1], shape[2])
-    )
+    flat = (shape[0], shape[1] * size) if p.left_side else (size * shape[1], shape[2])
     x = triangular_solve_p.call(p, a, reshape(b, flat))
     return (reshape(x, shape),), (place,)
 
@@ -294,7 +289,7 @@ triangular_solve_p: Row[TriangularParams] = evolve(
 
 
 def symmetrized(x: Array) -> Array:
-    """(A + Aᴴ) / 2; what is no stack of square matrices is left for the row to refuse."""
+    """(A + Aᴴ) / 2; what is no square matrix is left for the row to refuse."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         return x
     return div(add(x, adjoint(x)), 2.0)

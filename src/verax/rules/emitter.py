@@ -73,6 +73,12 @@ class Emitter(Protocol):
         """The equations of `jaxpr`, written here."""
         ...
 
+    def batch(
+        self, jaxpr: Jaxpr, size: int, axes: tuple[int | None, ...]
+    ) -> tuple[Jaxpr, tuple[int | None, ...]]:
+        """`jaxpr` over a stack of inputs, under the rules of this module's engine."""
+        ...
+
 
 def i64(value: int) -> str:
     return f"{value} : i64"

@@ -80,7 +80,11 @@ def matrix_row[P: Params](
         jvp=jvp,
         transpose=transpose,
         batch=batch
-        or (lambda engine, p, size, xs, axes: batch_stack(engine, row, p, size, xs, axes)),
+        or (
+            lambda engine, p, size, xs, axes: batch_stack(
+                engine, row, p, size, xs, axes
+            )
+        ),
         lower=lambda e, p, xs, outs: lower_stack(e, row, p, xs, outs, lower),
     )
     return row
@@ -108,9 +112,7 @@ def stacked_typing[P](
                     f"{', '.join(map(str, avals))}; broadcast them first"
                 )
         weak = all(aval.weak_type for aval in avals)
-        cores = [
-            aval.with_shape(aval.shape[len(stack) :]) for aval in avals
-        ]
+        cores = [aval.with_shape(aval.shape[len(stack) :]) for aval in avals]
         return tuple(
             ShapedArray((*stack, *x.shape), x.dtype, weak and is_inexact(x.dtype))
             for x in results(p, cores)
@@ -223,8 +225,10 @@ def layout(rank: int, columns: bool) -> str:
     if columns:
         order[:2] = [rank - 2, rank - 1]
     inner = ", ".join(map(str, order))
-    return f"dense<[{inner}]> : tensor<{rank}xindex>" if rank else (
-        "dense<> : tensor<0xindex>"
+    return (
+        f"dense<[{inner}]> : tensor<{rank}xindex>"
+        if rank
+        else ("dense<> : tensor<0xindex>")
     )
 
 

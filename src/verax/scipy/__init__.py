@@ -5,4 +5,4 @@
 Array(0.5, dtype=float32, weak_type=True)
 """
 
-from verax.scipy import special as special
+from verax.scipy import linalg as linalg, special as special

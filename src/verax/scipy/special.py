@@ -5,8 +5,8 @@ whose value and gradient stay accurate towards the ends of its domain::
 
     logit(p)                       # log p - log1p(-p)
 
-Left out: what needs loops or rows that do not exist (Bessel functions, incomplete gamma
-and beta functions, the inverse of `ndtr`). The formulas are those of the NIST Digital
+Left out: what needs loops or rows that do not exist (Bessel functions of other orders,
+the inverse of `ndtr`). The formulas are those of the NIST Digital
 Library of Mathematical Functions.
 """
 
@@ -25,8 +25,15 @@ from verax.numpy.arguments import (
     constant_of,
     promote_inexact,
 )
-from verax.ops import entropy, explog, special
-from verax.ops.arith import add, div, integer_pow, mul, neg, rem, sub
+from verax.ops import (
+    bessel,
+    entropy,
+    explog,
+    incomplete_beta,
+    incomplete_gamma,
+    special,
+)
+from verax.ops.arith import abs as magnitude, add, div, integer_pow, mul, neg, rem, sub
 from verax.ops.bits import bitwise_and, bitwise_or
 from verax.ops.choose import select
 from verax.ops.compare import eq, ge, gt, le, lt, ne
@@ -270,3 +277,40 @@ def transformed(logarithm: Array, power: Array) -> Array:
     none = eq(power, constant_of(0, power.dtype))
     safe = select(none, constant_of(1, power.dtype), power)
     return select(none, logarithm, div(expm1(mul(safe, logarithm)), safe))
+
+
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
+    """The lower incomplete gamma function over Γ(a): from 0 at x = 0 to 1."""
+    return row("gammainc", incomplete_gamma.igamma, a, x)
+
+
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
+    """1 - gammainc(a, x), accurate where it is small."""
+    return row("gammaincc", incomplete_gamma.igammac, a, x)
+
+
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """The incomplete beta function over B(a, b): from 0 at x = 0 to 1 at x = 1."""
+    return row("betainc", incomplete_beta.betainc, a, b, x)
+
+
+def i0e(x: ArrayLike) -> Array:
+    """exp(-|x|) times the modified Bessel function of order 0."""
+    return row("i0e", bessel.bessel_i0e, x)
+
+
+def i0(x: ArrayLike) -> Array:
+    """The modified Bessel function of order 0."""
+    (z,) = reals("i0", x)
+    return mul(exp(magnitude(z)), bessel.bessel_i0e(z))
+
+
+def i1e(x: ArrayLike) -> Array:
+    """exp(-|x|) times the modified Bessel function of order 1."""
+    return row("i1e", bessel.bessel_i1e, x)
+
+
+def i1(x: ArrayLike) -> Array:
+    """The modified Bessel function of order 1."""
+    (z,) = reals("i1", x)
+    return mul(exp(magnitude(z)), bessel.bessel_i1e(z))

@@ -162,3 +162,6 @@ def buffer_to_dlpack_managed_tensor(
 def dlpack_managed_tensor_to_buffer(
     capsule: object, device: Device, stream: int | None
 ) -> ArrayImpl: ...
+def register_custom_call_target(
+    fn_name: str, fn: object, platform: str, api_version: int = 0, traits: int = 0
+) -> None: ...

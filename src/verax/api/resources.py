@@ -1,0 +1,54 @@
+"""Floor 5: what the process holds: types of values, living arrays, caches.
+
+One idea: nothing is registered while a program runs; these functions look::
+
+    typeof(x), live_arrays(), clear_caches()
+"""
+
+import functools
+import gc
+from typing import Any
+
+from verax.api.jit import JitFunction
+from verax.backend import eager, program
+from verax.backend.array import ConcreteArray
+from verax.ir.avals import ShapedArray
+from verax.rules.constants import aval_of
+from verax.transforms import engine, linearize, templates
+
+
+def typeof(x: Any) -> ShapedArray:
+    """The type of an array, tracer or scalar: shape, dtype and weakness.
+
+    Raises:
+        TypeError: `x` is none of them.
+
+    >>> print(typeof(1.0))
+    ~f32[]
+    """
+    return aval_of(x)
+
+
+def live_arrays(platform: str | None = None) -> list[ConcreteArray]:
+    """All arrays with values that somebody still holds, on `platform` if it is given.
+
+    It goes through the objects of the process, which takes a while in a large one.
+    """
+    found = [x for x in gc.get_objects() if type(x) is ConcreteArray]
+    held = [x for x in found if getattr(x, "aval", None) and not x.is_deleted()]
+    if platform is None:
+        return held
+    return [x for x in held if x.device().platform == platform]
+
+
+def clear_caches() -> None:
+    """Forget all traces, rewrites and compiled programs; what runs next starts anew.
+
+    It goes through the objects of the process, as `live_arrays` does.
+    """
+    for function in [x for x in gc.get_objects() if isinstance(x, JitFunction)]:
+        function.clear_cache()
+    for module in (eager, program, engine, linearize, templates):
+        for value in vars(module).values():
+            if isinstance(value, functools._lru_cache_wrapper):
+                value.cache_clear()

@@ -1,0 +1,207 @@
+"""Floor 6: bodies of control flow as jaxprs, and what is said when types differ.
+
+One idea: a body is traced once on types; what it closes over from an outer trace, and
+under no trace its array constants too, become operands of the equation::
+
+    body = trace_body(f, tree, avals, "scan")
+    body.jaxpr, body.consts, body.out_tree
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from attrs import evolve, frozen
+
+from verax.api.engine import as_typed_array, current_builder
+from verax.api.pytree_mismatch import first_difference
+from verax.api.tracing import describe_arguments, function_name, trace
+from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef
+from verax.ir.avals import ShapedArray
+from verax.ir.consts import hoist
+from verax.ir.jaxpr import Jaxpr
+from verax.ir.promotion import TypePromotionError, result_type
+from verax.ops.convert import convert
+from verax.ops.hoisting import as_operands
+from verax.ops.programs import inlined, program
+from verax.rules.array import Array
+from verax.rules.builder import Tracer
+from verax.rules.constants import aval_of, typed_scalar
+from verax.rules.state import STATE
+
+
+@frozen(eq=False)
+class Body:
+    """A traced function: its jaxpr takes `consts`, then the leaves of the arguments."""
+
+    jaxpr: Jaxpr
+    consts: tuple[object, ...]
+    out_tree: PyTreeDef
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        return self.jaxpr.out_avals
+
+
+def trace_body(
+    fun: Callable[..., Any],
+    tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+    purpose: str,
+    called: object = None,
+) -> Body:
+    """Trace `fun(*args, **kwargs)`; messages name `called`, the user's function."""
+    describe = describe_arguments(called or fun, tree)
+    traced = trace(fun, tree, avals, purpose, describe=describe)
+    if current_builder() is not None:
+        return Body(traced.jaxpr, traced.captured, traced.out_tree)
+    # As operands, constants that change from call to call need no new program.
+    closed = hoist(traced.jaxpr, as_operands)
+    inner = closed.jaxpr
+    invars = (*inner.constvars, *inner.invars)
+    jaxpr = Jaxpr((), invars, inner.eqns, inner.outvars)
+    return Body(jaxpr, closed.consts, traced.out_tree)
+
+
+def with_common_consts(
+    bodies: Sequence[Body],
+) -> tuple[tuple[Jaxpr, ...], list[object]]:
+    """The jaxprs of several bodies on all their constants, each of them once."""
+    places: dict[object, int] = {}
+    consts: list[object] = []
+    for body in bodies:
+        for x in body.consts:
+            if places.setdefault(identity(x), len(consts)) == len(consts):
+                consts.append(x)
+    if len(bodies) == 1:
+        return (bodies[0].jaxpr,), consts
+    types = [aval_of(x) for x in consts]
+    return tuple([on_consts(body, places, types) for body in bodies]), consts
+
+
+def on_consts(
+    body: Body, places: dict[object, int], types: Sequence[ShapedArray]
+) -> Jaxpr:
+    """The jaxpr of a body on the constants of all."""
+    order = [places[identity(x)] for x in body.consts]
+    if order == list(range(len(types))):
+        return body.jaxpr
+    own = body.jaxpr.in_avals[len(order) :]
+
+    def whole(*xs: Array) -> Sequence[object]:
+        return inlined(body.jaxpr, [*[xs[i] for i in order], *xs[len(types) :]])
+
+    return program((*types, *own), whole)
+
+
+def identity(x: object) -> object:
+    """What tells constants apart."""
+    return (id(x.builder), x.atom) if isinstance(x, Tracer) else id(x)
+
+
+def with_out_types(body: Body, avals: Sequence[ShapedArray]) -> Body:
+    """The body with its first results converted to these types."""
+    found = body.out_avals
+    if found[: len(avals)] == tuple(avals):
+        return body
+
+    def whole(*xs: Array) -> Sequence[object]:
+        outs = inlined(body.jaxpr, xs)
+        return [
+            *[
+                x if x.aval is aval else convert(x, aval.dtype, aval.weak_type)
+                for x, aval in zip(outs, avals, strict=False)
+            ],
+            *outs[len(avals) :],
+        ]
+
+    return evolve(body, jaxpr=program(body.jaxpr.in_avals, whole))
+
+
+def as_operand(x: object, aval: ShapedArray) -> object:
+    """A leaf in the dtype that was settled for it."""
+    if aval_of(x) is aval:
+        return x
+    if isinstance(x, Array) or aval.shape:
+        return convert(x, aval.dtype, aval.weak_type)
+    if current_builder() is None:
+        return as_typed_array(x, aval)
+    return typed_scalar(x, aval)
+
+
+def promoted(given: ShapedArray, found: ShapedArray) -> ShapedArray:
+    """The type of a carry that begins as `given` and comes back as `found`.
+
+    Only a weak type gives way.
+    """
+    if not given.weak_type or given.shape != found.shape or given is found:
+        return given
+    try:
+        dtype, _ = result_type(given, found, x64=STATE.enable_x64)
+    except TypePromotionError:
+        return given
+    return given.with_dtype(dtype)
+
+
+def settled(
+    avals: Sequence[ShapedArray], traced: Callable[[Sequence[ShapedArray]], Body]
+) -> tuple[list[ShapedArray], Body]:
+    """Carry types that the body gives back: weak ones are promoted until it does."""
+    current = list(avals)
+    while True:
+        body = traced(current)
+        found = body.out_avals[: len(current)]
+        after = [promoted(a, b) for a, b in zip(current, found, strict=False)]
+        if after == current or len(found) != len(current):
+            return current, body
+        current = after
+
+
+def check_carry(
+    name: str,
+    fun: object,
+    in_tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+    out_tree: PyTreeDef,
+    found: Sequence[ShapedArray],
+) -> None:
+    """Raise TypeError with each place where the carry comes out as something else."""
+    who = function_name(fun)
+    if in_tree != out_tree:
+        place, difference = mismatch(in_tree, out_tree, "carry")
+        raise TypeError(
+            f"{name}: {who} must return a carry of the structure that it takes, but at "
+            f"{place}: {difference}. It takes {in_tree} and returns {out_tree}"
+        )
+    lines = [
+        f"  carry{place} is {a} going in and {b} coming out"
+        for place, a, b in zip(paths(in_tree), avals, found, strict=True)
+        if a.strong() is not b.strong()
+    ]
+    if lines:
+        raise TypeError(
+            f"{name}: {who} must return a carry of the types that it takes:\n"
+            + "\n".join(lines)
+            + "\nConvert the initial value, or what the function returns (astype)"
+        )
+
+
+def mismatch(expected: PyTreeDef, actual: PyTreeDef, root: str) -> tuple[str, str]:
+    """The first place where two structures differ, and how."""
+    left = expected.unflatten(range(expected.num_leaves))
+    right = actual.unflatten(range(actual.num_leaves))
+    found = first_difference(left, right, root, None)
+    found = found or first_difference(right, left, root, None)
+    return found or (root, "the structures differ")
+
+
+def paths(tree: PyTreeDef) -> Iterator[str]:
+    """The key paths of the leaves as text."""
+    filled = tree.unflatten(range(tree.num_leaves))
+    for path, _ in pytrees.flatten_with_path(filled)[0]:
+        yield "".join(map(str, path))
+
+
+def check_callable(name: str, fun: object) -> None:
+    if not callable(fun):
+        raise TypeError(f"{name} takes a function, not {fun!r}")

@@ -1,0 +1,227 @@
+"""Floor 6: `cond` and `switch`, choices by a value known at run time.
+
+One idea: all branches are traced on the same operands, and the equation holds them all;
+under vmap with one index for all, still only one of them runs::
+
+    lax.cond(x > 0, lambda x: x, lambda x: -x, x)
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from verax.api.tracing import function_name, is_abstract, leaf_avals
+from verax.backend import pytrees
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import int32, is_bool, is_extended, is_integer
+from verax.lax.bodies import (
+    Body,
+    as_operand,
+    mismatch,
+    paths,
+    trace_body,
+    with_common_consts,
+    with_out_types,
+)
+from verax.ops.choose import clamp
+from verax.ops.compare import ne
+from verax.ops.cond import cond_p
+from verax.ops.cond_params import CondParams
+from verax.ops.convert import convert
+from verax.rules.constants import aval_of
+from verax.rules.state import STATE
+
+
+class Absent:
+    """The type of the default of arguments for which None is a value."""
+
+    def __repr__(self) -> str:
+        return "<absent>"
+
+
+ABSENT: Final = Absent()
+
+
+def cond(
+    pred: Any,
+    true_fun: Any = ABSENT,
+    false_fun: Any = ABSENT,
+    *operands: Any,
+    operand: Any = ABSENT,
+    linear: Any = None,
+    true_operand: Any = ABSENT,
+    false_operand: Any = ABSENT,
+) -> Any:
+    """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`.
+
+    `pred` is a boolean scalar, or a number, which holds unless it is zero. Both
+    functions return the same structure of the same types. The older form
+    `cond(pred, true_operand, true_fun, false_operand, false_fun)` is understood too.
+    `linear` is ignored.
+
+    Raises:
+        TypeError: the predicate is no scalar, or the results differ; the message says
+            where.
+
+    >>> import verax
+    >>> verax.lax.cond(2.0 > 1.0, lambda x: x + 1, lambda x: -x, 1.0).item()
+    2.0
+    """
+    old = len(operands) == 2 and callable(operands[1]) and callable(false_fun)
+    if old and true_operand is ABSENT:
+        true_operand, true_fun, false_operand, false_fun = (
+            true_fun,
+            false_fun,
+            *operands,
+        )
+        operands = ()
+    if true_operand is not ABSENT or false_operand is not ABSENT:
+        return of_two_operands(pred, true_operand, true_fun, false_operand, false_fun)
+    if operand is not ABSENT:
+        operands = (*operands, operand)
+    for name, fun in (("true_fun", true_fun), ("false_fun", false_fun)):
+        if not callable(fun):
+            raise TypeError(f"cond takes a function as {name}, not {fun!r}")
+    aval = aval_of(pred)
+    if aval.shape or is_extended(aval.dtype):
+        raise TypeError(
+            f"cond takes a boolean scalar as predicate, not {aval}; reduce it "
+            "(verax.numpy.any, all), or choose element by element (verax.numpy.where)"
+        )
+    if STATE.disable_jit and not is_abstract(pred):
+        return true_fun(*operands) if bool(pred) else false_fun(*operands)
+    chosen = pred if is_bool(aval.dtype) else ne(pred, convert(0, aval.dtype))
+    index = convert(chosen, int32)
+    return choose(
+        "cond", index, [false_fun, true_fun], operands, ["false_fun", "true_fun"]
+    )
+
+
+def of_two_operands(
+    pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any
+) -> Any:
+    """The older form of `cond`, in which each branch has its own operand."""
+    for fun in (true_fun, false_fun):
+        if not callable(fun):
+            raise TypeError(f"cond takes a function for each operand, not {fun!r}")
+
+    def on_true(yes: Any, no: Any) -> Any:
+        return true_fun(yes)
+
+    def on_false(yes: Any, no: Any) -> Any:
+        return false_fun(no)
+
+    return cond(pred, on_true, on_false, true_operand, false_operand)
+
+
+def switch(
+    index: Any,
+    branches: Sequence[Callable[..., Any]],
+    *operands: Any,
+    operand: Any = ABSENT,
+) -> Any:
+    """`branches[index](*operands)`; an index outside means the nearest branch.
+
+    `index` is an integer scalar; the branches return one structure of the same types.
+
+    Raises:
+        TypeError: the index is no integer scalar, or results differ.
+        ValueError: there are no branches.
+
+    >>> import verax
+    >>> verax.lax.switch(7, [lambda x: x, lambda x: 2 * x], 5).item()
+    10
+    """
+    functions = list(branches)
+    for fun in functions:
+        if not callable(fun):
+            raise TypeError(f"switch takes functions as branches, not {fun!r}")
+    aval = aval_of(index)
+    if aval.shape or not is_integer(aval.dtype):
+        raise TypeError(f"switch takes an integer scalar as index, not {aval}")
+    if not functions:
+        raise ValueError("switch takes at least one branch")
+    if operand is not ABSENT:
+        operands = (*operands, operand)
+    last = len(functions) - 1
+    if not last:
+        return functions[0](*operands)
+    if STATE.disable_jit and not is_abstract(index):
+        return functions[min(max(int(index), 0), last)](*operands)
+    names = [f"branches[{i}]" for i in range(len(functions))]
+    return choose("switch", place(index, aval, last), functions, operands, names)
+
+
+def place(index: Any, aval: ShapedArray, last: int) -> Any:
+    """The index as an int32 between 0 and `last`."""
+    if aval.dtype.itemsize < 4 or aval.strong().dtype == int32:
+        return clamp(0, convert(index, int32), last)
+    # What does not fit 32 bits must not wrap around.
+    return convert(clamp(0, index, last), int32)
+
+
+def choose(
+    name: str,
+    index: Any,
+    functions: Sequence[Callable[..., Any]],
+    operands: tuple[Any, ...],
+    names: Sequence[str],
+) -> Any:
+    """One `cond` equation on traced branches."""
+    leaves, tree = pytrees.flatten((operands, {}))
+
+    def describe() -> list[str]:
+        return [f"operand{path} of {name}" for path in paths(tree)]
+
+    avals = leaf_avals(leaves, describe)
+    bodies = [trace_body(fun, tree, avals, name) for fun in functions]
+    types = common_types(name, functions, bodies, names)
+    alike = [with_out_types(body, types) for body in bodies]
+    jaxprs, consts = with_common_consts(alike)
+    given = [as_operand(x, aval) for x, aval in zip(leaves, avals, strict=True)]
+    outs = cond_p.bind(CondParams(jaxprs), index, *consts, *given)
+    return bodies[0].out_tree.unflatten(outs)
+
+
+def common_types(
+    name: str,
+    functions: Sequence[Callable[..., Any]],
+    bodies: Sequence[Body],
+    names: Sequence[str],
+) -> list[ShapedArray]:
+    """The types of the results of all branches; weak ones give way.
+
+    Raises:
+        TypeError: structures or types differ; the message shows where.
+    """
+    first, *rest = bodies
+    types = list(first.out_avals)
+    for body in rest:
+        if body.out_tree == first.out_tree:
+            types = [joined(a, b) for a, b in zip(types, body.out_avals, strict=True)]
+    for body, fun, label in zip(bodies, functions, names, strict=True):
+        who = f"{label} ({function_name(fun)})"
+        if body.out_tree != first.out_tree:
+            at, difference = mismatch(first.out_tree, body.out_tree, "output")
+            raise TypeError(
+                f"{name}: all branches return one structure, but {names[0]} returns "
+                f"{first.out_tree} and {who} {body.out_tree}; at {at}: {difference}"
+            )
+        lines = [
+            f"  output{path} is {due} in another branch and {found} in {who}"
+            for path, due, found in zip(
+                paths(first.out_tree), types, body.out_avals, strict=True
+            )
+            if due.strong() is not found.strong()
+        ]
+        if lines:
+            raise TypeError(
+                f"{name}: all branches return the same types:\n"
+                + "\n".join(lines)
+                + "\nConvert the results of one of them (astype, reshape)"
+            )
+    return types
+
+
+def joined(x: ShapedArray, y: ShapedArray) -> ShapedArray:
+    """The type of a result in two branches: weak if it is weak in both."""
+    return x if x.weak_type and y.weak_type else x.strong()

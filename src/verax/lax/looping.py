@@ -1,0 +1,255 @@
+"""Floor 6: `while_loop`, `fori_loop`, `map`, `associative_scan`.
+
+One idea: a loop whose number of steps is known is a `scan`, which can be
+differentiated in both modes; only the others are `while` equations::
+
+    total = lax.fori_loop(0, 10, lambda i, total: total + xs[i], 0.0)
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from verax.api.tracing import function_name, leaf_avals
+from verax.api.vectorize import vmap
+from verax.backend import pytrees
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import bool_, is_integer
+from verax.lax.bodies import (
+    Body,
+    as_operand,
+    check_callable,
+    check_carry,
+    mismatch,
+    paths,
+    settled,
+    trace_body,
+    with_out_types,
+)
+from verax.lax.scanning import scan, scan_length
+from verax.ops import cumulative
+from verax.ops.arith import add
+from verax.ops.compare import lt
+from verax.ops.joining import concatenate, rev
+from verax.ops.shape import broadcast, reshape
+from verax.ops.slicing import slice_in_dim
+from verax.ops.while_ import while_p
+from verax.ops.while_params import WhileParams
+from verax.rules.array import Array
+from verax.rules.builder import AbstractValueError, Tracer
+from verax.rules.constants import aval_of
+from verax.rules.sizes import as_axis
+from verax.rules.state import STATE
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+) -> Any:
+    """`val = body_fun(val)` as long as `cond_fun(val)` holds.
+
+    The value keeps structure and types. Forward-mode derivatives go through;
+    reverse-mode ones do not: use `scan`, or `fori_loop` with known bounds.
+
+    Raises:
+        TypeError: `cond_fun` gives no boolean scalar, or `body_fun` another structure
+            or other types than it takes; the message shows the difference.
+
+    >>> import verax
+    >>> verax.lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 1).item()
+    128
+    """
+    check_callable("while_loop", cond_fun)
+    check_callable("while_loop", body_fun)
+    if STATE.disable_jit:
+        try:
+            return while_in_python(cond_fun, body_fun, init_val)
+        except AbstractValueError:
+            # What is traced abstractly can only be staged.
+            pass
+    leaves, tree = pytrees.flatten(init_val)
+    avals = leaf_avals(
+        leaves, lambda: [f"init_val{p} of while_loop" for p in paths(tree)]
+    )
+    arguments = pytrees.flatten(((init_val,), {}))[1]
+
+    def traced(carry: Sequence[ShapedArray]) -> Body:
+        return trace_body(body_fun, arguments, carry, "while_loop")
+
+    types, body = settled(avals, traced)
+    check_carry("while_loop", body_fun, tree, types, body.out_tree, body.out_avals)
+    body = with_out_types(body, types)
+    test = trace_body(cond_fun, arguments, types, "while_loop")
+    outs = test.out_avals
+    if len(outs) != 1 or outs[0].shape or outs[0].dtype != bool_:
+        raise TypeError(
+            f"while_loop: {function_name(cond_fun)} must return one boolean scalar, "
+            f"not {test.out_tree} of {', '.join([str(a) for a in outs]) or 'nothing'}"
+        )
+    given = [as_operand(x, aval) for x, aval in zip(leaves, types, strict=True)]
+    params = WhileParams(body.jaxpr, len(body.consts), test.jaxpr, len(test.consts))
+    results = while_p.bind(params, *test.consts, *body.consts, *given)
+    return tree.unflatten(results)
+
+
+def while_in_python(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Any
+) -> Any:
+    while bool(cond_fun(value)):
+        value = body_fun(value)
+    return value
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """`val = body_fun(i, val)` for i from `lower` up to, but not including, `upper`.
+
+    With bounds that are known while tracing it is a `scan`, which has derivatives in
+    both modes and obeys `unroll`; else a `while_loop`.
+
+    Raises:
+        TypeError: the bounds are no integer scalars of one dtype, or the value does
+            not keep its types.
+        ValueError: `unroll` is given, and the bounds are not known.
+
+    >>> import verax
+    >>> verax.lax.fori_loop(0, 5, lambda i, total: total + i, 0).item()
+    10
+    """
+    check_callable("fori_loop", body_fun)
+    counter = counter_type(lower, upper)
+    known = not isinstance(lower, Tracer) and not isinstance(upper, Tracer)
+    if STATE.disable_jit and known:
+        for i in range(int(lower), int(upper)):
+            init_val = body_fun(i, init_val)
+        return init_val
+    first = as_operand(lower, counter)
+    if known:
+
+        def step(carry: Any, _: None) -> Any:
+            i, value = carry
+            return (add(i, 1), body_fun(i, value)), None
+
+        step.__name__ = function_name(body_fun)
+        steps = max(int(upper) - int(lower), 0)
+        carry = (first, init_val)
+        return scan(step, carry, None, steps, unroll=unroll or 1)[0][1]
+    if unroll is not None:
+        raise ValueError("fori_loop: unroll needs bounds that are known while tracing")
+
+    def go_on(carry: Any) -> Any:
+        return lt(carry[0], carry[1])
+
+    def advance(carry: Any) -> Any:
+        i, end, value = carry
+        return add(i, 1), end, body_fun(i, value)
+
+    advance.__name__ = function_name(body_fun)
+    return while_loop(go_on, advance, (first, as_operand(upper, counter), init_val))[2]
+
+
+def counter_type(lower: Any, upper: Any) -> ShapedArray:
+    """The type of the counter: that of the bound that is not a Python integer."""
+    avals = [aval_of(lower), aval_of(upper)]
+    strong = {a.dtype for a in avals if not a.weak_type}
+    if any(a.shape or not is_integer(a.dtype) for a in avals) or len(strong) > 1:
+        raise TypeError(
+            "fori_loop takes integer scalars of one dtype as bounds, not "
+            f"{avals[0]} and {avals[1]}"
+        )
+    return ShapedArray((), strong.pop()) if strong else avals[0]
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """`f` of each row of `xs`, one after the other, stacked.
+
+    With `batch_size`, so many rows at a time go through `vmap(f)`.
+
+    Raises:
+        ValueError: the sizes of first dimensions differ, or `batch_size` is not
+            positive.
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.lax.map(lambda x: x * x, vnp.arange(4)).tolist()
+    [0, 1, 4, 9]
+    """
+    check_callable("map", f)
+
+    def step(_: Any, x: Any) -> Any:
+        return (), f(x)
+
+    step.__name__ = function_name(f)
+    if batch_size is None:
+        return scan(step, (), xs)[1]
+    if batch_size < 1:
+        raise ValueError(f"map takes a positive batch_size, not {batch_size}")
+    rows, tree = pytrees.flatten(xs)
+    count = scan_length(rows, tree, None)
+    batched = vmap(f)
+    if count <= batch_size:
+        return batched(xs)
+    whole = count - count % batch_size
+    sizes = (whole // batch_size, batch_size)
+    blocks = [
+        reshape(slice_in_dim(x, 0, whole), (*sizes, *aval_of(x).shape[1:]))
+        for x in rows
+    ]
+    out = scan(lambda _, x: ((), batched(x)), (), tree.unflatten(blocks))[1]
+    leaves, out_tree = pytrees.flatten(out)
+    leaves = [reshape(y, (whole, *y.shape[2:])) for y in leaves]
+    if whole < count:
+        rest = batched(tree.unflatten([slice_in_dim(x, whole, count) for x in rows]))
+        tail = pytrees.flatten(rest)[0]
+        leaves = [concatenate((y, z), 0) for y, z in zip(leaves, tail, strict=True)]
+    return out_tree.unflatten(leaves)
+
+
+def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+) -> Any:
+    """The running combinations of the elements along `axis`, in log-many steps.
+
+    `fn` is associative and works elementwise on slices of the tree `elems`; with
+    `reverse` the elements are taken from the end, the later one first.
+
+    Raises:
+        TypeError: `fn` is no function, or returns another structure.
+        ValueError: the sizes along `axis` differ.
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.lax.associative_scan(vnp.maximum, vnp.array([1, 3, 2, 5])).tolist()
+    [1, 3, 3, 5]
+    """
+    check_callable("associative_scan", fn)
+    leaves, tree = pytrees.flatten(elems)
+    if not leaves:
+        return elems
+    places = [as_axis("associative_scan", axis, aval_of(x).ndim) for x in leaves]
+    sizes = {aval_of(x).shape[k] for x, k in zip(leaves, places, strict=True)}
+    if len(sizes) > 1 or len(set(places)) > 1:
+        raise ValueError(
+            "associative_scan takes arrays of one size along the axis, not "
+            f"{', '.join(str(aval_of(x)) for x in leaves)}"
+        )
+    place = places[0]
+
+    def combine(left: tuple[Array, ...], right: tuple[Array, ...]) -> Any:
+        out = fn(tree.unflatten(left), tree.unflatten(right))
+        found, out_tree = pytrees.flatten(out)
+        if out_tree != tree:
+            where, difference = mismatch(tree, out_tree, "output")
+            raise TypeError(
+                f"associative_scan: {function_name(fn)} must return the structure that "
+                f"it takes, but at {where}: {difference}"
+            )
+        return tuple(found)
+
+    def turned(xs: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple([rev(x, (place,)) for x in xs]) if reverse else tuple(xs)
+
+    given = turned([x if isinstance(x, Array) else broadcast(x, ()) for x in leaves])
+    return tree.unflatten(turned(cumulative.associative_scan(combine, given, place)))

@@ -1,0 +1,180 @@
+"""Floor 6: `scan`, a loop over the rows of arrays.
+
+One idea: the body is traced once and the loop is one equation, whatever its length;
+it has derivatives in both modes::
+
+    total, sums = lax.scan(lambda c, x: (c + x, c + x), 0.0, xs)
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.api.tracing import function_name, leaf_avals
+from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef
+from verax.ir.avals import ShapedArray
+from verax.lax.bodies import (
+    Body,
+    as_operand,
+    check_callable,
+    check_carry,
+    paths,
+    settled,
+    trace_body,
+    with_out_types,
+)
+from verax.ops.joining import concatenate
+from verax.ops.scan import scan_p
+from verax.ops.scan_params import ScanParams
+from verax.ops.shape import broadcast
+from verax.ops.slicing import index_in_dim
+from verax.rules.array import Array
+from verax.rules.constants import aval_of
+from verax.rules.state import STATE
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """`f` over the rows of `xs`, with a carry: `carry, y = f(carry, x)` for each.
+
+    Returns the last carry and the stacked ys. `xs` is a tree of arrays with one first
+    dimension, or None with a `length`; `reverse` begins with the last row; `unroll`
+    steps are compiled after each other. The carry keeps structure and types.
+
+    Raises:
+        TypeError: `f` returns no pair, or another carry than it takes; the message
+            shows the difference.
+        ValueError: the sizes of first dimensions differ, or nothing tells the length.
+
+    >>> import verax, verax.numpy as vnp
+    >>> total, sums = verax.lax.scan(lambda c, x: (c + x, c + x), 0, vnp.arange(4))
+    >>> total.item(), sums.tolist()
+    (6, [0, 1, 3, 6])
+    """
+    check_callable("scan", f)
+    rows, row_tree = pytrees.flatten(xs)
+    count = scan_length(rows, row_tree, length)
+    at_once = unrolling(unroll, count)
+    if STATE.disable_jit:
+        return scan_in_python(f, init, rows, row_tree, count, reverse)
+    leaves, tree = pytrees.flatten(init)
+    avals = leaf_avals(leaves, lambda: [f"init{p} of scan" for p in paths(tree)])
+    row_avals = [aval_of(x).with_shape(aval_of(x).shape[1:]) for x in rows]
+    types, body, y_tree = trace_step(f, tree, avals, row_tree, row_avals)
+    given = [as_operand(x, aval) for x, aval in zip(leaves, types, strict=True)]
+    operands = (*body.consts, *given, *rows)
+    params = ScanParams(
+        body.jaxpr,
+        count,
+        (False,) * len(operands),
+        len(given),
+        len(body.consts),
+        bool(reverse),
+        at_once,
+    )
+    outs = scan_p.bind(params, *operands)
+    carry, ys = params.results(outs)
+    return tree.unflatten(carry), y_tree.unflatten(ys)
+
+
+def trace_step(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+    row_tree: PyTreeDef,
+    row_avals: Sequence[ShapedArray],
+) -> tuple[list[ShapedArray], Body, PyTreeDef]:
+    """The types of the carry, the step on them, and the structure of a row of ys."""
+    trees: list[PyTreeDef] = []
+
+    def flat(carry: Any, x: Any) -> list[Any]:
+        out = f(carry, x)
+        if not isinstance(out, tuple | list) or len(out) != 2:
+            raise TypeError(
+                f"scan: {function_name(f)} must return a pair (carry, y), not "
+                f"{type(out).__name__}"
+            )
+        parts = [pytrees.flatten(part) for part in out]
+        trees[:] = [part[1] for part in parts]
+        return [leaf for part in parts for leaf in part[0]]
+
+    filled = [t.unflatten(range(t.num_leaves)) for t in (tree, row_tree)]
+    both = pytrees.flatten((tuple(filled), {}))[1]
+
+    def traced(carry: Sequence[ShapedArray]) -> Body:
+        return trace_body(flat, both, [*carry, *row_avals], "scan", f)
+
+    types, body = settled(avals, traced)
+    found = body.out_avals[: trees[0].num_leaves]
+    check_carry("scan", f, tree, types, trees[0], found)
+    return types, with_out_types(body, types), trees[1]
+
+
+def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
+    """The number of steps, on which all arrays of rows agree."""
+    sizes: dict[str, int] = {}
+    for path, x in zip(paths(tree), rows, strict=True):
+        aval = aval_of(x)
+        if not aval.shape:
+            raise ValueError(f"scan goes over first dimensions, but xs{path} is {aval}")
+        sizes[f"xs{path}"] = aval.shape[0]
+    if length is not None:
+        try:
+            sizes["length"] = operator.index(length)
+        except TypeError as error:
+            raise TypeError(
+                f"scan takes an integer length, known while tracing, not {length!r}"
+            ) from error
+        if sizes["length"] < 0:
+            raise ValueError(f"scan takes a length of at least 0, not {length}")
+    if not sizes:
+        raise ValueError("scan needs arrays to go over (xs), or a length")
+    if len(set(sizes.values())) > 1:
+        found = ", ".join(f"{name}: {size}" for name, size in sizes.items())
+        raise ValueError(f"scan goes over first dimensions of one size, not {found}")
+    return next(iter(sizes.values()))
+
+
+def unrolling(unroll: int | bool, count: int) -> int:
+    """How many steps are written after each other."""
+    if isinstance(unroll, bool):
+        return max(count, 1) if unroll else 1
+    if not isinstance(unroll, int | np.integer) or unroll < 1:
+        raise ValueError(f"unroll is a positive integer or a boolean, not {unroll!r}")
+    return int(unroll)
+
+
+def scan_in_python(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    carry: Any,
+    rows: Sequence[Any],
+    tree: PyTreeDef,
+    count: int,
+    reverse: bool,
+) -> tuple[Any, Any]:
+    """`scan` as a Python loop, for `disable_jit`."""
+    if not count:
+        raise ValueError("scan of length 0 is not supported under disable_jit")
+    steps = range(count)
+    ys = []
+    for i in reversed(steps) if reverse else steps:
+        row = [index_in_dim(x, i, keepdims=False) for x in rows]
+        carry, y = f(carry, tree.unflatten(row))
+        ys.append(y)
+    parts = [pytrees.flatten(y)[0] for y in (reversed(ys) if reverse else ys)]
+    stacked = [stack(column) for column in zip(*parts, strict=True)]
+    return carry, pytrees.flatten(ys[0])[1].unflatten(stacked)
+
+
+def stack(column: Sequence[Any]) -> Array:
+    return concatenate([broadcast(x, (1,)) for x in column], 0)

@@ -1,0 +1,340 @@
+"""Floor 6: `verax.numpy.fft`: Fourier transforms with NumPy's names and arguments.
+
+One idea: cut or fill with zeros to the lengths asked for, move the axes to the end,
+transform up to three at once, and scale as `norm` says::
+
+    rfft(x), irfft(y, n=5), fftn(a, axes=(0, 1), norm="ortho")
+"""
+
+import operator
+from collections.abc import Sequence
+from math import prod, sqrt
+
+import numpy as np
+
+from verax.ir.dtypes import DTypeLike, is_complex
+from verax.numpy.arguments import (
+    ArrayLike,
+    Axis,
+    as_array,
+    canonical_axes,
+    promote_inexact,
+    reduction_axes,
+)
+from verax.numpy.creation import asarray
+from verax.numpy.floats import conjugate
+from verax.numpy.rearranging import roll
+from verax.numpy.shapes import moveaxis
+from verax.ops import fft as rows
+from verax.ops.arith import div, mul
+from verax.ops.convert import convert
+from verax.ops.create import full_like
+from verax.ops.slicing import pad, slice_in_dim
+from verax.rules.array import Array
+
+type Norm = str | None
+AT_ONCE = 3
+"""Over so many dimensions one operation runs."""
+
+
+def transform(
+    name: str,
+    kind: str,
+    a: ArrayLike,
+    s: Sequence[int] | None,
+    axes: Sequence[int] | None,
+    norm: Norm,
+) -> Array:
+    """The transform `kind` of `a`, with lengths `s` over `axes`.
+
+    Raises:
+        TypeError: a real signal is asked for and `a` is complex.
+        ValueError: lengths and axes do not fit, or there is no such norm.
+    """
+    x = as_array(name, promote_inexact(name, a)[0])
+    if kind == "RFFT" and is_complex(x.dtype):
+        raise TypeError(f"{name} takes real signals, not {x.dtype}; use fft")
+    if x.dtype.itemsize < 4:
+        x = convert(x, np.dtype(np.float32))
+    places = chosen_axes(name, x, s, axes)
+    lengths = chosen_lengths(name, kind, x, s, places)
+    if not places:
+        return x
+    x = moveaxis(x, places, tuple(range(x.ndim - len(places), x.ndim)))
+    x = fitted(x, input_lengths(kind, lengths))
+    found = mul_by_scale(in_steps(kind, x, lengths), kind, lengths, norm)
+    return moveaxis(found, tuple(range(x.ndim - len(places), x.ndim)), places)
+
+
+def chosen_axes(
+    name: str, x: Array, s: Sequence[int] | None, axes: Sequence[int] | None
+) -> tuple[int, ...]:
+    if axes is None:
+        count = x.ndim if s is None else len(s)
+        if count > x.ndim:
+            raise ValueError(
+                f"{name}: s={tuple(s or ())} has more lengths than {x.aval}"
+            )
+        return tuple(range(x.ndim - count, x.ndim))
+    places = canonical_axes(name, tuple(axes), x.ndim)
+    if s is not None and len(s) != len(places):
+        raise ValueError(
+            f"{name}: s={tuple(s)} and axes={tuple(axes)} differ in length"
+        )
+    return places
+
+
+def chosen_lengths(
+    name: str,
+    kind: str,
+    x: Array,
+    s: Sequence[int] | None,
+    places: tuple[int, ...],
+) -> tuple[int, ...]:
+    """The lengths of the signals: as asked, or those of the operand."""
+    own = [x.shape[i] for i in places]
+    if kind == "IRFFT" and own:
+        own[-1] = max(0, 2 * (own[-1] - 1))
+    found = tuple(own if s is None else (operator.index(n) for n in s))
+    if any(n < 1 for n in found):
+        raise ValueError(
+            f"{name} takes lengths of at least 1, not {found}, of {x.aval}"
+        )
+    return found
+
+
+def input_lengths(kind: str, lengths: tuple[int, ...]) -> tuple[int, ...]:
+    return rows.half(lengths) if kind == "IRFFT" else lengths
+
+
+def fitted(x: Array, lengths: tuple[int, ...]) -> Array:
+    """The last dimensions cut, or filled with zeros, to the lengths."""
+    for i, n in enumerate(lengths, x.ndim - len(lengths)):
+        if n < x.shape[i]:
+            x = slice_in_dim(x, 0, n, axis=i)
+    first = x.ndim - len(lengths)
+    more = [n - size for n, size in zip(lengths, x.shape[first:], strict=True)]
+    if not any(more):
+        return x
+    return pad(x, 0.0, (*((0, 0, 0),) * first, *((0, n, 0) for n in more)))
+
+
+def in_steps(kind: str, x: Array, lengths: tuple[int, ...]) -> Array:
+    """The transform over the last dimensions, at most three at a time."""
+    if len(lengths) <= AT_ONCE:
+        return rows.fft(x, kind, lengths)
+    count = len(lengths) - AT_ONCE
+    rest = {"RFFT": "FFT", "IRFFT": "IFFT"}.get(kind, kind)
+    if kind != "IRFFT":
+        x = rows.fft(x, kind, lengths[count:])
+    first, last = x.ndim - len(lengths), tuple(range(x.ndim - count, x.ndim))
+    leading = tuple(range(first, first + count))
+    moved = moveaxis(x, leading, last)
+    x = moveaxis(in_steps(rest, moved, lengths[:count]), last, leading)
+    return rows.fft(x, kind, lengths[count:]) if kind == "IRFFT" else x
+
+
+def mul_by_scale(x: Array, kind: str, lengths: tuple[int, ...], norm: Norm) -> Array:
+    """The scale of `norm` in place of that of the rows, 1 or 1 / n."""
+    size = prod(lengths)
+    inverse = kind in ("IFFT", "IRFFT")
+    if norm not in (None, "backward", "ortho", "forward"):
+        raise ValueError(f"norm is backward, ortho or forward, not {norm!r}")
+    if norm in (None, "backward"):
+        return x
+    scale = sqrt(size) if norm == "ortho" else float(size)
+    return mul(x, full_like(x, scale if inverse else 1 / scale))
+
+
+def one(n: int | None) -> tuple[int] | None:
+    return None if n is None else (operator.index(n),)
+
+
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Array:
+    """The Fourier transform of `a` along `axis`, of length `n`.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fft.fft(vnp.array([1.0, 0.0]))
+    Array([1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return transform("fft", "FFT", a, one(n), (axis,), norm)
+
+
+def ifft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
+) -> Array:
+    """The inverse of `fft`."""
+    return transform("ifft", "IFFT", a, one(n), (axis,), norm)
+
+
+def rfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
+) -> Array:
+    """The first n // 2 + 1 elements of the transform of real `a`.
+
+    Raises:
+        TypeError: `a` is complex.
+    """
+    return transform("rfft", "RFFT", a, one(n), (axis,), norm)
+
+
+def irfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
+) -> Array:
+    """The inverse of `rfft`, a real signal of length `n`, by default 2 (m - 1)."""
+    return transform("irfft", "IRFFT", a, one(n), (axis,), norm)
+
+
+def hfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
+) -> Array:
+    """The real transform of a signal with Hermitian symmetry, given by one half."""
+    return irfft(conjugate(a), n, axis, SWAPPED.get(norm, norm))
+
+
+def ihfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
+) -> Array:
+    """The inverse of `hfft`."""
+    return conjugate(rfft(a, n, axis, SWAPPED.get(norm, norm)))
+
+
+SWAPPED: dict[Norm, str] = {
+    None: "forward",
+    "backward": "forward",
+    "forward": "backward",
+}
+
+
+def fftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = None,
+) -> Array:
+    """The Fourier transform over several axes, by default all."""
+    return transform("fftn", "FFT", a, s, axes, norm)
+
+
+def ifftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = None,
+) -> Array:
+    """The inverse of `fftn`."""
+    return transform("ifftn", "IFFT", a, s, axes, norm)
+
+
+def rfftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = None,
+) -> Array:
+    """`fftn` of real `a`, of which the last axis is given up to half.
+
+    Raises:
+        TypeError: `a` is complex.
+    """
+    return transform("rfftn", "RFFT", a, s, axes, norm)
+
+
+def irfftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: Norm = None,
+) -> Array:
+    """The inverse of `rfftn`."""
+    return transform("irfftn", "IRFFT", a, s, axes, norm)
+
+
+def fft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: Norm = None,
+) -> Array:
+    """`fftn` over two axes."""
+    return transform("fft2", "FFT", a, s, two("fft2", axes), norm)
+
+
+def ifft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: Norm = None,
+) -> Array:
+    """`ifftn` over two axes."""
+    return transform("ifft2", "IFFT", a, s, two("ifft2", axes), norm)
+
+
+def rfft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: Norm = None,
+) -> Array:
+    """`rfftn` over two axes."""
+    return transform("rfft2", "RFFT", a, s, two("rfft2", axes), norm)
+
+
+def irfft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: Norm = None,
+) -> Array:
+    """`irfftn` over two axes."""
+    return transform("irfft2", "IRFFT", a, s, two("irfft2", axes), norm)
+
+
+def two(name: str, axes: Sequence[int]) -> Sequence[int]:
+    if len(axes) != 2:
+        raise ValueError(f"{name} runs over two axes, not {len(axes)}: {tuple(axes)}")
+    return axes
+
+
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: None = None
+) -> Array:
+    """The frequencies of the elements of `fft`, for samples a distance `d` apart."""
+    count = operator.index(n)
+    numbers = (np.arange(count) + count // 2) % max(count, 1) - count // 2
+    return frequencies(numbers, count, d, dtype)
+
+
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: None = None
+) -> Array:
+    """The frequencies of the elements of `rfft`, for samples a distance `d` apart."""
+    count = operator.index(n)
+    return frequencies(np.arange(count // 2 + 1), count, d, dtype)
+
+
+def frequencies(
+    numbers: np.ndarray, n: int, d: ArrayLike, dtype: DTypeLike | None
+) -> Array:
+    """Whole numbers divided by the time that `n` samples take."""
+    if n < 1:
+        raise ValueError(f"frequencies are those of at least one sample, not {n}")
+    found = asarray(numbers / n, dtype=float if dtype is None else dtype)
+    return div(found, full_like(found, d))
+
+
+def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
+    """The elements rolled so that frequency zero is in the middle."""
+    return rolled("fftshift", x, axes, 1)
+
+
+def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
+    """The inverse of `fftshift`."""
+    return rolled("ifftshift", x, axes, -1)
+
+
+def rolled(name: str, x: ArrayLike, axes: Axis, sign: int) -> Array:
+    a = as_array(name, x)
+    places = reduction_axes(name, axes, a.ndim)
+    shifts = tuple([sign * (a.shape[i] // 2) for i in places])
+    return roll(a, shifts, places)

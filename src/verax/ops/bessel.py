@@ -1,0 +1,134 @@
+"""Floor 2: modified Bessel functions of the first kind, scaled by exp(-|x|).
+
+One idea: scaled, they are smooth and bounded on two intervals, [0, 8] in x and [8, inf]
+in 1/x, and Chebyshev's polynomials of moderate order are exact there::
+
+    bessel_i0e(x)     # exp(-|x|) I0(x)
+
+Source: NIST Digital Library of Mathematical Functions, section 10.29 for derivatives.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import scipy.special
+from numpy.polynomial import chebyshev
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import float32
+from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.ir.limits import finfo
+from verax.ops.arith import abs as magnitude, add, div, max as larger, mul, sign, sub
+from verax.ops.choose import select
+from verax.ops.compare import eq, le
+from verax.ops.convert import convert
+from verax.ops.create import full_like
+from verax.ops.explog import rsqrt
+from verax.ops.reference import in_wide
+from verax.rules.array import Array
+from verax.rules.elementwise import elementwise
+from verax.rules.emitter import Emitter, Operand
+from verax.rules.kinds import FLOAT
+from verax.rules.loops import lowered
+from verax.rules.row import Domain, Row
+
+SPLIT = 8.0
+NEAR, FAR = 30, 25
+"""Orders at which the coefficients fall below double precision."""
+BESSEL = Domain(-20, 20, special=(0.0, np.inf, -np.inf, SPLIT))
+
+
+@cache
+def coefficients(function: Callable[..., Any]) -> tuple[list[float], list[float]]:
+    """Chebyshev's coefficients over x = 4 (t + 1), and over x = 16 / (t + 1)."""
+
+    def scaled(t: np.ndarray) -> np.ndarray:
+        # Past 1e15 the scaled function is constant to double precision.
+        x = 2 * SPLIT / np.maximum(t + 1, 1e-14)
+        return np.asarray(np.sqrt(x) * function(x))
+
+    def unscaled(t: np.ndarray) -> np.ndarray:
+        return np.asarray(function(SPLIT / 2 * (t + 1)))
+
+    return interpolated(unscaled, NEAR), interpolated(scaled, FAR)
+
+
+def interpolated(function: Callable[..., Any], order: int) -> list[float]:
+    found: list[float] = chebyshev.chebinterpolate(function, order).tolist()
+    return found
+
+
+def clenshaw(t: Array, series: Sequence[float]) -> Array:
+    """The sum of Chebyshev's polynomials, by Clenshaw's recurrence."""
+    double = add(t, t)
+    ahead, last = full_like(t, 0), full_like(t, series[-1])
+    for c in series[-2:0:-1]:
+        last, ahead = add(sub(mul(double, last), ahead), full_like(t, c)), last
+    return add(sub(mul(t, last), ahead), full_like(t, series[0]))
+
+
+def polynomial(function: Callable[..., Any], x: Array) -> Array:
+    """The function of |x|."""
+    near, far = coefficients(function)
+    size = magnitude(x)
+    inner = clenshaw(sub(mul(size, 2 / SPLIT), 1.0), near)
+    away = larger(size, full_like(size, SPLIT))
+    outer = mul(clenshaw(sub(div(2 * SPLIT, away), 1.0), far), rsqrt(away))
+    return select(le(size, SPLIT), inner, outer)
+
+
+def in_two_parts(function: Callable[..., Any], odd: bool) -> Any:
+    """The lowering of a scaled function; smaller floats are computed in float32."""
+
+    def body(x: Array) -> tuple[Array]:
+        full = x if finfo(x.dtype).bits >= 32 else convert(x, float32)
+        found = polynomial(function, full)
+        return (convert(mul(found, sign(full)) if odd else found, x.dtype),)
+
+    def lower(
+        e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+    ) -> Sequence[Operand]:
+        return lowered(e, xs, body)
+
+    return lower
+
+
+def slope_of_i1e(x: Array, y: Array, t: Array) -> Array:
+    """exp(-|x|) I0 - I1 (sign(x) + 1/x), which is 1/2 at 0."""
+    none = eq(x, 0.0)
+    safe = select(none, full_like(x, 1), x)
+    slope = sub(bessel_i0e(safe), mul(y, add(sign(safe), div(1.0, safe))))
+    return mul(t, select(none, full_like(x, 0.5), slope))
+
+
+bessel_i0e_p = elementwise(
+    "bessel_i0e",
+    in_wide(scipy.special.i0e),
+    jvp=lambda x, y, t: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
+    lower=in_two_parts(scipy.special.i0e, False),
+    accepts=FLOAT,
+    domains=BESSEL,
+)
+bessel_i1e_p = elementwise(
+    "bessel_i1e",
+    in_wide(scipy.special.i1e),
+    jvp=slope_of_i1e,
+    lower=in_two_parts(scipy.special.i1e, True),
+    accepts=FLOAT,
+    domains=BESSEL,
+)
+
+
+def bessel_i0e(x: object) -> Array:
+    """exp(-|x|) I0(x)."""
+    return bessel_i0e_p.call(NO_PARAMS, x)
+
+
+def bessel_i1e(x: object) -> Array:
+    """exp(-|x|) I1(x)."""
+    return bessel_i1e_p.call(NO_PARAMS, x)
+
+
+ROWS: tuple[Row[Any], ...] = (bessel_i0e_p, bessel_i1e_p)

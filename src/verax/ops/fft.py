@@ -1,0 +1,227 @@
+"""Floor 2: discrete Fourier transforms.
+
+One idea: a transform is linear and, but for halves of spectra and for scale, its own
+transpose, so its derivative is itself and its adjoint the same kind of transform::
+
+    fft(x, "FFT", (8,))                 # over the last dimension
+    fft(x, "IRFFT", (4, 5))             # real signals of 4 x 5 from half spectra
+"""
+
+from collections.abc import Sequence
+from math import prod
+from random import Random
+from typing import Any
+
+import numpy as np
+import scipy.fft
+from attrs import frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import (
+    DType,
+    complex64,
+    complex128,
+    complex_dtype,
+    float32,
+    float64,
+    real_dtype,
+)
+from verax.ir.jaxpr import Params
+from verax.ops.arith import add, mul
+from verax.ops.bits import bitwise_or
+from verax.ops.choose import select
+from verax.ops.compare import eq
+from verax.ops.complex import complex as joined, real
+from verax.ops.create import broadcasted_iota, full_like
+from verax.ops.matrices import as_operand, conjugate
+from verax.ops.shape import move_axis
+from verax.ops.slicing import pad
+from verax.rules.array import Array
+from verax.rules.emitter import Emitter, Operand, i64s
+from verax.rules.linear import linear
+from verax.rules.row import (
+    Axis,
+    Domain,
+    Engine,
+    Known,
+    NDArray,
+    Row,
+    Sample,
+    Tangent,
+    Zero,
+)
+from verax.rules.sizes import as_sizes
+
+KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
+REALS = (float32, float64)
+COMPLEXES = (complex64, complex128)
+
+
+@frozen(cache_hash=True)
+class FftParams(Params):
+    """Which transform, and the lengths of the signals in the last dimensions."""
+
+    kind: str
+    fft_lengths: Shape
+
+
+def half(lengths: Shape) -> Shape:
+    """The lengths of the spectrum of a real signal."""
+    return (*lengths[:-1], lengths[-1] // 2 + 1)
+
+
+def fft_typing(p: FftParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    (x,) = avals
+    count = len(p.fft_lengths)
+    accepted = REALS if p.kind == "RFFT" else COMPLEXES
+    if x.dtype not in accepted:
+        raise TypeError(
+            f"fft of kind {p.kind} takes {' or '.join(map(str, accepted))} arrays, not "
+            f"{x.dtype}"
+        )
+    if not 1 <= count <= 3 or x.ndim < count:
+        raise ValueError(
+            f"fft runs over one to three dimensions of its operand, not {count} of {x}"
+        )
+    lengths = half(p.fft_lengths) if p.kind == "IRFFT" else p.fft_lengths
+    if x.shape[-count:] != lengths:
+        raise ValueError(
+            f"fft of kind {p.kind} with fft_lengths={p.fft_lengths} takes arrays whose "
+            f"last dimensions are {lengths}, not {x}"
+        )
+    stack = x.shape[:-count]
+    if p.kind == "RFFT":
+        shape, dtype = half(p.fft_lengths), complex_dtype(x.dtype)
+    elif p.kind == "IRFFT":
+        shape, dtype = p.fft_lengths, real_dtype(x.dtype)
+    else:
+        shape, dtype = lengths, x.dtype
+    return (ShapedArray((*stack, *shape), dtype, x.weak_type),)
+
+
+def evaluate_fft(p: FftParams, x: NDArray) -> NDArray:
+    axes = tuple(range(-len(p.fft_lengths), 0))
+    if not x.size or not prod(p.fft_lengths):
+        (out,) = fft_typing(p, [ShapedArray(x.shape, x.dtype)])
+        return np.zeros(out.shape, out.dtype)  # type: ignore[arg-type]  # no keys here
+    functions = {
+        "FFT": scipy.fft.fftn,
+        "IFFT": scipy.fft.ifftn,
+        "RFFT": scipy.fft.rfftn,
+        "IRFFT": scipy.fft.irfftn,
+    }
+    found: NDArray = functions[p.kind](x, s=p.fft_lengths, axes=axes)
+    return found
+
+
+def transpose_fft(
+    engine: Engine, p: FftParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    (ct,), (x,) = cts, args
+    if isinstance(ct, Zero):
+        return (Zero(x.aval),)
+    if p.kind == "RFFT":
+        return (from_half_spectrum(p.fft_lengths, ct),)
+    if p.kind == "IRFFT":
+        return (to_half_spectrum(p.fft_lengths, ct),)
+    return (fft_p.call(p, ct),)
+
+
+def from_half_spectrum(lengths: Shape, ct: Array) -> Array:
+    """The transpose of RFFT: the full transform of the spectrum filled with zeros."""
+    missing = lengths[-1] - ct.shape[-1]
+    edges = (*((0, 0, 0),) * (ct.ndim - 1), (0, missing, 0))
+    return real(fft_p.call(FftParams("FFT", lengths), pad(ct, 0.0, edges)))
+
+
+def to_half_spectrum(lengths: Shape, ct: Array) -> Array:
+    """The transpose of IRFFT: the spectrum, doubled where it stands for two places."""
+    spectrum = fft_p.call(FftParams("RFFT", lengths), ct)
+    last = spectrum.ndim - 1
+    places = broadcasted_iota(np.int32, spectrum.shape, last)
+    alone = eq(places, 0)
+    if lengths[-1] % 2 == 0:
+        alone = bitwise_or(alone, eq(places, lengths[-1] // 2))
+    one = full_like(spectrum, 1 / max(prod(lengths), 1))
+    weight = select(alone, one, add(one, one))
+    return mul(conjugate(spectrum), weight)
+
+
+def batch_fft(
+    engine: Engine,
+    p: FftParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    (x,), (axis,) = args, axes
+    assert axis is not None
+    if axis >= x.ndim - len(p.fft_lengths):
+        x, axis = move_axis(x, axis, 0), 0
+    return (fft_p.call(p, x),), (axis,)
+
+
+def lower_fft(
+    e: Emitter, p: FftParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    if not xs[0].aval.size or not outs[0].size:
+        return (e.constant(0, outs[0]),)
+    return e.op(
+        "stablehlo.fft",
+        xs,
+        outs,
+        (),
+        fft_type=f"#stablehlo<fft_type {p.kind}>",
+        fft_length=i64s(p.fft_lengths),
+    )
+
+
+def draw_fft(random: Random) -> Sample[FftParams]:
+    """Even and odd lengths, one and none, after up to two other dimensions."""
+    kind = random.choice(KINDS)
+    count = random.choice((1, 1, 2, 3))
+    lengths = tuple(random.choice((1, 2, 3, 4, 5)) for _ in range(count))
+    stack = tuple(random.choice((0, 1, 2)) for _ in range(random.choice((0, 0, 1, 2))))
+    shape = half(lengths) if kind == "IRFFT" else lengths
+    dtype: DType = float32 if kind == "RFFT" else complex64
+    aval = ShapedArray((*stack, *shape), dtype)
+    return Sample(FftParams(kind, lengths), (aval,))
+
+
+fft_p: Row[FftParams] = linear(
+    "fft",
+    FftParams,
+    typing=fft_typing,
+    evaluate=evaluate_fft,
+    transpose=transpose_fft,
+    batch=batch_fft,
+    lower=lower_fft,
+    draw=draw_fft,
+    # Transforms of numbers of very different size lose the small ones.
+    domains=(Domain(-8, 8),),
+)
+
+
+def fft(x: object, fft_type: object, fft_lengths: Sequence[int]) -> Array:
+    """The discrete Fourier transform over the last one to three dimensions.
+
+    `fft_type` is "FFT", "IFFT", "RFFT" or "IRFFT"; `fft_lengths` are the lengths of the
+    signals. The inverse ones divide by the number of elements. RFFT takes real signals
+    and gives the first n // 2 + 1 places of the last dimension, IRFFT the reverse;
+    integers become floats, and real operands of FFT, IFFT and IRFFT complex.
+
+    Raises:
+        TypeError: the dtype has no transform.
+        ValueError: there is no such kind, or the lengths are not those of `x`.
+    """
+    kind = str(getattr(fft_type, "name", fft_type)).upper()
+    if kind not in KINDS:
+        raise ValueError(f"fft takes the kinds {', '.join(KINDS)}, not {fft_type!r}")
+    a = as_operand(x)
+    if kind != "RFFT" and a.dtype in REALS:
+        a = joined(a, 0.0)
+    lengths = as_sizes("fft", "fft_lengths", fft_lengths)
+    return fft_p.call(FftParams(kind, lengths), a)
+
+
+ROWS: tuple[Row[Any], ...] = (fft_p,)

@@ -1,0 +1,172 @@
+"""Floor 2: the regularised incomplete beta function.
+
+One idea: a continued fraction, of the function or of that of the other side, whichever
+converges fast::
+
+    betainc(a, b, x)     # the integral of t^(a-1) (1-t)^(b-1) to x, over B(a, b)
+
+Sources: NIST Digital Library of Mathematical Functions, section 8.17; the fraction by
+Lentz's method, as in W. H. Press et al., Numerical Recipes, section 6.4.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from verax.ir.jaxpr import NO_PARAMS
+from verax.ops.arith import add, div, mul, neg, sub
+from verax.ops.bits import bitwise_and, bitwise_or
+from verax.ops.choose import select
+from verax.ops.compare import eq, gt, le, lt, ne
+from verax.ops.create import full_like
+from verax.ops.explog import exp, log, log1p
+from verax.ops.fractions import MARGIN, in_float32, large, loop, not_zero
+from verax.ops.reference import in_wide
+from verax.ops.special import lgamma, underived
+from verax.rules.array import Array
+from verax.rules.elementwise import elementwise
+from verax.rules.emitter import Emitter, Operand
+from verax.rules.kinds import FLOAT
+from verax.rules.loops import lowered
+from verax.rules.operands import alike
+from verax.rules.row import Domain, NDArray, Row
+
+
+def beta_start(a: Array, b: Array, x: Array) -> tuple[Array, ...]:
+    """Number, operands; c, d and the value; whether to go on."""
+    one = full_like(a, 1)
+    d = div(one, not_zero(sub(one, div(mul(add(a, b), x), add(a, 1.0)))))
+    return full_like(a, 0), a, b, x, one, d, d, eq(a, a)
+
+
+def beta_step(
+    n: Array, a: Array, b: Array, x: Array, c: Array, d: Array, h: Array, going: Array
+) -> tuple[Array, ...]:
+    """Two more levels of the fraction of the incomplete beta function."""
+    n = add(n, 1.0)
+    two = add(n, n)
+    here = add(a, two)
+    even = div(mul(mul(n, sub(b, n)), x), mul(sub(here, 1.0), here))
+    odd = neg(div(mul(mul(add(a, n), add(add(a, b), n)), x), mul(here, add(here, 1.0))))
+    ratio = full_like(h, 1)
+    for top in (even, odd):
+        d = div(1.0, not_zero(add(mul(top, d), 1.0)))
+        c = not_zero(add(div(top, c), 1.0))
+        ratio = mul(d, c)
+        h = select(going, mul(h, ratio), h)
+    more = large(sub(ratio, 1.0), ratio, MARGIN)
+    return n, a, b, x, c, d, h, bitwise_and(going, more)
+
+
+def beta_inside(a: Array, b: Array, x: Array) -> Array:
+    inf = float(np.inf)
+    positive = bitwise_and(gt(a, 0.0), gt(b, 0.0))
+    finite = bitwise_and(lt(a, inf), lt(b, inf))
+    within = bitwise_and(gt(x, 0.0), lt(x, 1.0))
+    return bitwise_and(bitwise_and(positive, finite), within)
+
+
+def turned(a: Array, b: Array, x: Array) -> Array:
+    """Where the function of the other side, I(b, a, 1 - x), converges faster."""
+    return gt(x, div(add(a, 1.0), add(add(a, b), 2.0)))
+
+
+def beta_operands(a: Array, b: Array, x: Array) -> tuple[Array, Array, Array]:
+    """The operands of the fraction, harmless ones at the ends."""
+    here, other = beta_inside(a, b, x), turned(a, b, x)
+    one = full_like(a, 1)
+    first, second = select(here, a, one), select(here, b, one)
+    place = select(here, x, full_like(x, 0.25))
+    back = bitwise_and(here, other)
+    return (
+        select(back, second, first),
+        select(back, first, second),
+        select(back, sub(1.0, place), place),
+    )
+
+
+def log_beta(a: Array, b: Array) -> Array:
+    return sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
+
+
+def finish_beta(
+    first: Array, second: Array, place: Array, h: Array, a: Array, b: Array, x: Array
+) -> tuple[Array]:
+    exponent = add(mul(first, log(place)), mul(second, log1p(neg(place))))
+    size = exp(sub(exponent, log_beta(first, second)))
+    value = div(mul(size, h), first)
+    found = select(turned(a, b, x), sub(1.0, value), value)
+    found = select(eq(x, 0.0), full_like(found, 0), found)
+    found = select(eq(x, 1.0), full_like(found, 1), found)
+    inf, nan = float(np.inf), full_like(found, np.nan)
+    to_zero = bitwise_or(eq(b, 0.0), eq(a, inf))
+    to_one = bitwise_or(eq(a, 0.0), eq(b, inf))
+    interior = bitwise_and(gt(x, 0.0), lt(x, 1.0))
+    found = select(bitwise_and(to_zero, interior), full_like(found, 0), found)
+    found = select(bitwise_and(to_one, interior), full_like(found, 1), found)
+    positive = bitwise_and(le(0.0, a), le(0.0, b))
+    usable = bitwise_and(bitwise_and(positive, within(x)), ne(to_zero, to_one))
+    usable = bitwise_or(usable, beta_ends(a, b, x))
+    return (select(usable, found, nan),)
+
+
+def beta_ends(a: Array, b: Array, x: Array) -> Array:
+    """Where both parameters are positive numbers, and x is in its interval."""
+    inf = float(np.inf)
+    finite = bitwise_and(lt(a, inf), lt(b, inf))
+    positive = bitwise_and(gt(a, 0.0), gt(b, 0.0))
+    return bitwise_and(bitwise_and(positive, finite), within(x))
+
+
+def within(x: Array) -> Array:
+    return bitwise_and(le(0.0, x), le(x, 1.0))
+
+
+def lower_beta(e: Emitter, xs: Sequence[Operand]) -> Sequence[Operand]:
+    given = lowered(e, xs, beta_operands)
+    state = loop(e, beta_start, beta_step, given)
+    return lowered(e, (*given, state[6], *xs), finish_beta)
+
+
+def reference_beta(a: NDArray, b: NDArray, x: NDArray) -> NDArray:
+    positive = (a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)
+    found: NDArray = np.where(positive, scipy.special.betainc(a, b, x), np.nan)
+    # The limits in one parameter; where both are at an end there is none.
+    zero, one = (b == 0) | (a == np.inf), (a == 0) | (b == np.inf)
+    allowed = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1) & (zero != one)
+    step = np.where(x == 0, 0.0, np.where(x == 1, 1.0, one))
+    return np.where(allowed, step, found)
+
+
+def beta_density(a: Array, b: Array, x: Array, y: Array, t: Array) -> Array:
+    exponent = add(mul(sub(a, 1.0), log(x)), mul(sub(b, 1.0), log1p(neg(x))))
+    return mul(t, exp(sub(exponent, log_beta(a, b))))
+
+
+regularized_incomplete_beta_p = elementwise(
+    "regularized_incomplete_beta",
+    in_wide(reference_beta),
+    operands=3,
+    jvp=(underived("betainc", "a"), underived("betainc", "b"), beta_density),
+    lower=in_float32(lower_beta),
+    accepts=FLOAT,
+    domains=(
+        Domain(0.3, 8, special=(1.0, 2.0), smooth=False),
+        Domain(0.3, 8, special=(1.0, 2.0), smooth=False),
+        Domain(0.02, 0.98, special=(0.0, 1.0, 0.5)),
+    ),
+)
+
+
+def betainc(a: object, b: object, x: object) -> Array:
+    """The integral of t^(a-1) (1-t)^(b-1) from 0 to x, over B(a, b).
+
+    NaN unless a > 0, b > 0 and 0 <= x <= 1. There is a derivative by x only.
+    """
+    return regularized_incomplete_beta_p.call(NO_PARAMS, *alike(a, b, x))
+
+
+regularized_incomplete_beta = betainc
+ROWS: tuple[Row[Any], ...] = (regularized_incomplete_beta_p,)

@@ -1,0 +1,82 @@
+"""Floor 2: what a `while` knows, its type, and how it runs.
+
+One idea: operands are the constants of the predicate, those of the step, then the
+carries; the predicate and the step both take the carries::
+
+    cond_consts, body_consts, carry = p.parts(operands)
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import bool_
+from verax.ir.jaxpr import Jaxpr, Params
+from verax.ops.programs import same_types
+from verax.rules.emitter import Emitter, Operand
+from verax.rules.row import Engine, NDArray
+
+
+@frozen(cache_hash=True)
+class WhileParams(Params):
+    """The step and the predicate; each has constants, and both take the carries."""
+
+    body_jaxpr: Jaxpr
+    body_nconsts: int
+    cond_jaxpr: Jaxpr
+    cond_nconsts: int
+
+    def parts[T](self, xs: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
+        """Operands: constants of the predicate, constants of the step, carries."""
+        first, second = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
+        return list(xs[:first]), list(xs[first:second]), list(xs[second:])
+
+    @property
+    def carry(self) -> tuple[ShapedArray, ...]:
+        """The types of the carries."""
+        return self.body_jaxpr.out_avals
+
+
+def while_typing(p: WhileParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    cond_consts, body_consts, carry = p.parts(avals)
+    if not same_types(p.cond_jaxpr.in_avals, (*cond_consts, *carry)):
+        raise TypeError(
+            f"the predicate of while takes {p.cond_jaxpr.in_avals}, not "
+            f"{(*cond_consts, *carry)}"
+        )
+    if not same_types(p.body_jaxpr.in_avals, (*body_consts, *carry)):
+        raise TypeError(
+            f"the body of while takes {p.body_jaxpr.in_avals}, not "
+            f"{(*body_consts, *carry)}"
+        )
+    if not same_types(p.carry, carry):
+        raise TypeError(f"the body of while takes carries {carry} and gives {p.carry}")
+    outs = p.cond_jaxpr.out_avals
+    if len(outs) != 1 or outs[0].shape or outs[0].dtype != bool_:
+        raise TypeError(f"the predicate of while gives one boolean scalar, not {outs}")
+    return p.carry
+
+
+def evaluate_while(
+    engine: Engine, p: WhileParams, args: Sequence[NDArray]
+) -> Sequence[NDArray]:
+    cond_consts, body_consts, carry = p.parts(args)
+    while bool(engine.evaluate(p.cond_jaxpr, [*cond_consts, *carry])[0]):
+        carry = engine.evaluate(p.body_jaxpr, [*body_consts, *carry])
+    return [np.asarray(x) for x in carry]
+
+
+def lower_while(
+    e: Emitter, p: WhileParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    cond_consts, body_consts, carry = p.parts(xs)
+
+    def more(state: Sequence[Operand]) -> Sequence[Operand]:
+        return e.inline(p.cond_jaxpr, [*cond_consts, *state])
+
+    def body(state: Sequence[Operand]) -> Sequence[Operand]:
+        return e.inline(p.body_jaxpr, [*body_consts, *state])
+
+    return e.op("stablehlo.while", carry, outs, ((outs, more), (outs, body)))

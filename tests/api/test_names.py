@@ -1,0 +1,124 @@
+"""Names of the roof that look at values or wrap functions, and helpers of verax.lax."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax, tree_util
+
+
+def test_typeof() -> None:
+    assert str(verax.typeof(1)) == "~i32[]"
+    assert verax.typeof(np.ones(3)).dtype == "float32"
+    with pytest.raises(TypeError, match="no array"):
+        verax.typeof("x")
+
+
+def test_named_call_and_scope_change_nothing() -> None:
+    def double(x: Any) -> Any:
+        with verax.named_scope("inner"):
+            return x * 2
+
+    named = verax.named_call(double, name="twice")
+    assert named.__name__ == "twice"
+    assert verax.make_jaxpr(named)(1.0) == verax.make_jaxpr(double)(1.0)
+    with pytest.raises(TypeError, match="function"):
+        verax.named_call(3)  # type: ignore[arg-type]  # what is tested
+    with pytest.raises(TypeError, match="string"), verax.named_scope(3):  # type: ignore[arg-type]  # what is tested
+        pass
+
+
+def test_known_values_are_computed_inside_a_trace() -> None:
+    def fun(x: Any) -> Any:
+        with verax.ensure_compile_time_eval():
+            table = vnp.cumsum(vnp.arange(4))
+            assert int(table[-1]) == 6
+        return x + table
+
+    eqns = verax.make_jaxpr(fun)(1).jaxpr.eqns
+    assert [eqn.primitive.name for eqn in eqns] == ["add"]
+    assert verax.jit(fun)(1).tolist() == [1, 2, 4, 7]
+
+
+def test_leaks_are_always_checked() -> None:
+    kept: list[Any] = []
+    with verax.checking_leaks():
+        verax.jit(lambda x: kept.append(x * 2))(1.0)
+        with pytest.raises(verax.LeakedTracer):
+            verax.numpy.sin(kept[0])
+
+
+def test_live_arrays() -> None:
+    x = vnp.ones(3) + 1
+    assert any(found is x for found in verax.live_arrays())
+    x.delete()  # type: ignore[attr-defined]  # of arrays with values
+    assert all(found is not x for found in verax.live_arrays())
+
+
+def test_clear_caches() -> None:
+    traces: list[int] = []
+
+    @verax.jit
+    def fun(x: Any) -> Any:
+        traces.append(1)
+        return x + 1
+
+    assert float(fun(1.0)) == float(fun(1.0)) == 2
+    assert len(traces) == 1
+    verax.clear_caches()
+    assert float(fun(1.0)) == 2
+    assert len(traces) == 2
+
+
+def test_tree_helpers() -> None:
+    children, _ = tree_util.flatten_one_level_with_keys({"a": 1, "b": [2]})
+    assert list(children) == [
+        (tree_util.DictKey("a"), 1),
+        (tree_util.DictKey("b"), [2]),
+    ]
+    assert tree_util.is_tree_node(dict)
+    assert not tree_util.is_tree_node(int)
+    with pytest.raises(ValueError, match="leaf"):
+        tree_util.flatten_one_level_with_keys(3)
+
+
+def test_lax_joins_and_splits() -> None:
+    x = vnp.arange(6).reshape(2, 3)
+    assert lax.broadcast_shapes((2, 1), (3,), ()) == (2, 3)
+    assert lax.dtype(1.0) == lax.dtype(np.float64) == lax.dtype(float) == "float32"
+    assert lax.stack([x, x], -1).shape == (2, 3, 2)
+    assert [part.tolist() for part in lax.unstack(x, 1)] == [[0, 3], [1, 4], [2, 5]]
+    assert lax.tile(x, (2, 1)).tolist() == np.tile(np.asarray(x), (2, 1)).tolist()
+    assert [p.tolist() for p in lax.split(x, (1, 2), 1)] == [
+        [[0], [3]],
+        [[1, 2], [4, 5]],
+    ]
+    assert lax.broadcast_like(x[0], x).tolist() == [[0, 1, 2]] * 2
+    wrong: list[tuple[Any, str]] = [
+        (lambda: lax.stack([]), "one shape"),
+        (lambda: lax.stack([x, x[0]]), "one shape"),
+        (lambda: lax.split(x, (1, 1), 1), "add up"),
+        (lambda: lax.tile(x, (2,)), "repetitions"),
+        (lambda: lax.broadcast_shapes((2,), (3,)), "shape mismatch"),
+    ]
+    for function, text in wrong:
+        with pytest.raises(ValueError, match=text):
+            function()
+
+
+def test_lax_index_take() -> None:
+    x = vnp.arange(6).reshape(2, 3)
+    rows, columns = vnp.array([0, 1]), vnp.array([2, -3])
+    assert lax.index_take(x, (rows, columns), (0, 1)).tolist() == [2, 3]
+    assert lax.index_take(x, (vnp.array([-1, 5]),), (1,)).tolist() == [[2, 5], [2, 5]]
+
+
+def test_lax_polynomial() -> None:
+    assert float(lax.polynomial(3.0, [1.0, 5.0, 2.0])) == 34
+    x = vnp.arange(4.0)
+    assert lax.polynomial(x, [1.0, np.float32(2), x]).tolist() == [1, 4, 13, 34]
+    assert lax.polynomial(x, []).tolist() == [0, 0, 0, 0]
+    assert lax.polynomial(x, [7.0]).tolist() == [7, 7, 7, 7]

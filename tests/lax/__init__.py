@@ -1,0 +1,1 @@
+"""Control flow and the rest of lax, as users call it."""

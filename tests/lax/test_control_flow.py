@@ -1,0 +1,241 @@
+"""Control flow as users call it: goldens, both call forms, bad input."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import Array, lax
+from verax.backend import program
+from verax.ir.consts import close
+from verax.ir.parser import parse_closed
+from verax.ops.table import PRIMITIVES
+
+GOLDENS = Path(__file__).parents[1] / "goldens"
+
+
+def func7(arg: Array) -> Any:
+    return lax.cond(arg >= 0.0, lambda x: x + 3.0, lambda x: x - 3.0, arg)
+
+
+def func7_older(arg: Array) -> Any:
+    return lax.cond(arg >= 0.0, arg, lambda x: x + 3.0, arg, lambda x: x - 3.0)
+
+
+def func8(arg1: Array, arg2: tuple[Array, Array]) -> Any:
+    return lax.cond(
+        arg1 >= 0.0,
+        lambda x: x[0],
+        lambda x: vnp.array([1]) + x[1],
+        arg2,
+    )
+
+
+def func8_older(arg1: Array, arg2: tuple[Array, Array]) -> Any:
+    return lax.cond(arg1 >= 0.0, arg2, lambda x: x[0], arg2, lambda x: ONE + x[1])
+
+
+ONE = np.ones(1, np.float32)
+
+
+def func10(arg: Array, n: Array) -> Any:
+    ones = vnp.ones(arg.shape)
+    return lax.fori_loop(0, n, lambda i, carry: carry + ones * 3.0 + arg, arg + ones)
+
+
+def func11(arr: Array, extra: Array) -> Any:
+    ones = vnp.ones(arr.shape)
+
+    def body(carry: Array, elements: tuple[Array, Array]) -> tuple[Array, Array]:
+        first, second = elements
+        return carry + first * second + extra, carry
+
+    return lax.scan(body, 0.0, (arr, ones))
+
+
+def one_of_three(index: Array, arg: Array) -> Any:
+    branches = [lambda x: x + 1.0, lambda x: x - 2.0, lambda x: x + 3.0]
+    return lax.switch(index, branches, arg)
+
+
+def captured(arr: Array) -> Any:
+    """Constants in a body, a predicate and a branch."""
+
+    def body(carry: Array, x: Array) -> tuple[Array, None]:
+        more = lax.cond(x > 0, lambda: EIGHT, lambda: EIGHT * x)
+        return carry + more, None
+
+    total = lax.scan(body, vnp.zeros(8), arr)[0]
+    return lax.while_loop(lambda c: (c < EIGHT).any(), lambda c: c + EIGHT, total)
+
+
+EIGHT = np.ones(8, np.float32)
+PAIR = (5.0, (vnp.zeros(1), 2.0))
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "func7": (func7, (5.0,)),
+    "func7_older": (func7_older, (5.0,)),
+    "func8": (func8, PAIR),
+    "func8_older": (func8_older, PAIR),
+    "func10": (func10, (np.ones(16), 5)),
+    "func11": (func11, (np.ones(16), 5.0)),
+    "one_of_three": (one_of_three, (1, 5.0)),
+    "control_flow_captured": (captured, (vnp.ones(3),)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_goldens(name: str) -> None:
+    fun, args = PROGRAMS[name]
+    text = str(verax.make_jaxpr(fun)(*args)) + "\n"
+    assert text == (GOLDENS / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_can_be_read_back_and_agree(name: str) -> None:
+    fun, args = PROGRAMS[name]
+    closed = verax.make_jaxpr(fun)(*args)
+    assert parse_closed(str(closed), PRIMITIVES, closed.consts) == closed
+    assert not close(closed).constvars
+    eager, jitted = fun(*args), verax.jit(fun)(*args)
+    with verax.disable_jit():
+        python = fun(*[vnp.asarray(x) if not isinstance(x, tuple) else x for x in args])
+    for other in (jitted, python):
+        for x, y in zip(
+            verax.tree_util.tree_leaves(eager),
+            verax.tree_util.tree_leaves(other),
+            strict=True,
+        ):
+            np.testing.assert_allclose(x, y, rtol=1e-6)
+
+
+def test_constants_of_bodies_are_one_constvar() -> None:
+    closed = verax.make_jaxpr(captured)(vnp.ones(3))
+    assert [np.asarray(c).shape for c in closed.consts] == [(8,)]
+
+
+def test_index_is_moved_into_range() -> None:
+    branches = [lambda x: x, lambda x: 2 * x, lambda x: 3 * x]
+    found = [int(lax.switch(i, branches, 1)) for i in (-5, 0, 1, 2, 9)]
+    assert found == [1, 1, 2, 3, 3]
+    assert int(lax.switch(np.uint32(2**32 - 1), branches, 1)) == 3
+    indices = vnp.array([-5, 1, 9])
+    assert verax.vmap(lambda i: lax.switch(i, branches, 1))(indices).tolist() == [
+        1,
+        2,
+        3,
+    ]
+
+
+def test_cond_takes_operand_by_name_and_numbers_as_predicate() -> None:
+    assert lax.cond(False, lambda x: x + 1, lambda x: x - 1, operand=2).item() == 1
+    assert lax.cond(0.5, lambda _: 1, lambda _: 2, operand=None).item() == 1
+
+
+def test_weak_carries_are_promoted() -> None:
+    total, before = lax.scan(lambda c, x: (c + x, c), 0, vnp.arange(3.0))
+    assert total.dtype == before.dtype == np.float32
+    assert lax.while_loop(lambda c: c < 3, lambda c: c + 1.5, 0).item() == 3.0
+    counted = lax.fori_loop(0, 3, lambda i, c: c + i, np.int8(0))
+    assert counted.dtype == np.int8
+
+
+def test_keys_go_through_loops_and_choices() -> None:
+    key = verax.random.key(0)
+
+    def step(k: Any, _: None) -> tuple[Any, Any]:
+        first, second = verax.random.split(k)
+        return first, verax.random.uniform(second)
+
+    expected, k = [], key
+    for _ in range(3):
+        k, x = step(k, None)
+        expected.append(float(x))
+    last, found = lax.scan(step, key, None, 3)
+    np.testing.assert_allclose(found, expected)
+    assert verax.random.key_data(last).tolist() == verax.random.key_data(k).tolist()
+
+    def kept(flag: Any) -> Any:
+        return lax.cond(flag, lambda k: k, lambda k: step(k, None)[0], key)
+
+    flags = vnp.array([True, False])
+    words = verax.vmap(lambda flag: verax.random.key_data(kept(flag)))(flags)
+    assert words[0].tolist() == verax.random.key_data(key).tolist()
+
+
+def test_eager_loops_compile_once_for_changing_constants(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def total(weights: Array) -> Any:
+        return lax.scan(lambda c, x: (c + (weights * x).sum(), None), 0.0, XS)[0]
+
+    total(vnp.ones(4))
+    monkeypatch.setattr(program, "build", None)
+    found = [float(total(vnp.ones(4) * i)) for i in range(3)]
+    assert found == [0.0, 12.0, 24.0]
+
+
+XS = vnp.arange(3.0)
+
+
+def test_map_in_batches() -> None:
+    for size in (1, 2, 3, 7, 9):
+        found = lax.map(lambda x: x * x, vnp.arange(7), batch_size=size)
+        assert found.tolist() == [i * i for i in range(7)]
+
+
+def test_associative_scan() -> None:
+    matrices = vnp.arange(12.0).reshape(3, 2, 2)
+    found = lax.associative_scan(vnp.matmul, matrices)
+    np.testing.assert_allclose(found[2], matrices[0] @ matrices[1] @ matrices[2])
+    flags = vnp.array([[False, False, True, False]])
+    found = lax.associative_scan(vnp.logical_or, flags, reverse=True, axis=-1)
+    assert found.tolist() == [[True, True, True, False]]
+
+
+BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: lax.cond(XS > 1, lambda: 1, lambda: 2), TypeError, "boolean scalar"),
+    (lambda: lax.cond(True, lambda: 1, lambda: 2.5), TypeError, "output is ~"),
+    (lambda: lax.cond(True, lambda: XS, lambda: XS[:1]), TypeError, r"f32\[1\]"),
+    (lambda: lax.cond(True, lambda: {"b": 1}, lambda: {"a": 1}), TypeError, "'a' is"),
+    (lambda: lax.cond(True, 1, 2), TypeError, "function as true_fun"),
+    (lambda: lax.switch(1.0, [lambda: 1, lambda: 2]), TypeError, "integer scalar"),
+    (lambda: lax.switch(1, []), ValueError, "at least one branch"),
+    (lambda: lax.while_loop(lambda c: 1, lambda c: c, 0), TypeError, "boolean scalar"),
+    (
+        lambda: lax.while_loop(lambda c: c["a"] < 1, lambda c: {"a": XS}, {"a": 0}),
+        TypeError,
+        r"carry\['a'\] is ~i32\[\] going in and f32\[3\] coming out",
+    ),
+    (lambda: lax.scan(lambda c, x: c, 0.0, XS), TypeError, "pair"),
+    (
+        lambda: lax.scan(lambda c, x: ((c[0], XS[:1]), x), (0.0, XS), XS),
+        TypeError,
+        r"carry\[1\] is f32\[3\] going in and f32\[1\] coming out",
+    ),
+    (lambda: lax.scan(lambda c, x: ({}, x), {"a": 0}, XS), TypeError, "'a' is missing"),
+    (lambda: lax.scan(lambda c, x: (c, x), 0, (XS, XS[:1])), ValueError, r"xs\[1\]: 1"),
+    (lambda: lax.scan(lambda c, x: (c, x), 0), ValueError, "length"),
+    (lambda: lax.scan(lambda c, x: (c, x), 0, XS, unroll=0), ValueError, "unroll"),
+    (lambda: lax.fori_loop(0, 2.5, lambda i, c: c, 0), TypeError, "bounds"),
+    (lambda: lax.scan(lambda c, x: (c, "y"), 0, XS), TypeError, "only arrays"),
+]
+
+
+@pytest.mark.parametrize("index", range(len(BAD)))
+def test_bad_input(index: int) -> None:
+    call, error, text = BAD[index]
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_reverse_mode_through_while_says_what_to_use() -> None:
+    def doubled(x: Any) -> Any:
+        return lax.while_loop(lambda c: c < 9, lambda c: c * 2, x)
+
+    with pytest.raises(NotImplementedError, match="Use scan, or fori_loop"):
+        verax.grad(doubled)(1.0)
+    assert verax.jvp(doubled, (1.0,), (1.0,))[1].item() == 16.0

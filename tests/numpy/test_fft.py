@@ -1,0 +1,82 @@
+"""Fourier transforms against NumPy's."""
+
+import numpy as np
+import pytest
+
+import verax
+from verax.numpy import fft
+
+RANDOM = np.random.default_rng(0)
+REAL = RANDOM.normal(size=(3, 4, 5, 6)).astype(np.float32)
+COMPLEX = (REAL + 1j * RANDOM.normal(size=REAL.shape)).astype(np.complex64)
+
+
+def operand(name: str) -> np.ndarray:
+    return REAL if name.startswith(("rfft", "ihfft")) else COMPLEX
+
+
+def check(name: str, *args: object) -> None:
+    x = operand(name)
+    found = np.asarray(getattr(fft, name)(x, *args))
+    want = getattr(np.fft, name)(x, *args)
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4 * abs(want).max())
+
+
+@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
+def test_one_axis(name: str, norm: str | None) -> None:
+    for n in (None, 4, 5, 9):
+        for axis in (-1, 0, 2):
+            check(name, n, axis, norm)
+
+
+@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+def test_several_axes(name: str, norm: str | None) -> None:
+    for axes in (None, (0, 1), (2, 0, 1), (-1,)):
+        check(name, None, axes, norm)
+
+
+@pytest.mark.parametrize("name", ["fft2", "ifft2", "rfft2", "irfft2"])
+def test_two_axes(name: str) -> None:
+    check(name, (7, 3), (0, 2))
+    check(name)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_frequencies(n: int) -> None:
+    np.testing.assert_allclose(fft.fftfreq(n, 0.5), np.fft.fftfreq(n, 0.5), rtol=1e-6)
+    np.testing.assert_allclose(fft.rfftfreq(n), np.fft.rfftfreq(n), rtol=1e-6)
+
+
+def test_shifts() -> None:
+    for axes in (None, 1, (0, 2)):
+        np.testing.assert_array_equal(
+            fft.fftshift(REAL, axes), np.fft.fftshift(REAL, axes)
+        )
+        np.testing.assert_array_equal(
+            fft.ifftshift(REAL, axes), np.fft.ifftshift(REAL, axes)
+        )
+
+
+@pytest.mark.parametrize("n", [4, 5])
+def test_gradient_of_energy(n: int) -> None:
+    """The energy of a spectrum is n times that of the signal."""
+
+    def energy(x: verax.Array) -> verax.Array:
+        return (abs(fft.fft(x)) ** 2).sum()
+
+    x = REAL[0, 0, 0, :n]
+    found = verax.jit(verax.grad(energy))(verax.numpy.asarray(x))
+    np.testing.assert_allclose(np.asarray(found), 2 * n * x, rtol=1e-4)
+
+
+def test_errors() -> None:
+    with pytest.raises(TypeError, match="real signals"):
+        fft.rfft(COMPLEX)
+    with pytest.raises(ValueError, match="at least 1"):
+        fft.fft(REAL, 0)
+    with pytest.raises(ValueError, match="norm"):
+        fft.fft(REAL, norm="other")
+    with pytest.raises(ValueError, match="kinds"):
+        verax.lax.fft(COMPLEX, "DCT", (6,))

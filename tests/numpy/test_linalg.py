@@ -1,0 +1,116 @@
+"""`verax.numpy.linalg` against NumPy's."""
+
+import numpy as np
+import pytest
+
+import verax
+from verax.numpy import linalg
+
+SHAPES = ((4, 4), (2, 3, 3), (2, 2), (1, 1))
+DTYPES = (np.float32, np.complex64)
+
+
+def close(found: object, want: object) -> None:
+    x, y = np.asarray(found), np.asarray(want)
+    assert x.shape == y.shape
+    np.testing.assert_allclose(x, y, rtol=2e-3, atol=2e-4 * np.abs(y).max(initial=1))
+
+
+@pytest.fixture(params=[(s, d) for s in SHAPES for d in DTYPES], ids=str)
+def a(request: pytest.FixtureRequest) -> np.ndarray:
+    shape, dtype = request.param
+    random = np.random.default_rng(1)
+    found = random.normal(size=shape) + 3 * np.eye(shape[-1])
+    if dtype is np.complex64:
+        found = found + 1j * random.normal(size=shape)
+    return np.asarray(found, dtype)
+
+
+def hermitian(a: np.ndarray) -> np.ndarray:
+    product: np.ndarray = a @ a.conj().swapaxes(-1, -2)
+    product += np.eye(a.shape[-1], dtype=a.dtype)
+    return product
+
+
+def test_systems(a: np.ndarray) -> None:
+    vector, sides = a[..., 0].reshape(-1)[: a.shape[-1]], a[..., :1]
+    close(linalg.det(a), np.linalg.det(a))
+    close(linalg.inv(a), np.linalg.inv(a))
+    close(linalg.solve(a, vector), np.linalg.solve(a, vector))
+    close(linalg.solve(a, sides), np.linalg.solve(a, sides))
+    for x, y in zip(linalg.slogdet(a), np.linalg.slogdet(a), strict=True):
+        close(x, y)
+    for n in (0, 1, 3, -2):
+        close(linalg.matrix_power(a, n), np.linalg.matrix_power(a, n))
+
+
+def test_factors(a: np.ndarray) -> None:
+    h = hermitian(a)
+    close(linalg.cholesky(h), np.linalg.cholesky(h))
+    upper = linalg.cholesky(h, upper=True)
+    close(upper, np.linalg.cholesky(h).conj().swapaxes(-1, -2))
+    close(linalg.eigvalsh(h), np.linalg.eigvalsh(h))
+    close(linalg.svdvals(a), np.linalg.svd(a, compute_uv=False))
+    u, s, vh = (np.asarray(x) for x in linalg.svd(h, hermitian=True))
+    close((u * s[..., None, :]) @ vh, h)
+    w, v = (np.asarray(x) for x in linalg.eig(a))
+    close(a @ v, v * w[..., None, :])
+    close(linalg.qr(a, "r"), np.asarray(linalg.qr(a)[1]))
+
+
+def test_ranks_and_pseudo_inverses(a: np.ndarray) -> None:
+    tall = a[..., :1]
+    close(linalg.pinv(tall), np.linalg.pinv(tall))
+    close(linalg.pinv(hermitian(a), hermitian=True), np.linalg.inv(hermitian(a)))
+    product = tall @ tall.swapaxes(-1, -2)
+    close(linalg.matrix_rank(product), np.linalg.matrix_rank(product))
+    assert linalg.matrix_rank(np.zeros(3)) == 0
+
+
+@pytest.mark.parametrize("order", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
+def test_matrix_norms(a: np.ndarray, order: int | str | None) -> None:
+    for keepdims in (False, True):
+        want = np.linalg.norm(a, order, (-2, -1), keepdims)  # type: ignore[arg-type]  # stubs
+        close(linalg.norm(a, order, (-2, -1), keepdims), want)
+    close(linalg.cond(a, order), np.linalg.cond(a, order))  # type: ignore[arg-type]  # stubs
+
+
+@pytest.mark.parametrize("order", [None, 0, 1, 2, 3, 0.5, np.inf, -np.inf, -1])
+def test_vector_norms(a: np.ndarray, order: float | None) -> None:
+    close(linalg.norm(a, order, -1), np.linalg.norm(a, order, -1))
+
+
+def test_least_squares() -> None:
+    random = np.random.default_rng(0)
+    a = random.normal(size=(5, 3)).astype(np.float32)
+    for b in (a[:, 0], random.normal(size=(5, 2)).astype(np.float32)):
+        found = linalg.lstsq(a, b, numpy_resid=True)
+        for x, y in zip(found, np.linalg.lstsq(a, b, rcond=None), strict=True):
+            close(np.asarray(x).reshape(-1), np.asarray(y).reshape(-1))
+
+
+def test_tensors() -> None:
+    a = np.random.default_rng(0).normal(size=(2, 3, 6)).astype(np.float32)
+    close(linalg.tensorinv(a), np.linalg.tensorinv(a))
+    b = np.ones((2, 3), np.float32)
+    close(linalg.tensorsolve(a, b), np.linalg.tensorsolve(a, b))
+
+
+def test_gradients(a: np.ndarray) -> None:
+    if a.dtype == np.complex64 or a.ndim > 2:
+        return
+    transposed = np.linalg.inv(a).T
+    close(verax.grad(linalg.det)(a), np.linalg.det(a) * transposed)
+    logarithm = verax.jit(verax.grad(lambda x: linalg.slogdet(x)[1]))
+    close(logarithm(a), transposed)
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match="square"):
+        linalg.inv(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="2 rows"):
+        linalg.solve(np.ones((2, 2)), np.ones(3))
+    with pytest.raises(ValueError, match="orders"):
+        linalg.norm(np.ones((2, 2)), "other")
+    with pytest.raises(ValueError, match="modes"):
+        linalg.qr(np.ones((2, 2)), "other")

@@ -1,0 +1,86 @@
+"""`verax.scipy.linalg` against SciPy's."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import verax
+from verax.scipy import linalg
+
+
+def close(found: object, want: object) -> None:
+    x, y = np.asarray(found), np.asarray(want)
+    assert x.shape == y.shape
+    np.testing.assert_allclose(x, y, rtol=1e-3, atol=2e-4 * np.abs(y).max(initial=1))
+
+
+@pytest.fixture(params=[np.float32, np.complex64])
+def a(request: pytest.FixtureRequest) -> np.ndarray:
+    random = np.random.default_rng(0)
+    found = random.normal(size=(4, 4)) + 2 * np.eye(4)
+    if request.param is np.complex64:
+        found = found + 1j * random.normal(size=(4, 4))
+    return found.astype(request.param)
+
+
+def test_factors_and_what_they_solve(a: np.ndarray) -> None:
+    p, b = a @ a.conj().T + np.eye(4, dtype=a.dtype), a[:, :2]
+    for lower in (False, True):
+        close(linalg.cholesky(p, lower), scipy.linalg.cholesky(p, lower=lower))
+        close(linalg.cho_solve(linalg.cho_factor(p, lower), b), np.linalg.solve(p, b))
+        for trans in (0, 1, 2):
+            want = scipy.linalg.solve_triangular(a, b[:, 0], trans, lower)
+            close(linalg.solve_triangular(a, b[:, 0], trans, lower), want)
+    for trans in (0, 1, 2):
+        want = scipy.linalg.lu_solve(scipy.linalg.lu_factor(a), b, trans)
+        close(linalg.lu_solve(linalg.lu_factor(a), b, trans), want)
+    close(linalg.solve(p, b, assume_a="pos"), np.linalg.solve(p, b))
+
+
+def test_lu(a: np.ndarray) -> None:
+    for x in (a, a[:, :2], a[:2]):
+        for permute in (False, True):
+            want = scipy.linalg.lu(x, permute)
+            for one, other in zip(linalg.lu(x, permute), want, strict=True):
+                close(one, other)
+
+
+@pytest.mark.parametrize("size", [0.01, 0.25, 1, 8])
+def test_exponential(a: np.ndarray, size: float) -> None:
+    x = a * a.dtype.type(size)
+    close(linalg.expm(x), scipy.linalg.expm(x.astype(np.complex128)))
+    close(linalg.expm(np.stack([x, 0 * x]))[1], np.eye(4))
+
+
+def test_exponential_of_what_is_too_large() -> None:
+    assert np.isnan(np.asarray(linalg.expm(np.full((2, 2), 1e9, np.float32)))).all()
+
+
+def test_gradient_of_exponential() -> None:
+    """The derivative of tr exp(A) is exp(A) transposed."""
+    a = np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)
+    gradient = verax.jit(verax.grad(lambda x: verax.numpy.trace(linalg.expm(x))))
+    close(gradient(a), scipy.linalg.expm(a).T)
+
+
+def test_schur_of_complex_output(a: np.ndarray) -> None:
+    t, z = (np.asarray(x) for x in linalg.schur(a, "complex"))
+    close(z @ t @ z.conj().T, a)
+    assert not np.tril(t, -1).any()
+
+
+def test_matrices_of_parts() -> None:
+    found = linalg.block_diag(1, np.ones((2, 3), np.int32), np.ones(2))
+    close(found, scipy.linalg.block_diag(1, np.ones((2, 3)), np.ones(2)))
+    c, r = np.array([1, 2, 3]), np.array([9, 4])
+    close(linalg.toeplitz(c), scipy.linalg.toeplitz(c))
+    close(linalg.toeplitz(c, r), scipy.linalg.toeplitz(c, r))
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match="trans"):
+        linalg.solve_triangular(np.eye(2), np.ones(2), 3)
+    with pytest.raises(ValueError, match="assume_a"):
+        linalg.solve(np.eye(2), np.ones(2), assume_a="diagonal")
+    with pytest.raises(ValueError, match="modes"):
+        linalg.qr(np.eye(2), mode="other")
