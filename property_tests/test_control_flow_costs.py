@@ -1,14 +1,16 @@
-"""What control flow costs, asserted on the programs and not on the clock."""
+"""Programs with control flow: what they cost, and that the interpreter agrees."""
 
 from typing import Any
 
 import numpy as np
+import pytest
 
 import verax
 import verax.numpy as vnp
-from property_tests.test_control_flow import ALL, root, rows, scanned, total
+from property_tests.test_control_flow import ALL, root, rows, scanned, spread, total
 from verax import lax
 from verax.ir.check import check_jaxpr
+from verax.ir.consts import close
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.walk import count_eqns, walk
 from verax.rules.infer import infer
@@ -81,3 +83,51 @@ def test_rewritten_programs_are_well_formed_and_lose_dead_carries() -> None:
         verax.make_jaxpr(verax.grad(g, ALL))(k, c, xs),
     ):
         check_jaxpr(closed.jaxpr, infer)
+
+
+def flowing(k: Any, c: Any, xs: Any) -> Any:
+    """Every construct, and keys among the carries."""
+
+    def body(carry: Any, x: Any) -> Any:
+        c, key = carry
+        key, other = verax.random.split(key)
+        chosen = lax.switch(n_of(x), [vnp.sin, lambda c: c * k, lambda c: c + x], c)
+        doubled = lax.while_loop(lambda v: abs(v) < 1.0, lambda v: v * 2.0 + k, chosen)
+        return (doubled, key), verax.random.uniform(other) * doubled
+
+    def n_of(x: Any) -> Any:
+        return vnp.floor(x * 3).astype(np.int32)
+
+    (c, _), ys = lax.scan(body, (c, verax.random.key(7)), xs, reverse=True)
+    return c + ys.sum()
+
+
+FLOWS = {
+    "value": (flowing, (None, None, None)),
+    "vmap": (verax.vmap(flowing, (None, 0, None)), (None, 0, None)),
+    "vmap of rows": (verax.vmap(flowing, (None, None, 0)), (None, None, 0)),
+    "jvp": (verax.jacfwd(flowing, ALL), (None, None, None)),
+    "vmap of jvp": (
+        verax.vmap(verax.jacfwd(flowing, ALL), (0, None, 0)),
+        (0, None, 0),
+    ),
+    "jvp of vmap": (
+        verax.jacfwd(verax.vmap(flowing, (None, 0, None)), ALL),
+        (None, 0, None),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_interpreter_agrees_with_compiled_code(name: str) -> None:
+    fun, axes = FLOWS[name]
+    args = spread((np.float32(0.7), np.float32(0.4), vnp.arange(3.0) / 3), axes, 4)
+    args = [vnp.asarray(x, np.float32) for x in args]
+    jaxpr = close(verax.make_jaxpr(fun)(*args))
+    check_jaxpr(jaxpr, infer)
+    slim, _ = ENGINE.dce(jaxpr, (True,) * len(jaxpr.outvars))
+    found = ENGINE.evaluate(slim, [np.asarray(x) for x in args])
+    due = verax.tree_util.tree_leaves(verax.jit(fun)(*args))
+    for x, y, aval in zip(found, due, jaxpr.out_avals, strict=True):
+        assert (x.shape, x.dtype) == (aval.shape, aval.dtype)
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-4)

@@ -18,7 +18,10 @@ ROWS_WITH_RULES = composable(ROWS, "jvp", "batch", "lower")
 
 
 def active(case: Case) -> tuple[bool, ...]:
-    return tuple(aval.tangent().dtype == aval.dtype for aval in case.jaxpr.in_avals)
+    return tuple(
+        smooth and aval.tangent().dtype == aval.dtype
+        for smooth, aval in zip(case.smooth, case.jaxpr.in_avals, strict=True)
+    )
 
 
 @given(programs(ROWS_WITH_RULES))

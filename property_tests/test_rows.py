@@ -33,6 +33,10 @@ def test_row_keeps_law(row: Row[Any], law: Law) -> None:
 # draw them stand in the files named here.
 ELSEWHERE = {
     "jit": "test_programs",
+    "cond": "test_control_flow",
+    "cond_lanes": "test_control_flow",
+    "scan": "test_control_flow",
+    "while": "test_control_flow",
     "custom_vjp_call": "test_custom",
     "custom_vjp_linear": "test_custom",
     "custom_vmap_call": "test_custom",

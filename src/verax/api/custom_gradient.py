@@ -6,7 +6,7 @@ One idea: each of these is a few lines over `custom_vjp`, `trace` or one equatio
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -19,10 +19,12 @@ from verax.api.stages import struct_avals
 from verax.api.tracing import describe_arguments, function_name, leaf_avals, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
+from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.choose import stop_gradient as stop_gradient_of
 from verax.ops.linear_call import LinearCallParams, linear_call_p
+from verax.rules.array import Array
 
 
 def stop_gradient(x: Any) -> Any:
@@ -152,27 +154,12 @@ def linear_call(
     describe = describe_arguments(fun, in_tree)
     avals = leaf_avals([*saved, *leaves], describe)
     first = trace(fun, in_tree, avals, "linear_call", describe=describe)
-    outs = [aval.tangent() for aval in first.jaxpr.out_avals]
-    residuals = saved_tree.unflatten(saved)
-    like_out = first.out_tree.unflatten([0] * len(outs))
-    _, back_tree = pytrees.flatten(((residuals, like_out), {}))
     count = len(saved)
     due = [aval.tangent() for aval in avals[count:]]
-
-    def transposed(residuals: Any, ct: Any) -> Any:
-        name = f"the transpose of {function_name(fun)}"
-        pulled = fun_transpose(residuals, ct)
-        found = matching_leaves(name, "the cotangent", tree, "linear_args", pulled)
-        for i, (x, aval) in enumerate(zip(found, due, strict=True)):
-            given = leaf_type(x)
-            if given.shape != aval.shape or not fits(given, aval):
-                raise TypeError(
-                    f"{name} returned {describe_type(given)} as cotangent of leaf {i} "
-                    f"of linear_args, which is {describe_type(aval)}"
-                )
-        pairs = zip(found, due, strict=True)
-        return [ENGINE.core.convert(x, a.dtype, a.weak_type) for x, a in pairs]
-
+    outs = [aval.tangent() for aval in first.jaxpr.out_avals]
+    like_out = first.out_tree.unflatten([0] * len(outs))
+    _, back_tree = pytrees.flatten(((saved_tree.unflatten(saved), like_out), {}))
+    transposed = checked_transpose(fun_transpose, function_name(fun), tree, due)
     second = trace(transposed, back_tree, [*avals[:count], *outs], "linear_call")
     captured = union(first.captured, second.captured)
     params = LinearCallParams(
@@ -184,3 +171,28 @@ def linear_call(
     return first.out_tree.unflatten(
         linear_call_p.bind(params, *captured, *saved, *leaves)
     )
+
+
+def checked_transpose(
+    fun_transpose: Callable[[Any, Any], Any],
+    name: str,
+    tree: PyTreeDef,
+    due: Sequence[ShapedArray],
+) -> Callable[[Any, Any], list[Array]]:
+    """A user's transpose with the leaves of its result in the types that are due."""
+
+    def transposed(residuals: Any, ct: Any) -> list[Array]:
+        what = f"the transpose of {name}"
+        pulled = fun_transpose(residuals, ct)
+        found = matching_leaves(what, "the cotangent", tree, "linear_args", pulled)
+        for i, (x, aval) in enumerate(zip(found, due, strict=True)):
+            given = leaf_type(x)
+            if given.shape != aval.shape or not fits(given, aval):
+                raise TypeError(
+                    f"{what} returned {describe_type(given)} as cotangent of leaf {i} "
+                    f"of linear_args, which is {describe_type(aval)}"
+                )
+        pairs = zip(found, due, strict=True)
+        return [ENGINE.core.convert(x, a.dtype, a.weak_type) for x, a in pairs]
+
+    return transposed

@@ -135,7 +135,8 @@ def basis(leaves: Sequence[Any]) -> tuple[list[Array], int]:
         sizes = (total, aval.size)
         place = create.broadcasted_iota("int32", sizes, 0)
         own = arith.add(create.broadcasted_iota("int32", sizes, 1), offset)
-        eye = convert.convert(compare.eq(place, own), aval.tangent().dtype)
+        due = aval.tangent()
+        eye = convert.convert(compare.eq(place, own), due.dtype, due.weak_type)
         vectors.append(shape.reshape(eye, (total, *aval.shape)))
         offset += aval.size
     return vectors, total

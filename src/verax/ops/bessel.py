@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import scipy.special
 from numpy.polynomial import chebyshev
 
 from verax.ir.avals import ShapedArray
@@ -31,8 +30,11 @@ from verax.rules.array import Array
 from verax.rules.elementwise import elementwise
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import FLOAT
+from verax.rules.lazy import LazyModule
 from verax.rules.loops import lowered
 from verax.rules.row import Domain, Row
+
+special = LazyModule("scipy.special")
 
 SPLIT = 8.0
 NEAR, FAR = 30, 25
@@ -105,17 +107,17 @@ def slope_of_i1e(x: Array, y: Array, t: Array) -> Array:
 
 bessel_i0e_p = elementwise(
     "bessel_i0e",
-    in_wide(scipy.special.i0e),
+    in_wide(special.i0e),
     jvp=lambda x, y, t: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
-    lower=in_two_parts(scipy.special.i0e, False),
+    lower=in_two_parts(special.i0e, False),
     accepts=FLOAT,
     domains=BESSEL,
 )
 bessel_i1e_p = elementwise(
     "bessel_i1e",
-    in_wide(scipy.special.i1e),
+    in_wide(special.i1e),
     jvp=slope_of_i1e,
-    lower=in_two_parts(scipy.special.i1e, True),
+    lower=in_two_parts(special.i1e, True),
     accepts=FLOAT,
     domains=BESSEL,
 )

@@ -26,7 +26,8 @@ class CallParams(Params):
 
 
 def call_typing(p: CallParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
-    if tuple(avals) != p.jaxpr.in_avals:
+    # Weakness may be lost on the way: Jacobians seed strong tangents of weak inputs.
+    if [a.strong() for a in avals] != [a.strong() for a in p.jaxpr.in_avals]:
         raise TypeError(f"jit of {p.name} takes {p.jaxpr.in_avals}, not {tuple(avals)}")
     return p.jaxpr.out_avals
 

@@ -13,7 +13,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import scipy.fft
 from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
@@ -38,6 +37,7 @@ from verax.ops.shape import move_axis
 from verax.ops.slicing import pad
 from verax.rules.array import Array
 from verax.rules.emitter import Emitter, Operand, i64s
+from verax.rules.lazy import LazyModule
 from verax.rules.linear import linear
 from verax.rules.row import (
     Axis,
@@ -51,6 +51,9 @@ from verax.rules.row import (
     Zero,
 )
 from verax.rules.sizes import as_sizes
+
+fourier = LazyModule("scipy.fft")
+
 
 KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
 REALS = (float32, float64)
@@ -105,10 +108,10 @@ def evaluate_fft(p: FftParams, x: NDArray) -> NDArray:
         (out,) = fft_typing(p, [ShapedArray(x.shape, x.dtype)])
         return np.zeros(out.shape, out.dtype)  # type: ignore[arg-type]  # no keys here
     functions = {
-        "FFT": scipy.fft.fftn,
-        "IFFT": scipy.fft.ifftn,
-        "RFFT": scipy.fft.rfftn,
-        "IRFFT": scipy.fft.irfftn,
+        "FFT": fourier.fftn,
+        "IFFT": fourier.ifftn,
+        "RFFT": fourier.rfftn,
+        "IRFFT": fourier.irfftn,
     }
     found: NDArray = functions[p.kind](x, s=p.fft_lengths, axes=axes)
     return found

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ops.arith import add, div, mul, neg, sub
@@ -29,9 +28,12 @@ from verax.rules.array import Array
 from verax.rules.elementwise import elementwise
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import FLOAT
+from verax.rules.lazy import LazyModule
 from verax.rules.loops import lowered
 from verax.rules.operands import alike
 from verax.rules.row import Domain, NDArray, Row
+
+special = LazyModule("scipy.special")
 
 
 def beta_start(a: Array, b: Array, x: Array) -> tuple[Array, ...]:
@@ -132,7 +134,7 @@ def lower_beta(e: Emitter, xs: Sequence[Operand]) -> Sequence[Operand]:
 
 def reference_beta(a: NDArray, b: NDArray, x: NDArray) -> NDArray:
     positive = (a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)
-    found: NDArray = np.where(positive, scipy.special.betainc(a, b, x), np.nan)
+    found: NDArray = np.where(positive, special.betainc(a, b, x), np.nan)
     # The limits in one parameter; where both are at an end there is none.
     zero, one = (b == 0) | (a == np.inf), (a == 0) | (b == np.inf)
     allowed = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1) & (zero != one)

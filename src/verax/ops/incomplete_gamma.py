@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from verax.ir.dtypes import float32
 from verax.ir.jaxpr import NO_PARAMS
@@ -39,9 +38,13 @@ from verax.rules.array import Array
 from verax.rules.elementwise import elementwise
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import FLOAT
+from verax.rules.lazy import LazyModule
 from verax.rules.loops import lowered
 from verax.rules.operands import alike
 from verax.rules.row import Domain, NDArray, Row
+
+special = LazyModule("scipy.special")
+
 
 PARAMETER = Domain(0.3, 8, special=(1.0, 2.0))
 FIXED = Domain(0.3, 8, special=(1.0, 2.0), smooth=False)
@@ -241,13 +244,13 @@ def parameter_slope(*state: Array) -> Array:
 
 def reference_igamma(a: NDArray, x: NDArray) -> NDArray:
     bad = (a < 0) | (x < 0) | ((a == 0) & (x == 0))
-    found: NDArray = np.where(bad, np.nan, scipy.special.gammainc(a, x))
+    found: NDArray = np.where(bad, np.nan, special.gammainc(a, x))
     return found
 
 
 def reference_igammac(a: NDArray, x: NDArray) -> NDArray:
     bad = (a < 0) | (x < 0) | ((a == 0) & (x == 0))
-    found: NDArray = np.where(bad, np.nan, scipy.special.gammaincc(a, x))
+    found: NDArray = np.where(bad, np.nan, special.gammaincc(a, x))
     return found
 
 
@@ -260,11 +263,11 @@ def sample_slope_of_one(a: float, x: float) -> float:
     if x > 2 * a + 10:
         s, w = np.polynomial.laguerre.laggauss(64)
         ratio = np.exp((a - 1) * np.log1p(s / x))
-        return float(np.sum(w * ratio * (np.log(x + s) - scipy.special.digamma(a))))
+        return float(np.sum(w * ratio * (np.log(x + s) - special.digamma(a))))
     n = np.arange(int(min(max(x - a, 0) + 12 * np.sqrt(x) + 100, 1e6)))
-    later = scipy.special.gammaln(a + n + 1) - scipy.special.gammaln(a)
+    later = special.gammaln(a + n + 1) - special.gammaln(a)
     terms = np.exp((n + 1) * np.log(x) - later)
-    return float(np.sum(terms * (scipy.special.digamma(a + n + 1) - np.log(x))))
+    return float(np.sum(terms * (special.digamma(a + n + 1) - np.log(x))))
 
 
 def reference_sample_slope(a: NDArray, x: NDArray) -> NDArray:
@@ -278,7 +281,7 @@ def reference_sample_slope(a: NDArray, x: NDArray) -> NDArray:
 def reference_slope(a: NDArray, x: NDArray) -> NDArray:
     dtype = np.result_type(wide(a), wide(x))
     a, x = a.astype(np.float64), x.astype(np.float64)
-    weight = np.exp(scipy.special.xlogy(a - 1, x) - x - scipy.special.gammaln(a))
+    weight = np.exp(special.xlogy(a - 1, x) - x - special.gammaln(a))
     slope = -reference_sample_slope(a, x) * weight
     end = (a > 0) & np.isfinite(a) & ((x == 0) | (x == np.inf))
     return np.asarray(np.where(end, 0.0, slope), dtype)

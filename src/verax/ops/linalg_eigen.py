@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from attrs import frozen
-from scipy.linalg import lapack
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex_dtype, is_complex
@@ -44,6 +43,7 @@ from verax.ops.matrices import (
 from verax.ops.reduce import reduce_sum
 from verax.rules.array import Array
 from verax.rules.emitter import Emitter, Operand
+from verax.rules.lazy import LazyModule
 from verax.rules.matrix import (
     by_dtype,
     info_type,
@@ -55,6 +55,8 @@ from verax.rules.matrix import (
     square,
 )
 from verax.rules.row import Engine, NDArray, Row, Tangent, Zero
+
+lapack = LazyModule("scipy.linalg.lapack")
 
 
 @frozen(cache_hash=True)

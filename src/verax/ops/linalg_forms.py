@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from attrs import frozen
-from scipy.linalg import lapack
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32, is_complex
@@ -26,6 +25,7 @@ from verax.ops.matrices import (
 from verax.ops.slicing import pad
 from verax.rules.array import Array
 from verax.rules.emitter import Emitter, Operand
+from verax.rules.lazy import LazyModule
 from verax.rules.matrix import (
     by_dtype,
     info_type,
@@ -37,6 +37,8 @@ from verax.rules.matrix import (
     square,
 )
 from verax.rules.row import Engine, Known, NDArray, Row, Tangent, Zero
+
+lapack = LazyModule("scipy.linalg.lapack")
 
 
 @frozen(cache_hash=True)

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from attrs import frozen
-from scipy.linalg import lapack
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32, is_complex
@@ -41,10 +40,13 @@ from verax.ops.shape import broadcast_in_dim
 from verax.ops.slicing import pad
 from verax.rules.array import Array
 from verax.rules.emitter import Emitter, Operand
+from verax.rules.lazy import LazyModule
 from verax.rules.linear import zero_jvp
 from verax.rules.loops import repeat
 from verax.rules.matrix import info_type, matrix_row, or_nan, routine
 from verax.rules.row import Engine, NDArray, Row, Tangent, Zero
+
+lapack = LazyModule("scipy.linalg.lapack")
 
 
 @frozen(cache_hash=True)

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from attrs import frozen
-from scipy.linalg import lapack
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32, is_complex
@@ -36,8 +35,11 @@ from verax.ops.matrices import (
 from verax.ops.shape import broadcast_in_dim
 from verax.rules.array import Array
 from verax.rules.emitter import Emitter, Operand, i64s
+from verax.rules.lazy import LazyModule
 from verax.rules.matrix import by_dtype, matrix_row, routine
 from verax.rules.row import Engine, NDArray, Row, Tangent, Zero
+
+lapack = LazyModule("scipy.linalg.lapack")
 
 
 def geqrf_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
-from scipy.linalg import lapack
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_complex
@@ -39,6 +38,7 @@ from verax.ops.matrices import (
 )
 from verax.rules.array import Array
 from verax.rules.emitter import Emitter, Operand
+from verax.rules.lazy import LazyModule
 from verax.rules.matrix import (
     info_type,
     letter,
@@ -48,6 +48,8 @@ from verax.rules.matrix import (
     routine,
 )
 from verax.rules.row import Engine, NDArray, Row, Tangent, Zero
+
+lapack = LazyModule("scipy.linalg.lapack")
 
 DRIVERS = {"DEFAULT": "gesdd", "QR": "gesvd"}
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
-from scipy.linalg import blas, lapack
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_complex
@@ -39,6 +38,7 @@ from verax.ops.matrices import (
 from verax.ops.shape import move_axis, reshape
 from verax.rules.array import Array
 from verax.rules.emitter import Emitter, Operand
+from verax.rules.lazy import LazyModule
 from verax.rules.matrix import (
     LETTERS,
     batch_stack,
@@ -62,6 +62,9 @@ from verax.rules.row import (
     Tangent,
     Zero,
 )
+
+blas = LazyModule("scipy.linalg.blas")
+lapack = LazyModule("scipy.linalg.lapack")
 
 
 def evaluate_cholesky(p: NoParams, x: NDArray) -> Sequence[NDArray]:
