@@ -43,8 +43,13 @@ BESSEL = Domain(-20, 20, special=(0.0, np.inf, -np.inf, SPLIT))
 
 
 @cache
-def coefficients(function: Callable[..., Any]) -> tuple[list[float], list[float]]:
-    """Chebyshev's coefficients over x = 4 (t + 1), and over x = 16 / (t + 1)."""
+def coefficients(
+    function: Callable[..., Any], odd: bool
+) -> tuple[list[float], list[float]]:
+    """Chebyshev's coefficients over x = 4 (t + 1), and over x = 16 / (t + 1).
+
+    Near 0 those of an odd function are for f(x) / x, so that small values are exact.
+    """
 
     def scaled(t: np.ndarray) -> np.ndarray:
         # Past 1e15 the scaled function is constant to double precision.
@@ -52,7 +57,8 @@ def coefficients(function: Callable[..., Any]) -> tuple[list[float], list[float]
         return np.asarray(np.sqrt(x) * function(x))
 
     def unscaled(t: np.ndarray) -> np.ndarray:
-        return np.asarray(function(SPLIT / 2 * (t + 1)))
+        x = SPLIT / 2 * (t + 1)
+        return np.asarray(function(x) / x if odd else function(x))
 
     return interpolated(unscaled, NEAR), interpolated(scaled, FAR)
 
@@ -71,11 +77,12 @@ def clenshaw(t: Array, series: Sequence[float]) -> Array:
     return add(sub(mul(t, last), ahead), full_like(t, series[0]))
 
 
-def polynomial(function: Callable[..., Any], x: Array) -> Array:
+def polynomial(function: Callable[..., Any], odd: bool, x: Array) -> Array:
     """The function of |x|."""
-    near, far = coefficients(function)
+    near, far = coefficients(function, odd)
     size = magnitude(x)
     inner = clenshaw(sub(mul(size, 2 / SPLIT), 1.0), near)
+    inner = mul(inner, size) if odd else inner
     away = larger(size, full_like(size, SPLIT))
     outer = mul(clenshaw(sub(div(2 * SPLIT, away), 1.0), far), rsqrt(away))
     return select(le(size, SPLIT), inner, outer)
@@ -86,7 +93,7 @@ def in_two_parts(function: Callable[..., Any], odd: bool) -> Any:
 
     def body(x: Array) -> tuple[Array]:
         full = x if finfo(x.dtype).bits >= 32 else convert(x, float32)
-        found = polynomial(function, full)
+        found = polynomial(function, odd, full)
         return (convert(mul(found, sign(full)) if odd else found, x.dtype),)
 
     def lower(

@@ -25,6 +25,8 @@ from verax.ir.dtypes import (
 from verax.ir.jaxpr import Eqn, Jaxpr
 from verax.ir.parser import parse_jaxpr
 from verax.ir.printer import print_jaxpr
+from verax.ir.walk import walk
+from verax.ops.arith import div_p, rem_p
 from verax.ops.call import CallParams, jit_p
 from verax.rules.builder import Builder
 from verax.rules.row import MissingRule, NDArray
@@ -117,11 +119,22 @@ def raw_results(
     ]
 
 
+def divides_by_itself(eqn: Eqn) -> bool:
+    """Whether XLA takes an integer quotient or remainder for a constant."""
+    return (
+        eqn.primitive in (div_p, rem_p)
+        and eqn.invars[0] == eqn.invars[1]
+        and is_integer(eqn.invars[0].aval.dtype)
+    )
+
+
 def compiled_is_evaluate(run: Runner) -> Callable[[StandardEngine, Case], None]:
     """The law that `run` gives what the interpreter gives, in value and in type."""
 
     def law(engine: StandardEngine, case: Case) -> None:
         jaxpr = case.jaxpr
+        if any(divides_by_itself(eqn) for _, eqn in walk(jaxpr)):
+            raise Skipped("XLA folds x / x of integers to 1, also where x is 0")
         want = engine.evaluate(jaxpr, case.values)
         got = [np.asarray(x) for x in run(jaxpr, case.values)]
         types = [ShapedArray(x.shape, x.dtype) for x in got]
