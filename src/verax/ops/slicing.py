@@ -73,7 +73,7 @@ def transpose_slice(p: SliceParams, ct: Array, x: ShapedArray) -> Array:
     for kept, size in zip(p.ranges(), x.shape, strict=True):
         end = kept[-1] + 1 if kept else kept.start
         config.append((kept.start, size - end, kept.step - 1))
-    return pad(ct, np.zeros((), ct.dtype), config)  # type: ignore[arg-type]  # inexact
+    return pad(ct, 0.0, config)
 
 
 def batch_slice(
@@ -188,7 +188,7 @@ def evaluate_pad(p: PadParams, x: np.ndarray, value: np.ndarray) -> np.ndarray:
 def unpad(p: PadParams, ct: Array) -> Array:
     """The elements of a padded array that come from the operand."""
     edges = [(-low, -high, 0) for low, high, _ in p.padding_config]
-    cut = pad(ct, np.zeros((), ct.dtype), edges)  # type: ignore[arg-type]  # inexact
+    cut = pad(ct, 0.0, edges)
     steps = [interior + 1 for _, _, interior in p.padding_config]
     return slice(cut, (0,) * ct.ndim, cut.shape, steps)
 
