@@ -104,6 +104,7 @@ class Module:
         self.names: dict[Jaxpr, str] = {}
         self.taken: dict[str, int] = {}
         self.large: set[EquationKey] = set()
+        self.long_rows: set[Row[Any]] = set()
         self.equations: dict[EquationKey, str] = {}
 
     def fresh(self, name: str) -> str:
@@ -316,17 +317,22 @@ class Writer:
         operands = [
             env[a.index] if type(a) is Var else self.read(a, env) for a in eqn.invars
         ]
-        avals = tuple([x.aval for x in operands])
         outs = tuple([v.aval for v in eqn.outvars])
-        key = (row, eqn.params, avals, outs)
-        if key in self.module.large:
-            callee = self.module.shared(key)
-            consts = [self.constants[c.key] for c in inner_constants(eqn.params)]
-            return self.op("func.call", [*consts, *operands], outs, callee=callee)
+        module = self.module
+        if row in module.long_rows:
+            key = (row, eqn.params, tuple([x.aval for x in operands]), outs)
+            if key in module.large:
+                consts = [self.constants[c.key] for c in inner_constants(eqn.params)]
+                ins = [*consts, *operands]
+                return self.op("func.call", ins, outs, callee=module.shared(key))
         start = len(self.lines)
         results = row.lower(self, eqn.params, operands, outs)
-        if sum([line.count("\n") for line in self.lines[start:]]) >= LARGE:
-            self.module.large.add(key)
+        written = self.lines[start:]
+        short = len(written) == 1 and written[0].count("\n") == 1
+        if not short and sum([line.count("\n") for line in written]) >= LARGE:
+            key = (row, eqn.params, tuple([x.aval for x in operands]), outs)
+            module.large.add(key)
+            module.long_rows.add(row)
         return results
 
     def read(self, atom: Atom, env: Sequence[Operand]) -> Operand:
