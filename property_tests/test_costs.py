@@ -15,7 +15,7 @@ from verax.verify.standard import ENGINE
 # for conversions at the borders. A rule beyond these is a mistake, or a reason to
 # raise them here. Folds by any computation differentiate it once for each halving of
 # what they fold, so their cost is one of the sizes and is not held to a constant.
-FORWARD, BACKWARD, BATCHED, BORDER = 120, 160, 60, 12
+FORWARD, BACKWARD, BATCHED, BORDER = 45, 60, 30, 12
 FOLDS = ("reduce", "reduce_window")
 ROWS_WITH_RULES = tuple(
     row for row in composable(ROWS, "jvp", "batch", "lower") if row.name not in FOLDS
