@@ -9,9 +9,10 @@ Equations and jaxprs are seen by their shape only, so that their classes can pri
 themselves with this module.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import Final, Protocol, runtime_checkable
 
 from attrs import evolve, field, fields, frozen, has
 
@@ -24,6 +25,8 @@ from verax.ir.words import bare, plain
 WIDTH = 80
 UNBREAKABLE = 1 << 40
 """The length of what never goes on one line, because a comment would swallow it."""
+QUIET: Final[Mapping[str, bool]] = MappingProxyType({"quiet": True})
+"""The metadata of a field that is printed only where it is not the default."""
 
 
 class Named(Protocol):
@@ -156,6 +159,23 @@ def printed_fields(cls: type) -> tuple[str, ...] | None:
     return getattr(cls, "_fields", None)
 
 
+def spoken_fields(record: object) -> tuple[str, ...]:
+    """The fields by which this record is printed, without quiet ones at the default."""
+    cls = type(record)
+    names, quiet = printed_fields(cls) or (), quiet_fields(cls)
+    if not quiet:
+        return names
+    return tuple([n for n in names if n not in quiet or getattr(record, n) != quiet[n]])
+
+
+@memoised
+def quiet_fields(cls: type) -> Mapping[str, object]:
+    """The fields that a record does not print at their default, and that default."""
+    if not has(cls):
+        return {}
+    return {a.name: a.default for a in fields(cls) if a.metadata.get("quiet")}
+
+
 class Printer:
     """Lays one program out; array constants are numbered by their first use."""
 
@@ -195,7 +215,7 @@ class Printer:
 
     def params(self, params: object) -> tuple[Layout, ...]:
         """`key=value` for each field."""
-        names = printed_fields(type(params)) or ()
+        names = spoken_fields(params)
         return tuple(
             [prefixed(f"{name}=", self.value(getattr(params, name))) for name in names]
         )
@@ -209,10 +229,10 @@ class Printer:
             return self.program(value)
         if isinstance(value, frozenset):
             return f"{{{', '.join(sorted([flat(self.value(v)) for v in value]))}}}"
-        names = printed_fields(type(value))
-        if names is not None:
+        if printed_fields(type(value)) is not None:
             items = [
-                prefixed(f"{name}=", self.value(getattr(value, name))) for name in names
+                prefixed(f"{name}=", self.value(getattr(value, name)))
+                for name in spoken_fields(value)
             ]
             return group(f"{type(value).__name__}(", items, ")")
         if isinstance(value, tuple):

@@ -16,6 +16,7 @@ from verax.ir.dtypes import int32, is_bool, is_extended, is_integer
 from verax.lax.bodies import (
     Body,
     as_operand,
+    is_sequential,
     mismatch,
     paths,
     trace_body,
@@ -50,6 +51,7 @@ def cond(
     linear: Any = None,
     true_operand: Any = ABSENT,
     false_operand: Any = ABSENT,
+    vmap_method: str = "masked",
 ) -> Any:
     """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`.
 
@@ -58,9 +60,15 @@ def cond(
     `cond(pred, true_operand, true_fun, false_operand, false_fun)` is understood too.
     `linear` is ignored.
 
+    Under `vmap` with one predicate for all elements the choice stays one. With a
+    predicate for each, "masked" runs both functions for all elements and each keeps
+    its own results; `vmap_method="sequential"` goes through one element after another
+    and runs only the function that it takes.
+
     Raises:
         TypeError: the predicate is no scalar, or the results differ; the message says
             where.
+        ValueError: there is no such `vmap_method`.
 
     >>> import verax
     >>> verax.lax.cond(2.0 > 1.0, lambda x: x + 1, lambda x: -x, 1.0).item()
@@ -75,29 +83,46 @@ def cond(
         )
         operands = ()
     if true_operand is not ABSENT or false_operand is not ABSENT:
-        return of_two_operands(pred, true_operand, true_fun, false_operand, false_fun)
+        return of_two_operands(
+            pred, true_operand, true_fun, false_operand, false_fun, vmap_method
+        )
     if operand is not ABSENT:
         operands = (*operands, operand)
     for name, fun in (("true_fun", true_fun), ("false_fun", false_fun)):
         if not callable(fun):
             raise TypeError(f"cond takes a function as {name}, not {fun!r}")
+    check_predicate(pred)
+    if STATE.disable_jit and not is_abstract(pred):
+        return true_fun(*operands) if bool(pred) else false_fun(*operands)
+    index = convert(truth(pred), int32)
+    names = ["false_fun", "true_fun"]
+    one = is_sequential("cond", vmap_method)
+    return choose("cond", index, [false_fun, true_fun], operands, names, one)
+
+
+def check_predicate(pred: Any) -> None:
+    """Raise TypeError unless `pred` is a scalar that can be true."""
     aval = aval_of(pred)
     if aval.shape or is_extended(aval.dtype):
         raise TypeError(
             f"cond takes a boolean scalar as predicate, not {aval}; reduce it "
             "(verax.numpy.any, all), or choose element by element (verax.numpy.where)"
         )
-    if STATE.disable_jit and not is_abstract(pred):
-        return true_fun(*operands) if bool(pred) else false_fun(*operands)
-    chosen = pred if is_bool(aval.dtype) else ne(pred, convert(0, aval.dtype))
-    index = convert(chosen, int32)
-    return choose(
-        "cond", index, [false_fun, true_fun], operands, ["false_fun", "true_fun"]
-    )
+
+
+def truth(pred: Any) -> Any:
+    """A number holds unless it is zero."""
+    dtype = aval_of(pred).dtype
+    return pred if is_bool(dtype) else ne(pred, convert(0, dtype))
 
 
 def of_two_operands(
-    pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any
+    pred: Any,
+    true_operand: Any,
+    true_fun: Any,
+    false_operand: Any,
+    false_fun: Any,
+    vmap_method: str,
 ) -> Any:
     """The older form of `cond`, in which each branch has its own operand."""
     for fun in (true_fun, false_fun):
@@ -110,7 +135,9 @@ def of_two_operands(
     def on_false(yes: Any, no: Any) -> Any:
         return false_fun(no)
 
-    return cond(pred, on_true, on_false, true_operand, false_operand)
+    return cond(
+        pred, on_true, on_false, true_operand, false_operand, vmap_method=vmap_method
+    )
 
 
 def switch(
@@ -118,14 +145,16 @@ def switch(
     branches: Sequence[Callable[..., Any]],
     *operands: Any,
     operand: Any = ABSENT,
+    vmap_method: str = "masked",
 ) -> Any:
     """`branches[index](*operands)`; an index outside means the nearest branch.
 
     `index` is an integer scalar; the branches return one structure of the same types.
+    `vmap_method`, "masked" or "sequential", is that of `cond`.
 
     Raises:
         TypeError: the index is no integer scalar, or results differ.
-        ValueError: there are no branches.
+        ValueError: there are no branches, or there is no such `vmap_method`.
 
     >>> import verax
     >>> verax.lax.switch(7, [lambda x: x, lambda x: 2 * x], 5).item()
@@ -148,7 +177,8 @@ def switch(
     if STATE.disable_jit and not is_abstract(index):
         return functions[min(max(int(index), 0), last)](*operands)
     names = [f"branches[{i}]" for i in range(len(functions))]
-    return choose("switch", place(index, aval, last), functions, operands, names)
+    one = is_sequential("switch", vmap_method)
+    return choose("switch", place(index, aval, last), functions, operands, names, one)
 
 
 def place(index: Any, aval: ShapedArray, last: int) -> Any:
@@ -165,6 +195,7 @@ def choose(
     functions: Sequence[Callable[..., Any]],
     operands: tuple[Any, ...],
     names: Sequence[str],
+    sequential: bool,
 ) -> Any:
     """One `cond` equation on traced branches."""
     leaves, tree = pytrees.flatten((operands, {}))
@@ -178,7 +209,8 @@ def choose(
     alike = [with_out_types(body, types) for body in bodies]
     jaxprs, consts = with_common_consts(alike)
     given = [as_operand(x, aval) for x, aval in zip(leaves, avals, strict=True)]
-    outs = cond_p.bind(CondParams(jaxprs), index, *consts, *given)
+    params = CondParams(jaxprs, sequential=sequential)
+    outs = cond_p.bind(params, index, *consts, *given)
     return bodies[0].out_tree.unflatten(outs)
 
 

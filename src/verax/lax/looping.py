@@ -19,6 +19,7 @@ from verax.lax.bodies import (
     as_operand,
     check_callable,
     check_carry,
+    is_sequential,
     mismatch,
     paths,
     settled,
@@ -42,16 +43,25 @@ from verax.rules.state import STATE
 
 
 def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    *,
+    vmap_method: str = "masked",
 ) -> Any:
     """`val = body_fun(val)` as long as `cond_fun(val)` holds.
 
     The value keeps structure and types. Forward-mode derivatives go through;
     reverse-mode ones do not: use `scan`, or `fori_loop` with known bounds.
 
+    Under `vmap`, if the elements end at different times, "masked" runs the loop until
+    the last has ended, and those that have keep their value; with
+    `vmap_method="sequential"` each has its own loop, one after another.
+
     Raises:
         TypeError: `cond_fun` gives no boolean scalar, or `body_fun` another structure
             or other types than it takes; the message shows the difference.
+        ValueError: there is no such `vmap_method`.
 
     >>> import verax
     >>> verax.lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 1).item()
@@ -59,6 +69,7 @@ def while_loop(
     """
     check_callable("while_loop", cond_fun)
     check_callable("while_loop", body_fun)
+    one = is_sequential("while_loop", vmap_method)
     if STATE.disable_jit:
         try:
             return while_in_python(cond_fun, body_fun, init_val)
@@ -85,7 +96,9 @@ def while_loop(
             f"not {test.out_tree} of {', '.join([str(a) for a in outs]) or 'nothing'}"
         )
     given = [as_operand(x, aval) for x, aval in zip(leaves, types, strict=True)]
-    params = WhileParams(body.jaxpr, len(body.consts), test.jaxpr, len(test.consts))
+    params = WhileParams(
+        body.jaxpr, len(body.consts), test.jaxpr, len(test.consts), sequential=one
+    )
     results = while_p.bind(params, *test.consts, *body.consts, *given)
     return tree.unflatten(results)
 
@@ -105,22 +118,25 @@ def fori_loop(
     init_val: Any,
     *,
     unroll: int | bool | None = None,
+    vmap_method: str = "masked",
 ) -> Any:
     """`val = body_fun(i, val)` for i from `lower` up to, but not including, `upper`.
 
     With bounds that are known while tracing it is a `scan`, which has derivatives in
-    both modes and obeys `unroll`; else a `while_loop`.
+    both modes and obeys `unroll`; else a `while_loop`, which obeys `vmap_method`.
 
     Raises:
         TypeError: the bounds are no integer scalars of one dtype, or the value does
             not keep its types.
-        ValueError: `unroll` is given, and the bounds are not known.
+        ValueError: `unroll` is given, and the bounds are not known; or there is no such
+            `vmap_method`.
 
     >>> import verax
     >>> verax.lax.fori_loop(0, 5, lambda i, total: total + i, 0).item()
     10
     """
     check_callable("fori_loop", body_fun)
+    is_sequential("fori_loop", vmap_method)
     counter = counter_type(lower, upper)
     known = not isinstance(lower, Tracer) and not isinstance(upper, Tracer)
     if STATE.disable_jit and known:
@@ -149,7 +165,8 @@ def fori_loop(
         return add(i, 1), end, body_fun(i, value)
 
     advance.__name__ = function_name(body_fun)
-    return while_loop(go_on, advance, (first, as_operand(upper, counter), init_val))[2]
+    start = (first, as_operand(upper, counter), init_val)
+    return while_loop(go_on, advance, start, vmap_method=vmap_method)[2]
 
 
 def counter_type(lower: Any, upper: Any) -> ShapedArray:

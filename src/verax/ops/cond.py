@@ -4,13 +4,16 @@ One idea: the choice commutes with every transformation, so each rule rewrites t
 branches and makes them alike. Under vmap a batched index gives `cond_lanes`, which
 means one `cond` for each lane and is rewritten as such; only where it is run do all
 branches run, and each lane keeps the results of its own, so that what the others make
-of it, a NaN, reaches neither values nor derivatives::
+of it, a NaN, reaches neither values nor derivatives. A sequential choice, or one with
+effects, becomes a loop over the lanes instead::
 
     c = cond[branches=({ lambda ; a. ... }, { lambda ; a. ... })] index a
 """
 
 from collections.abc import Sequence
 from typing import Any
+
+from attrs import evolve
 
 from verax.ir.avals import Shape
 from verax.ir.jaxpr import Jaxpr
@@ -45,6 +48,7 @@ from verax.ops.programs import (
     waiting,
     with_inputs,
 )
+from verax.ops.sequential import one_by_one
 from verax.ops.shape import at_front, broadcast, move_axis
 from verax.ops.slots import Slots
 from verax.rules.array import Array
@@ -69,9 +73,9 @@ def bind_like(
 ) -> tuple[Array, ...]:
     """Other branches under the same index; for lanes, with these operands mapped."""
     if isinstance(p, CondLanesParams):
-        lanes = CondLanesParams(tuple(branches), p.lanes, tuple(mapped))
+        lanes = evolve(p, branches=tuple(branches), mapped=tuple(mapped))
         return cond_lanes_p.bind(lanes, index, *operands)
-    return cond_p.bind(CondParams(tuple(branches)), index, *operands)
+    return cond_p.bind(evolve(p, branches=tuple(branches)), index, *operands)
 
 
 def jvp_cond(
@@ -150,6 +154,8 @@ def batch_cond(
     index, *operands = args
     place, *places = axes
     if place is not None:
+        if p.sequential or p.effects:
+            return one_by_one(lambda *xs: cond_p.bind(p, *xs), size, args, axes)
         return batch_index(p, size, move_axis(index, place, 0), operands, places)
     lanes, mapped = index.ndim, mapped_operands(p)
     if lanes:
@@ -244,9 +250,9 @@ def dce_cond(
     avals = p.branches[0].in_avals
     branches = tuple([with_inputs(b, has, needed, avals) for b, has in slim])
     if not isinstance(p, CondLanesParams):
-        return CondParams(branches), (True, *needed), used
+        return evolve(p, branches=branches), (True, *needed), used
     mapped = tuple(chosen(needed, p.mapped))
-    return CondLanesParams(branches, p.lanes, mapped), (True, *needed), used
+    return evolve(p, branches=branches, mapped=mapped), (True, *needed), used
 
 
 cond_p: Row[CondParams] = Row(

@@ -8,19 +8,25 @@ those of a single choice; only sizes and which operands differ are kept beside::
 
 from collections.abc import Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.printer import QUIET
 from verax.ops.programs import Mask, same_types
 
 
 @frozen(cache_hash=True)
 class CondParams(Params):
-    """The programs to choose from; they have the same input and result types."""
+    """The programs to choose from; they have the same input and result types.
+
+    Under vmap with an index for each lane, a `sequential` choice is made for one lane
+    after another, and only the branch that a lane takes runs.
+    """
 
     branches: tuple[Jaxpr, ...]
+    sequential: bool = field(default=False, kw_only=True, metadata=QUIET)
 
 
 @frozen(cache_hash=True)

@@ -56,11 +56,12 @@ def scan_operands(eqn: Eqn, p: ScanParams, literals: tuple[Literal, ...]) -> Eqn
 def while_operands(eqn: Eqn, p: WhileParams) -> Eqn:
     """The constants of the predicate come first, those of the body before its own."""
     for_cond, for_body = direct_consts(p.cond_jaxpr), direct_consts(p.body_jaxpr)
-    params = WhileParams(
-        lift(p.body_jaxpr, for_body),
-        p.body_nconsts + len(for_body),
-        lift(p.cond_jaxpr, for_cond),
-        p.cond_nconsts + len(for_cond),
+    params = evolve(
+        p,
+        body_jaxpr=lift(p.body_jaxpr, for_body),
+        body_nconsts=p.body_nconsts + len(for_body),
+        cond_jaxpr=lift(p.cond_jaxpr, for_cond),
+        cond_nconsts=p.cond_nconsts + len(for_cond),
     )
     cond_consts, rest = eqn.invars[: p.cond_nconsts], eqn.invars[p.cond_nconsts :]
     invars = (*for_cond, *cond_consts, *for_body, *rest)

@@ -37,6 +37,7 @@ from verax.ops.programs import (
 )
 from verax.ops.reduce import reduce_or
 from verax.ops.scan_params import cut
+from verax.ops.sequential import one_by_one
 from verax.ops.shape import at_front, broadcast_in_dim
 from verax.ops.while_params import (
     WhileParams,
@@ -98,11 +99,11 @@ def jvp_while(
         for t, x, flag in zip(t_carry, carry, mask, strict=True)
         if flag
     ]
-    params = WhileParams(
-        program(types, body),
-        len(body_consts) + sum(fixed),
-        on_more(p.cond_jaxpr, [t.aval for t in given]),
-        len(cond_consts),
+    params = evolve(
+        p,
+        body_jaxpr=program(types, body),
+        body_nconsts=len(body_consts) + sum(fixed),
+        cond_jaxpr=on_more(p.cond_jaxpr, [t.aval for t in given]),
     )
     outs = while_p.bind(
         params, *cond_consts, *body_consts, *live(t_consts), *carry, *given
@@ -128,7 +129,11 @@ def batch_while(
     args: Sequence[Array],
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
-    """Carries that are the same for all elements stay one, if all end together."""
+    """Carries that are the same for all elements stay one, if all end together.
+
+    A sequential loop, or one with effects, whose elements end at different times runs
+    for one after another.
+    """
     cond_consts, body_consts, carry = p.parts(args)
     cond_axes, body_axes, start = p.parts(axes)
 
@@ -156,6 +161,8 @@ def batch_while(
         ]
     )
     mask = fixpoint(tuple([axis is not None for axis in start]), step)
+    if (p.sequential or p.effects) and apart(mask):
+        return one_by_one(lambda *xs: while_p.bind(p, *xs), size, args, axes)
     body = forced_batch(engine, p.body_jaxpr, size, (*body_axes, *places(mask)), mask)
     lanes = apart(mask)
     cond = forced_batch(
@@ -265,11 +272,16 @@ def dce_while(
     body, for_body = engine.dce(p.body_jaxpr, mask)
     cond_consts = for_cond[: p.cond_nconsts]
     body_consts = for_body[: p.body_nconsts]
-    params = WhileParams(
-        with_inputs(body, for_body, (*body_consts, *mask), p.body_jaxpr.in_avals),
-        sum(body_consts),
-        with_inputs(cond, for_cond, (*cond_consts, *mask), p.cond_jaxpr.in_avals),
-        sum(cond_consts),
+    params = evolve(
+        p,
+        body_jaxpr=with_inputs(
+            body, for_body, (*body_consts, *mask), p.body_jaxpr.in_avals
+        ),
+        body_nconsts=sum(body_consts),
+        cond_jaxpr=with_inputs(
+            cond, for_cond, (*cond_consts, *mask), p.cond_jaxpr.in_avals
+        ),
+        cond_nconsts=sum(cond_consts),
     )
     return params, (*cond_consts, *body_consts, *mask), mask
 

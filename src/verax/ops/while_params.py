@@ -9,11 +9,12 @@ carries; the predicate and the step both take the carries::
 from collections.abc import Sequence
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_
 from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.printer import QUIET
 from verax.ops.programs import same_types
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.row import Engine, NDArray
@@ -21,12 +22,17 @@ from verax.rules.row import Engine, NDArray
 
 @frozen(cache_hash=True)
 class WhileParams(Params):
-    """The step and the predicate; each has constants, and both take the carries."""
+    """The step and the predicate; each has constants, and both take the carries.
+
+    Under vmap with a predicate for each lane, a `sequential` loop runs for one lane
+    after another.
+    """
 
     body_jaxpr: Jaxpr
     body_nconsts: int
     cond_jaxpr: Jaxpr
     cond_nconsts: int
+    sequential: bool = field(default=False, kw_only=True, metadata=QUIET)
 
     def parts[T](self, xs: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
         """Operands: constants of the predicate, constants of the step, carries."""
