@@ -55,8 +55,12 @@ type Progress = Callable[[str], None]
 
 
 def environment() -> dict[str, str]:
-    """Return the workers' environment: CPU, this tree's library, no cached programs."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    """Return the workers' environment: CPU, this tree's library, no cached programs.
+
+    Modules are compiled to bytecode once, as an installed library's are.
+    """
+    unwanted = ("JAX_", "PYTHONDONTWRITEBYTECODE")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
     paths = [str(ROOT / "src"), kept.get("PYTHONPATH", "")]
     return kept | {
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),

@@ -6,6 +6,7 @@ loop as a user's program would call it.
     _eager(load("verax"))["add"]()  # one eager 8x8 addition
 """
 
+import itertools
 from collections.abc import Callable
 from functools import partial, reduce
 from operator import add
@@ -109,11 +110,23 @@ def _cached(ns: Namespace, scale: Scale) -> Calls:
     scalar, scaled = jit(lambda x: x * 2.0), jit(lambda d: {k: d[k] * 2.0 for k in d})
     single = numpy.float32(1.5)
     leaves = {f"k{i:02}": ns.array(8, seed=i) for i in range(20)}
+    many = [ns.array(8, seed=i) for i in range(1000)]
+    ends, tree = jit(lambda *xs: xs[0] + xs[-1]), dict(enumerate(many))
+    pair = jit(lambda d: {**d, 0: d[0] * 2.0})
     host = numpy.ones(8, numpy.float32)
+    power = jit(lambda x, n: x * n, static_argnums=1)
+    named = jit(lambda x, n: x * n, static_argnames="n")
+    counter = itertools.count(0.5)
+    one = ns.array(8)
     return {
         "arrays_1": call(1),
         "arrays_10": call(10),
         "arrays_100": call(100),
+        "arrays_1000": lambda: ends(*many),
+        "new_scalar": lambda: scalar(next(counter)),
+        "dict_1000": lambda: pair(tree),
+        "static_argument": lambda: power(one, 3),
+        "static_keyword": lambda: named(one, n=3),
         "numpy_scalar": lambda: scalar(single),
         "python_scalar": lambda: scalar(1.5),
         "numpy_array": lambda: scalar(host),
@@ -121,14 +134,15 @@ def _cached(ns: Namespace, scale: Scale) -> Calls:
     }
 
 
-CACHED_GOALS = {"arrays_10": MANY_ARRAYS, "arrays_100": MANY_ARRAYS}
+CACHED_GOALS = {f"arrays_{n}": MANY_ARRAYS for n in (10, 100, 1000)}
 TABLES: list[tuple[str, Callable[[Namespace, Scale], Calls], list[str], Goal]] = [
     (
         "cached",
         _cached,
         [
-            *("arrays_1", "arrays_10", "arrays_100", "numpy_scalar"),
-            *("python_scalar", "numpy_array", "dict_20"),
+            *("arrays_1", "arrays_10", "arrays_100", "arrays_1000", "numpy_scalar"),
+            *("python_scalar", "new_scalar", "numpy_array", "dict_20", "dict_1000"),
+            *("static_argument", "static_keyword"),
         ],
         ONE_ARRAY,
     ),

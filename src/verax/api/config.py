@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from verax.rules.state import STATE, State
+from verax.rules.state import STATE, Staging, State
 
 OPTIONS: dict[str, type] = {
     "enable_x64": bool,
@@ -75,11 +75,20 @@ def checked(option: str, value: bool | str | None) -> bool | str | None:
 
 def refresh_staging() -> None:
     """Bring the summary in `State.staging` up to date, globally and in this thread."""
-    State.staging = (State.numpy_dtype_promotion, State.default_matmul_precision)
+    State.staging = staging(State)
     vars(STATE).pop("staging", None)
-    own = (STATE.numpy_dtype_promotion, STATE.default_matmul_precision)
+    own = staging(STATE)
     if own != State.staging:
         STATE.staging = own
+
+
+def staging(state: State | type[State]) -> Staging:
+    """What besides `enable_x64` decides which trace, or none, a call leads to."""
+    return (
+        state.numpy_dtype_promotion,
+        state.default_matmul_precision,
+        state.disable_jit,
+    )
 
 
 @contextmanager

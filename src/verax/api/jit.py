@@ -9,14 +9,16 @@ run; everything else happens on a miss, and is a value that can be looked at::
 
 import functools
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast, overload
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from types import MethodType
+from typing import Any, NamedTuple, cast, overload
 
 from attrs import frozen
 
 from verax.api.donation import usable, warn_unusable
 from verax.api.engine import ENGINE, apply, current_builder
 from verax.api.stages import LoweredStage, TracedStage, out_info, struct_avals
+from verax.api.static_values import Hashes, Watched, warn_changed, watch
 from verax.api.statics import Statics, resolve_statics
 from verax.api.tracing import (
     Traced,
@@ -27,19 +29,18 @@ from verax.api.tracing import (
 )
 from verax.backend import pytrees
 from verax.backend.array import ConcreteArray
+from verax.backend.dispatch import Call, caller, kind_of
 from verax.backend.executable import CompileOptions
 from verax.backend.program import Program, compiled
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ops.call import call
 from verax.rules.builder import Builder
-from verax.rules.constants import aval_of
-from verax.rules.state import STATE, State
+from verax.rules.state import STATE
 
 type Numbers = int | Sequence[int] | None
 type Names = str | Iterable[str] | None
 CACHE_SIZE = 4096
-LEAF = pytrees.flatten(0)[1]
 
 
 @frozen(eq=False)
@@ -59,6 +60,15 @@ class Entry:
     traced: Traced
     name: str
     donated: tuple[bool, ...]
+    watched: tuple[Watched, ...]
+
+
+class Signature(NamedTuple):
+    """What a call is looked up by: `key`, of which the kinds of its leaves are part."""
+
+    key: Hashable
+    kinds: tuple[object, ...]
+    leaves: Sequence[Any]
 
 
 class JitFunction[**P, R]:
@@ -71,25 +81,46 @@ class JitFunction[**P, R]:
         self.plain = not settings.statics.any
         self.lock = threading.RLock()
         self.traces: dict[object, Entry] = {}
-        self.programs: dict[object, tuple[Program, PyTreeDef]] = {}
-        self.direct: dict[object, Callable[[Sequence[object]], Any]] = {}
+        self.programs: dict[object, tuple[Program, Entry]] = {}
+        self.direct: dict[object, Call] = {}
+        self.hashes = Hashes()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of the function, maybe not finished yet."""
         state = STATE
-        if self.plain and type(state.interpreter) is not Builder:
-            if not kwargs and not state.disable_jit:
-                avals = tuple([x.aval for x in args if type(x) is ConcreteArray])
-                if len(avals) == len(args):
-                    key = (state.enable_x64, state.staging, avals)
-                    direct = self.direct.get(key)
-                    if direct is not None:
-                        return cast(R, direct(args))
-            leaves, tree = pytrees.flatten((args, kwargs))
-            found = self.programs.get(quick_key(tree, state, leaves))
-            if found is not None and not state.disable_jit:
-                return cast(R, found[1].unflatten(found[0].run(leaves)))
+        if type(state.interpreter) is not Builder:
+            run: Call | None
+            if self.plain and not kwargs:
+                kinds = tuple(
+                    [x.kind if type(x) is ConcreteArray else kind_of(x) for x in args]
+                )
+                run = self.direct.get((state.enable_x64, state.staging, kinds))
+                if run is not None:
+                    return cast(R, run(args))
+            found = self.signature(args, kwargs)
+            try:
+                run = self.direct.get(found.key)
+            except TypeError:  # a static value without a hash
+                run = None
+            if run is not None:
+                return cast(R, run(found.leaves))
         return cast(R, self.slow_call(args, kwargs))
+
+    def signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Signature":
+        """What a call is looked up by, with the leaves that the program takes."""
+        state = STATE
+        static: Hashable = None
+        if not self.plain:
+            args, kwargs, static = self.settings.statics.split(args, kwargs)
+        leaves: Sequence[Any] = args
+        kinds = tuple(map(kind_of, leaves))
+        place: tuple[Hashable, ...] = () if self.plain else (static,)
+        if kwargs or None in kinds:
+            leaves, tree = pytrees.flatten((args, kwargs))
+            kinds = tuple(map(kind_of, leaves))
+            place = (static, tree)
+        key = (state.enable_x64, state.staging, kinds, *place)
+        return Signature(key, kinds, leaves)
 
     def slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call, whatever the arguments and the interpreter are."""
@@ -102,13 +133,16 @@ class JitFunction[**P, R]:
         key = (tree, STATE.enable_x64, STATE.staging, *avals, call_args.key)
         builder = current_builder()
         if builder is None:
-            program, out_tree = self.program(key, tree, avals, call_args)
-            flat = self.plain and not kwargs
-            if flat and all([type(x) is ConcreteArray for x in args]):
-                arrays = (STATE.enable_x64, STATE.staging, tuple(avals))
-                self.direct[arrays] = runner(program, out_tree)
-            return out_tree.unflatten(program.run(leaves))
+            program, entry = self.program(key, tree, avals, call_args)
+            found = self.signature(args, kwargs)
+            run = watching(entry, caller(program, entry.traced.out_tree, found.kinds))
+            if None not in found.kinds:
+                if len(self.direct) >= CACHE_SIZE:
+                    self.direct.clear()
+                self.direct[found.key] = run
+            return run(found.leaves)
         entry = self.trace_once(key, tree, avals, call_args)
+        warn_changed(entry.name, entry.watched, 4)
         ins = [*entry.traced.captured, *leaves]
         if self.settings.inline:
             outs = apply(entry.traced.jaxpr, ins)
@@ -118,7 +152,7 @@ class JitFunction[**P, R]:
 
     def program(
         self, key: object, tree: PyTreeDef, avals: Sequence[ShapedArray], call_args: Any
-    ) -> tuple[Program, PyTreeDef]:
+    ) -> tuple[Program, Entry]:
         """The compiled program for a signature, made on the first call."""
         found = self.programs.get(key)
         if found is not None:
@@ -134,13 +168,11 @@ class JitFunction[**P, R]:
                 self.settings.keep_unused,
                 entry.donated,
             )
-            found = (program, entry.traced.out_tree)
+            found = (program, entry)
             if len(self.programs) >= CACHE_SIZE:
                 self.programs.clear()
                 self.direct.clear()
             self.programs[key] = found
-            if self.plain:
-                self.programs[key[:-1]] = found  # type: ignore[index]  # a tuple
         return found
 
     def trace_once(
@@ -154,7 +186,10 @@ class JitFunction[**P, R]:
         fun = call_args.with_statics(self.fun)
         traced = trace(fun, tree, avals, "jit", describe=describe)
         donated = usable(call_args.donated(tree), avals, traced.jaxpr.out_avals)
-        entry = Entry(traced, function_name(self.fun), donated)
+        labelled = call_args.labelled()
+        name = function_name(self.fun)
+        self.hashes.check(name, labelled, 6)
+        entry = Entry(traced, name, donated, watch(labelled))
         if not traced.captured:
             if len(self.traces) >= CACHE_SIZE:
                 self.traces.clear()
@@ -196,28 +231,22 @@ class JitFunction[**P, R]:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
-        bound: Callable[..., Any] = self
-        return functools.partial(bound, instance)
+        return MethodType(self, instance)
 
     def __repr__(self) -> str:
         return f"<jit of {function_name(self.fun)}>"
 
 
-def runner(program: Program, out_tree: PyTreeDef) -> Callable[[Sequence[object]], Any]:
-    """What a call with plain positional arrays does, all looked up beforehand."""
-    run = program.run
-    if out_tree == LEAF:
-        return lambda args: run(args)[0]
-    return lambda args: out_tree.unflatten(run(args))
+def watching(entry: Entry, run: Call) -> Call:
+    """The call, which warns first if a static object is not what it was."""
+    if not entry.watched:
+        return run
 
+    def watched(leaves: Sequence[Any]) -> Any:
+        warn_changed(entry.name, entry.watched, 4)
+        return run(leaves)
 
-def quick_key(tree: PyTreeDef, state: State, leaves: Sequence[object]) -> object:
-    """The signature of a call without static arguments; None if a leaf is no array."""
-    try:
-        avals = [x.aval if type(x) is ConcreteArray else aval_of(x) for x in leaves]
-    except TypeError:
-        return None
-    return (tree, state.enable_x64, state.staging, *avals)
+    return watched
 
 
 @overload

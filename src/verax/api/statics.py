@@ -10,8 +10,9 @@ import inspect
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
+from verax.api.static_values import typed
 from verax.backend.pytrees import PyTreeDef
 
 type Numbers = int | Sequence[int] | None
@@ -37,9 +38,17 @@ class CallArguments:
         """The static values, by type and value: 1, True and 1.0 differ."""
         return (
             self.positions,
-            tuple([(type(v), v) for v in self.values]),
-            tuple([(n, type(v), v) for n, v in self.named]),
+            tuple([typed(v) for v in self.values]),
+            tuple([(n, typed(v)) for n, v in self.named]),
         )
+
+    def labelled(self) -> list[tuple[str, Any]]:
+        """The static values with what messages call them."""
+        places = zip(self.positions, self.values, strict=True)
+        return [
+            *[(f"argument {i}", value) for i, value in places],
+            *[(f"keyword argument {name!r}", value) for name, value in self.named],
+        ]
 
     def with_statics(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """`fun` as a function of the traced arguments alone."""
@@ -81,11 +90,32 @@ class Statics:
     names: frozenset[str]
     donate_positions: tuple[int, ...]
     donate_names: frozenset[str]
+    places: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = field(factory=dict)
 
     @property
     def any(self) -> bool:
         """Whether calls need more than flattening."""
         return bool(self.positions or self.names)
+
+    def split(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any], Hashable]:
+        """The traced arguments, and a key of the static ones that may not hash."""
+        count = len(args)
+        places = self.places.get(count)
+        if places is None:
+            chosen = {p % count for p in self.positions if -count <= p < count}
+            rest = [i for i in range(count) if i not in chosen]
+            places = self.places[count] = (tuple(sorted(chosen)), tuple(rest))
+        static, dynamic = places
+        key = [typed(args[i]) for i in static]
+        rest_args = tuple([args[i] for i in dynamic])
+        if not kwargs:
+            return rest_args, kwargs, tuple(key)
+        names = self.names
+        key += [(n, typed(v)) for n, v in kwargs.items() if n in names]
+        others = {n: v for n, v in kwargs.items() if n not in names}
+        return rest_args, others, (count, *key)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:
         """Sort the arguments of a call.

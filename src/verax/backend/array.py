@@ -30,14 +30,16 @@ class ConcreteArray(Array):
     """An array of values; made by the library, never by calling the class.
 
     `host` and `buffer` hold the same values, at least one of them unless the array
-    was deleted. `committed` says whether the user chose the device.
+    was deleted. `committed` says whether the user chose the device. `kind` is what
+    compiled programs are looked up by: the aval, and the device if the user chose it.
     """
 
-    __slots__ = ("__weakref__", "buffer", "committed", "host")
+    __slots__ = ("__weakref__", "buffer", "committed", "host", "kind")
 
     host: np.ndarray | None
     buffer: Buffer | None
     committed: bool
+    kind: object
 
     def numpy(self) -> np.ndarray:
         """The values as a NumPy array that nobody may write to; waits for them.
@@ -154,7 +156,7 @@ def printable(array: np.ndarray) -> np.ndarray:
 def from_host(array: np.ndarray, aval: ShapedArray) -> ConcreteArray:
     """An array of NumPy values of `aval`'s type, which nobody may write to any more."""
     made = ConcreteArray.__new__(ConcreteArray)
-    made.aval = aval
+    made.aval = made.kind = aval
     made.host = array
     made.buffer = None
     made.committed = False
@@ -166,10 +168,12 @@ def from_buffer(
 ) -> ConcreteArray:
     """An array of values on a device."""
     made = ConcreteArray.__new__(ConcreteArray)
-    made.aval = aval
+    made.aval = made.kind = aval
     made.host = None
     made.buffer = buffer
     made.committed = committed
+    if committed:
+        made.kind = (aval, buffers.device_of(buffer))
     return made
 
 

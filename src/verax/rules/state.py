@@ -15,6 +15,8 @@ from typing import Protocol
 from verax.ir.jaxpr import Params, Primitive
 from verax.rules.array import Array
 
+type Staging = tuple[str, str | None, bool]
+
 
 class Interpreter(Protocol):
     """What gives an operation its meaning: compute it now, or write it down."""
@@ -40,8 +42,8 @@ class NoInterpreter:
 class State(threading.local):
     """One thread's interpreter and configuration; see `verax.config` for the names.
 
-    `staging` repeats the options besides `enable_x64` that tracing depends on: it is
-    one read in the keys of caches of traces. `verax.config` keeps it up to date.
+    `staging` repeats the options besides `enable_x64` that calls of jit depend on: one
+    read in the keys of their caches. `verax.config` keeps it up to date.
     """
 
     interpreter: Interpreter = NoInterpreter()
@@ -50,7 +52,7 @@ class State(threading.local):
     disable_jit: bool = False
     numpy_dtype_promotion: str = "standard"
     default_matmul_precision: str | None = None
-    staging: tuple[str, str | None] = ("standard", None)
+    staging: Staging = ("standard", None, False)
 
 
 STATE = State()

@@ -1,0 +1,155 @@
+"""Floor 4: what a call of a compiled program does when its arguments are known kinds.
+
+One idea: the kind of an argument says its type and how its values reach the device, so
+one look-up by the kinds finds a closure that asks nothing any more::
+
+    call = caller(program, out_tree, kinds)     # once
+    call(args)                                  # many times
+
+The kind of an array of ours is its `kind`: its aval, and where it is if the user chose
+that. The kind of a NumPy array is its shape and dtype, that of a scalar its class.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.backend import buffers
+from verax.backend.array import ConcreteArray, from_buffer
+from verax.backend.buffers import Buffer
+from verax.backend.client import local_devices
+from verax.backend.program import Program, buffer_of, device_aval
+from verax.backend.pytrees import PyTreeDef, flatten
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import COMPLEX, FLOATING, NUMERIC, stored_dtype
+from verax.rules.constants import scalar_of
+
+type Call = Callable[[Sequence[Any]], Any]
+type Put = Callable[[Any], Buffer]
+
+LEAF = flatten(0)[1]
+# By letter as well: two C types of one size have a class each.
+NUMPY_SCALARS = frozenset(
+    [dtype.type for dtype in NUMERIC] + [np.dtype(c).type for c in "bhilqBHILQ"]
+)
+SCALARS: frozenset[type] = NUMPY_SCALARS | {bool, int, float, complex}
+COMPLEX_SCALARS: frozenset[type] = frozenset([d.type for d in COMPLEX]) | {complex}
+REAL_SCALARS: frozenset[type] = frozenset([d.type for d in FLOATING]) | {float}
+# How many values of a scalar argument stay on the device.
+KEPT = 64
+
+
+def kind_of(x: Any) -> object:
+    """What a call needs to know of an argument; None if that is a longer question."""
+    cls: object = type(x)
+    if cls is ConcreteArray:
+        kind: object = x.kind
+        return kind
+    if cls in SCALARS:
+        return cls
+    return (x.shape, x.dtype) if cls is np.ndarray else None
+
+
+def caller(program: Program, out_tree: PyTreeDef, kinds: Sequence[object]) -> Call:
+    """What a call with leaves of these kinds does, all looked up beforehand."""
+    if program.lowered.donated or None in kinds:
+        return general_caller(program, out_tree)
+    positions = program.positions
+    used = kinds if positions is None else [kinds[i] for i in positions]
+    arrays = all([not is_host(kind) for kind in used])
+    if arrays and positions is None and not program.constants and out_tree == LEAF:
+        return array_caller(program)
+    return mixed_caller(program, out_tree, used)
+
+
+def is_host(kind: object) -> bool:
+    """Whether arguments of this kind are values of NumPy or Python."""
+    return kind in SCALARS or (type(kind) is tuple and type(kind[0]) is tuple)
+
+
+def general_caller(program: Program, out_tree: PyTreeDef) -> Call:
+    """A call that looks at each argument, and gives up those that are donated."""
+    run, unflatten = program.run, out_tree.unflatten
+    return lambda args: unflatten(run(args))
+
+
+def array_caller(program: Program) -> Call:
+    """The most frequent call: arrays of ours to one array."""
+    execute, (aval,) = program.executable.execute, program.out_avals
+
+    def call(args: Sequence[Any]) -> ConcreteArray:
+        [out] = execute(
+            [x.device_buffer() if (held := x.buffer) is None else held for x in args]
+        )
+        return from_buffer(out, aval)
+
+    return call
+
+
+def mixed_caller(
+    program: Program, out_tree: PyTreeDef, kinds: Sequence[object]
+) -> Call:
+    """A call with one way to the device for each argument that the program uses."""
+    execute, out_avals = program.executable.execute, program.out_avals
+    constants, positions = program.constants, program.positions
+    unflatten, leaf = out_tree.unflatten, out_tree == LEAF
+    avals = program.lowered.in_avals
+    puts = [putter(kind, aval) for kind, aval in zip(kinds, avals, strict=True)]
+
+    def call(args: Sequence[Any]) -> Any:
+        given = args if positions is None else [args[i] for i in positions]
+        ins = [*constants, *map(operator.call, puts, given)]
+        outs = map(from_buffer, execute(ins), out_avals)
+        return next(outs) if leaf else unflatten(outs)
+
+    return call
+
+
+def putter(kind: object, aval: ShapedArray) -> Put:
+    """How the values of an argument of this kind become a buffer of type `aval`."""
+    if not is_host(kind):
+        return ConcreteArray.device_buffer
+    if kind in SCALARS:
+        return scalar_putter(kind, aval)
+    assert isinstance(kind, tuple)
+    if kind[1] is stored_dtype(aval.dtype):
+        return direct_putter(aval)
+    return lambda x: buffer_of(x, aval)
+
+
+def direct_putter(aval: ShapedArray) -> Put:
+    """Copies an array that has the stored dtype: its owner may write to it later."""
+    device = local_devices()[0]
+    put, devices = buffers.put_on_devices, [device]
+    sharding, stored = buffers.single_device(device), device_aval(aval)
+    mode = buffers.ZERO_COPY
+    return lambda x: put(stored, sharding, [x], devices, True, True, mode, True)
+
+
+def scalar_putter(cls: object, aval: ShapedArray) -> Put:
+    """Transfers a scalar; keeps the last few values, which most programs repeat.
+
+    No program uses up its argument here, so calls may share a buffer. Zeros of two
+    signs are equal and yet two values: they are not kept.
+    """
+    device, stored = local_devices()[0], device_aval(aval)
+    kept: dict[object, Buffer] = {}
+
+    def transfer(x: object) -> Buffer:
+        return buffers.put(stored, scalar_of(x, aval), device, False)
+
+    def put(x: object) -> Buffer:
+        found = kept.get(x)
+        if found is None:
+            if len(kept) >= KEPT:
+                kept.clear()
+            found = kept[x] = transfer(x)
+        return found
+
+    if cls in COMPLEX_SCALARS:
+        return transfer
+    if cls in REAL_SCALARS:
+        return lambda x: put(x) if x else transfer(x)
+    return put
