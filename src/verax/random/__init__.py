@@ -18,12 +18,26 @@ from verax.random.continuous import (
     triangular as triangular,
     weibull_min as weibull_min,
 )
+from verax.random.counts import (
+    binomial as binomial,
+    multinomial as multinomial,
+    poisson as poisson,
+)
 from verax.random.discrete import (
     bernoulli as bernoulli,
     categorical as categorical,
     double_sided_maxwell as double_sided_maxwell,
     geometric as geometric,
     rademacher as rademacher,
+)
+from verax.random.gammas import (
+    beta as beta,
+    chisquare as chisquare,
+    dirichlet as dirichlet,
+    f as f,
+    gamma as gamma,
+    loggamma as loggamma,
+    t as t,
 )
 from verax.random.integers import randint as randint
 from verax.random.keys import (
@@ -36,6 +50,12 @@ from verax.random.keys import (
     key_impl as key_impl,
     split as split,
     wrap_key_data as wrap_key_data,
+)
+from verax.random.many import (
+    ball as ball,
+    generalized_normal as generalized_normal,
+    multivariate_normal as multivariate_normal,
+    orthogonal as orthogonal,
 )
 from verax.random.normal import (
     lognormal as lognormal,

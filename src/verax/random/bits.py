@@ -84,6 +84,26 @@ def result_shape(name: str, shape: Sizes | None, *parameters: Any) -> Shape:
     return sizes
 
 
+def asked(
+    name: str,
+    key: ArrayLike,
+    shape: Sizes | None,
+    dtype: DTypeLike | None,
+    out_sharding: None,
+    *parameters: Any,
+) -> tuple[Array, DType, Shape]:
+    """What every sampler of floats is asked: its typed key, dtype and shape.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating, the parameters do not fit `shape`, `key` is
+            several keys, or a sharding is asked for.
+    """
+    unsharded(name, out_sharding)
+    typed = one_key(name, key)
+    return typed, float_dtype(name, dtype), result_shape(name, shape, *parameters)
+
+
 def parameter(x: Any, dtype: DType, shape: Shape) -> Any:
     """A parameter in `dtype`: a constant if it is one number, else in `shape`."""
     if isinstance(x, Array):

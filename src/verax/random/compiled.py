@@ -5,6 +5,7 @@ so what follows the random bits is a function of its own, which an eager call ru
 compiled program; a draw then has the same bits everywhere::
 
     compiled(normal_of, symmetric(key, shape, dtype))
+    compiled(poisson_of, key, rate, shape=(3,))      # keywords are static
 """
 
 from collections.abc import Callable
@@ -17,13 +18,17 @@ from verax.rules.array import Array
 
 
 @lru_cache(maxsize=256)
-def program(function: Callable[..., Array]) -> Callable[..., Array]:
+def program(
+    function: Callable[..., Array], static: tuple[str, ...] = ()
+) -> Callable[..., Array]:
     """`function` under jit, one object for each function."""
-    return jit(function)
+    return jit(function, static_argnames=static)
 
 
-def compiled(function: Callable[..., Array], *operands: Any) -> Array:
+def compiled(function: Callable[..., Array], *operands: Any, **static: Any) -> Array:
     """`function(*operands)`: as equations under a trace, else as a program."""
     if current_builder() is not None:
-        return function(*operands)
+        return function(*operands, **static)
+    if static:
+        return program(function, tuple(sorted(static)))(*operands, **static)
     return program(function)(*operands)

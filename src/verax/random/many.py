@@ -1,0 +1,223 @@
+"""Floor 6: samples of several dimensions: normal vectors, rotations, points of a ball.
+
+One idea: a vector of independent samples is shaped by a matrix or scaled by its length,
+both of which are differentiable::
+
+    multivariate_normal(key, mean, cov)      # mean + L z, cov = L Lᵀ
+    orthogonal(key, 3)                       # the Q of a normal matrix
+"""
+
+import operator
+from typing import Any
+
+from verax.ir.avals import Shape
+from verax.ir.dtypes import DType, DTypeLike
+from verax.numpy.arguments import (
+    ArrayLike,
+    as_array,
+    as_shape,
+    broadcast_shapes_of,
+    check_arraylike,
+    promote_inexact,
+)
+from verax.numpy.arithmetic import abs as absolute, power, true_divide
+from verax.numpy.contraction import einsum
+from verax.numpy.factors import cholesky, eigh, qr, svd
+from verax.numpy.rearranging import diagonal
+from verax.numpy.shapes import matrix_transpose
+from verax.ops.arith import sign
+from verax.ops.explog import sqrt
+from verax.random.bits import Sizes, asked, float_dtype, unit
+from verax.random.compiled import compiled
+from verax.random.continuous import exponential_of
+from verax.random.discrete import rademacher
+from verax.random.gammas import gamma_of
+from verax.random.keys import one_key, several
+from verax.random.normal import draw_normal, inexact_dtype
+from verax.rules.array import Array
+from verax.rules.axes import unsharded
+
+FACTORS = ("cholesky", "eigh", "svd")
+
+
+def multivariate_normal(
+    key: ArrayLike,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: Sizes | None = None,
+    dtype: DTypeLike | None = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Normal vectors of mean (..., n) and covariance (..., n, n).
+
+    `shape` is that of the vectors, without their own dimension. `method` factors the
+    covariance: "cholesky", or "eigh" and "svd", which take singular ones too.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is not floating, there is no such method, or shapes do not
+            fit.
+    """
+    unsharded("multivariate_normal", out_sharding)
+    if method not in FACTORS:
+        raise ValueError(
+            f"multivariate_normal: method is one of {', '.join(FACTORS)}, "
+            f"not {method!r}"
+        )
+    typed = one_key("multivariate_normal", key)
+    center, spread = (
+        as_array("multivariate_normal", x)
+        for x in promote_inexact("multivariate_normal", mean, cov)
+    )
+    size = center.shape[-1:]
+    if not size or spread.shape[-2:] != size * 2:
+        raise ValueError(
+            "multivariate_normal takes a mean of shape (..., n) and a covariance of "
+            f"shape (..., n, n), not {center.shape} and {spread.shape}"
+        )
+    found = float_dtype("multivariate_normal", center.dtype if dtype is None else dtype)
+    batch = broadcast_shapes_of(
+        "multivariate_normal", [center.shape[:-1], spread.shape[:-2]]
+    )
+    sizes = batch if shape is None else as_shape("multivariate_normal", shape)
+    if broadcast_shapes_of("multivariate_normal", [sizes, batch]) != sizes:
+        raise ValueError(
+            f"multivariate_normal: mean and covariance of the batch shape {batch} do "
+            f"not broadcast to the shape {sizes} that is asked for"
+        )
+    return compiled(
+        shaped, typed, center, spread, shape=(*sizes, *size), dtype=found, method=method
+    )
+
+
+def shaped(
+    key: Array, mean: Array, cov: Array, shape: Shape, dtype: DType, method: str
+) -> Array:
+    """Normal vectors times a factor of the covariance, and the mean."""
+    if method == "cholesky":
+        factor = cholesky(cov)
+    elif method == "eigh":
+        values, vectors = eigh(cov)
+        factor = vectors * sqrt(values)[..., None, :]
+    else:
+        u, s, _ = svd(cov)
+        factor = u * sqrt(s)[..., None, :]
+    return mean + einsum("...ij,...j->...i", factor, draw_normal(key, shape, dtype))
+
+
+def index_of(name: str, argument: str, x: Any) -> int:
+    """A size that is known when tracing.
+
+    Raises:
+        TypeError: it is no integer.
+    """
+    try:
+        return operator.index(x)
+    except TypeError as error:
+        raise TypeError(f"{name}: {argument} is an integer, not {x!r}") from error
+
+
+def orthogonal(
+    key: ArrayLike,
+    n: int,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    m: int | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Matrices of n orthonormal rows or m columns, uniform among all; n = m by default.
+
+    Mezzadri, "How to generate random matrices from the classical compact groups", 2007.
+
+    Raises:
+        TypeError: `key` is no key, or `n` or `m` no integer.
+        ValueError: `dtype` is neither floating nor complex.
+    """
+    unsharded("orthogonal", out_sharding)
+    rows = index_of("orthogonal", "n", n)
+    columns = rows if m is None else index_of("orthogonal", "m", m)
+    typed = one_key("orthogonal", key)
+    found = inexact_dtype("orthogonal", dtype)
+    sizes = (*as_shape("orthogonal", shape), rows, columns)
+    return compiled(orthogonal_of, typed, shape=sizes, dtype=found)
+
+
+def orthogonal_of(key: Array, shape: Shape, dtype: DType) -> Array:
+    """The Q of a normal matrix whose R has a positive diagonal."""
+    *batch, n, m = shape
+    factors: Any = qr(draw_normal(key, (*batch, max(n, m), min(n, m)), dtype))
+    q, r = factors
+    found = q * sign(diagonal(r, 0, -2, -1))[..., None, :]
+    return matrix_transpose(found) if n < m else found
+
+
+def generalized_normal(
+    key: ArrayLike,
+    p: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples of the density exp(-|x|^p), up to a factor.
+
+    Raises:
+        TypeError: `key` is no key, or `p` no array.
+        ValueError: `dtype` is not floating, or `p` does not fit `shape`.
+    """
+    check_arraylike("generalized_normal", p)
+    typed, found, sizes = asked(
+        "generalized_normal",
+        key,
+        as_shape("generalized_normal", shape),
+        dtype,
+        out_sharding,
+        p,
+    )
+    return compiled(generalized_of, typed, p, shape=sizes, dtype=found)
+
+
+def generalized_of(key: Array, p: Any, shape: Shape, dtype: DType) -> Array:
+    """Gamma samples to the power 1 / p, with random signs."""
+    first, second = several(key, 2)
+    inverse = true_divide(1, p)
+    size = gamma_of(first, inverse, shape, dtype, "exact", False)
+    return rademacher(second, shape, dtype) * power(size, inverse)
+
+
+def ball(
+    key: ArrayLike,
+    d: int,
+    p: ArrayLike = 2,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Points uniform in the unit ball of `d` dimensions and of the p-norm.
+
+    Barthe, Guédon, Mendelson and Naor, "A probabilistic approach to the geometry of the
+    l_p^n ball", 2005.
+
+    Raises:
+        TypeError: `key` is no key, `d` no integer, or `p` no array.
+        ValueError: `dtype` is not floating.
+    """
+    check_arraylike("ball", p)
+    count = index_of("ball", "d", d)
+    typed, found, sizes = asked(
+        "ball", key, as_shape("ball", shape), dtype, out_sharding
+    )
+    return compiled(ball_of, typed, p, shape=(*sizes, count), dtype=found)
+
+
+def ball_of(key: Array, p: Any, shape: Shape, dtype: DType) -> Array:
+    """A generalized normal vector over the p-norm of it and an exponential sample."""
+    first, second = several(key, 2)
+    points = generalized_of(first, p, shape, dtype)
+    extra = exponential_of(unit(second, shape[:-1], dtype))
+    total = power(absolute(points), p).sum(-1) + extra
+    return points / power(total, true_divide(1, p))[..., None]
