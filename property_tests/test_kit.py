@@ -185,17 +185,21 @@ def test_wrong_rule_is_found(mutant: Mutant) -> None:
     assert f"row: {mutant.row}" in report.evidence
 
 
-def test_evidence_is_a_program_that_breaks_the_law_again() -> None:
-    """The snippet runs, and under the right rules it is silent."""
+def test_evidence_says_what_to_define_where_nothing_can_be_imported() -> None:
+    """A row made inside a function has no name; the rest of the snippet runs."""
     mutant = MUTANTS[1]
     engine = mutated(mutant)
     report = check_law(LAWS["jvp"], PRIMITIVES["mul"], engine, CASES)
-    lines = report.evidence.split("to see it again:\n")[1].split("\n")
-    code = "\n".join(line.removeprefix("    ") for line in lines)
-    namespace: dict[str, Any] = {}
-    exec(code, namespace)
+    assert report.proof is not None
+    lines = report.proof.snippet.splitlines()
+    (place,) = [i for i, line in enumerate(lines) if line.startswith("other_mul_p")]
+    assert "define mul here" in lines[place]
+    namespace: dict[str, Any] = {"wrong": mutated(mutant).rules[PRIMITIVES["mul"]]}
+    lines[place] = "other_mul_p = wrong"
     with pytest.raises(AssertionError, match="central difference"):
-        LAWS["jvp"](engine, namespace["case"])
+        exec("\n".join(lines), namespace)
+    lines[-1] = "verify.hold('jvp', case)"
+    exec("\n".join(lines), namespace)
 
 
 def test_counterexamples_are_small() -> None:
@@ -208,7 +212,8 @@ def test_counterexamples_are_small() -> None:
 
 def test_missing_rule_is_reported_as_such() -> None:
     row = PRIMITIVES["sin"]
-    engine = StandardEngine(standard | {row: evolve(row, batch=None)}, CORE)
+    table = standard.strict() | {row: evolve(row, batch=None)}
+    engine = StandardEngine(table, CORE)
     (report,) = check_row(row, engine, cases=10, laws=[LAWS["missing"]])
     assert report.verdict == "holds"
 

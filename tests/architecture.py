@@ -38,7 +38,13 @@ CLASS_METHODS = 20
 # Third-party packages, and the folder that alone may import one of them.
 COMMON_PACKAGES = frozenset({"attrs", "ml_dtypes", "numpy", "pyrsistent"})
 ABOVE_IR_PACKAGES = frozenset({"opt_einsum", "scipy"})
-PACKAGE_HOMES = {"jaxlib": "backend", "hypothesis": "verify"}
+PACKAGE_HOMES = {
+    "jaxlib": "backend",
+    "hypothesis": "verify",
+    "mpmath": "verify",
+    "pytest": "verify",
+    "rich": "verify",
+}
 
 type Check = Callable[[Sequence[Module]], Iterator[Violation]]
 
@@ -119,7 +125,7 @@ def check_cycles(modules: Sequence[Module]) -> Iterator[Violation]:
 
 
 def check_packages(modules: Sequence[Module]) -> Iterator[Violation]:
-    """Only runtime packages; jaxlib only in backend/, hypothesis only in verify/."""
+    """Only runtime packages; jaxlib only in backend/, testing packages in verify/."""
     for module in modules:
         for statement in imports(module):
             package = statement.base.split(".")[0]

@@ -27,8 +27,8 @@ def test_predicates_without_dimensions_stay_so() -> None:
 
 def test_slopes_of_choices() -> None:
     assert slopes(choose.select, np.True_, F(1), F(2)) == [1.0, 0.0]
-    assert slopes(choose.clamp, F(0), F(0), F(1)) == [0.0, 0.0, 0.0]
-    assert slopes(choose.clamp, F(0), F(1), F(1)) == [0.0, 0.0, 0.0]
+    assert slopes(choose.clamp, F(0), F(0), F(1)) == [1.0, 0.0, 0.0]
+    assert slopes(choose.clamp, F(0), F(1), F(1)) == [0.0, 0.0, 1.0]
     assert slopes(choose.clamp, F(0), F(2), F(1)) == [0.0, 0.0, 1.0]
     assert slopes(choose.clamp, F(0), F(-2), F(1)) == [1.0, 0.0, 0.0]
     assert slopes(choose.stop_gradient, F(2)) == [0.0]

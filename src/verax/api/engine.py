@@ -16,14 +16,14 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, Var
 from verax.ops.core import CORE
+from verax.ops.table import standard
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
-from verax.rules.row import RuleTable
 from verax.rules.state import STATE
 from verax.transforms.engine import StandardEngine
 
-ENGINE = StandardEngine(RuleTable(), CORE)
+ENGINE = StandardEngine(standard, CORE)
 EAGER = EagerInterpreter(ENGINE)
 
 

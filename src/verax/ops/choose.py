@@ -15,8 +15,8 @@ import numpy as np
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, int32, is_bool
 from verax.ir.jaxpr import NO_PARAMS, NoParams
-from verax.ops.bits import bitwise_and
-from verax.ops.compare import gt, lt
+from verax.ops.bits import bitwise_and, bitwise_or
+from verax.ops.compare import ge, gt, lt
 from verax.rules.array import Array
 from verax.rules.elementwise import (
     SHAPES,
@@ -168,14 +168,17 @@ select_n_p: Row[NoParams] = Row(
     draw=draw_select,
 )
 
+# At a tie the bound takes the derivative, so that the three always add up to one.
 CLAMP_RULES = (
     lambda p, low, x, high, y, t: select_n(
-        bitwise_and(gt(low, x), lt(low, high)), 0.0, t
+        bitwise_and(ge(low, x), lt(low, high)), 0.0, t
     ),
     lambda p, low, x, high, y, t: select_n(
         bitwise_and(gt(x, low), lt(x, high)), 0.0, t
     ),
-    lambda p, low, x, high, y, t: select_n(lt(high, x), 0.0, t),
+    lambda p, low, x, high, y, t: select_n(
+        bitwise_or(ge(x, high), ge(low, high)), 0.0, t
+    ),
 )
 
 
@@ -246,7 +249,8 @@ def select(pred: object, on_true: object, on_false: object) -> Array:
 def clamp(min: object, x: object, max: object) -> Array:
     """x, but at least `min` and at most `max`: minimum(maximum(x, min), max).
 
-    The bounds have the shape of x or no dimensions. The derivative at a bound is zero.
+    The bounds have the shape of x or no dimensions. At a bound the
+    derivative is zero by x and one by the bound.
     """
     return clamp_p.call(NO_PARAMS, *alike(min, x, max))
 

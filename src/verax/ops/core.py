@@ -6,9 +6,14 @@ and the like through the engine, which carries this record::
     engine.core.add(x, y)
 """
 
+from collections.abc import Sequence
+
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType
+from verax.ir.jaxpr import Jaxpr
 from verax.ops import arith, convert, create, reduce, shape as shapes
+from verax.ops.scan import scan_p
+from verax.ops.scan_params import ScanParams
 from verax.rules.array import Array
 
 
@@ -38,6 +43,14 @@ class CoreOperations:
 
     def convert(self, x: Array, dtype: DType, weak_type: bool = False) -> Array:
         return convert.convert(x, dtype, weak_type)
+
+    def map_lanes(
+        self, jaxpr: Jaxpr, size: int, fixed: Sequence[Array], lanes: Sequence[Array]
+    ) -> Sequence[Array]:
+        """`jaxpr` on `fixed` and one lane of each of `lanes`, lane after lane."""
+        linear = (False,) * (len(fixed) + len(lanes))
+        params = ScanParams(jaxpr, size, linear, 0, len(fixed), False, 1)
+        return scan_p.bind(params, *fixed, *lanes)
 
 
 CORE = CoreOperations()

@@ -59,6 +59,7 @@ from verax.ops import (
     trig,
     while_,
 )
+from verax.rules.derived import completed
 from verax.rules.row import Row, RuleTable, names
 
 ROWS: tuple[Row[Any], ...] = (
@@ -112,4 +113,4 @@ ROWS: tuple[Row[Any], ...] = (
     *while_.ROWS,
 )
 PRIMITIVES: Mapping[str, Row[Any]] = MappingProxyType(names(ROWS))
-standard = RuleTable()
+standard = RuleTable(complete=completed)

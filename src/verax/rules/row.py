@@ -57,6 +57,9 @@ class Core(Protocol):
     def transpose(self, x: Array, permutation: Shape) -> Array: ...
     def reshape(self, x: Array, shape: Shape) -> Array: ...
     def convert(self, x: Array, dtype: DType, weak_type: bool = False) -> Array: ...
+    def map_lanes(
+        self, jaxpr: Jaxpr, size: int, fixed: Sequence[Array], lanes: Sequence[Array]
+    ) -> Sequence[Array]: ...
 
 
 @frozen
@@ -155,10 +158,11 @@ REALS = Domain()
 class Row[P: Params](Primitive):
     """A primitive with all its rules.
 
-    A column that is None has no rule; the transformation that needs it raises an
-    error which names primitive, column, the user's line and what to write. Eager calls
-    run in NumPy; those of `costly` rows on large arrays and those of `compiled` rows
-    always run as compiled programs.
+    A column that is None follows from others where it can (`verax.rules.derived`);
+    else the transformation that needs it raises an error which names primitive, column,
+    the user's line and what to write. `composition(params, *operands)` says a row in
+    terms of other primitives. Eager calls run in NumPy; those of `costly` rows on large
+    arrays and those of `compiled` rows always run as compiled programs.
     """
 
     typing: TypeRule[P]
@@ -173,6 +177,14 @@ class Row[P: Params](Primitive):
     domains: tuple[Domain, ...] = (REALS,)
     costly: bool = False
     compiled: bool = False
+    composition: Callable[..., Any] | None = None
+    whole: bool = field(init=False)
+
+    @whole.default
+    def has_all_columns(self) -> bool:
+        """Whether nothing could be derived: what a table asks at each look."""
+        columns = (self.evaluate, self.batch, self.lower)
+        return self.composition is None and None not in columns
 
     def bind(self, params: P, *args: object) -> tuple[Array, ...]:
         """Apply the primitive under the current interpreter; all results."""
@@ -189,14 +201,18 @@ class MissingRule(NotImplementedError):
 
 @frozen(eq=False)
 class RuleTable:
-    """An immutable choice of rows: `table[p]` is the row that replaces `p`, or `p`."""
+    """An immutable choice of rows: `table[p]` is the row that replaces `p`, or `p`.
+
+    `complete` adds the columns that follow from others; a table without it is strict.
+    """
 
     replaced: PMap[Primitive, Row[Any]] = field(factory=pmap)
+    complete: Callable[[Row[Any]], Row[Any]] | None = None
 
     def __getitem__(self, primitive: Primitive) -> Row[Any]:
         row = self.replaced.get(primitive, primitive) if self.replaced else primitive
         if isinstance(row, Row):
-            return row
+            return row if row.whole or self.complete is None else self.complete(row)
         raise MissingRule(
             f"the primitive {primitive.name} has no row in this table; make it with a "
             f"family of verax.rules, or join a table that holds one: rules | rows"
@@ -205,7 +221,11 @@ class RuleTable:
     def __or__(self, rows: "RuleTable | Mapping[Primitive, Row[Any]]") -> "RuleTable":
         """This table, with the rows of the other in front."""
         other = rows.replaced if isinstance(rows, RuleTable) else rows
-        return RuleTable(self.replaced.update(other))
+        return RuleTable(self.replaced.update(other), self.complete)
+
+    def strict(self) -> "RuleTable":
+        """The same rows, without any column that they do not write themselves."""
+        return RuleTable(self.replaced)
 
 
 def missing(primitive: Primitive, column: str, advice: str) -> MissingRule:

@@ -1,8 +1,42 @@
 """Floor 6: the verification kit: every law of the library as a generated test.
 
-One idea: a law is a plain function on a case (a program and values), so it can be run
-on a row of the table, on a random program, or on a function of a user alike::
+One idea: a law is a plain function on a case (a program and values), so it can be tried
+on a row of a table, on a random program, or on a function of a user alike::
 
-    for report in check_row(sin_p, engine):
-        print(report)
+    verify.check_primitive(my_p).raise_if_broken()
+    verify.check_function(loss, weights, batch).raise_if_broken()
+
+Importing `verax` does not import this package. It needs hypothesis, which comes with
+`pip install 'verax[verify]'`.
 """
+
+try:
+    import hypothesis as _hypothesis
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "verax.verify draws and shrinks with hypothesis, which is not installed; "
+        "install it with: pip install 'verax[verify]'"
+    ) from error
+
+from verax.verify import laws, strategies
+from verax.verify.case import Case, LawBroken, Skipped, read_case
+from verax.verify.check import check_primitive, row_of
+from verax.verify.replay import hold
+from verax.verify.report import Finding, LawsBroken, Report
+
+del _hypothesis
+
+__all__ = [
+    "Case",
+    "Finding",
+    "LawBroken",
+    "LawsBroken",
+    "Report",
+    "Skipped",
+    "check_primitive",
+    "hold",
+    "laws",
+    "read_case",
+    "row_of",
+    "strategies",
+]

@@ -42,14 +42,19 @@ def agree(
     want: Sequence[NDArray],
     run: Run | None = None,
     ulps: float = ULPS,
+    *,
+    after: Jaxpr | None = None,
 ) -> None:
     """Raise unless two lists of results agree; `run` gives the outputs of `want`.
+
+    `after` is the program that gave `got`, for the message.
 
     Raises:
         LawBroken: they do not, with the first difference.
     """
     if len(got) != len(want):
-        raise broken(law, case, f"{what}: {len(got)} results in place of {len(want)}")
+        count = f"{what}: {len(got)} results in place of {len(want)}"
+        raise broken(law, case, count, after=after)
     slack: list[NDArray] | None = None
     for i, (x, y) in enumerate(zip(got, want, strict=True)):
         first = difference(x, y, ulps=ulps)
@@ -60,7 +65,7 @@ def agree(
             first = difference(x, y, ulps=ulps, slack=SLACK * slack[i])
         if first is not None:
             text = f"{what} (result {i})"
-            raise broken(law, case, text, got=x, want=y, first=first)
+            raise broken(law, case, text, got=x, want=y, first=first, after=after)
 
 
 def measured(engine: StandardEngine, case: Case, run: Run) -> list[NDArray]:
@@ -74,7 +79,7 @@ def well_formed(law: str, case: Case, what: str, jaxpr: Jaxpr) -> None:
     try:
         check_jaxpr(jaxpr, infer)
     except IllTyped as error:
-        raise broken(law, case, f"{what} is ill-typed: {error}") from error
+        raise broken(law, case, f"{what} is ill-typed: {error}", after=jaxpr) from error
 
 
 def has_types(

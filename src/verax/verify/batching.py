@@ -99,7 +99,8 @@ def vmap_is_loop(engine: StandardEngine, case: Case) -> None:
         want = engine.evaluate(jaxpr, operands)
         got = [member_of(x, a, member) for x, a in zip(outs, out_axes, strict=True)]
         what = f"element {member} of vmap of size {size} in {axes}, out {out_axes}"
-        agree("vmap", engine, case, what, got, want, Run(jaxpr, operands))
+        run = Run(jaxpr, operands)
+        agree("vmap", engine, case, what, got, want, run, after=program)
 
 
 def vmap_of_vmap(engine: StandardEngine, case: Case) -> None:
@@ -126,7 +127,8 @@ def vmap_of_vmap(engine: StandardEngine, case: Case) -> None:
             for x, a, b in zip(outs, once_out, twice_out, strict=True)
         ]
         what = f"element ({i}, {j}) of vmap in {outer} of vmap in {inner}"
-        agree("vmap twice", engine, case, what, got, want, Run(jaxpr, operands))
+        run = Run(jaxpr, operands)
+        agree("vmap twice", engine, case, what, got, want, run, after=twice)
 
 
 def chosen(inner: Axis, outer: Axis, i: int, j: int) -> int:

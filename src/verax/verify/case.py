@@ -6,8 +6,9 @@ One idea: a case is a jaxpr, values, and a seed for all that the law itself choo
     case = Case(jaxpr, stacks=(np.zeros((1, 3), np.float32),))
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
+from typing import Any
 
 import numpy as np
 from attrs import field, frozen
@@ -16,11 +17,15 @@ from verax.ir.avals import ShapedArray
 from verax.ir.consts import used_consts
 from verax.ir.dtypes import is_complex, is_inexact, numpy_dtype, real_dtype
 from verax.ir.jaxpr import Jaxpr, Params, Primitive
+from verax.ir.parser import parse_jaxpr
 from verax.ir.printer import print_jaxpr
 from verax.ir.walk import walk
+from verax.ops.table import PRIMITIVES
 from verax.rules.builder import Builder
-from verax.rules.row import NDArray, Row, Sample
+from verax.rules.row import NDArray, Row, RuleTable, Sample, names
+from verax.transforms.evaluate import literal_value
 from verax.verify.close import Difference
+from verax.verify.naming import import_lines
 
 
 class Skipped(Exception):
@@ -87,8 +92,57 @@ def traced[P: Params](row: Row[P], sample: Sample[P]) -> Jaxpr:
     return builder.finish(builder.bind(row, sample.params, inputs))[0]
 
 
+@frozen(eq=False)
+class Evidence:
+    """Everything that is needed to see a broken law again.
+
+    `got` and `want` are both values and `first` is where they first differ; `after` is
+    the program that a transformation made of that of the case.
+    """
+
+    law: str
+    what: str
+    case: Case
+    got: object = None
+    want: object = None
+    first: Difference | None = None
+    after: Jaxpr | None = None
+    rules: RuleTable = field(factory=RuleTable)
+
+    def __str__(self) -> str:
+        case = self.case
+        lines = [f"{self.law}: {self.what}"]
+        if case.row is not None:
+            eqn = case.jaxpr.eqns[0]
+            lines.append(f"row: {case.row.name}, params: {eqn.params}")
+        lines.append(f"operands: {types_text(case.jaxpr.in_avals)}")
+        lines += [f"  {i}: {array_text(x)}" for i, x in enumerate(case.values)]
+        if self.got is not None or self.want is not None:
+            lines.append(f"got:  {result_text(self.got)}")
+            lines.append(f"want: {result_text(self.want)}")
+        if self.first is not None:
+            lines.append(f"first difference {self.first}")
+        lines += ["before:", *indented(print_jaxpr(case.jaxpr))]
+        if self.after is not None:
+            lines += ["after:", *indented(print_jaxpr(self.after))]
+        snippet = snippet_lines(self.law, case, self.rules)
+        return "\n".join([*lines, "to see it again:", *[f"    {t}" for t in snippet]])
+
+    @property
+    def snippet(self) -> str:
+        """A program that breaks the law in the same way."""
+        return "\n".join(snippet_lines(self.law, self.case, self.rules)) + "\n"
+
+
 class LawBroken(AssertionError):
     """A law does not hold; the text has everything that is needed to see it again."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        super().__init__(evidence)
+        self.evidence = evidence
+
+    def __str__(self) -> str:
+        return str(self.evidence)
 
 
 def broken(
@@ -99,20 +153,14 @@ def broken(
     got: object = None,
     want: object = None,
     first: Difference | None = None,
+    after: Jaxpr | None = None,
 ) -> LawBroken:
     """The error for a law that does not hold on `case`."""
-    lines = [f"{law}: {what}"]
-    if case.row is not None:
-        eqn = case.jaxpr.eqns[0]
-        lines.append(f"row: {case.row.name}, params: {eqn.params}")
-    lines.append(f"operands: {types_text(case.jaxpr.in_avals)}")
-    lines += [f"  {i}: {array_text(x)}" for i, x in enumerate(case.values)]
-    if got is not None or want is not None:
-        lines += [f"got:  {result_text(got)}", f"want: {result_text(want)}"]
-    if first is not None:
-        lines.append(f"first difference {first}")
-    lines += ["to see it again:", *("    " + t for t in snippet(law, case))]
-    return LawBroken("\n".join(lines))
+    return LawBroken(Evidence(law, what, case, got, want, first, after))
+
+
+def indented(text: str) -> list[str]:
+    return [f"    {line}" for line in text.split("\n")]
 
 
 def result_text(x: object) -> str:
@@ -137,31 +185,72 @@ def flat_text(x: NDArray) -> str:
     return "[" + ", ".join(repr(item) for item in x.tolist()) + "]"
 
 
-def snippet(law: str, case: Case) -> Iterator[str]:
-    """The lines of a program that tries the law on the case."""
-    yield "import ml_dtypes, numpy as np"
+def snippet_lines(law: str, case: Case, rules: RuleTable) -> Iterator[str]:
+    """The lines of a program that tries the law on the case, under the same rules."""
+    used = primitives(case.jaxpr)
+    own = {f"{identifier(n)}_p": p for n, p in used.items() if PRIMITIVES.get(n) != p}
+    changed = [(p, row) for p, row in rules.replaced.items() if p is not row]
+    table = {f"{identifier(p.name)}_p": p for p, _ in changed}
+    other = {f"other_{identifier(p.name)}_p": row for p, row in changed}
+    yield "import ml_dtypes"
+    yield "import numpy as np"
     yield "from numpy import inf, nan"
-    yield "from verax.ir.parser import parse_jaxpr"
-    yield "from verax.ops.core import CORE"
-    yield "from verax.ops.table import ROWS, standard"
-    yield "from verax.rules.row import names"
-    yield "from verax.transforms.engine import StandardEngine"
-    yield "from verax.verify.case import Case"
-    yield "from verax.verify.laws import LAWS"
-    yield 'jaxpr = parse_jaxpr("""'
-    yield from print_jaxpr(case.jaxpr).split("\n")
-    constants = [np.asarray(c) for c in used_consts(case.jaxpr)]
+    yield "from verax import verify"
+    for name, primitive in table.items():
+        if PRIMITIVES.get(primitive.name) is primitive:
+            yield f"{name} = verify.row_of({primitive.name!r})"
+            continue
+        yield from import_lines({name: primitive})
+    yield from import_lines({**own, **other})
+    yield "case = verify.read_case("
+    yield '    """'
+    yield from indented(print_jaxpr(case.jaxpr))
+    yield '    """,'
+    yield f"    [{', '.join(map(array_text, case.stacks))}],"
+    yield f"    seed={case.seed},"
+    if not all(case.smooth):
+        yield f"    smooth={case.smooth},"
+    if case.row is not None:
+        yield "    single=True,"
+    if own:
+        yield f"    rows=[{', '.join(own)}],"
+    constants = [np.asarray(literal_value(c.literal)) for c in used_consts(case.jaxpr)]
     if constants:
-        yield '""", names(ROWS), [' + ", ".join(map(array_text, constants)) + "])"
-    else:
-        yield '""", names(ROWS))'
-    yield "stacks = ("
-    for stack in case.stacks:
-        yield f"    {array_text(stack)},"
+        yield f"    consts=[{', '.join(map(array_text, constants))}],"
     yield ")"
-    rest = f", {case.smooth}" if not all(case.smooth) else ""
-    yield f"case = Case(jaxpr, stacks, {case.seed}{rest})"
-    yield f"LAWS[{law!r}](StandardEngine(standard, CORE), case)"
+    pairs = ", ".join(f"{p}: {row}" for p, row in zip(table, other, strict=True))
+    yield f"verify.hold({law!r}, case" + (f", rules={{{pairs}}})" if pairs else ")")
+
+
+def identifier(name: str) -> str:
+    """A name for a variable from the name of a primitive."""
+    return "".join(c if c.isalnum() else "_" for c in name)
+
+
+def read_case(
+    text: str,
+    stacks: Sequence[NDArray],
+    *,
+    seed: int = 0,
+    smooth: Sequence[bool] = (),
+    single: bool = False,
+    rows: Iterable[Row[Any]] = (),
+    consts: Sequence[object] = (),
+) -> Case:
+    """The case of a printed program; what printed counterexamples call.
+
+    `rows` are those that the library does not have, `consts` the array constants, in
+    the order of the text. `single` says that the program is one call of a row.
+
+    >>> case = read_case("{ lambda ; a:f32[]. let b:f32[] = sin a in (b,) }", [])
+    >>> case.jaxpr
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    """
+    known = {**PRIMITIVES, **names(rows)}
+    jaxpr = parse_jaxpr(text, known, consts)
+    row = jaxpr.eqns[0].primitive if single else None
+    assert row is None or isinstance(row, Row)
+    return Case(jaxpr, tuple(stacks), seed, tuple(smooth), row)
 
 
 def primitives(jaxpr: Jaxpr) -> dict[str, Primitive]:

@@ -16,15 +16,16 @@ from attrs import evolve, frozen
 from verax.ir.jaxpr import Jaxpr
 from verax.rules.builder import Builder
 from verax.rules.row import NDArray
+from verax.rules.state import STATE
 from verax.transforms.cse import cse
 from verax.transforms.engine import StandardEngine
 from verax.transforms.inline import inline
 from verax.verify.batching import gathered, random_axes
-from verax.verify.case import Case, Skipped
+from verax.verify.case import Case, Skipped, broken
 from verax.verify.derivatives import directions, tangent_types
 from verax.verify.laws import LAWS
 from verax.verify.meaning import as_call, with_dead_code
-from verax.verify.precision import double_precision
+from verax.verify.precision import double_precision, is_double
 
 type Rewrite = Callable[[StandardEngine, Case], Case]
 SIZE = 2
@@ -127,6 +128,24 @@ LINKS: Mapping[str, Link] = MappingProxyType(
         "inline": Link(rewritten(inline), "typed"),
     }
 )
+
+
+def transformed(engine: StandardEngine, case: Case, names: Sequence[str]) -> Case:
+    """The case after the transformations, in order, without a look at their laws.
+
+    Raises:
+        Skipped: one of them says nothing about the case.
+        LawBroken: one of them does not work at all.
+    """
+    for name in names:
+        try:
+            with double_precision(STATE.enable_x64 or is_double(case.jaxpr)):
+                case = LINKS[name].rewrite(engine, case)
+        except Skipped:
+            raise
+        except Exception as error:
+            raise broken(name, case, f"{type(error).__name__}: {error}") from error
+    return case
 
 
 def chain(engine: StandardEngine, case: Case, names: Sequence[str]) -> Case:

@@ -80,10 +80,11 @@ def jvp_is_difference(engine: StandardEngine, case: Case) -> None:
     count = len(jaxpr.outvars)
     plain = engine.evaluate(jaxpr, values)
     run = Run(jaxpr, values)
-    agree("jvp", engine, case, "jvp changes the result", found[:count], plain, run)
+    what = "jvp changes the result"
+    agree("jvp", engine, case, what, found[:count], plain, run, after=program)
     pushed = filled(jaxpr.out_avals, mask, found[count:])
     full = filled(jaxpr.in_avals, active, tangents)
-    held = compare_differences(engine, case, full, pushed)
+    held = compare_differences(engine, case, full, pushed, program)
     if not held:
         raise Skipped("no element has a central difference here")
 
@@ -93,6 +94,7 @@ def compare_differences(
     case: Case,
     tangents: Sequence[NDArray],
     pushed: Sequence[NDArray],
+    program: Jaxpr,
 ) -> int:
     """Hold tangents to differences; how many elements could be held."""
     held = 0
@@ -116,6 +118,7 @@ def compare_differences(
                 got=pushed[i],
                 want=d.value,
                 first=first,
+                after=program,
             )
     return held
 
@@ -151,6 +154,84 @@ def differences(
             allowed = RELATIVE * (np.abs(value) + top) + 10 * error
             allowed += NOISE * largest(np.abs(y))
             exists = error <= 1e-4 * (np.abs(value) + top + largest(np.abs(y)))
+        yield Slope(value, allowed, exists & np.isfinite(value) & np.isfinite(y))
+
+
+def jvp_is_between_slopes(engine: StandardEngine, case: Case) -> None:
+    """Where a function has a kink, its tangent lies between the slopes of both sides.
+
+    At ties, zeros and other special points a derivative may be a convention, but not
+    any number: the slopes to the left and to the right along the tangent bound it. All
+    elements of an operand move alike (where three tie that move apart, the slopes say
+    less), and half of the time all operands do, so that ties stay ties.
+    """
+    need_double(case)
+    if case.row is None:
+        raise Skipped("conventions at kinks do not compose")
+    jaxpr, values, active = case.jaxpr, case.values, case.active
+    program, mask = engine.jvp(jaxpr, active)
+    types = tangent_types(jaxpr.in_avals, active)
+    speeds = (1.0, 1.0 if case.seed % 2 or len(types) > 2 else -0.5)
+    tangents = [
+        np.full(aval.shape, speeds[i % 2], aval.dtype)  # type: ignore[arg-type]  # inexact
+        for i, aval in enumerate(types)
+    ]
+    found = engine.evaluate(program, (*values, *tangents))
+    pushed = filled(jaxpr.out_avals, mask, found[len(jaxpr.outvars) :])
+    full = filled(jaxpr.in_avals, active, tangents)
+    left, right = (one_sided(engine, case, full, sign) for sign in (-1, 1))
+    held = 0
+    for i, (a, b, t) in enumerate(zip(left, right, pushed, strict=True)):
+        aval = jaxpr.out_avals[i]
+        if not is_inexact(aval.dtype) or is_complex(aval.dtype):
+            continue
+        allowed = np.maximum(a.allowed, b.allowed)
+        low, high = np.minimum(a.value, b.value), np.maximum(a.value, b.value)
+        exists = a.exists & b.exists
+        with np.errstate(all="ignore"):
+            wrong = exists & ~((t >= low - allowed) & (t <= high + allowed))
+        held += int(np.sum(exists))
+        if np.any(wrong):
+            index = tuple(int(k) for k in np.argwhere(wrong)[0])
+            slopes = f"a slope from {low[index]} to {high[index]}"
+            first = Difference(index, t[index], slopes, float(allowed[index]))
+            what = (
+                f"the tangent of result {i} is not between the slopes of both sides "
+                f"along {[x.tolist() for x in full if x.dtype.names is None]}"
+            )
+            sides = f"{low.tolist()} to {high.tolist()}"
+            raise broken(
+                "special", case, what, got=t, want=sides, first=first, after=program
+            )
+    if not held:
+        raise Skipped("no element has slopes on both sides here")
+
+
+def one_sided(
+    engine: StandardEngine, case: Case, tangents: Sequence[NDArray], sign: int
+) -> Iterator[Slope]:
+    """The slopes of every output on one side, extrapolated from two steps."""
+    centre = engine.evaluate(case.jaxpr, case.values)
+    ends = [
+        engine.evaluate(
+            case.jaxpr,
+            [
+                x if t.dtype.names is not None else np.asarray(x + sign * step * t)
+                for x, t in zip(case.values, tangents, strict=True)
+            ],
+        )
+        for step in (STEP, STEP / 2)
+    ]
+    for y, far, near in zip(centre, *ends, strict=True):
+        if not is_inexact(y.dtype):
+            yield Slope(y, y, np.zeros(y.shape, bool))
+            continue
+        with np.errstate(all="ignore"):
+            a, b = sign * (far - y) / STEP, sign * (near - y) / (STEP / 2)
+            value, error = 2 * b - a, np.abs(a - b)
+            size = np.abs(value) + largest(np.abs(y))
+            allowed = RELATIVE * size + 0.1 * error
+            exists = error <= 1e-3 * size
         yield Slope(value, allowed, exists & np.isfinite(value) & np.isfinite(y))
 
 

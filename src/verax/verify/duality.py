@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from verax.ir.dtypes import is_inexact
+from verax.ir.jaxpr import Jaxpr
 from verax.rules.row import NDArray
 from verax.transforms.engine import StandardEngine
 from verax.verify.agreement import SLACK, Run, agree, has_types, well_formed
@@ -83,7 +84,8 @@ def hold_dual(
         marked = [v for v, flag in zip(vs, live, strict=True) if flag]
         return effect(engine, linear, ends) + effect(engine, backward, marked)
 
-    hold_equal("linear", case, what, product(cts, chosen), product(pulled, vs), noise)
+    both = product(cts, chosen), product(pulled, vs)
+    hold_equal("linear", case, what, *both, noise, back)
 
 
 def effect(engine: StandardEngine, run: Run, weights: Sequence[NDArray]) -> float:
@@ -100,6 +102,7 @@ def hold_equal(
     left: Product,
     right: Product,
     noise: Callable[[], float],
+    after: Jaxpr,
 ) -> None:
     """Raise unless both products are one number, to rounding errors."""
     if not np.isfinite(left[0]):
@@ -108,7 +111,7 @@ def hold_equal(
     if distance <= allowed or distance <= allowed + noise():
         return
     text = f"<J' ct, v> is not <ct, J v>: {what}"
-    raise broken(law, case, text, got=right[0], want=left[0])
+    raise broken(law, case, text, got=right[0], want=left[0], after=after)
 
 
 def product(xs: Sequence[NDArray], ys: Sequence[NDArray]) -> Product:
@@ -190,7 +193,7 @@ def transpose_is_adjoint(engine: StandardEngine, case: Case) -> None:
     image = [y for y, flag in zip(image, mask, strict=True) if flag]
     what = f"the transpose in operands {places}"
     both = product(cts, image), product(pulled, v)
-    hold_equal("adjoint", case, what, *both, lambda: 0.0)
+    hold_equal("adjoint", case, what, *both, lambda: 0.0, back)
 
 
 def linear_image(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.rules.row import Row
 from verax.rules.state import STATE
@@ -25,9 +25,10 @@ from verax.verify.precision import double_precision, is_double
 class Law:
     """A law, and what it needs.
 
-    `wide` asks for cases in double precision at smooth points, `depth` for so many
-    values per operand, `columns` for rows that have these rules. `cost` says how many
-    cheap cases one case of this law is worth.
+    `wide` asks for cases in double precision at smooth points, or at points of special
+    interest if it is `tied`; `depth` for so many values per operand, `columns` for rows
+    that have these rules. `rows_only` laws say nothing about programs. `cost` says how
+    many cheap cases one case of this law is worth.
     """
 
     name: str
@@ -36,6 +37,8 @@ class Law:
     depth: int = 1
     columns: tuple[str, ...] = ()
     cost: int = 1
+    tied: bool = False
+    rows_only: bool = False
 
     def __call__(self, engine: StandardEngine, case: Case) -> None:
         """Try the law on one case.
@@ -47,15 +50,20 @@ class Law:
         try:
             with double_precision(STATE.enable_x64 or is_double(case.jaxpr)):
                 self.check(engine, case)
-        except (LawBroken, Skipped):
+        except Skipped:
+            raise
+        except LawBroken as error:
+            error.evidence = evolve(error.evidence, rules=engine.rules)
             raise
         except Exception as error:
             kind = type(error).__name__
-            raise broken(self.name, case, f"{kind}: {error}") from error
+            failed = broken(self.name, case, f"{kind}: {error}")
+            failed.evidence = evolve(failed.evidence, rules=engine.rules)
+            raise failed from error
 
-    def applies(self, row: Row[Any]) -> str | None:
+    def applies(self, row: Row[Any], sampled: bool = False) -> str | None:
         """Why the law says nothing about a row, or None if it does."""
-        if row.draw is None:
+        if row.draw is None and not sampled:
             return "the row has no draw, so no calls of it can be made"
         lacking = [name for name in self.columns if getattr(row, name) is None]
         return f"the row has no {', '.join(lacking)} rule" if lacking else None
@@ -71,6 +79,14 @@ def compiled(run: Runner) -> Law:
 EVERY = (
     Law("typed", meaning.evaluate_is_typed),
     Law("jvp", derivatives.jvp_is_difference, wide=True, columns=("jvp",)),
+    Law(
+        "special",
+        derivatives.jvp_is_between_slopes,
+        wide=True,
+        columns=("jvp",),
+        tied=True,
+        rows_only=True,
+    ),
     Law("mask", derivatives.mask_is_honest, wide=True, columns=("jvp",)),
     Law("linear", duality.transpose_is_dual, wide=True, columns=("jvp",)),
     Law("adjoint", duality.transpose_is_adjoint, wide=True, columns=("transpose",)),
@@ -82,7 +98,7 @@ EVERY = (
     Law("inline", meaning.inline_undoes_call),
     Law("retrace", meaning.retracing_is_equal, cost=2),
     Law("text", meaning.text_is_program, cost=2),
-    Law("missing", meaning.missing_rules_say_so, cost=4),
+    Law("missing", meaning.missing_rules_say_so, cost=4, rows_only=True),
 )
 LAWS: Mapping[str, Law] = MappingProxyType({law.name: law for law in EVERY})
 """Every law that needs no backend, by name; `compiled` makes the one that does."""

@@ -236,7 +236,8 @@ def text_is_program(engine: StandardEngine, case: Case) -> None:
     """A program and those derived from it print as text that parses back to them."""
     for program in [case.jaxpr, *derived(engine, case)]:
         text = print_jaxpr(program)
-        back = parse_jaxpr(text, primitives(program), used_consts(program))
+        consts = [const.literal.value for const in used_consts(program)]
+        back = parse_jaxpr(text, primitives(program), consts)
         if back != program:
             raise broken(
                 "text",
@@ -287,7 +288,17 @@ def dce_keeps_values(engine: StandardEngine, case: Case) -> None:
     got = engine.evaluate(
         slim, [x for x, flag in zip(values, needed, strict=True) if flag]
     )
-    agree("dce", engine, case, f"dce for outputs {used}", got, want, None, 0.0)
+    agree(
+        "dce",
+        engine,
+        case,
+        f"dce for outputs {used}",
+        got,
+        want,
+        None,
+        0.0,
+        after=slim,
+    )
 
 
 def with_dead_code(jaxpr: Jaxpr) -> Jaxpr:
@@ -307,7 +318,17 @@ def cse_keeps_values(engine: StandardEngine, case: Case) -> None:
         raise broken("cse", case, "equal equations are left", got=print_jaxpr(joined))
     got = engine.evaluate(joined, case.values)
     want = engine.evaluate(program, case.values)
-    agree("cse", engine, case, "cse changes values", got, want, None, 0.0)
+    agree(
+        "cse",
+        engine,
+        case,
+        "cse changes values",
+        got,
+        want,
+        None,
+        0.0,
+        after=joined,
+    )
 
 
 def inline_undoes_call(engine: StandardEngine, case: Case) -> None:

@@ -39,6 +39,8 @@ SATURATED = (20.0, -20.0, 90.0, -90.0, 800.0, -800.0, 1e4, -1e4, 1e30, -1e30)
 FULL_DRAW = 16
 """Up to so many elements are drawn one by one; more are made of as many values."""
 SEEDS = st.integers(0, (1 << 16) - 1)
+REACH = 1e3
+"""Differences are taken at numbers up to this size."""
 ATTEMPTS = 4
 """So often a call without tangents is drawn anew where tangents are the subject."""
 
@@ -212,21 +214,29 @@ def domains_of(row: Row[Any], sample: Sample[Any]) -> tuple[Domain, ...]:
     return (*given, *(given[-1],) * missing)[: len(sample.avals)]
 
 
-def cases(row: Row[Any], *, depth: int = 1, wide: bool = False) -> Strategy[Case]:
+def cases(
+    row: Row[Any],
+    *,
+    depth: int = 1,
+    wide: bool = False,
+    tied: bool = False,
+    given: Strategy[Sample[Any]] | None = None,
+) -> Strategy[Case]:
     """Calls of `row` with `depth` values per operand.
 
     `wide` asks for what derivatives need: inexact operands in double precision, and
-    values at which the row is smooth.
+    values at which the row is smooth; with `tied`, values at which it may not be. Calls
+    are `given`, or come from the row's `draw`.
     """
 
     @st.composite
     def drawn(draw: st.DrawFn) -> Case:
-        sample = draw(samples(row, wide))
+        sample = draw(samples(row, wide) if given is None else given)
         domains = domains_of(row, sample)
         if wide:
             sample = widened(row, sample)
         stacks = [
-            draw(stack(aval, domain, depth, i, wide))
+            draw(stack(aval, domain, depth, i, wide, tied))
             for i, (aval, domain) in enumerate(zip(sample.avals, domains, strict=True))
         ]
         smooth = tuple([domain.smooth for domain in domains])
@@ -236,8 +246,37 @@ def cases(row: Row[Any], *, depth: int = 1, wide: bool = False) -> Strategy[Case
 
 
 def stack(
-    aval: ShapedArray, domain: Domain, depth: int, place: int, wide: bool
+    aval: ShapedArray,
+    domain: Domain,
+    depth: int,
+    place: int,
+    wide: bool,
+    tied: bool = False,
 ) -> Strategy[NDArray]:
     """`depth` values of one operand along a new first dimension."""
     full = aval.with_shape((depth, *aval.shape))
+    if tied:
+        return tied_arrays(full, domain)
     return smooth_arrays(full, domain, place) if wide else arrays(full, domain)
+
+
+def tied_arrays(aval: ShapedArray, domain: Domain = REALS) -> Strategy[NDArray]:
+    """Arrays of few different numbers, where functions have their kinks.
+
+    Zeros of both signs, ties, the ends and the special points of the domain: numbers of
+    moderate size, for differences are taken there.
+    """
+    if not is_inexact(aval.dtype):
+        return arrays(aval, domain)
+    ends = [x for x in (domain.low, domain.high, *domain.special) if abs(x) <= REACH]
+    pool = [x for x in (*PLAIN, -0.0) if domain.low <= x <= domain.high]
+    values = list(dict.fromkeys([*pool[:4], *domain.kinks, *ends])) or [domain.low]
+    if 0.0 in values:
+        values.append(-0.0)
+    count = aval.size * (2 if is_complex(aval.dtype) else 1)
+    drawn = st.lists(
+        st.sampled_from(values), min_size=min(count, FULL_DRAW), max_size=FULL_DRAW
+    )
+    return drawn.map(
+        lambda xs: filled(xs[:count], aval.shape, stored_dtype(aval.dtype))
+    )
