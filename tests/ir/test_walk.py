@@ -32,6 +32,7 @@ from verax.ir.atoms import Literal, array_literal, variable
 from verax.ir.check import check_jaxpr
 from verax.ir.consts import close, hoist, into_operands, used_consts
 from verax.ir.diff import diff
+from verax.ir.effects import Effect
 from verax.ir.jaxpr import NO_PARAMS, ClosedJaxpr, Eqn, Jaxpr, Source
 from verax.ir.walk import (
     count_eqns,
@@ -183,11 +184,11 @@ def test_equal_scalars_are_equal_and_arrays_are_compared_by_identity() -> None:
 
 
 def test_effects_come_from_nested_jaxprs() -> None:
-    assert branches().effects == frozenset(("says",))
+    assert branches().effects == frozenset((Effect("says"),))
     assert example().effects == frozenset()
     index, x = inputs(INDEX, VECTOR)
     call = apply(jit_p, Call("f", branches()), index, x)
-    assert program((index, x), [call], ()).effects == frozenset(("says",))
+    assert program((index, x), [call], ()).effects == frozenset((Effect("says"),))
     assert nest(30).effects == frozenset()
 
 

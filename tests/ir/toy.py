@@ -12,6 +12,7 @@ from pyrsistent import pvector
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType
+from verax.ir.effects import Effect
 from verax.ir.jaxpr import (
     NO_PARAMS,
     Atom,
@@ -93,8 +94,8 @@ class Says(Params):
     text: str
 
     @property
-    def effects(self) -> frozenset[str]:
-        return frozenset(("says",))
+    def effects(self) -> frozenset[Effect]:
+        return frozenset((Effect("says"),))
 
 
 sin_p = Primitive("sin", NoParams)

@@ -29,6 +29,10 @@ from jaxlib import _jax
 
 from verax.backend.buffers import AvalLike, Buffer, Sharding, single_device
 from verax.backend.errors import CompileError, ExecutionError, trimmed
+from verax.backend.host_calls import NO_CALLS, HostCalls
+from verax.backend.host_runs import FAILURES, Trampoline, with_effects
+from verax.backend.parsing import parsed
+from verax.ir.effects import is_ordered
 
 __all__ = [
     "CompileError",
@@ -109,6 +113,7 @@ class Executable:
 
     execute: Execute
     loaded: _jax.LoadedExecutable = field(repr=False)
+    calls: HostCalls = field(default=NO_CALLS, repr=False)
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates for one run, such as `flops` and `bytes accessed`."""
@@ -130,7 +135,16 @@ class Executable:
         return self.loaded.get_hlo_text()
 
     def serialize(self) -> bytes:
-        """The compiled code, for `load_serialized` with the same jaxlib and devices."""
+        """The compiled code, for `load_serialized` with the same jaxlib and devices.
+
+        Raises:
+            ValueError: the program calls functions of this process.
+        """
+        if self.calls.functions:
+            raise ValueError(
+                "A program with callbacks cannot be serialised: it calls functions of "
+                "this process. Take the callbacks out, or keep the program here."
+            )
         return self.loaded.serialize()
 
 
@@ -206,18 +220,25 @@ def execution_error(error: Exception, buffers: Sequence[object]) -> ExecutionErr
 
 
 def make_executable(
-    loaded: _jax.LoadedExecutable, handlers: list[_jax.ResultHandler]
+    loaded: _jax.LoadedExecutable,
+    handlers: list[_jax.ResultHandler],
+    calls: HostCalls = NO_CALLS,
 ) -> Executable:
     """Close over all that a run needs: Python has no faster call than a closure."""
-    run = loaded.execute_sharded
+    run: Callable[[Sequence[Buffer]], _jax.ExecuteResults] = loaded.execute_sharded
+    if calls.effects:
+        run = with_effects(loaded, is_ordered(calls.effects))
 
     def execute(buffers: Sequence[Buffer]) -> list[Buffer]:
         try:
             return run(buffers).consume_with_handlers(handlers)
         except (_jax.JaxRuntimeError, TypeError) as error:
+            failure = FAILURES.behind(error) if calls.functions else None
+            if failure is not None:
+                raise failure from failure.__cause__
             raise execution_error(error, buffers) from error
 
-    return Executable(execute, loaded)
+    return Executable(execute, loaded, calls)
 
 
 def compile_error(error: Exception, options: CompileOptions) -> CompileError:
@@ -240,12 +261,14 @@ def compile_text(
     *,
     out_avals: Sequence[AvalLike],
     out_shardings: Sequence[Sharding] | None = None,
+    calls: HostCalls = NO_CALLS,
 ) -> Executable:
     """Compile a StableHLO module whose public function is `main`.
 
     `out_avals` are the types of the outputs, any objects with `shape`, `dtype` and
     `weak_type`; the same objects become the `aval` of the results. Outputs of a program
-    for one device live on it, otherwise `out_shardings` says where.
+    for one device live on it, otherwise `out_shardings` says where. `calls` are the
+    functions of the host that the module calls; the executable keeps them.
 
     Raises:
         CompileError: XLA refused the text or an option.
@@ -253,16 +276,18 @@ def compile_text(
     """
     options = options or CompileOptions()
     check_devices(devices, options)
+    where = _jax.DeviceList(tuple(devices))
+    how = jaxlib_options(devices, options)
     try:
-        loaded = client.compile_and_load(
-            mlir_text,
-            _jax.DeviceList(tuple(devices)),
-            jaxlib_options(devices, options),
-        )
+        if calls.functions:
+            callbacks = [Trampoline(*call) for call in calls.functions]
+            loaded = client.compile_and_load(parsed(mlir_text), where, how, callbacks)
+        else:
+            loaded = client.compile_and_load(mlir_text, where, how)
     except _jax.JaxRuntimeError as error:
         raise compile_error(error, options) from error
     handlers = result_handlers(loaded, devices, out_avals, out_shardings)
-    return make_executable(loaded, handlers)
+    return make_executable(loaded, handlers, calls)
 
 
 def load_serialized(

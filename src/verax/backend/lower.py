@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from verax.backend.host_calls import NO_CALLS, HostCalls, call_attributes, ordered_regions
 from verax.backend.mlir_text import dense, mlir_type, stored_shape
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
+from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
-from verax.rules.emitter import Operand, Region, i64s
+from verax.rules.emitter import TOKEN, HostCall, Operand, Region, i64s
 from verax.rules.row import Engine, Row, missing
 
 
@@ -27,7 +29,8 @@ class Lowered:
     """A module as text, the constants it takes first, and the arguments it keeps.
 
     `kept[i]` says whether argument i of the jaxpr is an argument of the module;
-    `donated` are the positions of arguments of the jaxpr that a run uses up.
+    `donated` are the positions of arguments of the jaxpr that a run uses up; `calls`
+    are the functions of the host that the module calls by their number.
     """
 
     text: str
@@ -36,6 +39,7 @@ class Lowered:
     in_avals: tuple[ShapedArray, ...]
     out_avals: tuple[ShapedArray, ...]
     donated: tuple[int, ...] = ()
+    calls: HostCalls = NO_CALLS
 
 
 def lower(
@@ -68,7 +72,8 @@ def lower(
     )
     text = header + "".join(module.functions) + "}\n"
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
-    return Lowered(text, consts, kept, slim.in_avals, slim.out_avals, lent)
+    calls = HostCalls(tuple(module.calls), slim.effects)
+    return Lowered(text, consts, kept, slim.in_avals, slim.out_avals, lent, calls)
 
 
 def array_constants(jaxpr: Jaxpr) -> tuple[Literal, ...]:
@@ -101,6 +106,7 @@ class Module:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.functions: list[str] = []
+        self.calls: dict[tuple[HostCall, bool], int] = {}
         self.names: dict[Jaxpr, str] = {}
         self.taken: dict[str, int] = {}
         self.large: set[EquationKey] = set()
@@ -154,7 +160,12 @@ class Module:
         inputs = [writer.name(c.aval) for c in consts]
         writer.constants = {c.key: x for c, x in zip(consts, inputs, strict=True)}
         inputs += [writer.name(v.aval) for v in jaxpr.invars]
+        ordered = is_ordered(jaxpr.effects)
+        if ordered:
+            writer.start_order(public=public)
         outs = writer.inline(jaxpr, inputs[len(consts) :])
+        if ordered and not public:
+            inputs, outs = [writer.first_token, *inputs], (writer.token, *outs)
         self.write(name, writer, inputs, outs, donated, public=public)
 
     def write(
@@ -193,6 +204,7 @@ class Writer:
         self.lines: list[str] = []
         self.count = 0
         self.constants: dict[bytes | Identity, Operand] = {}
+        self.token = self.first_token = Operand("", TOKEN)
         self.scalars: dict[tuple[ShapedArray, bytes], Operand] = {}
 
     def name(self, aval: ShapedArray) -> Operand:
@@ -219,9 +231,12 @@ class Writer:
         operands: Sequence[Operand],
         results: Sequence[ShapedArray],
         regions: Sequence[tuple[Sequence[ShapedArray], Region]] = (),
+        ordered: bool = False,
         **attributes: str,
     ) -> tuple[Operand, ...]:
         """See `Emitter.op`."""
+        if ordered:
+            return ordered_regions(self, name, operands, results, regions, attributes)
         xs = [x if x.name else self.used(x) for x in operands]
         ins = ", ".join([x.name for x in xs])
         types = ", ".join([mlir_type(x.aval) for x in xs])
@@ -263,6 +278,35 @@ class Writer:
             f'    "stablehlo.return"({results}) : ({types}) -> ()\n    }}'
         )
 
+    def start_order(self, *, public: bool) -> None:
+        """Begin the order of effects: `main` at once, a function where it is called."""
+        if public:
+            (self.token,) = self.op("stablehlo.create_token", (), (TOKEN,))
+        else:
+            self.token = self.first_token = self.name(TOKEN)
+
+    def callback(
+        self,
+        function: HostCall,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        *,
+        effect: bool,
+        ordered: bool,
+    ) -> tuple[Operand, ...]:
+        """See `Emitter.callback`."""
+        calls = self.module.calls
+        index = calls.setdefault((function, ordered), len(calls))
+        ins, outs = list(operands), list(results)
+        if ordered:
+            ins, outs = [self.token, *ins], [TOKEN, *outs]
+        attributes = call_attributes(index, [x.aval for x in ins], outs, effect)
+        found = self.op("stablehlo.custom_call", ins, outs, **attributes)
+        if ordered:
+            self.token, *rest = found
+            return tuple(rest)
+        return found
+
     def constant(
         self, value: float | int | bool | complex | np.ndarray, aval: ShapedArray
     ) -> Operand:
@@ -290,11 +334,15 @@ class Writer:
         self, jaxpr: Jaxpr, operands: Sequence[Operand], name: str
     ) -> tuple[Operand, ...]:
         """See `Emitter.call`."""
-        callee = self.module.private(jaxpr, name)
+        callee = f"@{self.module.private(jaxpr, name)}"
         consts = [self.constants[c.key] for c in array_constants(jaxpr)]
-        return self.op(
-            "func.call", [*consts, *operands], jaxpr.out_avals, callee=f"@{callee}"
+        ins, outs = [*consts, *operands], jaxpr.out_avals
+        if not is_ordered(jaxpr.effects):
+            return self.op("func.call", ins, outs, callee=callee)
+        self.token, *found = self.op(
+            "func.call", [self.token, *ins], (TOKEN, *outs), callee=callee
         )
+        return tuple(found)
 
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """See `Emitter.inline`."""
@@ -329,7 +377,9 @@ class Writer:
         results = row.lower(self, eqn.params, operands, outs)
         written = self.lines[start:]
         short = len(written) == 1 and written[0].count("\n") == 1
-        if not short and sum([line.count("\n") for line in written]) >= LARGE:
+        if short or is_ordered(eqn.effects):
+            return results
+        if sum([line.count("\n") for line in written]) >= LARGE:
             key = (row, eqn.params, tuple([x.aval for x in operands]), outs)
             module.large.add(key)
             module.long_rows.add(row)

@@ -6,6 +6,7 @@ once per aval, and a float is printed by its bits where digits would not do::
     mlir_type(ShapedArray((2, 3), float32))      # tensor<2x3xf32>
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, is_bool, is_complex, is_float, stored_dtype
 from verax.ir.extended import ExtendedDType
+from verax.rules.emitter import TOKEN
 
 FLOATS = {
     "float64": "f64",
@@ -65,8 +67,25 @@ def mlir_type(aval: ShapedArray) -> str:
     >>> mlir_type(ShapedArray((2, 3), np.dtype("float32")))
     'tensor<2x3xf32>'
     """
+    if aval is TOKEN:
+        return "!stablehlo.token"
     dims = "".join(f"{size}x" for size in stored_shape(aval))
     return f"tensor<{dims}{element_type(aval.dtype)}>"
+
+
+def row_major(avals: Sequence[ShapedArray]) -> str:
+    """The layouts attribute of a custom call on arrays as NumPy has them.
+
+    >>> row_major([ShapedArray((2, 3), np.dtype("float32"))])
+    '[dense<[1, 0]> : tensor<2xindex>]'
+    """
+    return f"[{', '.join(map(layout, avals))}]"
+
+
+def layout(aval: ShapedArray) -> str:
+    rank = len(stored_shape(aval))
+    order = ", ".join(map(str, reversed(range(rank))))
+    return f"dense<{f'[{order}]' if rank else ''}> : tensor<{rank}xindex>"
 
 
 def float_text(value: float | np.floating, dtype: DType) -> str:

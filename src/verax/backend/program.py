@@ -124,6 +124,7 @@ def build(lowered: Lowered, options: CompileOptions, late: bool = False) -> Prog
         [local_devices()[0]],
         options,
         out_avals=[device_aval(aval) for aval in lowered.out_avals],
+        calls=lowered.calls,
     )
     kept = [i for i, flag in enumerate(lowered.kept) if flag]
     return Program(

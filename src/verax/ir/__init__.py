@@ -17,6 +17,7 @@ from verax.ir.consts import (
     hoist as hoist,
     used_consts as used_consts,
 )
+from verax.ir.effects import Effect as Effect
 from verax.ir.jaxpr import (
     ClosedJaxpr as ClosedJaxpr,
     Eqn as Eqn,

@@ -26,11 +26,9 @@ from verax.ir.atoms import (
     variable as variable,
 )
 from verax.ir.avals import ShapedArray
+from verax.ir.effects import NO_EFFECTS as NO_EFFECTS, Effect as Effect
 from verax.ir.memo import memoised
 from verax.ir.printer import print_jaxpr
-
-type Effect = str
-NO_EFFECTS: frozenset[Effect] = frozenset()
 
 
 @memoised

@@ -8,13 +8,17 @@ the sequence of calls into a module::
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from attrs import field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import float0
 from verax.ir.jaxpr import Jaxpr
+
+TOKEN: Final = ShapedArray((), float0, weak_type=True)
+"""The type of what puts effects in order: it has no elements, only a place."""
 
 
 @frozen
@@ -35,6 +39,13 @@ class Operand:
 type Region = Callable[[Sequence[Operand]], Sequence[Operand]]
 
 
+class HostCall(Protocol):
+    """What a compiled program calls: arrays to results of exactly the lowered types."""
+
+    def __hash__(self) -> int: ...
+    def __call__(self, *arrays: np.ndarray) -> Sequence[np.ndarray]: ...
+
+
 class Emitter(Protocol):
     """Writes operations in order; every method returns the operands it made."""
 
@@ -44,13 +55,27 @@ class Emitter(Protocol):
         operands: Sequence[Operand],
         results: Sequence[ShapedArray],
         regions: Sequence[tuple[Sequence[ShapedArray], Region]] = (),
+        ordered: bool = False,
         **attributes: str,
     ) -> tuple[Operand, ...]:
         """One operation by its full name; attributes are MLIR attribute text.
 
         A region is (types of its block arguments, function from the arguments to
-        the operands that it returns with `stablehlo.return`).
+        the operands that it returns with `stablehlo.return`). `ordered` is for a while
+        or case whose regions have ordered effects: their order goes through it.
         """
+        ...
+
+    def callback(
+        self,
+        function: "HostCall",
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        *,
+        effect: bool,
+        ordered: bool,
+    ) -> tuple[Operand, ...]:
+        """A call of a function of the host; XLA keeps it as it is if it has effects."""
         ...
 
     def constant(

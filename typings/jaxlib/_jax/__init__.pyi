@@ -100,7 +100,11 @@ class CompiledMemoryStats:
 
 class ResultHandler: ...
 
+class ShardedToken:
+    def block_until_ready(self) -> None: ...
+
 class ExecuteResults:
+    def consume_token(self) -> ShardedToken: ...
     def consume_with_handlers(
         self, handlers: Sequence[ResultHandler], /
     ) -> list[ArrayImpl]: ...
@@ -130,9 +134,10 @@ class Client:
     def live_arrays(self) -> list[ArrayImpl]: ...
     def compile_and_load(
         self,
-        computation: str | bytes,
+        computation: object,
         executable_devices: DeviceList,
         compile_options: CompileOptions,
+        host_callbacks: Sequence[Callable[..., object]] = ...,
     ) -> LoadedExecutable: ...
     def deserialize_executable(
         self,

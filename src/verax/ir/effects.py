@@ -1,0 +1,44 @@
+"""Floor 0: effects: what an equation does beside computing its results.
+
+One idea: an effect is a value that the params of an equation state, and the effects of
+a program are those of its equations, so nothing has to track them::
+
+    ORDERED_IO in jaxpr.effects
+    is_ordered(jaxpr.effects)
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from attrs import frozen
+
+
+@frozen(cache_hash=True)
+class Effect:
+    """A kind of effect; ordered ones happen in the order of the program.
+
+    >>> str(Effect("io", ordered=True))
+    'ordered io'
+    """
+
+    name: str
+    ordered: bool = False
+
+    def __str__(self) -> str:
+        return f"ordered {self.name}" if self.ordered else self.name
+
+
+DEBUG: Final = Effect("debug")
+ORDERED_DEBUG: Final = Effect("debug", ordered=True)
+IO: Final = Effect("io")
+ORDERED_IO: Final = Effect("io", ordered=True)
+NO_EFFECTS: Final[frozenset[Effect]] = frozenset()
+
+
+def is_ordered(effects: Iterable[Effect]) -> bool:
+    """Whether one of the effects is ordered.
+
+    >>> is_ordered({DEBUG, ORDERED_IO}), is_ordered({DEBUG})
+    (True, False)
+    """
+    return any([effect.ordered for effect in effects])
