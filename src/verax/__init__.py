@@ -13,6 +13,8 @@ from verax import (
     checkpoint_policies,
     custom_batching,
     custom_derivatives,
+    debug,
+    experimental,
     lax,
     nn,
     numpy,
@@ -22,6 +24,7 @@ from verax import (
     tree_util,
 )
 from verax.api.autodiff import jvp, linearize, vjp
+from verax.api.callbacks import effects_barrier, pure_callback
 from verax.api.checkpoint import checkpoint
 from verax.api.config import (
     config,
@@ -86,6 +89,7 @@ __all__ = [
     "custom_gradient",
     "custom_jvp",
     "custom_vjp",
+    "debug",
     "default_backend",
     "default_matmul_precision",
     "device_count",
@@ -93,9 +97,11 @@ __all__ = [
     "device_put",
     "devices",
     "disable_jit",
+    "effects_barrier",
     "enable_x64",
     "ensure_compile_time_eval",
     "eval_shape",
+    "experimental",
     "float0",
     "fwd_and_bwd",
     "grad",
@@ -117,6 +123,7 @@ __all__ = [
     "nn",
     "numpy",
     "numpy_dtype_promotion",
+    "pure_callback",
     "random",
     "remat",
     "scipy",

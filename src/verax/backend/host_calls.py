@@ -3,10 +3,10 @@
 One idea: a function has a number in the module; what is ordered takes a token and gives
 another one, and the token goes through functions, loops and branches like any value::
 
-    %3:2 = "stablehlo.custom_call"(%token, %x) {backend_config = {index = 0 : ui64}, ...}
+    %3:2 = "stablehlo.custom_call"(%token, %x) {index = 0 : ui64, ...}
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from attrs import frozen
@@ -59,7 +59,6 @@ class Ordering(Protocol):
         operands: Sequence[Operand],
         results: Sequence[ShapedArray],
         regions: Regions = (),
-        ordered: bool = False,
         **attributes: str,
     ) -> tuple[Operand, ...]: ...
 
@@ -70,7 +69,6 @@ def ordered_regions(
     operands: Sequence[Operand],
     results: Sequence[ShapedArray],
     regions: Regions,
-    attributes: Mapping[str, str],
 ) -> tuple[Operand, ...]:
     """A while or case whose regions have ordered effects: the token goes through.
 
@@ -100,10 +98,10 @@ def ordered_regions(
         (types, more), (_, body) = regions
         carried = (*types, TOKEN)
         ins: Sequence[Operand] = (*operands, start)
-        threaded = [(carried, predicate(more)), (carried, step(body))]
+        threaded: Regions = [(carried, predicate(more)), (carried, step(body))]
     else:
         ins = operands
         threaded = [(avals, branch(body)) for avals, body in regions]
-    *outs, token = writer.op(name, ins, (*results, TOKEN), threaded, **attributes)
+    *outs, token = writer.op(name, ins, (*results, TOKEN), threaded)
     writer.token = token
     return tuple(outs)

@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from verax.backend.host_calls import NO_CALLS, HostCalls, call_attributes, ordered_regions
+from verax.backend.host_calls import (
+    NO_CALLS,
+    HostCalls,
+    call_attributes,
+    ordered_regions,
+)
 from verax.backend.mlir_text import dense, mlir_type, stored_shape
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
@@ -231,12 +236,9 @@ class Writer:
         operands: Sequence[Operand],
         results: Sequence[ShapedArray],
         regions: Sequence[tuple[Sequence[ShapedArray], Region]] = (),
-        ordered: bool = False,
         **attributes: str,
     ) -> tuple[Operand, ...]:
         """See `Emitter.op`."""
-        if ordered:
-            return ordered_regions(self, name, operands, results, regions, attributes)
         xs = [x if x.name else self.used(x) for x in operands]
         ins = ", ".join([x.name for x in xs])
         types = ", ".join([mlir_type(x.aval) for x in xs])
@@ -278,6 +280,16 @@ class Writer:
             f'    "stablehlo.return"({results}) : ({types}) -> ()\n    }}'
         )
 
+    def threaded(
+        self,
+        name: str,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        regions: Sequence[tuple[Sequence[ShapedArray], Region]],
+    ) -> tuple[Operand, ...]:
+        """See `Emitter.threaded`."""
+        return ordered_regions(self, name, operands, results, regions)
+
     def start_order(self, *, public: bool) -> None:
         """Begin the order of effects: `main` at once, a function where it is called."""
         if public:
@@ -301,7 +313,7 @@ class Writer:
         if ordered:
             ins, outs = [self.token, *ins], [TOKEN, *outs]
         attributes = call_attributes(index, [x.aval for x in ins], outs, effect)
-        found = self.op("stablehlo.custom_call", ins, outs, **attributes)
+        found = self.op("stablehlo.custom_call", ins, outs, (), **attributes)
         if ordered:
             self.token, *rest = found
             return tuple(rest)

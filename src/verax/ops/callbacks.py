@@ -106,7 +106,9 @@ def batch_callback(
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
     """One more dimension of lanes in front, or the batch as a whole."""
     if p.vmap_method in WHOLE_BATCH:
-        given = [whole(p.vmap_method, x, a, size) for x, a in zip(args, axes, strict=True)]
+        given = [
+            whole(p.vmap_method, x, a, size) for x, a in zip(args, axes, strict=True)
+        ]
         results = tuple([a.with_shape((size, *a.shape)) for a in p.results])
         params = evolve(p, results=results)
     elif p.vmap_method in LANE_BY_LANE:

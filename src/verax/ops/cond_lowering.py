@@ -12,6 +12,7 @@ import numpy as np
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, stored_dtype
+from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.cond_params import CondLanesParams, CondParams
 from verax.ops.programs import Batcher, forced_batch, stored_shape
@@ -60,7 +61,9 @@ def lower_cond(
     def region(branch: Jaxpr) -> tuple[tuple[ShapedArray, ...], Region]:
         return (), lambda _: e.inline(branch, operands)
 
-    return e.op("stablehlo.case", (index,), outs, [region(b) for b in p.branches])
+    regions = [region(b) for b in p.branches]
+    op = e.threaded if is_ordered(p.effects) else e.op
+    return op("stablehlo.case", (index,), outs, regions)
 
 
 def widened(batcher: Batcher, p: CondLanesParams, branch: Jaxpr) -> Jaxpr:

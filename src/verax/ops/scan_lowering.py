@@ -6,16 +6,18 @@ each step reads its rows and writes its results in place::
     %n:3 = "stablehlo.while"(%zero, %carry, %ys) ...
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, int32
+from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.programs import stored_shape
 from verax.rules.emitter import Emitter, Operand, i64s
 
 COUNTER = ShapedArray((), int32)
+type Op = Callable[..., tuple[Operand, ...]]
 
 
 class Loop(Protocol):
@@ -53,7 +55,8 @@ def lower_scan(
 
     state = [*carry, *ys]
     if trips:
-        state = looped(e, trips * at_once, at_once, state, steps)
+        op = e.threaded if is_ordered(p.jaxpr.effects) else e.op
+        state = looped(e, op, trips * at_once, at_once, state, steps)
     return steps(trips * at_once, p.length - trips * at_once, state)
 
 
@@ -66,9 +69,9 @@ class Steps(Protocol):
 
 
 def looped(
-    e: Emitter, limit: int, at_once: int, state: list[Operand], steps: Steps
+    e: Emitter, op: Op, limit: int, at_once: int, state: list[Operand], steps: Steps
 ) -> list[Operand]:
-    """The steps before `limit`, as a loop."""
+    """The steps before `limit`, as a loop that `op` writes."""
 
     def more(xs: Sequence[Operand]) -> Sequence[Operand]:
         return e.op(
@@ -87,9 +90,8 @@ def looped(
 
     types = (COUNTER, *[x.aval for x in state])
     regions = ((types, more), (types, body))
-    return list(
-        e.op("stablehlo.while", (e.constant(0, COUNTER), *state), types, regions)[1:]
-    )
+    start = (e.constant(0, COUNTER), *state)
+    return list(op("stablehlo.while", start, types, regions)[1:])
 
 
 def place(e: Emitter, p: Loop, first: Operand | int, k: int) -> Operand:

@@ -13,6 +13,7 @@ from attrs import field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_
+from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.printer import QUIET
 from verax.ops.programs import same_types
@@ -77,6 +78,7 @@ def evaluate_while(
 def lower_while(
     e: Emitter, p: WhileParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
+    """A loop; if the predicate has effects, the loop carries what it gave."""
     cond_consts, body_consts, carry = p.parts(xs)
 
     def more(state: Sequence[Operand]) -> Sequence[Operand]:
@@ -85,4 +87,15 @@ def lower_while(
     def body(state: Sequence[Operand]) -> Sequence[Operand]:
         return e.inline(p.body_jaxpr, [*body_consts, *state])
 
-    return e.op("stablehlo.while", carry, outs, ((outs, more), (outs, body)))
+    def body_and_more(state: Sequence[Operand]) -> Sequence[Operand]:
+        after = body(state[1:])
+        return [*more(after), *after]
+
+    op = e.threaded if is_ordered(p.effects) else e.op
+    if not p.cond_jaxpr.effects:
+        regions = ((outs, more), (outs, body))
+        return op("stablehlo.while", carry, outs, regions)
+    types = (*p.cond_jaxpr.out_avals, *outs)
+    first = (*more(carry), *carry)
+    again = ((types, lambda state: state[:1]), (types, body_and_more))
+    return op("stablehlo.while", first, types, again)[1:]

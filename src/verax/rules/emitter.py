@@ -55,15 +55,23 @@ class Emitter(Protocol):
         operands: Sequence[Operand],
         results: Sequence[ShapedArray],
         regions: Sequence[tuple[Sequence[ShapedArray], Region]] = (),
-        ordered: bool = False,
         **attributes: str,
     ) -> tuple[Operand, ...]:
         """One operation by its full name; attributes are MLIR attribute text.
 
         A region is (types of its block arguments, function from the arguments to
-        the operands that it returns with `stablehlo.return`). `ordered` is for a while
-        or case whose regions have ordered effects: their order goes through it.
+        the operands that it returns with `stablehlo.return`).
         """
+        ...
+
+    def threaded(
+        self,
+        name: str,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        regions: Sequence[tuple[Sequence[ShapedArray], Region]],
+    ) -> tuple[Operand, ...]:
+        """`op` for a while or case with ordered effects inside: their order goes on."""
         ...
 
     def callback(

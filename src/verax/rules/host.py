@@ -36,6 +36,10 @@ class CallbackError(RuntimeError):
     """A callback raised an exception, which is the cause, or returned what is wrong."""
 
 
+class WrongStructure(Exception):
+    """A function returned another structure than promised; the text says which."""
+
+
 def called(
     function: HostFunction, results: Sequence[ShapedArray], arrays: Arrays
 ) -> list[np.ndarray]:
@@ -48,6 +52,8 @@ def called(
         with interpreting(STATE.eager):
             found = function(*arrays)
             values = list(map(as_numpy, found))
+    except WrongStructure as error:
+        raise CallbackError(f"{place(function)} returned {error}") from None
     except Exception as error:
         raise CallbackError(
             f"{place(function)} raised {type(error).__name__}: {error}"

@@ -1,6 +1,6 @@
 """The part of jaxlib's compiled module that `verax.backend` uses, and no more."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
