@@ -6,12 +6,16 @@ differentiated in both modes; only the others are `while` equations::
     total = lax.fori_loop(0, 10, lambda i, total: total + xs[i], 0.0)
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from verax.api.tracing import function_name, leaf_avals
 from verax.api.vectorize import vmap
 from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, is_integer
 from verax.lax.bodies import (
@@ -26,15 +30,18 @@ from verax.lax.bodies import (
     trace_body,
     with_out_types,
 )
+from verax.lax.plans import Checkpoints, blocks_of
 from verax.lax.scanning import scan, scan_length
 from verax.ops import cumulative
 from verax.ops.arith import add
+from verax.ops.bits import bitwise_and
+from verax.ops.checkpointed import bounded_while_p
 from verax.ops.compare import lt
 from verax.ops.joining import concatenate, rev
 from verax.ops.shape import broadcast, reshape
 from verax.ops.slicing import slice_in_dim
 from verax.ops.while_ import while_p
-from verax.ops.while_params import WhileParams
+from verax.ops.while_params import BoundedWhileParams, WhileParams
 from verax.rules.array import Array
 from verax.rules.builder import AbstractValueError, Tracer
 from verax.rules.constants import aval_of
@@ -48,11 +55,16 @@ def while_loop(
     init_val: Any,
     *,
     vmap_method: str = "masked",
+    max_steps: int | None = None,
+    checkpoints: Checkpoints = "sqrt",
 ) -> Any:
     """`val = body_fun(val)` as long as `cond_fun(val)` holds.
 
     The value keeps structure and types. Forward-mode derivatives go through;
-    reverse-mode ones do not: use `scan`, or `fori_loop` with known bounds.
+    reverse-mode ones need a bound: with `max_steps` the loop ends after so many steps
+    even where `cond_fun` still holds, and has derivatives in both modes. Reverse mode
+    stores as many carries as `checkpoints` says and computes the steps again; see
+    `scan`. What it costs goes by the steps that are done, not by `max_steps`.
 
     Under `vmap`, if the elements end at different times, "masked" runs the loop until
     the last has ended, and those that have keep their value; with
@@ -61,21 +73,91 @@ def while_loop(
     Raises:
         TypeError: `cond_fun` gives no boolean scalar, or `body_fun` another structure
             or other types than it takes; the message shows the difference.
-        ValueError: there is no such `vmap_method`.
+        ValueError: there is no such `vmap_method`, or `max_steps` is negative.
 
     >>> import verax
     >>> verax.lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 1).item()
     128
+    >>> def doubled(x):
+    ...     return verax.lax.while_loop(lambda y: y < 100, lambda y: 2 * y, x,
+    ...                                 max_steps=20)
+    >>> verax.grad(doubled)(1.0).item()
+    128.0
     """
     check_callable("while_loop", cond_fun)
     check_callable("while_loop", body_fun)
     one = is_sequential("while_loop", vmap_method)
+    if max_steps is not None:
+        return bounded(cond_fun, body_fun, init_val, one, max_steps, checkpoints)
     if STATE.disable_jit:
         try:
             return while_in_python(cond_fun, body_fun, init_val)
         except AbstractValueError:
             # What is traced abstractly can only be staged.
             pass
+    return staged(cond_fun, body_fun, init_val, one, None)
+
+
+def bounded(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    sequential: bool,
+    max_steps: int,
+    checkpoints: Checkpoints,
+) -> Any:
+    """`while_loop` of at most `max_steps` steps, which it counts."""
+    steps = whole_steps(max_steps)
+    blocks = blocks_of("while_loop", steps, checkpoints)
+
+    def go_on(carry: Any) -> Any:
+        i, value = carry
+        holds = cond_fun(value)
+        leaves, tree = pytrees.flatten(holds)
+        check_truth(cond_fun, tree, leaf_avals(leaves, lambda: ["the predicate"]))
+        return bitwise_and(lt(i, np.int32(steps)), holds)
+
+    def advance(carry: Any) -> Any:
+        i, value = carry
+        return add(i, np.int32(1)), body_fun(value)
+
+    advance.__name__ = function_name(body_fun)
+    start = (np.int32(0), init_val)
+    if STATE.disable_jit:
+        try:
+            return while_in_python(go_on, advance, start)[1]
+        except AbstractValueError:
+            # What is traced abstractly can only be staged.
+            pass
+    return staged(go_on, advance, start, sequential, blocks)[1]
+
+
+def whole_steps(max_steps: int) -> int:
+    """A number of steps, as Python knows it.
+
+    Raises:
+        TypeError: it is no integer, or not known while tracing.
+        ValueError: it is negative.
+    """
+    try:
+        steps = operator.index(max_steps)
+    except TypeError as error:
+        raise TypeError(
+            f"a loop takes an integer max_steps, known while tracing, not {max_steps!r}"
+        ) from error
+    if steps < 0:
+        raise ValueError(f"a loop takes max_steps of at least 0, not {max_steps}")
+    return steps
+
+
+def staged(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    sequential: bool,
+    blocks: tuple[int, ...] | None,
+) -> Any:
+    """One equation for the loop; with blocks, one that reverse mode divides so."""
     leaves, tree = pytrees.flatten(init_val)
     avals = leaf_avals(
         leaves, lambda: [f"init_val{p} of while_loop" for p in paths(tree)]
@@ -89,18 +171,25 @@ def while_loop(
     check_carry("while_loop", body_fun, tree, types, body.out_tree, body.out_avals)
     body = with_out_types(body, types)
     test = trace_body(cond_fun, arguments, types, "while_loop")
-    outs = test.out_avals
-    if len(outs) != 1 or outs[0].shape or outs[0].dtype != bool_:
-        raise TypeError(
-            f"while_loop: {function_name(cond_fun)} must return one boolean scalar, "
-            f"not {test.out_tree} of {', '.join([str(a) for a in outs]) or 'nothing'}"
-        )
+    check_truth(cond_fun, test.out_tree, test.out_avals)
     given = [as_operand(x, aval) for x, aval in zip(leaves, types, strict=True)]
-    params = WhileParams(
-        body.jaxpr, len(body.consts), test.jaxpr, len(test.consts), sequential=one
-    )
-    results = while_p.bind(params, *test.consts, *body.consts, *given)
-    return tree.unflatten(results)
+    operands = (*test.consts, *body.consts, *given)
+    parts = (body.jaxpr, len(body.consts), test.jaxpr, len(test.consts))
+    if blocks is None:
+        plain = WhileParams(*parts, sequential=sequential)
+        return tree.unflatten(while_p.bind(plain, *operands))
+    linear = (False,) * len(operands)
+    params = BoundedWhileParams(*parts, blocks, linear, sequential=sequential)
+    return tree.unflatten(bounded_while_p.bind(params, *operands))
+
+
+def check_truth(fun: object, tree: PyTreeDef, avals: Sequence[ShapedArray]) -> None:
+    """Raise TypeError unless a predicate gives one boolean scalar."""
+    if len(avals) != 1 or avals[0].shape or avals[0].dtype != bool_:
+        raise TypeError(
+            f"while_loop: {function_name(fun)} must return one boolean scalar, "
+            f"not {tree} of {', '.join([str(a) for a in avals]) or 'nothing'}"
+        )
 
 
 def while_in_python(
@@ -119,17 +208,22 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
     vmap_method: str = "masked",
+    max_steps: int | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Any:
     """`val = body_fun(i, val)` for i from `lower` up to, but not including, `upper`.
 
     With bounds that are known while tracing it is a `scan`, which has derivatives in
-    both modes and obeys `unroll`; else a `while_loop`, which obeys `vmap_method`.
+    both modes and obeys `unroll`; else a `while_loop`, which obeys `vmap_method` and
+    has reverse-mode derivatives if `max_steps` bounds it. `checkpoints` is the memory
+    plan of reverse mode, see `scan`; without it a `scan` stores what it needs of every
+    step, and a bounded `while_loop` takes "sqrt".
 
     Raises:
         TypeError: the bounds are no integer scalars of one dtype, or the value does
             not keep its types.
         ValueError: `unroll` is given, and the bounds are not known; or there is no such
-            `vmap_method`.
+            `vmap_method`; or the checkpoints are too few.
 
     >>> import verax
     >>> verax.lax.fori_loop(0, 5, lambda i, total: total + i, 0).item()
@@ -138,24 +232,45 @@ def fori_loop(
     check_callable("fori_loop", body_fun)
     is_sequential("fori_loop", vmap_method)
     counter = counter_type(lower, upper)
-    known = not isinstance(lower, Tracer) and not isinstance(upper, Tracer)
-    if STATE.disable_jit and known:
-        for i in range(int(lower), int(upper)):
+    if isinstance(lower, Tracer) or isinstance(upper, Tracer):
+        if unroll is not None:
+            raise ValueError(
+                "fori_loop: unroll needs bounds that are known while tracing"
+            )
+        start = (as_operand(lower, counter), as_operand(upper, counter), init_val)
+        return counting(body_fun, start, vmap_method, max_steps, checkpoints)
+    steps = max(int(upper) - int(lower), 0)
+    if max_steps is not None:
+        steps = min(steps, whole_steps(max_steps))
+    if STATE.disable_jit:
+        for i in range(int(lower), int(lower) + steps):
             init_val = body_fun(i, init_val)
         return init_val
-    first = as_operand(lower, counter)
-    if known:
 
-        def step(carry: Any, _: None) -> Any:
-            i, value = carry
-            return (add(i, 1), body_fun(i, value)), None
+    def step(carry: Any, _: None) -> Any:
+        i, value = carry
+        return (add(i, 1), body_fun(i, value)), None
 
-        step.__name__ = function_name(body_fun)
-        steps = max(int(upper) - int(lower), 0)
-        carry = (first, init_val)
-        return scan(step, carry, None, steps, unroll=unroll or 1)[0][1]
-    if unroll is not None:
-        raise ValueError("fori_loop: unroll needs bounds that are known while tracing")
+    step.__name__ = function_name(body_fun)
+    carry = (as_operand(lower, counter), init_val)
+    return scan(step, carry, None, steps, unroll=unroll or 1, checkpoints=checkpoints)[
+        0
+    ][1]
+
+
+def counting(
+    body_fun: Callable[[Any, Any], Any],
+    start: tuple[Any, Any, Any],
+    vmap_method: str,
+    max_steps: int | None,
+    checkpoints: Checkpoints | None,
+) -> Any:
+    """`fori_loop` from (lower, upper, value) as a `while_loop`."""
+    if checkpoints is not None and max_steps is None:
+        raise ValueError(
+            "fori_loop: checkpoints need max_steps where the bounds are not known "
+            "while tracing, so that the blocks of the loop can be laid out"
+        )
 
     def go_on(carry: Any) -> Any:
         return lt(carry[0], carry[1])
@@ -165,8 +280,14 @@ def fori_loop(
         return add(i, 1), end, body_fun(i, value)
 
     advance.__name__ = function_name(body_fun)
-    start = (first, as_operand(upper, counter), init_val)
-    return while_loop(go_on, advance, start, vmap_method=vmap_method)[2]
+    return while_loop(
+        go_on,
+        advance,
+        start,
+        vmap_method=vmap_method,
+        max_steps=max_steps,
+        checkpoints=checkpoints or "sqrt",
+    )[2]
 
 
 def counter_type(lower: Any, upper: Any) -> ShapedArray:

@@ -16,6 +16,7 @@ from verax.api.tracing import function_name, leaf_avals
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import field_names
 from verax.lax.bodies import (
     Body,
     as_operand,
@@ -26,9 +27,11 @@ from verax.lax.bodies import (
     trace_body,
     with_out_types,
 )
+from verax.lax.plans import Checkpoints, blocks_of
+from verax.ops.checkpointed import checkpointed_scan_p
 from verax.ops.joining import concatenate
 from verax.ops.scan import scan_p
-from verax.ops.scan_params import ScanParams
+from verax.ops.scan_params import CheckpointedScanParams, ScanParams
 from verax.ops.shape import broadcast
 from verax.ops.slicing import index_in_dim
 from verax.rules.array import Array
@@ -44,6 +47,8 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
+    *,
+    checkpoints: Checkpoints | None = None,
 ) -> tuple[Any, Any]:
     """`f` over the rows of `xs`, with a carry: `carry, y = f(carry, x)` for each.
 
@@ -51,10 +56,17 @@ def scan(
     dimension, or None with a `length`; `reverse` begins with the last row; `unroll`
     steps are compiled after each other. The carry keeps structure and types.
 
+    Reverse mode stores what it needs of each step. With `checkpoints` it stores so many
+    carries at a time at most, and computes the steps again: "sqrt" stores about twice
+    the square root of the length for 3 evaluations of each step in place of 1, "log"
+    about twice the logarithm for 1 + log4(length) evaluations, a number what it says;
+    see docs/control-flow.md.
+
     Raises:
         TypeError: `f` returns no pair, or another carry than it takes; the message
             shows the difference.
-        ValueError: the sizes of first dimensions differ, or nothing tells the length.
+        ValueError: the sizes of first dimensions differ, or nothing tells the length;
+            or there are too few checkpoints for the length.
 
     >>> import verax, verax.numpy as vnp
     >>> total, sums = verax.lax.scan(lambda c, x: (c + x, c + x), 0, vnp.arange(4))
@@ -65,6 +77,7 @@ def scan(
     rows, row_tree = pytrees.flatten(xs)
     count = scan_length(rows, row_tree, length)
     at_once = unrolling(unroll, count)
+    blocks = None if checkpoints is None else blocks_of("scan", count, checkpoints)
     if STATE.disable_jit:
         return scan_in_python(f, init, rows, row_tree, count, reverse)
     leaves, tree = pytrees.flatten(init)
@@ -82,9 +95,20 @@ def scan(
         bool(reverse),
         at_once,
     )
-    outs = scan_p.bind(params, *operands)
+    outs = bind_loop(params, blocks, operands)
     carry, ys = params.results(outs)
     return tree.unflatten(carry), y_tree.unflatten(ys)
+
+
+def bind_loop(
+    p: ScanParams, blocks: tuple[int, ...] | None, operands: Sequence[object]
+) -> tuple[Array, ...]:
+    """The equation of the loop: with blocks, one that reverse mode divides so."""
+    if blocks is None:
+        return scan_p.bind(p, *operands)
+    known = {name: getattr(p, name) for name in field_names(ScanParams)}
+    params = CheckpointedScanParams(**known, blocks=blocks)
+    return checkpointed_scan_p.bind(params, *operands)
 
 
 def trace_step(

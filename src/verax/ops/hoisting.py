@@ -11,12 +11,16 @@ from attrs import evolve
 from verax.ir.consts import direct_consts, into_operands, lift
 from verax.ir.jaxpr import Eqn, Literal
 from verax.ops.call import jit_p
+from verax.ops.checkpointed import bounded_while_p, checkpointed_scan_p
 from verax.ops.cond import cond_lanes_p, cond_p
 from verax.ops.cond_params import CondLanesParams
 from verax.ops.scan import scan_p
 from verax.ops.scan_params import ScanParams
 from verax.ops.while_ import while_p
-from verax.ops.while_params import WhileParams
+from verax.ops.while_params import BoundedWhileParams, WhileParams
+
+SCANS = (scan_p, checkpointed_scan_p)
+WHILES = (while_p, bounded_while_p)
 
 
 def as_operands(eqn: Eqn, literals: tuple[Literal, ...]) -> Eqn | None:
@@ -25,9 +29,9 @@ def as_operands(eqn: Eqn, literals: tuple[Literal, ...]) -> Eqn | None:
         return into_operands(eqn, literals)
     if eqn.primitive is cond_p or eqn.primitive is cond_lanes_p:
         return cond_operands(eqn, literals)
-    if eqn.primitive is scan_p and isinstance(eqn.params, ScanParams):
+    if eqn.primitive in SCANS and isinstance(eqn.params, ScanParams):
         return scan_operands(eqn, eqn.params, literals)
-    if eqn.primitive is while_p and isinstance(eqn.params, WhileParams):
+    if eqn.primitive in WHILES and isinstance(eqn.params, WhileParams):
         return while_operands(eqn, eqn.params)
     return None
 
@@ -63,6 +67,10 @@ def while_operands(eqn: Eqn, p: WhileParams) -> Eqn:
         cond_jaxpr=lift(p.cond_jaxpr, for_cond),
         cond_nconsts=p.cond_nconsts + len(for_cond),
     )
+    if isinstance(p, BoundedWhileParams):
+        first, second, carry = p.parts(p.linear)
+        before, between = [False] * len(for_cond), [False] * len(for_body)
+        params = params.with_linear((*before, *first, *between, *second, *carry))
     cond_consts, rest = eqn.invars[: p.cond_nconsts], eqn.invars[p.cond_nconsts :]
     invars = (*for_cond, *cond_consts, *for_body, *rest)
     return Eqn(eqn.primitive, params, invars, eqn.outvars, eqn.source)

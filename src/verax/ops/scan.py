@@ -7,7 +7,7 @@ program never grows with the length::
     c ys = scan[jaxpr={ lambda ; const carry x. let ... in (carry, y) } ...] const c xs
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from attrs import evolve
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
-from verax.ir.jaxpr import Jaxpr
 from verax.ops.programs import (
     Mask,
     batched_results,
@@ -35,28 +34,11 @@ from verax.ops.programs import (
 )
 from verax.ops.scan_lowering import lower_scan
 from verax.ops.scan_params import ScanParams, cut, in_order, in_turns
-from verax.ops.scan_split import split_scan
+from verax.ops.scan_split import Bind, split_scan
 from verax.ops.scan_transpose import transpose_scan
 from verax.ops.shape import at_front, move_axis
 from verax.rules.array import Array
-from verax.rules.row import Axis, Engine, NDArray, Row, Tangent
-
-
-def bind_scan(
-    p: ScanParams,
-    jaxpr: Jaxpr,
-    consts: Sequence[Array],
-    carry: Sequence[Array],
-    xs: Sequence[Array],
-    linear: Sequence[bool] = (),
-) -> tuple[Array, ...]:
-    """A loop of as many steps in the same direction, with another body."""
-    args = (*consts, *carry, *xs)
-    flags = tuple(linear) or (False,) * len(args)
-    params = ScanParams(
-        jaxpr, p.length, flags, len(carry), len(consts), p.reverse, p.unroll
-    )
-    return scan_p.bind(params, *args)
+from verax.rules.row import Axis, Engine, Known, NDArray, Row, Split, Tangent
 
 
 def row_type(x: ShapedArray) -> ShapedArray:
@@ -95,9 +77,10 @@ def evaluate_scan(
     return [*carry, *ys]
 
 
-def jvp_scan(
+def jvp_scan[P: ScanParams](
     engine: Engine,
-    p: ScanParams,
+    bind: Bind,
+    p: P,
     primals: Sequence[Array],
     tangents: Sequence[Tangent],
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
@@ -129,7 +112,14 @@ def jvp_scan(
         )
         for flag in (*primal, *[True] * tangent)
     ]
-    outs = bind_scan(p, body, *both, linear=linear)
+    params = evolve(
+        p,
+        jaxpr=body,
+        linear=tuple(linear),
+        num_carry=len(both[1]),
+        num_consts=len(both[0]),
+    )
+    outs = bind(params, *both[0], *both[1], *both[2])
     return separated(p, mask, out_mask, outs)
 
 
@@ -156,6 +146,7 @@ def separated(
 
 def batch_scan(
     engine: Engine,
+    bind: Bind,
     p: ScanParams,
     size: int,
     args: Sequence[Array],
@@ -184,7 +175,7 @@ def batch_scan(
         at_front(x, axis, size) if flag else x
         for x, axis, flag in zip(carry, start, mask, strict=True)
     ]
-    outs = scan_p.bind(evolve(p, jaxpr=jaxpr), *consts, *given, *xs)
+    outs = bind(evolve(p, jaxpr=jaxpr), *consts, *given, *xs)
     first, rest = p.results(out_mask)
     return outs, [
         *[0 if flag else None for flag in first],
@@ -192,9 +183,7 @@ def batch_scan(
     ]
 
 
-def dce_scan(
-    engine: Engine, p: ScanParams, used: Mask
-) -> tuple[ScanParams, Mask, Mask]:
+def dce_scan[P: ScanParams](engine: Engine, p: P, used: Mask) -> tuple[P, Mask, Mask]:
     wanted, ys = p.results(used)
 
     def needed(mask: Mask) -> Mask:
@@ -204,32 +193,47 @@ def dce_scan(
     jaxpr, has = engine.dce(p.jaxpr, (*mask, *ys))
     consts, _, xs = p.parts(has)
     kept = (*consts, *mask, *xs)
-    params = ScanParams(
-        with_inputs(jaxpr, has, kept, p.jaxpr.in_avals),
-        p.length,
-        tuple(chosen(kept, p.linear)),
-        sum(mask),
-        sum(consts),
-        p.reverse,
-        p.unroll,
+    params = evolve(
+        p,
+        jaxpr=with_inputs(jaxpr, has, kept, p.jaxpr.in_avals),
+        linear=tuple(chosen(kept, p.linear)),
+        num_carry=sum(mask),
+        num_consts=sum(consts),
     )
     return params, kept, (*mask, *ys)
 
 
-scan_p: Row[ScanParams] = Row(
-    "scan",
-    ScanParams,
-    typing=scan_typing,
-    evaluate=evaluate_scan,
-    jvp=jvp_scan,
-    transpose=lambda engine, p, cts, args: transpose_scan(
-        engine, scan_p.bind, p, cts, args
-    ),
-    batch=batch_scan,
-    lower=lower_scan,
-    split=lambda engine, p, args: split_scan(engine, scan_p.bind, p, args),
-    dce=dce_scan,
-    compiled=True,
-)
+def scanning[P: ScanParams](
+    name: str,
+    kind: type[P],
+    split: Callable[[Engine, Bind, P, Sequence[Known]], Split],
+    transpose: Callable[
+        [Engine, Bind, P, Sequence[Tangent], Sequence[Known]], Sequence[Tangent | None]
+    ],
+) -> Row[P]:
+    """The row of a loop over rows, which differs in how it is run backwards."""
+
+    def bind(p: P, *args: Array) -> tuple[Array, ...]:
+        return row.bind(p, *args)
+
+    row: Row[P] = Row(
+        name,
+        kind,
+        typing=scan_typing,
+        evaluate=evaluate_scan,
+        jvp=lambda engine, p, xs, ts: jvp_scan(engine, bind, p, xs, ts),
+        transpose=lambda engine, p, cts, args: transpose(engine, bind, p, cts, args),
+        batch=lambda engine, p, size, args, axes: batch_scan(
+            engine, bind, p, size, args, axes
+        ),
+        lower=lower_scan,
+        split=lambda engine, p, args: split(engine, bind, p, args),
+        dce=dce_scan,
+        compiled=True,
+    )
+    return row
+
+
+scan_p = scanning("scan", ScanParams, split_scan, transpose_scan)
 
 ROWS: tuple[Row[Any], ...] = (scan_p,)

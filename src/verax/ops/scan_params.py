@@ -45,6 +45,13 @@ class ScanParams(Params):
         return list(xs[: self.num_carry]), list(xs[self.num_carry :])
 
 
+@frozen(cache_hash=True)
+class CheckpointedScanParams(ScanParams):
+    """A loop that is run backwards as a nest of loops of the lengths `blocks`."""
+
+    blocks: tuple[int, ...]
+
+
 def in_turns[T](counts: Sequence[int], xs: Sequence[T]) -> list[T]:
     """(constants, carries, rows, their tangents) with each tangent by its primal."""
     parts = cut(counts, xs)

@@ -8,14 +8,17 @@ it runs, so it has no transpose::
     c = while[cond_jaxpr={ lambda ; c. ... } body_jaxpr={ lambda ; c. ... } ...] c
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from attrs import evolve
 
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import bool_, int32
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.choose import select
+from verax.ops.cond import cond_p
+from verax.ops.cond_params import CondParams
 from verax.ops.programs import (
     Mask,
     batched_results,
@@ -37,11 +40,13 @@ from verax.ops.programs import (
 )
 from verax.ops.reduce import reduce_or
 from verax.ops.scan_params import cut
+from verax.ops.scan_split import Bind
 from verax.ops.sequential import one_by_one
 from verax.ops.shape import at_front, broadcast_in_dim
 from verax.ops.while_params import (
     WhileParams,
     evaluate_while,
+    linear_flags,
     lower_while,
     while_typing,
 )
@@ -68,6 +73,7 @@ def on_more(jaxpr: Jaxpr, extra: Sequence[ShapedArray]) -> Jaxpr:
 
 def jvp_while(
     engine: Engine,
+    bind: Bind,
     p: WhileParams,
     primals: Sequence[Array],
     tangents: Sequence[Tangent],
@@ -99,31 +105,45 @@ def jvp_while(
         for t, x, flag in zip(t_carry, carry, mask, strict=True)
         if flag
     ]
+    flags = linear_flags(p, len(primals))
+    for_cond, for_body, moving = p.parts(flags)
     params = evolve(
         p,
         body_jaxpr=program(types, body),
         body_nconsts=len(body_consts) + sum(fixed),
         cond_jaxpr=on_more(p.cond_jaxpr, [t.aval for t in given]),
+    ).with_linear(
+        (
+            *for_cond,
+            *for_body,
+            *[True] * sum(fixed),
+            *moving,
+            *[True] * sum(mask),
+        )
     )
-    outs = while_p.bind(
-        params, *cond_consts, *body_consts, *live(t_consts), *carry, *given
-    )
+    outs = bind(params, *cond_consts, *body_consts, *live(t_consts), *carry, *given)
     return outs[: len(carry)], filled(mask, outs[len(carry) :], p.carry)
 
 
 def transpose_while(
-    engine: Engine, p: WhileParams, cts: Sequence[Tangent], args: Sequence[Known]
+    engine: Engine,
+    bind: Bind,
+    p: WhileParams,
+    cts: Sequence[Tangent],
+    args: Sequence[Known],
 ) -> Sequence[Tangent | None]:
     raise MissingRule(
         "reverse-mode differentiation does not go through while_loop, nor through "
         "fori_loop with bounds that are not known while tracing, since the number of "
-        "steps to store is not known. Use scan, or fori_loop with bounds that are "
-        "Python integers, or forward mode (jvp, jacfwd)"
+        "steps to store is not known. Give the loop a bound (max_steps=1000, say), or "
+        "use scan, fori_loop with bounds that are Python integers, or forward mode "
+        "(jvp, jacfwd)"
     )
 
 
 def batch_while(
     engine: Engine,
+    bind: Bind,
     p: WhileParams,
     size: int,
     args: Sequence[Array],
@@ -150,21 +170,13 @@ def batch_while(
         found = batched_results(engine, p.body_jaxpr, size, inner)
         return either(found, changed) if apart(mask) else found
 
-    changed = tuple(
-        [
-            out != var
-            for out, var in zip(
-                p.body_jaxpr.outvars,
-                p.body_jaxpr.invars[p.body_nconsts :],
-                strict=True,
-            )
-        ]
-    )
+    before = p.body_jaxpr.invars[p.body_nconsts :]
+    pairs = zip(p.body_jaxpr.outvars, before, strict=True)
+    changed = tuple([out != var for out, var in pairs])
     mask = fixpoint(tuple([axis is not None for axis in start]), step)
-    if (p.sequential or p.effects) and apart(mask):
-        return one_by_one(lambda *xs: while_p.bind(p, *xs), size, args, axes)
-    body = forced_batch(engine, p.body_jaxpr, size, (*body_axes, *places(mask)), mask)
     lanes = apart(mask)
+    if lanes and (p.sequential or p.effects):
+        return one_by_one(lambda *xs: bind(p, *xs), size, args, axes)
     cond = forced_batch(
         engine, p.cond_jaxpr, size, (*cond_axes, *places(mask)), (lanes,)
     )
@@ -172,45 +184,95 @@ def batch_while(
         at_front(x, axis, size) if flag else x
         for x, axis, flag in zip(carry, start, mask, strict=True)
     ]
-    if not lanes:
-        params = evolve(p, body_jaxpr=body, cond_jaxpr=cond)
-        outs = list(while_p.bind(params, *cond_consts, *body_consts, *given))
+    inner = (*body_axes, *places(mask))
+    if lanes:
+        body = lanes_body(engine, p, size, inner, mask)
+        params = until_all_end(p, cond, body)
+        going = inlined(cond, [*cond_consts, *given])
+        outs = bind(params, *cond_consts, *body_consts, *going, *given)[1:]
     else:
-        outs = while_lanes(cond, body, mask, cond_consts, body_consts, given)
+        body = forced_batch(engine, p.body_jaxpr, size, inner, mask)
+        params = evolve(p, body_jaxpr=body, cond_jaxpr=cond)
+        outs = bind(params, *cond_consts, *body_consts, *given)
     return outs, places(mask)
 
 
-def while_lanes(
-    cond: Jaxpr,
-    body: Jaxpr,
-    mask: Mask,
-    cond_consts: Sequence[Array],
-    body_consts: Sequence[Array],
-    carry: Sequence[Array],
-) -> list[Array]:
-    """A loop until every lane has ended; it carries which lanes go on."""
-    (going,) = inlined(cond, [*cond_consts, *carry])
-    consts = (*cond_consts, *body_consts)
-    counts = (len(cond_consts), len(body_consts), 1, len(carry))
+def until_all_end(p: WhileParams, cond: Jaxpr, body: Jaxpr) -> WhileParams:
+    """A loop until every lane has ended; its first carry tells which lanes go on.
+
+    `cond` is the predicate of all lanes, `body` the step on (which go on, constants,
+    carries).
+    """
+    count = len(p.carry)
+    counts = (p.cond_nconsts, p.body_nconsts, 1, count)
 
     def step(*xs: Array) -> Sequence[object]:
-        for_cond, for_body, (on,), before = cut(counts, xs)
-        after = [
-            keep(on, new, old) if flag else new
-            for new, old, flag in zip(
-                inlined(body, [*for_body, *before]), before, mask, strict=True
-            )
-        ]
+        for_cond, for_body, on, before = cut(counts, xs)
+        after = inlined(body, [*on, *for_body, *before])
         return [*inlined(cond, [*for_cond, *after]), *after]
 
-    types = [x.aval for x in (going, *carry)]
-    params = WhileParams(
-        program([*[x.aval for x in consts], *types], step),
-        len(consts),
-        program(types, lambda on, *rest: [reduce_or(on, (0,))]),
-        0,
-    )
-    return list(while_p.bind(params, *consts, going, *carry)[1:])
+    for_cond, carry = cut((p.cond_nconsts, count), cond.in_avals)
+    (on,), for_body, _ = cut((1, p.body_nconsts, count), body.in_avals)
+    flags = linear_flags(p, sum(counts) - 1)
+    consts = p.cond_nconsts + p.body_nconsts
+    return evolve(
+        p,
+        body_jaxpr=program([*for_cond, *for_body, on, *carry], step),
+        body_nconsts=consts,
+        cond_jaxpr=program([on, *carry], lambda on, *rest: [reduce_or(on, (0,))]),
+        cond_nconsts=0,
+    ).with_linear((*flags[:consts], False, *flags[consts:]))
+
+
+def lanes_body(
+    engine: Engine, p: WhileParams, size: int, axes: tuple[Axis, ...], mask: Mask
+) -> Jaxpr:
+    """The step over all lanes, after which those that have ended are as before.
+
+    Where the loop may run backwards, the step is a choice for each lane: the cotangent
+    of a lane that has ended goes around the step, not through it times zero.
+    """
+    consts, carry = cut((p.body_nconsts, len(mask)), p.body_jaxpr.in_avals)
+    on = ShapedArray((), bool_)
+    if p.reversible:
+
+        def chosen_step(on: Array, *xs: Array) -> Sequence[object]:
+            before = xs[len(consts) :]
+            index = engine.core.convert(on, int32)
+            slim = chosen_outputs(p.body_jaxpr, mask)
+            unchanged = program(
+                slim.in_avals, lambda *ys: alike(engine, ys[len(consts) :], mask, slim)
+            )
+            branches = (unchanged, slim)
+            after = iter(cond_p.bind(CondParams(branches), index, *xs))
+            return [
+                next(after) if flag else x for x, flag in zip(before, mask, strict=True)
+            ]
+
+        choice = program([on, *consts, *carry], chosen_step)
+        return forced_batch(engine, choice, size, (0, *axes), mask)
+    body = forced_batch(engine, p.body_jaxpr, size, axes, mask)
+
+    def step(on: Array, *xs: Array) -> Sequence[object]:
+        pairs = zip(inlined(body, xs), xs[len(consts) :], mask, strict=True)
+        return [keep(on, new, old) if flag else new for new, old, flag in pairs]
+
+    return program([on.with_shape((size,)), *body.in_avals], step)
+
+
+def chosen_outputs(jaxpr: Jaxpr, mask: Mask) -> Jaxpr:
+    """The program of the outputs that the mask marks, on all inputs."""
+    return evolve(jaxpr, outvars=tuple(chosen(mask, jaxpr.outvars)))
+
+
+def alike(
+    engine: Engine, carry: Sequence[Array], mask: Mask, jaxpr: Jaxpr
+) -> list[Array]:
+    """The marked carries in the types of the outputs of `jaxpr`."""
+    return [
+        engine.core.convert(x, aval.dtype, aval.weak_type) if x.aval != aval else x
+        for x, aval in zip(chosen(mask, carry), jaxpr.out_avals, strict=True)
+    ]
 
 
 def keep(going: Array, new: Array, old: Array) -> Array:
@@ -218,7 +280,9 @@ def keep(going: Array, new: Array, old: Array) -> Array:
     return select(broadcast_in_dim(going, new.shape, (0,)), new, old)
 
 
-def split_while(engine: Engine, p: WhileParams, args: Sequence[Known]) -> Split:
+def split_while[P: WhileParams](
+    engine: Engine, bind: Bind, p: P, args: Sequence[Known]
+) -> Split:
     """The known carries now; later the whole loop again, for the others."""
     unknown = unknowns(args)
     cond_consts, body_consts, start = p.parts(unknown)
@@ -229,18 +293,18 @@ def split_while(engine: Engine, p: WhileParams, args: Sequence[Known]) -> Split:
     mask = fixpoint(tuple(start), step)
     ends = (*cond_consts, *mask)
     if all(mask) or engine.split(p.cond_jaxpr, ends)[2][0]:
-        return waiting(args, len(mask), lambda *xs: while_p.bind(p, *xs))
+        return waiting(args, len(mask), lambda *xs: bind(p, *xs))
     wanted = tuple([not flag for flag in mask])
     slim, needed, _ = dce_while(engine, p, wanted)
     if any(isinstance(x, Linear) for x in chosen(needed, args)):
-        return waiting(args, len(mask), lambda *xs: while_p.bind(p, *xs))
+        return waiting(args, len(mask), lambda *xs: bind(p, *xs))
     known = [x for x in args if isinstance(x, Array)]
     operands = [x for x in chosen(needed, args) if isinstance(x, Array)]
     kept = p.parts(needed)[2]
     outs = dict(
         zip(
             [i for i, flag in enumerate(kept) if flag],
-            while_p.bind(slim, *operands),
+            bind(slim, *operands),
             strict=True,
         )
     )
@@ -248,7 +312,7 @@ def split_while(engine: Engine, p: WhileParams, args: Sequence[Known]) -> Split:
     def finish(
         residuals: Sequence[Array], operands: Sequence[Array]
     ) -> Sequence[Array]:
-        whole = while_p.bind(p, *merged(unknown, operands, residuals))
+        whole = bind(p, *merged(unknown, operands, residuals))
         return chosen(mask, whole)
 
     return Split(
@@ -258,9 +322,7 @@ def split_while(engine: Engine, p: WhileParams, args: Sequence[Known]) -> Split:
     )
 
 
-def dce_while(
-    engine: Engine, p: WhileParams, used: Mask
-) -> tuple[WhileParams, Mask, Mask]:
+def dce_while[P: WhileParams](engine: Engine, p: P, used: Mask) -> tuple[P, Mask, Mask]:
     """The carries that the predicate, the wanted ones, or these in turn, need."""
     cond, for_cond = engine.dce(p.cond_jaxpr, (True,))
     start = either(used, for_cond[p.cond_nconsts :])
@@ -283,21 +345,42 @@ def dce_while(
         ),
         cond_nconsts=sum(cond_consts),
     )
-    return params, (*cond_consts, *body_consts, *mask), mask
+    kept = (*cond_consts, *body_consts, *mask)
+    flags = linear_flags(p, len(kept))
+    return params.with_linear(tuple(chosen(kept, flags))), kept, mask
 
 
-while_p: Row[WhileParams] = Row(
-    "while",
-    WhileParams,
-    typing=while_typing,
-    evaluate=evaluate_while,
-    jvp=jvp_while,
-    transpose=transpose_while,
-    batch=batch_while,
-    lower=lower_while,
-    split=split_while,
-    dce=dce_while,
-    compiled=True,
-)
+def looping[P: WhileParams](
+    name: str,
+    kind: type[P],
+    split: Callable[[Engine, Bind, P, Sequence[Known]], Split],
+    transpose: Callable[
+        [Engine, Bind, P, Sequence[Tangent], Sequence[Known]], Sequence[Tangent | None]
+    ],
+) -> Row[P]:
+    """The row of a loop with a predicate, which differs in how it is run backwards."""
+
+    def bind(p: P, *args: Array) -> tuple[Array, ...]:
+        return row.bind(p, *args)
+
+    row: Row[P] = Row(
+        name,
+        kind,
+        typing=while_typing,
+        evaluate=evaluate_while,
+        jvp=lambda engine, p, xs, ts: jvp_while(engine, bind, p, xs, ts),
+        transpose=lambda engine, p, cts, args: transpose(engine, bind, p, cts, args),
+        batch=lambda engine, p, size, args, axes: batch_while(
+            engine, bind, p, size, args, axes
+        ),
+        lower=lower_while,
+        split=lambda engine, p, args: split(engine, bind, p, args),
+        dce=dce_while,
+        compiled=True,
+    )
+    return row
+
+
+while_p = looping("while", WhileParams, split_while, transpose_while)
 
 ROWS: tuple[Row[Any], ...] = (while_p,)

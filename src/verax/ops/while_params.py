@@ -7,16 +7,17 @@ carries; the predicate and the step both take the carries::
 """
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.printer import QUIET
-from verax.ops.programs import same_types
+from verax.ops.programs import Mask, same_types
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.row import Engine, NDArray
 
@@ -41,9 +42,45 @@ class WhileParams(Params):
         return list(xs[:first]), list(xs[first:second]), list(xs[second:])
 
     @property
+    def reversible(self) -> bool:
+        """Whether the loop has a transpose."""
+        return False
+
+    def with_linear(self, linear: Mask) -> Self:
+        """The params of a loop that is linear in these operands, if it keeps that."""
+        return self
+
+    @property
     def carry(self) -> tuple[ShapedArray, ...]:
         """The types of the carries."""
         return self.body_jaxpr.out_avals
+
+
+@frozen(cache_hash=True)
+class BoundedWhileParams(WhileParams):
+    """A loop whose predicate fails after at most as many steps as the blocks hold.
+
+    Run backwards, it is a nest of loops of the lengths `blocks`; each stores the
+    carries with which the blocks inside it begin. `linear` marks operands in which the
+    results are known to be linear.
+    """
+
+    blocks: tuple[int, ...]
+    linear: Mask
+
+    @property
+    def reversible(self) -> bool:
+        """Whether the loop has a transpose."""
+        return True
+
+    def with_linear(self, linear: Mask) -> Self:
+        """The params of a loop that is linear in these operands."""
+        return evolve(self, linear=linear)
+
+
+def linear_flags(p: WhileParams, count: int) -> Mask:
+    """Which of the `count` operands the results are known to be linear in."""
+    return p.linear if isinstance(p, BoundedWhileParams) else (False,) * count
 
 
 def while_typing(p: WhileParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
