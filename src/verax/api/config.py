@@ -18,7 +18,11 @@ OPTIONS: dict[str, type] = {
     "disable_jit": bool,
     "numpy_dtype_promotion": str,
     "default_matmul_precision": str,
+    "default_prng_impl": str,
+    "threefry_partitionable": bool,
 }
+# Options of JAX's that have one value here.
+FIXED: dict[str, bool] = {"threefry_partitionable": True}
 PREFIXES = ("jax_", "verax_")
 
 
@@ -55,6 +59,7 @@ class Config:
         Raises:
             AttributeError: there is no such option.
             TypeError: the value has the wrong type.
+            ValueError: the option has one value, and this is another.
         """
         option = option_name(name)
         setattr(State, option, checked(option, value))
@@ -68,6 +73,8 @@ class Config:
 
 def checked(option: str, value: bool | str | None) -> bool | str | None:
     kind = OPTIONS[option]
+    if option in FIXED and value != FIXED[option]:
+        raise ValueError(f"{option} is {FIXED[option]} here and cannot be changed")
     if isinstance(value, kind) or (value is None and kind is str):
         return value
     raise TypeError(f"option {option} takes {kind.__name__}, not {value!r}")
@@ -88,6 +95,7 @@ def staging(state: State | type[State]) -> Staging:
         state.numpy_dtype_promotion,
         state.default_matmul_precision,
         state.disable_jit,
+        state.default_prng_impl,
     )
 
 

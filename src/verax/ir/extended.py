@@ -23,6 +23,12 @@ KEY_WORDS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
 )
 
 
+# What holds the words of a key as one element.
+STORED: Final[Mapping[tuple[int, ...], type[np.generic]]] = MappingProxyType(
+    {(2,): np.uint64, (4,): np.complex128}
+)
+
+
 class ExtendedScalar(np.generic):
     """The scalar class of every extended dtype; it has no instances."""
 
@@ -70,7 +76,8 @@ class KeyDType(ExtendedDType):
     """The dtype of typed random keys: the generator's short name and its words' shape.
 
     A key of two 32-bit words is stored as one 64-bit element, the first word lowest, so
-    that whatever moves elements moves keys; other keys are stored word by word.
+    that whatever moves elements moves keys; one of four as the bits of a complex number
+    of 128 bits, for the same reason. Other keys are stored word by word.
 
     >>> KeyDType("fry", (2,)), KeyDType("fry", (2,)).itemsize
     (key<fry>, 8)
@@ -91,11 +98,11 @@ class KeyDType(ExtendedDType):
 
     @property
     def element_shape(self) -> tuple[int, ...]:
-        return () if self.word_shape == (2,) else self.word_shape
+        return () if self.word_shape in STORED else self.word_shape
 
     @property
     def element_dtype(self) -> NumpyDType:
-        return np.dtype(np.uint64 if self.word_shape == (2,) else np.uint32)
+        return np.dtype(STORED.get(self.word_shape, np.uint32))
 
     def __repr__(self) -> str:
         return self.name

@@ -45,6 +45,7 @@ from verax.ops.arith import (
 from verax.ops.bits import (
     and_p as and_p, bitwise_and as bitwise_and, bitwise_not as bitwise_not,
     bitwise_or as bitwise_or, bitwise_xor as bitwise_xor, clz as clz, clz_p as clz_p,
+    mulhi as mulhi, mulhi_p as mulhi_p,
     not_p as not_p, or_p as or_p, population_count as population_count,
     population_count_p as population_count_p, shift_left as shift_left,
     shift_left_p as shift_left_p, shift_right_arithmetic as shift_right_arithmetic,
@@ -162,6 +163,10 @@ from verax.ops.reduce_window import (
     reduce_window_max_p as reduce_window_max_p,
     reduce_window_min_p as reduce_window_min_p, reduce_window_p as reduce_window_p,
     reduce_window_sum_p as reduce_window_sum_p,
+)
+from verax.ops.rng_bits import (
+    RandomAlgorithm as RandomAlgorithm, rng_bit_generator as rng_bit_generator,
+    rng_bit_generator_p as rng_bit_generator_p,
 )
 from verax.ops.rounding import (
     ceil as ceil, ceil_p as ceil_p, floor as floor, floor_p as floor_p,

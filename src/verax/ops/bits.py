@@ -12,8 +12,24 @@ from typing import Any
 import numpy as np
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import DType, int2, int4, uint2, uint4
+from verax.ir.dtypes import (
+    DType,
+    int2,
+    int4,
+    int8,
+    int16,
+    int32,
+    int64,
+    is_signed,
+    uint2,
+    uint4,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.ir.limits import iinfo
 from verax.ops import reference
 from verax.rules.array import Array
 from verax.rules.elementwise import elementwise, stablehlo
@@ -23,6 +39,8 @@ from verax.rules.operands import alike
 from verax.rules.row import Domain, Row
 
 BARE: dict[DType, DType] = {int2: uint2, int4: uint4}
+SIGNED = {4: int4, 8: int8, 16: int16, 32: int32, 64: int64}
+UNSIGNED = {4: uint4, 8: uint8, 16: uint16, 32: uint32, 64: uint64}
 AMOUNTS = (Domain(), Domain(-2, 40, special=(0, 7, 8, 31, 32)))
 
 
@@ -86,6 +104,73 @@ clz_p = elementwise(
 )
 
 
+def lower_mulhi(
+    e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """The upper half of a product in twice the width; of 64 bits, from halves."""
+    dtype = outs[0].dtype
+    width = iinfo(dtype).bits
+    if width == 64:
+        return lower_mulhi_64(e, xs, outs)
+    wide = (outs[0].with_dtype((SIGNED if is_signed(dtype) else UNSIGNED)[2 * width]),)
+    long = [e.op("stablehlo.convert", (x,), wide)[0] for x in xs]
+    product = e.op("stablehlo.multiply", long, wide)
+    shift = "arithmetic" if is_signed(dtype) else "logical"
+    amount = e.constant(width, wide[0])
+    high = e.op(f"stablehlo.shift_right_{shift}", (*product, amount), wide)
+    return e.op("stablehlo.convert", high, outs)
+
+
+def lower_mulhi_64(
+    e: Emitter, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """Schoolbook multiplication in halves; signs are corrected at the end."""
+    kind = outs[0].with_dtype(uint64)
+    half, mask = e.constant(32, kind), e.constant(0xFFFFFFFF, kind)
+
+    def two(name: str, a: Operand, b: Operand) -> Operand:
+        return e.op(f"stablehlo.{name}", (a, b), (a.aval,))[0]
+
+    def high(a: Operand) -> Operand:
+        return two("shift_right_logical", a, half)
+
+    x, y = (e.op("stablehlo.convert", (x,), (kind,))[0] for x in xs)
+    x0, y0 = two("and", x, mask), two("and", y, mask)
+    x1, y1 = high(x), high(y)
+    middle = two("add", two("multiply", x1, y0), high(two("multiply", x0, y0)))
+    cross = two("add", two("multiply", x0, y1), two("and", middle, mask))
+    found = two("add", two("multiply", x1, y1), high(middle))
+    found = two("add", found, high(cross))
+    (result,) = e.op("stablehlo.convert", (found,), outs)
+    if not is_signed(outs[0].dtype):
+        return (result,)
+    # As unsigned numbers, negative ones are too large by 2^64.
+    last = e.constant(63, outs[0])
+    for a, b in (xs, xs[::-1]):
+        below = two("shift_right_arithmetic", a, last)
+        result = two("subtract", result, two("and", below, b))
+    return (result,)
+
+
+mulhi_p = elementwise(
+    "mulhi",
+    reference.multiply_high,
+    operands=2,
+    lower=lower_mulhi,
+    accepts=INTEGER,
+)
+
+
+def mulhi(x: object, y: object) -> Array:
+    """The upper half of the bits of the product x y of integers.
+
+    >>> import verax, numpy as np
+    >>> verax.lax.mulhi(np.int8(100), np.int8(-100))
+    Array(-40, dtype=int8)
+    """
+    return mulhi_p.call(NO_PARAMS, *alike(x, y))
+
+
 def bitwise_not(x: object) -> Array:
     """Every bit of x turned over; for booleans, not x."""
     return not_p.call(NO_PARAMS, x)
@@ -141,4 +226,5 @@ ROWS: tuple[Row[Any], ...] = (
     shift_right_logical_p,
     population_count_p,
     clz_p,
+    mulhi_p,
 )

@@ -14,12 +14,15 @@ from types import MappingProxyType
 from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import stored_dtype, uint32, uint64
+from verax.ir.dtypes import complex128, float64, stored_dtype, uint32, uint64
 from verax.ir.extended import KEY_WORDS, KeyDType
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Params
-from verax.ops import threefry
+from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, Jaxpr, Params
+from verax.ops import rbg, threefry
+from verax.ops.complex import complex_p, imag_p, real_p
 from verax.ops.convert import BitcastParams, bitcast_convert_type_p
+from verax.ops.joining import concatenate
 from verax.ops.shape import broadcast_in_dim, move_axis
+from verax.ops.slicing import slice_in_dim
 from verax.rules.array import Array
 from verax.rules.axes import without
 from verax.rules.builder import Builder
@@ -47,7 +50,11 @@ class Generator:
 THREEFRY = Generator(
     threefry.seed, threefry.split, threefry.fold_in, threefry.random_bits
 )
-GENERATORS: Mapping[str, Generator] = MappingProxyType({"fry": THREEFRY})
+RBG = Generator(rbg.seed, rbg.split, rbg.fold_in, rbg.random_bits)
+UNSAFE_RBG = Generator(rbg.seed, rbg.unsafe_split, rbg.unsafe_fold_in, rbg.random_bits)
+GENERATORS: Mapping[str, Generator] = MappingProxyType(
+    {"fry": THREEFRY, "rbg": RBG, "urbg": UNSAFE_RBG}
+)
 
 
 def generator(impl: str) -> Generator:
@@ -116,16 +123,29 @@ def stored(aval: ShapedArray) -> ShapedArray:
 
 def to_words(x: Array) -> Array:
     """The uint32 words of stored keys, in the last dimension."""
-    if x.dtype != uint64:
+    if x.dtype == uint64:
+        return bitcast_convert_type_p.call(BitcastParams(uint32), x)
+    if x.dtype != complex128:
         return x
-    return bitcast_convert_type_p.call(BitcastParams(uint32), x)
+    halves = [
+        bitcast_convert_type_p.call(BitcastParams(uint32), part_p.call(NO_PARAMS, x))
+        for part_p in (real_p, imag_p)
+    ]
+    return concatenate(halves, x.ndim)
 
 
 def from_words(words: Array) -> Array:
     """Keys as they are stored, from their words."""
-    if words.shape[-1] != 2:
-        return words
-    return bitcast_convert_type_p.call(BitcastParams(uint64), words)
+    if words.shape[-1] == 2:
+        return bitcast_convert_type_p.call(BitcastParams(uint64), words)
+    last = words.ndim - 1
+    halves = [
+        bitcast_convert_type_p.call(
+            BitcastParams(float64), slice_in_dim(words, i, i + 2, axis=last)
+        )
+        for i in (0, 2)
+    ]
+    return complex_p.call(NO_PARAMS, *halves)
 
 
 def on_words[P: Named](

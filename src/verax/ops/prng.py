@@ -20,6 +20,7 @@ from verax.ir.extended import KEY_WORDS, KeyDType
 from verax.ops import threefry
 from verax.ops.convert import convert
 from verax.ops.keyed import (
+    GENERATORS,
     BitsParams,
     KeyParams,
     SplitParams,
@@ -90,24 +91,48 @@ def draw_shape(random: Random) -> Shape:
     return tuple(random.choice((0, 1, 2, 3)) for _ in range(random.randint(0, 2)))
 
 
+def draw_impl(random: Random) -> str:
+    return random.choice(tuple(GENERATORS))
+
+
 def draw_seed(random: Random) -> Sample[KeyParams]:
     dtype = random.choice((int32, uint32))
-    return Sample(KeyParams("fry"), (ShapedArray(draw_shape(random), dtype),))
+    return Sample(
+        KeyParams(draw_impl(random)), (ShapedArray(draw_shape(random), dtype),)
+    )
 
 
 def draw_words(random: Random) -> Sample[KeyParams]:
-    return Sample(KeyParams("fry"), (ShapedArray((*draw_shape(random), 2), uint32),))
+    impl = draw_impl(random)
+    shape = (*draw_shape(random), *KEY_WORDS[impl])
+    return Sample(KeyParams(impl), (ShapedArray(shape, uint32),))
 
 
-def draw_keys(random: Random) -> tuple[ShapedArray, ...]:
-    return (ShapedArray(draw_shape(random), dtype_of("fry")),)
+def draw_keys(random: Random, impl: str) -> tuple[ShapedArray, ...]:
+    return (ShapedArray(draw_shape(random), dtype_of(impl)),)
+
+
+def draw_unwrap(random: Random) -> Sample[KeyParams]:
+    impl = draw_impl(random)
+    return Sample(KeyParams(impl), draw_keys(random, impl))
+
+
+def draw_split(random: Random) -> Sample[SplitParams]:
+    impl = draw_impl(random)
+    return Sample(SplitParams(impl, draw_shape(random)), draw_keys(random, impl))
+
+
+def draw_bits(random: Random) -> Sample[BitsParams]:
+    impl, width = draw_impl(random), random.choice((8, 16, 32, 64))
+    return Sample(BitsParams(impl, width, draw_shape(random)), draw_keys(random, impl))
 
 
 def draw_fold_in(random: Random) -> Sample[KeyParams]:
     shape = draw_shape(random)
     own, data = (random.choice((shape, ())) for _ in range(2))
-    avals = ShapedArray(own, dtype_of("fry")), ShapedArray(data, uint32)
-    return Sample(KeyParams("fry"), avals)
+    impl = draw_impl(random)
+    avals = ShapedArray(own, dtype_of(impl)), ShapedArray(data, uint32)
+    return Sample(KeyParams(impl), avals)
 
 
 random_seed_p = on_words(
@@ -132,7 +157,7 @@ random_unwrap_p = on_words(
     unwrap_typing,
     lambda p, xs: to_words(xs[0]),
     batch_in_place,
-    lambda random: Sample(KeyParams("fry"), draw_keys(random)),
+    draw_unwrap,
 )
 random_split_p = on_words(
     "random_split",
@@ -140,7 +165,7 @@ random_split_p = on_words(
     split_typing,
     lambda p, xs: from_words(generator(p.impl).split(to_words(xs[0]), p.shape)),
     batch_first,
-    lambda random: Sample(SplitParams("fry", draw_shape(random)), draw_keys(random)),
+    draw_split,
 )
 random_fold_in_p = on_words(
     "random_fold_in",
@@ -156,10 +181,7 @@ random_bits_p = on_words(
     bits_typing,
     lambda p, xs: generator(p.impl).bits(to_words(xs[0]), p.bit_width, p.shape),
     batch_first,
-    lambda random: Sample(
-        BitsParams("fry", random.choice((8, 16, 32, 64)), draw_shape(random)),
-        draw_keys(random),
-    ),
+    draw_bits,
 )
 
 

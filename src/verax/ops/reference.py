@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from verax.ir.dtypes import is_complex, is_float, is_integer, is_unsigned
+from verax.ir.dtypes import is_complex, is_float, is_integer, is_signed, is_unsigned
 from verax.rules.lazy import LazyModule
 from verax.rules.row import NDArray
 
@@ -97,6 +97,25 @@ def wrapped(x: NDArray, dtype: np.dtype[np.generic]) -> NDArray:
         return x.astype(dtype)
     ones = np.uint64((1 << bit_width(dtype)) - 1)
     return from_bits(x.astype(np.int64).view(np.uint64) & ones, dtype)
+
+
+def multiply_high(x: NDArray, y: NDArray) -> NDArray:
+    """The upper half of the product, with the sign of it for signed integers."""
+    width = bit_width(x.dtype)
+    wide = np.int64 if is_signed(x.dtype) else np.uint64
+    if width < 64:
+        product = x.astype(wide) * y.astype(wide)
+        return (product >> wide(width)).astype(x.dtype)
+    a, b = x.astype(np.uint64), y.astype(np.uint64)
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    with np.errstate(over="ignore"):
+        middle = (a >> half) * (b & mask) + ((a & mask) * (b & mask) >> half)
+        cross = (a & mask) * (b >> half) + (middle & mask)
+        found = (a >> half) * (b >> half) + (middle >> half) + (cross >> half)
+        if wide is np.uint64:
+            return np.asarray(found)
+        found = found - np.where(x < 0, b, 0) - np.where(y < 0, a, 0)
+    return np.asarray(found.astype(np.int64))
 
 
 def shift_left(x: NDArray, y: NDArray) -> NDArray:

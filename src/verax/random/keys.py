@@ -31,8 +31,11 @@ from verax.ops.shape import reshape
 from verax.ops.slicing import slice_in_dim
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
+from verax.rules.state import STATE
 
-GENERATORS: Mapping[str, str] = MappingProxyType({"threefry2x32": "fry"})
+GENERATORS: Mapping[str, str] = MappingProxyType(
+    {"threefry2x32": "fry", "rbg": "rbg", "unsafe_rbg": "urbg"}
+)
 LONG_NAMES: Mapping[str, str] = MappingProxyType({v: k for k, v in GENERATORS.items()})
 
 type Impl = str | KeyDType
@@ -47,7 +50,7 @@ def resolved(impl: Impl | None, dtype: KeyDType | None = None) -> str:
     """
     if impl is not None and dtype is not None:
         raise ValueError("give impl or dtype, not both: each names the generator")
-    chosen = "threefry2x32" if impl is None and dtype is None else impl or dtype
+    chosen = impl or dtype or STATE.default_prng_impl or "threefry2x32"
     if isinstance(chosen, KeyDType):
         return chosen.impl
     if not isinstance(chosen, str):
@@ -71,8 +74,11 @@ def is_typed(x: object) -> bool:
     return isinstance(x, Array) and isinstance(x.aval.dtype, KeyDType)
 
 
-def typed_keys(name: str, key: object) -> Array:
+def typed_keys(name: str, key: object, impl: str | None = None) -> Array:
     """Keys in either form, as typed ones.
+
+    Raw keys belong to `impl` if it is given, else to the default generator if they have
+    as many words as its keys, else to threefry (two words) or rbg (four).
 
     Raises:
         TypeError: `key` holds no keys.
@@ -85,12 +91,17 @@ def typed_keys(name: str, key: object) -> Array:
             f"{type(key).__name__}; make one with verax.random.key(seed)"
         )
     aval = aval_of(key)
-    if aval.dtype != uint32 or key.dtype != uint32 or aval.shape[-1:] != (2,):
+    own = resolved(impl)
+    if impl is None and aval.shape[-1:] != KEY_WORDS[own]:
+        own = "rbg" if aval.shape[-1:] == (4,) else "fry"
+    (count,) = KEY_WORDS[own]
+    if aval.dtype != uint32 or key.dtype != uint32 or aval.shape[-1:] != (count,):
         raise TypeError(
-            f"{name}: a raw key is two words, uint32[2], not {key.dtype}"
-            f"{list(key.shape)}; make one with verax.random.key(seed)"
+            f"{name}: a raw key of {LONG_NAMES[own]} is {count} words, "
+            f"uint32[{count}], not {key.dtype}{list(key.shape)}; make one with "
+            "verax.random.key(seed)"
         )
-    return random_wrap(key, "fry")
+    return random_wrap(key, own)
 
 
 def one_key(name: str, key: object) -> Array:
@@ -143,7 +154,7 @@ def key(
 
 
 def PRNGKey(seed: int | ArrayLike, *, impl: Impl | None = None) -> Array:
-    """The raw key of an integer seed: its words, uint32[2].
+    """The raw key of an integer seed: its words, uint32[2], or uint32[4] for rbg.
 
     Raises:
         TypeError: the seed is no integer, or several.
@@ -157,7 +168,7 @@ def PRNGKey(seed: int | ArrayLike, *, impl: Impl | None = None) -> Array:
 
 
 def key_data(keys: ArrayLike) -> Array:
-    """The words of keys of shape s: uint32 of shape (*s, 2)."""
+    """The words of keys of shape s: uint32 of shape (*s, 2), or (*s, 4) for rbg."""
     if is_typed(keys):
         return random_unwrap(keys)
     typed = typed_keys("key_data", keys)
@@ -170,15 +181,14 @@ def wrap_key_data(
     impl: Impl | None = None,
     dtype: KeyDType | None = None,
 ) -> Array:
-    """Typed keys of shape s from their words, uint32 of shape (*s, 2).
+    """Typed keys of shape s from their words, uint32 of shape (*s, 2) or (*s, 4).
 
     Raises:
         TypeError: the words have another dtype or shape.
     """
-    resolved(impl, dtype)
     if is_typed(key_bits_array):
         raise TypeError("wrap_key_data takes the words of keys, not typed keys")
-    return typed_keys("wrap_key_data", key_bits_array)
+    return typed_keys("wrap_key_data", key_bits_array, resolved(impl, dtype))
 
 
 def key_impl(keys: ArrayLike) -> str:

@@ -15,7 +15,7 @@ from typing import Protocol
 from verax.ir.jaxpr import Params, Primitive
 from verax.rules.array import Array
 
-type Staging = tuple[str, str | None, bool]
+type Staging = tuple[str, str | None, bool, str | None]
 
 
 class Interpreter(Protocol):
@@ -52,7 +52,9 @@ class State(threading.local):
     disable_jit: bool = False
     numpy_dtype_promotion: str = "standard"
     default_matmul_precision: str | None = None
-    staging: Staging = ("standard", None, False)
+    default_prng_impl: str | None = "threefry2x32"
+    threefry_partitionable: bool = True
+    staging: Staging = ("standard", None, False, "threefry2x32")
 
 
 STATE = State()
