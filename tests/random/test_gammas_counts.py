@@ -97,7 +97,6 @@ def test_special_parameters() -> None:
     found = random.binomial(KEY, np.array([0.0, -1.0, np.inf]), 0.3)
     np.testing.assert_array_equal(found, [0.0, nan, np.inf])
     assert random.poisson(KEY, 0.0).item() == 0
-    empty = np.zeros((0, 3), np.float32)
     assert random.dirichlet(KEY, np.zeros((2, 0), np.float32)).shape == (2, 0)
 
 

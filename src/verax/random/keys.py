@@ -38,6 +38,8 @@ GENERATORS: Mapping[str, str] = MappingProxyType(
 )
 LONG_NAMES: Mapping[str, str] = MappingProxyType({v: k for k, v in GENERATORS.items()})
 
+NUMBERS = {2: "two", 4: "four"}
+
 type Impl = str | KeyDType
 
 
@@ -97,7 +99,7 @@ def typed_keys(name: str, key: object, impl: str | None = None) -> Array:
     (count,) = KEY_WORDS[own]
     if aval.dtype != uint32 or key.dtype != uint32 or aval.shape[-1:] != (count,):
         raise TypeError(
-            f"{name}: a raw key of {LONG_NAMES[own]} is {count} words, "
+            f"{name}: a raw key of {LONG_NAMES[own]} is {NUMBERS[count]} words, "
             f"uint32[{count}], not {key.dtype}{list(key.shape)}; make one with "
             "verax.random.key(seed)"
         )
