@@ -15,11 +15,13 @@ from verax import (
     custom_derivatives,
     debug,
     experimental,
+    ir,
     lax,
     nn,
     numpy,
     random,
     scipy,
+    transforms,
     tree,
     tree_util,
 )
@@ -60,8 +62,11 @@ from verax.backend.client import (
     local_devices,
 )
 from verax.ir.dtypes import float0
+from verax.ir.library import Library
+from verax.ops.table import PRIMITIVES
 from verax.rules.array import Array, Operators
 from verax.rules.builder import LeakedTracer
+from verax.rules.infer import infer
 from verax.rules.state import State
 
 __version__ = "0.1.0"
@@ -70,6 +75,8 @@ remat = checkpoint
 
 State.interpreter = State.eager = EAGER
 Operators.namespace = numpy
+Library.primitives = PRIMITIVES
+Library.typing = staticmethod(infer)
 from_environment()
 
 __all__ = [
@@ -106,6 +113,7 @@ __all__ = [
     "fwd_and_bwd",
     "grad",
     "hessian",
+    "ir",
     "jacfwd",
     "jacobian",
     "jacrev",
@@ -127,6 +135,7 @@ __all__ = [
     "random",
     "remat",
     "scipy",
+    "transforms",
     "tree",
     "tree_util",
     "typeof",

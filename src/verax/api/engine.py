@@ -15,15 +15,13 @@ from verax.backend.eager import EagerInterpreter
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, Var
-from verax.ops.core import CORE
-from verax.ops.table import standard
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
 from verax.rules.state import STATE
-from verax.transforms.engine import StandardEngine
+from verax.transforms.standard import STANDARD
 
-ENGINE = StandardEngine(standard, CORE)
+ENGINE = STANDARD
 EAGER = EagerInterpreter(ENGINE)
 
 

@@ -1,37 +1,89 @@
-"""Floor 0: the jaxpr language as pure immutable data.
+"""Floor 0: the jaxpr language as pure immutable data, and the public `verax.ir`.
 
-Nothing here knows a rule, an interpreter or a device. Everything above reads and
-rewrites these values::
+One idea: a program is a value. It prints, parses, is saved, compares, hashes, and
+shows what differs; nothing here knows a rule, an interpreter or a device::
 
-    aval = ShapedArray((8,), np.dtype("float32"))
-    x = Var(0, aval)
-    Jaxpr((), (x,), pvector(), (x,))
+    closed = verax.make_jaxpr(f)(x)
+    verax.ir.loads(verax.ir.dumps(closed)) == closed
+    print(verax.ir.diff(closed.jaxpr, other.jaxpr))
 
-`check`, `diff` and `parser` are imported by those who need them, which keeps the
-import of the library short.
+Transformations of programs are in `verax.transforms`.
 """
 
-from verax.ir.avals import ShapedArray as ShapedArray
-from verax.ir.consts import (
-    close as close,
-    hoist as hoist,
-    used_consts as used_consts,
-)
-from verax.ir.effects import Effect as Effect
+from verax.ir.atoms import Atom, array_literal, scalar_literal, variable
+from verax.ir.avals import ShapedArray
+from verax.ir.captured import CapturedConstants, captured_constants
+from verax.ir.check import IllTyped, check_jaxpr
+from verax.ir.consts import close, hoist, used_consts
+from verax.ir.diff import diff
+from verax.ir.effects import Effect
 from verax.ir.jaxpr import (
-    ClosedJaxpr as ClosedJaxpr,
-    Eqn as Eqn,
-    Jaxpr as Jaxpr,
-    Literal as Literal,
-    Params as Params,
-    Primitive as Primitive,
-    Var as Var,
+    ClosedJaxpr,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Params,
+    Primitive,
+    Source,
+    Var,
 )
-from verax.ir.printer import print_jaxpr as print_jaxpr
+from verax.ir.loading import InvalidFile, from_json, loads
+from verax.ir.parser import parse_closed, parse_jaxpr
+from verax.ir.printer import print_jaxpr
+from verax.ir.saving import Unsavable, dumps, to_json
+from verax.ir.tokens import ParseError
 from verax.ir.walk import (
-    count_eqns as count_eqns,
-    map_eqns as map_eqns,
-    map_subjaxprs as map_subjaxprs,
-    substitute as substitute,
-    walk as walk,
+    count_eqns,
+    equation_at,
+    free_variables,
+    map_eqns,
+    map_jaxprs,
+    map_subjaxprs,
+    substitute,
+    unused_variables,
+    walk,
 )
+
+__all__ = [
+    "Atom",
+    "CapturedConstants",
+    "ClosedJaxpr",
+    "Effect",
+    "Eqn",
+    "IllTyped",
+    "InvalidFile",
+    "Jaxpr",
+    "Literal",
+    "Params",
+    "ParseError",
+    "Primitive",
+    "ShapedArray",
+    "Source",
+    "Unsavable",
+    "Var",
+    "array_literal",
+    "captured_constants",
+    "check_jaxpr",
+    "close",
+    "count_eqns",
+    "diff",
+    "dumps",
+    "equation_at",
+    "free_variables",
+    "from_json",
+    "hoist",
+    "loads",
+    "map_eqns",
+    "map_jaxprs",
+    "map_subjaxprs",
+    "parse_closed",
+    "parse_jaxpr",
+    "print_jaxpr",
+    "scalar_literal",
+    "substitute",
+    "to_json",
+    "unused_variables",
+    "used_consts",
+    "variable",
+    "walk",
+]

@@ -14,15 +14,18 @@ from difflib import unified_diff
 
 from attrs import fields
 
-from verax.ir.jaxpr import Eqn, Jaxpr, Params
+from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Params
 from verax.ir.printer import print_jaxpr
 
 
-def diff(left: Jaxpr, right: Jaxpr) -> str:
+def diff(left: Jaxpr | ClosedJaxpr, right: Jaxpr | ClosedJaxpr) -> str:
     """How `right` differs from `left`: the first difference, then all changed lines.
 
-    The text is empty if and only if they are equal.
+    The text is empty if and only if they are equal; arrays are equal if they are the
+    same object. Equations are named with the user's line where it is known.
     """
+    if isinstance(left, ClosedJaxpr) or isinstance(right, ClosedJaxpr):
+        return closed_diff(left, right)
     if left == right:
         return ""
     changes = unified_diff(
@@ -35,6 +38,23 @@ def diff(left: Jaxpr, right: Jaxpr) -> str:
     return "\n".join([first_difference(left, right), *changes])
 
 
+def closed_diff(left: Jaxpr | ClosedJaxpr, right: Jaxpr | ClosedJaxpr) -> str:
+    """`diff` of programs with constants: those come last."""
+    ours = left if isinstance(left, ClosedJaxpr) else ClosedJaxpr(left)
+    theirs = right if isinstance(right, ClosedJaxpr) else ClosedJaxpr(right)
+    if ours == theirs:
+        return ""
+    pairs = enumerate(zip(ours.consts, theirs.consts, strict=False))
+    return diff(ours.jaxpr, theirs.jaxpr) or next(
+        (
+            f"constant {number} ({ours.jaxpr.constvars[number]}): two different arrays"
+            for number, (a, b) in pairs
+            if a is not b
+        ),
+        f"the numbers of constants are {len(ours.consts)} and {len(theirs.consts)}",
+    )
+
+
 def first_difference(left: Jaxpr, right: Jaxpr) -> str:
     """The first part in which two jaxprs that are not equal differ, in words."""
     for part in ("constvars", "invars"):
@@ -43,10 +63,16 @@ def first_difference(left: Jaxpr, right: Jaxpr) -> str:
             return f"{part}: {spaced(ours)} and {spaced(theirs)}"
     for number, (a, b) in enumerate(zip(left.eqns, right.eqns, strict=False)):
         if a != b:
-            return f"equation {number}: {equation_difference(a, b)}"
+            return f"equation {number}{lines(a, b)}: {equation_difference(a, b)}"
     if len(left.eqns) != len(right.eqns):
         return f"the numbers of equations are {len(left.eqns)} and {len(right.eqns)}"
     return f"outputs: {spaced(left.outvars)} and {spaced(right.outvars)}"
+
+
+def lines(left: Eqn, right: Eqn) -> str:
+    """The user's lines of two equations, as far as they are known."""
+    known = [str(e.source) for e in (left, right) if e.source.code is not None]
+    return f" (from {' and '.join(dict.fromkeys(known))})" if known else ""
 
 
 def equation_difference(left: Eqn, right: Eqn) -> str:

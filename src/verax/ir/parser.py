@@ -21,6 +21,7 @@ from verax.ir.atoms import (
     variable,
 )
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Primitive
+from verax.ir.library import Library
 from verax.ir.memo import memoised
 from verax.ir.scalars import element, scalar_bytes
 from verax.ir.tokens import Cursor
@@ -29,12 +30,14 @@ from verax.ir.words import aval_of_word
 
 
 def parse_jaxpr(
-    text: str, primitives: Mapping[str, Primitive], consts: Sequence[object] = ()
+    text: str,
+    primitives: Mapping[str, Primitive] | None = None,
+    consts: Sequence[object] = (),
 ) -> Jaxpr:
     """The jaxpr that prints as `text`.
 
-    `primitives` gives the primitives by name, `consts` the array constants that the
-    text calls `const0`, `const1` and so on.
+    `primitives` gives the primitives by name, those of the library unless told
+    otherwise; `consts` the array constants that the text calls `const0`, `const1`.
 
     Raises:
         ParseError: the text is no jaxpr; line, column and what was expected are given.
@@ -42,7 +45,8 @@ def parse_jaxpr(
     >>> print(parse_jaxpr("{ lambda ; x:f32[8]. let in (x, 1.0:f32[]) }", {}))
     { lambda ; a:f32[8]. let in (a, 1.0:f32[]) }
     """
-    reader = Reader(primitives, tuple(consts))
+    known = Library.primitives if primitives is None else primitives
+    reader = Reader(known, tuple(consts))
     cursor = Cursor(text)
     cursor.expect("{")
     jaxpr = reader.program(cursor)
@@ -52,7 +56,9 @@ def parse_jaxpr(
 
 
 def parse_closed(
-    text: str, primitives: Mapping[str, Primitive], consts: Sequence[object] = ()
+    text: str,
+    primitives: Mapping[str, Primitive] | None = None,
+    consts: Sequence[object] = (),
 ) -> ClosedJaxpr:
     """The closed jaxpr that prints as `text`: `consts` has the values of its constvars.
 

@@ -239,6 +239,10 @@ class Printer:
             parts = [self.value(item) for item in value]
             comma = "," if len(parts) == 1 and isinstance(parts[0], str) else ""
             return group("(", parts, f"{comma})")
+        return self.opaque(value)
+
+    def opaque(self, value: object) -> str:
+        """What stands for a value that has no text; no parser takes it."""
         return f"<{nickname(value)}>"
 
     def atom(self, atom: Atom) -> str:

@@ -1,8 +1,39 @@
 """Floor 3: transformations, each a pure function from jaxprs to jaxprs.
 
-Every function takes the engine, which holds the rule table, so a research table goes
-wherever the standard one goes::
+One idea: the modules take an engine, which holds the rule table, so a research table
+goes wherever the standard one goes; the functions here take what `make_jaxpr` returns
+and use the standard table unless told otherwise::
 
-    engine = StandardEngine(RuleTable())
-    tangent_program, nonzero = engine.jvp(jaxpr, (True,))
+    program = verax.make_jaxpr(f)(x)
+    print(verax.transforms.dce(verax.transforms.fold(program)))
 """
+
+from verax.transforms.closed import (
+    check,
+    cse,
+    dce,
+    evaluate,
+    fold,
+    hoist,
+    inline,
+    jvp,
+    transpose,
+    vmap,
+)
+from verax.transforms.engine import StandardEngine
+from verax.transforms.standard import STANDARD
+
+__all__ = [
+    "STANDARD",
+    "StandardEngine",
+    "check",
+    "cse",
+    "dce",
+    "evaluate",
+    "fold",
+    "hoist",
+    "inline",
+    "jvp",
+    "transpose",
+    "vmap",
+]

@@ -1,0 +1,324 @@
+"""Floor 0: saved programs read back, and refused if they are not what was saved.
+
+One idea: nothing in a file is trusted: the checksum, the version, every number and the
+types of every equation are looked at before a program comes out::
+
+    loads(dumps(closed)) == closed
+    loads(b"nonsense")              # InvalidFile: ... does not begin with ...
+"""
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from math import prod
+from types import CodeType
+
+import numpy as np
+from attrs import frozen
+from pyrsistent import pvector
+
+from verax.ir.atoms import Atom, Identity, Literal, Var, array_literal, variable
+from verax.ir.avals import ShapedArray
+from verax.ir.check import check_jaxpr
+from verax.ir.dtypes import float0, stored_dtype
+from verax.ir.extended import ExtendedDType
+from verax.ir.jaxpr import (
+    NO_PARAMS,
+    UNKNOWN_SOURCE,
+    ClosedJaxpr,
+    Eqn,
+    Jaxpr,
+    NoParams,
+    Params,
+    Primitive,
+    Source,
+)
+from verax.ir.library import Library
+from verax.ir.parser import scalar
+from verax.ir.saving import FORMAT, HEAD, MAGIC, VERSION, Json
+from verax.ir.tokens import Cursor
+from verax.ir.values import build, classes_in, field_types, fits, read_value
+from verax.ir.words import aval_of_word
+
+FAILURES = (
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+    UnicodeDecodeError,
+    binascii.Error,
+)
+
+
+class InvalidFile(ValueError):
+    """Bytes or a text are no program of this version; the message says why."""
+
+
+def from_json(
+    text: str, primitives: Mapping[str, Primitive] | None = None
+) -> ClosedJaxpr:
+    """The program that `to_json` wrote.
+
+    Raises:
+        InvalidFile: the text is corrupt, of another version, or ill-typed.
+    """
+    try:
+        document = mapping(json.loads(text))
+        check_head(document)
+        consts = [
+            restored(item, base64.b64decode(string(item["data"]), validate=True))
+            for item in map(mapping, sequence(document["consts"]))
+        ]
+        return restored_program(document, consts, primitives)
+    except InvalidFile:
+        raise
+    except FAILURES as error:
+        raise InvalidFile(f"this is no saved program: {reason(error)}") from error
+
+
+def loads(
+    data: bytes, primitives: Mapping[str, Primitive] | None = None
+) -> ClosedJaxpr:
+    """The program that `dumps` wrote; `primitives` are the library's unless given.
+
+    Array constants are new, read-only NumPy arrays with the bits of the old ones.
+
+    Raises:
+        InvalidFile: the bytes are corrupt, of another version, or ill-typed.
+    """
+    start = len(MAGIC) + HEAD.size
+    if not data.startswith(MAGIC) or len(data) < start:
+        raise InvalidFile(
+            f"this is no saved program: it does not begin with {MAGIC!r} and a head of "
+            f"{HEAD.size} bytes; write it with verax.ir.dumps"
+        )
+    version, checksum, size = HEAD.unpack_from(data, len(MAGIC))
+    check_version(version)
+    body = data[start:]
+    if zlib.crc32(body) != checksum or size > len(body):
+        raise InvalidFile(
+            "this saved program is corrupt: its checksum does not match; some of its "
+            f"{len(data)} bytes are lost or changed"
+        )
+    try:
+        document = mapping(json.loads(body[:size]))
+        check_head(document)
+        items = [mapping(item) for item in sequence(document["consts"])]
+        consts = list(cut(items, body[size:]))
+        return restored_program(document, consts, primitives)
+    except InvalidFile:
+        raise
+    except FAILURES as error:
+        raise InvalidFile(f"this is no saved program: {reason(error)}") from error
+
+
+def reason(error: Exception) -> str:
+    """What went wrong, in words."""
+    if isinstance(error, KeyError):
+        return f"the field {error} is missing"
+    return str(error) or type(error).__name__
+
+
+def check_version(version: object) -> None:
+    """Raise unless this library reads files of this version."""
+    if version != VERSION:
+        raise InvalidFile(
+            f"this saved program has version {version}, and this verax reads version "
+            f"{VERSION}; save it again with this verax, or load it with the other"
+        )
+
+
+def check_head(document: Mapping[str, Json]) -> None:
+    """Raise unless the document says that it is ours, and of this version."""
+    if document.get("format") != FORMAT:
+        raise InvalidFile(f'this is no saved program: its format is not "{FORMAT}"')
+    check_version(document.get("version"))
+
+
+def cut(items: Sequence[Mapping[str, Json]], data: bytes) -> Iterator[Literal]:
+    """The array constants, whose bytes follow each other."""
+    start = 0
+    for item in items:
+        size = byte_size(aval_of_word(string(item["type"])))
+        yield restored(item, data[start : start + size])
+        start += size
+    if start != len(data):
+        raise ValueError(f"the arrays take {start} bytes, and there are {len(data)}")
+
+
+def byte_size(aval: ShapedArray) -> int:
+    """The bytes of an array constant in a file."""
+    return 0 if aval.dtype == float0 else aval.size * aval.dtype.itemsize
+
+
+def restored(item: Mapping[str, Json], data: bytes) -> Literal:
+    """An array constant of the type that the item says."""
+    aval = aval_of_word(string(item["type"]))
+    if len(data) != byte_size(aval):
+        raise ValueError(f"an array of type {aval} has not {len(data)} bytes")
+    inner = aval.dtype.element_shape if isinstance(aval.dtype, ExtendedDType) else ()
+    shape = (*aval.shape, *inner)
+    dtype = stored_dtype(aval.dtype)
+    if aval.dtype == float0 or not prod(shape):
+        array = np.zeros(shape, dtype)
+        array.flags.writeable = False
+    else:
+        array = np.frombuffer(data, dtype).reshape(shape)
+    return array_literal(array, aval)
+
+
+def restored_program(
+    document: Mapping[str, Json],
+    consts: Sequence[Literal],
+    primitives: Mapping[str, Primitive] | None,
+) -> ClosedJaxpr:
+    """The program of a document, checked."""
+    decoder = Decoder(
+        Library.primitives if primitives is None else primitives, tuple(consts), []
+    )
+    for item in sequence(document["programs"]):
+        decoder.programs.append(decoder.program(mapping(item)))
+    jaxpr = decoder.programs[integer(document["main"])]
+    numbers = [integer(i) for i in sequence(document["main_consts"])]
+    values = [consts[i] for i in numbers]
+    if [c.aval for c in values] != [v.aval for v in jaxpr.constvars]:
+        raise ValueError("the constvars and their values have different types")
+    if Library.typing is not None and primitives is None:
+        check_jaxpr(jaxpr, Library.typing)
+    return ClosedJaxpr(jaxpr, tuple([c.value for c in values]))
+
+
+@frozen
+class Decoder:
+    """What programs refer to: primitives by name; arrays and programs by number."""
+
+    primitives: Mapping[str, Primitive]
+    consts: tuple[Literal, ...]
+    programs: list[Jaxpr]
+
+    def program(self, item: Mapping[str, Json]) -> Jaxpr:
+        """One program; those that it refers to are known already."""
+        scope: list[Var] = []
+        constvars = define(scope, item["constvars"])
+        invars = define(scope, item["invars"])
+        eqns = [self.equation(scope, mapping(eqn)) for eqn in sequence(item["eqns"])]
+        outvars = self.operands(scope, item["outvars"])
+        return Jaxpr(constvars, invars, pvector(eqns), outvars)
+
+    def equation(self, scope: list[Var], item: Mapping[str, Json]) -> Eqn:
+        """One equation, whose results are in scope afterwards."""
+        name = string(item["primitive"])
+        primitive = self.primitives.get(name)
+        if primitive is None:
+            raise ValueError(
+                f"the primitive {name} is not known; pass primitives=, a mapping from "
+                "names to rows that has it"
+            )
+        params = self.params(primitive, mapping(item.get("params", {})))
+        invars = self.operands(scope, item["invars"])
+        outvars = define(scope, item["outvars"])
+        source = read_source(item.get("source"))
+        return Eqn(primitive, params, invars, outvars, source)
+
+    def operands(self, scope: Sequence[Var], items: Json) -> tuple[Atom, ...]:
+        return tuple([self.operand(scope, item) for item in sequence(items)])
+
+    def operand(self, scope: Sequence[Var], item: Json) -> Atom:
+        """A variable by its number, or a literal by its text."""
+        if isinstance(item, int):
+            if not 0 <= item < len(scope):
+                raise IndexError(f"variable {item}, where there are {len(scope)}")
+            return scope[item]
+        text, _, aval = string(item).partition(":")
+        if not text.startswith("const"):
+            return scalar(text, aval)
+        literal = self.consts[int(text[5:])]
+        assert isinstance(literal.key, Identity)
+        if literal.aval is not aval_of_word(aval):
+            raise ValueError(f"{text} has the type {literal.aval}, not {aval}")
+        return literal
+
+    def params(self, primitive: Primitive, item: Mapping[str, Json]) -> Params:
+        """The params, each read as it is printed."""
+        kind = primitive.params
+        if kind is NoParams:
+            return NO_PARAMS
+        hints = field_types(kind)
+        found: dict[str, object] = {}
+        for name, text in item.items():
+            cursor = Cursor(string(text))
+            hint = hints.get(name, object)
+            found[name] = read_value(cursor, classes_in(hint), self.referred)
+            if cursor.kind != "end" or not fits(found[name], hint):
+                cursor.fail(f"a value for {kind.__name__}.{name}, of type {hint}", 0)
+        return build(Cursor(""), kind, found, 0)
+
+    def referred(self, cursor: Cursor) -> Jaxpr:
+        """A program by its number, `{ lambda 3 }`, behind the opening brace."""
+        cursor.expect("lambda")
+        number = int(cursor.take("number"))
+        cursor.expect("}")
+        if not 0 <= number < len(self.programs):
+            raise IndexError(f"program {number}, where {len(self.programs)} are known")
+        return self.programs[number]
+
+
+def define(scope: list[Var], items: Json) -> tuple[Var, ...]:
+    """New variables of these types."""
+    first = len(scope)
+    new = [
+        variable(first + i, aval_of_word(string(item)))
+        for i, item in enumerate(sequence(items))
+    ]
+    scope += new
+    return tuple(new)
+
+
+def read_source(item: Json) -> Source:
+    """The line of the user, if it was saved."""
+    if item is None:
+        return UNKNOWN_SOURCE
+    file, line, function, origin = sequence(item)
+    code = stand_in(string(file), integer(line), string(function))
+    return Source(code, 0, string(origin))
+
+
+@lru_cache(maxsize=4096)
+def stand_in(file: str, line: int, function: str) -> CodeType:
+    """Code that says it is on this line of this function: no more is known of it."""
+    code = compile("", file, "exec")
+    return code.replace(
+        co_firstlineno=max(line, 1),
+        co_name=function.rpartition(".")[2],
+        co_qualname=function,
+        co_linetable=b"",
+    )
+
+
+def mapping(item: Json) -> Mapping[str, Json]:
+    if not isinstance(item, dict):
+        raise TypeError(f"an object was expected, not {item!r:.60}")
+    return item
+
+
+def sequence(item: Json) -> Sequence[Json]:
+    if not isinstance(item, list):
+        raise TypeError(f"a list was expected, not {item!r:.60}")
+    return item
+
+
+def string(item: Json) -> str:
+    if not isinstance(item, str):
+        raise TypeError(f"a text was expected, not {item!r:.60}")
+    return item
+
+
+def integer(item: Json) -> int:
+    if not isinstance(item, int) or isinstance(item, bool) or item < 0:
+        raise TypeError(f"a number from zero was expected, not {item!r:.60}")
+    return item

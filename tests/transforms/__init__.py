@@ -1,0 +1,1 @@
+"""Tests of the transformations as users call them."""
