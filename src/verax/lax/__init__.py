@@ -17,6 +17,9 @@ from verax.lax.looping import (
     while_loop as while_loop,
 )
 from verax.lax.scanning import scan as scan
+from verax.lax.solving import (
+    custom_linear_solve as custom_linear_solve, custom_root as custom_root,
+)
 from verax.lax.shaping import (
     broadcast_like as broadcast_like, broadcast_shapes as broadcast_shapes,
     dtype as dtype, index_take as index_take, polynomial as polynomial, split as split,

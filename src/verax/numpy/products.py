@@ -45,14 +45,19 @@ from verax.rules.axes import unsharded
 type Precision = Any
 
 
-dot_params = lru_cache(maxsize=1 << 12)(DotParams)
-
-
 class Contraction(NamedTuple):
     """Dimension numbers of `dot_general`: contracted and batch ones."""
 
     contracted: tuple[Shape, Shape]
     batch: tuple[Shape, Shape]
+
+
+@lru_cache(maxsize=1 << 12)
+def dot_params(
+    numbers: Contraction, precision: Precision, preferred: DType | None
+) -> DotParams:
+    """The params of one product, with plain tuples, as they are read back from text."""
+    return DotParams((numbers.contracted, numbers.batch), precision, preferred)
 
 
 def contract(

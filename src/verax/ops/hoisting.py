@@ -14,6 +14,7 @@ from verax.ops.call import jit_p
 from verax.ops.checkpointed import bounded_while_p, checkpointed_scan_p
 from verax.ops.cond import cond_lanes_p, cond_p
 from verax.ops.cond_params import CondLanesParams
+from verax.ops.custom_solve import CustomLinearSolveParams, CustomRootParams
 from verax.ops.scan import scan_p
 from verax.ops.scan_params import ScanParams
 from verax.ops.while_ import while_p
@@ -33,6 +34,11 @@ def as_operands(eqn: Eqn, literals: tuple[Literal, ...]) -> Eqn | None:
         return scan_operands(eqn, eqn.params, literals)
     if eqn.primitive in WHILES and isinstance(eqn.params, WhileParams):
         return while_operands(eqn, eqn.params)
+    params = eqn.params
+    if isinstance(params, CustomLinearSolveParams | CustomRootParams):
+        more = evolve(params, consts=params.consts + len(literals))
+        start = Eqn(eqn.primitive, more, eqn.invars, eqn.outvars, eqn.source)
+        return into_operands(start, literals)
     return None
 
 
