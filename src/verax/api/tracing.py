@@ -11,20 +11,29 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.api.engine import ENGINE, current_builder
 from verax.backend import pytrees
 from verax.backend.array import ConcreteArray
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import Atom, Jaxpr, Var
-from verax.rules.builder import Builder, Tracer
+from verax.ir.effects import DEBUG, ORDERED_DEBUG
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
+from verax.ops.callbacks import debug_callback_p
+from verax.rules.builder import AbstractValueError, Builder, Tracer
 from verax.rules.collector import paused
 from verax.rules.constants import aval_of
 from verax.rules.state import interpreting
+from verax.transforms.engine import StandardEngine
 from verax.transforms.evaluate import as_typed, evaluate_eqn, literal_value
 
+SHOWN = frozenset((DEBUG, ORDERED_DEBUG))
+SILENT = StandardEngine(
+    ENGINE.rules
+    | {debug_callback_p: evolve(debug_callback_p, evaluate=lambda engine, p, xs: ())},
+    ENGINE.core,
+)
 type Describe = Callable[[], Sequence[str]]
 
 
@@ -54,14 +63,24 @@ class Oracle:
         """
         self.fill_inputs()
         while self.done < len(self.builder.eqns):
-            eqn = self.builder.eqns[self.done]
-            operands = Operands(self, eqn.invars)
-            with np.errstate(all="ignore"):
-                outs = evaluate_eqn(ENGINE, eqn, operands)
-            for var, out in zip(eqn.outvars, outs, strict=True):
-                self.env[var.index] = out
+            self.evaluate(self.builder.eqns[self.done])
             self.done += 1
+        if isinstance(tracer.atom, Var) and tracer.atom.index not in self.env:
+            raise after_effect(tracer)
         return self.read(tracer.atom)
+
+    def evaluate(self, eqn: Eqn) -> None:
+        """The results of one equation, unless they come from an effect.
+
+        The program that is being traced will run: effects must not happen here too.
+        """
+        known = [a.index in self.env for a in eqn.invars if isinstance(a, Var)]
+        if not all(known) or (eqn.effects and not SHOWN.issuperset(eqn.effects)):
+            return
+        with np.errstate(all="ignore"):
+            outs = evaluate_eqn(SILENT, eqn, Operands(self, eqn.invars))
+        for var, out in zip(eqn.outvars, outs, strict=True):
+            self.env[var.index] = out
 
     def fill_inputs(self) -> None:
         """Values for the arguments, and for captured tracers that are new."""
@@ -76,6 +95,15 @@ class Oracle:
 
     def read(self, atom: Atom) -> np.ndarray:
         return self.env[atom.index] if isinstance(atom, Var) else literal_value(atom)
+
+
+def after_effect(tracer: Tracer) -> AbstractValueError:
+    """The error for a value that comes out of an effect."""
+    return AbstractValueError(
+        f"a tracer of type {tracer.aval} depends on an io_callback, which is called "
+        "when the program runs and not while it is traced, so Python cannot branch on "
+        "its value; use verax.lax.cond or verax.numpy.where"
+    )
 
 
 class Operands(Sequence[np.ndarray]):

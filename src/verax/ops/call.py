@@ -55,7 +55,8 @@ def split_call(engine: Engine, p: CallParams, args: Sequence[Known]) -> Split:
     made = tuple(a not in place for a in saved)
     slim, needed = engine.dce(first, (True,) * count + made)
     operands = [x for x, flag in zip(given, needed, strict=True) if flag]
-    outs = jit_p.bind(evolve(p, jaxpr=slim), *operands) if slim.outvars else ()
+    runs = slim.outvars or slim.effects
+    outs = jit_p.bind(evolve(p, jaxpr=slim), *operands) if runs else ()
     results, fresh = iter(outs[:count]), iter(outs[count:])
     residuals = [
         next(fresh) if flag else given[place[a]]  # type: ignore[index]  # an input

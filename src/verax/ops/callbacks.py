@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
+from pyrsistent import pvector
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
-from verax.ir.effects import NO_EFFECTS, Effect
-from verax.ir.jaxpr import Params
+from verax.ir.effects import DEBUG, NO_EFFECTS, ORDERED_DEBUG, Effect
+from verax.ir.jaxpr import Eqn, Jaxpr, Params
+from verax.ir.walk import map_subjaxprs
 from verax.ops.shape import at_front, broadcast, broadcast_in_dim, move_axis
 from verax.rules.array import Array
 from verax.rules.emitter import Emitter, Operand
@@ -231,5 +233,23 @@ debug_callback_p: Row[CallbackParams] = Row(
     ),
     lower=lower_callback,
 )
+
+
+def silenced(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr` without debug callbacks, for where it is computed a second time.
+
+    They have no results, so every variable keeps its number.
+    """
+    if jaxpr.effects.isdisjoint((DEBUG, ORDERED_DEBUG)):
+        return jaxpr
+    kept = []
+    for eqn in jaxpr.eqns:
+        params = map_subjaxprs(eqn.params, silenced) if eqn.effects else eqn.params
+        silent = Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
+        mute = eqn.effects and not silent.outvars and not silent.effects
+        if eqn.primitive is not debug_callback_p and not mute:
+            kept.append(silent)
+    return evolve(jaxpr, eqns=pvector(kept))
+
 
 ROWS: tuple[Row[Any], ...] = (pure_callback_p, io_callback_p, debug_callback_p)

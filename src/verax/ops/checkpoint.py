@@ -18,6 +18,7 @@ from verax.ir.dtypes import complex64, float32, float64
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var
 from verax.ops.arith import mul
 from verax.ops.call import CallParams, jit_p
+from verax.ops.callbacks import silenced
 from verax.ops.trig import sin
 from verax.rules.array import Array
 from verax.rules.builder import Builder
@@ -111,6 +112,8 @@ def saveable(policy: Policy | None, eqn: Eqn) -> bool:
 def recomputing(first: Jaxpr, second: Jaxpr, count: int, saved: Sequence[Var]) -> Jaxpr:
     """What waits, from (inputs of `first`, saved values, what was unknown).
 
+    Effects have happened in the first computation: what remains here has none.
+
     `first` gives `count` results, then the residuals that `second` takes first.
     """
     builder = Builder("checkpoint")
@@ -133,11 +136,15 @@ def split_checkpoint(
 ) -> Split:
     """The known results now; the rest later, from operands and saved values."""
     unknown = tuple(isinstance(x, Linear) for x in args)
-    body = p.jaxpr if p.policy is None else flattened(p.jaxpr)
+    flat = p.policy is not None or p.jaxpr.effects
+    body = flattened(p.jaxpr) if flat else p.jaxpr
     first, second, waiting = engine.split(body, unknown)
     count = len(waiting) - sum(waiting)
-    saved = [v for e in first.eqns if saveable(p.policy, e) for v in e.outvars]
-    later = recomputing(first, second, count, saved)
+    silent = silenced(first)
+    # What an effect gave must not be asked for again.
+    keeps = [e for e in silent.eqns if e.effects or saveable(p.policy, e)]
+    saved = [v for e in keeps for v in e.outvars]
+    later = recomputing(silent, second, count, saved)
     later, needed = engine.dce(later, (True,) * len(later.outvars))
     given = [x for x in args if isinstance(x, Array)]
     inputs = len(given)
@@ -146,13 +153,13 @@ def split_checkpoint(
     slim, used = engine.dce(forward, (True,) * len(forward.outvars))
     operands = [x for x, flag in zip(given, used, strict=True) if flag]
     bind = rebinding(p, p.differentiated)
-    outs = bind(slim, *operands) if slim.outvars else ()
+    outs = bind(slim, *operands) if slim.outvars or slim.effects else ()
     results = iter(outs[:count])
     live = needed[inputs + len(saved) :]
     kept = [x for x, flag in zip(given, needed, strict=False) if flag]
 
     known = set(saved)
-    again = any(v not in known for e in first.eqns for v in e.outvars)
+    again = any(v not in known for e in silent.eqns for v in e.outvars)
 
     def finish(
         residuals: Sequence[Array], operands: Sequence[Array]

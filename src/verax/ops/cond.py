@@ -220,8 +220,8 @@ def split_cond(engine: Engine, p: CondParams, args: Sequence[Known]) -> Split:
     flags = others(unknown, mapped)
     count = len(mask) - sum(mask)
     outs: tuple[Array, ...] = ()
-    if count or slots.types:
-        first = [slots.first(half, plan) for half, plan in pairs]
+    first = [slots.first(half, plan) for half, plan in pairs]
+    if count or slots.types or any(jaxpr.effects for jaxpr in first):
         outs = bind_like(p, first, index, known, flags)
     second = [slots.second(half, plan) for half, plan in pairs]
     order = list(slots.forwarded)

@@ -14,9 +14,11 @@ from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32, float64
+from verax.ir.effects import Effect
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.arith import add, mul
 from verax.ops.call import CallParams, jit_p
+from verax.ops.callbacks import silenced
 from verax.ops.core import CORE
 from verax.ops.trig import cos, sin
 from verax.rules.array import Array
@@ -124,6 +126,11 @@ class CustomJvpParams(Params):
         if isinstance(self.rule, TracedJvp):
             yield self.rule.jaxpr
 
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """Those of the function: the rule runs elsewhere."""
+        return self.jaxpr.effects
+
 
 def settled(rule: JvpRule, base: JvpRule) -> JvpRule:
     """`rule`, made from `base`, as plain jaxprs if `base` is: it can be printed."""
@@ -163,7 +170,8 @@ def jvp_custom(
     pushed = spread_tangents(p.jaxpr, mask, outs[count:])
     if all(isinstance(t, Zero) for t in tangents[: p.captured]):
         return outs[:count], pushed
-    _, more = push_captured(engine, p, primals, tangents)
+    silent = evolve(p, jaxpr=silenced(p.jaxpr))
+    _, more = push_captured(engine, silent, primals, tangents)
     return outs[:count], [
         sum_of(engine, t, u) for t, u in zip(pushed, more, strict=True)
     ]

@@ -15,8 +15,10 @@ from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
+from verax.ir.effects import NO_EFFECTS, Effect
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.call import CallParams, jit_p
+from verax.ops.callbacks import silenced
 from verax.ops.core import CORE
 from verax.ops.custom_jvp import (
     Mask,
@@ -177,6 +179,11 @@ class CustomVjpParams(Params):
         if isinstance(self.rule, TracedVjp):
             yield from (self.rule.first, self.rule.second)
 
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """Those of the function: the rules run elsewhere."""
+        return self.jaxpr.effects
+
 
 @frozen(cache_hash=True)
 class CustomLinearParams(Params):
@@ -197,6 +204,11 @@ class CustomLinearParams(Params):
         """The rules, if they have been traced."""
         if isinstance(self.rule, TracedVjp):
             yield from (self.rule.first, self.rule.second)
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """None: it is its transpose that runs a rule."""
+        return NO_EFFECTS
 
 
 def settled(rule: VjpRule, base: VjpRule, active: Mask) -> VjpRule:
@@ -234,7 +246,8 @@ def jvp_custom(
     ]
     if all(isinstance(t, Zero) for t in tangents[:count]):
         return outs, pushed
-    _, more = derivative_in_captured(engine, p.name, p.jaxpr, count, primals, tangents)
+    silent = silenced(p.jaxpr)
+    _, more = derivative_in_captured(engine, p.name, silent, count, primals, tangents)
     return outs, [sum_of(engine, t, u) for t, u in zip(pushed, more, strict=True)]
 
 
@@ -347,7 +360,8 @@ def transpose_linear(
     if len(residuals) < p.residuals:
         raise TypeError(f"the rule of {p.name} is not linear in its residuals")
     params = CallParams(f"bwd_{p.name}", jaxpr)
-    found = iter(jit_p.bind(params, *residuals, *live) if jaxpr.outvars else ())
+    runs = jaxpr.outvars or jaxpr.effects
+    found = iter(jit_p.bind(params, *residuals, *live) if runs else ())
     marks = [m for m, flag in zip(mask, p.nonzero, strict=True) if flag]
     pulled: list[Tangent | None] = [None] * p.residuals
     for x, mark in zip(args[p.residuals :], marks, strict=True):

@@ -14,6 +14,7 @@ from attrs import evolve, field, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Atom, Jaxpr, Params
 from verax.ops.call import CallParams, jit_p, split_call
+from verax.ops.callbacks import silenced
 from verax.ops.custom_jvp import lower_body, typing_of_call
 from verax.rules.array import Array
 from verax.rules.batched import placed, with_outputs
@@ -162,15 +163,18 @@ def batch_custom(
 
 def split_custom(engine: Engine, p: CustomVmapParams, args: Sequence[Known]) -> Split:
     """Two calls; the results of the function keep the rule if only tangents wait."""
-    parts = split_call(engine, CallParams(p.name, p.jaxpr), args)
     given = [x for x in args if isinstance(x, Array)]
-    if not isinstance(p.rule, PushedVmap):
-        return parts
-    own, results = len(p.rule.avals), len(p.rule.out_nonzero)
     waiting = [isinstance(x, Linear) for x in args]
-    count = p.captured + own
-    if any(waiting[:count]) or not all(waiting[count:]):
-        return parts
+    count = p.captured + len(p.rule.avals) if isinstance(p.rule, PushedVmap) else 0
+    if (
+        not isinstance(p.rule, PushedVmap)
+        or any(waiting[:count])
+        or not all(waiting[count:])
+    ):
+        return split_call(engine, CallParams(p.name, p.jaxpr), args)
+    results = len(p.rule.out_nonzero)
+    # Effects happen where the results are computed, below.
+    parts = split_call(engine, CallParams(p.name, silenced(p.jaxpr)), args)
     # The last inputs are tangents, of which the results do not depend.
     total = len(p.jaxpr.outvars)
     values = with_outputs(engine, p.jaxpr, [i < results for i in range(total)])

@@ -13,8 +13,10 @@ from attrs import evolve, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex64, float32, float64
+from verax.ir.effects import Effect
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.arith import mul
+from verax.ops.callbacks import silenced
 from verax.ops.custom_jvp import (
     derivative_in_captured,
     lower_body,
@@ -48,6 +50,11 @@ class LinearCallParams(Params):
     jaxpr: Jaxpr
     transposed: Jaxpr
 
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """Those of the function: its transpose runs elsewhere."""
+        return self.jaxpr.effects
+
 
 def jvp_linear(
     engine: Engine,
@@ -64,10 +71,11 @@ def jvp_linear(
             engine.core.zeros(t.aval) if isinstance(t, Zero) else t
             for t in tangents[count:]
         ]
-        pushed = list(linear_call_p.bind(p, *primals[:count], *own))
+        silent = evolve(p, jaxpr=silenced(p.jaxpr))
+        pushed = list(linear_call_p.bind(silent, *primals[:count], *own))
     if not all(isinstance(t, Zero) for t in tangents[:count]):
         _, more = derivative_in_captured(
-            engine, p.name, p.jaxpr, count, primals, tangents
+            engine, p.name, silenced(p.jaxpr), count, primals, tangents
         )
         pushed = [sum_of(engine, t, u) for t, u in zip(pushed, more, strict=True)]
     return outs, pushed

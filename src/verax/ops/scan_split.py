@@ -9,7 +9,7 @@ every step (computed once, outside) and not rows that it merely read::
 
 from collections.abc import Callable, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.programs import (
@@ -134,21 +134,38 @@ def known_loop(
 ) -> tuple[Mask, list[Array], list[Array], list[Array]]:
     """Run the known part: (which residuals are invariant, these, results, stacks)."""
     consts, carry, xs = known
-    varying = (*[False] * len(consts), *[True] * (len(carry) + len(xs)))
-    if half.first.effects:
-        # What has effects is not moved out of the loop.
-        varying = (True,) * len(varying)
     count = len(half.first.outvars) - half.count
+    if half.first.effects:
+        return loop_with_effects(bind, p, half, count, known)
+    varying = (*[False] * len(consts), *[True] * (len(carry) + len(xs)))
     moving = engine.split(half.first, varying)[2][count:]
     inner = forced_split(engine, half.first, varying, (*[True] * count, *moving))
-    given = [] if half.first.effects else consts
-    once = inlined(inner.first, given)
+    once = inlined(inner.first, consts)
     total = len(moving) - sum(moving)
     invariants, saved = once[:total], once[total:]
-    if half.first.effects:
-        saved = [*saved, *consts]
     outs, stacks = stacked(bind, p, inner.second, count, saved, carry, xs)
     return tuple([not flag for flag in moving]), invariants, outs, stacks
+
+
+def loop_with_effects(
+    bind: Bind,
+    p: ScanParams,
+    half: Halves,
+    count: int,
+    known: Sequence[Sequence[Array]],
+) -> tuple[Mask, list[Array], list[Array], list[Array]]:
+    """`known_loop` with nothing moved out of the loop, but for what is constant."""
+    consts, carry, xs = known
+    place = positions(half.first)
+    residuals = half.residuals()
+    fixed = [place.get(a, len(consts)) for a in residuals]
+    invariant = tuple([i < len(consts) for i in fixed])
+    outvars = half.first.outvars
+    body = evolve(
+        half.first, outvars=(*outvars[:count], *others(invariant, outvars[count:]))
+    )
+    outs, stacks = stacked(bind, p, body, count, consts, carry, xs)
+    return invariant, [consts[i] for i in chosen(invariant, fixed)], outs, stacks
 
 
 def stacked(
@@ -185,7 +202,8 @@ def stacked(
         p.reverse,
         p.unroll,
     )
-    outs = list(bind(params, *operands)) if slim.outvars else []
+    runs = slim.outvars or slim.effects
+    outs = list(bind(params, *operands)) if runs else []
     fresh = iter(outs[count:])
     stacks = [
         next(fresh) if flag else outs[ys[a]] if a in ys else xs[place[a] - first_row]

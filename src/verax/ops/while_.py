@@ -16,6 +16,8 @@ from attrs import evolve
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, int32
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.walk import map_subjaxprs
+from verax.ops.callbacks import silenced
 from verax.ops.choose import select
 from verax.ops.cond import cond_p
 from verax.ops.cond_params import CondParams
@@ -298,6 +300,7 @@ def split_while[P: WhileParams](
     slim, needed, _ = dce_while(engine, p, wanted)
     if any(isinstance(x, Linear) for x in chosen(needed, args)):
         return waiting(args, len(mask), lambda *xs: bind(p, *xs))
+    again = repeated(p)
     known = [x for x in args if isinstance(x, Array)]
     operands = [x for x in chosen(needed, args) if isinstance(x, Array)]
     kept = p.parts(needed)[2]
@@ -312,7 +315,7 @@ def split_while[P: WhileParams](
     def finish(
         residuals: Sequence[Array], operands: Sequence[Array]
     ) -> Sequence[Array]:
-        whole = bind(p, *merged(unknown, operands, residuals))
+        whole = bind(again, *merged(unknown, operands, residuals))
         return chosen(mask, whole)
 
     return Split(
@@ -320,6 +323,18 @@ def split_while[P: WhileParams](
         tuple(known),
         finish,
     )
+
+
+def repeated[P: WhileParams](p: P) -> P:
+    """The loop as it is computed again: effects have happened the first time."""
+    again = map_subjaxprs(p, silenced)
+    if again.effects:
+        raise MissingRule(
+            "while_loop with an io_callback inside cannot be linearized: its results "
+            "of every step would have to be saved, and how many there are is known "
+            "only when it runs. Use scan, or forward mode (jvp, jacfwd)"
+        )
+    return again
 
 
 def dce_while[P: WhileParams](engine: Engine, p: P, used: Mask) -> tuple[P, Mask, Mask]:

@@ -227,7 +227,7 @@ class Tape:
                 needed[t] = True
         kept = []
         for step in reversed(self.steps):
-            if any([needed[t] for t in step.results]):
+            if any([needed[t] for t in step.results]) or step.tangent.effects:
                 kept.append(step)
                 for t in step.operands:
                     needed[t] = True

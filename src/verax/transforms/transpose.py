@@ -7,12 +7,15 @@ reverse and hand each what its results have gathered::
     { lambda ; a c. let d = mul c a in (d,) }
 """
 
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from verax.ir.effects import DEBUG, ORDERED_DEBUG
+from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Literal, Var
 from verax.rules.builder import Builder
 from verax.rules.row import Engine, MissingRule
 from verax.rules.state import interpreting
 from verax.transforms.jvp import coerce
 from verax.transforms.templates import Mask, located, transpose_template, types
+
+SHOWN = frozenset((DEBUG, ORDERED_DEBUG))
 
 
 def transpose(
@@ -86,6 +89,16 @@ def gather(
     gathered[atom.index] = ct
 
 
+def refuse_effects(eqn: Eqn) -> None:
+    """Raise if leaving `eqn` out loses more than a look at values never computed."""
+    if eqn.params is not NO_PARAMS and not SHOWN.issuperset(eqn.effects):
+        raise MissingRule(
+            f"{eqn.primitive.name} has effects and works on values in which the "
+            "program is linear, which reverse mode does not compute; met at "
+            f"{eqn.source}"
+        )
+
+
 def transpose_eqn(
     engine: Engine,
     builder: Builder,
@@ -97,6 +110,7 @@ def transpose_eqn(
     cts = [gathered[v.index] for v in eqn.outvars]
     live = [ct for ct in cts if ct is not None]
     if not live:
+        refuse_effects(eqn)
         return
     ins = [env[a.index] if type(a) is Var else a for a in eqn.invars]
     linear = tuple([a is None for a in ins])
