@@ -30,7 +30,8 @@ class World(Protocol):
     """What programs are written in; values are numbers."""
 
     def mark(self, tag: int, x: Any) -> Any: ...
-    def loop(self, step: Step, x: Any) -> Any: ...
+    def show(self, tag: int, x: Any) -> None: ...
+    def loop(self, tag: int, step: Step, x: Any) -> Any: ...
     def until(self, tag: int, step: Step, x: Any) -> Any: ...
     def choose(self, then: Step, other: Step, x: Any) -> Any: ...
     def call(self, step: Step, x: Any) -> Any: ...
@@ -47,8 +48,14 @@ class Plain:
         self.log.append((tag, float(x)))
         return x
 
-    def loop(self, step: Step, x: Any) -> Any:
+    def show(self, tag: int, x: Any) -> None:
+        self.mark(tag, x)
+        self.mark(tag if x > 1 else -tag, x)
+
+    def loop(self, tag: int, step: Step, x: Any) -> Any:
+        start = x
         for _ in range(3):
+            self.mark(tag, start)
             x = step(x)
         return x
 
@@ -86,8 +93,24 @@ class Traced:
             io_callback(self.note(tag), None, shown, ordered=self.ordered)
         return x
 
-    def loop(self, step: Step, x: Any) -> Any:
-        return lax.scan(lambda c, _: (step(c), None), x, None, length=3)[0]
+    def show(self, tag: int, x: Any) -> None:
+        """A call and a choice that have no results."""
+        verax.jit(lambda x: self.silent(tag, x))(x)
+        lax.cond(
+            x > 1, lambda x: self.silent(tag, x), lambda x: self.silent(-tag, x), x
+        )
+
+    def silent(self, tag: int, x: Any) -> None:
+        self.mark(tag, x)
+
+    def loop(self, tag: int, step: Step, x: Any) -> Any:
+        """Each step marks what no step changes, too."""
+
+        def body(carry: Any, _: None) -> Any:
+            self.mark(tag, x)
+            return step(carry), None
+
+        return lax.scan(body, x, None, length=3)[0]
 
     def until(self, tag: int, step: Step, x: Any) -> Any:
         def more(state: Any) -> Any:
@@ -132,8 +155,11 @@ class Node:
                 return halved(world.mark(self.tag, x))
             case "then":
                 return parts[1](parts[0](x))
+            case "show":
+                world.show(self.tag, x)
+                return halved(x)
             case "loop":
-                return world.loop(parts[0], x)
+                return world.loop(self.tag, parts[0], x)
             case "until":
                 return world.until(self.tag, parts[0], x)
             case "choose":
@@ -148,21 +174,16 @@ class Node:
 
 
 SIZES = {
-    "mark": 0,
-    "then": 2,
-    "loop": 1,
-    "until": 1,
-    "choose": 2,
-    "call": 1,
-    "again": 1,
+    **{"mark": 0, "show": 0, "loop": 1, "until": 1, "call": 1, "again": 1},
+    **{"then": 2, "choose": 2},
 }
 
 
 @st.composite
-def nodes(draw: st.DrawFn, depth: int = 3) -> Node:
-    kind = draw(st.sampled_from([*SIZES] if depth else ["mark"]))
+def nodes(draw: st.DrawFn, depth: int = 2) -> Node:
+    kind = draw(st.sampled_from([*SIZES] if depth else ["mark", "show"]))
     inner = [draw(nodes(depth=depth - 1)) for _ in range(SIZES[kind])]
-    return Node(kind, draw(st.integers(0, 9)), tuple(inner))
+    return Node(kind, draw(st.integers(1, 9)), tuple(inner))
 
 
 def pushed(f: Step) -> Step:
