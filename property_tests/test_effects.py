@@ -7,6 +7,7 @@ program leaves in Python, in its order if the callbacks are ordered.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -146,10 +147,7 @@ class Node:
 
     def run(self, world: World, x: Any) -> Any:
         """The piece on `x`."""
-        parts = [
-            lambda y, node=node: node.run(world, y)  # type: ignore[misc]  # bound early
-            for node in self.inner
-        ]
+        parts = [partial(node.run, world) for node in self.inner]
         match self.kind:
             case "mark":
                 return halved(world.mark(self.tag, x))
@@ -252,9 +250,7 @@ def test_effects_happen_once_and_in_order(
     log: list[Mark] = []
     world = Traced(log, kind, ordered)
 
-    def f(x: Any) -> Any:
-        return node.run(world, x)
-
+    f: Step = partial(node.run, world)
     batched = place <= len(names)
     for i, name in enumerate(names):
         f = verax.vmap(f) if i == place else f

@@ -274,5 +274,7 @@ def abstract(tracer: Tracer, wanted: str) -> AbstractValueError:
         f"{user_source(1)}, but the function is being traced for {builder.purpose}, "
         f"where only types are known.{inputs} Use verax.numpy.where, verax.lax.cond or "
         "verax.lax.while_loop for a choice that depends on values, or make the "
-        "argument static (static_argnums, static_argnames)"
+        "argument static (static_argnums, static_argnames). verax.debug.print shows "
+        "values of the running program, and verax.pure_callback calls functions of "
+        "NumPy on them"
     )
