@@ -193,7 +193,7 @@ def test_evidence_says_what_to_define_where_nothing_can_be_imported() -> None:
     assert report.proof is not None
     lines = report.proof.snippet.splitlines()
     (place,) = [i for i, line in enumerate(lines) if line.startswith("other_mul_p")]
-    assert "define mul here" in lines[place]
+    assert "define mul as" in lines[place]
     namespace: dict[str, Any] = {"wrong": mutated(mutant).rules[PRIMITIVES["mul"]]}
     lines[place] = "other_mul_p = wrong"
     with pytest.raises(AssertionError, match="central difference"):

@@ -21,6 +21,7 @@ except ModuleNotFoundError as error:
 from verax.verify import laws, strategies
 from verax.verify.case import Case, LawBroken, Skipped, read_case
 from verax.verify.check import check_primitive, row_of
+from verax.verify.check_functions import check_function
 from verax.verify.replay import hold
 from verax.verify.report import Finding, LawsBroken, Report
 
@@ -33,6 +34,7 @@ __all__ = [
     "LawsBroken",
     "Report",
     "Skipped",
+    "check_function",
     "check_primitive",
     "hold",
     "laws",

@@ -7,16 +7,18 @@ One idea: a case is a jaxpr, values, and a seed for all that the law itself choo
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from random import Random
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import field, frozen, has
 
 from verax.ir.avals import ShapedArray
 from verax.ir.consts import used_consts
 from verax.ir.dtypes import is_complex, is_inexact, numpy_dtype, real_dtype
-from verax.ir.jaxpr import Jaxpr, Params, Primitive
+from verax.ir.jaxpr import Jaxpr, Params, Primitive, field_names
 from verax.ir.parser import parse_jaxpr
 from verax.ir.printer import print_jaxpr
 from verax.ir.walk import walk
@@ -26,6 +28,8 @@ from verax.rules.row import NDArray, Row, RuleTable, Sample, names
 from verax.transforms.evaluate import literal_value
 from verax.verify.close import Difference
 from verax.verify.naming import import_lines
+
+REVERSE_ONLY = "custom_vjp_call"
 
 
 class Skipped(Exception):
@@ -41,7 +45,8 @@ class Case:
     law itself chooses. `smooth` says for each operand whether derivatives by it are
     those of the values (they are not where a row declares a derivative by convention,
     as rounding does); if it is empty, all are. `row` is the row that the program was
-    made from, if it was.
+    made from, if it was. `snippet` are the lines that try the case again, where its
+    program alone does not do.
     """
 
     jaxpr: Jaxpr
@@ -49,6 +54,7 @@ class Case:
     seed: int = 0
     smooth: tuple[bool, ...] = ()
     row: Row[Params] | None = field(default=None, repr=False)
+    snippet: tuple[str, ...] = field(default=(), repr=False, eq=False)
 
     @property
     def values(self) -> tuple[NDArray, ...]:
@@ -187,6 +193,9 @@ def flat_text(x: NDArray) -> str:
 
 def snippet_lines(law: str, case: Case, rules: RuleTable) -> Iterator[str]:
     """The lines of a program that tries the law on the case, under the same rules."""
+    if case.snippet:
+        yield from case.snippet
+        return
     used = primitives(case.jaxpr)
     own = {f"{identifier(n)}_p": p for n, p in used.items() if PRIMITIVES.get(n) != p}
     changed = [(p, row) for p, row in rules.replaced.items() if p is not row]
@@ -251,6 +260,38 @@ def read_case(
     row = jaxpr.eqns[0].primitive if single else None
     assert row is None or isinstance(row, Row)
     return Case(jaxpr, tuple(stacks), seed, tuple(smooth), row)
+
+
+def reverse_only(jaxpr: Jaxpr) -> bool:
+    """Whether the program has a rule of the user's for reverse mode alone."""
+    return any(eqn.primitive.name == REVERSE_ONLY for _, eqn in walk(jaxpr))
+
+
+def holds_functions(jaxpr: Jaxpr) -> bool:
+    """Whether Python functions stand in the params: custom rules, callbacks.
+
+    Such a program has no text that parses back, and its rules compare by identity.
+    """
+    return any(
+        is_function(getattr(eqn.params, name))
+        for _, eqn in walk(jaxpr)
+        if has(type(eqn.params))
+        for name in field_names(type(eqn.params))
+    )
+
+
+def is_function(value: object, depth: int = 3) -> bool:
+    """Whether a value of params is a function, or a record or tuple that holds one."""
+    if isinstance(value, FunctionType | BuiltinFunctionType | MethodType | partial):
+        return True
+    if isinstance(value, Jaxpr) or depth == 0:
+        return False
+    if isinstance(value, tuple):
+        return any(is_function(item, depth - 1) for item in value)
+    kind = type(value)
+    return has(kind) and any(
+        is_function(getattr(value, name), depth - 1) for name in field_names(kind)
+    )
 
 
 def primitives(jaxpr: Jaxpr) -> dict[str, Primitive]:

@@ -22,7 +22,7 @@ from verax.transforms.engine import StandardEngine
 from verax.transforms.inline import inline
 from verax.verify.batching import gathered, random_axes
 from verax.verify.case import Case, Skipped, broken
-from verax.verify.derivatives import directions, tangent_types
+from verax.verify.derivatives import directions, need_forward, tangent_types
 from verax.verify.laws import LAWS
 from verax.verify.meaning import as_call, with_dead_code
 from verax.verify.precision import double_precision, is_double
@@ -60,6 +60,7 @@ def pushed(engine: StandardEngine, case: Case) -> Case:
     """The jvp of the program in all operands that have tangents."""
     if not any(case.active):
         raise Skipped("no operand has a tangent")
+    need_forward(case)
     jaxpr, _ = engine.jvp(case.jaxpr, case.active)
     types = tangent_types(case.jaxpr.in_avals, case.active)
     return with_inputs(case, jaxpr, stacked(case, types, 100))
@@ -121,7 +122,7 @@ LINKS: Mapping[str, Link] = MappingProxyType(
     {
         "jit": Link(rewritten(as_call), "inline"),
         "jvp": Link(pushed, "jvp"),
-        "vjp": Link(pulled, "linear"),
+        "vjp": Link(pulled, "vjp"),
         "vmap": Link(mapped, "vmap"),
         "dce": Link(pruned, "dce"),
         "cse": Link(rewritten(cse), "cse"),

@@ -14,11 +14,12 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex128, float64, is_complex, is_inexact
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.walk import walk
 from verax.rules.row import NDArray
 from verax.transforms.engine import StandardEngine
 from verax.transforms.templates import Mask
 from verax.verify.agreement import Run, agree, has_types, well_formed, zeros
-from verax.verify.case import Case, Skipped, broken
+from verax.verify.case import Case, Skipped, broken, reverse_only
 from verax.verify.close import Difference
 
 STEP = 1e-4
@@ -51,6 +52,18 @@ def need_double(case: Case) -> None:
         raise Skipped("no operand has a tangent")
     if any(is_inexact(a.dtype) and a.dtype not in (float64, complex128) for a in avals):
         raise Skipped("the row does not compute in double precision")
+    if case.row is None and any(
+        is_inexact(v.aval.dtype) and v.aval.dtype not in (float64, complex128)
+        for _, eqn in walk(case.jaxpr)
+        for v in eqn.outvars
+    ):
+        raise Skipped("the program does not compute in double precision inside")
+
+
+def need_forward(case: Case) -> None:
+    """Skip programs that have no forward mode."""
+    if reverse_only(case.jaxpr):
+        raise Skipped("a custom_vjp rule is for reverse mode only")
 
 
 def filled(
@@ -69,6 +82,7 @@ def jvp_is_difference(engine: StandardEngine, case: Case) -> None:
     need_double(case)
     jaxpr, values = case.jaxpr, case.values
     active = case.active
+    need_forward(case)
     program, mask = engine.jvp(jaxpr, active)
     well_formed("jvp", case, "the tangent program", program)
     inputs = [*jaxpr.in_avals, *tangent_types(jaxpr.in_avals, active)]
@@ -264,6 +278,7 @@ def mask_is_honest(engine: StandardEngine, case: Case) -> None:
     if not any(active):
         raise Skipped("no operand has a tangent")
     random = case.random()
+    need_forward(case)
     chosen = tuple(flag and random.random() < 0.5 for flag in active)
     full, full_mask = engine.jvp(jaxpr, active)
     part, part_mask = engine.jvp(jaxpr, chosen)

@@ -18,10 +18,12 @@ from verax.verify.agreement import SLACK, Run, agree, has_types, well_formed
 from verax.verify.case import Case, Skipped, broken
 from verax.verify.close import sensitivity
 from verax.verify.derivatives import (
+    differences,
     directions,
     filled,
     largest,
     need_double,
+    need_forward,
     rest_of,
     tangent_types,
 )
@@ -34,6 +36,7 @@ DUALITY = 1e-9
 def transpose_is_dual(engine: StandardEngine, case: Case) -> None:
     """`linearize` is `jvp` in two programs, and `<ct, J v> = <J' ct, v>`."""
     need_double(case)
+    need_forward(case)
     jaxpr, values = case.jaxpr, case.values
     forward, tangent, mask = engine.linearize(jaxpr, case.active)
     well_formed("linear", case, "the forward program", forward)
@@ -124,6 +127,39 @@ def product(xs: Sequence[NDArray], ys: Sequence[NDArray]) -> Product:
         terms = [np.ravel(x * y) for x, y in zip(xs, ys, strict=True)]
         joined = np.concatenate([np.zeros(0), *terms])
         return float(np.sum(joined).real), float(np.sum(np.abs(joined)))
+
+
+def vjp_is_difference(engine: StandardEngine, case: Case) -> None:
+    """Cotangents pulled back meet central differences: `<J' ct, v>` is `<ct, slope>`.
+
+    This looks at reverse mode alone, so it holds rules to their mathematics that say
+    nothing else (custom_vjp).
+    """
+    need_double(case)
+    jaxpr, values, active = case.jaxpr, case.values, case.active
+    forward, tangent, mask = engine.linearize(jaxpr, active)
+    saved = engine.evaluate(forward, values)[len(jaxpr.outvars) :]
+    types = tangent_types(jaxpr.in_avals, active)
+    known = (False,) * len(saved) + (True,) * len(types)
+    back, live = engine.transpose(tangent, known, (True,) * sum(mask))
+    well_formed("vjp", case, "the pullback", back)
+    cts = directions(case, tangent_types(jaxpr.out_avals, mask), 10)
+    pulled = filled(types, live, engine.evaluate(back, (*saved, *cts)))
+    vs = directions(case, types, 11)
+    ends = filled(jaxpr.out_avals, mask, cts)
+    slopes = list(differences(engine, case, filled(jaxpr.in_avals, active, vs)))
+    left, allowed = 0.0, 0.0
+    for slope, ct, aval in zip(slopes, ends, jaxpr.out_avals, strict=True):
+        if not is_inexact(aval.dtype):
+            continue
+        if not np.all(slope.exists):
+            raise Skipped("some element has no central difference here")
+        left += float(np.sum(slope.value * ct).real)
+        allowed += float(np.sum(np.abs(slope.allowed * ct)))
+    right, size = product(pulled, vs)
+    if not np.isfinite(right) or abs(left - right) > allowed + 1e-6 * size:
+        what = "<J' ct, v> is not <ct, central difference along v>"
+        raise broken("vjp", case, what, got=right, want=left, after=back)
 
 
 def cotangent_types(engine: StandardEngine, case: Case) -> None:

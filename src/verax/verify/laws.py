@@ -89,6 +89,7 @@ EVERY = (
     ),
     Law("mask", derivatives.mask_is_honest, wide=True, columns=("jvp",)),
     Law("linear", duality.transpose_is_dual, wide=True, columns=("jvp",)),
+    Law("vjp", duality.vjp_is_difference, wide=True, columns=("jvp",)),
     Law("adjoint", duality.transpose_is_adjoint, wide=True, columns=("transpose",)),
     Law("cotangents", duality.cotangent_types, columns=("jvp",)),
     Law("vmap", batching.vmap_is_loop, depth=3, columns=("batch",)),

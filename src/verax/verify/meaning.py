@@ -37,7 +37,15 @@ from verax.transforms.evaluate import read
 from verax.transforms.inline import inline
 from verax.verify.agreement import Run, agree, well_formed
 from verax.verify.batching import random_axes
-from verax.verify.case import Case, Skipped, broken, primitives, types_text
+from verax.verify.case import (
+    Case,
+    Skipped,
+    broken,
+    holds_functions,
+    primitives,
+    reverse_only,
+    types_text,
+)
 from verax.verify.close import ULPS, difference, flushed, subnormals
 from verax.verify.precision import double_precision, is_double
 
@@ -195,6 +203,8 @@ def retracing_is_equal(engine: StandardEngine, case: Case) -> None:
     may not look at the configuration, for their templates are shared.
     """
     jaxpr = case.jaxpr
+    if holds_functions(jaxpr):
+        raise Skipped("the program holds Python functions, which compare by identity")
     known = derived(engine, case)
     fresh = derived(evolve(engine), case)
     with double_precision(is_double(jaxpr) or not STATE.enable_x64):
@@ -234,6 +244,8 @@ def batchable(engine: StandardEngine, jaxpr: Jaxpr) -> bool:
 
 def text_is_program(engine: StandardEngine, case: Case) -> None:
     """A program and those derived from it print as text that parses back to them."""
+    if holds_functions(case.jaxpr):
+        raise Skipped("the program holds Python functions, which have no text")
     for program in [case.jaxpr, *derived(engine, case)]:
         text = print_jaxpr(program)
         consts = [const.literal.value for const in used_consts(program)]
@@ -252,7 +264,7 @@ def derived(engine: StandardEngine, case: Case) -> list[Jaxpr]:
     """What the transformations make of the program, where its rows have the rules."""
     jaxpr, found = case.jaxpr, []
     active = case.active
-    if any(active) and differentiable(engine, jaxpr):
+    if any(active) and differentiable(engine, jaxpr) and not reverse_only(jaxpr):
         forward, tangent, _ = engine.linearize(jaxpr, active)
         found += [engine.jvp(jaxpr, active)[0], forward, tangent]
     if jaxpr.invars and batchable(engine, jaxpr):

@@ -33,6 +33,9 @@ def find(value: object) -> Place | None:
     Of several modules that hold it, the one that was imported last is taken: whoever
     imports a value from its home enters the list of modules before that home.
     """
+    home = home_of(value)
+    if home is not None:
+        return home
     found: Place | None = None
     for module_name, module in list(sys.modules.items()):
         if module_name == "__main__" or not isinstance(module, ModuleType):
@@ -41,6 +44,23 @@ def find(value: object) -> Place | None:
             if held is value and name.isidentifier() and root_of(module) is not None:
                 found = Place(module_name, name, root_of(module))
     return found
+
+
+def described(value: object) -> str:
+    """What a value is called, without the place in memory that its repr may show."""
+    return str(getattr(value, "__qualname__", None) or repr(value))
+
+
+def home_of(value: object) -> Place | None:
+    """The place that a function says it has, if it is there."""
+    name = getattr(value, "__qualname__", None)
+    module = sys.modules.get(getattr(value, "__module__", None) or "")
+    if not isinstance(name, str) or module is None or module.__name__ == "__main__":
+        return None
+    root = root_of(module)
+    if root is None or getattr(module, name, None) is not value:
+        return None
+    return Place(module.__name__, name, root)
 
 
 def root_of(module: ModuleType) -> str | None:
@@ -58,9 +78,8 @@ def root_of(module: ModuleType) -> str | None:
 def import_lines(values: Mapping[str, Any]) -> Sequence[str]:
     """Lines of Python that bind each name to its value, or say what to define.
 
-    >>> from verax.ops.trig import sin_p
-    >>> import_lines({"p": sin_p})
-    ['from verax.ops.trig import sin_p as p']
+    >>> import_lines({"f": import_lines})
+    ['from verax.verify.naming import import_lines as f']
     >>> import_lines({"p": object()})[0].startswith("p = ...  # define")
     True
     """
@@ -71,8 +90,8 @@ def import_lines(values: Mapping[str, Any]) -> Sequence[str]:
     for name, place in places.items():
         if place is None:
             lines.append(
-                f"{name} = ...  # define {values[name]!r} here as your program does: "
-                "no imported module has a name for it"
+                f"{name} = ...  # define {described(values[name])} as your program "
+                "does: no imported module has a name for it"
             )
         else:
             alias = "" if place.name == name else f" as {name}"

@@ -26,6 +26,8 @@ except ModuleNotFoundError:  # the plain table says the same
     RICH = False
 
 HOLDS, BROKEN, VACUOUS, SILENT = "holds", "broken", "vacuous", "does not apply"
+SHOWN = 3
+"""So many broken laws are shown with their evidence: most have one cause."""
 COLUMNS = ("law", "cases", "verdict", "notes")
 STYLES: Mapping[str, str] = MappingProxyType(
     {HOLDS: "green", BROKEN: "bold red", VACUOUS: "yellow", SILENT: "dim"}
@@ -141,7 +143,10 @@ class Report:
         for row in cells:
             text = "  ".join(c.ljust(w) for c, w in zip(row[:3], widths, strict=True))
             lines.append(f"  {text}  {row[3]}".rstrip())
-        return "\n".join([*lines, *(f"\n{f.evidence}" for f in self.broken)])
+        shown = [f"\n{f.evidence}" for f in self.broken[:SHOWN]]
+        if len(self.broken) > SHOWN:
+            shown.append("\nThe evidence of the others: report[law].evidence")
+        return "\n".join([*lines, *shown])
 
     __repr__ = __str__
 
@@ -169,5 +174,5 @@ class Report:
             print(self, file=out)
             return
         rich.print(self, file=out)
-        for finding in self.broken:
+        for finding in self.broken[:SHOWN]:
             print(f"\n{finding.evidence}", file=out)

@@ -1,0 +1,98 @@
+"""Floor 6: the page of all primitives, generated from the table.
+
+One idea: the static part (columns, dtypes, laws that apply) is a function of the table,
+so a test can hold the page to it; the counts are what one run has shown::
+
+    Path("docs/primitives.md").write_text(page(cases=20))
+"""
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Any
+
+from verax.ir.dtypes import short_name
+from verax.ops.table import ROWS
+from verax.rules.derived import derived_columns
+from verax.rules.row import Row, Sample
+from verax.verify.check import check_law, laws_of
+from verax.verify.laws import Law
+from verax.verify.report import BROKEN, SILENT, VACUOUS, Finding
+from verax.verify.standard import ENGINE
+
+COLUMNS = ("evaluate", "jvp", "transpose", "batch", "lower", "split", "dce")
+DRAWS = 200
+"""So many calls are drawn to see which dtypes a row takes."""
+LAWS_HEAD = "\n## Laws\n"
+HEAD = """# Primitives
+
+Every primitive of the library: its columns, the dtypes of its calls, and what the laws
+say about it. `python -m verax.verify --page docs/primitives.md` writes this page.
+
+A column that is written in the row says **yes**; one that follows from others says
+*derived*; a dash means that there is none (integers have no derivative, what is not
+linear has no transpose). Rows without generated calls hold jaxprs or want operands that
+are related to each other; random programs try them, in `property_tests/`.
+"""
+
+
+def cell(row: Row[Any], column: str) -> str:
+    """What the table says about a column of a row."""
+    if getattr(row, column) is not None:
+        return "yes"
+    return "*derived*" if column in derived_columns(row) else "-"
+
+
+def dtypes(row: Row[Any]) -> str:
+    """The dtypes of the operands that the row's `draw` makes."""
+    if row.draw is None:
+        return "-"
+    random = Random(0)
+    samples: list[Sample[Any]] = [row.draw(random) for _ in range(DRAWS)]
+    names = {short_name(aval.dtype) for sample in samples for aval in sample.avals}
+    return " ".join(sorted(names))
+
+
+def static_part(rows: Iterable[Row[Any]] = ROWS) -> str:
+    """The part of the page that the table alone decides."""
+    lines = [HEAD, "## Columns\n", table_head(("primitive", *COLUMNS, "dtypes"))]
+    for row in sorted(rows, key=lambda row: row.name):
+        cells = [f"`{row.name}`", *[cell(row, c) for c in COLUMNS], dtypes(row)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def table_head(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n|{'---|' * len(cells)}"
+
+
+def mark(finding: Finding) -> str:
+    """A finding in one cell: how many cases said something, or why none did."""
+    if finding.verdict == SILENT:
+        return ""
+    if finding.verdict == VACUOUS:
+        return "0"
+    said = finding.tried - sum(count for _, count in finding.skips)
+    return f"**broken** ({said})" if finding.verdict == BROKEN else str(said)
+
+
+def verdicts(cases: int, rows: Iterable[Row[Any]] = ROWS) -> str:
+    """The part of the page that a run decides: cases that say something, by law."""
+    laws: Sequence[Law] = laws_of(None, ENGINE)
+    lines = [
+        LAWS_HEAD,
+        f"How many of up to {cases} generated calls say something about each law; all "
+        "of them hold unless the cell says **broken**. An empty cell: the law does not "
+        "apply, for the row lacks that column. 0: every call was skipped with a "
+        "reason.\n",
+        table_head(("primitive", *[law.name for law in laws])),
+    ]
+    for row in sorted(rows, key=lambda row: row.name):
+        if row.draw is not None:
+            found = [check_law(law, row, ENGINE, cases, seed=0) for law in laws]
+            lines.append(f"| `{row.name}` | {' | '.join(map(mark, found))} |")
+    return "\n".join(lines) + "\n"
+
+
+def page(cases: int) -> str:
+    """The whole page."""
+    return static_part() + verdicts(cases)

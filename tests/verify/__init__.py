@@ -1,0 +1,1 @@
+"""The kit as its users meet it: reports, counterexamples, fallbacks, the plugin."""
