@@ -68,9 +68,7 @@ def contract(
     preferred: DType | None,
 ) -> Array:
     """One `dot_general`, in the preferred dtype."""
-    # A plain tuple: a record of another type would not parse back from text.
-    plain = (numbers.contracted, numbers.batch)
-    params = dot_params(plain, precision_of(precision), preferred)
+    params = dot_params(numbers, precision_of(precision), preferred)
     return dot_general_p.call(params, x, y)
 
 
