@@ -8,46 +8,40 @@ per set of nonzero tangents::
     f.defjvp(lambda primals, tangents: (f(*primals), 2 * primals[0] * tangents[0]))
 """
 
-import functools
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 from attrs import field, frozen
 
 from verax.api.custom_arguments import (
-    Held,
-    Positions,
     SortedArguments,
-    deep_within,
     describe_type,
-    held_positions,
     leaf_type,
     matching_leaves,
-    reads_tracers,
-    sort_arguments,
+)
+from verax.api.custom_rules import (
+    RULES,
+    CustomRules,
+    Mask,
+    UserRules,
+    on_its_own,
+    pair_of,
+    waiting_rule,
 )
 from verax.api.custom_tracing import (
     after_captured,
     fits,
-    in_type,
     precision,
-    trace_body,
     union,
     with_captured,
 )
 from verax.api.custom_zeros import SymbolicZero, instantiate
 from verax.api.engine import ENGINE, current_builder
-from verax.api.tracing import (
-    Traced,
-    function_name,
-    trace,
-)
+from verax.api.tracing import Traced, function_name, trace
 from verax.backend import pytrees
-from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import float0, is_inexact
+from verax.ir.dtypes import float0
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.custom_jvp import (
     CustomJvpParams,
@@ -56,42 +50,19 @@ from verax.ops.custom_jvp import (
     custom_jvp_call_p,
 )
 from verax.rules.array import Array
-from verax.rules.builder import (
-    AbstractValueError,
-    LeakedTracer,
-    Tracer,
-    leaked,
-)
-from verax.rules.state import STATE
-
-type Mask = tuple[bool, ...]
-RULES = 1 << 12
+from verax.rules.builder import Tracer
 
 
 @frozen(cache_hash=True)
-class UserJvp:
-    """A rule of the user's: what tells it from others is what it was called with."""
+class UserJvp(UserRules):
+    """A rule of the user's, for the calls with arguments of some types."""
 
-    name: str
     rule: Callable[..., Any] = field(repr=False)
-    symbolic: bool = field(repr=False)
-    positions: Positions = field(repr=False)
-    held: tuple[Held, ...] = field(repr=False)
-    tree: PyTreeDef = field(repr=False)
-    avals: tuple[ShapedArray, ...] = field(repr=False)
-    out_tree: PyTreeDef = field(repr=False)
-    out_avals: tuple[ShapedArray, ...] = field(repr=False)
-    x64: bool = field(repr=False)
 
     @property
     def purpose(self) -> str:
         """How messages call the rule."""
         return f"the jvp rule of {self.name}"
-
-    @property
-    def active(self) -> Mask:
-        """The arguments that can have tangents."""
-        return tuple([is_inexact(aval.dtype) for aval in self.avals])
 
     def pushed(self, nonzero: Mask) -> tuple[Jaxpr, Mask]:
         """See `JvpRule.pushed`."""
@@ -130,33 +101,15 @@ class UserJvp:
             next(given) if flag else instantiate(aval.tangent(), self.symbolic)
             for aval, flag in zip(self.avals, nonzero, strict=True)
         ]
-        held = [x.value for x in self.held]
         primals_in = tuple(self.tree.unflatten(primals))
         tangents_in = tuple(self.tree.unflatten(tangents))
-        pair = self.rule(*held, primals_in, tangents_in)
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TypeError(
-                f"{self.purpose} must return a pair (output, output tangent), not "
-                f"{type(pair).__name__}"
-            )
-        return self.checked(*pair)
+        found = self.rule(*self.held_values, primals_in, tangents_in)
+        return self.checked(*pair_of(self.purpose, "output, output tangent", found))
 
     def checked(self, out: Any, tangent: Any) -> tuple[list[Any], Mask]:
         """Outputs and nonzero tangents in the types that are due."""
-        outs = matching_leaves(
-            self.purpose, "the output", self.out_tree, f"the output of {self.name}", out
-        )
-        found = matching_leaves(
-            self.purpose,
-            "the output tangent",
-            self.out_tree,
-            f"the output of {self.name}",
-            tangent,
-        )
-        typed = [
-            in_type(x, aval, f"output {i} of {self.purpose}", self.name)
-            for i, (x, aval) in enumerate(zip(outs, self.out_avals, strict=True))
-        ]
+        typed = self.outputs(self.purpose, out)
+        found = self.like_output(self.purpose, "the output tangent", tangent)
         pushed = [
             tangent_in_type(t, aval.tangent(), i, self.purpose)
             for i, (t, aval) in enumerate(zip(found, self.out_avals, strict=True))
@@ -173,9 +126,7 @@ def pushed_once(rule: UserJvp, nonzero: Mask) -> tuple[Jaxpr, Mask]:
         LeakedTracer: it closes over a tracer.
     """
     traced, mask = rule.trace(nonzero)
-    if traced.captured:
-        raise leaked(traced.captured[0])
-    return traced.jaxpr, mask
+    return on_its_own(traced), mask
 
 
 def tangent_in_type(t: Any, due: ShapedArray, i: int, purpose: str) -> Array | None:
@@ -197,7 +148,7 @@ def tangent_in_type(t: Any, due: ShapedArray, i: int, purpose: str) -> Array | N
     return ENGINE.core.convert(t, due.dtype, due.weak_type)
 
 
-class custom_jvp:
+class custom_jvp(CustomRules):
     """A function whose derivative is given by a rule, in forward and reverse mode.
 
     The rule takes the tuples of primals and of tangents and returns the pair of output
@@ -216,23 +167,13 @@ class custom_jvp:
     10.0
     """
 
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ) -> None:
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.positions = held_positions(fun, nondiff_argnums, nondiff_argnames)
-        self.rule: Callable[..., Any] | None = None
-        self.symbolic = False
+    kind = "jvp"
 
     def defjvp(
         self, jvp: Callable[..., Any], symbolic_zeros: bool = False
     ) -> Callable[..., Any]:
         """Give the rule; with `symbolic_zeros` it sees which tangents are zero."""
-        self.rule = jvp
+        self.rules = (jvp,)
         self.symbolic = symbolic_zeros
         return jvp
 
@@ -269,44 +210,13 @@ class custom_jvp:
 
         self.defjvp(rule)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The value of the function; under a trace, with its rule."""
-        if self.rule is None:
-            name = function_name(self.fun)
-            raise AttributeError(
-                f"no rule is defined for the custom_jvp function {name}; give it one "
-                f"with {name}.defjvp"
-            )
-        if current_builder() is None:
-            return self.fun(*args, **kwargs)
-        return self.bind(sort_arguments(self.fun, self.positions, args, kwargs))
-
     def bind(self, given: SortedArguments) -> Any:
         """Write the call as an equation of the current trace."""
-        body, avals = trace_body(self.fun, given)
-        assert self.rule is not None
-        user = UserJvp(
-            function_name(self.fun),
-            self.rule,
-            self.symbolic,
-            given.positions,
-            given.held,
-            given.tree,
-            avals,
-            body.out_tree,
-            body.jaxpr.out_avals,
-            STATE.enable_x64,
-        )
-        captures = body.captured or given.held_tracers or reads_tracers(self.rule)
-        rule, captured, jaxpr = jvp_rule(user, body, given.leaves, bool(captures))
+        user, body, captures = self.user_rules(UserJvp, given)
+        rule, captured, jaxpr = jvp_rule(user, body, given.leaves, captures)
         params = CustomJvpParams(user.name, len(captured), jaxpr, rule)
         outs = custom_jvp_call_p.bind(params, *captured, *given.leaves)
         return body.out_tree.unflatten(outs)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
-            return self
-        return functools.partial(self.__call__, instance)
 
 
 def sum_of_trees(out: Any, parts: Sequence[Any]) -> Any:
@@ -328,19 +238,19 @@ def jvp_rule(
 
     A rule that captures tracers, or branches on values at hand, is traced now.
     """
+    found = waiting_rule(
+        user,
+        (user.purpose,),
+        body,
+        captures,
+        Shifted,
+        lambda: user.pushed(user.active),
+    )
+    if found is not None:
+        return found
     builder = current_builder()
-    if builder is None or deep_within(builder, user.purpose):
-        avals = tuple([x.aval for x in body.captured])
-        rule = Shifted(user, avals) if avals else user
-        return rule, body.captured, body.jaxpr
-    if not captures:
-        if builder.oracle is None:
-            return user, (), body.jaxpr
-        with suppress(AbstractValueError, LeakedTracer):
-            user.pushed(user.active)
-            return user, (), body.jaxpr
     values = None
-    if builder.oracle is not None:
+    if builder is not None and builder.oracle is not None:
         values = [*leaves, *tangent_values(user)]
     traced, mask = user.trace(user.active, values)
     captured = union(body.captured, traced.captured)

@@ -7,41 +7,41 @@ the pair of rules as a value; they are traced when somebody differentiates::
     f.defvjp(lambda x: (sin(x), x), lambda x, ct: (ct * cos(x),))
 """
 
-import functools
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 from attrs import field, frozen
 
 from verax.api.custom_arguments import (
-    Held,
-    Positions,
-    deep_within,
+    SortedArguments,
     describe_type,
-    held_positions,
     leaf_type,
     matching_leaves,
-    reads_tracers,
-    sort_arguments,
+)
+from verax.api.custom_rules import (
+    RULES,
+    CustomRules,
+    Mask,
+    UserRules,
+    on_its_own,
+    pair_of,
+    waiting_rule,
 )
 from verax.api.custom_tracing import (
     after_captured,
     fits,
-    in_type,
     precision,
-    trace_body,
     union,
     with_captured,
 )
 from verax.api.custom_zeros import CustomVJPPrimal, SymbolicZero, instantiate
 from verax.api.engine import ENGINE, current_builder
-from verax.api.tracing import Traced, function_name, trace
+from verax.api.tracing import Traced, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import float0, is_inexact
+from verax.ir.dtypes import float0
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.custom_vjp import (
     CustomVjpParams,
@@ -50,28 +50,15 @@ from verax.ops.custom_vjp import (
     custom_vjp_call_p,
 )
 from verax.rules.array import Array
-from verax.rules.builder import AbstractValueError, LeakedTracer, Tracer, leaked
-from verax.rules.state import STATE
-
-type Mask = tuple[bool, ...]
-RULES = 1 << 12
+from verax.rules.builder import Tracer
 
 
 @frozen(cache_hash=True)
-class UserVjp:
-    """A pair of rules: what tells it from others is what it was called with."""
+class UserVjp(UserRules):
+    """A pair of rules, for the calls with arguments of some types."""
 
-    name: str
     fwd: Callable[..., Any] = field(repr=False)
     bwd: Callable[..., Any] = field(repr=False)
-    symbolic: bool = field(repr=False)
-    positions: Positions = field(repr=False)
-    held: tuple[Held, ...] = field(repr=False)
-    tree: PyTreeDef = field(repr=False)
-    avals: tuple[ShapedArray, ...] = field(repr=False)
-    out_tree: PyTreeDef = field(repr=False)
-    out_avals: tuple[ShapedArray, ...] = field(repr=False)
-    x64: bool = field(repr=False)
 
     @property
     def purpose(self) -> str:
@@ -82,16 +69,6 @@ class UserVjp:
     def backward_purpose(self) -> str:
         """How messages call the backward rule."""
         return f"the bwd rule of {self.name}"
-
-    @property
-    def active(self) -> Mask:
-        """The arguments that can have tangents."""
-        return tuple([is_inexact(aval.dtype) for aval in self.avals])
-
-    @property
-    def out_active(self) -> Mask:
-        """The results that can have cotangents."""
-        return tuple([is_inexact(aval.dtype) for aval in self.out_avals])
 
     def forward(self, nonzero: Mask) -> Jaxpr:
         """See `VjpRule.forward`."""
@@ -127,25 +104,9 @@ class UserVjp:
             pairs = zip(leaves, nonzero, strict=True)
             given = [CustomVJPPrimal(x, flag) for x, flag in pairs]
         args = self.positions.merge(self.held, self.tree.unflatten(given))
-        pair = self.fwd(*args)
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TypeError(
-                f"{self.purpose} must return a pair (output, residuals), not "
-                f"{type(pair).__name__}"
-            )
-        outs = matching_leaves(
-            self.purpose,
-            "the output",
-            self.out_tree,
-            f"the output of {self.name}",
-            pair[0],
-        )
-        typed = [
-            in_type(x, aval, f"output {i} of {self.purpose}", self.name)
-            for i, (x, aval) in enumerate(zip(outs, self.out_avals, strict=True))
-        ]
+        pair = pair_of(self.purpose, "output, residuals", self.fwd(*args))
         residuals, tree = pytrees.flatten(pair[1])
-        return typed, residuals, tree
+        return self.outputs(self.purpose, pair[0]), residuals, tree
 
     def trace_backward(
         self,
@@ -184,8 +145,8 @@ class UserVjp:
             next(found) if flag else instantiate(aval.tangent(), self.symbolic)
             for aval, flag in zip(self.out_avals, given, strict=True)
         ]
-        held = [x.value for x in self.held]
-        pulled = self.bwd(*held, residuals, self.out_tree.unflatten(cts))
+        ct = self.out_tree.unflatten(cts)
+        pulled = self.bwd(*self.held_values, residuals, ct)
         leaves = self.cotangents(pulled)
         typed = [
             self.cotangent(i, leaf) if flag else None
@@ -257,9 +218,7 @@ class UserVjp:
 def forward_once(rule: UserVjp, nonzero: Mask) -> tuple[Jaxpr, PyTreeDef]:
     """The forward rule traced on its own: nothing around it may be captured."""
     traced, tree = rule.trace_forward(nonzero)
-    if traced.captured:
-        raise leaked(traced.captured[0])
-    return traced.jaxpr, tree
+    return on_its_own(traced), tree
 
 
 @lru_cache(maxsize=RULES)
@@ -268,9 +227,7 @@ def backward_once(rule: UserVjp, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mas
     forward, tree = forward_once(rule, nonzero)
     avals = forward.out_avals[len(rule.out_avals) :]
     traced, mask = rule.trace_backward(nonzero, given, tree, avals)
-    if traced.captured:
-        raise leaked(traced.captured[0])
-    return traced.jaxpr, mask
+    return on_its_own(traced), mask
 
 
 @frozen(cache_hash=True)
@@ -289,7 +246,7 @@ class Shifted:
         return self.rule.backward(nonzero, given)
 
 
-class custom_vjp:
+class custom_vjp(CustomRules):
     """A function whose derivative in reverse mode is given by a pair of rules.
 
     `fwd` takes the arguments and returns (output, residuals); `bwd` takes residuals
@@ -305,17 +262,7 @@ class custom_vjp:
     10.0
     """
 
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ) -> None:
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.positions = held_positions(fun, nondiff_argnums, nondiff_argnames)
-        self.rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
-        self.symbolic = False
+    kind = "vjp"
 
     def defvjp(
         self,
@@ -334,41 +281,13 @@ class custom_vjp:
         self.rules = (fwd, bwd)
         self.symbolic = symbolic_zeros
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The value of the function; under a trace, with its rules."""
-        if self.rules is None:
-            name = function_name(self.fun)
-            raise AttributeError(
-                f"no rules are defined for the custom_vjp function {name}; give it "
-                f"some with {name}.defvjp"
-            )
-        if current_builder() is None:
-            return self.fun(*args, **kwargs)
-        given = sort_arguments(self.fun, self.positions, args, kwargs)
-        body, avals = trace_body(self.fun, given)
-        user = UserVjp(
-            function_name(self.fun),
-            *self.rules,
-            self.symbolic,
-            given.positions,
-            given.held,
-            given.tree,
-            avals,
-            body.out_tree,
-            body.jaxpr.out_avals,
-            STATE.enable_x64,
-        )
-        captures = body.captured or given.held_tracers
-        captures = captures or any(map(reads_tracers, self.rules))
-        rule, captured, jaxpr = vjp_rule(user, body, given.leaves, bool(captures))
+    def bind(self, given: SortedArguments) -> Any:
+        """Write the call as an equation of the current trace."""
+        user, body, captures = self.user_rules(UserVjp, given)
+        rule, captured, jaxpr = vjp_rule(user, body, given.leaves, captures)
         params = CustomVjpParams(user.name, len(captured), jaxpr, rule)
         outs = custom_vjp_call_p.bind(params, *captured, *given.leaves)
         return body.out_tree.unflatten(outs)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
-            return self
-        return functools.partial(self.__call__, instance)
 
 
 def vjp_rule(
@@ -378,19 +297,19 @@ def vjp_rule(
 
     Rules that capture tracers, or branch on values at hand, are traced now.
     """
+    found = waiting_rule(
+        user,
+        (user.purpose, user.backward_purpose),
+        body,
+        captures,
+        Shifted,
+        lambda: user.backward(user.active, user.out_active),
+    )
+    if found is not None:
+        return found
     builder = current_builder()
-    purposes = (user.purpose, user.backward_purpose)
-    if builder is None or deep_within(builder, *purposes):
-        avals = tuple([x.aval for x in body.captured])
-        rule = Shifted(user, avals) if avals else user
-        return rule, body.captured, body.jaxpr
-    if not captures:
-        if builder.oracle is None:
-            return user, (), body.jaxpr
-        with suppress(AbstractValueError, LeakedTracer):
-            user.backward(user.active, user.out_active)
-            return user, (), body.jaxpr
-    return traced_rule(user, body, leaves if builder.oracle is not None else None)
+    concrete = builder is not None and builder.oracle is not None
+    return traced_rule(user, body, leaves if concrete else None)
 
 
 def traced_rule(

@@ -213,8 +213,17 @@ def sum_of(engine: Engine, x: Tangent, y: Tangent) -> Tangent:
     return x if isinstance(y, Zero) else engine.core.add(x, y)
 
 
-def transpose_custom(
-    engine: Engine, p: CustomJvpParams, cts: Sequence[Tangent], args: Sequence[Known]
+class NamedCall(Protocol):
+    """Params that name a function and hold it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def jaxpr(self) -> Jaxpr: ...
+
+
+def transpose_of_call(
+    engine: Engine, p: NamedCall, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     """The transpose of the function itself, where it is used as a linear one."""
 
@@ -281,7 +290,7 @@ custom_jvp_call_p: Row[CustomJvpParams] = Row(
     typing=lambda p, avals: typing_of_call(p.name, p.jaxpr, avals),
     evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
     jvp=jvp_custom,
-    transpose=transpose_custom,
+    transpose=transpose_of_call,
     batch=batch_custom,
     lower=lambda e, p, xs, outs: lower_body(e, p.jaxpr, p.name, xs),
     dce=dce_custom,

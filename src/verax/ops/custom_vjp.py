@@ -25,11 +25,11 @@ from verax.ops.custom_jvp import (
     derivative_in_captured,
     lower_body,
     sum_of,
+    transpose_of_call,
     typing_of_call,
 )
 from verax.rules.array import Array
 from verax.rules.batched import SUM, batch_to, on_inputs, somewhere, with_outputs
-from verax.rules.calling import pull
 from verax.rules.row import Axis, Engine, Known, Linear, Row, Tangent, Zero
 
 
@@ -251,17 +251,6 @@ def jvp_custom(
     return outs, [sum_of(engine, t, u) for t, u in zip(pushed, more, strict=True)]
 
 
-def transpose_custom(
-    engine: Engine, p: CustomVjpParams, cts: Sequence[Tangent], args: Sequence[Known]
-) -> Sequence[Tangent | None]:
-    """The transpose of the function itself, where it is used as a linear one."""
-
-    def bind(inner: Jaxpr, *operands: Array) -> Sequence[Array]:
-        return jit_p.bind(CallParams(p.name, inner), *operands)
-
-    return pull(engine, p.jaxpr, bind, cts, args)
-
-
 def batch_custom(
     engine: Engine,
     p: CustomVjpParams,
@@ -297,7 +286,7 @@ custom_vjp_call_p: Row[CustomVjpParams] = Row(
     typing=lambda p, avals: typing_of_call(p.name, p.jaxpr, avals),
     evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
     jvp=jvp_custom,
-    transpose=transpose_custom,
+    transpose=transpose_of_call,
     batch=batch_custom,
     lower=lambda e, p, xs, outs: lower_body(e, p.jaxpr, p.name, xs),
     dce=dce_custom,

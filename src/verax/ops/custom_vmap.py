@@ -15,11 +15,11 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Atom, Jaxpr, Params
 from verax.ops.call import CallParams, jit_p, split_call
 from verax.ops.callbacks import silenced
-from verax.ops.custom_jvp import lower_body, typing_of_call
+from verax.ops.custom_jvp import lower_body, transpose_of_call, typing_of_call
 from verax.rules.array import Array
 from verax.rules.batched import placed, with_outputs
 from verax.rules.builder import Builder
-from verax.rules.calling import pull, push
+from verax.rules.calling import push
 from verax.rules.row import Axis, Engine, Known, Linear, Row, Split, Tangent, Zero
 from verax.rules.state import interpreting
 
@@ -126,17 +126,6 @@ def jvp_custom(
     return push(engine, p.jaxpr, bind, primals, tangents)
 
 
-def transpose_custom(
-    engine: Engine, p: CustomVmapParams, cts: Sequence[Tangent], args: Sequence[Known]
-) -> Sequence[Tangent | None]:
-    """The transpose of the function."""
-
-    def bind(jaxpr: Jaxpr, *operands: Array) -> Sequence[Array]:
-        return jit_p.bind(CallParams(p.name, jaxpr), *operands)
-
-    return pull(engine, p.jaxpr, bind, cts, args)
-
-
 def batch_custom(
     engine: Engine,
     p: CustomVmapParams,
@@ -190,7 +179,7 @@ custom_vmap_call_p: Row[CustomVmapParams] = Row(
     typing=lambda p, avals: typing_of_call(p.name, p.jaxpr, avals),
     evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
     jvp=jvp_custom,
-    transpose=transpose_custom,
+    transpose=transpose_of_call,
     batch=batch_custom,
     lower=lambda e, p, xs, outs: lower_body(e, p.jaxpr, p.name, xs),
     split=split_custom,

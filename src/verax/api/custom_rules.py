@@ -1,0 +1,201 @@
+"""Floor 5: what functions with rules of the user's own have in common.
+
+One idea: a call becomes one equation that holds the function's jaxpr and the rules as a
+value, equal for equal calls; whether the rules can wait until somebody needs them, or
+must be traced now, is the same question for all of them::
+
+    class custom_jvp(CustomRules): ...
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from attrs import field, frozen
+
+from verax.api.custom_arguments import (
+    Held,
+    Positions,
+    SortedArguments,
+    deep_within,
+    held_positions,
+    matching_leaves,
+    reads_tracers,
+    sort_arguments,
+)
+from verax.api.custom_tracing import in_type, trace_body
+from verax.api.engine import current_builder
+from verax.api.tracing import Traced, function_name
+from verax.backend.pytrees import PyTreeDef
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import is_inexact
+from verax.ir.jaxpr import Jaxpr
+from verax.rules.array import Array
+from verax.rules.builder import AbstractValueError, LeakedTracer, Tracer, leaked
+from verax.rules.state import STATE
+
+type Mask = tuple[bool, ...]
+RULES = 1 << 12
+"""How many rules are kept traced."""
+
+
+@frozen(cache_hash=True)
+class UserRules:
+    """The rules of one call: what tells them from others is what they are called with.
+
+    `tree` and `avals` are those of the differentiable arguments, `held` the others.
+    """
+
+    name: str
+    symbolic: bool = field(repr=False)
+    positions: Positions = field(repr=False)
+    held: tuple[Held, ...] = field(repr=False)
+    tree: PyTreeDef = field(repr=False)
+    avals: tuple[ShapedArray, ...] = field(repr=False)
+    out_tree: PyTreeDef = field(repr=False)
+    out_avals: tuple[ShapedArray, ...] = field(repr=False)
+    x64: bool = field(repr=False)
+
+    @property
+    def active(self) -> Mask:
+        """The arguments that can have tangents."""
+        return tuple([is_inexact(aval.dtype) for aval in self.avals])
+
+    @property
+    def out_active(self) -> Mask:
+        """The results that can have tangents."""
+        return tuple([is_inexact(aval.dtype) for aval in self.out_avals])
+
+    @property
+    def held_values(self) -> list[object]:
+        """The arguments that may be anything."""
+        return [x.value for x in self.held]
+
+    def outputs(self, purpose: str, out: Any) -> list[Array]:
+        """The output that a rule has returned, in the function's own types."""
+        leaves = self.like_output(purpose, "the output", out)
+        return [
+            in_type(x, aval, f"output {i} of {purpose}", self.name)
+            for i, (x, aval) in enumerate(zip(leaves, self.out_avals, strict=True))
+        ]
+
+    def like_output(self, purpose: str, what: str, found: Any) -> list[Any]:
+        """The leaves of what must have the structure of the output."""
+        like = f"the output of {self.name}"
+        return matching_leaves(purpose, what, self.out_tree, like, found)
+
+
+def pair_of(purpose: str, what: str, found: Any) -> tuple[Any, Any]:
+    """What a rule has returned, which must be a pair.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(found, tuple | list) and len(found) == 2:
+        return found[0], found[1]
+    raise TypeError(
+        f"{purpose} must return a pair ({what}), not {type(found).__name__}"
+    )
+
+
+def on_its_own(traced: Traced) -> Jaxpr:
+    """The jaxpr of a rule that was traced without anything around it.
+
+    Raises:
+        LeakedTracer: it closes over a tracer.
+    """
+    if traced.captured:
+        raise leaked(traced.captured[0])
+    return traced.jaxpr
+
+
+class CustomRules:
+    """A function with rules: how it is made, called, and bound as a method."""
+
+    kind = "custom"
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.positions = held_positions(fun, nondiff_argnums, nondiff_argnames)
+        self.rules: tuple[Callable[..., Any], ...] = ()
+        self.symbolic = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The value of the function; under a trace, with its rules."""
+        if not self.rules:
+            name = function_name(self.fun)
+            raise AttributeError(
+                f"no rule is defined for the custom_{self.kind} function {name}; give "
+                f"it one with {name}.def{self.kind}"
+            )
+        if current_builder() is None:
+            return self.fun(*args, **kwargs)
+        return self.bind(sort_arguments(self.fun, self.positions, args, kwargs))
+
+    def bind(self, given: SortedArguments) -> Any:
+        """Write the call as an equation of the current trace."""
+        raise NotImplementedError
+
+    def user_rules[R: UserRules](
+        self, kind: type[R], given: SortedArguments
+    ) -> tuple[R, Traced, bool]:
+        """The rules of a call, the function traced, and whether one of them captures.
+
+        `kind` takes the fields of `UserRules`, then the rules.
+        """
+        body, avals = trace_body(self.fun, given)
+        user = kind(
+            function_name(self.fun),
+            self.symbolic,
+            given.positions,
+            given.held,
+            given.tree,
+            avals,
+            body.out_tree,
+            body.jaxpr.out_avals,
+            STATE.enable_x64,
+            *self.rules,
+        )
+        captures = body.captured or given.held_tracers
+        return user, body, bool(captures or any(map(reads_tracers, self.rules)))
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        return functools.partial(self.__call__, instance)
+
+
+def waiting_rule[U, S](
+    user: U,
+    purposes: Sequence[str],
+    body: Traced,
+    captures: bool,
+    shifted: Callable[[U, tuple[ShapedArray, ...]], S],
+    probe: Callable[[], object],
+) -> tuple[U | S, tuple[Tracer, ...], Jaxpr] | None:
+    """The rule of an equation, what the function captures, and the function.
+
+    None if the rule must be traced now: it captures tracers, or it branches on values
+    at hand, so that `probe`, which traces it without them, fails. `shifted` makes a
+    rule for a function that captures; there the rule is not traced again, because it is
+    being traced too often already.
+    """
+    builder = current_builder()
+    if builder is None or deep_within(builder, *purposes):
+        avals = tuple([x.aval for x in body.captured])
+        return shifted(user, avals) if avals else user, body.captured, body.jaxpr
+    if captures:
+        return None
+    if builder.oracle is None:
+        return user, (), body.jaxpr
+    with suppress(AbstractValueError, LeakedTracer):
+        probe()
+        return user, (), body.jaxpr
+    return None
