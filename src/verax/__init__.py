@@ -8,6 +8,12 @@ which functions stand behind the methods of arrays) and re-exports the public na
 Array(6., dtype=float32, weak_type=True)
 """
 
+from verax.rules.collector import paused
+
+# What is imported is kept: the garbage collector would look at it again and again.
+with paused():
+    from verax import nn, scipy
+
 from verax import (
     ad_checkpoint,
     checkpoint_policies,
@@ -17,10 +23,8 @@ from verax import (
     experimental,
     ir,
     lax,
-    nn,
     numpy,
     random,
-    scipy,
     transforms,
     tree,
     tree_util,

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import opt_einsum
 from attrs import frozen
 
 from verax.ir.avals import Shape
@@ -33,8 +32,11 @@ from verax.ops.convert import convert
 from verax.ops.reduce import reduce_or, reduce_sum
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
+from verax.rules.lazy import LazyModule
 
 type Optimize = Any
+OPT_EINSUM = LazyModule("opt_einsum")
+EINSUM_PARSER = LazyModule("opt_einsum.parser")
 
 
 class Reduction(NamedTuple):
@@ -216,7 +218,7 @@ def path_of(
     wanted = "optimal" if optimize is True else optimize
     if optimize is False:
         return [(0, 1), *((0, n - 1) for n in range(len(inputs) - 1, 1, -1))]
-    path, _ = opt_einsum.contract_path(
+    path, _ = OPT_EINSUM.contract_path(
         subscripts, *shapes, shapes=True, optimize=wanted
     )
     steps: list[Shape] = []
@@ -243,7 +245,7 @@ def canonical(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[str], st
         ValueError: the subscripts are malformed or do not fit.
     """
     try:
-        left, out, _ = opt_einsum.parser.parse_einsum_input(
+        left, out, _ = EINSUM_PARSER.parse_einsum_input(
             (subscripts, *shapes), shapes=True
         )
     except (ValueError, TypeError, IndexError) as error:
@@ -345,7 +347,9 @@ def named(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
 
 def letters(names: Sequence[Any]) -> str:
     """The subscripts of one operand from numbers and an ellipsis."""
-    return "".join("..." if n is Ellipsis else opt_einsum.get_symbol(n) for n in names)
+    return "".join(
+        "..." if n is Ellipsis else EINSUM_PARSER.get_symbol(n) for n in names
+    )
 
 
 def einsum_path(
@@ -354,7 +358,7 @@ def einsum_path(
     """The order in which `einsum` would contract, and a report on its cost."""
     shapes = [a.shape for a in avals_of("einsum_path", operands)]
     wanted = "optimal" if optimize is True else optimize
-    path, report = opt_einsum.contract_path(
+    path, report = OPT_EINSUM.contract_path(
         subscripts, *shapes, shapes=True, optimize=wanted
     )
     return ["einsum_path", *path], report

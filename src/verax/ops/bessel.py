@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import chebyshev
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32
@@ -35,6 +34,7 @@ from verax.rules.loops import lowered
 from verax.rules.row import Domain, Row
 
 special = LazyModule("scipy.special")
+CHEBYSHEV = LazyModule("numpy.polynomial.chebyshev")
 
 SPLIT = 8.0
 NEAR, FAR = 30, 25
@@ -64,7 +64,7 @@ def coefficients(
 
 
 def interpolated(function: Callable[..., Any], order: int) -> list[float]:
-    found: list[float] = chebyshev.chebinterpolate(function, order).tolist()
+    found: list[float] = CHEBYSHEV.chebinterpolate(function, order).tolist()
     return found
 
 
