@@ -29,6 +29,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS as NO_EFFECTS, Effect as Effect
 from verax.ir.memo import memoised
 from verax.ir.printer import print_jaxpr
+from verax.ir.records import Record
 
 
 @memoised
@@ -37,8 +38,8 @@ def field_names(kind: type[AttrsInstance]) -> tuple[str, ...]:
     return tuple([attribute.name for attribute in fields(kind)])
 
 
-@frozen(eq=False)
-class Params:
+@frozen(eq=False, repr=False)
+class Params(Record):
     """What an equation knows beside its operands: one frozen subclass per primitive."""
 
     def subjaxprs(self) -> "Iterator[Jaxpr]":
@@ -56,9 +57,12 @@ class Params:
         return NO_EFFECTS.union(*(inner.effects for inner in self.subjaxprs()))
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class NoParams(Params):
     """The params of a primitive that has none; there is one, `NO_PARAMS`."""
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return "NO_PARAMS"

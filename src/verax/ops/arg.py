@@ -38,7 +38,7 @@ from verax.rules.sizes import as_axis
 from verax.rules.state import STATE
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class ArgParams(Params):
     """The one dimension that is searched, and the dtype of the places."""
 

@@ -216,7 +216,7 @@ nextafter_p = elementwise(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class IntegerPowParams(Params):
     """The exponent, by the name that it has in jaxprs of this primitive."""
 

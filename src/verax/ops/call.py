@@ -17,7 +17,7 @@ from verax.rules.calling import Rebind, pull, push, spread_batch
 from verax.rules.row import Engine, Known, Linear, Row, Split
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class CallParams(Params):
     """The jaxpr that is called, and the name that the user's function has."""
 

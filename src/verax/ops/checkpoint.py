@@ -44,7 +44,7 @@ type Policy = Callable[..., bool]
 """Whether the results of (primitive, *operand types, **params) may be saved."""
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class CheckpointParams(Params):
     """The function, and how it is computed again.
 
@@ -262,7 +262,7 @@ def drawn_avals(random: Random, count: int) -> tuple[ShapedArray, ...]:
     )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class NoBarrierParams(Params):
     """The params of a barrier: none, but operands of any number and type."""
 
@@ -308,7 +308,7 @@ optimization_barrier_p: Row[NoBarrierParams] = Row(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class NameParams(Params):
     """The name under which a policy knows a value."""
 

@@ -17,7 +17,7 @@ from verax.ir.printer import QUIET
 from verax.ops.programs import Mask, same_types
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class CondParams(Params):
     """The programs to choose from; they have the same input and result types.
 
@@ -29,7 +29,7 @@ class CondParams(Params):
     sequential: bool = field(default=False, kw_only=True, metadata=QUIET)
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class CondLanesParams(CondParams):
     """A choice for each lane: the index has shape `lanes`, and results begin with it.
 

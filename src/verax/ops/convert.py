@@ -38,7 +38,7 @@ from verax.rules.row import Axis, Domain, Engine, NDArray, Row, Sample, Zero
 from verax.rules.state import STATE
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class ConvertParams(Params):
     """The dtype of the result, and whether it is weak."""
 
@@ -137,7 +137,7 @@ convert_element_type_p = parametric(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class BitcastParams(Params):
     """The dtype as which the bits are read."""
 
@@ -230,7 +230,7 @@ bitcast_convert_type_p: Row[BitcastParams] = Row(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class PrecisionParams(Params):
     """The format to which floats are rounded."""
 

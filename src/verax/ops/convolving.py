@@ -32,7 +32,7 @@ from verax.rules.kinds import ANYTHING
 from verax.rules.row import Domain, NDArray, Sample
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class ConvParams(Params):
     """Strides, padding, dilations, what each dimension is, groups, and the types."""
 

@@ -36,7 +36,7 @@ from verax.rules.sizes import as_axis, as_integers, as_sizes
 from verax.rules.state import STATE
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class IotaParams(Params):
     """The type of the result, and the dimension along which it counts."""
 

@@ -111,7 +111,7 @@ class PrunedJvp:
         return with_outputs(self.engine, jaxpr, (*self.used, *live)), kept
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class CustomJvpParams(Params):
     """The function, how many of its first inputs it captured, and the rule."""
 

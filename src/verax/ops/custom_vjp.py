@@ -164,7 +164,7 @@ class BatchedLinear:
         return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class CustomVjpParams(Params):
     """The function, how many of its first inputs it captured, and the rules."""
 
@@ -185,7 +185,7 @@ class CustomVjpParams(Params):
         return self.jaxpr.effects
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class CustomLinearParams(Params):
     """Whose derivative this is: operands are the residuals, then tangents.
 

@@ -35,7 +35,7 @@ class VmapRule(Protocol):
         ...
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class CustomVmapParams(Params):
     """The function, how many of its first inputs it captured, and the rule."""
 

@@ -53,7 +53,7 @@ type Pair = tuple[Shape, Shape]
 type Numbers = tuple[Pair, Pair]
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class DotParams(Params):
     """Contracted and batch dimensions (of the left, of the right), and the types."""
 

@@ -51,14 +51,14 @@ from verax.rules.row import (
 from verax.rules.sizes import as_integers, as_sizes
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class DynamicSliceParams(Params):
     """The sizes of the window."""
 
     slice_sizes: Shape
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class DynamicUpdateSliceParams(Params):
     """Nothing: the update has the sizes of the window."""
 

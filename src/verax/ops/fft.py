@@ -60,7 +60,7 @@ REALS = (float32, float64)
 COMPLEXES = (complex64, complex128)
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class FftParams(Params):
     """Which transform, and the lengths of the signals in the last dimensions."""
 

@@ -38,7 +38,7 @@ type Arrays = Sequence[Array]
 type Apply = Callable[[Arrays, Arrays], Arrays]
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class FoldParams(Params):
     """What becomes of two elements, as a jaxpr of scalars; the dimensions that go."""
 

@@ -37,7 +37,7 @@ type FillValue = Scalar | None
 FILL, CLIP = GatherScatterMode.FILL_OR_DROP.value, GatherScatterMode.CLIP.value
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class GatherParams(Params):
     """Dimension numbers, window sizes, promises about indices, and the mode.
 

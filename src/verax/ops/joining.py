@@ -26,7 +26,7 @@ from verax.rules.row import Axis, Engine, Known, Linear, Row, Sample, Tangent, Z
 from verax.rules.sizes import as_axes, as_axis
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class ConcatenateParams(Params):
     """The dimension along which the operands follow each other."""
 
@@ -116,7 +116,7 @@ concatenate_p = linear(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class RevParams(Params):
     """The dimensions whose order is reversed."""
 

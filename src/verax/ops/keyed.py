@@ -69,14 +69,14 @@ def generator(impl: str) -> Generator:
     return found
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class KeyParams(Params):
     """The short name of the generator."""
 
     impl: str
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class SplitParams(Params):
     """The generator, and the shape of the new keys that each key makes."""
 
@@ -84,7 +84,7 @@ class SplitParams(Params):
     shape: Shape
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class BitsParams(Params):
     """The generator, the width of integers, the shape of those that each key makes."""
 

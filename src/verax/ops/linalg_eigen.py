@@ -59,7 +59,7 @@ from verax.rules.row import Engine, NDArray, Row, Tangent, Zero
 lapack = LazyModule("scipy.linalg.lapack")
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class EighParams(Params):
     """Which triangle is read."""
 
@@ -135,7 +135,7 @@ eigh_p: Row[EighParams] = matrix_row(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class EigParams(Params):
     """Which eigenvectors are computed, and whether they may be differentiated."""
 

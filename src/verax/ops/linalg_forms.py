@@ -41,7 +41,7 @@ from verax.rules.row import Engine, Known, NDArray, Row, Tangent, Zero
 lapack = LazyModule("scipy.linalg.lapack")
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class SchurParams(Params):
     """Whether the unitary factor is computed."""
 
@@ -139,7 +139,7 @@ hessenberg_p: Row[NoParams] = matrix_row(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class TridiagonalParams(Params):
     """Which triangle is read."""
 

@@ -100,7 +100,7 @@ householder_product_p: Row[NoParams] = matrix_row(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class QrParams(Params):
     """Whether columns are exchanged, and whether Q is square."""
 

@@ -54,7 +54,7 @@ lapack = LazyModule("scipy.linalg.lapack")
 DRIVERS = {"DEFAULT": "gesdd", "QR": "gesvd"}
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class SvdParams(Params):
     """Square or thin factors, whether there are vectors, and LAPACK's driver."""
 

@@ -136,7 +136,7 @@ cholesky_p: Row[NoParams] = matrix_row(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class TriangularParams(Params):
     """On which side the matrix stands, which triangle is read, and how it is turned."""
 

@@ -41,7 +41,7 @@ from verax.rules.row import (
 from verax.rules.state import interpreting
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class LinearCallParams(Params):
     """A function of residuals and linear operands, and its transpose in the latter."""
 

@@ -67,7 +67,7 @@ from verax.rules.row import (
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class FoldWindowParams(WindowParams):
     """Windows, and what becomes of two elements, as a jaxpr of scalars."""
 

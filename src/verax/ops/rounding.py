@@ -30,7 +30,7 @@ class RoundingMethod(IntEnum):
     TO_NEAREST_EVEN = 1
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class RoundParams(Params):
     """The name of the rounding method."""
 

@@ -14,7 +14,7 @@ from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.programs import Mask
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class ScanParams(Params):
     """The body, from constants, carries and rows to carries and rows.
 

@@ -45,7 +45,7 @@ from verax.rules.row import (
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class ScatterParams(Params):
     """Dimension numbers, promises about indices, and the mode."""
 

@@ -51,7 +51,7 @@ from verax.rules.sizes import as_integers
 from verax.rules.state import interpreting
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class SelectParams(Params):
     """Whether the largest or the smallest element wins, and the windows."""
 

@@ -26,7 +26,7 @@ from verax.rules.row import Axis, Engine, Known, Row, Sample, Tangent, Zero
 from verax.rules.sizes import as_axes, as_integers, as_sizes
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class TransposeParams(Params):
     """The order of the dimensions: dimension i of the result is `permutation[i]`."""
 
@@ -97,7 +97,7 @@ transpose_p = linear(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class BroadcastInDimParams(Params):
     """Dimension i of the operand is dimension `broadcast_dimensions[i]` of `shape`."""
 
@@ -196,7 +196,7 @@ broadcast_in_dim_p = linear(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class ReshapeParams(Params):
     """The shape of the result, which has as many elements as the operand."""
 
@@ -252,7 +252,7 @@ reshape_p = linear(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class SqueezeParams(Params):
     """The dimensions of size 1 that the result does not have, in increasing order."""
 

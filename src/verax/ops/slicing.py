@@ -31,7 +31,7 @@ from verax.rules.sizes import as_axis, as_integers
 type Padding = tuple[tuple[int, int, int], ...]
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class SliceParams(Params):
     """From start up to limit in steps of stride (None: 1), in each dimension."""
 
@@ -132,7 +132,7 @@ slice_p = linear(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class PadParams(Params):
     """(low, high, interior) for each dimension; a negative edge cuts."""
 

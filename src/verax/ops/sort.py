@@ -37,7 +37,7 @@ from verax.rules.sizes import as_axis, as_integers
 from verax.rules.sorting import compared, lower_sort, one
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class SortParams(Params):
     """Along which dimension, whether equal keys stay in order, how many keys."""
 
@@ -148,7 +148,7 @@ sort_p: Row[SortParams] = Row(
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class TopKParams(Params):
     """How many elements of the last dimension are kept."""
 

@@ -22,7 +22,7 @@ from verax.rules.emitter import Emitter, Operand
 from verax.rules.row import Engine, NDArray
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class WhileParams(Params):
     """The step and the predicate; each has constants, and both take the carries.
 

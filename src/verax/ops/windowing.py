@@ -36,7 +36,7 @@ from verax.rules.array import Array
 from verax.rules.emitter import Emitter, Operand, i64s
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class WindowParams(Params):
     """Sizes, steps, padding and dilations of the windows, for every dimension."""
 

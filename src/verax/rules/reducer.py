@@ -39,7 +39,7 @@ EXTREMES = Domain(special=(0.0, -0.0, 1.0, np.inf, -np.inf, np.nan))
 type Scalar = bool | int | float | complex | np.ndarray
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class ReduceParams(Params):
     """The dimensions that go, in order."""
 

@@ -37,7 +37,7 @@ type Combine = Callable[[Emitter, Operand, Operand], Operand]
 LONGEST = 4096
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class ScanParams(Params):
     """Along which dimension, and whether from its end."""
 
