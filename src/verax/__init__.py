@@ -8,10 +8,10 @@ which functions stand behind the methods of arrays) and re-exports the public na
 Array(6., dtype=float32, weak_type=True)
 """
 
-from verax.rules.collector import paused
+from verax.rules.collector import keeping
 
 # What is imported is kept: the garbage collector would look at it again and again.
-with paused():
+with keeping():
     from verax import nn, scipy
 
 from verax import (

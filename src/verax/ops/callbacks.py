@@ -40,7 +40,7 @@ WHOLE_BATCH = ("expand_dims", "broadcast_all")
 METHODS = (*LANE_BY_LANE, *WHOLE_BATCH)
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class CallbackParams(Params):
     """The function, the types of the results of one call, and over what it runs.
 

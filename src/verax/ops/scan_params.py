@@ -45,7 +45,7 @@ class ScanParams(Params):
         return list(xs[: self.num_carry]), list(xs[self.num_carry :])
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class CheckpointedScanParams(ScanParams):
     """A loop that is run backwards as a nest of loops of the lengths `blocks`."""
 

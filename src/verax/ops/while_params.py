@@ -56,7 +56,7 @@ class WhileParams(Params):
         return self.body_jaxpr.out_avals
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class BoundedWhileParams(WhileParams):
     """A loop whose predicate fails after at most as many steps as the blocks hold.
 
