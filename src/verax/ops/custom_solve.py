@@ -44,7 +44,7 @@ from verax.rules.row import (
 )
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class CustomLinearSolveParams(Params):
     """A x = b: the functions x to A x, b to x, and c to the y with A' y = c.
 
@@ -64,7 +64,7 @@ class CustomLinearSolveParams(Params):
         return len(self.matvec.outvars)
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class CustomRootParams(Params):
     """f(x) = 0: the function, from a guess to x, and from (x, y) to z with f'(x) z = y.
 

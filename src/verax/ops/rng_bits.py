@@ -60,7 +60,7 @@ class RandomAlgorithm(IntEnum):
     RNG_PHILOX = 2
 
 
-@frozen(cache_hash=True)
+@frozen(eq=False, repr=False)
 class GeneratorParams(Params):
     """The shape and dtype of the bits, and the generator, "philox" or "three_fry"."""
 
