@@ -11,7 +11,7 @@ import contextvars
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import frozen
@@ -20,13 +20,14 @@ from verax.backend.array import ConcreteArray, from_host
 from verax.backend.executable import CompileOptions
 from verax.backend.program import compiled
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import stored_dtype
+from verax.ir.dtypes import NARROWED, stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, Params, Primitive
 from verax.rules.array import Array
 from verax.rules.builder import Builder, Tracer, leaked
-from verax.rules.constants import aval_of, scalar_of
+from verax.rules.constants import array_aval, aval_of, scalar_of
 from verax.rules.infer import infer
 from verax.rules.row import Engine, Row, missing
+from verax.rules.state import STATE
 from verax.transforms.evaluate import literal_value
 
 # Elements from which compiled code beats NumPy for costly rows; see docs/eager.md.
@@ -55,10 +56,44 @@ def quietly[R](function: Callable[..., R], *args: Any) -> R:
     try:
         return QUIET.context.run(function, *args)
     except RuntimeError as error:
-        if not str(error).startswith(NESTED):
-            raise
-    # A rule that computes eagerly itself is in the context already.
+        return again(error, function, *args)
+
+
+def again[R](error: RuntimeError, function: Callable[..., R], *args: Any) -> R:
+    """`function(*args)` if the context was entered already, else its error.
+
+    That happens where a rule computes eagerly itself.
+    """
+    if not str(error).startswith(NESTED):
+        raise error
     return function(*args)
+
+
+class Plan(NamedTuple):
+    """How operands of known types go through a row: `evaluate` is None to compile."""
+
+    evaluate: Callable[..., Any] | None
+    outs: tuple[ShapedArray, ...]
+    row: Row[Any]
+
+
+@lru_cache(maxsize=1 << 16)
+def planned(
+    engine: Engine, primitive: Primitive, params: Params, *avals: ShapedArray
+) -> Plan:
+    """The plan for operands of types `avals`: one look-up for each operation.
+
+    Raises:
+        MissingRule: the row has no evaluate column.
+        TypeError, ValueError: the operands do not fit.
+    """
+    row = engine.rules[primitive]
+    outs = infer(row, params, *avals)
+    if row.compiled or (row.costly and outs[0].size >= CROSSOVER):
+        return Plan(None, outs, row)
+    if row.evaluate is None:
+        raise missing(row, "evaluate", "give its row evaluate=...")
+    return Plan(row.evaluate, outs, row)
 
 
 @frozen(eq=False)
@@ -76,25 +111,31 @@ class EagerInterpreter:
             LeakedTracer: an operand is a tracer, whose trace has ended.
             TypeError: an operand is no array, or types do not fit.
         """
-        row = self.engine.rules[primitive]
+        engine = self.engine
         avals = [x.aval if type(x) is ConcreteArray else operand_type(x) for x in args]
-        outs = infer(row, params, *avals)
-        if row.compiled or (row.costly and outs[0].size >= CROSSOVER):
-            return tuple(run_alone(self.engine, row, params, tuple(avals), args))
-        if row.evaluate is None:
-            raise missing(row, "evaluate", "give its row evaluate=...")
+        evaluate, outs, row = planned(engine, primitive, params, *avals)
+        if evaluate is None:
+            return tuple(run_alone(engine, row, params, tuple(avals), args))
         hosts = [
             x.host if type(x) is ConcreteArray and x.host is not None else host_of(x)
             for x in args
         ]
-        results = quietly(row.evaluate, self.engine, params, hosts)
-        if len(outs) == 1:
-            return (as_array(results[0], outs[0]),)
-        return tuple(map(as_array, results, outs))
+        try:
+            results = QUIET.context.run(evaluate, engine, params, hosts)
+        except RuntimeError as error:
+            results = again(error, evaluate, engine, params, hosts)
+        if len(outs) > 1:
+            return tuple(map(as_array, results, outs))
+        (value,), (aval,) = results, outs
+        if type(value) is np.ndarray and value.dtype is aval.dtype:
+            return (from_host(value, aval),)
+        return (as_array(value, aval),)
 
 
 def operand_type(x: object) -> ShapedArray:
     """The type of an operand that is no array of ours."""
+    if type(x) is np.ndarray:
+        return array_aval(x.shape, x.dtype, STATE.enable_x64)
     if isinstance(x, Tracer):
         raise leaked(x)
     return aval_of(x)
@@ -104,6 +145,8 @@ def host_of(x: object) -> np.ndarray:
     """The NumPy values of an operand, in the dtype of its type."""
     if isinstance(x, ConcreteArray):
         return x.numpy()
+    if type(x) is np.ndarray and is_constant(x):
+        return x
     aval = aval_of(x)
     if isinstance(x, Literal):
         return literal_value(x)
@@ -111,6 +154,19 @@ def host_of(x: object) -> np.ndarray:
         # Results may be views: they must not show what the caller writes later.
         return np.array(x, stored_dtype(aval.dtype))
     return scalar_of(x, aval)
+
+
+def is_constant(x: np.ndarray) -> bool:
+    """Whether `x` is a scalar that nobody writes to, in a dtype of 32 bits or less.
+
+    Such are the constants that frontends make of Python's numbers.
+    """
+    return (
+        not x.shape
+        and x.base is None
+        and x.dtype not in NARROWED
+        and not x.flags.writeable
+    )
 
 
 def as_array(value: Any, aval: ShapedArray) -> ConcreteArray:

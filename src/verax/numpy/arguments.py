@@ -35,7 +35,12 @@ from verax.ir.dtypes import (
 )
 from verax.ir.promotion import Typed, join, join_all
 from verax.ops.convert import convert
-from verax.ops.shape import BroadcastInDimParams, broadcast_in_dim_p, reshape
+from verax.ops.shape import (
+    BroadcastInDimParams,
+    ReshapeParams,
+    broadcast_in_dim_p,
+    reshape_p,
+)
 from verax.rules.array import Array
 from verax.rules.constants import aval_of, scalar_of
 from verax.rules.sizes import as_axes, as_axis, as_sizes
@@ -46,6 +51,10 @@ type Scalar = bool | int | float | complex
 type ArrayLike = Array | np.ndarray | np.generic | Scalar
 type Axis = int | Sequence[int] | None
 type ShapeLike = int | Sequence[int]
+
+# Tuples made once: a union would be made anew by every check.
+PYTHON_NUMBERS = (bool, int, float, complex)
+VALUES = (np.ndarray, np.generic, *PYTHON_NUMBERS)
 
 
 # ---------------------------------------------------------------------- operands
@@ -59,7 +68,7 @@ def operand_aval(name: str, position: int, x: object) -> ShapedArray:
     """
     if isinstance(x, Array):
         return x.aval
-    if isinstance(x, np.ndarray | np.generic | bool | int | float | complex):
+    if isinstance(x, VALUES):
         return aval_of(x)
     advice = (
         "; convert it with verax.numpy.asarray" if isinstance(x, list | tuple) else ""
@@ -97,7 +106,7 @@ def check_arraylike(name: str, *args: object) -> None:
 
 def is_scalar(x: object) -> bool:
     """Whether `x` is a Python scalar; NumPy's scalars have a dtype of their own."""
-    return isinstance(x, bool | int | float | complex) and not isinstance(x, np.generic)
+    return isinstance(x, PYTHON_NUMBERS) and not isinstance(x, np.generic)
 
 
 @lru_cache(maxsize=1 << 12, typed=True)
@@ -354,8 +363,13 @@ def reduction_axes(name: str, axis: Axis, rank: int) -> Shape:
 
 def keep_dims(x: Array, shape: Shape, axes: Iterable[int]) -> Array:
     """A reduction's result with its dimensions back, as 1; `shape` is the operand's."""
-    gone = set(axes)
-    return reshape(x, tuple([1 if i in gone else s for i, s in enumerate(shape)]))
+    return reshape_p.call(with_ones(shape, tuple(axes)), x)
+
+
+@lru_cache(maxsize=1 << 12)
+def with_ones(shape: Shape, axes: Shape) -> ReshapeParams:
+    """The params that make `shape` again, with size 1 at `axes`."""
+    return ReshapeParams(tuple([1 if i in axes else s for i, s in enumerate(shape)]))
 
 
 # ------------------------------------------------------------------------ dtypes

@@ -60,6 +60,10 @@ def operands(name: str, arrays: Arrays, dtype: DTypeLike | None = None) -> list[
         raise TypeError(f"{name} takes a sequence of arrays, not {arrays!r}")
     if not arrays:
         raise ValueError(f"{name} needs at least one array")
+    if dtype is None and isinstance(arrays[0], Array):
+        own = arrays[0].aval.dtype
+        if all([isinstance(x, Array) and x.aval.dtype is own for x in arrays]):
+            return list(arrays)
     avals = avals_of(name, arrays)
     wanted = chosen_dtype(name, dtype)
     found, weak = common_type(avals) if wanted is None else (wanted, False)
@@ -100,7 +104,7 @@ def concatenate(
     parts = operands("concatenate", arrays, dtype)
     if axis is None:
         return joined("concatenate", [ravel(part) for part in parts], 0)
-    if not all(part.ndim for part in parts):
+    if not all([part.ndim for part in parts]):
         raise ValueError("concatenate: arrays without dimensions; use stack")
     place = canonical_axis("concatenate", axis, parts[0].ndim)
     return joined("concatenate", parts, place)

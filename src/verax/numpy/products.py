@@ -98,13 +98,13 @@ class MatmulPlan:
     """How to multiply stacks of matrices: what to squeeze, contract and transpose.
 
     The dimensions of size 1 that meet larger ones are squeezed away, so that nothing is
-    broadcast; the result of `dot_general` is transposed by `order`.
+    broadcast; the result of `dot_general` is transposed by `order`, unless it is None.
     """
 
     left: Shape
     right: Shape
     numbers: Contraction
-    order: Shape
+    order: Shape | None
 
 
 @lru_cache(maxsize=1 << 12)
@@ -137,7 +137,8 @@ def matmul_plan(a: Shape, b: Shape) -> MatmulPlan:
         squeezed.append(gone)
         kept.append([i for i in range(len(shape)) if i not in gone])
     numbers, order = matmul_numbers(a, b, sides, both, rank)
-    return MatmulPlan(squeezed[0], squeezed[1], numbers, order)
+    moved = None if order == tuple(range(len(order))) else order
+    return MatmulPlan(squeezed[0], squeezed[1], numbers, moved)
 
 
 def stack_places(own: Shape, stack: Shape) -> list[int]:
@@ -191,7 +192,7 @@ def matmul(
     if plan.right:
         y = squeeze(y, plan.right)
     found = contract(x, y, plan.numbers, precision, preferred)
-    return transpose(found, plan.order)
+    return found if plan.order is None else transpose(found, plan.order)
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:

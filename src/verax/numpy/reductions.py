@@ -138,8 +138,9 @@ def accumulate(
     asked = chosen_dtype(name, dtype)
     result, working = sum_types(x.dtype, asked, promote_integers, STATE.enable_x64)
     axes = reduction_axes(name, axis, x.ndim)
-    x = masked(name, convert(x, working), where, identity)
-    found = fold(row, x, axes, keepdims)
+    if x.aval.dtype is not working or x.aval.weak_type:
+        x = convert(x, working)
+    found = fold(row, masked(name, x, where, identity), axes, keepdims)
     if initial is not None:
         start = convert(as_array(name, initial), working)
         found = multiply(found, start) if identity else add(found, start)

@@ -100,7 +100,7 @@ def completed(own: Shape, target: Shape) -> Shape:
 
 def target_shape(target: Any) -> Shape:
     """A shape in which -1 may stand, from one size or a sequence of sizes."""
-    if type(target) is tuple and all(type(n) is int for n in target):
+    if type(target) is tuple and all([type(n) is int for n in target]):
         return target
     if hasattr(target, "__index__") and not getattr(target, "shape", ()):
         return (index(target),)
@@ -171,14 +171,21 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     x = a if isinstance(a, Array) else as_array("transpose", a)
     rank = len(x.aval.shape)
     if axes is None:
-        order = tuple(range(rank - 1, -1, -1))
-    else:
-        order = canonical_axes("transpose", axes, rank)
+        if rank < 2:
+            return x
+        return transpose_p.call(reversing(rank), x)
+    order = canonical_axes("transpose", axes, rank)
     if len(order) != rank:
         raise ValueError(f"transpose: {axes} is no permutation of {rank} dimensions")
     if rank < 2 or order == tuple(range(rank)):
         return x
     return transpose_p.call(transpose_params(order), x)
+
+
+@lru_cache(maxsize=64)
+def reversing(rank: int) -> TransposeParams:
+    """The params that reverse the order of the dimensions."""
+    return TransposeParams(tuple(range(rank - 1, -1, -1)))
 
 
 def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:

@@ -25,6 +25,7 @@ from verax.ir.dtypes import (
     numpy_dtype,
 )
 from verax.ir.jaxpr import Params
+from verax.ir.memo import memoised
 from verax.ops.convert import convert
 from verax.ops.shape import broadcast
 from verax.rules.array import Array
@@ -45,6 +46,9 @@ class IotaParams(Params):
     dimension: int
 
 
+iota_params = memoised(IotaParams)
+
+
 def iota_typing(p: IotaParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     if not NUMBER.holds(p.dtype):
         raise TypeError(f"iota makes {NUMBER}, not {p.dtype}")
@@ -56,9 +60,14 @@ def iota_typing(p: IotaParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
 def evaluate_iota(p: IotaParams) -> np.ndarray:
     """Counted in integers: small floats round once, small integers wrap."""
     size = p.shape[p.dimension]
+    counted = np.arange(size, dtype=np.int32 if size < 1 << 31 else np.int64)
+    dtype = numpy_dtype(p.dtype)
+    if dtype != counted.dtype:
+        counted = counted.astype(dtype)
+    if len(p.shape) == 1:
+        return counted
     column = [1] * len(p.shape)
     column[p.dimension] = size
-    counted = np.arange(size).astype(numpy_dtype(p.dtype))
     return np.broadcast_to(counted.reshape(column), p.shape)
 
 
@@ -87,7 +96,8 @@ def iota(dtype: DTypeLike, size: int) -> Array:
     Raises:
         TypeError: `dtype` holds no numbers.
     """
-    return broadcasted_iota(dtype, (size,), 0)
+    found = canonical(dtype, STATE.enable_x64)
+    return iota_p.call(iota_params(found, as_sizes("iota", "size", (size,)), 0))
 
 
 def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int) -> Array:

@@ -25,6 +25,8 @@ PYTHON_SCALARS = {
     float: np.float64,
     complex: np.complex128,
 }
+# A tuple made once: a union would be made anew by every check.
+HOST_VALUES = (np.ndarray, np.generic)
 
 
 @lru_cache(maxsize=64)
@@ -62,7 +64,7 @@ def aval_of(x: object) -> ShapedArray:
     """
     if isinstance(x, Array):
         return x.aval
-    if isinstance(x, np.ndarray | np.generic):
+    if isinstance(x, HOST_VALUES):
         return array_aval(x.shape, x.dtype, STATE.enable_x64)
     if isinstance(x, Literal):
         return x.aval
