@@ -124,7 +124,7 @@ class EagerInterpreter:
             results = QUIET.context.run(evaluate, engine, params, hosts)
         except RuntimeError as error:
             results = again(error, evaluate, engine, params, hosts)
-        if len(outs) > 1:
+        if len(outs) != 1:
             return tuple(map(as_array, results, outs))
         (value,), (aval,) = results, outs
         if type(value) is np.ndarray and value.dtype is aval.dtype:
