@@ -13,6 +13,7 @@ from verax.api.jit import JitFunction
 from verax.backend import eager, program
 from verax.backend.array import ConcreteArray
 from verax.ir.avals import ShapedArray
+from verax.rules import infer
 from verax.rules.constants import aval_of
 from verax.transforms import engine, linearize, templates
 
@@ -48,7 +49,7 @@ def clear_caches() -> None:
     """
     for function in [x for x in gc.get_objects() if isinstance(x, JitFunction)]:
         function.clear_cache()
-    for module in (eager, program, engine, linearize, templates):
+    for module in (eager, program, engine, linearize, templates, infer):
         for value in vars(module).values():
             if isinstance(value, functools._lru_cache_wrapper):
                 value.cache_clear()

@@ -85,10 +85,15 @@ class ConcreteArray(Array):
         return f"Array({text}{shape}, dtype={name}{weak})"
 
     def __str__(self) -> str:
+        if isinstance(self.aval.dtype, ExtendedDType):
+            return repr(self)
         return str(printable(self.numpy()))
 
     def __format__(self, spec: str) -> str:
-        return format(self.numpy()[()] if not self.shape else self.numpy(), spec)
+        if isinstance(self.aval.dtype, ExtendedDType):
+            return format(str(self), spec)
+        values = printable(self.numpy())
+        return format(values if self.shape else values[()], spec)
 
     def concrete(self, wanted: str) -> np.ndarray:
         return self.numpy()

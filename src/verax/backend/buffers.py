@@ -22,6 +22,7 @@ from jaxlib import _jax
 from numpy.typing import NDArray
 
 from verax.backend.errors import trimmed
+from verax.backend.host_runs import FAILURES
 
 __all__ = [
     "Aval",
@@ -156,6 +157,9 @@ def to_numpy(buffer: Buffer) -> NDArray[Any]:
         return np.asarray(memoryview(buffer))
     except BufferError:
         return unusual_to_numpy(buffer)
+    except _jax.JaxRuntimeError as error:
+        failure = FAILURES.revealed(error)
+        raise failure from failure.__cause__
 
 
 def unusual_to_numpy(buffer: Buffer) -> NDArray[Any]:
@@ -165,7 +169,11 @@ def unusual_to_numpy(buffer: Buffer) -> NDArray[Any]:
     # The second item says whether it is a copy, which is of no interest: either is
     # read-only, and the first keeps the memory alive. The method of nearly this name
     # for single devices would import jax where it is installed.
-    return buffer._to_np_array_did_copy()[0]
+    try:
+        return buffer._to_np_array_did_copy()[0]
+    except _jax.JaxRuntimeError as error:
+        failure = FAILURES.revealed(error)
+        raise failure from failure.__cause__
 
 
 def device_of(buffer: Buffer) -> _jax.Device:
@@ -204,7 +212,11 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
     """
     if any(buffer.is_deleted() for buffer in buffers):
         raise RuntimeError(DELETED)
-    _jax.batched_block_until_ready(buffers)
+    try:
+        _jax.batched_block_until_ready(buffers)
+    except _jax.JaxRuntimeError as error:
+        failure = FAILURES.revealed(error)
+        raise failure from failure.__cause__
 
 
 def copy_to_host_async(buffers: Sequence[Buffer]) -> None:

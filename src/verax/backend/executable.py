@@ -30,9 +30,8 @@ from jaxlib import _jax
 from verax.backend.buffers import AvalLike, Buffer, Sharding, single_device
 from verax.backend.errors import CompileError, ExecutionError, trimmed
 from verax.backend.host_calls import NO_CALLS, HostCalls
-from verax.backend.host_runs import FAILURES, Trampoline, with_effects
+from verax.backend.host_runs import FAILURES, trampolines, with_calls
 from verax.backend.parsing import parsed
-from verax.ir.effects import is_ordered
 
 __all__ = [
     "CompileError",
@@ -226,14 +225,14 @@ def make_executable(
 ) -> Executable:
     """Close over all that a run needs: Python has no faster call than a closure."""
     run: Callable[[Sequence[Buffer]], _jax.ExecuteResults] = loaded.execute_sharded
-    if calls.effects:
-        run = with_effects(loaded, is_ordered(calls.effects))
+    if calls.functions:
+        run = with_calls(loaded, calls)
 
     def execute(buffers: Sequence[Buffer]) -> list[Buffer]:
         try:
             return run(buffers).consume_with_handlers(handlers)
         except (_jax.JaxRuntimeError, TypeError) as error:
-            failure = FAILURES.behind(error) if calls.functions else None
+            failure = FAILURES.behind(error)
             if failure is not None:
                 raise failure from failure.__cause__
             raise execution_error(error, buffers) from error
@@ -280,8 +279,8 @@ def compile_text(
     how = jaxlib_options(devices, options)
     try:
         if calls.functions:
-            callbacks = [Trampoline(*call) for call in calls.functions]
-            loaded = client.compile_and_load(parsed(mlir_text), where, how, callbacks)
+            module, callbacks = parsed(mlir_text), trampolines(calls)
+            loaded = client.compile_and_load(module, where, how, callbacks)
         else:
             loaded = client.compile_and_load(mlir_text, where, how)
     except _jax.JaxRuntimeError as error:

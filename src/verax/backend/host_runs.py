@@ -11,19 +11,23 @@ known by the tokens of the runs that cause them::
 import atexit
 import re
 import threading
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, Protocol
 
 import numpy as np
 from attrs import frozen
 from jaxlib import _jax
 
+from verax.backend.host_calls import HostCalls
+from verax.ir.effects import is_ordered
 from verax.rules.emitter import HostCall
 from verax.rules.host import CallbackError
 
 MARK: Final = re.compile(r"verax callback failure (\d+)")
-KEPT = 256
+KEPT = 16
 LONGEST_QUEUE = 32
 
 
@@ -44,6 +48,7 @@ class Failures:
         self.lock = threading.Lock()
         self.count = 0
         self.kept: OrderedDict[int, BaseException] = OrderedDict()
+        self.seen: set[int] = set()
 
     def keep(self, error: BaseException) -> FailedCallback:
         """Note an exception; what to raise towards XLA in its place."""
@@ -51,18 +56,35 @@ class Failures:
             self.count += 1
             self.kept[self.count] = error
             if len(self.kept) > KEPT:
-                self.kept.popitem(last=False)
+                number, _ = self.kept.popitem(last=False)
+                self.seen.discard(number)
             return FailedCallback(f"verax callback failure {self.count}")
 
-    def behind(self, error: BaseException) -> BaseException | None:
-        """The exception of a callback that made XLA raise `error`, ready to raise."""
+    def behind(
+        self, error: BaseException, *, new: bool = False
+    ) -> BaseException | None:
+        """The exception of a callback that made XLA raise `error`, ready to raise.
+
+        With `new`, only one that nobody has asked for yet.
+        """
         found = MARK.search(str(error))
-        kept = self.kept.get(int(found[1])) if found else None
+        if found is None:
+            return None
+        number = int(found[1])
+        with self.lock:
+            kept = self.kept.get(number)
+            if kept is None or (new and number in self.seen):
+                return None
+            self.seen.add(number)
         if not isinstance(kept, CallbackError):
             return kept
         again = CallbackError(*kept.args)
         again.__cause__ = kept.__cause__
         return again
+
+    def revealed(self, error: Exception) -> BaseException:
+        """What to raise for an error of the runtime: what is behind it, or itself."""
+        return self.behind(error) or error
 
 
 class Depth(threading.local):
@@ -77,15 +99,21 @@ INSIDE: Final = Depth()
 
 @frozen
 class Trampoline:
-    """What XLA calls: the function of the host, with everything it may do caught."""
+    """What XLA calls: the function of the host, with everything it may do caught.
 
-    function: HostCall
+    jaxlib never gives back what it was told to call, so the function itself belongs to
+    the executable, and to the runs of it that are under way.
+    """
+
+    function: Callable[[], HostCall | None]
     ordered: bool
 
     def __call__(self, *arrays: np.ndarray) -> tuple[object, ...]:
         INSIDE.depth += 1
         try:
-            found = self.function(*(arrays[1:] if self.ordered else arrays))
+            function = self.function()
+            assert function is not None, "the program of this callback is gone"
+            found = function(*(arrays[1:] if self.ordered else arrays))
         except BaseException as error:
             raise FAILURES.keep(error) from None
         finally:
@@ -94,12 +122,17 @@ class Trampoline:
         return (None, *found) if self.ordered else tuple(found)
 
 
+def trampolines(calls: HostCalls) -> list[Trampoline]:
+    """What to give to XLA for the functions of a module, in their order."""
+    return [Trampoline(weakref.ref(call), ordered) for call, ordered in calls.functions]
+
+
 class Runs:
-    """The runs with effects that may not have ended."""
+    """The runs with callbacks that may not have ended, and what they call."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.tokens: deque[Token] = deque()
+        self.tokens: deque[tuple[Token, HostCalls]] = deque()
         self.ordered: Token | None = None
         self.failed: BaseException | None = None
         self.at_exit = False
@@ -112,22 +145,24 @@ class Runs:
         with self.lock:
             token = self.ordered
         if token is not None and not INSIDE.depth:
-            self.ended(token)
+            # Its failure is for those who look at its results, or wait.
+            with suppress(_jax.JaxRuntimeError):
+                token.block_until_ready()
 
-    def add(self, token: Token, ordered: bool) -> None:
+    def add(self, token: Token, calls: HostCalls, ordered: bool) -> None:
         """Note a run that has begun; what a callback runs is waited for at once."""
         if INSIDE.depth:
             token.block_until_ready()
             return
         with self.lock:
-            self.tokens.append(token)
+            self.tokens.append((token, calls))
             if ordered:
                 self.ordered = token
             oldest = self.tokens.popleft() if self.full() else None
             if not self.at_exit:
                 self.at_exit = True
                 atexit.register(self.wait)
-        if oldest is not None and (error := self.ended(oldest)):
+        if oldest is not None and (error := self.ended(oldest[0])):
             self.failed = self.failed or error
 
     def full(self) -> bool:
@@ -138,14 +173,17 @@ class Runs:
         try:
             token.block_until_ready()
         except _jax.JaxRuntimeError as error:
-            return FAILURES.behind(error) or error
+            if MARK.search(str(error)) is None:
+                return error
+            return FAILURES.behind(error, new=True)
         return None
 
     def wait(self) -> None:
         """Wait until all effects have happened.
 
         Raises:
-            CallbackError: a callback failed; the first failure is raised, once.
+            CallbackError: a callback failed and nobody has been told yet; the first
+                such failure is raised, once.
         """
         if INSIDE.depth:
             return
@@ -153,26 +191,27 @@ class Runs:
             tokens, failed = list(self.tokens), self.failed
             self.tokens.clear()
             self.ordered = self.failed = None
-        for token in tokens:
-            failed = self.ended(token) if failed is None else failed
+        for token, _ in tokens:
+            error = self.ended(token)
+            failed = failed or error
         if failed is not None:
-            raise failed
+            raise failed from failed.__cause__
 
 
 RUNS: Final = Runs()
 
 
-def with_effects(
-    loaded: _jax.LoadedExecutable, ordered: bool
+def with_calls(
+    loaded: _jax.LoadedExecutable, calls: HostCalls
 ) -> Callable[[Sequence[_jax.ArrayImpl]], _jax.ExecuteResults]:
-    """`execute_sharded` of a program that has effects."""
-    run = loaded.execute_sharded
+    """`execute_sharded` of a program with callbacks."""
+    run, ordered = loaded.execute_sharded, is_ordered(calls.effects)
 
     def execute(buffers: Sequence[_jax.ArrayImpl]) -> _jax.ExecuteResults:
         if ordered:
             RUNS.before()
         results = run(buffers, with_tokens=True)
-        RUNS.add(results.consume_token(), ordered)
+        RUNS.add(results.consume_token(), calls, ordered)
         return results
 
     return execute
