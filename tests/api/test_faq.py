@@ -156,6 +156,30 @@ def test_a_tracer_prints_its_type(capsys: pytest.CaptureFixture[str]) -> None:
     assert "f32[]" in printed
 
 
+def test_values_are_printed_at_run_time(capsys: pytest.CaptureFixture[str]) -> None:
+    @verax.jit
+    def f(x: Any) -> Any:
+        print("traced", x)
+        verax.debug.print("x = {}", x)
+        return x + 1
+
+    for x in (1.0, 2.0):
+        f(x)
+    verax.effects_barrier()
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first.startswith("traced Traced")
+    assert rest == ["x = 1.0", "x = 2.0"]
+
+
+def test_numpy_inside_of_jit_by_a_pure_callback() -> None:
+    def f(x: Any) -> Any:
+        return verax.pure_callback(np.sin, verax.ShapeDtypeStruct((), x.dtype), x)
+
+    assert float(verax.jit(f)(1.0)) == pytest.approx(np.sin(1.0), rel=1e-6)
+    with pytest.raises(TypeError, match=r"verax\.debug\.print .* verax\.pure_callback"):
+        verax.jit(lambda x: np.sin(x))(1.0)
+
+
 def test_nan_gradients_of_where_and_the_cure() -> None:
     def my_log(x: Any) -> Any:
         return vnp.where(x > 0.0, vnp.log(x), 0.0)
