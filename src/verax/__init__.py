@@ -25,6 +25,7 @@ from verax import (
     lax,
     numpy,
     random,
+    sharding,
     transforms,
     tree,
     tree_util,
@@ -34,6 +35,7 @@ from verax.api.callbacks import effects_barrier, pure_callback
 from verax.api.checkpoint import checkpoint
 from verax.api.config import (
     config,
+    default_device,
     default_matmul_precision,
     disable_jit,
     enable_x64,
@@ -50,7 +52,7 @@ from verax.api.inspection import eval_shape, linear_transpose, make_jaxpr
 from verax.api.jacobian import hessian, jacfwd, jacrev
 from verax.api.jit import jit
 from verax.api.resources import clear_caches, live_arrays, typeof
-from verax.api.runtime import block_until_ready, device_get, device_put, devices
+from verax.api.runtime import block_until_ready, devices
 from verax.api.scopes import (
     checking_leaks,
     ensure_compile_time_eval,
@@ -58,13 +60,24 @@ from verax.api.scopes import (
     named_scope,
 )
 from verax.api.stages import ShapeDtypeStruct
+from verax.api.transfer import (
+    device_get,
+    device_put,
+    device_put_replicated,
+    device_put_sharded,
+    make_array_from_callback,
+    make_array_from_single_device_arrays,
+)
 from verax.api.vectorize import vmap
 from verax.backend.client import (
+    Device,
     default_backend,
     device_count,
     local_device_count,
     local_devices,
 )
+from verax.backend.mesh import Mesh, PartitionSpec as P, make_mesh
+from verax.backend.sharding import NamedSharding
 from verax.ir.dtypes import float0
 from verax.ir.library import Library
 from verax.ops.table import PRIMITIVES
@@ -85,7 +98,11 @@ from_environment()
 
 __all__ = [
     "Array",
+    "Device",
     "LeakedTracer",
+    "Mesh",
+    "NamedSharding",
+    "P",
     "ShapeDtypeStruct",
     "ad_checkpoint",
     "block_until_ready",
@@ -102,10 +119,13 @@ __all__ = [
     "custom_vjp",
     "debug",
     "default_backend",
+    "default_device",
     "default_matmul_precision",
     "device_count",
     "device_get",
     "device_put",
+    "device_put_replicated",
+    "device_put_sharded",
     "devices",
     "disable_jit",
     "effects_barrier",
@@ -129,7 +149,10 @@ __all__ = [
     "live_arrays",
     "local_device_count",
     "local_devices",
+    "make_array_from_callback",
+    "make_array_from_single_device_arrays",
     "make_jaxpr",
+    "make_mesh",
     "named_call",
     "named_scope",
     "nn",
@@ -139,6 +162,7 @@ __all__ = [
     "random",
     "remat",
     "scipy",
+    "sharding",
     "transforms",
     "tree",
     "tree_util",

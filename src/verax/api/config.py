@@ -8,10 +8,22 @@ everywhere, the instance what a block has set::
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any
 
-from verax.rules.state import STATE, Staging, State
+from verax.api.engine import ENGINE
+from verax.backend.client import (
+    ClientOptions,
+    Device,
+    configure_client,
+    default_client,
+    local_devices,
+)
+from verax.backend.eager import eager_interpreter
+from verax.rules.builder import Builder
+from verax.rules.state import STATE, State, interpreting, refresh_staging
 
 OPTIONS: dict[str, type] = {
     "enable_x64": bool,
@@ -23,6 +35,14 @@ OPTIONS: dict[str, type] = {
 }
 # Options of JAX's that have one value here.
 FIXED: dict[str, bool] = {"threefry_partitionable": True}
+CLIENT_OPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "num_cpu_devices": "device_count",
+        "platforms": "platform",
+        "platform_name": "platform",
+    }
+)
+"""Options of the client, which are fixed when it starts."""
 PREFIXES = ("jax_", "verax_")
 
 
@@ -34,9 +54,10 @@ def option_name(name: str) -> str:
     """
     for prefix in PREFIXES:
         name = name.removeprefix(prefix)
-    if name not in OPTIONS:
+    known = (*OPTIONS, *CLIENT_OPTIONS, "default_device")
+    if name not in known:
         raise AttributeError(
-            f"no option {name!r}; there are {', '.join(sorted(OPTIONS))}"
+            f"no option {name!r}; there are {', '.join(sorted(known))}"
         )
     return name
 
@@ -49,29 +70,44 @@ class Config:
     False
     """
 
-    def __getattr__(self, name: str) -> bool | str | None:
-        value: bool | str | None = getattr(STATE, option_name(name))
-        return value
+    def __getattr__(self, name: str) -> Any:
+        return self.read(name)
 
-    def update(self, name: str, value: bool | str | None) -> None:
+    def update(self, name: str, value: Any) -> None:
         """Set an option for every thread that has not set its own.
+
+        `num_cpu_devices` and `platforms` are for the client: they must be set before
+        the first array or device is asked for.
 
         Raises:
             AttributeError: there is no such option.
+            RuntimeError: the client runs already, with other options.
             TypeError: the value has the wrong type.
             ValueError: the option has one value, and this is another.
         """
         option = option_name(name)
+        if option in CLIENT_OPTIONS:
+            configure_client(ClientOptions(**{CLIENT_OPTIONS[option]: value}))
+            return
         setattr(State, option, checked(option, value))
+        if option == "default_device":
+            eager = eager_interpreter(ENGINE, State.default_device)
+            State.interpreter = State.eager = eager
         refresh_staging()
 
-    def read(self, name: str) -> bool | str | None:
+    def read(self, name: str) -> Any:
         """The value of an option in this thread."""
-        value: bool | str | None = getattr(STATE, option_name(name))
-        return value
+        option = option_name(name)
+        if option in CLIENT_OPTIONS:
+            client = default_client()
+            platform = client.platform
+            return platform if "platform" in option else len(client.local_devices())
+        return getattr(STATE, option)
 
 
-def checked(option: str, value: bool | str | None) -> bool | str | None:
+def checked(option: str, value: Any) -> Any:
+    if option == "default_device":
+        return as_device(value)
     kind = OPTIONS[option]
     if option in FIXED and value != FIXED[option]:
         raise ValueError(f"{option} is {FIXED[option]} here and cannot be changed")
@@ -80,27 +116,20 @@ def checked(option: str, value: bool | str | None) -> bool | str | None:
     raise TypeError(f"option {option} takes {kind.__name__}, not {value!r}")
 
 
-def refresh_staging() -> None:
-    """Bring the summary in `State.staging` up to date, globally and in this thread."""
-    State.staging = staging(State)
-    vars(STATE).pop("staging", None)
-    own = staging(STATE)
-    if own != State.staging:
-        STATE.staging = own
-
-
-def staging(state: State | type[State]) -> Staging:
-    """What besides `enable_x64` decides which trace, or none, a call leads to."""
-    return (
-        state.numpy_dtype_promotion,
-        state.default_matmul_precision,
-        state.disable_jit,
-        state.default_prng_impl,
+def as_device(value: object) -> Device | None:
+    """A device, given as itself or as the name of its platform."""
+    if isinstance(value, str):
+        return local_devices(value)[0]
+    if value is None or isinstance(value, Device):
+        return value
+    raise TypeError(
+        "option default_device takes one of verax.devices(), the name of a platform or "
+        f"None, not {value!r}"
     )
 
 
 @contextmanager
-def override(name: str, value: bool | str | None) -> Iterator[None]:
+def override(name: str, value: Any) -> Iterator[None]:
     """Set an option for this thread within the block."""
     option = option_name(name)
     new = checked(option, value)
@@ -136,6 +165,33 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
     """Run jitted functions as plain Python within the block, for debugging."""
     with override("disable_jit", disable):
         yield
+
+
+@contextmanager
+def default_device(device: Device | str | None) -> Iterator[None]:
+    """Within the block, what nobody placed is made and computed on `device`.
+
+    Arrays made so are not committed: with committed ones they go along.
+
+    >>> import verax, verax.numpy as vnp
+    >>> with verax.default_device(verax.devices()[0]):
+    ...     print(vnp.zeros(2).devices() == {verax.devices()[0]})
+    True
+    """
+    with override("default_device", device):
+        eager = eager_interpreter(ENGINE, STATE.default_device)
+        own = vars(STATE)
+        had, before = "eager" in own, STATE.eager
+        STATE.eager = eager
+        traced = isinstance(STATE.interpreter, Builder)
+        try:
+            with interpreting(STATE.interpreter if traced else eager):
+                yield
+        finally:
+            if had:
+                STATE.eager = before
+            else:
+                own.pop("eager", None)
 
 
 @contextmanager

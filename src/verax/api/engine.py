@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from verax.backend.array import ConcreteArray, from_host
-from verax.backend.eager import EagerInterpreter
+from verax.backend.array import ConcreteArray
+from verax.backend.eager import eager_interpreter
+from verax.backend.placed import fresh
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, Var
@@ -22,7 +23,7 @@ from verax.rules.state import STATE
 from verax.transforms.standard import STANDARD
 
 ENGINE = STANDARD
-EAGER = EagerInterpreter(ENGINE)
+EAGER = eager_interpreter(ENGINE, None)
 
 
 def current_builder() -> Builder | None:
@@ -66,4 +67,4 @@ def as_array(x: object) -> Array:
 
 def as_typed_array(x: object, aval: ShapedArray) -> ConcreteArray:
     """A copy of a Python or NumPy value as an array of type `aval`."""
-    return from_host(np.array(x, stored_dtype(aval.dtype)), aval)
+    return fresh(np.array(x, stored_dtype(aval.dtype)), aval)

@@ -17,6 +17,7 @@ from attrs import frozen
 
 from verax.api.donation import usable, warn_unusable
 from verax.api.engine import ENGINE, apply, current_builder
+from verax.api.places import Shardings, constrained, resolve_shardings
 from verax.api.stages import LoweredStage, TracedStage, out_info, struct_avals
 from verax.api.static_values import Hashes, Watched, warn_changed, watch
 from verax.api.statics import Statics, resolve_statics
@@ -29,8 +30,11 @@ from verax.api.tracing import (
 )
 from verax.backend import pytrees
 from verax.backend.array import ConcreteArray
+from verax.backend.client import Device
 from verax.backend.dispatch import Call, caller, kind_of
 from verax.backend.executable import CompileOptions
+from verax.backend.placed import PlacedArray
+from verax.backend.placement import Placement, placement_of
 from verax.backend.program import Program, compiled
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
@@ -51,6 +55,7 @@ class Settings:
     keep_unused: bool
     inline: bool
     options: CompileOptions
+    shardings: Shardings
 
 
 @frozen(eq=False)
@@ -133,7 +138,7 @@ class JitFunction[**P, R]:
         key = (tree, STATE.enable_x64, STATE.staging, *avals, call_args.key)
         builder = current_builder()
         if builder is None:
-            program, entry = self.program(key, tree, avals, call_args)
+            program, entry = self.program(key, tree, leaves, avals, call_args)
             found = self.signature(args, kwargs)
             run = watching(entry, caller(program, entry.traced.out_tree, found.kinds))
             if None not in found.kinds:
@@ -143,18 +148,29 @@ class JitFunction[**P, R]:
             return run(found.leaves)
         entry = self.trace_once(key, tree, avals, call_args)
         warn_changed(entry.name, entry.watched, 4)
-        ins = [*entry.traced.captured, *leaves]
+        shardings = self.settings.shardings
+        placed = constrained(leaves, shardings.of_inputs(*call_args.dynamic))
+        ins = [*entry.traced.captured, *placed]
         if self.settings.inline:
             outs = apply(entry.traced.jaxpr, ins)
         else:
             outs = call(entry.name, entry.traced.jaxpr, *ins)
+        outs = constrained(outs, shardings.of_outputs(entry.traced.out_tree))
         return entry.traced.out_tree.unflatten(outs)
 
     def program(
-        self, key: object, tree: PyTreeDef, avals: Sequence[ShapedArray], call_args: Any
+        self,
+        key: tuple[object, ...],
+        tree: PyTreeDef,
+        leaves: Sequence[object],
+        avals: Sequence[ShapedArray],
+        call_args: Any,
     ) -> tuple[Program, Entry]:
         """The compiled program for a signature, made on the first call."""
-        found = self.programs.get(key)
+        own = [(i, x.kind) for i, x in enumerate(leaves) if type(x) is PlacedArray]
+        # What is placed differently shares the trace, but not the program.
+        full = (*key[:-1], *own, key[-1]) if own else key
+        found = self.programs.get(full)
         if found is not None:
             return found
         with self.lock:
@@ -167,13 +183,28 @@ class JitFunction[**P, R]:
                 self.settings.options,
                 self.settings.keep_unused,
                 entry.donated,
+                self.placement(entry, tree, leaves, call_args),
             )
             found = (program, entry)
             if len(self.programs) >= CACHE_SIZE:
                 self.programs.clear()
                 self.direct.clear()
-            self.programs[key] = found
+            self.programs[full] = found
         return found
+
+    def placement(
+        self, entry: Entry, tree: PyTreeDef, leaves: Sequence[object], call_args: Any
+    ) -> Placement | None:
+        """Where the program runs; None if on the first device, as usual."""
+        shardings = self.settings.shardings
+        return placement_of(
+            entry.traced.jaxpr,
+            leaves,
+            describe_arguments(self.fun, tree),
+            shardings.of_inputs(*call_args.dynamic),
+            shardings.of_outputs(entry.traced.out_tree),
+            shardings.device,
+        )
 
     def trace_once(
         self, key: object, tree: PyTreeDef, avals: Sequence[ShapedArray], call_args: Any
@@ -204,6 +235,9 @@ class JitFunction[**P, R]:
         key = (tree, STATE.enable_x64, STATE.staging, *avals, call_args.key)
         entry = self.trace_once(key, tree, avals, call_args)
         settings = self.settings
+        placement = None
+        if not entry.traced.captured:
+            placement = self.placement(entry, tree, leaves, call_args)
         return TracedStage(
             entry.name,
             entry.traced,
@@ -211,6 +245,7 @@ class JitFunction[**P, R]:
             settings.options,
             settings.keep_unused,
             entry.donated,
+            placement,
         )
 
     def lower(self, *args: Any, **kwargs: Any) -> LoweredStage:
@@ -254,22 +289,30 @@ def jit[**P, R](
     fun: Callable[P, R],
     /,
     *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
     static_argnums: Numbers = None,
     static_argnames: Names = None,
     donate_argnums: Numbers = None,
     donate_argnames: Names = None,
     keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, str | bool | int | float] | None = None,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
     *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
     static_argnums: Numbers = None,
     static_argnames: Names = None,
     donate_argnums: Numbers = None,
     donate_argnames: Names = None,
     keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, str | bool | int | float] | None = None,
 ) -> "JitDecorator": ...
@@ -277,11 +320,15 @@ def jit(
     fun: Callable[..., Any] | None = None,
     /,
     *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
     static_argnums: Numbers = None,
     static_argnames: Names = None,
     donate_argnums: Numbers = None,
     donate_argnames: Names = None,
     keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, str | bool | int | float] | None = None,
 ) -> Any:
@@ -297,10 +344,17 @@ def jit(
     that the function ignores to the program; `inline` writes the function into an outer
     trace in place of a call. `compiler_options` are XLA's, by name.
 
+    `in_shardings` and `out_shardings` say how arguments and results lie on devices:
+    shardings, or prefix trees of them for the tuple of arguments and for the result;
+    None leaves an argument as it is and a result to the compiler. With `device` or
+    `backend` everything goes to one device. Otherwise computation follows data: it runs
+    where the arguments are committed, or else on the default device.
+
     Raises:
         TypeError: an argument is no array and not static; the message tells the ways
             out.
-        ValueError: a static argument is not hashable.
+        ValueError: a static argument is not hashable; arguments are committed to
+            different devices, or otherwise than `in_shardings` says.
 
     >>> import verax, verax.numpy as vnp
     >>> double = verax.jit(lambda x: x * 2)
@@ -309,6 +363,7 @@ def jit(
     """
     overrides = tuple(sorted((compiler_options or {}).items()))
     options = CompileOptions(overrides=overrides)
+    shardings = resolve_shardings(in_shardings, out_shardings, device, backend)
     decorator = JitDecorator(
         static_argnums,
         static_argnames,
@@ -317,6 +372,7 @@ def jit(
         keep_unused,
         inline,
         options,
+        shardings,
     )
     return decorator if fun is None else decorator(fun)
 
@@ -332,6 +388,7 @@ class JitDecorator:
     keep_unused: bool
     inline: bool
     options: CompileOptions
+    shardings: Shardings
 
     def __call__[**P, R](self, fun: Callable[P, R]) -> JitFunction[P, R]:
         if not callable(fun):
@@ -343,5 +400,7 @@ class JitDecorator:
             self.donate_argnums,
             self.donate_argnames,
         )
-        settings = Settings(statics, self.keep_unused, self.inline, self.options)
+        settings = Settings(
+            statics, self.keep_unused, self.inline, self.options, self.shardings
+        )
         return JitFunction(fun, settings)

@@ -12,6 +12,7 @@ from typing import Any
 from verax.api.jit import JitFunction
 from verax.backend import eager, program
 from verax.backend.array import ConcreteArray
+from verax.backend.placed import PlacedArray
 from verax.ir.avals import ShapedArray
 from verax.rules import infer
 from verax.rules.constants import aval_of
@@ -35,11 +36,11 @@ def live_arrays(platform: str | None = None) -> list[ConcreteArray]:
 
     It goes through the objects of the process, which takes a while in a large one.
     """
-    found = [x for x in gc.get_objects() if type(x) is ConcreteArray]
+    found = [x for x in gc.get_objects() if type(x) in (ConcreteArray, PlacedArray)]
     held = [x for x in found if getattr(x, "aval", None) and not x.is_deleted()]
     if platform is None:
         return held
-    return [x for x in held if x.device().platform == platform]
+    return [x for x in held if {d.platform for d in x.devices()} == {platform}]
 
 
 def clear_caches() -> None:

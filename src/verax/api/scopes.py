@@ -11,8 +11,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from verax.api.engine import EAGER
-from verax.rules.state import interpreting
+from verax.rules.state import STATE, interpreting
 
 
 def named_call[**P, R](
@@ -69,4 +68,4 @@ def ensure_compile_time_eval() -> AbstractContextManager[None]:
     >>> float(verax.jit(f)(1.0))
     2.0
     """
-    return interpreting(EAGER)
+    return interpreting(STATE.eager)

@@ -16,8 +16,12 @@ from verax.api.tracing import Traced
 from verax.backend import pytrees
 from verax.backend.executable import CompileOptions, MemoryAnalysis
 from verax.backend.lower import Lowered as LoweredModule, lower
-from verax.backend.program import Program, build
+from verax.backend.placed import default_place
+from verax.backend.placed_program import spread_of
+from verax.backend.placement import Placement
+from verax.backend.program import Program, build, compiled
 from verax.backend.pytrees import PyTreeDef
+from verax.backend.sharding import Sharding
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import as_dtype, canonical
 from verax.ir.jaxpr import ClosedJaxpr
@@ -38,6 +42,7 @@ class ShapeDtypeStruct:
     shape: tuple[int, ...] = field(converter=as_shape)
     dtype: Any = field(converter=as_dtype)
     weak_type: bool = False
+    sharding: Sharding | None = field(default=None, kw_only=True)
 
     @property
     def ndim(self) -> int:
@@ -58,6 +63,7 @@ class TracedStage:
     options: CompileOptions
     keep_unused: bool
     donated: tuple[bool, ...]
+    placement: Placement | None = None
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -87,6 +93,7 @@ class TracedStage:
             self.name,
             keep_unused=self.keep_unused,
             donated=self.donated,
+            spread=None if self.placement is None else spread_of(self.placement),
         )
         return LoweredStage(module, self)
 
@@ -124,7 +131,19 @@ class LoweredStage:
 
     def compile(self) -> "CompiledStage":
         """The executable."""
-        return CompiledStage(build(self.module, self.stage.options), self.stage)
+        stage = self.stage
+        if stage.placement is None:
+            return CompiledStage(build(self.module, stage.options), stage)
+        program = compiled(
+            ENGINE,
+            stage.traced.jaxpr,
+            stage.name,
+            stage.options,
+            stage.keep_unused,
+            stage.donated,
+            stage.placement,
+        )
+        return CompiledStage(program, stage)
 
 
 @frozen(eq=False)
@@ -150,6 +169,24 @@ class CompiledStage:
                     f"{given}"
                 )
         return self.stage.out_tree.unflatten(self.program.run(leaves))
+
+    @property
+    def input_shardings(self) -> tuple[Any, dict[str, Any]]:
+        """Where the arguments must lie: positional ones, then by keyword."""
+        placement = self.stage.placement
+        count = self.stage.in_tree.num_leaves
+        places: list[Any] = [default_place()] * count
+        if placement is not None:
+            places = [placement.of_input(i) for i in range(count)]
+        args, kwargs = self.stage.in_tree.unflatten(places)
+        return args, kwargs
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the results lie, in the structure of the output."""
+        program = self.program
+        places = program.out_places or [default_place()] * len(program.out_avals)
+        return self.stage.out_tree.unflatten(places)
 
     def as_text(self) -> str:
         """The optimised program in XLA's own language."""

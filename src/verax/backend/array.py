@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from attrs import frozen
 
 from verax.backend import buffers
 from verax.backend.buffers import Buffer
 from verax.backend.client import Device, local_devices
+from verax.backend.sharding import Sharding, SingleDeviceSharding
 from verax.ir.avals import ShapedArray
 from verax.ir.extended import ExtendedDType
 from verax.rules.array import Array
@@ -26,12 +28,55 @@ DELETED = (
 )
 
 
-class ConcreteArray(Array):
+class Located(Array):
+    """What arrays say of the place where their values live."""
+
+    __slots__ = ()
+
+    @property
+    def sharding(self) -> Sharding:
+        """Where the values live, or will: on the first device, unless placed."""
+        return SingleDeviceSharding(local_devices()[0])
+
+    @property
+    def device(self) -> Any:
+        """The device of the values; of an array on several devices, its sharding."""
+        sharding = self.sharding
+        return (
+            next(iter(sharding.device_set)) if sharding.num_devices == 1 else sharding
+        )
+
+    def devices(self) -> set[Device]:
+        """The devices that hold the values."""
+        return self.sharding.device_set
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can reach all of the values."""
+        return self.sharding.is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device of the array holds all of it."""
+        return self.sharding.is_fully_replicated
+
+    @property
+    def addressable_shards(self) -> list["Shard"]:
+        """The parts of the array that the devices of this process hold."""
+        return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
+
+    @property
+    def global_shards(self) -> list["Shard"]:
+        """The parts on all devices; those of other processes have no data."""
+        return self.addressable_shards
+
+
+class ConcreteArray(Located):
     """An array of values; made by the library, never by calling the class.
 
     `host` and `buffer` hold the same values, at least one of them unless the array
     was deleted. `committed` says whether the user chose the device. `kind` is what
-    compiled programs are looked up by: the aval, and the device if the user chose it.
+    compiled programs are looked up by: the aval, and the place if it is not the usual.
     """
 
     __slots__ = ("__weakref__", "buffer", "committed", "host", "kind")
@@ -127,16 +172,6 @@ class ConcreteArray(Array):
             buffers.delete(self.buffer)
         self.host = self.buffer = None
 
-    def device(self) -> Device:
-        """The device on which the values live, or will."""
-        if self.buffer is not None:
-            return buffers.device_of(self.buffer)
-        return local_devices()[0]
-
-    def devices(self) -> set[Device]:
-        """The devices that hold the values."""
-        return {self.device()}
-
     def __dlpack__(self, *, stream: int | None = None, **requested: Any) -> object:
         return buffers.to_dlpack(self.device_buffer(), stream)
 
@@ -151,6 +186,19 @@ class ConcreteArray(Array):
 
     def __deepcopy__(self, memo: object) -> "ConcreteArray":
         return from_host(self.numpy().copy(), self.aval)
+
+
+@frozen(eq=False)
+class Shard:
+    """The part of an array on one device.
+
+    `index` says which part, `replica_id` which of the copies of that part it is.
+    """
+
+    device: Device
+    index: tuple[slice, ...]
+    replica_id: int
+    data: Located | None
 
 
 def printable(array: np.ndarray) -> np.ndarray:
@@ -168,17 +216,13 @@ def from_host(array: np.ndarray, aval: ShapedArray) -> ConcreteArray:
     return made
 
 
-def from_buffer(
-    buffer: Buffer, aval: ShapedArray, committed: bool = False
-) -> ConcreteArray:
+def from_buffer(buffer: Buffer, aval: ShapedArray) -> ConcreteArray:
     """An array of values on a device."""
     made = ConcreteArray.__new__(ConcreteArray)
     made.aval = made.kind = aval
     made.host = None
     made.buffer = buffer
-    made.committed = committed
-    if committed:
-        made.kind = (aval, buffers.device_of(buffer))
+    made.committed = False
     return made
 
 

@@ -104,6 +104,30 @@ def put(
     )
 
 
+def put_parts(
+    aval: AvalLike,
+    sharding: Sharding,
+    parts: Sequence[object],
+    devices: Sequence[_jax.Device],
+) -> Buffer:
+    """One buffer of parts, NumPy arrays or buffers, one for each of the devices.
+
+    NumPy's memory may be shared with the devices: nobody may write to it any more. (A
+    copy cannot be asked for here, since the runtime fails to copy equal memory twice.)
+    """
+    return put_on_devices(aval, sharding, parts, devices, True, False, ZERO_COPY, True)
+
+
+def parts_of(buffer: Buffer) -> list[Buffer]:
+    """The part on each device of this process; their types are not filled in."""
+    return buffer._arrays
+
+
+def retyped(buffer: Buffer, aval: AvalLike) -> Buffer:
+    """A part as a buffer of its own, with its type."""
+    return buffer._rewrap_with_aval_and_sharding(aval, buffer._sharding)
+
+
 def from_numpy(
     array: NDArray[Any],
     device: _jax.Device,

@@ -135,6 +135,13 @@ def start_client(options: ClientOptions) -> Client:
     return STARTERS[platform](count)
 
 
+def serves(client: Client, options: ClientOptions) -> bool:
+    """Whether a running client is what the options ask for."""
+    platform = options.platform in (None, client.platform)
+    count = options.device_count in (None, len(client.local_devices()))
+    return platform and count
+
+
 class ClientSlot:
     """Where the one client of the process lives once it has been asked for."""
 
@@ -158,10 +165,12 @@ class ClientSlot:
     def configure(self, options: ClientOptions) -> None:
         """Set the options, which is possible only before the client starts."""
         with self.lock:
-            if self.client is not None and options != self.options:
+            if self.client is not None and not serves(self.client, options):
                 raise RuntimeError(
                     "The client has already started, so that its options can no longer "
-                    "change: set them before the first array or device is asked for."
+                    "change: set them before the first array or device is asked for. "
+                    f"It has {len(self.client.local_devices())} devices of platform "
+                    f"{self.client.platform!r}; asked for is {options}."
                 )
             self.options = options
 

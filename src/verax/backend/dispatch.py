@@ -20,6 +20,7 @@ from verax.backend import buffers
 from verax.backend.array import ConcreteArray, from_buffer
 from verax.backend.buffers import Buffer
 from verax.backend.client import local_devices
+from verax.backend.placed import PlacedArray
 from verax.backend.program import Program, buffer_of, device_aval
 from verax.backend.pytrees import PyTreeDef, flatten
 from verax.ir.avals import ShapedArray
@@ -44,7 +45,7 @@ KEPT = 64
 def kind_of(x: Any) -> object:
     """What a call needs to know of an argument; None if that is a longer question."""
     cls: object = type(x)
-    if cls is ConcreteArray:
+    if cls is ConcreteArray or cls is PlacedArray:
         kind: object = x.kind
         return kind
     if cls in SCALARS:
@@ -54,7 +55,7 @@ def kind_of(x: Any) -> object:
 
 def caller(program: Program, out_tree: PyTreeDef, kinds: Sequence[object]) -> Call:
     """What a call with leaves of these kinds does, all looked up beforehand."""
-    if program.lowered.donated or None in kinds:
+    if program.lowered.donated or program.placement is not None or None in kinds:
         return general_caller(program, out_tree)
     positions = program.positions
     used = kinds if positions is None else [kinds[i] for i in positions]

@@ -17,7 +17,10 @@ import numpy as np
 from attrs import frozen
 
 from verax.backend.array import ConcreteArray, from_host
+from verax.backend.client import Device
 from verax.backend.executable import CompileOptions
+from verax.backend.placed import PlacedArray, put
+from verax.backend.placement import common_place, placement_of
 from verax.backend.program import compiled
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import NARROWED, stored_dtype
@@ -112,7 +115,12 @@ class EagerInterpreter:
             TypeError: an operand is no array, or types do not fit.
         """
         engine = self.engine
-        avals = [x.aval if type(x) is ConcreteArray else operand_type(x) for x in args]
+        try:
+            avals = [
+                x.aval if type(x) is ConcreteArray else operand_type(x) for x in args
+            ]
+        except HasPlace:
+            return bind_placed(engine, primitive, params, args)
         evaluate, outs, row = planned(engine, primitive, params, *avals)
         if evaluate is None:
             return tuple(run_alone(engine, row, params, tuple(avals), args))
@@ -132,13 +140,60 @@ class EagerInterpreter:
         return (as_array(value, aval),)
 
 
+@frozen(eq=False)
+class PlacingInterpreter(EagerInterpreter):
+    """An eager interpreter while the default device is not the first one."""
+
+    def bind(
+        self, primitive: Primitive, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        return bind_placed(self.engine, primitive, params, args)
+
+
+@lru_cache(maxsize=64)
+def eager_interpreter(engine: Engine, device: Device | None) -> EagerInterpreter:
+    """The interpreter whose results go to `device` if no operand says otherwise."""
+    if device is None:
+        return EagerInterpreter(engine)
+    return PlacingInterpreter(engine)
+
+
+class HasPlace(Exception):
+    """An operand has a place of its own, so that the short way is not for it."""
+
+
 def operand_type(x: object) -> ShapedArray:
-    """The type of an operand that is no array of ours."""
+    """The type of an operand that is no plain array of ours."""
     if type(x) is np.ndarray:
         return array_aval(x.shape, x.dtype, STATE.enable_x64)
     if isinstance(x, Tracer):
         raise leaked(x)
+    if type(x) is PlacedArray:
+        raise HasPlace
     return aval_of(x)
+
+
+def bind_placed(
+    engine: Engine, primitive: Primitive, params: Params, args: Sequence[object]
+) -> tuple[Array, ...]:
+    """The results of an operation, on the devices where its operands are.
+
+    On one processor NumPy computes, since its devices share the memory; on several
+    devices, and on others, a compiled program does.
+    """
+    avals = [aval_of(x) for x in args]
+    evaluate, outs, row = planned(engine, primitive, params, *avals)
+    place, committed = common_place(args)
+    hosted = place is not None and place.ordered[0].platform == "cpu"
+    if place is None or not hosted or evaluate is None:
+        return tuple(run_alone(engine, row, params, tuple(avals), args))
+    results = quietly(evaluate, engine, params, [host_of(x) for x in args])
+    return tuple(
+        [
+            put(as_array(result, aval), place, committed)
+            for result, aval in zip(results, outs, strict=True)
+        ]
+    )
 
 
 def host_of(x: object) -> np.ndarray:
@@ -197,4 +252,5 @@ def run_alone(
 ) -> list[ConcreteArray]:
     """One operation as a compiled program."""
     jaxpr = single(row, params, avals)
-    return compiled(engine, jaxpr, row.name, OPTIONS).run(args)
+    placement = placement_of(jaxpr, args)
+    return compiled(engine, jaxpr, row.name, OPTIONS, placement=placement).run(args)

@@ -25,7 +25,7 @@ from typing import Final
 
 import numpy as np
 from attrs import field, frozen
-from jaxlib import _jax
+from jaxlib import _hlo, _jax
 
 from verax.backend.buffers import AvalLike, Buffer, Sharding, single_device
 from verax.backend.errors import CompileError, ExecutionError, trimmed
@@ -45,6 +45,9 @@ __all__ = [
 
 type OptionValue = str | bool | int | float
 type Overrides = tuple[tuple[str, OptionValue], ...]
+type Choose = Callable[[Sequence[_hlo.HloSharding]], Sequence[Sharding]]
+type Shardings = Sequence[Sharding] | Choose
+"""The shardings of outputs, or what makes them from those that XLA chose."""
 type Execute = Callable[[Sequence[Buffer]], list[Buffer]]
 
 # One object, so that the most frequent call passes it without building anything.
@@ -65,14 +68,17 @@ class CompileOptions:
         fast_compile: skip optimisations of generated code; compiles up to a third
             faster and runs slower.
         overrides: further XLA options, by name, each with a value of its type.
+        free_outputs: for each output of a partitioned program, whether the compiler
+            chooses how it is spread.
 
     >>> CompileOptions(fast_compile=True)
-    CompileOptions(num_partitions=1, fast_compile=True, overrides=())
+    CompileOptions(num_partitions=1, fast_compile=True, overrides=(), free_outputs=())
     """
 
     num_partitions: int = 1
     fast_compile: bool = False
     overrides: Overrides = field(default=NO_OVERRIDES, converter=as_overrides)
+    free_outputs: tuple[bool, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         """Refuse what jaxlib would refuse later and less clearly."""
@@ -159,6 +165,8 @@ def jaxlib_options(
     build.use_shardy_partitioner = True
     ids = np.array([[device.id for device in devices]], np.int32)
     build.device_assignment = _jax.DeviceAssignment.create(ids)
+    if options.num_partitions > 1 and any(options.free_outputs):
+        build.allow_spmd_sharding_propagation_to_output = options.free_outputs
     if options.fast_compile:
         build.debug_options.xla_backend_optimization_level = 0
     if options.overrides:
@@ -179,7 +187,7 @@ def result_handlers(
     loaded: _jax.LoadedExecutable,
     devices: Sequence[_jax.Device],
     out_avals: Sequence[AvalLike],
-    out_shardings: Sequence[Sharding] | None,
+    out_shardings: Shardings | None,
 ) -> list[_jax.ResultHandler]:
     """One handler for each output; the runtime aborts on less, so all is counted."""
     if out_shardings is None:
@@ -188,6 +196,10 @@ def result_handlers(
                 "A partitioned program needs the shardings of its outputs."
             )
         out_shardings = [single_device(devices[0])] * len(out_avals)
+    elif callable(out_shardings):
+        protos = loaded.get_output_shardings() if len(devices) > 1 else None
+        hlos = [_hlo.HloSharding.from_proto(proto) for proto in protos or ()]
+        out_shardings = out_shardings(hlos)
     if len(out_shardings) != len(out_avals):
         raise ValueError(
             f"{len(out_avals)} outputs need as many shardings, "
@@ -259,7 +271,7 @@ def compile_text(
     options: CompileOptions | None = None,
     *,
     out_avals: Sequence[AvalLike],
-    out_shardings: Sequence[Sharding] | None = None,
+    out_shardings: Shardings | None = None,
     calls: HostCalls = NO_CALLS,
 ) -> Executable:
     """Compile a StableHLO module whose public function is `main`.
@@ -296,7 +308,7 @@ def load_serialized(
     options: CompileOptions | None = None,
     *,
     out_avals: Sequence[AvalLike],
-    out_shardings: Sequence[Sharding] | None = None,
+    out_shardings: Shardings | None = None,
 ) -> Executable:
     """Load what `Executable.serialize` returned; as `compile_text` otherwise.
 

@@ -8,7 +8,7 @@ needs them, so the text depends on the program alone and is its own cache key::
     lowered.text
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
+from verax.ir.meshes import Layout, MeshAxes, layout_text, mesh_text
 from verax.rules.emitter import TOKEN, HostCall, Operand, Region, i64s
 from verax.rules.row import Engine, Row, missing
 
@@ -47,6 +48,19 @@ class Lowered:
     calls: HostCalls = NO_CALLS
 
 
+@frozen
+class Spread:
+    """How a program over several devices spreads its arguments and results.
+
+    `order` are the numbers of the devices. An output is None where XLA chooses.
+    """
+
+    order: tuple[int, ...]
+    ins: tuple[Layout, ...]
+    outs: tuple[Layout | None, ...]
+    of_constant: Callable[[Literal], Layout]
+
+
 def lower(
     engine: Engine,
     jaxpr: Jaxpr,
@@ -54,6 +68,7 @@ def lower(
     *,
     keep_unused: bool = False,
     donated: Sequence[bool] = (),
+    spread: Spread | None = None,
 ) -> Lowered:
     """The module of `jaxpr`, without dead code; deterministic.
 
@@ -65,17 +80,33 @@ def lower(
     slim, kept = engine.dce(jaxpr, (True,) * len(jaxpr.outvars))
     if keep_unused:
         slim, kept = jaxpr, (True,) * len(jaxpr.invars)
-    module = Module(engine)
+    module = Module(engine, () if spread is None else spread.order)
     consts = array_constants(slim)
-    given = [d for d, flag in zip(donated, kept, strict=False) if flag]
-    marks = [False] * len(consts) + given
-    module.function("main", slim, consts, marks, public=True)
+    marks = [""] * len(consts) + [
+        "jax.buffer_donor = true" if d else ""
+        for d, flag in zip(donated, kept, strict=False)
+        if flag
+    ]
+    ends: list[str] = []
+    if spread is not None:
+        wanted = [layout for layout, flag in zip(spread.ins, kept, strict=True) if flag]
+        places = [*map(spread.of_constant, consts), *wanted]
+        avals = [*[c.aval for c in consts], *slim.in_avals]
+        given_outs = zip(spread.outs, slim.out_avals, strict=True)
+        ends = [module.placed(*pair) for pair in given_outs]
+        marks += [""] * (len(places) - len(marks))
+        marks = [
+            ", ".join(filter(None, (mark, module.placed(place, aval))))
+            for mark, place, aval in zip(marks, places, avals, strict=True)
+        ]
+    module.function("main", slim, consts, marks, ends, public=True)
     title = "".join(c if c.isalnum() or c in "_" else "_" for c in f"jit_{name}")
+    count = max(1, len(module.order))
     header = (
         f"module @{title} attributes "
-        "{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {\n"
+        f"{{mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32}} {{\n"
     )
-    text = header + "".join(module.functions) + "}\n"
+    text = header + "".join([*module.mesh_lines(), *module.functions]) + "}\n"
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
     calls = HostCalls(tuple(module.calls), slim.effects)
     return Lowered(text, consts, kept, slim.in_avals, slim.out_avals, lent, calls)
@@ -108,8 +139,10 @@ class Module:
     function that is called when an equal one occurs again.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, order: tuple[int, ...] = ()) -> None:
         self.engine = engine
+        self.order = order
+        self.meshes: dict[MeshAxes, str] = {}
         self.functions: list[str] = []
         self.calls: dict[tuple[HostCall, bool], int] = {}
         self.names: dict[Jaxpr, str] = {}
@@ -117,6 +150,28 @@ class Module:
         self.large: set[EquationKey] = set()
         self.long_rows: set[Row[Any]] = set()
         self.equations: dict[EquationKey, str] = {}
+
+    def mesh_lines(self) -> list[str]:
+        """The meshes that the functions name."""
+        return [
+            f"  sdy.mesh {symbol} = {mesh_text(mesh, self.order)}\n"
+            for mesh, symbol in self.meshes.items()
+        ]
+
+    def layout(self, layout: Layout, aval: ShapedArray) -> str | None:
+        """See `Emitter.layout`."""
+        if len(self.order) < 2:
+            return None
+        number = len(self.meshes)
+        symbol = self.meshes.setdefault(
+            layout.mesh, f"@mesh_{number}" if number else "@mesh"
+        )
+        return layout_text(symbol, layout.splits, len(stored_shape(aval)))
+
+    def placed(self, layout: Layout | None, aval: ShapedArray) -> str:
+        """The attribute of an argument or result with this layout."""
+        text = None if layout is None else self.layout(layout, aval)
+        return "" if text is None else f"sdy.sharding = {text}"
 
     def fresh(self, name: str) -> str:
         """A function name that is not taken yet."""
@@ -139,7 +194,7 @@ class Module:
             inputs = [writer.name(aval) for aval in avals]
             assert row.lower is not None
             results = row.lower(writer, params, inputs, outs)
-            self.write(found, writer, [*given, *inputs], results, (), public=False)
+            self.write(found, writer, [*given, *inputs], results)
         return f"@{found}"
 
     def private(self, jaxpr: Jaxpr, name: str) -> str:
@@ -148,7 +203,7 @@ class Module:
         if found is not None:
             return found
         found = self.names[jaxpr] = self.fresh(name)
-        self.function(found, jaxpr, array_constants(jaxpr), (), public=False)
+        self.function(found, jaxpr, array_constants(jaxpr))
         return found
 
     def function(
@@ -156,9 +211,10 @@ class Module:
         name: str,
         jaxpr: Jaxpr,
         consts: Sequence[Literal],
-        donated: Sequence[bool],
+        marks: Sequence[str] = (),
+        ends: Sequence[str] = (),
         *,
-        public: bool,
+        public: bool = False,
     ) -> None:
         """Write one function: constants, then inputs, to outputs."""
         writer = Writer(self)
@@ -171,7 +227,7 @@ class Module:
         outs = writer.inline(jaxpr, inputs[len(consts) :])
         if ordered and not public:
             inputs, outs = [writer.first_token, *inputs], (writer.token, *outs)
-        self.write(name, writer, inputs, outs, donated, public=public)
+        self.write(name, writer, inputs, outs, marks, ends, public=public)
 
     def write(
         self,
@@ -179,24 +235,33 @@ class Module:
         writer: "Writer",
         inputs: Sequence[Operand],
         outs: Sequence[Operand],
-        donated: Sequence[bool],
+        marks: Sequence[str] = (),
+        ends: Sequence[str] = (),
         *,
-        public: bool,
+        public: bool = False,
     ) -> None:
-        """The text of a function whose body `writer` has written."""
-        marks = [*donated, *[False] * len(inputs)]
+        """The text of a function whose body `writer` has written.
+
+        `marks` are the attributes of the arguments, `ends` those of the results.
+        """
         params = ", ".join(
-            f"{x.name}: {mlir_type(x.aval)}" + (" {jax.buffer_donor = true}" * mark)
-            for x, mark in zip(inputs, marks, strict=False)
+            f"{x.name}: {mlir_type(x.aval)}" + (f" {{{mark}}}" if mark else "")
+            for x, mark in zip(inputs, [*marks, *[""] * len(inputs)], strict=False)
         )
         named = [writer.used(x) for x in outs]
         types = ", ".join(mlir_type(x.aval) for x in named)
+        heads = types
+        if any(ends):
+            heads = ", ".join(
+                mlir_type(x.aval) + (f" {{{end}}}" if end else "")
+                for x, end in zip(named, ends, strict=True)
+            )
         results = ", ".join(x.name for x in named)
         body = "".join(writer.lines)
         ending = f"    return {results} : {types}\n" if named else "    return\n"
         kind = "public" if public else "private"
         self.functions.append(
-            f"  func.func {kind} @{name}({params}) -> ({types}) {{\n"
+            f"  func.func {kind} @{name}({params}) -> ({heads}) {{\n"
             f"{body}{ending}  }}\n"
         )
 
@@ -362,6 +427,10 @@ class Writer:
         for eqn in jaxpr.eqns:
             env += self.equation(eqn, env)
         return tuple([self.read(a, env) for a in jaxpr.outvars])
+
+    def layout(self, layout: Layout, aval: ShapedArray) -> str | None:
+        """See `Emitter.layout`."""
+        return self.module.layout(layout, aval)
 
     def batch(
         self, jaxpr: Jaxpr, size: int, axes: tuple[int | None, ...]

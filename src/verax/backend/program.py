@@ -21,6 +21,15 @@ from verax.backend.client import default_client, local_devices
 from verax.backend.executable import CompileOptions, Executable, compile_text
 from verax.backend.lapack import require_routines
 from verax.backend.lower import Lowered, lower
+from verax.backend.placed_program import (
+    Uneven,
+    compile_placed,
+    constant_at,
+    placed_run,
+    spread_of,
+)
+from verax.backend.placement import Placement
+from verax.backend.sharding import Sharding
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.extended import ExtendedDType
@@ -43,6 +52,8 @@ class Program:
     positions: tuple[int, ...] | None
     out_avals: tuple[ShapedArray, ...]
     seconds: float
+    placement: Placement | None = None
+    out_places: tuple[Sharding, ...] = ()
 
     @cached_property
     def run(self) -> "Run":
@@ -51,6 +62,14 @@ class Program:
         Raises:
             RuntimeError: an argument was deleted, or the program failed.
         """
+        if self.placement is not None:
+            return placed_run(
+                self.lowered,
+                self.executable,
+                self.constants,
+                self.placement,
+                self.out_places,
+            )
         execute, out_avals = self.executable.execute, self.out_avals
         constants, positions = self.constants, self.positions
         donated, in_avals = self.lowered.donated, self.lowered.in_avals
@@ -130,7 +149,7 @@ def build(lowered: Lowered, options: CompileOptions, late: bool = False) -> Prog
     return Program(
         lowered,
         executable,
-        () if late else tuple(constant_buffer(c) for c in lowered.constants),
+        () if late else constants_of(lowered, None),
         None if all(lowered.kept) else tuple(kept),
         lowered.out_avals,
         time.perf_counter() - started,
@@ -145,10 +164,47 @@ def compiled_once(
     options: CompileOptions,
     keep_unused: bool,
     donated: tuple[bool, ...],
+    placement: Placement | None,
 ) -> Program:
     """The program for `jaxpr`, without its constants if they may change."""
-    lowered = lower(engine, jaxpr, name, keep_unused=keep_unused, donated=donated)
-    return build(lowered, options, late=changeable(lowered))
+    if placement is None:
+        lowered = lower(engine, jaxpr, name, keep_unused=keep_unused, donated=donated)
+        return build(lowered, options, late=changeable(lowered))
+    spread = spread_of(placement)
+    lowered = lower(
+        engine, jaxpr, name, keep_unused=keep_unused, donated=donated, spread=spread
+    )
+    try:
+        return build_placed(lowered, options, placement, late=changeable(lowered))
+    except Uneven as error:
+        even = evolve(placement, outs=error.outs)
+    return compiled_once(engine, jaxpr, name, options, keep_unused, donated, even)
+
+
+def build_placed(
+    lowered: Lowered, options: CompileOptions, placement: Placement, late: bool = False
+) -> Program:
+    """As `build`, for the devices of a placement."""
+    require_routines(lowered.text)
+    started = time.perf_counter()
+    executable, places = compile_placed(lowered, options, placement)
+    return Program(
+        lowered,
+        executable,
+        () if late else constants_of(lowered, placement),
+        None,
+        lowered.out_avals,
+        time.perf_counter() - started,
+        placement,
+        places,
+    )
+
+
+def constants_of(lowered: Lowered, placement: Placement | None) -> tuple[Buffer, ...]:
+    """The array constants where the program runs."""
+    if placement is None:
+        return tuple([constant_buffer(c) for c in lowered.constants])
+    return tuple([constant_at(c, placement) for c in lowered.constants])
 
 
 def changeable(lowered: Lowered) -> bool:
@@ -163,15 +219,20 @@ def compiled(
     options: CompileOptions,
     keep_unused: bool = False,
     donated: tuple[bool, ...] = (),
+    placement: Placement | None = None,
 ) -> Program:
     """The program for `jaxpr`; equal jaxprs share the executable.
 
+    Without `placement` it runs on the first device.
+
     NumPy arrays among its constants are read anew, as they are now.
     """
-    program = compiled_once(engine, jaxpr, name, options, keep_unused, donated)
+    program = compiled_once(
+        engine, jaxpr, name, options, keep_unused, donated, placement
+    )
     if not changeable(program.lowered):
         return program
-    constants = tuple(constant_buffer(c) for c in program.lowered.constants)
+    constants = constants_of(program.lowered, program.placement)
     return evolve(program, constants=constants)
 
 

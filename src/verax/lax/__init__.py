@@ -31,6 +31,7 @@ from verax.api.reductions import (
     reduce as reduce, reduce_window as reduce_window,
     reduce_window_shape_tuple as reduce_window_shape_tuple,
 )
+from verax.api.transfer import with_sharding_constraint as with_sharding_constraint
 from verax.ops.approximate import (
     approx_max_k as approx_max_k, approx_min_k as approx_min_k,
 )

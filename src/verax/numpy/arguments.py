@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.backend.array import from_host
+from verax.backend.placed import fresh
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     INEXACT_SET,
@@ -249,8 +249,8 @@ def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
     aval = operand_aval(name, position, x)
     dtype = numpy_dtype(aval.dtype)
     if aval.shape:
-        return from_host(np.array(x, dtype, order="C"), aval)
-    return from_host(constant_of(x, dtype), aval)
+        return fresh(np.array(x, dtype, order="C"), aval)
+    return fresh(constant_of(x, dtype), aval)
 
 
 # ------------------------------------------------------------------------ shapes

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from verax.backend import buffers
-from verax.backend.array import ConcreteArray, from_buffer, from_host
+from verax.backend.array import ConcreteArray
 from verax.backend.client import Device
+from verax.backend.placed import fresh, put
+from verax.backend.sharding import Sharding, SingleDeviceSharding
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     DType,
@@ -46,7 +47,7 @@ from verax.rules.axes import unsharded
 from verax.rules.constants import aval_of
 from verax.rules.state import STATE
 
-type Placement = Device | None
+type Placement = Device | Sharding | None
 
 PLAIN = frozenset((bool, int, float, complex))
 
@@ -122,14 +123,13 @@ def placed(name: str, x: Array, device: Placement) -> Array:
     """`x` on `device`; tracers stay where their program will run."""
     if device is None or not isinstance(x, ConcreteArray):
         return x
-    if not isinstance(device, Device):
+    if not isinstance(device, Device | Sharding):
         raise TypeError(
-            f"{name}: device={shown(device)} is no device; verax.devices() lists them"
+            f"{name}: device={shown(device)} is no device and no Sharding; "
+            "verax.devices() lists the devices"
         )
-    if is_extended(x.dtype):
-        return x
-    held = buffers.from_numpy(x.numpy(), device, copy=True)
-    return from_buffer(held, x.aval, committed=True)
+    place = SingleDeviceSharding(device) if isinstance(device, Device) else device
+    return put(x, place, committed=True)
 
 
 def as_values(name: str, x: Any, dtype: DType | None) -> Array:
@@ -160,8 +160,8 @@ def from_scalar(x: Any, dtype: DType | None) -> Array:
     if isinstance(x, complex) and not is_complex(aval.dtype):
         raise TypeError(f"the complex number {x} does not fit {aval.dtype}")
     if isinstance(x, float) and is_integer(aval.dtype):
-        return from_host(np.asarray(int(x), numpy_dtype(aval.dtype)), aval)
-    return from_host(constant_of(x, aval.dtype), aval)
+        return fresh(np.asarray(int(x), numpy_dtype(aval.dtype)), aval)
+    return fresh(constant_of(x, aval.dtype), aval)
 
 
 def from_numpy(x: Any, dtype: DType | None) -> Array:
@@ -171,7 +171,7 @@ def from_numpy(x: Any, dtype: DType | None) -> Array:
         raise TypeError(f"NumPy holds no values of {own}")
     aval = ShapedArray(x.shape, own)
     with np.errstate(all="ignore"):
-        found = from_host(np.array(x, numpy_dtype(own), order="C"), aval)
+        found = fresh(np.array(x, numpy_dtype(own), order="C"), aval)
     return found if dtype is None or dtype == own else convert(found, dtype)
 
 
@@ -194,7 +194,7 @@ def from_nest(name: str, x: Sequence[Any], dtype: DType | None) -> Array:
         check_range(name, values, dtype)
     own = canonical(values.dtype, STATE.enable_x64)
     if dtype is None or dtype == own:
-        return from_host(
+        return fresh(
             values.astype(numpy_dtype(own), copy=False), ShapedArray(values.shape, own)
         )
     return from_numpy(values, dtype)

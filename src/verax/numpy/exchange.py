@@ -12,8 +12,9 @@ from typing import IO, Any
 import numpy as np
 
 from verax.backend import buffers
-from verax.backend.array import from_buffer
 from verax.backend.client import Device, local_devices
+from verax.backend.placed import wrapper
+from verax.backend.sharding import SingleDeviceSharding
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DTypeLike, as_dtype, bfloat16, canonical, numpy_dtype
 from verax.numpy.creation import asarray
@@ -89,7 +90,8 @@ def from_dlpack(
     dtype = as_dtype(buffer.aval.dtype)
     if canonical(dtype, STATE.enable_x64) == dtype:
         aval = ShapedArray(tuple(buffer.aval.shape), dtype)
-        return from_buffer(buffer, aval, committed=device is not None)
+        where = SingleDeviceSharding(place)
+        return wrapper(aval, where, device is not None)(buffer)
     if copy is False:
         raise ValueError(
             f"from_dlpack: {dtype} is narrowed to 32 bits, which needs a copy; allow "

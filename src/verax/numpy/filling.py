@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.backend.array import from_host
+from verax.backend.placed import fresh
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, DTypeLike, canonical, default_dtype, is_extended
 from verax.numpy.arguments import (
@@ -40,9 +40,9 @@ def filled(shape: Shape, value: Any, dtype: DType, weak: bool = False) -> Array:
         operand = value if weak else constant_of(value, dtype)
         return broadcast_in_dim_p.call(params, operand)
     if type(value) is int and value == 0:
-        return from_host(np.zeros(shape, dtype), ShapedArray(shape, dtype, weak))  # type: ignore[arg-type]  # no keys here
+        return fresh(np.zeros(shape, dtype), ShapedArray(shape, dtype, weak))  # type: ignore[arg-type]  # no keys here
     host = np.full(shape, constant_of(value, dtype))
-    return from_host(host, ShapedArray(shape, dtype, weak))
+    return fresh(host, ShapedArray(shape, dtype, weak))
 
 
 def zeros(

@@ -60,7 +60,7 @@ def hosted_view(view: View, arrays: tuple[IndexArray, ...]) -> View | None:
         return None
     values = []
     for array in arrays:
-        if isinstance(array, ConcreteArray):
+        if type(array) is ConcreteArray:
             array = array.numpy()
         if type(array) is not np.ndarray or array.dtype.kind not in "iu":
             return None
@@ -117,7 +117,7 @@ def hosted_values(x: ConcreteArray, values: object) -> np.ndarray | None:
     dtype = x.aval.dtype
     if not is_eager():
         return None
-    if isinstance(values, ConcreteArray):
+    if type(values) is ConcreteArray:
         return values.numpy() if values.aval.dtype == dtype else None
     if type(values) in (int, float) and is_float(dtype):
         return constant_of(values, dtype)

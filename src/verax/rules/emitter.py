@@ -16,6 +16,7 @@ from attrs import field, frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import float0
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.meshes import Layout
 
 TOKEN: Final = ShapedArray((), float0, weak_type=True)
 """The type of what puts effects in order: it has no elements, only a place."""
@@ -104,6 +105,10 @@ class Emitter(Protocol):
 
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """The equations of `jaxpr`, written here."""
+        ...
+
+    def layout(self, layout: Layout, aval: ShapedArray) -> str | None:
+        """The attribute for values that lie so; None in a program for one device."""
         ...
 
     def batch(

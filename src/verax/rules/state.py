@@ -10,12 +10,12 @@ are one mechanism::
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from verax.ir.jaxpr import Params, Primitive
 from verax.rules.array import Array
 
-type Staging = tuple[str, str | None, bool, str | None]
+type Staging = tuple[object, ...]
 
 
 class Interpreter(Protocol):
@@ -42,8 +42,11 @@ class NoInterpreter:
 class State(threading.local):
     """One thread's interpreter and configuration; see `verax.config` for the names.
 
-    `staging` repeats the options besides `enable_x64` that calls of jit depend on: one
-    read in the keys of their caches. `verax.config` keeps it up to date.
+    `default_device` is where arrays go that nobody placed, None for the first device;
+    `meshes` are those of the `with` blocks around, `axes` the named axes of the
+    transformations around, with their sizes. `staging` repeats the options
+    besides `enable_x64` that calls of jit depend on: one read in the keys of their
+    caches. `refresh_staging` keeps it up to date.
     """
 
     interpreter: Interpreter = NoInterpreter()
@@ -54,10 +57,35 @@ class State(threading.local):
     default_matmul_precision: str | None = None
     default_prng_impl: str | None = "threefry2x32"
     threefry_partitionable: bool = True
-    staging: Staging = ("standard", None, False, "threefry2x32")
+    default_device: Any = None
+    meshes: tuple[Any, ...] = ()
+    axes: tuple[tuple[str, int], ...] = ()
+    staging: Staging = ("standard", None, False, "threefry2x32", None, (), ())
 
 
 STATE = State()
+
+
+def staging_of(state: Any) -> Staging:
+    """What besides `enable_x64` decides which trace, or none, a call leads to."""
+    return (
+        state.numpy_dtype_promotion,
+        state.default_matmul_precision,
+        state.disable_jit,
+        state.default_prng_impl,
+        state.default_device,
+        state.meshes[-1:],
+        state.axes,
+    )
+
+
+def refresh_staging() -> None:
+    """Bring the summary in `State.staging` up to date, globally and in this thread."""
+    State.staging = staging_of(State)
+    vars(STATE).pop("staging", None)
+    own = staging_of(STATE)
+    if own != State.staging:
+        STATE.staging = own
 
 
 @contextmanager
@@ -68,4 +96,8 @@ def interpreting(interpreter: Interpreter) -> Iterator[None]:
     try:
         yield
     finally:
-        STATE.interpreter = outer
+        if outer is State.interpreter:
+            # What is true everywhere is not repeated, so that it can still change.
+            vars(STATE).pop("interpreter", None)
+        else:
+            STATE.interpreter = outer

@@ -1,0 +1,68 @@
+"""Floor 0: how an array is spread over devices, as plain data that params can hold.
+
+One idea: devices are numbers and axes are names, so that a program can say where its
+values lie, print it and compare it without knowing any runtime::
+
+    MeshAxes(("x", "y"), (2, 2), (0, 1, 2, 3)), (("x",), ())
+"""
+
+from attrs import frozen
+
+type Split = tuple[str, ...] | None
+"""The axes that split a dimension, outer first; None leaves it to the compiler."""
+
+
+@frozen(cache_hash=True)
+class MeshAxes:
+    """Named axes over devices; the numbers of the devices are in row-major order."""
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    devices: tuple[int, ...]
+
+    def size(self, name: str) -> int:
+        """How many devices lie along an axis."""
+        return self.sizes[self.names.index(name)]
+
+
+@frozen(cache_hash=True)
+class Layout:
+    """The axes of `mesh` that split each dimension; further dimensions are whole."""
+
+    mesh: MeshAxes
+    splits: tuple[Split, ...] = ()
+
+
+def mesh_text(mesh: MeshAxes, order: tuple[int, ...]) -> str:
+    """A Shardy mesh; `order` are the devices of the program, by position.
+
+    >>> mesh_text(MeshAxes(("x",), (2,), (7, 9)), (7, 9))
+    '<["x"=2]>'
+    >>> mesh_text(MeshAxes(("x",), (2,), (9, 7)), (7, 9))
+    '<["x"=2], device_ids=[1, 0]>'
+    """
+    axes = ", ".join(
+        f'"{name}"={size}' for name, size in zip(mesh.names, mesh.sizes, strict=True)
+    )
+    places = [order.index(device) for device in mesh.devices]
+    if places == list(range(len(places))):
+        return f"<[{axes}]>"
+    return f"<[{axes}], device_ids={places}>"
+
+
+def layout_text(symbol: str, splits: tuple[Split, ...], ndim: int) -> str:
+    """A Shardy sharding of an array with `ndim` dimensions.
+
+    >>> layout_text("@mesh", (("x", "y"), None), 3)
+    '#sdy.sharding<@mesh, [{"x", "y"}, {?}, {}]>'
+    """
+    whole: tuple[Split, ...] = ((),) * (ndim - len(splits))
+    dims = ", ".join(map(split_text, (*splits, *whole)))
+    return f"#sdy.sharding<{symbol}, [{dims}]>"
+
+
+def split_text(split: Split) -> str:
+    """One dimension of a Shardy sharding."""
+    if split is None:
+        return "{?}"
+    return "{" + ", ".join(f'"{name}"' for name in split) + "}"
