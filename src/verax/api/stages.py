@@ -15,7 +15,8 @@ from verax.api.engine import ENGINE
 from verax.api.tracing import Traced
 from verax.backend import pytrees
 from verax.backend.executable import CompileOptions, MemoryAnalysis
-from verax.backend.lower import Lowered as LoweredModule, lower
+from verax.backend.lower import lower
+from verax.backend.lowered import Lowered as LoweredModule
 from verax.backend.placed import default_place
 from verax.backend.placed_program import spread_of
 from verax.backend.placement import Placement

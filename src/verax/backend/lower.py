@@ -8,57 +8,30 @@ needs them, so the text depends on the program alone and is its own cache key::
     lowered.text
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from attrs import frozen
 
 from verax.backend.host_calls import (
-    NO_CALLS,
     HostCalls,
     call_attributes,
     ordered_regions,
+)
+from verax.backend.lowered import (
+    Lowered,
+    Spread,
+    array_constants,
+    inner_constants,
 )
 from verax.backend.mlir_text import dense, mlir_type, stored_shape
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.effects import is_ordered
-from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
+from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
 from verax.ir.meshes import Layout, MeshAxes, layout_text, mesh_text
 from verax.rules.emitter import TOKEN, HostCall, Operand, Region, i64s
 from verax.rules.row import Engine, Row, missing
-
-
-@frozen
-class Lowered:
-    """A module as text, the constants it takes first, and the arguments it keeps.
-
-    `kept[i]` says whether argument i of the jaxpr is an argument of the module;
-    `donated` are the positions of arguments of the jaxpr that a run uses up; `calls`
-    are the functions of the host that the module calls by their number.
-    """
-
-    text: str
-    constants: tuple[Literal, ...]
-    kept: tuple[bool, ...]
-    in_avals: tuple[ShapedArray, ...]
-    out_avals: tuple[ShapedArray, ...]
-    donated: tuple[int, ...] = ()
-    calls: HostCalls = NO_CALLS
-
-
-@frozen
-class Spread:
-    """How a program over several devices spreads its arguments and results.
-
-    `order` are the numbers of the devices. An output is None where XLA chooses.
-    """
-
-    order: tuple[int, ...]
-    ins: tuple[Layout, ...]
-    outs: tuple[Layout | None, ...]
-    of_constant: Callable[[Literal], Layout]
 
 
 def lower(
@@ -82,23 +55,8 @@ def lower(
         slim, kept = jaxpr, (True,) * len(jaxpr.invars)
     module = Module(engine, () if spread is None else spread.order)
     consts = array_constants(slim)
-    marks = [""] * len(consts) + [
-        "jax.buffer_donor = true" if d else ""
-        for d, flag in zip(donated, kept, strict=False)
-        if flag
-    ]
-    ends: list[str] = []
-    if spread is not None:
-        wanted = [layout for layout, flag in zip(spread.ins, kept, strict=True) if flag]
-        places = [*map(spread.of_constant, consts), *wanted]
-        avals = [*[c.aval for c in consts], *slim.in_avals]
-        given_outs = zip(spread.outs, slim.out_avals, strict=True)
-        ends = [module.placed(*pair) for pair in given_outs]
-        marks += [""] * (len(places) - len(marks))
-        marks = [
-            ", ".join(filter(None, (mark, module.placed(place, aval))))
-            for mark, place, aval in zip(marks, places, avals, strict=True)
-        ]
+    given = [d for d, flag in zip(donated, kept, strict=False) if flag]
+    marks, ends = attributes(module, slim, consts, given, kept, spread)
     module.function("main", slim, consts, marks, ends, public=True)
     title = "".join(c if c.isalnum() or c in "_" else "_" for c in f"jit_{name}")
     count = max(1, len(module.order))
@@ -112,17 +70,27 @@ def lower(
     return Lowered(text, consts, kept, slim.in_avals, slim.out_avals, lent, calls)
 
 
-def array_constants(jaxpr: Jaxpr) -> tuple[Literal, ...]:
-    """The array constants of a jaxpr and of those inside, one per object."""
-    return tuple([const.literal for const in jaxpr.used_consts])
-
-
-def inner_constants(params: Params) -> tuple[Literal, ...]:
-    """The array constants of the jaxprs that an equation holds, one per object."""
-    if params is NO_PARAMS:
-        return ()
-    found = [c for inner in params.subjaxprs() for c in array_constants(inner)]
-    return tuple(dict.fromkeys(found))
+def attributes(
+    module: "Module",
+    jaxpr: Jaxpr,
+    consts: Sequence[Literal],
+    donated: Sequence[bool],
+    kept: Sequence[bool],
+    spread: Spread | None,
+) -> tuple[list[str], list[str]]:
+    """The attributes of the arguments and of the results of the main function."""
+    donations = [*[False] * len(consts), *donated, *[False] * len(jaxpr.invars)]
+    marks = ["jax.buffer_donor = true" if flag else "" for flag in donations]
+    if spread is None:
+        return marks, []
+    wanted = [layout for layout, flag in zip(spread.ins, kept, strict=True) if flag]
+    places = [*map(spread.of_constant, consts), *wanted]
+    avals = [*[c.aval for c in consts], *jaxpr.in_avals]
+    placed = [module.placed(*pair) for pair in zip(places, avals, strict=True)]
+    pairs = zip(marks, placed, strict=False)
+    outs = zip(spread.outs, jaxpr.out_avals, strict=True)
+    ends = [module.placed(*pair) for pair in outs]
+    return [", ".join(filter(None, pair)) for pair in pairs], ends
 
 
 # Lines of text from which an equation that occurs again becomes a function.

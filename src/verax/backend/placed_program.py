@@ -16,7 +16,7 @@ from verax.backend.array import ConcreteArray
 from verax.backend.buffers import Buffer
 from verax.backend.client import default_client
 from verax.backend.executable import CompileOptions, Executable, compile_text
-from verax.backend.lower import Lowered, Spread
+from verax.backend.lowered import Lowered, Spread
 from verax.backend.placed import buffer_at, spread, stored_aval, wrapper
 from verax.backend.placement import Placement, Places
 from verax.backend.sharding import (

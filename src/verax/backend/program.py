@@ -20,7 +20,8 @@ from verax.backend.buffers import AvalLike, Buffer
 from verax.backend.client import default_client, local_devices
 from verax.backend.executable import CompileOptions, Executable, compile_text
 from verax.backend.lapack import require_routines
-from verax.backend.lower import Lowered, lower
+from verax.backend.lower import lower
+from verax.backend.lowered import Lowered
 from verax.backend.placed_program import (
     Uneven,
     compile_placed,
