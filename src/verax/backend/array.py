@@ -28,8 +28,8 @@ DELETED = (
 )
 
 
-class Located(Array):
-    """What arrays say of the place where their values live."""
+class PlainPlace(Array):
+    """What arrays say of their place that nobody has placed."""
 
     __slots__ = ()
 
@@ -71,7 +71,7 @@ class Located(Array):
         return self.addressable_shards
 
 
-class ConcreteArray(Located):
+class ConcreteArray(PlainPlace):
     """An array of values; made by the library, never by calling the class.
 
     `host` and `buffer` hold the same values, at least one of them unless the array
@@ -198,7 +198,7 @@ class Shard:
     device: Device
     index: tuple[slice, ...]
     replica_id: int
-    data: Located | None
+    data: PlainPlace | None
 
 
 def printable(array: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, SupportsIndex, cast
 import numpy as np
 
 from verax.rules.convertible import Convertible
+from verax.rules.located import Located
 from verax.rules.typed import NotAnArray
 
 type Axes = int | Sequence[int] | None
@@ -165,7 +166,7 @@ class Operators(Convertible):
         return self.namespace.invert(self)
 
 
-class Array(Operators, Convertible):
+class Array(Operators, Convertible, Located):
     """An array or a tracer; `isinstance(x, verax.Array)` holds for both.
 
     Methods are NumPy's, with the same names, arguments and results as the functions

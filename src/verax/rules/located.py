@@ -1,0 +1,56 @@
+"""Floor 1: what arrays say of the place where their values live, for types' sake.
+
+One idea: arrays with values fill these in two floors up; a tracer has no place, since
+only the finished program says where it runs::
+
+    x.sharding, x.devices(), x.committed
+"""
+
+from typing import Any, NoReturn
+
+
+class Located:
+    """The attributes of arrays that tell where they are."""
+
+    __slots__ = ()
+    committed: bool
+
+    def nowhere(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"{name} of a traced value: only a finished program has devices. Look at "
+            "the array outside of the traced function"
+        )
+
+    @property
+    def sharding(self) -> Any:
+        """Where the values live, a `verax.sharding.Sharding`."""
+        self.nowhere("sharding")
+
+    @property
+    def device(self) -> Any:
+        """The device of the values; of an array on several devices, its sharding."""
+        self.nowhere("device")
+
+    def devices(self) -> set[Any]:
+        """The devices that hold the values."""
+        self.nowhere("devices")
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can reach all of the values."""
+        self.nowhere("is_fully_addressable")
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device of the array holds all of it."""
+        self.nowhere("is_fully_replicated")
+
+    @property
+    def addressable_shards(self) -> list[Any]:
+        """The parts of the array that the devices of this process hold."""
+        self.nowhere("addressable_shards")
+
+    @property
+    def global_shards(self) -> list[Any]:
+        """The parts on all devices; those of other processes have no data."""
+        self.nowhere("global_shards")

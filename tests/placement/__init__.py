@@ -1,0 +1,1 @@
+"""Arrays and programs on several devices, in a process that has eight."""

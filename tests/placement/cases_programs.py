@@ -1,0 +1,283 @@
+"""Computation follows data: eager operations and compiled programs on eight devices."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax.lax import with_sharding_constraint
+from verax.sharding import NamedSharding, PartitionSpec as P
+
+DEVICES = verax.devices()
+MESH = verax.make_mesh((4, 2), ("x", "y"))
+VALUES = np.arange(32, dtype=np.float32).reshape(8, 4) / 7
+
+
+def sharded(*spec: object) -> NamedSharding:
+    return NamedSharding(MESH, P(*spec))
+
+
+def put(*spec: object) -> Any:
+    return verax.device_put(VALUES, sharded(*spec))
+
+
+def test_committed_arrays_take_computation_along() -> None:
+    x = verax.device_put(VALUES, DEVICES[3])
+    for y in (x + 1, vnp.sin(x), x @ x.T, x.sum(), verax.jit(lambda x: x * 2)(x)):
+        assert y.devices() == {DEVICES[3]}
+        assert y.committed
+    assert (vnp.ones((8, 4)) + x).devices() == {DEVICES[3]}
+    assert np.array_equal(verax.jit(lambda x, y: x + y)(1.0, x), VALUES + 1)
+
+
+def test_different_devices_are_an_error_that_names_both() -> None:
+    x = verax.device_put(VALUES, DEVICES[1])
+    y = {"w": verax.device_put(VALUES, DEVICES[2])}
+
+    def add(x: Any, y: Any) -> Any:
+        return x + y["w"]
+
+    wanted = r"argument 0 of add to cpu:1, but argument 1\['w'\] of add to cpu:2"
+    with pytest.raises(ValueError, match=wanted):
+        verax.jit(add)(x, y)
+    with pytest.raises(ValueError, match=r"cpu:1.*cpu:2"):
+        add(x, y)
+    with pytest.raises(ValueError, match=r"captured array.*cpu:1|cpu:2.*captured"):
+        verax.jit(lambda y: x + y["w"])(y)
+
+
+def test_default_device_in_a_block_and_for_good() -> None:
+    with verax.default_device(DEVICES[5]):
+        x = vnp.zeros(3)
+        assert x.devices() == {DEVICES[5]}
+        made = [x + 1, vnp.asarray([1]), vnp.arange(3), verax.random.key(1)]
+        made += [verax.jit(lambda: vnp.ones(2))(), verax.jit(vnp.sin)(1.0)]
+        assert all(y.devices() == {DEVICES[5]} and not y.committed for y in made)
+        assert (verax.device_put(1.0, DEVICES[1]) + x).devices() == {DEVICES[1]}
+    assert x.devices() == {DEVICES[5]}
+    assert (x + 1).devices() == verax.jit(vnp.sin)(x).devices() == {DEVICES[0]}
+    verax.config.update("jax_default_device", DEVICES[6])
+    try:
+        assert vnp.ones(1).devices() == {DEVICES[6]}
+    finally:
+        verax.config.update("jax_default_device", None)
+    assert vnp.ones(1).devices() == {DEVICES[0]}
+    with pytest.raises(TypeError, match="default_device"):
+        verax.config.update("default_device", 3)
+
+
+def test_jit_with_a_device_moves_everything() -> None:
+    double = verax.jit(lambda x: x * 2, device=DEVICES[2])
+    for x in (1.0, VALUES, verax.device_put(VALUES, DEVICES[7]), put("x")):
+        assert double(x).devices() == {DEVICES[2]}
+        assert np.array_equal(double(x), 2 * np.asarray(x, np.float32))
+    assert verax.jit(lambda x: x, backend="cpu")(1.0).devices() == {DEVICES[0]}
+    with pytest.raises(ValueError, match="not both"):
+        verax.jit(lambda x: x, device=DEVICES[0], backend="cpu")
+
+
+PROGRAMS: list[tuple[Callable[..., Any], bool]] = [
+    (lambda x: x * 3 - x, True),
+    (lambda x: (x * 7).astype(vnp.int32) % 5, True),
+    (lambda x: vnp.where(x > 1, x, -x), True),
+    (lambda x: x.T.reshape(2, 16), True),
+    (lambda x: vnp.concatenate([x, x[::-1]]), True),
+    (lambda x: (x * 7).astype(vnp.int32).sum(axis=0), True),
+    (lambda x: x.max(axis=1), True),
+    (lambda x: vnp.sort(x, axis=0), True),
+    (lambda x: x[vnp.array([3, 1])], True),
+    (lambda x: x.sum(), False),
+    (lambda x: x @ x.T, False),
+    (lambda x: vnp.cumsum(x, axis=0), False),
+    (lambda x: verax.lax.fori_loop(0, 3, lambda i, y: vnp.sin(y) + i, x), False),
+    (lambda x: verax.jit(lambda y: vnp.exp(y) @ y.T)(x), False),
+    (lambda x: verax.grad(lambda y: vnp.tanh(y @ y.T).sum())(x), False),
+    (lambda x: verax.vmap(lambda row: vnp.outer(row, row).sum(0))(x), False),
+    (lambda x: verax.random.normal(verax.random.key(3), (8, 2)) + x[:, :2], False),
+]
+
+
+@pytest.mark.parametrize("spec", [("x", "y"), (("y", "x"),), ()], ids=repr)
+def test_programs_give_what_they_give_on_one_device(spec: Any) -> None:
+    every = verax.jit(lambda x: [program(x) for program, _ in PROGRAMS])
+    wanted, given = every(VALUES), every(put(*spec))
+    for number, (_, exact) in enumerate(PROGRAMS):
+        assert given[number].devices() == set(DEVICES)
+        if exact:
+            assert np.array_equal(given[number], wanted[number]), number
+        else:
+            close = np.allclose(given[number], wanted[number], rtol=1e-5, atol=1e-5)
+            assert close, number
+
+
+def test_eager_operations_on_sharded_arrays_stay_sharded() -> None:
+    x = put("x", "y")
+    assert (x + 1).sharding == vnp.sin(x).sharding == sharded("x", "y")
+    assert np.array_equal(x + x, VALUES + VALUES)
+    assert np.array_equal(x[2:4], VALUES[2:4])
+    assert np.array_equal(x.at[0].set(5.0)[0], [5.0] * 4)
+    assert [row.tolist() for row in x] == VALUES.tolist()
+    assert float(x[1, 1]) == float(VALUES[1, 1])
+
+
+def test_in_and_out_shardings() -> None:
+    rows, columns = sharded("x"), sharded(None, "y")
+    f = verax.jit(lambda x, w: x @ w, in_shardings=(rows, None), out_shardings=columns)
+    w = np.ones((4, 2), np.float32)
+    out = f(VALUES, w)
+    assert out.sharding == columns
+    np.testing.assert_allclose(out, VALUES @ w, rtol=1e-6)
+    assert f(put("x"), w).sharding == columns
+    text = f.lower(VALUES, w).as_text()
+    assert 'sdy.mesh @mesh = <["x"=4, "y"=2]>' in text
+    assert 'tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}' in text
+    assert (
+        '-> (tensor<8x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>})'
+        in text
+    )
+    with pytest.raises(ValueError, match="committed to"):
+        f(put("y"), w)
+    with pytest.raises(ValueError, match=r"dimension 0.*no multiple"):
+        f(np.ones((6, 4)), w)
+    with pytest.raises(ValueError, match="prefix"):
+        verax.jit(lambda x: x, in_shardings=(rows, rows))(VALUES)
+    with pytest.raises(ValueError, match="no keyword arguments"):
+        verax.jit(lambda x: x, in_shardings=rows)(x=VALUES)
+
+
+def test_shardings_are_prefixes_of_trees() -> None:
+    rows = sharded("x")
+    f = verax.jit(
+        lambda tree, z: {"a": (tree["b"] * z, tree["c"])},
+        in_shardings=(rows, None),
+        out_shardings={"a": (None, rows)},
+    )
+    out = f({"b": VALUES, "c": VALUES}, 2.0)["a"]
+    assert out[1].sharding == rows
+    assert np.array_equal(out[0], 2 * VALUES)
+
+
+def test_specs_within_a_mesh() -> None:
+    with MESH:
+        f = verax.jit(lambda x: x + 1, in_shardings=P("x"), out_shardings=P("y"))
+        assert f(VALUES).sharding == sharded("y")
+        assert verax.device_put(VALUES, P("x")).sharding == sharded("x")
+        g = verax.jit(lambda x: with_sharding_constraint(x * 2, P("x", "y")))
+        assert g(VALUES).sharding == sharded("x", "y")
+    with pytest.raises(ValueError, match="needs a mesh"):
+        g(VALUES)
+
+
+def test_constraints_survive_every_transformation() -> None:
+    place = sharded("y", "x")
+
+    def f(x: Any) -> Any:
+        return vnp.sin(with_sharding_constraint(x * x, place)).sum()
+
+    assert "sharding_constraint" in str(verax.make_jaxpr(verax.grad(f))(VALUES))
+    wanted = 2 * VALUES * np.cos(VALUES * VALUES)
+    np.testing.assert_allclose(verax.grad(f)(VALUES), wanted, rtol=1e-4, atol=1e-5)
+    jitted = verax.jit(verax.grad(f))(VALUES)
+    assert jitted.devices() == set(DEVICES)
+    np.testing.assert_allclose(jitted, wanted, rtol=1e-4, atol=1e-5)
+    stack = np.stack([VALUES, VALUES + 1])
+    many = verax.jit(verax.vmap(verax.grad(f)))(stack)
+    np.testing.assert_allclose(many[0], wanted, rtol=1e-4, atol=1e-5)
+    tangent = verax.jvp(f, (VALUES,), (VALUES,))[1]
+    np.testing.assert_allclose(tangent, (wanted * VALUES).sum(), rtol=1e-3)
+
+
+def test_constraints_outside_a_trace_move_arrays() -> None:
+    out = with_sharding_constraint({"a": VALUES}, sharded("x"))["a"]
+    assert out.sharding == sharded("x")
+    with pytest.raises(ValueError, match="no multiple"):
+        with_sharding_constraint(np.ones(3), sharded("x"))
+    with pytest.raises(ValueError, match="no multiple"):
+        verax.jit(lambda x: with_sharding_constraint(x, sharded("x")))(np.ones(3))
+
+
+def test_shardings_of_a_jit_inside_a_jit_are_constraints() -> None:
+    inner = verax.jit(
+        lambda x: x + 1, in_shardings=sharded("x"), out_shardings=sharded("y")
+    )
+    out = verax.jit(lambda x: inner(x) * 2)(VALUES)
+    assert out.sharding == sharded("y")
+    np.testing.assert_allclose(out, (VALUES + 1) * 2, rtol=1e-6)
+
+
+def test_captured_arrays_keep_their_sharding() -> None:
+    w = put("x", "y")
+    f = verax.jit(lambda x: x + w)
+    text = f.lower(1.0).as_text()
+    assert '[{"x"}, {"y"}]' in text
+    assert "stablehlo.constant" not in text
+    out = f(1.0)
+    assert out.sharding == sharded("x", "y")
+    np.testing.assert_allclose(out, VALUES + 1)
+
+
+def test_outputs_that_cannot_be_split_evenly_are_whole() -> None:
+    x = put("x")
+    out = verax.jit(lambda x: x[:7] * 2)(x)
+    assert np.array_equal(out, VALUES[:7] * 2)
+    out.sharding.shard_shape(out.shape)
+
+
+def test_donation_of_sharded_arrays() -> None:
+    x = put("x", "y")
+    f = verax.jit(lambda x: x + 1, donate_argnums=0)
+    y = f(x)
+    assert x.is_deleted()
+    np.testing.assert_allclose(y, VALUES + 1)
+    with pytest.raises(RuntimeError, match=r"deleted|donated"):
+        f(x)
+
+
+def test_stages_show_shardings() -> None:
+    struct = verax.ShapeDtypeStruct((8, 4), np.float32, sharding=sharded("x"))
+    compiled = verax.jit(lambda x: (x, x.sum())).lower(struct).compile()
+    assert compiled.input_shardings == ((sharded("x"),), {})
+    assert compiled.output_shardings == (sharded("x"), sharded())
+    assert np.array_equal(compiled(VALUES)[0], VALUES)
+    plain = verax.jit(lambda x: x).lower(1.0).compile()
+    assert plain.output_shardings.device_set == {DEVICES[0]}
+
+
+def test_one_function_runs_wherever_its_arguments_are() -> None:
+    traced = []
+
+    @verax.jit
+    def f(x: Any) -> Any:
+        traced.append(x.shape)
+        return x * 2
+
+    places = [*DEVICES[:3], sharded("x"), sharded("y")]
+    for place in (*places, *places):
+        x = verax.device_put(VALUES, place)
+        assert f(x).sharding.device_set == x.devices()
+        assert np.array_equal(f(x), VALUES * 2)
+    assert f(VALUES).devices() == {DEVICES[0]}
+    assert len(traced) == 1, "places are part of programs, not of traces"
+
+
+def test_two_meshes_of_the_same_devices_in_one_program() -> None:
+    flat = verax.make_mesh((8,), ("z",))
+    x = verax.device_put(VALUES, sharded("x"))
+    y = verax.device_put(VALUES, NamedSharding(flat, P("z")))
+    assert np.array_equal(verax.jit(lambda x, y: x + y)(x, y), VALUES + VALUES)
+    small = verax.make_mesh((2,), ("x",), devices=DEVICES[:2])
+    z = verax.device_put(VALUES, NamedSharding(small, P("x")))
+    with pytest.raises(ValueError, match=r"different devices.*cpu:7.*cpu:0, cpu:1"):
+        verax.jit(lambda x, z: x + z)(x, z)
+
+
+def test_lowering_is_the_same_every_time() -> None:
+    def text() -> str:
+        return verax.jit(lambda x: vnp.sin(x) @ x.T).lower(put("x")).as_text()
+
+    first = text()
+    verax.clear_caches()
+    assert text() == first

@@ -1,0 +1,37 @@
+"""Runs what needs eight devices: a client has one number of them for all its life.
+
+Each file of cases is a run of pytest in a process of its own, so that no other test
+sees eight devices and none depends on the worker it runs in.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+CASES = sorted(path.relative_to(ROOT) for path in HERE.glob("cases_*.py"))
+FILES = CASES
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_on_eight_devices(path: Path) -> None:
+    environment = {
+        **os.environ,
+        "VERAX_NUM_CPU_DEVICES": "8",
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+    }
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--doctest-glob=*.md"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(path)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
