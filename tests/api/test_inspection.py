@@ -83,6 +83,16 @@ def test_goldens(name: str) -> None:
     assert str(verax.make_jaxpr(fun)(*args)) + "\n" == golden.read_text()
 
 
+def test_a_call_takes_what_it_captures_and_then_its_arguments() -> None:
+    fun, args = PROGRAMS["func12"]
+    closed = verax.make_jaxpr(fun)(*args)
+    first, call, last = closed.eqns
+    assert call.primitive.name == "jit"
+    assert call.params.name == "inner"
+    assert call.invars == (closed.jaxpr.invars[0], first.outvars[0])
+    assert last.invars == (closed.jaxpr.invars[0], call.outvars[0])
+
+
 def test_control_flow_of_python_vanishes() -> None:
     texts = {str(verax.make_jaxpr(f)(*PAIR)) for f in (func1, func3)}
     texts.add(str(verax.make_jaxpr(func4)(PAIR)))

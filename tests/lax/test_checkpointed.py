@@ -234,6 +234,31 @@ def test_blocks_have_room_and_little_more() -> None:
     assert even_blocks(0, 3) == (0,)
 
 
+@pytest.mark.parametrize("checkpoints", ["log", 9])
+def test_effects_happen_once(checkpoints: int | str) -> None:
+    """What is computed again does not call back again."""
+    seen: list[float] = []
+
+    def step(c: Any) -> Any:
+        verax.debug.callback(lambda x: seen.append(float(x)), c)
+        return vnp.sin(c) * c + 0.5
+
+    def bounded(x: Any) -> Any:
+        return lax.while_loop(
+            lambda c: c < 1.05, step, x, max_steps=9, checkpoints=checkpoints
+        )
+
+    def scanning(x: Any) -> Any:
+        return lax.fori_loop(0, 3, lambda i, c: step(c), x, checkpoints=checkpoints)
+
+    for f in (bounded, scanning):
+        for g in (f, verax.value_and_grad(f), verax.jit(verax.grad(f))):
+            seen.clear()
+            g(0.3)
+            verax.effects_barrier()
+            np.testing.assert_allclose(seen, [0.3, 0.588656, 0.826848], rtol=1e-4)
+
+
 BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: scanned(1000, 10)(START), ValueError, "least is 20, and .log. takes 20"),
     (lambda: scanned(10, "all")(START), TypeError, "sqrt. or .log. as checkpoints"),

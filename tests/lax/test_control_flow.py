@@ -196,6 +196,61 @@ def test_associative_scan() -> None:
     assert found.tolist() == [[True, True, True, False]]
 
 
+def test_structure_that_the_documents_describe() -> None:
+    """Operands, constants, order of branches and carries, as told of each example."""
+
+    def of(name: str) -> Any:
+        fun, args = PROGRAMS[name]
+        closed = verax.make_jaxpr(fun)(*args)
+        return closed, closed.eqns[-1]
+
+    closed, eqn = of("func7")
+    *_, index = closed.eqns[:-1]
+    assert eqn.invars == (index.outvars[0], closed.jaxpr.invars[0])
+    on_false, on_true = eqn.params.branches
+    assert [b.eqns[0].primitive.name for b in (on_false, on_true)] == ["sub", "add"]
+
+    closed, eqn = of("func7_older")
+    assert eqn.invars[1:] == (closed.jaxpr.invars[0],) * 2
+
+    for name, count in (("func8", 2), ("func8_older", 4)):
+        closed, eqn = of(name)
+        (constant,) = closed.jaxpr.constvars
+        _, *pair = closed.jaxpr.invars
+        assert closed.consts[0].shape == (1,)
+        assert eqn.invars[1:] == (constant, *(pair * (count // 2)))
+        on_false, on_true = eqn.params.branches
+        assert on_false.invars[0] in {a for e in on_false.eqns for a in e.invars}
+        assert on_true.outvars == (on_true.invars[1],)
+
+    closed, eqn = of("one_of_three")
+    assert [str(b.eqns[0].invars[1]) for b in eqn.params.branches] == [
+        "1.0:~f32[]",
+        "2.0:~f32[]",
+        "3.0:~f32[]",
+    ]
+    assert len(eqn.invars) == 2
+    assert closed.eqns[-2].primitive.name == "clamp"
+
+    closed, eqn = of("func10")
+    p, (arg, n) = eqn.params, closed.jaxpr.invars
+    assert (p.cond_nconsts, p.body_nconsts, len(eqn.invars)) == (0, 2, 5)
+    assert eqn.invars[1] is arg
+    assert str(eqn.invars[2]).startswith("0:")
+    assert eqn.invars[3] is n
+    i, end, _ = p.cond_jaxpr.invars
+    assert p.cond_jaxpr.eqns[0].invars == (i, end)
+
+    closed, eqn = of("func11")
+    p, (arr, extra) = eqn.params, closed.jaxpr.invars
+    assert (p.num_consts, p.num_carry, p.length, p.reverse) == (1, 1, 16, False)
+    assert eqn.invars[0] is extra
+    assert str(eqn.invars[1]) == "0.0:f32[]"
+    assert eqn.invars[2] is arr
+    assert p.linear == (False,) * 4
+    assert p.jaxpr.outvars[1] is p.jaxpr.invars[1]
+
+
 BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.cond(XS > 1, lambda: 1, lambda: 2), TypeError, "boolean scalar"),
     (lambda: lax.cond(True, lambda: 1, lambda: 2.5), TypeError, "output is ~"),
@@ -220,6 +275,24 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.scan(lambda c, x: (c, x), 0, (XS, XS[:1])), ValueError, r"xs\[1\]: 1"),
     (lambda: lax.scan(lambda c, x: (c, x), 0), ValueError, "length"),
     (lambda: lax.scan(lambda c, x: (c, x), 0, XS, unroll=0), ValueError, "unroll"),
+    (lambda: lax.cond("yes", vnp.sin, vnp.cos, 1.0), TypeError, "no array"),
+    (lambda: lax.cond(None, vnp.sin, vnp.cos, 1.0), TypeError, "no array"),
+    (
+        lambda: lax.switch(0, [lambda: 1, lambda: (1, 2), lambda: 3]),
+        TypeError,
+        r"branches\[0\] returns .* and branches\[1\]",
+    ),
+    (
+        lambda: lax.while_loop(lambda c: (c < 1,) * 2, vnp.sin, 0.0),
+        TypeError,
+        "boolean",
+    ),
+    (lambda: lax.while_loop(lambda c: c < 1, lambda c: "x", 0.0), TypeError, "arrays"),
+    (lambda: lax.while_loop(lambda c: c < 1, lambda c: None, 0.0), TypeError, "struct"),
+    (lambda: lax.map(lambda x: x, 1.0), ValueError, "first dimensions"),
+    (lambda: lax.associative_scan(lambda x, y: (x, y), XS), TypeError, "structure"),
+    (lambda: lax.platform_dependent(1.0, gpu=vnp.sin), TypeError, "cpu, cuda, rocm"),
+    (lambda: lax.platform_dependent(1.0, tpu=vnp.sin), NotImplementedError, "cpu=..."),
     (lambda: lax.fori_loop(0, 2.5, lambda i, c: c, 0), TypeError, "bounds"),
     (lambda: lax.scan(lambda c, x: (c, "y"), 0, XS), TypeError, "only arrays"),
 ]

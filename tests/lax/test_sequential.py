@@ -124,6 +124,24 @@ def test_older_form_and_dynamic_fori_loop() -> None:
     assert "scan" in names(verax.vmap(g), vnp.array([0, 1, 4]))
 
 
+def test_effects_of_lanes_come_in_their_order() -> None:
+    """What has effects is sequential without being asked to."""
+    seen: list[float] = []
+
+    def yes(x: Any) -> Any:
+        verax.debug.callback(lambda x: seen.append(float(x)), x, ordered=True)
+        return vnp.sin(x)
+
+    def f(p: Any, x: Any) -> Any:
+        return lax.cond(p, yes, vnp.cos, x)
+
+    for g in (verax.vmap(f), verax.jit(verax.vmap(verax.grad(f, 1)))):
+        seen.clear()
+        g(FLAGS, XS)
+        verax.effects_barrier()
+        assert seen == [-1.0, 0.0, 0.5]
+
+
 def test_bad_method() -> None:
     calls: list[Callable[[], Any]] = [
         lambda: lax.cond(True, vnp.sin, vnp.cos, 1.0, vmap_method="fast"),

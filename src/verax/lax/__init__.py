@@ -11,7 +11,9 @@ equation; this module holds no code::
 # isort: skip_file
 # Several names to a line: this is a table to look things up in, by file.
 from verax.lax import linalg as linalg
-from verax.lax.branching import cond as cond, switch as switch
+from verax.lax.branching import (
+    cond as cond, platform_dependent as platform_dependent, switch as switch,
+)
 from verax.lax.looping import (
     associative_scan as associative_scan, fori_loop as fori_loop, map as map,
     while_loop as while_loop,
@@ -71,7 +73,14 @@ from verax.ops.complex import (
     complex as complex, complex_p as complex_p, conj as conj, conj_p as conj_p,
     imag as imag, imag_p as imag_p, real as real, real_p as real_p,
 )
+from verax.ops.checkpoint import optimization_barrier_p as optimization_barrier_p
+from verax.ops.checkpointed import (
+    bounded_while_p as bounded_while_p, checkpointed_scan_p as checkpointed_scan_p,
+)
 from verax.ops.cond import cond_p as cond_p
+from verax.ops.custom_solve import (
+    linear_solve_p as linear_solve_p, custom_root_p as custom_root_p,
+)
 from verax.ops.conv import conv_general_dilated_p as conv_general_dilated_p
 from verax.ops.conv_dimensions import (
     ConvDimensionNumbers as ConvDimensionNumbers,

@@ -11,11 +11,13 @@ from typing import Any, Final
 
 from verax.api.tracing import function_name, is_abstract, leaf_avals
 from verax.backend import pytrees
+from verax.backend.client import default_backend
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32, is_bool, is_extended, is_integer
 from verax.lax.bodies import (
     Body,
     as_operand,
+    check_callable,
     is_sequential,
     mismatch,
     paths,
@@ -257,3 +259,44 @@ def common_types(
 def joined(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     """The type of a result in two branches: weak if it is weak in both."""
     return x if x.weak_type and y.weak_type else x.strong()
+
+
+PLATFORMS: Final = ("cpu", "cuda", "rocm", "tpu")
+
+
+def platform_dependent(
+    *args: Any,
+    default: Callable[..., Any] | None = None,
+    **per_platform: Callable[..., Any],
+) -> Any:
+    """The function of `per_platform` for the platform of this process, on `args`.
+
+    The names are "cpu", "cuda", "rocm" and "tpu"; `default` is for those that are not
+    given. A process runs on one platform, so the choice is made while tracing and the
+    other functions leave no trace.
+
+    Raises:
+        TypeError: there is no platform of such a name, or what is given is no function.
+        NotImplementedError: no function is given for the platform, and no default.
+
+    >>> import verax
+    >>> verax.lax.platform_dependent(3, cpu=lambda x: x + 1, tpu=lambda x: x * 2)
+    4
+    """
+    for name, fun in per_platform.items():
+        if name not in PLATFORMS:
+            raise TypeError(
+                f"platform_dependent knows the platforms {', '.join(PLATFORMS)}, not "
+                f"{name}"
+            )
+        check_callable(f"platform_dependent, for {name},", fun)
+    here = default_backend()
+    chosen = per_platform.get(here, default)
+    if chosen is None:
+        given = ", ".join(per_platform) or "nothing"
+        raise NotImplementedError(
+            f"platform_dependent has functions for {given}, but this process runs on "
+            f"{here}; give one for it ({here}=...), or a default"
+        )
+    check_callable("platform_dependent, as default,", chosen)
+    return chosen(*args)

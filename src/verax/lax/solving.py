@@ -31,8 +31,8 @@ from verax.lax.bodies import (
 from verax.ops.custom_solve import (
     CustomLinearSolveParams,
     CustomRootParams,
-    custom_linear_solve_p,
     custom_root_p,
+    linear_solve_p,
 )
 from verax.ops.programs import filled
 from verax.rules.array import Array
@@ -178,7 +178,7 @@ def custom_linear_solve(
         jaxprs[2] if back is not None else None,
         bool(symmetric),
     )
-    outs = custom_linear_solve_p.bind(params, *consts, *right.operands())
+    outs = linear_solve_p.bind(params, *consts, *right.operands())
     return with_aux(right, outs, aux_tree, has_aux)
 
 

@@ -120,7 +120,7 @@ def jvp_solve(
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     """dx = A^-1 (db - dA x)."""
     consts, count = primals[: p.consts], p.consts
-    outs = custom_linear_solve_p.bind(p, *primals)
+    outs = linear_solve_p.bind(p, *primals)
     avals = p.matvec.out_avals
     moved = in_consts(engine, p.matvec, consts, tangents[:count], outs[: p.size])
     rhs = [
@@ -130,7 +130,7 @@ def jvp_solve(
     if all(isinstance(t, Zero) for t in rhs):
         return outs, with_aux([Zero(a.tangent()) for a in avals], p.solve.out_avals)
     whole = [instantiated(engine, t, a) for t, a in zip(rhs, avals, strict=True)]
-    found = custom_linear_solve_p.bind(p, *consts, *whole)
+    found = linear_solve_p.bind(p, *consts, *whole)
     return outs, with_aux(found[: p.size], p.solve.out_avals)
 
 
@@ -178,7 +178,7 @@ def transpose_solve(
         raise TypeError("custom_linear_solve is linear in b only, not in its matrix")
     pairs = zip(cts[: p.size], p.matvec.out_avals, strict=True)
     given = [instantiated(engine, ct, aval) for ct, aval in pairs]
-    pulled = custom_linear_solve_p.bind(transposed(engine, p), *consts, *given)
+    pulled = linear_solve_p.bind(transposed(engine, p), *consts, *given)
     return [
         *[None] * p.consts,
         *[
@@ -215,7 +215,7 @@ def batch_solve(
         p, matvec=batched(p.matvec), solve=batched(p.solve), transpose_solve=back
     )
     moved = stacked(args, axes, p.consts, size)
-    return custom_linear_solve_p.bind(params, *moved), out_axes(engine, p, size, given)
+    return linear_solve_p.bind(params, *moved), out_axes(engine, p, size, given)
 
 
 def stacked(
@@ -278,7 +278,7 @@ def batch_root(
     return custom_root_p.bind(params, *moved), out_axes(engine, p, size, given)
 
 
-custom_linear_solve_p: Row[CustomLinearSolveParams] = Row(
+linear_solve_p: Row[CustomLinearSolveParams] = Row(
     "custom_linear_solve",
     CustomLinearSolveParams,
     typing=solve_typing,
@@ -300,4 +300,4 @@ custom_root_p: Row[CustomRootParams] = Row(
     compiled=True,
 )
 
-ROWS: tuple[Row[Any], ...] = (custom_linear_solve_p, custom_root_p)
+ROWS: tuple[Row[Any], ...] = (linear_solve_p, custom_root_p)
