@@ -37,7 +37,7 @@ define make_venv
 	@touch $(1)/.ready
 endef
 
-.PHONY: help setup demo test test-oldest test-jax check format bench docs clean
+.PHONY: help setup demo test test-oldest test-jax check format mutants bench docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,10 @@ check: $(VENV)/.ready ## ruff, mypy --strict and the architecture test
 format: $(VENV)/.ready ## let ruff put imports and layout in order
 	$(BIN)/ruff check --fix-only --quiet $(CHECKED)
 	$(BIN)/ruff format $(CHECKED)
+
+mutants: $(VENV)/.ready ## wrong rules on purpose: the laws must notice (ARGS="--all")
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 PYTHONPATH=src:. \
+	  $(BIN)/python -m property_tests.mutants $(ARGS)
 
 bench: $(BENCH)/.ready ## time verax against jax (alone, each in its own process)
 	TF_CPP_MIN_LOG_LEVEL=1 $(BENCH)/bin/python -m tests.benchmarks $(ARGS)

@@ -5,26 +5,32 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from verax.ops.scan import scan_p
 from verax.ops.table import ROWS
 from verax.rules.row import Row
 from verax.verify.check import check_law
-from verax.verify.laws import EVERY, Law
+from verax.verify.laws import EVERY, LOOPS, Law
+from verax.verify.nested import DRAWS
 from verax.verify.standard import COMPILED, ENGINE
 
 SHARE = 0.4
 """The part of a profile's examples that one law has for one row: there are many."""
 
+BODIES = 0.1
+"""The same for rows with bodies: programs of them are in `test_programs`, too."""
+
 PAIRS = [
     pytest.param(row, law, id=f"{row.name}-{law.name}")
     for row in ROWS
-    for law in (*EVERY, COMPILED)
+    for law in (*EVERY, COMPILED, *([LOOPS] if row is scan_p else []))
     if law.applies(row) is None
 ]
 
 
 @pytest.mark.parametrize(("row", "law"), PAIRS)
 def test_row_keeps_law(row: Row[Any], law: Law) -> None:
-    cases = max(5, int(SHARE * settings().max_examples))
+    share = BODIES if row in DRAWS else SHARE
+    cases = max(3, int(share * settings().max_examples))
     report = check_law(law, row, ENGINE, cases)
     assert report.verdict != "broken", f"\n{report}"
 
@@ -32,14 +38,7 @@ def test_row_keeps_law(row: Row[Any], law: Law) -> None:
 # Their operands are related to each other, or are far from singular: programs that
 # draw them stand in the files named here.
 ELSEWHERE = {
-    "jit": "test_programs",
-    "cond": "test_control_flow",
-    "cond_lanes": "test_control_flow",
-    "scan": "test_control_flow",
-    "while": "test_control_flow",
-    "custom_vjp_call": "test_custom",
     "custom_vjp_linear": "test_custom",
-    "custom_vmap_call": "test_custom",
     "cholesky": "test_linalg",
     "eig": "test_linalg",
     "eigh": "test_linalg",
@@ -57,5 +56,5 @@ ELSEWHERE = {
 
 
 def test_rows_without_calls_are_few_and_known() -> None:
-    undrawn = {row.name for row in ROWS if row.draw is None}
+    undrawn = {row.name for row in ROWS if row.draw is None and row not in DRAWS}
     assert undrawn <= set(ELSEWHERE), "these have no draw, so no law looks at them"

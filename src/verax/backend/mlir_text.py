@@ -114,12 +114,12 @@ def scalar_text(value: Any, dtype: DType) -> str:
 
 def dense(value: object, aval: ShapedArray) -> str:
     """The attribute of a constant: one element for all, or nested lists of them."""
-    array = np.asarray(value)
+    array, dtype = np.asarray(value), stored_dtype(aval.dtype)
     if array.ndim == 0:
-        return f"dense<{scalar_text(array[()], aval.dtype)}> : {mlir_type(aval)}"
+        return f"dense<{scalar_text(array[()], dtype)}> : {mlir_type(aval)}"
     if array.size == 0:
         return f"dense<> : {mlir_type(aval)}"
-    return f"dense<{nested(array, aval.dtype)}> : {mlir_type(aval)}"
+    return f"dense<{nested(array, dtype)}> : {mlir_type(aval)}"
 
 
 def nested(array: np.ndarray, dtype: DType) -> str:

@@ -16,6 +16,7 @@ from verax.ir.jaxpr import Atom, Jaxpr, Params
 from verax.ops.call import CallParams, jit_p, split_call
 from verax.ops.callbacks import silenced
 from verax.ops.custom_jvp import lower_body, transpose_of_call, typing_of_call
+from verax.ops.programs import with_inputs
 from verax.rules.array import Array
 from verax.rules.batched import placed, with_outputs
 from verax.rules.builder import Builder
@@ -62,10 +63,10 @@ class PushedVmap:
     def batched(self, size: int, in_batched: Mask) -> tuple[Jaxpr, Mask]:
         """See `VmapRule.batched`: an operand is stacked if its tangent is."""
         count = len(self.avals)
-        tangents = iter(in_batched[count:])
+        moving = iter(in_batched[count:])
         stacked = tuple(
             [
-                (next(tangents) if active else False) or flag
+                (next(moving) if active else False) or flag
                 for flag, active in zip(in_batched, self.nonzero, strict=False)
             ]
         )
@@ -77,11 +78,13 @@ class PushedVmap:
             operands = self.stack(builder, size, in_batched, (*stacked, *live))
             outs = builder.tracers(builder.inline(pushed, operands))
             rest = iter(outs[len(mask) :])
-            tangents_out = [
-                next(rest) if has else self.engine.core.zeros(out.aval.tangent())
-                for out, has in zip(outs, found, strict=False)
+            # Only what is asked for: integers have tangents that no program holds.
+            tangents = [next(rest) if has else None for has in found]
+            due = [
+                self.engine.core.zeros(out.aval.tangent()) if t is None else t
+                for out, t, on in zip(outs, tangents, self.out_nonzero, strict=False)
+                if on
             ]
-        due = [t for t, on in zip(tangents_out, self.out_nonzero, strict=True) if on]
         flags = [m for m, on in zip(mask, self.out_nonzero, strict=True) if on]
         return builder.finish([*outs[: len(mask)], *due])[0], (*mask, *flags)
 
@@ -102,6 +105,21 @@ class PushedVmap:
             for x, has, due in zip(inputs, given, wanted, strict=True)
         ]
         return [builder.atom(x) for x in moved]
+
+
+@frozen(cache_hash=True)
+class PrunedVmap:
+    """The rule of a function of which only the results that `used` marks are used."""
+
+    engine: Engine = field(repr=False)
+    rule: VmapRule
+    used: Mask
+
+    def batched(self, size: int, in_batched: Mask) -> tuple[Jaxpr, Mask]:
+        """See `VmapRule.batched`."""
+        jaxpr, mask = self.rule.batched(size, in_batched)
+        kept = tuple([m for m, flag in zip(mask, self.used, strict=True) if flag])
+        return with_outputs(self.engine, jaxpr, self.used), kept
 
 
 def jvp_custom(
@@ -168,9 +186,36 @@ def split_custom(engine: Engine, p: CustomVmapParams, args: Sequence[Known]) -> 
     total = len(p.jaxpr.outvars)
     values = with_outputs(engine, p.jaxpr, [i < results for i in range(total)])
     first, _, _ = engine.split(values, tuple(waiting))
+    saved = len(first.outvars) - results
+    first = with_outputs(engine, first, [True] * results + [False] * saved)
     params = CustomVmapParams(p.name, p.captured, first, p.rule.rule)
     known = custom_vmap_call_p.bind(params, *given)
     return evolve(parts, known=(*known, *parts.known[results:]))
+
+
+def dce_custom(
+    engine: Engine, p: CustomVmapParams, used: Mask
+) -> tuple[CustomVmapParams, Mask, Mask]:
+    """The results that are used; of a derivative, its tangents all or none.
+
+    Without them it is the function again, which reads no tangents: a loop that counts
+    with a result may not wait for them.
+    """
+    count = len(p.jaxpr.invars)
+    if not isinstance(p.rule, PushedVmap):
+        jaxpr, rule = with_outputs(engine, p.jaxpr, used), p.rule
+        pruned = evolve(p, jaxpr=jaxpr, rule=PrunedVmap(engine, rule, used))
+        return pruned, (True,) * count, used
+    results, own = len(p.rule.out_nonzero), p.captured + len(p.rule.avals)
+    if any(used[results:]):
+        return p, (True,) * count, (True,) * len(used)
+    primal = tuple([i < own for i in range(count)])
+    outs = tuple([i < results for i in range(len(used))])
+    slim, has = engine.dce(p.jaxpr, outs)
+    jaxpr = with_inputs(slim, has, primal, p.jaxpr.in_avals)
+    plain = CustomVmapParams(p.name, p.captured, jaxpr, p.rule.rule)
+    params, kept, found = dce_custom(engine, plain, used[:results])
+    return params, (*kept, *primal[own:]), (*found, *outs[results:])
 
 
 custom_vmap_call_p: Row[CustomVmapParams] = Row(
@@ -183,6 +228,7 @@ custom_vmap_call_p: Row[CustomVmapParams] = Row(
     batch=batch_custom,
     lower=lambda e, p, xs, outs: lower_body(e, p.jaxpr, p.name, xs),
     split=split_custom,
+    dce=dce_custom,
     compiled=True,
 )
 ROWS = (custom_vmap_call_p,)

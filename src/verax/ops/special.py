@@ -38,11 +38,15 @@ GAMMA = Domain(0.05, 30, special=(1.0, 2.0, np.inf))
 FINITE_GAMMA = Domain(0.05, 30, special=(1.0, 2.0))
 
 
+class NoDerivative(ValueError):
+    """A derivative is asked for that nobody has written down."""
+
+
 def underived(name: str, operand: str) -> Callable[..., Array]:
     """The derivative that nobody has: it says so."""
 
     def derivative(*args: object) -> Array:
-        raise ValueError(
+        raise NoDerivative(
             f"the derivative of {name} in {operand} is not available; stop it with "
             f"verax.lax.stop_gradient({operand})"
         )

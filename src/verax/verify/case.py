@@ -223,7 +223,7 @@ def snippet_lines(law: str, case: Case, rules: RuleTable) -> Iterator[str]:
         yield "    single=True,"
     if own:
         yield f"    rows=[{', '.join(own)}],"
-    constants = [np.asarray(literal_value(c.literal)) for c in used_consts(case.jaxpr)]
+    constants = [np.asarray(c) for c in constants_of(case.jaxpr)]
     if constants:
         yield f"    consts=[{', '.join(map(array_text, constants))}],"
     yield ")"
@@ -292,6 +292,11 @@ def is_function(value: object, depth: int = 3) -> bool:
     return has(kind) and any(
         is_function(getattr(value, name), depth - 1) for name in field_names(kind)
     )
+
+
+def constants_of(jaxpr: Jaxpr) -> list[object]:
+    """The array constants of a program, in the order of its text."""
+    return [literal_value(use.literal) for use in used_consts(jaxpr)]
 
 
 def primitives(jaxpr: Jaxpr) -> dict[str, Primitive]:

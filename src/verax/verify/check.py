@@ -19,6 +19,7 @@ from verax.rules.derived import derived_columns
 from verax.rules.row import Row, RuleTable, Sample
 from verax.transforms.engine import StandardEngine
 from verax.verify.laws import EVERY, LAWS, Law, compiled
+from verax.verify.nested import DRAWS
 from verax.verify.report import BROKEN, SILENT, Finding, Report
 from verax.verify.search import search
 from verax.verify.standard import ENGINE, runner
@@ -139,7 +140,7 @@ def check_primitive(
     row = row_of(primitive)
     engine = engine_of(rules, derived)
     written = engine.rules.replaced.get(row, row)
-    if row.draw is None and not samples:
+    if row.draw is None and row not in DRAWS and not samples:
         raise ValueError(
             f"the row {row.name} has no draw, so there is nothing to try: give the row "
             "draw=... (see Sample) or pass samples=[Sample(params, operand types)]"

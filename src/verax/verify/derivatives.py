@@ -15,12 +15,14 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex128, float64, is_complex, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.walk import walk
+from verax.ops.while_ import while_p
 from verax.rules.row import NDArray
 from verax.transforms.engine import StandardEngine
 from verax.transforms.templates import Mask
 from verax.verify.agreement import Run, agree, has_types, well_formed, zeros
 from verax.verify.case import Case, Skipped, broken, reverse_only
 from verax.verify.close import Difference
+from verax.verify.nested import DRAWS
 
 STEP = 1e-4
 """The extrapolated difference errs by STEP^4 (curvature) and eps / STEP (rounding)."""
@@ -64,6 +66,12 @@ def need_forward(case: Case) -> None:
     """Skip programs that have no forward mode."""
     if reverse_only(case.jaxpr):
         raise Skipped("a custom_vjp rule is for reverse mode only")
+
+
+def need_transpose(tangent: Jaxpr) -> None:
+    """Skip linear programs that no reverse mode goes through."""
+    if any(eqn.primitive is while_p for _, eqn in walk(tangent)):
+        raise Skipped("a while loop has no reverse mode")
 
 
 def filled(
@@ -180,7 +188,7 @@ def jvp_is_between_slopes(engine: StandardEngine, case: Case) -> None:
     less), and half of the time all operands do, so that ties stay ties.
     """
     need_double(case)
-    if case.row is None:
+    if case.row is None or case.row in DRAWS:
         raise Skipped("conventions at kinks do not compose")
     jaxpr, values, active = case.jaxpr, case.values, case.active
     program, mask = engine.jvp(jaxpr, active)

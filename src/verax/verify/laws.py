@@ -12,12 +12,14 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from verax.ops.special import NoDerivative
 from verax.rules.row import Row
 from verax.rules.state import STATE
 from verax.transforms.engine import StandardEngine
-from verax.verify import batching, derivatives, duality, meaning
+from verax.verify import batching, derivatives, duality, loops, meaning
 from verax.verify.case import Case, LawBroken, Skipped, broken
 from verax.verify.meaning import Runner
+from verax.verify.nested import DRAWS
 from verax.verify.precision import double_precision, is_double
 
 
@@ -55,6 +57,8 @@ class Law:
         except LawBroken as error:
             error.evidence = evolve(error.evidence, rules=engine.rules)
             raise
+        except NoDerivative as error:
+            raise Skipped(str(error)) from error
         except Exception as error:
             kind = type(error).__name__
             failed = broken(self.name, case, f"{kind}: {error}")
@@ -63,7 +67,7 @@ class Law:
 
     def applies(self, row: Row[Any], sampled: bool = False) -> str | None:
         """Why the law says nothing about a row, or None if it does."""
-        if row.draw is None and not sampled:
+        if row.draw is None and row not in DRAWS and not sampled:
             return "the row has no draw, so no calls of it can be made"
         lacking = [name for name in self.columns if getattr(row, name) is None]
         return f"the row has no {', '.join(lacking)} rule" if lacking else None
@@ -101,5 +105,7 @@ EVERY = (
     Law("text", meaning.text_is_program, cost=2),
     Law("missing", meaning.missing_rules_say_so, cost=4, rows_only=True),
 )
-LAWS: Mapping[str, Law] = MappingProxyType({law.name: law for law in EVERY})
+LOOPS = Law("loops", loops.loops_agree, wide=True, columns=("jvp",))
+"""The law of loops, which says something about programs with a scan only."""
+LAWS: Mapping[str, Law] = MappingProxyType({law.name: law for law in (*EVERY, LOOPS)})
 """Every law that needs no backend, by name; `compiled` makes the one that does."""

@@ -33,7 +33,7 @@ from verax.rules.row import MissingRule, NDArray
 from verax.rules.state import STATE
 from verax.transforms.cse import cse
 from verax.transforms.engine import StandardEngine
-from verax.transforms.evaluate import read
+from verax.transforms.evaluate import evaluate_eqn, read
 from verax.transforms.inline import inline
 from verax.verify.agreement import Run, agree, well_formed
 from verax.verify.batching import random_axes
@@ -41,6 +41,7 @@ from verax.verify.case import (
     Case,
     Skipped,
     broken,
+    constants_of,
     holds_functions,
     primitives,
     reverse_only,
@@ -143,6 +144,8 @@ def compiled_is_evaluate(run: Runner) -> Callable[[StandardEngine, Case], None]:
         jaxpr = case.jaxpr
         if any(divides_by_itself(eqn) for _, eqn in walk(jaxpr)):
             raise Skipped("XLA folds x / x of integers to 1, also where x is 0")
+        if "cbrt" in primitives(jaxpr) and any(subnormals(x) for x in case.values):
+            raise Skipped("XLA's cbrt of a subnormal has a wrong sign and size")
         want = engine.evaluate(jaxpr, case.values)
         got = [np.asarray(x) for x in run(jaxpr, case.values)]
         types = [ShapedArray(x.shape, x.dtype) for x in got]
@@ -160,6 +163,8 @@ def compiled_is_evaluate(run: Runner) -> Callable[[StandardEngine, Case], None]:
             other = engine.evaluate(jaxpr, values)
             if not unlike(got, other):
                 return
+        if not unlike(got, without_subnormals(engine, jaxpr, case.values)):
+            return
         agree(
             "compiled",
             engine,
@@ -186,6 +191,18 @@ def readings(values: Sequence[NDArray]) -> Iterator[tuple[NDArray, ...]]:
         yield small
     if any(is_complex(x.dtype) for x in values):
         yield tuple([x + 0 if is_complex(x.dtype) else x for x in small])
+
+
+def without_subnormals(
+    engine: StandardEngine, jaxpr: Jaxpr, values: Sequence[NDArray]
+) -> list[NDArray]:
+    """The results where every equation takes subnormals for zeros and makes none."""
+    jaxpr = inline(jaxpr)
+    env = [flushed(x) for x in values]
+    with np.errstate(all="ignore"):
+        for eqn in jaxpr.eqns:
+            env += [flushed(x) for x in evaluate_eqn(engine, eqn, env)]
+    return [read(a, env) for a in jaxpr.outvars]
 
 
 def unlike(got: Sequence[NDArray], want: Sequence[NDArray]) -> bool:
@@ -215,7 +232,12 @@ def retracing_is_equal(engine: StandardEngine, case: Case) -> None:
     for one, other in pairs:
         if used_consts(one):
             continue  # array constants are compared by identity
-        if one != other or hash(one) != hash(other):
+        if "custom_vmap_call" in primitives(one):
+            # Derived rules hold the engine, and these are different engines.
+            same = print_jaxpr(one) == print_jaxpr(other)
+        else:
+            same = one == other and hash(one) == hash(other)
+        if not same:
             raise broken(
                 "retrace",
                 case,
@@ -244,12 +266,11 @@ def batchable(engine: StandardEngine, jaxpr: Jaxpr) -> bool:
 
 def text_is_program(engine: StandardEngine, case: Case) -> None:
     """A program and those derived from it print as text that parses back to them."""
-    if holds_functions(case.jaxpr):
+    if holds_functions(case.jaxpr) or "custom_vmap_call" in primitives(case.jaxpr):
         raise Skipped("the program holds Python functions, which have no text")
     for program in [case.jaxpr, *derived(engine, case)]:
         text = print_jaxpr(program)
-        consts = [const.literal.value for const in used_consts(program)]
-        back = parse_jaxpr(text, primitives(program), consts)
+        back = parse_jaxpr(text, primitives(program), constants_of(program))
         if back != program:
             raise broken(
                 "text",

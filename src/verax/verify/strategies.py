@@ -28,8 +28,19 @@ from verax.ir.dtypes import (
     stored_dtype,
 )
 from verax.ir.limits import finfo, iinfo
+from verax.ops.table import ROWS
 from verax.rules.row import REALS, Domain, NDArray, Row, Sample
 from verax.verify.case import Case, traced
+from verax.verify.growing import (
+    Pool,
+    domains_of,
+    drawn,
+    pool_of,
+    random_steps,
+    weakened,
+)
+from verax.verify.nested import DRAWS
+from verax.verify.precision import double_precision
 from verax.verify.widen import widened
 
 type Strategy[T] = st.SearchStrategy[T]
@@ -43,6 +54,14 @@ REACH = 1e3
 """Differences are taken at numbers up to this size."""
 ATTEMPTS = 4
 """So often a call without tangents is drawn anew where tangents are the subject."""
+WEAK = 0.25
+"""How often operands are weak."""
+BODY = 3
+"""Equations of a body, at most."""
+STANDARD = pool_of(
+    [row for row in ROWS if row.evaluate and (row.draw is not None or row in DRAWS)]
+)
+"""What the bodies of calls are made of."""
 
 
 def arrays(aval: ShapedArray, domain: Domain = REALS) -> Strategy[NDArray]:
@@ -181,37 +200,38 @@ def generic(
     return (part.view(dtype) if is_complex(dtype) else part).reshape(aval.shape)
 
 
-def samples[P: Any](row: Row[P], inexact: bool = False) -> Strategy[Sample[P]]:
-    """Calls of a row, as its `draw` makes them.
+def samples(
+    row: Row[Any], inexact: bool = False, pool: Pool = STANDARD
+) -> Strategy[Sample[Any]]:
+    """Calls of a row, as its draw makes them, some with weak types.
 
     Half of them come from choices that Hypothesis can shrink, half from a seed: choices
     that shrink well lean to the small, and some mistakes need the middle. `inexact`
-    prefers calls with an operand that has a tangent.
+    prefers calls with an operand that has a tangent, and asks for double precision in
+    bodies, which are made of the rows in `pool`.
 
     Raises:
-        ValueError: the row has no `draw`.
+        ValueError: the row has no draw.
     """
-    if row.draw is None:
+    if row.draw is None and row not in DRAWS:
         raise ValueError(f"the row {row.name} has no draw, so it cannot be sampled")
-    make = row.draw
 
-    def drawn(random: Random) -> Sample[P]:
-        found = make(random)
+    def one(random: Random) -> Sample[Any]:
+        inside = random_steps(random, pool, BODY, 1) if row in DRAWS else ()
+        with double_precision(inexact):
+            return drawn(row, random, pool, inside, wide=inexact)
+
+    def found(random: Random) -> Sample[Any]:
+        sample = one(random)
         for _ in range(ATTEMPTS if inexact else 0):
-            if any(is_inexact(aval.dtype) for aval in found.avals):
+            if any(is_inexact(aval.dtype) for aval in sample.avals):
                 break
-            found = make(random)
-        return found
+            sample = one(random)
+        weak = row not in DRAWS and random.random() < WEAK
+        return weakened(row, sample, random) if weak else sample
 
     shrinking = st.randoms(use_true_random=False)
-    return st.one_of(shrinking, SEEDS.map(Random)).map(drawn)
-
-
-def domains_of(row: Row[Any], sample: Sample[Any]) -> tuple[Domain, ...]:
-    """One domain per operand: those of the sample, or of the row, the last repeated."""
-    given = sample.domains or row.domains or (REALS,)
-    missing = len(sample.avals) - len(given)
-    return (*given, *(given[-1],) * missing)[: len(sample.avals)]
+    return st.one_of(shrinking, SEEDS.map(Random)).map(found)
 
 
 def cases(
@@ -230,7 +250,7 @@ def cases(
     """
 
     @st.composite
-    def drawn(draw: st.DrawFn) -> Case:
+    def one(draw: st.DrawFn) -> Case:
         sample = draw(samples(row, wide) if given is None else given)
         domains = domains_of(row, sample)
         if wide:
@@ -242,7 +262,7 @@ def cases(
         smooth = tuple([domain.smooth for domain in domains])
         return Case(traced(row, sample), tuple(stacks), draw(SEEDS), smooth, row)
 
-    return drawn()
+    return one()
 
 
 def stack(

@@ -1,0 +1,85 @@
+"""Calls of rows by number: what a trial runs, after the mutant has been loaded.
+
+One idea: a call is a row, a law and a seed, so the parent can choose calls without
+knowing anything about verax::
+
+    attempt(Call("sin", "jvp", 3))      # True, False if it says nothing, or LawBroken
+"""
+
+from collections.abc import Iterator, Mapping
+from random import Random
+from types import MappingProxyType
+from typing import Any
+
+from attrs import evolve
+
+from property_tests.mutants.trial import Call
+from verax.ir.dtypes import is_inexact
+from verax.ops.table import PRIMITIVES, ROWS
+from verax.rules.row import Row, Sample
+from verax.verify.case import Case, Skipped, traced
+from verax.verify.growing import domains_of, drawn, random_steps, weakened
+from verax.verify.laws import EVERY, LOOPS, Law
+from verax.verify.nested import DRAWS
+from verax.verify.precision import double_precision
+from verax.verify.seeded import random_array
+from verax.verify.standard import COMPILED, ENGINE
+from verax.verify.strategies import ATTEMPTS, BODY, STANDARD, WEAK
+from verax.verify.widen import widened
+
+LAWS: Mapping[str, Law] = MappingProxyType(
+    {law.name: law for law in (*EVERY, LOOPS, COMPILED)}
+)
+
+
+def sample_of(row: Row[Any], random: Random, wide: bool) -> Sample[Any]:
+    """One call of the row."""
+    with double_precision(wide):
+        steps = random_steps(random, STANDARD, BODY, 1) if row in DRAWS else ()
+        return drawn(row, random, STANDARD, steps, wide=wide)
+
+
+def case_of(call: Call) -> Case:
+    """The case of a call, as `strategies.cases` would draw it."""
+    row, law, random = PRIMITIVES[call.row], LAWS[call.law], Random(call.seed)
+    sample = sample_of(row, random, law.wide)
+    for _ in range(ATTEMPTS):
+        if not law.wide or any(is_inexact(a.dtype) for a in sample.avals):
+            break
+        sample = sample_of(row, random, law.wide)
+    if row not in DRAWS and random.random() < WEAK:
+        sample = weakened(row, sample, random)
+    domains = domains_of(row, sample)
+    if law.wide:
+        sample = widened(row, sample)
+    stacks = [
+        random_array(
+            random, aval.with_shape((law.depth, *aval.shape)), domain, i, law.wide
+        )
+        for i, (aval, domain) in enumerate(zip(sample.avals, domains, strict=True))
+    ]
+    smooth = tuple([domain.smooth for domain in domains])
+    return Case(traced(row, sample), tuple(stacks), call.seed, smooth, row)
+
+
+def attempt(call: Call) -> bool:
+    """Try a law on a case, under an engine without memory.
+
+    Raises:
+        LawBroken: it does not hold.
+    """
+    try:
+        LAWS[call.law](evolve(ENGINE), case_of(call))
+    except Skipped:
+        return False
+    return True
+
+
+def every_call(seeds: int) -> Iterator[Call]:
+    """Calls of all rows under all laws that apply, the compiled one last and least."""
+    for row in ROWS:
+        for law in LAWS.values():
+            if law.applies(row) is None and (law is not LOOPS or row.name == "scan"):
+                count = max(1, seeds // law.cost)
+                for seed in range(count):
+                    yield Call(row.name, law.name, seed)

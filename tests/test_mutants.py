@@ -1,0 +1,49 @@
+"""The mutants themselves: what is changed, and that a wrong rule is caught.
+
+The rules of the whole table are tried by `python -m property_tests.mutants`.
+"""
+
+import ast
+
+from property_tests.mutants.kinds import KINDS, mutated, sites
+
+RULE = """
+def jvp_thing(engine, p, xs, ts):
+    x, y = xs
+    z = select(eq(x, y), mul(x, conj(ts[0])), sub(y, x))
+    return zeros(float32, x.aval.weak_type), -z if not p.flag else z
+
+
+def draw_thing(random):
+    return 1 + 2
+"""
+
+
+def test_sites_are_of_many_kinds_and_not_in_draws() -> None:
+    found = sites(RULE)
+    assert {site.kind for site in found} >= {
+        "swapped operands",
+        "dropped term",
+        "missing conjugate",
+        "inverted mask",
+        "lost weak type",
+        "wrong dtype",
+        "sign",
+        "zero for a value",
+    }
+    assert {site.function for site in found} == {"jvp_thing"}
+    assert {site.kind for site in found} <= {*KINDS, "batch dimension"}
+
+
+def test_a_mutant_differs_in_one_place() -> None:
+    plain = ast.unparse(ast.parse(RULE))
+    for site in sites(RULE):
+        text = ast.unparse(mutated(RULE, site))
+        assert text != plain
+        assert site.after in text
+        assert sum(a != b for a, b in zip(text, plain, strict=False)) > 0
+
+
+def test_every_change_of_a_place_is_another_mutant() -> None:
+    texts = [ast.unparse(mutated(RULE, site)) for site in sites(RULE)]
+    assert len(set(texts)) == len(texts)
