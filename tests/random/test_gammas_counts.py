@@ -107,7 +107,7 @@ def test_errors_say_what_to_do() -> None:
         random.poisson(KEY, np.ones(3), (2,))
     with pytest.raises(ValueError, match=r"a covariance of shape \(..., n, n\)"):
         random.multivariate_normal(KEY, P, COV)
-    with pytest.raises(ValueError, match="alpha has concentrations"):
+    with pytest.raises(ValueError, match="alpha has its concentrations"):
         random.dirichlet(KEY, 1.0)
     with pytest.raises(TypeError, match="n is an integer"):
         random.orthogonal(KEY, 1.5)  # type: ignore[arg-type]  # the error is the test

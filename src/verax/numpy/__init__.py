@@ -1,7 +1,6 @@
 """Floor 6: NumPy's functions with JAX's names, arguments and promotion.
 
 The one idea: this module holds no code; each name is defined in a file of its subject::
-
     import verax.numpy as jnp
     jnp.sum(jnp.arange(4.0) ** 2)
 """
@@ -11,12 +10,12 @@ The one idea: this module holds no code; each name is defined in a file of its s
 # Several names to a line: this is a table to look things up in, by file.
 from verax.numpy import fft as fft, linalg as linalg
 from verax.numpy.arithmetic import (
-    abs as abs, absolute as absolute, add as add, cbrt as cbrt, clip as clip,
+    abs as abs, absolute as absolute, cbrt as cbrt, clip as clip,
     divide as divide, fabs as fabs, float_power as float_power, fmax as fmax,
-    fmin as fmin, hypot as hypot, maximum as maximum, minimum as minimum,
-    multiply as multiply, negative as negative, positive as positive, pow as pow,
+    fmin as fmin, hypot as hypot,
+    positive as positive, pow as pow,
     power as power, reciprocal as reciprocal, sign as sign, sqrt as sqrt,
-    square as square, subtract as subtract, true_divide as true_divide,
+    square as square, true_divide as true_divide,
 )
 from verax.numpy.bit_packing import packbits as packbits, unpackbits as unpackbits
 from verax.numpy.calculus import (
@@ -28,14 +27,14 @@ from verax.numpy.closeness import (
     isclose as isclose,
 )
 from verax.numpy.comparison import (
-    bitwise_and as bitwise_and, bitwise_count as bitwise_count,
+    bitwise_count as bitwise_count,
     bitwise_invert as bitwise_invert, bitwise_left_shift as bitwise_left_shift,
-    bitwise_not as bitwise_not, bitwise_or as bitwise_or,
-    bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor,
+    bitwise_not as bitwise_not,
+    bitwise_right_shift as bitwise_right_shift,
     equal as equal, greater as greater, greater_equal as greater_equal,
     invert as invert, left_shift as left_shift, less as less, less_equal as less_equal,
-    logical_and as logical_and, logical_not as logical_not, logical_or as logical_or,
-    logical_xor as logical_xor, not_equal as not_equal, right_shift as right_shift,
+    logical_not as logical_not,
+    not_equal as not_equal, right_shift as right_shift,
 )
 from verax.numpy.constants import (
     bool as bool, e as e, euler_gamma as euler_gamma, inf as inf, nan as nan,
@@ -214,9 +213,16 @@ from verax.numpy.transcendental import (
     arctanh as arctanh, asin as asin, asinh as asinh, atan as atan, atan2 as atan2,
     atanh as atanh, cos as cos, cosh as cosh, deg2rad as deg2rad, degrees as degrees,
     exp as exp, exp2 as exp2, expm1 as expm1, i0 as i0, log as log, log10 as log10,
-    log1p as log1p, log2 as log2, logaddexp as logaddexp, logaddexp2 as logaddexp2,
+    log1p as log1p, log2 as log2,
     rad2deg as rad2deg, radians as radians, sin as sin, sinc as sinc, sinh as sinh,
     tan as tan, tanh as tanh,
+)
+from verax.numpy.ufuncs import (
+    frompyfunc as frompyfunc, ufunc as ufunc, add as add, subtract as subtract,
+    multiply as multiply, negative as negative, maximum as maximum, minimum as minimum,
+    logaddexp as logaddexp, logaddexp2 as logaddexp2, bitwise_and as bitwise_and,
+    bitwise_or as bitwise_or, bitwise_xor as bitwise_xor, logical_and as logical_and,
+    logical_or as logical_or, logical_xor as logical_xor,
 )
 from verax.numpy.unwrapping import unwrap as unwrap
 from verax.numpy.viewing import view as view
