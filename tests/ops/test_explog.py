@@ -78,5 +78,5 @@ def test_small_and_large_arguments_keep_their_digits() -> None:
 
 
 def test_accuracy_is_refused() -> None:
-    with pytest.raises(ValueError, match="one accuracy"):
+    with pytest.raises(TypeError, match="is an AccuracyMode"):
         explog.exp(F(1), accuracy="highest")  # type: ignore[arg-type]  # the error

@@ -11,12 +11,25 @@ equation; this module holds no code::
 # isort: skip_file
 # Several names to a line: this is a table to look things up in, by file.
 from verax.lax import linalg as linalg
+from verax.lax.applying import (
+    FftType as FftType, composite as composite, scatter_apply as scatter_apply,
+    shape_as_value as shape_as_value, stage as stage,
+)
 from verax.lax.branching import (
     cond as cond, platform_dependent as platform_dependent, switch as switch,
+)
+from verax.lax.conv_shapes import (
+    conv_general_permutations as conv_general_permutations,
+    conv_general_shape_tuple as conv_general_shape_tuple,
+    conv_shape_tuple as conv_shape_tuple,
+    conv_transpose_shape_tuple as conv_transpose_shape_tuple,
 )
 from verax.lax.looping import (
     associative_scan as associative_scan, fori_loop as fori_loop, map as map,
     while_loop as while_loop,
+)
+from verax.lax.scaled import (
+    DotDimensionNumbers as DotDimensionNumbers, scaled_dot as scaled_dot,
 )
 from verax.lax.scanning import scan as scan
 from verax.lax.solving import (
@@ -34,6 +47,7 @@ from verax.api.reductions import (
     reduce_window_shape_tuple as reduce_window_shape_tuple,
 )
 from verax.api.transfer import with_sharding_constraint as with_sharding_constraint
+from verax.ops.accuracy import AccuracyMode as AccuracyMode, Tolerance as Tolerance
 from verax.ops.approximate import (
     approx_max_k as approx_max_k, approx_min_k as approx_min_k,
 )
@@ -83,6 +97,7 @@ from verax.ops.custom_solve import (
 )
 from verax.ops.conv import conv_general_dilated_p as conv_general_dilated_p
 from verax.ops.conv_dimensions import (
+    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
     ConvDimensionNumbers as ConvDimensionNumbers,
     conv_dimension_numbers as conv_dimension_numbers,
 )
@@ -161,9 +176,13 @@ from verax.ops.joining import (
 from verax.ops.moving_windows import padtype_to_pads as padtype_to_pads
 from verax.ops.precision import (
     DotAlgorithm as DotAlgorithm, DotAlgorithmPreset as DotAlgorithmPreset,
-    Precision as Precision,
+    Precision as Precision, PrecisionLike as PrecisionLike,
 )
 from verax.ops.ragged import ragged_dot as ragged_dot
+from verax.ops.ragged_general import (
+    RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
+    ragged_dot_general as ragged_dot_general,
+)
 from verax.ops.reduce import (
     reduce_and as reduce_and, reduce_and_p as reduce_and_p,
     reduce_max as reduce_max, reduce_max_p as reduce_max_p, reduce_min as reduce_min,

@@ -41,3 +41,8 @@ from verax.nn.reductions import (
     logsumexp as logsumexp,
     softmax as softmax,
 )
+from verax.nn.scaled import (
+    get_scaled_dot_general_config as get_scaled_dot_general_config,
+    scaled_dot_general as scaled_dot_general,
+    scaled_matmul as scaled_matmul,
+)

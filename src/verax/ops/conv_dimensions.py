@@ -24,6 +24,11 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Shape
 
 
+type ConvGeneralDilatedDimensionNumbers = (
+    tuple[str, str, str] | ConvDimensionNumbers | None
+)
+
+
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: object
 ) -> ConvDimensionNumbers:

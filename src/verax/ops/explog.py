@@ -15,6 +15,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32, is_inexact, is_integer
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ops import reference
+from verax.ops.accuracy import Accuracy, check_accuracy
 from verax.ops.arith import add, div, integer_pow, mul, sub
 from verax.ops.bits import bitwise_and
 from verax.ops.choose import select
@@ -41,13 +42,6 @@ EXPONENTS = Domain(-20, 20, special=(0.0, -np.inf, np.inf))
 FINITE = Domain(-20, 20, special=(0.0,))
 
 type Lowered = Sequence[Operand]
-
-
-def refuse(name: str) -> Array:
-    """Raise for an accuracy that was asked for: there is one implementation."""
-    raise ValueError(
-        f"{name} has one accuracy, that of the platform; leave out `accuracy`"
-    )
 
 
 def lower_exp2(
@@ -241,49 +235,67 @@ pow_p = parametric(
 )
 
 
-def exp(x: object, *, accuracy: None = None) -> Array:
+def exp(x: object, *, accuracy: Accuracy = None) -> Array:
     """e to the power x."""
-    return exp_p.call(NO_PARAMS, x) if accuracy is None else refuse("exp")
+    if accuracy is not None:
+        check_accuracy("exp", accuracy)
+    return exp_p.call(NO_PARAMS, x)
 
 
-def exp2(x: object, *, accuracy: None = None) -> Array:
+def exp2(x: object, *, accuracy: Accuracy = None) -> Array:
     """2 to the power x."""
-    return exp2_p.call(NO_PARAMS, x) if accuracy is None else refuse("exp2")
+    if accuracy is not None:
+        check_accuracy("exp2", accuracy)
+    return exp2_p.call(NO_PARAMS, x)
 
 
-def expm1(x: object, *, accuracy: None = None) -> Array:
+def expm1(x: object, *, accuracy: Accuracy = None) -> Array:
     """exp(x) - 1, accurate for small x."""
-    return expm1_p.call(NO_PARAMS, x) if accuracy is None else refuse("expm1")
+    if accuracy is not None:
+        check_accuracy("expm1", accuracy)
+    return expm1_p.call(NO_PARAMS, x)
 
 
-def log(x: object, *, accuracy: None = None) -> Array:
+def log(x: object, *, accuracy: Accuracy = None) -> Array:
     """The natural logarithm of x."""
-    return log_p.call(NO_PARAMS, x) if accuracy is None else refuse("log")
+    if accuracy is not None:
+        check_accuracy("log", accuracy)
+    return log_p.call(NO_PARAMS, x)
 
 
-def log2(x: object, *, accuracy: None = None) -> Array:
+def log2(x: object, *, accuracy: Accuracy = None) -> Array:
     """The logarithm of x to base 2."""
-    return log2_p.call(NO_PARAMS, x) if accuracy is None else refuse("log2")
+    if accuracy is not None:
+        check_accuracy("log2", accuracy)
+    return log2_p.call(NO_PARAMS, x)
 
 
-def log1p(x: object, *, accuracy: None = None) -> Array:
+def log1p(x: object, *, accuracy: Accuracy = None) -> Array:
     """log(1 + x), accurate for small x."""
-    return log1p_p.call(NO_PARAMS, x) if accuracy is None else refuse("log1p")
+    if accuracy is not None:
+        check_accuracy("log1p", accuracy)
+    return log1p_p.call(NO_PARAMS, x)
 
 
-def sqrt(x: object, *, accuracy: None = None) -> Array:
+def sqrt(x: object, *, accuracy: Accuracy = None) -> Array:
     """The square root of x; the derivative at 0 is infinite."""
-    return sqrt_p.call(NO_PARAMS, x) if accuracy is None else refuse("sqrt")
+    if accuracy is not None:
+        check_accuracy("sqrt", accuracy)
+    return sqrt_p.call(NO_PARAMS, x)
 
 
-def rsqrt(x: object, *, accuracy: None = None) -> Array:
+def rsqrt(x: object, *, accuracy: Accuracy = None) -> Array:
     """1 / sqrt(x)."""
-    return rsqrt_p.call(NO_PARAMS, x) if accuracy is None else refuse("rsqrt")
+    if accuracy is not None:
+        check_accuracy("rsqrt", accuracy)
+    return rsqrt_p.call(NO_PARAMS, x)
 
 
-def cbrt(x: object, *, accuracy: None = None) -> Array:
+def cbrt(x: object, *, accuracy: Accuracy = None) -> Array:
     """The real cube root of x."""
-    return cbrt_p.call(NO_PARAMS, x) if accuracy is None else refuse("cbrt")
+    if accuracy is not None:
+        check_accuracy("cbrt", accuracy)
+    return cbrt_p.call(NO_PARAMS, x)
 
 
 def square(x: object) -> Array:
@@ -296,9 +308,11 @@ def one_minus_square(x: object) -> Array:
     return one_minus_square_p.call(NO_PARAMS, x)
 
 
-def logistic(x: object, *, accuracy: None = None) -> Array:
+def logistic(x: object, *, accuracy: Accuracy = None) -> Array:
     """1 / (1 + exp(-x))."""
-    return logistic_p.call(NO_PARAMS, x) if accuracy is None else refuse("logistic")
+    if accuracy is not None:
+        check_accuracy("logistic", accuracy)
+    return logistic_p.call(NO_PARAMS, x)
 
 
 def pow(x: object, y: object) -> Array:

@@ -68,6 +68,9 @@ class DotAlgorithmPreset(Enum):
     F64_F64_F64 = "F64_F64_F64"
 
 
+type PrecisionLike = (
+    str | Precision | tuple[str, str] | tuple[Precision, Precision] | Algorithm | None
+)
 type Algorithm = DotAlgorithm | DotAlgorithmPreset
 type DotPrecision = tuple[Precision, Precision] | Algorithm | None
 

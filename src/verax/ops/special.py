@@ -18,9 +18,10 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import SMALL_FLOATS, float32
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ops import reference
+from verax.ops.accuracy import Accuracy, check_accuracy
 from verax.ops.arith import add, mul, neg
 from verax.ops.choose import clamp
-from verax.ops.explog import exp, refuse, square
+from verax.ops.explog import exp, square
 from verax.ops.reference import in_wide
 from verax.rules.array import Array
 from verax.rules.elementwise import chlo, elementwise
@@ -147,9 +148,11 @@ def erf(x: object) -> Array:
     return erf_p.call(NO_PARAMS, x)
 
 
-def erfc(x: object, *, accuracy: None = None) -> Array:
+def erfc(x: object, *, accuracy: Accuracy = None) -> Array:
     """1 - erf(x), accurate for large x."""
-    return erfc_p.call(NO_PARAMS, x) if accuracy is None else refuse("erfc")
+    if accuracy is not None:
+        check_accuracy("erfc", accuracy)
+    return erfc_p.call(NO_PARAMS, x)
 
 
 def erf_inv(x: object) -> Array:

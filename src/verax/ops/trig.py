@@ -11,8 +11,9 @@ import numpy as np
 
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ops import reference
+from verax.ops.accuracy import Accuracy, check_accuracy
 from verax.ops.arith import add, div, mul, neg, sub
-from verax.ops.explog import one_minus_square, refuse, rsqrt, square
+from verax.ops.explog import one_minus_square, rsqrt, square
 from verax.rules.array import Array
 from verax.rules.elementwise import chlo, elementwise, stablehlo
 from verax.rules.operands import alike
@@ -127,19 +128,25 @@ atanh_p = elementwise(
 )
 
 
-def sin(x: object, *, accuracy: None = None) -> Array:
+def sin(x: object, *, accuracy: Accuracy = None) -> Array:
     """The sine of x in radians."""
-    return sin_p.call(NO_PARAMS, x) if accuracy is None else refuse("sin")
+    if accuracy is not None:
+        check_accuracy("sin", accuracy)
+    return sin_p.call(NO_PARAMS, x)
 
 
-def cos(x: object, *, accuracy: None = None) -> Array:
+def cos(x: object, *, accuracy: Accuracy = None) -> Array:
     """The cosine of x in radians."""
-    return cos_p.call(NO_PARAMS, x) if accuracy is None else refuse("cos")
+    if accuracy is not None:
+        check_accuracy("cos", accuracy)
+    return cos_p.call(NO_PARAMS, x)
 
 
-def tan(x: object, *, accuracy: None = None) -> Array:
+def tan(x: object, *, accuracy: Accuracy = None) -> Array:
     """The tangent of x in radians."""
-    return tan_p.call(NO_PARAMS, x) if accuracy is None else refuse("tan")
+    if accuracy is not None:
+        check_accuracy("tan", accuracy)
+    return tan_p.call(NO_PARAMS, x)
 
 
 def asin(x: object) -> Array:
@@ -172,9 +179,11 @@ def cosh(x: object) -> Array:
     return cosh_p.call(NO_PARAMS, x)
 
 
-def tanh(x: object, *, accuracy: None = None) -> Array:
+def tanh(x: object, *, accuracy: Accuracy = None) -> Array:
     """sinh(x) / cosh(x)."""
-    return tanh_p.call(NO_PARAMS, x) if accuracy is None else refuse("tanh")
+    if accuracy is not None:
+        check_accuracy("tanh", accuracy)
+    return tanh_p.call(NO_PARAMS, x)
 
 
 def asinh(x: object) -> Array:

@@ -1,0 +1,137 @@
+"""Floor 6: a function of some elements of an array, and small names of `lax`.
+
+One idea: an index that comes twice is read again after it was written, in a loop over
+indices; where indices are promised to be unique one gather and one scatter do::
+
+    scatter_apply(x, indices, f, numbers)
+"""
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from verax.api.jit import jit
+from verax.ir.dtypes import canonical, numpy_dtype
+from verax.ir.jaxpr import NO_PARAMS
+from verax.lax.looping import fori_loop
+from verax.numpy.arguments import as_array
+from verax.ops.choose import copy_p
+from verax.ops.dynamic_dims import dynamic_index_in_dim
+from verax.ops.gather import gather
+from verax.ops.scatter import scatter
+from verax.ops.shape import reshape
+from verax.ops.windows import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from verax.rules.array import Array
+from verax.rules.state import STATE
+
+
+class FftType(IntEnum):
+    """The kinds of Fourier transform that `lax.fft` takes."""
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Callable[[Array], Array],
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Array:
+    """`operand` with windows replaced by the elementwise `func` of them.
+
+    An index that comes twice has it applied twice. `update_shape` is the shape that the
+    updates of `scatter` would have.
+
+    Raises:
+        NotImplementedError: there are batching dimensions.
+
+    >>> import numpy as np
+    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> x = np.array([1.0, 2.0, 3.0])
+    >>> where = np.array([[0], [0], [2]])
+    >>> scatter_apply(x, where, lambda v: 2 * v, numbers, update_shape=(3,)).tolist()
+    [4.0, 2.0, 6.0]
+    """
+    if dimension_numbers.operand_batching_dims:
+        raise NotImplementedError("scatter_apply has no batching dimensions; use vmap")
+    x, places = (as_array("scatter_apply", v) for v in (operand, scatter_indices))
+    windows = tuple(update_shape[i] for i in dimension_numbers.update_window_dims)
+    inserted = dimension_numbers.inserted_window_dims
+    rest = iter(windows)
+    sizes = [1 if i in inserted else next(rest) for i in range(x.ndim)]
+    dims = tuple(range(len(windows)))
+    targets = dimension_numbers.scatter_dims_to_operand_dims
+    reading = GatherDimensionNumbers(dims, tuple(inserted), tuple(targets))
+    writing = ScatterDimensionNumbers(dims, tuple(inserted), tuple(targets))
+    rows = reshape(places, (prod(places.shape[:-1]), places.shape[-1]))
+
+    def step(i: Any, carry: Array) -> Array:
+        own = dynamic_index_in_dim(rows, i, 0, False)
+        part = gather(carry, own, reading, sizes, mode="clip")
+        return scatter(carry, own, func(part), writing, mode=mode)
+
+    found: Array = fori_loop(0, rows.shape[0], step, x)
+    return found
+
+
+def shape_as_value(shape: Sequence[int]) -> Array:
+    """A shape as an array of integers.
+
+    >>> shape_as_value((2, 3)).tolist()
+    [2, 3]
+    """
+    dtype = canonical(int, STATE.enable_x64)
+    return as_array("shape_as_value", np.asarray(tuple(shape), numpy_dtype(dtype)))
+
+
+def stage(x: Any, /) -> Array:
+    """`x` as an array of the current trace, or as an array where there is none."""
+    return copy_p.call(NO_PARAMS, x)
+
+
+def composite(
+    decomposition: Callable[..., Any], name: str, version: int = 0
+) -> Callable[..., Any]:
+    """`decomposition` as an operation of its own: a call of a function of that name.
+
+    Keyword arguments are attributes: static, and part of what the call is. The compiler
+    sees a call, not `stablehlo.composite`, so no backend replaces it; `version` is
+    kept for programs that give one.
+
+    Raises:
+        ValueError: the name or the version is none.
+
+    >>> tangent = composite(lambda x: np.sin(0.0) + x, "my.tangent")
+    >>> float(tangent(1.0))
+    1.0
+    """
+    if not name or not isinstance(version, int):
+        raise ValueError(
+            f"composite takes a name and a version, not {name!r} and {version!r}"
+        )
+
+    def called(*args: Any, **attributes: Any) -> Any:
+        def body(*operands: Any) -> Any:
+            return decomposition(*operands, **attributes)
+
+        body.__name__ = body.__qualname__ = name
+        return jit(body)(*args)
+
+    called.__name__ = called.__qualname__ = name
+    called.__doc__ = decomposition.__doc__
+    return called
