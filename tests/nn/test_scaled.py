@@ -8,7 +8,7 @@ import verax
 from verax import lax, nn
 
 RANDOM = np.random.default_rng(4)
-X = RANDOM.normal(size=(2, 4, 32)).astype(np.float32)
+X = RANDOM.normal(size=(2, 32, 32)).astype(np.float32)
 Y = RANDOM.normal(size=(2, 32, 32)).astype(np.float32)
 ROWS = (((2,), (2,)), ((0,), (0,)))
 
