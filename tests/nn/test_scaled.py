@@ -36,7 +36,7 @@ def test_mxfp8_of_what_it_holds_is_exact() -> None:
 
 
 def test_scales_stand_for_blocks() -> None:
-    s = np.exp2(RANDOM.integers(-2, 2, (2, 4, 2))).astype(np.float32)
+    s = np.exp2(RANDOM.integers(-2, 2, (2, 32, 2))).astype(np.float32)
     t = np.exp2(RANDOM.integers(-2, 2, (2, 32, 4))).astype(np.float32)
     x = X.astype(ml_dtypes.float8_e4m3fn)
     wide = x.astype(np.float32) * s.repeat(16, -1)
@@ -44,7 +44,7 @@ def test_scales_stand_for_blocks() -> None:
         nn.scaled_matmul(x, Y, s, t)
     same = t[..., :2]
     exact = np.einsum("bmk,bnk->bmn", wide, Y * same.repeat(16, -1))
-    np.testing.assert_allclose(nn.scaled_matmul(x, Y, s, same), exact, rtol=1e-4)
+    np.testing.assert_allclose(nn.scaled_matmul(x, Y, s, same), exact, 1e-3, 1e-3)
     found = lax.scaled_dot(x, Y.swapaxes(1, 2), lhs_scale=s)
     assert found.dtype == ml_dtypes.bfloat16
     exact = np.einsum("bmk,bnk->bmn", wide, Y)

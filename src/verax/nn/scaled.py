@@ -10,7 +10,7 @@ Rouhani et al., "Microscaling data formats for deep learning", 2023.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -162,33 +162,12 @@ def rounded(x: Array, axes: Sequence[int], config: BlockScaleConfig) -> Array:
     return transpose(back, tuple(int(i) for i in np.argsort(order)))
 
 
-def scaled_dot_general(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
+def rounding_dot(
     dimension_numbers: DotDimensionNumbers,
-    preferred_element_type: DTypeLike = np.float32,
-    configs: Sequence[BlockScaleConfig] | None = None,
-    implementation: str | None = None,
-) -> Array:
-    """`dot_general` of operands rounded to formats of few bits.
-
-    `configs` are the formats of `lhs`, of `rhs` and of gradients; without them nothing
-    is rounded. In the derivative the cotangent is rounded too, but for "nvfp4".
-
-    Raises:
-        ValueError: blocks do not fill the contracted dimensions.
-        TypeError: the result is no float32, bfloat16 or float16.
-    """
-    if implementation is not None:
-        warnings.warn("implementation is ignored", DeprecationWarning, stacklevel=2)
-    dtype = as_dtype(preferred_element_type)
-    x, y = (as_array("scaled_dot_general", v) for v in (lhs, rhs))
-    if configs is None:
-        return dot_general(x, y, dimension_numbers, preferred_element_type=dtype)
-    if dtype not in (float32, bfloat16, float16):
-        raise TypeError(
-            f"scaled_dot_general makes float32, bfloat16 or float16, not {dtype}"
-        )
+    dtype: DType,
+    configs: Sequence[BlockScaleConfig],
+) -> Callable[[Array, Array], Array]:
+    """The product of rounded operands, with a derivative of its own."""
     first, second, third = configs
     (left, right), (left_batch, right_batch) = dimension_numbers
 
@@ -225,5 +204,35 @@ def scaled_dot_general(
         return convert(da, a.dtype), convert(db, b.dtype)
 
     dot.defvjp(forward, backward)
-    found: Array = dot(x, y)
+    return dot
+
+
+def scaled_dot_general(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    dimension_numbers: DotDimensionNumbers,
+    preferred_element_type: DTypeLike = np.float32,
+    configs: Sequence[BlockScaleConfig] | None = None,
+    implementation: str | None = None,
+) -> Array:
+    """`dot_general` of operands rounded to formats of few bits.
+
+    `configs` are the formats of `lhs`, of `rhs` and of gradients; without them nothing
+    is rounded. In the derivative the cotangent is rounded too, but for "nvfp4".
+
+    Raises:
+        ValueError: blocks do not fill the contracted dimensions.
+        TypeError: the result is no float32, bfloat16 or float16.
+    """
+    if implementation is not None:
+        warnings.warn("implementation is ignored", DeprecationWarning, stacklevel=2)
+    dtype = as_dtype(preferred_element_type)
+    x, y = (as_array("scaled_dot_general", v) for v in (lhs, rhs))
+    if configs is None:
+        return dot_general(x, y, dimension_numbers, preferred_element_type=dtype)
+    if dtype not in (float32, bfloat16, float16):
+        raise TypeError(
+            f"scaled_dot_general makes float32, bfloat16 or float16, not {dtype}"
+        )
+    found: Array = rounding_dot(dimension_numbers, dtype, configs)(x, y)
     return found
