@@ -28,7 +28,7 @@ from verax.rules.axes import without
 from verax.rules.builder import Builder
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.linear import zero_jvp
-from verax.rules.row import Axis, Row, Sample, TypeRule
+from verax.rules.row import Axis, NDArray, Row, Sample, TypeRule
 from verax.rules.state import interpreting
 
 type Batched = tuple[Sequence[Array], Sequence[Axis]]
@@ -155,8 +155,13 @@ def on_words[P: Named](
     compute: Callable[[P, Sequence[Array]], Array],
     batch: Callable[[Row[P], P, int, Sequence[Array], Sequence[Axis]], Batched],
     draw: Callable[[Random], Sample[P]],
+    on_host: Callable[[P, Sequence[NDArray]], NDArray] | None = None,
 ) -> Row[P]:
-    """A row that means `compute(params, stored operands)`."""
+    """A row that means `compute(params, stored operands)`.
+
+    `on_host` computes the same in NumPy, for threefry, where that is quicker than to
+    evaluate a program of many small equations.
+    """
 
     @lru_cache(maxsize=512)
     def program(p: P, *avals: ShapedArray) -> Jaxpr:
@@ -177,13 +182,18 @@ def on_words[P: Named](
         name,
         params,
         typing=typing,
-        evaluate=lambda engine, p, xs: engine.evaluate(
-            program(p, *[ShapedArray(x.shape, x.dtype) for x in xs]), xs
+        evaluate=lambda engine, p, xs: (
+            (on_host(p, xs),)
+            if on_host is not None and p.impl == "fry"
+            else engine.evaluate(
+                program(p, *[ShapedArray(x.shape, x.dtype) for x in xs]), xs
+            )
         ),
         jvp=zero_jvp(lambda: row),
         batch=lambda engine, p, size, xs, axes: batch(row, p, size, xs, axes),
         lower=lower,
         draw=draw,
+        costly=True,
     )
     return row
 

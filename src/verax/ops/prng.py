@@ -17,7 +17,7 @@ import numpy as np
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32, is_integer, uint32
 from verax.ir.extended import KEY_WORDS, KeyDType
-from verax.ops import threefry
+from verax.ops import threefry, threefry_host
 from verax.ops.convert import convert
 from verax.ops.keyed import (
     GENERATORS,
@@ -166,6 +166,7 @@ random_split_p = on_words(
     lambda p, xs: from_words(generator(p.impl).split(to_words(xs[0]), p.shape)),
     batch_first,
     draw_split,
+    lambda p, xs: threefry_host.split(xs[0], p.shape),
 )
 random_fold_in_p = on_words(
     "random_fold_in",
@@ -174,6 +175,7 @@ random_fold_in_p = on_words(
     lambda p, xs: from_words(generator(p.impl).fold_in(to_words(xs[0]), xs[1])),
     batch_fold_in,
     draw_fold_in,
+    lambda p, xs: threefry_host.fold_in(*xs),
 )
 random_bits_p = on_words(
     "random_bits",
@@ -182,6 +184,7 @@ random_bits_p = on_words(
     lambda p, xs: generator(p.impl).bits(to_words(xs[0]), p.bit_width, p.shape),
     batch_first,
     draw_bits,
+    lambda p, xs: threefry_host.random_bits(xs[0], p.bit_width, p.shape),
 )
 
 

@@ -7,6 +7,7 @@ the reference says what XLA does::
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -31,6 +32,7 @@ def in_wide(function: Callable[..., NDArray]) -> Callable[..., NDArray]:
     return lambda *xs: function(*[wide(x) for x in xs])
 
 
+@lru_cache(maxsize=256)
 def bit_width(dtype: np.dtype[np.generic]) -> int:
     """How many bits an element has, those of four and two included.
 
@@ -118,8 +120,15 @@ def multiply_high(x: NDArray, y: NDArray) -> NDArray:
     return np.asarray(found.astype(np.int64))
 
 
+def moves_within(x: NDArray, y: NDArray) -> bool:
+    """Whether NumPy's own shift will do: one amount, below the width."""
+    return not y.ndim and x.dtype.kind in "iu" and 0 <= int(y) < 8 * x.dtype.itemsize
+
+
 def shift_left(x: NDArray, y: NDArray) -> NDArray:
     """x 2^y; 0 where y, read without sign, is the width or more."""
+    if moves_within(x, y):
+        return np.asarray(np.left_shift(x, y))
     width, amount = bit_width(x.dtype), as_bits(y)
     ones = np.uint64((1 << width) - 1)
     moved = np.where(amount < width, as_bits(x) << np.minimum(amount, 63), 0)
@@ -128,6 +137,8 @@ def shift_left(x: NDArray, y: NDArray) -> NDArray:
 
 def shift_right_logical(x: NDArray, y: NDArray) -> NDArray:
     """The bits of x moved down, zeros moved in; 0 for the width or more."""
+    if moves_within(x, y) and x.dtype.kind == "u":
+        return np.asarray(np.right_shift(x, y))
     width, amount = bit_width(x.dtype), as_bits(y)
     moved = np.where(amount < width, as_bits(x) >> np.minimum(amount, 63), 0)
     return from_bits(moved.astype(np.uint64), x.dtype)

@@ -21,6 +21,7 @@ import numpy as np
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import is_integer, numpy_dtype, uint8, uint16, uint32, uint64
 from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, Jaxpr, NoParams
+from verax.ops import threefry_host
 from verax.ops.arith import add
 from verax.ops.bits import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from verax.ops.convert import convert
@@ -28,18 +29,17 @@ from verax.ops.create import IotaParams, iota_p
 from verax.ops.joining import concatenate
 from verax.ops.shape import broadcast, broadcast_in_dim, expand_dims, reshape
 from verax.ops.slicing import slice_in_dim
+from verax.ops.threefry_host import PARITY, ROTATIONS
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
 from verax.rules.elementwise import batch_elementwise, common_shape
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.linear import zero_jvp
-from verax.rules.row import NDArray, Row, Sample
+from verax.rules.row import Row, Sample
 from verax.rules.sizes import as_sizes
 from verax.rules.state import STATE, interpreting
 
-ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-PARITY = 0x1BD11BDA
 DTYPES = {8: uint8, 16: uint16, 32: uint32, 64: uint64}
 
 
@@ -51,20 +51,6 @@ def threefry_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[Shape
         )
     out = ShapedArray(common_shape("threefry2x32", avals), uint32)
     return out, out
-
-
-def evaluate_threefry(xs: Sequence[NDArray]) -> tuple[NDArray, NDArray]:
-    k0, k1, a, b = np.broadcast_arrays(*xs)
-    keys = (k0, k1, k0 ^ k1 ^ np.uint32(PARITY))
-    a, b = a + k0, b + k1
-    for group in range(5):
-        for rotation in ROTATIONS[group % 2]:
-            a = a + b
-            turned = (b << np.uint32(rotation)) | (b >> np.uint32(32 - rotation))
-            b = a ^ turned
-        a = a + keys[(group + 1) % 3]
-        b = b + keys[(group + 2) % 3] + np.uint32(group + 1)
-    return a, b
 
 
 def rounds(k0: Array, k1: Array, a: Array, b: Array) -> tuple[Array, Array]:
@@ -117,7 +103,7 @@ threefry2x32_p: Row[NoParams] = Row(
     "threefry2x32",
     NoParams,
     typing=threefry_typing,
-    evaluate=lambda engine, p, xs: evaluate_threefry(xs),
+    evaluate=lambda engine, p, xs: threefry_host.hashed(*xs),
     jvp=zero_jvp(lambda: threefry2x32_p),
     batch=lambda engine, p, size, xs, axes: twice(
         *batch_elementwise(engine, threefry2x32_p, p, size, xs, axes)

@@ -7,6 +7,7 @@ subtracted, so that all results are equally spaced and exact::
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from verax.numpy.arguments import (
 from verax.ops import arith
 from verax.ops.arith import add, mul, sub
 from verax.ops.bits import bitwise_or, shift_right_logical
-from verax.ops.convert import bitcast_convert_type, convert
+from verax.ops.convert import BitcastParams, bitcast_convert_type_p, convert
 from verax.ops.prng import random_bits
 from verax.random.compiled import compiled
 from verax.random.keys import one_key
@@ -140,16 +141,24 @@ def bits(
 
 def unit(key: Array, shape: Shape, dtype: DType) -> Array:
     """Uniform floats in [0, 1), multiples of the precision of `dtype`."""
+    drawn, amount, one, as_float = mantissa_parts(dtype)
+    found = random_bits(key, drawn, shape)
+    if drawn != dtype.itemsize * 8:
+        found = convert(found, WORDS[dtype.itemsize * 8])
+    found = bitwise_or(shift_right_logical(found, amount), one)
+    return sub(bitcast_convert_type_p.call(as_float, found), 1.0)
+
+
+@lru_cache(maxsize=64)
+def mantissa_parts(dtype: DType) -> tuple[int, Any, Any, BitcastParams]:
+    """How many bits to draw, how far to shift them, the bits of 1, and the way back."""
     width, mantissa = dtype.itemsize * 8, finfo(dtype).nmant
     # Too few bits of a bfloat16 would be left after a shift of 16.
     drawn = 8 if mantissa < 8 else width
     word = WORDS[width]
-    found = random_bits(key, drawn, shape)
-    if drawn != width:
-        found = convert(found, word)
-    found = shift_right_logical(found, constant_of(drawn - mantissa, word))
     one = np.ones((), numpy_dtype(dtype)).view(numpy_dtype(word))
-    return sub(bitcast_convert_type(bitwise_or(found, one), dtype), 1.0)
+    one.flags.writeable = False
+    return drawn, constant_of(drawn - mantissa, word), one, BitcastParams(dtype)
 
 
 def is_constant(x: Any) -> bool:
