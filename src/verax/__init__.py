@@ -52,6 +52,7 @@ from verax.api.grad import grad, value_and_grad
 from verax.api.inspection import eval_shape, linear_transpose, make_jaxpr
 from verax.api.jacobian import hessian, jacfwd, jacrev
 from verax.api.jit import jit
+from verax.api.purity import ImpureFunction, check_purity
 from verax.api.resources import clear_caches, live_arrays, typeof
 from verax.api.runtime import block_until_ready, devices
 from verax.api.scopes import (
@@ -100,6 +101,7 @@ from_environment()
 __all__ = [
     "Array",
     "Device",
+    "ImpureFunction",
     "LeakedTracer",
     "Mesh",
     "NamedSharding",
@@ -107,6 +109,7 @@ __all__ = [
     "ShapeDtypeStruct",
     "ad_checkpoint",
     "block_until_ready",
+    "check_purity",
     "checking_leaks",
     "checkpoint",
     "checkpoint_policies",

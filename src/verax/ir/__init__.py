@@ -32,6 +32,7 @@ from verax.ir.parser import parse_closed, parse_jaxpr
 from verax.ir.printer import print_jaxpr
 from verax.ir.saving import Unsavable, dumps, to_json
 from verax.ir.tokens import ParseError
+from verax.ir.views import html, svg
 from verax.ir.walk import (
     count_eqns,
     equation_at,
@@ -72,6 +73,7 @@ __all__ = [
     "free_variables",
     "from_json",
     "hoist",
+    "html",
     "loads",
     "map_eqns",
     "map_jaxprs",
@@ -81,6 +83,7 @@ __all__ = [
     "print_jaxpr",
     "scalar_literal",
     "substitute",
+    "svg",
     "to_json",
     "unused_variables",
     "used_consts",

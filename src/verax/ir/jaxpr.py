@@ -30,6 +30,7 @@ from verax.ir.effects import NO_EFFECTS as NO_EFFECTS, Effect as Effect
 from verax.ir.memo import memoised
 from verax.ir.printer import print_jaxpr
 from verax.ir.records import Record
+from verax.ir.views import html
 
 
 @memoised
@@ -241,6 +242,10 @@ class Jaxpr:
     def __repr__(self) -> str:
         return print_jaxpr(self)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html(self)
+
 
 @frozen(repr=False, eq=False)
 class ClosedJaxpr:
@@ -272,6 +277,9 @@ class ClosedJaxpr:
 
     def __repr__(self) -> str:
         return print_jaxpr(self.jaxpr)
+
+    def _repr_html_(self) -> str:
+        return html(self.jaxpr)
 
     def __eq__(self, other: object) -> bool:
         return (

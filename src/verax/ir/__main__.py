@@ -1,0 +1,94 @@
+"""The command line: look at saved or printed programs.
+
+    python -m verax.ir program.jaxpr                 check and print
+    python -m verax.ir program.jaxpr --dce --fold --inline --cse
+    python -m verax.ir program.jaxpr --html > program.html
+    python -m verax.ir left.jaxpr --diff right.jaxpr
+
+A file holds what `verax.ir.dumps`, `verax.ir.to_json` or `print` wrote. One idea: this
+module is a roof of its own; nothing imports it.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from verax import ir, transforms
+from verax.ir.printer import print_jaxpr
+from verax.ir.saving import MAGIC
+
+STEPS = ("inline", "fold", "cse", "dce")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status is 1 where programs differ, 2 for bad files."""
+    options = parser().parse_args(arguments)
+    try:
+        closed = read(options.file)
+        other = read(options.diff) if options.diff else None
+        for step in STEPS:
+            if getattr(options, step):
+                closed = getattr(transforms, step)(closed)
+        if other is not None:
+            changes = ir.diff(closed, other)
+            print(changes or "equal")
+            return 1 if changes else 0
+        print(shown(closed, options))
+    except (OSError, ValueError, TypeError) as error:
+        print(f"{options.file}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    found = argparse.ArgumentParser(
+        "python -m verax.ir", description="Look at a jaxpr."
+    )
+    found.add_argument("file", help="what dumps, to_json or print wrote")
+    for step in STEPS:
+        found.add_argument(f"--{step}", action="store_true", help=f"apply {step}")
+    found.add_argument("--diff", metavar="FILE", help="show how FILE differs")
+    how = found.add_mutually_exclusive_group()
+    how.add_argument("--html", action="store_true", help="print HTML")
+    how.add_argument("--svg", action="store_true", help="print a picture")
+    how.add_argument("--json", action="store_true", help="print JSON")
+    how.add_argument("--sources", action="store_true", help="add the user's lines")
+    how.add_argument("--constants", action="store_true", help="list captured arrays")
+    return found
+
+
+def read(name: str) -> ir.ClosedJaxpr:
+    """The program of a file, checked.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError, TypeError: it is no program.
+    """
+    data = Path(name).read_bytes()
+    if data.startswith(MAGIC):
+        return ir.loads(data)
+    text = data.decode()
+    if not text.lstrip().startswith("{ lambda"):
+        return ir.from_json(text)
+    closed = ir.ClosedJaxpr(ir.parse_jaxpr(text))
+    transforms.check(closed)
+    return closed
+
+
+def shown(closed: ir.ClosedJaxpr, options: argparse.Namespace) -> str:
+    """What is printed of a program."""
+    if options.html:
+        return ir.html(closed)
+    if options.svg:
+        return ir.svg(closed)
+    if options.json:
+        return ir.to_json(closed, sources=True, indent=1)
+    if options.constants:
+        return repr(ir.captured_constants(closed))
+    return print_jaxpr(closed.jaxpr, sources=options.sources)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
