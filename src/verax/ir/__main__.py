@@ -91,4 +91,4 @@ def shown(closed: ir.ClosedJaxpr, options: argparse.Namespace) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())
