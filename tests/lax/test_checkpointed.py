@@ -16,6 +16,7 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.parser import parse_closed
 from verax.ir.walk import walk
 from verax.lax.plans import blocks_of, even_blocks
+from verax.ops.lanes import any_lane
 from verax.ops.scan_params import ScanParams
 from verax.ops.table import PRIMITIVES
 from verax.ops.trig import sin_p
@@ -145,6 +146,17 @@ def test_blocks_are_skipped_when_all_lanes_have_ended() -> None:
     due = [verax.grad(scanned(int(n), None))(START) for n in ns]
     np.testing.assert_allclose(g(START, ns), due, rtol=1e-5)
     np.testing.assert_allclose(verax.jit(g)(START, ns), due, rtol=1e-5)
+
+
+def test_any_lane_is_one_answer_for_all() -> None:
+    flags = vnp.array([[False, True], [False, False]])
+    assert not bool(any_lane(flags[0, 0]))
+    rows = verax.vmap(any_lane)(flags.T)
+    assert rows.tolist() == [[True, False]] * 2
+    every = verax.vmap(verax.vmap(any_lane), out_axes=None)(flags)
+    assert every.tolist() == [True, True]
+    with pytest.raises(TypeError, match="takes a predicate"):
+        any_lane(vnp.ones(2))
 
 
 def logarithms(x: Any) -> Any:

@@ -10,8 +10,10 @@ import verax
 import verax.numpy as vnp
 from tests.lax.counting import evaluations
 from verax import Array, lax
+from verax.ir.parser import parse_closed
 from verax.ir.walk import walk
 from verax.ops.explog import log_p
+from verax.ops.table import PRIMITIVES
 from verax.ops.trig import sin_p
 
 FLAGS = vnp.array([True, False, True, True])
@@ -96,6 +98,14 @@ def test_one_index_for_all_stays_one_choice() -> None:
     assert "scan" not in names(f, True, XS, 3.0)
     assert "cond" in names(f, True, XS, 3.0)
     assert "sequential" not in str(verax.make_jaxpr(lambda p: lax.cond(p, int, int))(1))
+
+
+def test_programs_are_read_back() -> None:
+    """The method is printed where it is not the default, and is read either way."""
+    for f, x in ((lambda p: chosen(p, 0.5, 2.0), True), (doubled, 1.0)):
+        closed = verax.make_jaxpr(f)(x)
+        assert "sequential=True" in str(closed)
+        assert parse_closed(str(closed), PRIMITIVES, closed.consts) == closed
 
 
 def test_each_lane_has_its_own_loop() -> None:

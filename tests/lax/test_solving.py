@@ -255,6 +255,12 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: solved(lambda x: (x, x), ONES), TypeError, "structure of b"),
     (lambda: solved(lambda x: x, ONES, has_aux=True), TypeError, "pair"),
     (lambda: solved(3.0, ONES), TypeError, "as matvec,"),
+    (lambda: solved(lambda x: 2.5 * x, 3), TypeError, "Convert b, or what"),
+    (
+        lambda: lax.custom_root(lambda x: x - 2, 5, lambda f, x: x, lambda g, y: y),
+        TypeError,
+        r"initial_guess is ~i32\[\]; convert it",
+    ),
     (
         lambda: verax.grad(lambda b: solved(lambda x: x, b).sum())(ONES),
         NotImplementedError,

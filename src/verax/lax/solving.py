@@ -18,6 +18,7 @@ from verax.api.tracing import function_name, leaf_avals
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import is_inexact
 from verax.lax.bodies import (
     Body,
     as_operand,
@@ -107,6 +108,7 @@ class System:
             raise TypeError(
                 f"{self.name}: {who} must return the types of {self.what}:\n"
                 + "\n".join(lines)
+                + f"\nConvert {self.what}, or what the function returns (astype)"
             )
 
     def operands(self) -> list[object]:
@@ -229,7 +231,8 @@ def custom_root(
     With `has_aux`, `solve` returns (x, aux), and so does this function.
 
     Raises:
-        TypeError: a function returns another structure or other types than the guess.
+        TypeError: a function returns another structure or other types than the guess,
+            or that is made of integers.
 
     >>> import verax
     >>> def newton(f, x):
@@ -245,6 +248,12 @@ def custom_root(
     for label, fun in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
         check_callable(f"{name}, as {label},", fun)
     guess = system(name, "initial_guess", initial_guess)
+    for path, aval in zip(paths(guess.tree), guess.avals, strict=True):
+        if not is_inexact(aval.dtype):
+            raise TypeError(
+                f"{name} takes a guess of real or complex numbers, but "
+                f"initial_guess{path} is {aval}; convert it (astype)"
+            )
 
     def tangent(x: Any, y: Any) -> Any:
         return tangent_solve(linearize(f, x)[1], y)
