@@ -190,6 +190,20 @@ def test_constraints_survive_every_transformation() -> None:
     np.testing.assert_allclose(tangent, (wanted * VALUES).sum(), rtol=1e-3)
 
 
+def test_vmap_may_name_the_axes_of_its_dimension() -> None:
+    def f(x: Any) -> Any:
+        return with_sharding_constraint(x, sharded("y"))
+
+    text = str(verax.make_jaxpr(verax.vmap(f, spmd_axis_name="x"))(VALUES))
+    assert "splits=((x,), (y,))" in text
+    out = verax.jit(verax.vmap(f, spmd_axis_name="x"))(VALUES)
+    assert out.sharding == sharded("x", "y")
+    inner = verax.vmap(verax.jit(f), spmd_axis_name=("x",), in_axes=1, out_axes=1)
+    assert "splits=((y,), (x,))" in str(verax.make_jaxpr(inner)(VALUES))
+    with pytest.raises(ValueError, match="twice"):
+        verax.jit(verax.vmap(f, spmd_axis_name="y"))(VALUES)
+
+
 def test_constraints_outside_a_trace_move_arrays() -> None:
     out = with_sharding_constraint({"a": VALUES}, sharded("x"))["a"]
     assert out.sharding == sharded("x")

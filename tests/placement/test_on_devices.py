@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 CASES = sorted(path.relative_to(ROOT) for path in HERE.glob("cases_*.py"))
-FILES = CASES
+FILES = [*CASES, Path("docs/placement.md")]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -8,7 +8,8 @@ where the user wants them::
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from verax.api.engine import ENGINE, apply
@@ -24,7 +25,9 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ops import shape
 from verax.rules.array import Array
-from verax.rules.row import Axis
+from verax.rules.row import Axis, BatchAxis
+from verax.rules.state import STATE, refresh_staging
+from verax.transforms.engine import StandardEngine, over_axis
 from verax.transforms.vmap import batch
 
 
@@ -41,7 +44,9 @@ def vmap[**P, R](
     `in_axes` says for each positional argument, or each leaf of it as a prefix tree,
     which dimension runs over the elements; None means the same for all. Keyword
     arguments run over dimension 0. `out_axes` does the same for outputs; None is for an
-    output that is the same for all elements. `axis_size` is needed if no argument has
+    output that is the same for all elements. `axis_name` lets collectives in `fun` meet
+    the other elements; `spmd_axis_name` says which mesh axes split the mapped dimension
+    where `fun` constrains shardings. `axis_size` is needed if no argument has
     such a dimension.
 
     Raises:
@@ -59,6 +64,11 @@ def vmap[**P, R](
         in_axes = tuple(in_axes)
     check_axes("in_axes", in_axes)
     check_axes("out_axes", out_axes)
+    name = as_axis_name(axis_name)
+    spmd = as_spmd_names(spmd_axis_name)
+    engine = ENGINE
+    if name is not None or spmd:
+        engine = over_axis(ENGINE, BatchAxis(name, spmd))
 
     @functools.wraps(fun)
     def vmapped(*args: Any, **kwargs: Any) -> Any:
@@ -74,16 +84,60 @@ def vmap[**P, R](
         axes = place_axes(avals, given, describe)
         size = mapped_size(fun, avals, axes, axis_size, describe)
         element = [removed(aval, axis) for aval, axis in zip(avals, axes, strict=True)]
-        traced = trace(fun, tree, element, "vmap", describe=describe)
+        with axis_scope([] if name is None else [(name, size)]):
+            traced = trace(fun, tree, element, "vmap", describe=describe)
         places = (*[None] * len(traced.captured), *axes)
         count = len(traced.jaxpr.outvars)
         out = traced.out_tree.unflatten(range(count))
         wanted = flat_axes("out_axes", out_axes, out)
         args_flat = [*traced.captured, *leaves]
-        outs = apply_batched(traced.jaxpr, args_flat, places, size, wanted)
+        outs = apply_batched(traced.jaxpr, args_flat, places, size, wanted, engine)
         return traced.out_tree.unflatten(outs)
 
     return vmapped
+
+
+def as_axis_name(name: object) -> str | None:
+    """The name of an axis; anything else that hashes goes by its text.
+
+    Raises:
+        TypeError: it does not hash.
+    """
+    if name is None or isinstance(name, str):
+        return name
+    hash(name)
+    return str(name)
+
+
+def as_spmd_names(names: object) -> tuple[str, ...]:
+    """The mesh axes that split the mapped dimension.
+
+    Raises:
+        TypeError: they are no names.
+    """
+    found = (names,) if isinstance(names, str) else names if names is not None else ()
+    if not isinstance(found, tuple) or not all(isinstance(n, str) for n in found):
+        raise TypeError(
+            "vmap takes the name of a mesh axis as spmd_axis_name, or a tuple of "
+            f"names, not {names!r}"
+        )
+    return found
+
+
+@contextmanager
+def axis_scope(axes: Sequence[tuple[str, int]]) -> Iterator[None]:
+    """Named axes, with their sizes, within the block; inner ones hide outer ones."""
+    if not axes:
+        yield
+        return
+    before = STATE.axes
+    STATE.axes = (*before, *axes)
+    refresh_staging()
+    try:
+        yield
+    finally:
+        STATE.axes = before
+        refresh_staging()
 
 
 def apply_batched(
@@ -92,9 +146,10 @@ def apply_batched(
     axes: tuple[Axis, ...],
     size: int,
     wanted: Sequence[Axis],
+    engine: StandardEngine = ENGINE,
 ) -> list[Array]:
     """The outputs of `jaxpr` over `size` elements, batched at the axes `wanted`."""
-    batched, found = batch(ENGINE, jaxpr, size, axes)
+    batched, found = batch(engine, jaxpr, size, axes)
     outs = apply(batched, args)
     return [move(x, a, b, size) for x, a, b in zip(outs, found, wanted, strict=True)]
 

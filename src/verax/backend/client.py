@@ -8,7 +8,6 @@ checked in Python first, because the runtime aborts where Python would raise.
     ('cpu', 'cpu')
 """
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -17,6 +16,9 @@ from typing import Final
 from attrs import field, frozen
 from jaxlib import xla_client
 from jaxlib._jax import ArrayImpl, Client, Device, DeviceList
+
+from verax.backend.cuda import find_plugin, start_cuda_client
+from verax.backend.environment import first_variable
 
 __all__ = [
     "Client",
@@ -47,19 +49,14 @@ def start_cpu_client(device_count: int | None) -> Client:
 
 
 STARTERS: Final[Mapping[str, Callable[[int | None], Client]]] = MappingProxyType(
-    {"cpu": start_cpu_client}
+    {"cpu": start_cpu_client, "cuda": start_cuda_client}
 )
-
-
-def first_variable(names: tuple[str, ...]) -> tuple[str, str] | None:
-    """The first of the environment variables that is set and not empty."""
-    return next(
-        ((name, os.environ[name]) for name in names if os.environ.get(name)), None
-    )
+ALIASES: Final[Mapping[str, str]] = MappingProxyType({"gpu": "cuda"})
 
 
 def check_platform(platform: str, origin: str) -> str:
     """The platform itself if verax can start it, else one error with what it can."""
+    platform = ALIASES.get(platform, platform)
     if platform in STARTERS:
         return platform
     known = ", ".join(sorted(STARTERS))
@@ -81,16 +78,18 @@ def check_device_count(count: object, origin: str) -> int:
 
 
 def platform_from_environment() -> str:
-    """The first platform named in the environment, after a check of all; else cpu."""
+    """The first platform named in the environment, after a check of all.
+
+    Without one it is cuda if there is a GPU with a plugin, else cpu.
+    """
     if (setting := first_variable(PLATFORM_VARIABLES)) is None:
-        return "cpu"
+        return "cpu" if find_plugin() is None else "cuda"
     variable, value = setting
     names = [part.strip().lower() for part in value.split(",") if part.strip()]
     if not names:
         return "cpu"
-    for name in names:
-        check_platform(name, f"The variable {variable}")
-    return names[0]
+    first, *_ = [check_platform(name, f"The variable {variable}") for name in names]
+    return first
 
 
 def device_count_from_environment() -> int | None:
@@ -110,8 +109,8 @@ class ClientOptions:
     """How to start the client: what is `None` comes from the environment.
 
     The platform is read from `VERAX_PLATFORMS`, else `JAX_PLATFORMS`, else it is
-    `cpu`; the number of CPU devices from `VERAX_NUM_CPU_DEVICES`, else
-    `JAX_NUM_CPU_DEVICES`, else `XLA_FLAGS`, else it is 1.
+    `cuda` where a plugin and a GPU are, else `cpu`; the number of CPU devices from
+    `VERAX_NUM_CPU_DEVICES`, else `JAX_NUM_CPU_DEVICES`, else `XLA_FLAGS`, else it is 1.
 
     >>> ClientOptions(device_count=4)
     ClientOptions(platform=None, device_count=4)
@@ -130,14 +129,16 @@ class ClientOptions:
 
 def start_client(options: ClientOptions) -> Client:
     """Start a new client; most callers want `default_client`."""
-    platform = options.platform or platform_from_environment()
+    asked = options.platform or platform_from_environment()
+    platform = ALIASES.get(asked, asked)
     count = options.device_count or device_count_from_environment()
     return STARTERS[platform](count)
 
 
 def serves(client: Client, options: ClientOptions) -> bool:
     """Whether a running client is what the options ask for."""
-    platform = options.platform in (None, client.platform)
+    asked = options.platform or client.platform
+    platform = ALIASES.get(asked, asked) == client.platform
     count = options.device_count in (None, len(client.local_devices()))
     return platform and count
 
@@ -145,13 +146,25 @@ def serves(client: Client, options: ClientOptions) -> bool:
 class ClientSlot:
     """Where the one client of the process lives once it has been asked for."""
 
-    __slots__ = ("client", "lock", "options")
+    __slots__ = ("client", "lock", "options", "others")
 
     def __init__(self) -> None:
         """Empty: nothing has started."""
         self.lock = threading.Lock()
         self.options = ClientOptions()
         self.client: Client | None = None
+        self.others: dict[str, Client] = {}
+
+    def get_for(self, platform: str) -> Client:
+        """The client of another platform beside the default one."""
+        client = self.get()
+        if platform == client.platform:
+            return client
+        with self.lock:
+            if platform not in self.others:
+                count = self.options.device_count or device_count_from_environment()
+                self.others[platform] = STARTERS[platform](count)
+            return self.others[platform]
 
     def get(self) -> Client:
         """The client, started by whichever thread comes first."""
@@ -203,10 +216,13 @@ def default_client() -> Client:
 
 
 def check_backend(backend: str | None) -> Client:
-    """The default client, if `backend` names its platform or nothing."""
+    """The client of the platform `backend`; the default one if that is None."""
     client = default_client()
     if backend is None or backend == client.platform:
         return client
+    platform = ALIASES.get(backend, backend)
+    if platform in STARTERS:
+        return SLOT.get_for(platform)
     raise RuntimeError(
         f"Unknown backend {backend!r}: this process runs on {client.platform!r}. "
         f"Choose another with the variable {PLATFORM_VARIABLES[0]} before it starts."

@@ -14,7 +14,6 @@ from attrs import evolve
 
 from verax.backend.array import ConcreteArray
 from verax.backend.buffers import Buffer
-from verax.backend.client import default_client
 from verax.backend.executable import CompileOptions, Executable, compile_text
 from verax.backend.lowered import Lowered, Spread
 from verax.backend.placed import buffer_at, spread, stored_aval, wrapper
@@ -96,7 +95,7 @@ def compile_placed(
         ]
 
     executable = compile_text(
-        default_client(),
+        devices[0].client,
         lowered.text,
         list(devices),
         evolve(options, num_partitions=len(devices), free_outputs=free),

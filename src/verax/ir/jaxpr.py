@@ -32,6 +32,8 @@ from verax.ir.printer import print_jaxpr
 from verax.ir.records import Record
 from verax.ir.views import html
 
+NO_AXES: frozenset[str] = frozenset()
+
 
 @memoised
 def field_names(kind: type[AttrsInstance]) -> tuple[str, ...]:
@@ -56,6 +58,11 @@ class Params(Record):
     def effects(self) -> frozenset[Effect]:
         """The effects that these params cause: those of the jaxprs inside."""
         return NO_EFFECTS.union(*(inner.effects for inner in self.subjaxprs()))
+
+    @property
+    def named_axes(self) -> frozenset[str]:
+        """The axes that collectives name, those in the jaxprs inside."""
+        return NO_AXES.union(*(inner.named_axes for inner in self.subjaxprs()))
 
 
 @frozen(eq=False, repr=False)
@@ -224,6 +231,13 @@ class Jaxpr:
         """Every effect of every equation, those of nested jaxprs included."""
         return NO_EFFECTS.union(
             *(e.effects for e in self.eqns if e.params is not NO_PARAMS)
+        )
+
+    @cached_property
+    def named_axes(self) -> frozenset[str]:
+        """Every axis that a collective names, those in nested jaxprs included."""
+        return NO_AXES.union(
+            *(e.params.named_axes for e in self.eqns if e.params is not NO_PARAMS)
         )
 
     @cached_property

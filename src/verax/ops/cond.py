@@ -17,6 +17,7 @@ from attrs import evolve
 
 from verax.ir.avals import Shape
 from verax.ir.jaxpr import Jaxpr
+from verax.ops.choose import select_n
 from verax.ops.cond_lowering import (
     evaluate_cond,
     evaluate_lanes,
@@ -49,7 +50,7 @@ from verax.ops.programs import (
     with_inputs,
 )
 from verax.ops.sequential import one_by_one
-from verax.ops.shape import at_front, broadcast, move_axis
+from verax.ops.shape import at_front, broadcast, broadcast_in_dim, move_axis
 from verax.ops.slots import Slots
 from verax.rules.array import Array
 from verax.rules.row import (
@@ -154,6 +155,9 @@ def batch_cond(
     index, *operands = args
     place, *places = axes
     if place is not None:
+        if engine.axis is not None and engine.axis.name in p.named_axes:
+            front = move_axis(index, place, 0)
+            return batch_meeting(engine, p, size, front, operands, places)
         if p.sequential or p.effects:
             return one_by_one(lambda *xs: cond_p.bind(p, *xs), size, args, axes)
         return batch_index(p, size, move_axis(index, place, 0), operands, places)
@@ -170,6 +174,37 @@ def batch_cond(
     branches = [forced_batch(engine, b, size, inner, wanted) for b in p.branches]
     outs = bind_like(p, branches, index, operands, mapped)
     return outs, [lanes if flag else None for flag in wanted]
+
+
+def batch_meeting(
+    engine: Engine,
+    p: CondParams,
+    size: int,
+    index: Array,
+    operands: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """A choice for each element whose branches let all elements meet: all branches run.
+
+    Raises:
+        NotImplementedError: the choice is one for each lane of an inner map as well.
+    """
+    if index.ndim > 1:
+        raise NotImplementedError(
+            f"cond: a branch names the axis {engine.axis and engine.axis.name!r}, over "
+            "which the index differs, as it does over an inner map; take the "
+            "collective out of the branches, or write the choice with where"
+        )
+    every = (True,) * len(p.branches[0].outvars)
+    runs = [
+        inlined(forced_batch(engine, b, size, tuple(axes), every), operands)
+        for b in p.branches
+    ]
+    outs = []
+    for cases in zip(*runs, strict=True):
+        which = broadcast_in_dim(index, cases[0].shape, (0,))
+        outs.append(select_n(which, *cases))
+    return outs, [0] * len(outs)
 
 
 def batch_index(

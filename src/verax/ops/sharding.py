@@ -48,12 +48,28 @@ def batch_constraint(
     args: Sequence[Array],
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
-    """The new dimension is split along `engine.spmd_axes`, or as the compiler likes."""
+    """The new dimension is split as the map says, or as the compiler likes.
+
+    Raises:
+        ValueError: the map names an axis that splits another dimension already.
+    """
     (x,), (axis,) = args, axes
     assert axis is not None
+    spmd = engine.axis.spmd if engine.axis is not None else ()
+    for name in spmd:
+        if name not in p.layout.mesh.names:
+            raise ValueError(
+                f"vmap has spmd_axis_name={name!r}, but the mesh of a sharding "
+                f"constraint inside has the axes {p.layout.mesh.names}"
+            )
+        if any(name in (split or ()) for split in p.layout.splits):
+            raise ValueError(
+                f"vmap has spmd_axis_name={name!r}, but a sharding constraint inside "
+                "uses that axis already; an axis cannot be used twice"
+            )
     ndim = x.ndim - 1
     splits: list[Split] = [*p.layout.splits, *[()] * (ndim - len(p.layout.splits))]
-    splits.insert(axis, None)
+    splits.insert(axis, spmd or None)
     layout = evolve(p.layout, splits=tuple(splits))
     return (sharding_constraint(x, layout),), (axis,)
 
@@ -81,17 +97,15 @@ def draw_constraint(random: Random) -> Sample[ShardingParams]:
     return Sample(ShardingParams(Layout(mesh, tuple(splits))), (aval,))
 
 
-sharding_constraint_p: Row[ShardingParams] = evolve(
-    linear(
-        "sharding_constraint",
-        ShardingParams,
-        typing=constraint_typing,
-        evaluate=lambda p, x: x,
-        transpose=one_linear(lambda p, ct, x: sharding_constraint(ct, p.layout)),
-        batch=batch_constraint,
-        lower=lower_constraint,
-        draw=draw_constraint,
-    ),
+sharding_constraint_p: Row[ShardingParams] = linear(
+    "sharding_constraint",
+    ShardingParams,
+    typing=constraint_typing,
+    evaluate=lambda p, x: x,
+    transpose=one_linear(lambda p, ct, x: sharding_constraint(ct, p.layout)),
+    batch=batch_constraint,
+    lower=lower_constraint,
+    draw=draw_constraint,
     compiled=True,
 )
 

@@ -33,13 +33,14 @@ def linear[P: Params](
     params: type[P],
     *,
     typing: TypeRule[P],
-    evaluate: Callable[..., Any],
+    evaluate: Callable[..., Any] | None,
     transpose: TransposeRule[P],
     batch: BatchRule[P],
-    lower: LowerRule[P],
-    draw: Callable[[Random], Sample[P]],
+    lower: LowerRule[P] | None,
+    draw: Callable[[Random], Sample[P]] | None,
     operands: int | None = None,
     domains: Sequence[Domain] = (REALS,),
+    compiled: bool = False,
 ) -> Row[P]:
     """A row of one result that is linear in its first `operands` operands together.
 
@@ -64,13 +65,14 @@ def linear[P: Params](
         name,
         params,
         typing=typing,
-        evaluate=lambda engine, p, xs: (evaluate(p, *xs),),
+        evaluate=evaluate and (lambda engine, p, xs: (evaluate(p, *xs),)),
         jvp=jvp,
         transpose=transpose,
         batch=batch,
         lower=lower,
         draw=draw,
         domains=tuple(domains),
+        compiled=compiled,
     )
     return row
 

@@ -76,10 +76,23 @@ class Split:
     finish: Callable[[Sequence[Array], Sequence[Array]], Sequence[Array]]
 
 
+@frozen
+class BatchAxis:
+    """The dimension that batch rules add: its name, and the mesh axes that split it."""
+
+    name: str | None
+    spmd: tuple[str, ...] = ()
+
+
 class Engine(Protocol):
-    """The transformations under one table, as rules of higher-order rows use them."""
+    """The transformations under one table, as rules of higher-order rows use them.
+
+    `axis` is what is known of the dimension that `batch` adds.
+    """
 
     def __hash__(self) -> int: ...
+    @property
+    def axis(self) -> BatchAxis | None: ...
     @property
     def rules(self) -> "RuleTable": ...
     @property

@@ -11,10 +11,10 @@ are memoised because jaxprs hash by structure::
 from collections.abc import Sequence
 from functools import lru_cache
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Jaxpr
-from verax.rules.row import Axis, Core, NDArray, RuleTable
+from verax.rules.row import Axis, BatchAxis, Core, NDArray, RuleTable
 from verax.transforms.dce import dce
 from verax.transforms.evaluate import evaluate
 from verax.transforms.jvp import jvp
@@ -32,6 +32,7 @@ class StandardEngine:
 
     rules: RuleTable
     core: Core
+    axis: BatchAxis | None = None
 
     def evaluate(self, jaxpr: Jaxpr, args: Sequence[NDArray]) -> list[NDArray]:
         return evaluate(self, jaxpr, args)
@@ -64,3 +65,9 @@ nested_transpose = lru_cache(maxsize=REWRITES)(transpose)
 nested_batch = lru_cache(maxsize=REWRITES)(batch)
 nested_split = lru_cache(maxsize=REWRITES)(split)
 nested_dce = lru_cache(maxsize=REWRITES)(dce)
+
+
+@lru_cache(maxsize=REWRITES)
+def over_axis(engine: StandardEngine, axis: BatchAxis) -> StandardEngine:
+    """The engine while the dimension that is added is `axis`; one for each axis."""
+    return evolve(engine, axis=axis)

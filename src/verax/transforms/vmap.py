@@ -37,6 +37,12 @@ def batch(
     return builder.close(outs)[0], tuple(out_axes)
 
 
+def meets(engine: Engine, eqn: Eqn) -> bool:
+    """Whether a collective in the equation names the dimension that is added."""
+    axis = engine.axis
+    return axis is not None and axis.name in eqn.params.named_axes
+
+
 def batch_eqn(
     engine: Engine,
     builder: Builder,
@@ -48,7 +54,7 @@ def batch_eqn(
     """Write one equation over all elements, or once if it is the same for all."""
     ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
     axes = tuple([places[a.index] if type(a) is Var else None for a in eqn.invars])
-    if all(axis is None for axis in axes):
+    if all(axis is None for axis in axes) and not meets(engine, eqn):
         env += builder.copy(eqn, ins)
         places += [None] * len(eqn.outvars)
         return

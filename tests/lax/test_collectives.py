@@ -1,0 +1,241 @@
+"""Collectives under `vmap(axis_name=)`, held to what NumPy makes of the whole stack."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax
+
+RNG = np.random.default_rng(0)
+NO_NAME: Any = 3
+X = RNG.normal(size=(4, 4, 3)).astype(np.float32)
+
+
+def over(f: Any, *args: Any, **options: Any) -> Any:
+    """`f` over the axis "i", eagerly and compiled, which must agree."""
+    mapped = verax.vmap(f, axis_name="i", **options)
+    eager, compiled = mapped(*args), verax.jit(mapped)(*args)
+    np.testing.assert_allclose(eager, compiled, rtol=1e-6, atol=1e-6)
+    return np.asarray(eager)
+
+
+def test_reductions() -> None:
+    total = X.sum(0, keepdims=True)
+    np.testing.assert_allclose(over(lambda x: x - lax.psum(x, "i"), X), X - total, 1e-5)
+    got = over(lambda x: lax.pmean(x, "i"), X, out_axes=None)
+    np.testing.assert_allclose(got, X.mean(0), rtol=1e-5)
+    assert np.array_equal(over(lambda x: lax.pmax(x, "i"), X, out_axes=None), X.max(0))
+    assert np.array_equal(over(lambda x: lax.pmin(x, "i"), X, out_axes=None), X.min(0))
+    assert over(lambda x: lax.pmean(x, "i"), np.arange(4), out_axes=None) == 1.5
+    flags = np.array([True, False, True, True])
+    assert over(lambda x: lax.psum(x, "i"), flags, out_axes=None) == 3
+
+
+def test_numbers_and_unmapped_values_count_once_for_each_element() -> None:
+    assert over(lambda x: x * lax.psum(1, "i"), vnp.ones(4)).tolist() == [4.0] * 4
+    mapped = verax.vmap(
+        lambda x, y: x + lax.psum(y, "i"), in_axes=(0, None), axis_name="i"
+    )
+    assert mapped(vnp.zeros(4), 2.0).tolist() == [8.0] * 4
+    only = verax.vmap(lambda: lax.psum(vnp.ones(2), "i"), axis_name="i", axis_size=3)
+    assert only().tolist() == [[3.0, 3.0]] * 3
+
+
+def test_trees_go_leaf_by_leaf() -> None:
+    out = verax.vmap(lambda t: lax.psum(t, "i"), axis_name="i", out_axes=None)(
+        {"a": X, "b": (X[:, 0],)}
+    )
+    np.testing.assert_allclose(out["b"][0], X[:, 0].sum(0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_all_gather(axis: int) -> None:
+    got = over(lambda x: lax.all_gather(x, "i", axis=axis), X, out_axes=None)
+    assert np.array_equal(got, np.moveaxis(X, 0, axis if axis >= 0 else 2))
+    flat = over(lambda x: lax.all_gather(x, "i", axis=axis, tiled=True), X)
+    assert np.array_equal(flat[2], np.concatenate(list(X), axis=axis))
+
+
+def test_psum_scatter() -> None:
+    got = over(lambda x: lax.psum_scatter(x, "i"), X)
+    np.testing.assert_allclose(got, X.sum(0), rtol=1e-5, atol=1e-6)
+    wide = RNG.normal(size=(4, 2, 8)).astype(np.float32)
+    got = over(
+        lambda x: lax.psum_scatter(x, "i", scatter_dimension=1, tiled=True), wide
+    )
+    want = np.stack(np.split(wide.sum(0), 4, axis=1))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_all_to_all() -> None:
+    got = over(lambda x: lax.all_to_all(x, "i", 0, 1), X)
+    want = [np.stack([X[j][i] for j in range(4)], axis=1) for i in range(4)]
+    assert np.array_equal(got, want)
+    tall = np.arange(4 * 8 * 3).reshape(4, 8, 3)
+    got = over(lambda x: lax.all_to_all(x, "i", 0, 1, tiled=True), tall)
+    want = [
+        np.concatenate([tall[j][2 * i : 2 * i + 2] for j in range(4)], axis=1)
+        for i in range(4)
+    ]
+    assert np.array_equal(got, want)
+
+
+def test_ppermute_and_pshuffle() -> None:
+    pairs = [(0, 1), (1, 2), (3, 0)]
+    got = over(lambda x: lax.ppermute(x, "i", pairs), X)
+    want = np.zeros_like(X)
+    for source, target in pairs:
+        want[target] = X[source]
+    assert np.array_equal(got, want)
+    got = over(lambda x: lax.pshuffle(x, "i", [3, 1, 0, 2]), X)
+    assert np.array_equal(got, X[[3, 1, 0, 2]])
+
+
+def test_index_and_size() -> None:
+    got = over(lambda x: x * 0 + lax.axis_index("i") * lax.axis_size("i"), vnp.ones(4))
+    assert got.tolist() == [0, 4, 8, 12]
+    alone = verax.vmap(lambda: lax.axis_index("i"), axis_name="i", axis_size=3)
+    assert alone().tolist() == [0, 1, 2]
+
+
+def test_two_axes() -> None:
+    x = vnp.arange(6.0).reshape(2, 3)
+
+    def nested(f: Any) -> Any:
+        inner = verax.vmap(f, axis_name="j")
+        return verax.jit(verax.vmap(inner, axis_name="i"))(x)
+
+    assert nested(lambda v: lax.psum(v, ("i", "j"))).tolist() == [[15.0] * 3] * 2
+    assert nested(lambda v: lax.psum(v, "i")).tolist() == [[3.0, 5.0, 7.0]] * 2
+    assert nested(lambda v: lax.psum(v, "j")).tolist() == [[3.0] * 3, [12.0] * 3]
+    assert nested(lambda v: v * 0 + lax.axis_index(("i", "j"))).tolist() == [
+        [0, 1, 2],
+        [3, 4, 5],
+    ]
+    assert nested(lambda v: lax.all_gather(v, ("i", "j")))[1, 1].tolist() == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+    assert nested(lambda v: lax.pmax(v, ("j", "i"))).tolist() == [[5.0] * 3] * 2
+    shadowed = verax.vmap(
+        verax.vmap(lambda v: lax.psum(v, "i"), axis_name="i"), axis_name="i"
+    )
+    assert shadowed(x).tolist() == [[3.0] * 3, [12.0] * 3]
+
+
+def test_inside_calls_loops_and_branches() -> None:
+    inner = verax.jit(lambda x: lax.psum(x, "i"))
+    assert over(lambda x: inner(x), vnp.arange(4.0)).tolist() == [6.0] * 4
+    assert over(lambda x: inner(2.0) + x, vnp.zeros(4)).tolist() == [8.0] * 4
+
+    def loop(x: Any) -> Any:
+        return lax.fori_loop(0, 3, lambda i, y: lax.psum(y, "i") / 4 + y, x)
+
+    want = np.arange(4.0)
+    for _ in range(3):
+        want = want.mean() + want
+    assert np.allclose(over(loop, vnp.arange(4.0)), want)
+
+    def numbered(_: Any) -> Any:
+        carry, outs = lax.scan(
+            lambda c, _: (c + lax.axis_index("i"), c), vnp.int32(0), None, length=3
+        )
+        return carry + outs.sum()
+
+    assert over(numbered, vnp.zeros(4)).tolist() == [0, 6, 12, 18]
+
+    def branch(x: Any) -> Any:
+        return lax.cond(x > 1, lambda y: y + lax.axis_index("i"), lambda y: -y, x)
+
+    assert over(branch, vnp.arange(4)).tolist() == [0, -1, 4, 6]
+    with pytest.raises(NameError, match="'i'"):
+        inner(1.0)
+
+
+def test_derivatives() -> None:
+    stack = vnp.array(X)
+
+    def spread(x: Any) -> Any:
+        return verax.vmap(
+            lambda v: vnp.sin(v) * lax.psum(v * v, "i") + lax.pmax(v, "i"),
+            axis_name="i",
+        )(x).sum()
+
+    def plain(x: Any) -> Any:
+        return (vnp.sin(x) * (x * x).sum(0) + x.max(0)).sum()
+
+    np.testing.assert_allclose(
+        verax.grad(spread)(stack), verax.grad(plain)(stack), rtol=1e-4, atol=1e-5
+    )
+    _, tangent = verax.jvp(spread, (stack,), (stack,))
+    np.testing.assert_allclose(
+        tangent, verax.jvp(plain, (stack,), (stack,))[1], rtol=1e-4
+    )
+    inside = verax.vmap(verax.grad(lambda x: lax.psum(x, "i")), axis_name="i")
+    assert inside(vnp.ones(3)).tolist() == [3.0] * 3, "each pulls on all of the others"
+
+
+ROUND = [
+    lambda x: lax.all_gather(x, "i"),
+    lambda x: lax.all_gather(x, "i", axis=1, tiled=True),
+    lambda x: lax.psum_scatter(x, "i"),
+    lambda x: lax.all_to_all(x, "i", 0, 1),
+    lambda x: lax.all_to_all(x, "i", 0, 1, tiled=True),
+    lambda x: lax.ppermute(x, "i", [(0, 2), (1, 0)]),
+    lambda x: lax.psum(x, "i"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(ROUND)))
+def test_transposes_are_adjoint(number: int) -> None:
+    f = verax.vmap(ROUND[number], axis_name="i")
+    out, pull = verax.vjp(f, X)
+    ct = RNG.normal(size=out.shape).astype(np.float32)
+    (back,) = pull(ct)
+    np.testing.assert_allclose((ct * out).sum(), (back * X).sum(), rtol=1e-3, atol=1e-3)
+    # Within the map: the rule of the collective itself, element by element.
+    pulled = verax.vmap(
+        lambda x, c: verax.vjp(ROUND[number], x)[1](c)[0], axis_name="i"
+    )(X, ct)
+    np.testing.assert_allclose(pulled, back, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("number", range(len(ROUND)))
+def test_another_vmap_around_or_inside(number: int) -> None:
+    f = ROUND[number]
+    stack = RNG.normal(size=(2, 4, 4, 3)).astype(np.float32)
+    want = np.stack([verax.vmap(f, axis_name="i")(x) for x in stack])
+    outside = verax.vmap(verax.vmap(f, axis_name="i"))(stack)
+    np.testing.assert_allclose(outside, want, rtol=1e-5, atol=1e-6)
+    inside = verax.vmap(verax.vmap(f), in_axes=1, out_axes=1, axis_name="i")(stack)
+    np.testing.assert_allclose(inside, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: lax.psum(x, "j"), NameError, r"no axis 'j'.*Axes around: 'i'"),
+        (lambda x: lax.psum(x, (NO_NAME,)), TypeError, "names of axes"),
+        (lambda x: lax.axis_size("k"), NameError, "axis 'k'"),
+        (lambda x: lax.ppermute(x, "i", [(0, 1), (0, 2)]), ValueError, "at most once"),
+        (lambda x: lax.ppermute(x, "i", [(0, 9)]), ValueError, "0 to 3"),
+        (lambda x: lax.pshuffle(x, "i", [0, 0, 1, 2]), ValueError, "permutation"),
+        (lambda x: lax.psum_scatter(x[:3], "i"), ValueError, "3 entries.*4 elements"),
+        (lambda x: lax.all_to_all(x, "i", 1, 0), ValueError, "3 entries"),
+        (
+            lambda x: lax.psum(x, "i", axis_index_groups=[[0], [1]]),
+            NotImplementedError,
+            "axis_index_groups",
+        ),
+    ],
+)
+def test_wrong_calls(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        verax.vmap(call, axis_name="i")(X)

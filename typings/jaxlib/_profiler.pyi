@@ -1,0 +1,3 @@
+"""The part of jaxlib's profiler that `verax.backend` uses."""
+
+def register_plugin_profiler(c_api: object, /) -> None: ...
