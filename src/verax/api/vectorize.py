@@ -46,8 +46,7 @@ def vmap[**P, R](
     arguments run over dimension 0. `out_axes` does the same for outputs; None is for an
     output that is the same for all elements. `axis_name` lets collectives in `fun` meet
     the other elements; `spmd_axis_name` says which mesh axes split the mapped dimension
-    where `fun` constrains shardings. `axis_size` is needed if no argument has
-    such a dimension.
+    where `fun` constrains shardings. `axis_size` is needed if no argument is mapped.
 
     Raises:
         TypeError: axes are no integers or None, or do not match the arguments.
@@ -65,10 +64,7 @@ def vmap[**P, R](
     check_axes("in_axes", in_axes)
     check_axes("out_axes", out_axes)
     name = as_axis_name(axis_name)
-    spmd = as_spmd_names(spmd_axis_name)
-    engine = ENGINE
-    if name is not None or spmd:
-        engine = over_axis(ENGINE, BatchAxis(name, spmd))
+    engine = engine_for(name, as_spmd_names(spmd_axis_name))
 
     @functools.wraps(fun)
     def vmapped(*args: Any, **kwargs: Any) -> Any:
@@ -87,14 +83,20 @@ def vmap[**P, R](
         with axis_scope([] if name is None else [(name, size)]):
             traced = trace(fun, tree, element, "vmap", describe=describe)
         places = (*[None] * len(traced.captured), *axes)
-        count = len(traced.jaxpr.outvars)
-        out = traced.out_tree.unflatten(range(count))
+        out = traced.out_tree.unflatten(range(len(traced.jaxpr.outvars)))
         wanted = flat_axes("out_axes", out_axes, out)
         args_flat = [*traced.captured, *leaves]
         outs = apply_batched(traced.jaxpr, args_flat, places, size, wanted, engine)
         return traced.out_tree.unflatten(outs)
 
     return vmapped
+
+
+def engine_for(name: str | None, spmd: tuple[str, ...]) -> StandardEngine:
+    """The engine that knows what is said of the mapped dimension."""
+    if name is None and not spmd:
+        return ENGINE
+    return over_axis(ENGINE, BatchAxis(name, spmd))
 
 
 def as_axis_name(name: object) -> str | None:
