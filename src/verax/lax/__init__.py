@@ -30,6 +30,7 @@ from verax.lax.looping import (
 )
 from verax.lax.scaled import (
     DotDimensionNumbers as DotDimensionNumbers, scaled_dot as scaled_dot,
+)
 from verax.lax.parallel import (
     all_gather as all_gather, all_to_all as all_to_all, axis_index as axis_index,
     axis_size as axis_size, pmax as pmax, pmean as pmean, pmin as pmin,
