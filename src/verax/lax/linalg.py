@@ -8,6 +8,14 @@ The one idea: the functions are those of the rows, as they are::
 
 # fmt: off
 # Several names to a line: this is a table to look things up in, by file.
+from verax.lax.updates import (
+    EighImplementation as EighImplementation,
+    EigImplementation as EigImplementation,
+    SvdAlgorithm as SvdAlgorithm,
+    cholesky_update as cholesky_update,
+    ormqr as ormqr,
+    symmetric_product as symmetric_product,
+)
 from verax.ops.linalg_eigen import (
     eig as eig,
     eig_p as eig_p,

@@ -34,9 +34,9 @@ from verax.ops.prng import random_bits
 from verax.ops.trig import tan
 from verax.random.bits import (
     Sizes,
+    asked,
     float_dtype,
     parameter,
-    result_shape,
     scaled,
     unit,
 )
@@ -261,10 +261,8 @@ def pareto(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating, or `b` does not fit `shape`.
     """
-    unsharded("pareto", out_sharding)
-    found = float_dtype("pareto", dtype)
-    sizes = result_shape("pareto", shape, b)
-    u = drawn("pareto", key, sizes, found)
+    typed, found, sizes = asked("pareto", key, shape, dtype, out_sharding, b)
+    u = unit(typed, sizes, found)
     return compiled(pareto_of, u, parameter(b, found, sizes))
 
 
@@ -301,9 +299,8 @@ def triangular(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating, or parameters do not fit `shape`.
     """
-    unsharded("triangular", out_sharding)
-    typed = one_key("triangular", key)
-    found = float_dtype("triangular", dtype)
-    sizes = result_shape("triangular", shape, left, mode, right)
+    typed, found, sizes = asked(
+        "triangular", key, shape, dtype, out_sharding, left, mode, right
+    )
     given: list[Any] = [parameter(x, found, sizes) for x in (left, mode, right)]
     return compiled(triangular_of, unit(typed, sizes, found), *given)

@@ -35,6 +35,7 @@ from verax.ops.reduce import reduce_sum
 from verax.ops.special import erf, erf_inv
 from verax.random.bits import (
     Sizes,
+    asked,
     default_float,
     float_dtype,
     parameter,
@@ -122,10 +123,9 @@ def truncated_normal(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating, or bounds do not fit `shape`.
     """
-    unsharded("truncated_normal", out_sharding)
-    typed = one_key("truncated_normal", key)
-    found = float_dtype("truncated_normal", dtype)
-    sizes = result_shape("truncated_normal", shape, lower, upper)
+    typed, found, sizes = asked(
+        "truncated_normal", key, shape, dtype, out_sharding, lower, upper
+    )
     low, high = (parameter(x, found, sizes) for x in (lower, upper))
     return compiled(truncated, unit(typed, sizes, found), low, high)
 
@@ -215,10 +215,7 @@ def rayleigh(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating, or `scale` does not fit `shape`.
     """
-    unsharded("rayleigh", out_sharding)
-    typed = one_key("rayleigh", key)
-    found = float_dtype("rayleigh", dtype)
-    sizes = result_shape("rayleigh", shape, scale)
+    typed, found, sizes = asked("rayleigh", key, shape, dtype, out_sharding, scale)
     u = unit(typed, sizes, found)
     return compiled(rayleigh_of, u, parameter(scale, found, sizes))
 
