@@ -82,3 +82,20 @@ def test_errors() -> None:
         ANY.variance_scaling(1.0, "fan_in", "cauchy")(KEY, (2, 3))
     with pytest.raises(TypeError, match="weights"):
         initializers.normal()(KEY, (2, 3), np.int32)
+
+
+def test_orthogonal_weights() -> None:
+    for shape, axis in (((4, 6), -1), ((2, 3, 4), 0), ((5, 2), -1)):
+        init = initializers.orthogonal(2.0, column_axis=axis)
+        found = np.moveaxis(np.asarray(init(random.key(1), shape)), axis, -1)
+        flat = found.reshape(-1, found.shape[-1]) / 2
+        wide = flat if flat.shape[0] < flat.shape[1] else flat.T
+        np.testing.assert_allclose(wide @ wide.T, np.eye(len(wide)), atol=1e-5)
+    assert initializers.orthogonal()(random.key(1), (0, 3)).shape == (0, 3)
+    delta = np.asarray(initializers.delta_orthogonal()(random.key(1), (3, 2, 4)))
+    np.testing.assert_allclose(delta[1] @ delta[1].T, np.eye(2), atol=1e-5)
+    assert not delta[[0, 2]].any()
+    with pytest.raises(ValueError, match="two dimensions or more"):
+        initializers.orthogonal()(random.key(1), (3,))
+    with pytest.raises(ValueError, match="at least as many outputs"):
+        initializers.delta_orthogonal()(random.key(1), (3, 4, 2))

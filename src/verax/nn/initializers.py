@@ -34,6 +34,7 @@ from verax.numpy.arguments import (
 )
 from verax.numpy.arithmetic import multiply
 from verax.numpy.filling import full
+from verax.numpy.shapes import moveaxis
 from verax.ops.arith import mul, neg, sub
 from verax.ops.complex import complex as complex_of
 from verax.ops.convert import convert
@@ -41,6 +42,7 @@ from verax.ops.explog import log, sqrt
 from verax.ops.trig import cos, sin
 from verax.random.bits import uniform as uniform_samples
 from verax.random.keys import split
+from verax.random.many import orthogonal as orthogonal_samples
 from verax.random.normal import (
     normal as normal_samples,
     truncated_normal as truncated_samples,
@@ -165,6 +167,67 @@ def truncated_normal(
         ),
         dtype,
     )
+
+
+def orthogonal(
+    scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
+    """An initializer of matrices whose rows or columns, the fewer, are orthonormal.
+
+    `column_axis` has the columns, all other dimensions together the rows. Saxe,
+    McClelland and Ganguli, "Exact solutions to the nonlinear dynamics of learning in
+    deep linear neural networks", 2014.
+
+    Raises:
+        ValueError: the shape has less than two dimensions.
+
+    >>> import verax
+    >>> q = orthogonal()(verax.random.key(0), (3, 2))
+    >>> (q.T @ q).round(3).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    def draw(key: ArrayLike, shape: Shape, dtype: DType, /) -> Array:
+        if len(shape) < 2:
+            raise ValueError(
+                f"orthogonal: weights have two dimensions or more, not {shape}"
+            )
+        if not math.prod(shape):
+            return full(shape, 0, dtype)
+        columns = shape[column_axis]
+        rest = list(shape)
+        del rest[column_axis]
+        found = orthogonal_samples(key, math.prod(rest), (), dtype, columns)
+        moved = moveaxis(found.reshape(*rest, columns), -1, column_axis)
+        return mul(moved, constant_of(scale, dtype))
+
+    return initializer(draw, dtype)
+
+
+def delta_orthogonal(
+    scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
+    """An initializer of convolutions: orthogonal at the middle of the window, else 0.
+
+    The shape is (*window, in, out), with one to three dimensions of window. Xiao et
+    al., "Dynamical isometry and a mean field theory of CNNs", 2018.
+
+    Raises:
+        ValueError: the shape is another, or there are more inputs than outputs.
+    """
+
+    def draw(key: ArrayLike, shape: Shape, dtype: DType, /) -> Array:
+        if not 3 <= len(shape) <= 5 or shape[-1] < shape[-2]:
+            raise ValueError(
+                "delta_orthogonal: the shape is one to three sizes of a window, inputs "
+                f"and at least as many outputs, not {shape}"
+            )
+        middle = tuple((size - 1) // 2 for size in shape[:-2])
+        matrix = orthogonal(scale, column_axis, dtype)(key, shape[-2:])
+        found: Array = full(shape, 0, dtype).at[middle].set(matrix)
+        return found
+
+    return initializer(draw, dtype)
 
 
 def sizes_along(shape: Shape, axes: Axes) -> int:
