@@ -21,15 +21,16 @@ from verax.verify.precision import double_precision
 from verax.verify.programs import composable, programs
 
 DRAWN = [row for row in ROWS if row.draw is not None]
-PROGRAMS = programs(composable(ROWS))
+PROGRAMS = programs(composable(ROWS), most=6)
+FEW = settings(max_examples=max(5, settings().max_examples // 4))
 
 
 @pytest.mark.parametrize("row", DRAWN, ids=lambda row: row.name)
 def test_every_row_can_be_saved(row: object) -> None:
     assert row in DRAWN
     draw = getattr(row, "draw")  # noqa: B009  # rows of all params
-    for seed in range(3):
-        with double_precision(seed == 2), suppress(NotImplementedError):
+    for seed in range(2):
+        with double_precision(seed == 1), suppress(NotImplementedError):
             jaxpr = traced(row, draw(Random(seed)))
             keeps_value(ClosedJaxpr(jaxpr))
 
@@ -61,11 +62,13 @@ def same_values(before: Jaxpr, after: Jaxpr, args: Sequence[np.ndarray]) -> None
         np.testing.assert_array_equal(a, b)
 
 
+@FEW
 @given(PROGRAMS)
 def test_programs_can_be_saved(case: Case) -> None:
     keeps_value(ClosedJaxpr(case.jaxpr))
 
 
+@FEW
 @given(PROGRAMS, st.permutations(["fold", "cse", "dce", "inline"]))
 def test_rewrites_keep_values(case: Case, names: list[str]) -> None:
     closed = ClosedJaxpr(case.jaxpr)
@@ -75,6 +78,7 @@ def test_rewrites_keep_values(case: Case, names: list[str]) -> None:
     same_values(case.jaxpr, ir.close(closed), arguments(case))
 
 
+@FEW
 @given(PROGRAMS, st.data())
 def test_fold_computes_a_program_on_constants(case: Case, data: st.DataObject) -> None:
     chosen = data.draw(st.sets(st.sampled_from(range(len(case.jaxpr.invars)))))
@@ -92,7 +96,7 @@ def test_fold_computes_a_program_on_constants(case: Case, data: st.DataObject) -
         assert len(folded.eqns) <= len(fixed.eqns)
 
 
-@settings(max_examples=max(5, settings().max_examples // 2))
+@FEW
 @given(PROGRAMS)
 def test_exact_rules_keep_values(case: Case) -> None:
     closed = apply(algebra())(ClosedJaxpr(case.jaxpr))

@@ -134,6 +134,16 @@ def test_a_plain_jaxpr_with_constvars_has_no_values() -> None:
         ir.dumps(verax.make_jaxpr(lambda x: x + TABLE)(1.0).jaxpr)
 
 
+def test_what_is_no_program_is_refused() -> None:
+    for wrong in (vnp.sin, 3, None):
+        with pytest.raises(TypeError, match="make_jaxpr"):
+            ir.dumps(wrong)  # type: ignore[arg-type]  # the subject
+        with pytest.raises(TypeError, match="make_jaxpr"):
+            ir.captured_constants(wrong)  # type: ignore[arg-type]  # the subject
+    with pytest.raises(TypeError, match="loads takes bytes, not str"):
+        ir.loads("{}")  # type: ignore[arg-type]  # the subject
+
+
 DATA = ir.dumps(verax.make_jaxpr(lambda x: vnp.sin(x) + TABLE)(1.0))
 
 

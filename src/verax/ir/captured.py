@@ -93,11 +93,19 @@ def captured_constants(program: Jaxpr | ClosedJaxpr | HasJaxpr) -> CapturedConst
     `program` is a jaxpr, what `make_jaxpr` returns, or `jit(f).trace(x)`. Each object
     is listed once. Scalars are part of the program and not listed.
 
+    Raises:
+        TypeError: it is none of these.
+
     >>> from verax.ir.jaxpr import empty_jaxpr
     >>> captured_constants(empty_jaxpr((), ()))
     no captured constants
     """
     if not isinstance(program, Jaxpr | ClosedJaxpr):
+        if not isinstance(program, HasJaxpr):
+            raise TypeError(
+                f"captured_constants takes a program, not {program!r:.60}; make one "
+                "with verax.make_jaxpr(f)(*args) or verax.jit(f).trace(*args)"
+            )
         program = program.jaxpr
     jaxpr = close(program) if isinstance(program, ClosedJaxpr) else program
     found = [described(use) for use in jaxpr.used_consts]

@@ -91,6 +91,10 @@ def loads(
     Raises:
         InvalidFile: the bytes are corrupt, of another version, or ill-typed.
     """
+    if not isinstance(data, bytes):
+        raise TypeError(
+            f"loads takes bytes, not {type(data).__name__}; from_json takes texts"
+        )
     start = len(MAGIC) + HEAD.size
     if not data.startswith(MAGIC) or len(data) < start:
         raise InvalidFile(

@@ -104,10 +104,16 @@ def as_closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:
     """The program with the values of its constvars.
 
     Raises:
+        TypeError: it is no program.
         ValueError: a plain jaxpr has constvars, whose values are not known.
     """
     if isinstance(program, ClosedJaxpr):
         return program
+    if not isinstance(program, Jaxpr):
+        raise TypeError(
+            f"a Jaxpr or a ClosedJaxpr is due, not {program!r:.60}; "
+            "verax.make_jaxpr(f)(*args) makes one of a function"
+        )
     if program.constvars:
         raise ValueError(
             "this jaxpr has constvars and not their values; pass the ClosedJaxpr"
