@@ -7,9 +7,10 @@ One idea: what can be derived is derived in one place, when a table looks a row 
     rules.strict()              # the same table, in which nothing is derived
 
 A row that says its `composition`, a function of other primitives, gets evaluation,
-derivatives, batching, transposition and lowering from that program. A row that lacks
-only `batch` is applied to one lane after the other. What a row writes itself is used
-as it is.
+derivatives, batching, transposition and lowering from that program. A row
+without one is applied to one lane after the other if it lacks `batch`, and evaluated by
+the host, in the middle of the compiled program, if it lacks `lower`. What a row writes
+itself is used as it is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,16 +18,26 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from attrs import evolve
+import numpy as np
+from attrs import evolve, frozen
 
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Params
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.calling import pull, push, spread_batch
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.infer import infer
-from verax.rules.row import Axis, Engine, Known, NDArray, Row, Tangent
+from verax.rules.row import (
+    Axis,
+    Engine,
+    Known,
+    MissingRule,
+    NDArray,
+    Row,
+    Tangent,
+)
 from verax.rules.state import STATE, interpreting
 
 PROGRAMS = 1 << 12
@@ -40,6 +51,7 @@ COMPOSED: Mapping[str, str] = MappingProxyType(
     }
 )
 IN_TURN = "one lane after the other, by a scan"
+BY_HOST = "its evaluation in NumPy, called from the compiled program"
 
 
 def derived_columns(row: Row[Any]) -> Mapping[str, str]:
@@ -57,9 +69,12 @@ def derived_columns(row: Row[Any]) -> Mapping[str, str]:
             for column, means in COMPOSED.items()
             if getattr(row, column) is None
         }
+    found = {}
     if row.batch is None and (row.evaluate or row.lower) is not None:
-        return {"batch": IN_TURN}
-    return {}
+        found["batch"] = IN_TURN
+    if row.lower is None and row.evaluate is not None:
+        found["lower"] = BY_HOST
+    return found
 
 
 @lru_cache(maxsize=PROGRAMS)
@@ -68,20 +83,59 @@ def completed(row: Row[Any]) -> Row[Any]:
     columns = derived_columns(row)
     if not columns:
         return row
-    rules = by_composition(row) if row.composition is not None else in_turn(row)
+    rules = by_composition(row) if row.composition is not None else by_itself(row)
     changes: dict[str, Any] = {column: rules[column] for column in columns}
     return evolve(row, **changes)
 
 
-def in_turn(row: Row[Any]) -> Mapping[str, Callable[..., Any]]:
-    """The batch rule of a row that has none: a loop over the lanes."""
+def by_itself(row: Row[Any]) -> Mapping[str, Callable[..., Any]]:
+    """A loop over the lanes, and a call of the host: what needs no other column."""
 
     def batch(
         engine: Engine, p: Params, size: int, xs: Sequence[Array], axes: Sequence[Axis]
     ) -> tuple[Sequence[Array], Sequence[Axis]]:
         return one_by_one(engine, row, p, size, xs, axes)
 
-    return {"batch": batch}
+    def lower(
+        e: Emitter, p: Params, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+    ) -> Sequence[Operand]:
+        on_host = OnHost(row, p, tuple(outs))
+        return e.callback(on_host, xs, outs, effect=False, ordered=False)
+
+    return {"batch": batch, "lower": lower}
+
+
+class NoEngine:
+    """What an evaluate rule gets inside a compiled program: nothing to recurse with."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, wanted: str) -> Any:
+        raise MissingRule(
+            f"the primitive {self.name} has no lower rule, and its evaluate rule uses "
+            f"the engine ({wanted}), which the host does not have inside a compiled "
+            "program; give its row lower=... or composition=..."
+        )
+
+
+@frozen
+class OnHost:
+    """The evaluation of a row with fixed params, as compiled programs call it."""
+
+    row: Row[Any]
+    params: Params
+    results: tuple[ShapedArray, ...]
+
+    def __call__(self, *arrays: NDArray) -> list[NDArray]:
+        assert self.row.evaluate is not None
+        engine: Any = NoEngine(self.row.name)
+        with np.errstate(all="ignore"):
+            found = self.row.evaluate(engine, self.params, arrays)
+        return [
+            np.asarray(x).astype(stored_dtype(aval.dtype))
+            for x, aval in zip(found, self.results, strict=True)
+        ]
 
 
 def one_by_one(

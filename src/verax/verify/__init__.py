@@ -22,6 +22,8 @@ from verax.verify import laws, strategies
 from verax.verify.case import Case, LawBroken, Skipped, read_case
 from verax.verify.check import check_primitive, row_of
 from verax.verify.check_functions import check_function
+from verax.verify.check_rewrites import check_rewrite, check_transformation
+from verax.verify.programs import programs
 from verax.verify.replay import hold
 from verax.verify.report import Finding, LawsBroken, Report
 
@@ -36,8 +38,11 @@ __all__ = [
     "Skipped",
     "check_function",
     "check_primitive",
+    "check_rewrite",
+    "check_transformation",
     "hold",
     "laws",
+    "programs",
     "read_case",
     "row_of",
     "strategies",

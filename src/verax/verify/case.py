@@ -6,7 +6,7 @@ One idea: a case is a jaxpr, values, and a seed for all that the law itself choo
     case = Case(jaxpr, stacks=(np.zeros((1, 3), np.float32),))
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from random import Random
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -45,7 +45,7 @@ class Case:
     law itself chooses. `smooth` says for each operand whether derivatives by it are
     those of the values (they are not where a row declares a derivative by convention,
     as rounding does); if it is empty, all are. `row` is the row that the program was
-    made from, if it was. `snippet` are the lines that try the case again, where its
+    made from, if it was. `snippet` gives the lines that try the case again, where its
     program alone does not do.
     """
 
@@ -54,7 +54,9 @@ class Case:
     seed: int = 0
     smooth: tuple[bool, ...] = ()
     row: Row[Params] | None = field(default=None, repr=False)
-    snippet: tuple[str, ...] = field(default=(), repr=False, eq=False)
+    snippet: Callable[["Case"], Sequence[str]] | None = field(
+        default=None, repr=False, eq=False
+    )
 
     @property
     def values(self) -> tuple[NDArray, ...]:
@@ -193,8 +195,8 @@ def flat_text(x: NDArray) -> str:
 
 def snippet_lines(law: str, case: Case, rules: RuleTable) -> Iterator[str]:
     """The lines of a program that tries the law on the case, under the same rules."""
-    if case.snippet:
-        yield from case.snippet
+    if case.snippet is not None:
+        yield from case.snippet(case)
         return
     used = primitives(case.jaxpr)
     own = {f"{identifier(n)}_p": p for n, p in used.items() if PRIMITIVES.get(n) != p}

@@ -10,15 +10,27 @@ drawn first, so that a counterexample shrinks to ones and zeros unless it must n
 from collections.abc import Sequence
 from functools import lru_cache
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     DType,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
     float0,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
     is_bool,
     is_complex,
     is_inexact,
@@ -26,10 +38,15 @@ from verax.ir.dtypes import (
     numpy_dtype,
     real_dtype,
     stored_dtype,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from verax.ir.limits import finfo, iinfo
 from verax.ops.table import ROWS
 from verax.rules.row import REALS, Domain, NDArray, Row, Sample
+from verax.rules.state import STATE
 from verax.verify.case import Case, traced
 from verax.verify.growing import (
     Pool,
@@ -50,6 +67,14 @@ SATURATED = (20.0, -20.0, 90.0, -90.0, 800.0, -800.0, 1e4, -1e4, 1e30, -1e30)
 FULL_DRAW = 16
 """Up to so many elements are drawn one by one; more are made of as many values."""
 SEEDS = st.integers(0, (1 << 16) - 1)
+DTYPES_BY_KIND = MappingProxyType(
+    {
+        "float": (float32, float16, bfloat16, float64),
+        "integer": (int32, uint8, int8, uint32, int16, uint16, int64, uint64),
+        "bool": (bool_,),
+        "complex": (complex64, complex128),
+    }
+)
 REACH = 1e3
 """Differences are taken at numbers up to this size."""
 ATTEMPTS = 4
@@ -300,3 +325,114 @@ def tied_arrays(aval: ShapedArray, domain: Domain = REALS) -> Strategy[NDArray]:
     return drawn.map(
         lambda xs: filled(xs[:count], aval.shape, stored_dtype(aval.dtype))
     )
+
+
+def dtypes(*kinds: str) -> Strategy[DType]:
+    """Dtypes that fit `kinds`: "bool", "integer", "float", "complex"; all if none.
+
+    The plain ones come first. 64-bit dtypes are among them only while x64 is on.
+
+    Raises:
+        ValueError: there is no such kind.
+
+    """
+    unknown = set(kinds) - set(DTYPES_BY_KIND)
+    if unknown:
+        raise ValueError(f"kinds are {', '.join(DTYPES_BY_KIND)}, not {unknown.pop()}")
+    pool = [d for kind in kinds or DTYPES_BY_KIND for d in DTYPES_BY_KIND[kind]]
+    return st.deferred(
+        lambda: st.sampled_from([d for d in pool if STATE.enable_x64 or narrow(d)])
+    )
+
+
+def narrow(dtype: DType) -> bool:
+    """Whether a dtype is there while x64 is off."""
+    return dtype.itemsize < (16 if is_complex(dtype) else 8)
+
+
+def shapes(max_dims: int = 3, max_side: int = 4) -> Strategy[Shape]:
+    """Shapes, empty ones and those without dimensions included."""
+    return st.lists(st.integers(0, max_side), max_size=max_dims).map(tuple)
+
+
+def broadcastable_shapes(
+    count: int, max_dims: int = 3, max_side: int = 4
+) -> Strategy[tuple[Shape, ...]]:
+    """`count` shapes that broadcast against each other: ones and missing dimensions."""
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> tuple[Shape, ...]:
+        whole = draw(shapes(max_dims, max_side))
+        found = []
+        for _ in range(count):
+            kept = draw(st.integers(0, len(whole)))
+            sides = whole[kept:]
+            ones = draw(
+                st.lists(st.booleans(), min_size=len(sides), max_size=len(sides))
+            )
+            found.append(
+                tuple(1 if one else n for one, n in zip(ones, sides, strict=True))
+            )
+        return tuple(found)
+
+    return drawn()
+
+
+def batched_shapes(shape: Sequence[int], size: int) -> Strategy[tuple[Shape, int]]:
+    """`shape` with a dimension of length `size` somewhere, and where it is."""
+    plain = tuple(shape)
+    return st.integers(0, len(plain)).map(
+        lambda axis: ((*plain[:axis], size, *plain[axis:]), axis)
+    )
+
+
+def avals(
+    dtype: Strategy[DType] | None = None, shape: Strategy[Shape] | None = None
+) -> Strategy[ShapedArray]:
+    """Types of arrays; scalars are weak at times."""
+    kinds = dtypes() if dtype is None else dtype
+    sides = shapes() if shape is None else shape
+    return st.builds(
+        lambda d, s, weak: ShapedArray(s, d, weak and not s and not is_bool(d)),
+        kinds,
+        sides,
+        st.booleans(),
+    )
+
+
+def indices(
+    size: int, shape: Sequence[int] = (3,), dtype: np.dtype[Any] = int32
+) -> Strategy[NDArray]:
+    """Indices into a dimension of length `size`: also negative ones, and outside it."""
+    edge = [0, size - 1, size, -1, -size, -size - 1, size + 7]
+    limits = iinfo(dtype)
+    fit = [i for i in edge if int(limits.min) <= i <= int(limits.max)]
+    extremes = [int(limits.min), int(limits.max)]
+    one = st.one_of(st.sampled_from(fit), st.sampled_from(extremes))
+    count = int(np.prod(shape))
+    drawn = st.lists(one, min_size=min(count, FULL_DRAW), max_size=FULL_DRAW)
+    return drawn.map(lambda xs: filled(xs[:count], tuple(shape), dtype))
+
+
+def pytrees(leaves: Strategy[Any], max_leaves: int = 5) -> Strategy[Any]:
+    """Containers of leaves: tuples, lists, dicts, None, empty and nested ones."""
+    keys = st.sampled_from(("a", "b", "w"))
+    return st.recursive(
+        leaves,
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3),
+            st.lists(inner, max_size=3).map(tuple),
+            st.dictionaries(keys, inner, max_size=3),
+            st.none(),
+        ),
+        max_leaves=max_leaves,
+    )
+
+
+def params_of[P: Any](row: Row[P]) -> Strategy[P]:
+    """Params of a primitive, as its calls have them.
+
+    Raises:
+        ValueError: the row has no `draw`.
+    """
+    return samples(row).map(lambda sample: sample.params)

@@ -1,0 +1,349 @@
+"""Floor 6: rewrites of programs and tables of rules, held to what they claim.
+
+One idea: a rewrite claims that two programs compute the same, and a table that its rows
+keep the laws, so both are tried on programs that nobody has chosen::
+
+    check_rewrite(log_of_one_plus).raise_if_broken()
+    check_transformation(my_simplifier).raise_if_broken()
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from hypothesis import strategies as st
+
+from verax.ir.avals import ShapedArray
+from verax.ir.consts import close
+from verax.ir.dtypes import (
+    bfloat16,
+    complex64,
+    float16,
+    float32,
+    is_inexact,
+    numpy_dtype,
+)
+from verax.ir.jaxpr import ClosedJaxpr, Jaxpr, Primitive
+from verax.ir.printer import print_jaxpr
+from verax.ops.table import ROWS
+from verax.rules.builder import Builder
+from verax.rules.elementwise import SHAPES
+from verax.rules.row import Domain, NDArray, Row, RuleTable
+from verax.rules.state import interpreting
+from verax.transforms.engine import StandardEngine
+from verax.verify.agreement import Run, agree, has_types, well_formed
+from verax.verify.case import Case, Skipped, broken
+from verax.verify.check import CASES, Rules, check_primitive, engine_of
+from verax.verify.close import ULPS
+from verax.verify.laws import Law
+from verax.verify.programs import composable, programs
+from verax.verify.report import Finding, Report
+from verax.verify.search import search
+from verax.verify.strategies import SEEDS, Strategy, stack
+
+EQUATIONS = 6
+DTYPES = (float32, float16, bfloat16, complex64)
+
+type Programs = Callable[[Jaxpr], Jaxpr] | Callable[[ClosedJaxpr], ClosedJaxpr]
+type Reference = Callable[
+    [Callable[..., list[NDArray]], Sequence[NDArray]], Sequence[NDArray]
+]
+
+
+class RewriteRule(Protocol):
+    """What `check_rewrite` needs of a rule; `verax.rewrites.Rewrite` has all of it.
+
+    `ulps` is how far results may differ, `domain` the interval in which that holds,
+    `samples()` gives types of the variables.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def pattern(self) -> Callable[..., Any]: ...
+    @property
+    def replacement(self) -> Callable[..., Any]: ...
+    @property
+    def ulps(self) -> float: ...
+    @property
+    def domain(self) -> tuple[float, float]: ...
+    @property
+    def params(self) -> Mapping[str, object]: ...
+    def samples(self) -> tuple[tuple[ShapedArray, ...], ...]: ...
+
+
+def program_of(function: Callable[..., Any], avals: Sequence[ShapedArray]) -> Jaxpr:
+    """The program of a function of arrays, which may return one or several."""
+    builder = Builder("a rewrite")
+    inputs = [builder.input(aval) for aval in avals]
+    with interpreting(builder):
+        found = function(*inputs)
+    outs = found if isinstance(found, tuple | list) else (found,)
+    return builder.finish(outs)[0]
+
+
+def check_rewrite(
+    rule: RewriteRule,
+    *,
+    types: Sequence[Sequence[ShapedArray]] = (),
+    rules: Rules = None,
+    cases: int = CASES,
+    seed: int | None = None,
+) -> Report:
+    """What the laws say about a rewrite rule: both sides are the same program.
+
+    Two laws: `types` (shape, dtype and weak type of the results agree) and `values`
+    (they agree at special points of the rule's domain, within its `ulps`).
+
+    Args:
+        rule: pattern and replacement, with what it promises; see `RewriteRule`.
+        types: types of the variables; left out, those of `rule.samples()`, in every
+            float dtype and several shapes where both sides can be traced.
+        rules: the table to evaluate under.
+        cases: how many operands are drawn for each law.
+        seed: draw the same cases each time.
+
+    >>> from attrs import frozen
+    >>> import verax.numpy as vnp
+    >>> @frozen
+    ... class Rule:
+    ...     name, ulps, domain, params = "log1p", 4.0, (0.0, 1e3), {}
+    ...     pattern = staticmethod(lambda x: vnp.log(1 + x))
+    ...     replacement = staticmethod(lambda x: vnp.log1p(x))
+    ...     def samples(self):
+    ...         return ((ShapedArray((2,), float32),),)
+    >>> bool(check_rewrite(Rule(), cases=10, types=[[ShapedArray((2,), float32)]]))
+    True
+    """
+    engine = engine_of(rules)
+    pairs = [pair for avals in types or spread(rule) if (pair := sides(rule, avals))]
+    if not pairs:
+        raise ValueError(
+            f"the rewrite {rule.name} can be traced on none of its types; pass types="
+        )
+    others = dict(pairs)
+
+    def same_types(engine: StandardEngine, case: Case) -> None:
+        other = others[case.jaxpr]
+        well_formed("types", case, "the replacement", other)
+        due = case.jaxpr.out_avals
+        has_types("types", case, "the replacement", other.out_avals, due)
+
+    def same_values(engine: StandardEngine, case: Case) -> None:
+        other = others[case.jaxpr]
+        want = engine.evaluate(case.jaxpr, case.values)
+        got = engine.evaluate(other, case.values)
+        run = Run(case.jaxpr, case.values) if rule.ulps else None
+        what = f"the replacement of {rule.name} differs"
+        agree("values", engine, case, what, got, want, run, rule.ulps, after=other)
+
+    source = pattern_cases([pattern for pattern, _ in pairs], Domain(*rule.domain))
+    return Report(
+        rule.name,
+        tuple(
+            search(law, rule.name, engine, source, cases, seed=seed)
+            for law in (Law("types", same_types), Law("values", same_values))
+        ),
+    )
+
+
+def spread(rule: RewriteRule) -> Iterable[Sequence[ShapedArray]]:
+    """The rule's own types, and all float dtypes and several shapes in their place."""
+    yield from rule.samples()
+    for avals in rule.samples():
+        for dtype in DTYPES:
+            yield [a.with_dtype(dtype, a.weak_type) for a in avals]
+        if len({aval.shape for aval in avals}) == 1:
+            for shape in SHAPES:
+                yield [aval.with_shape(shape) for aval in avals]
+
+
+def sides(
+    rule: RewriteRule, avals: Sequence[ShapedArray]
+) -> tuple[Jaxpr, Jaxpr] | None:
+    """Both programs at these types, or None where the pattern does not exist."""
+    try:
+        pattern = program_of(rule.pattern, avals)
+    except (TypeError, ValueError):
+        return None
+    wanted = {**rule.params}
+
+    def replacement(*xs: Any) -> Any:
+        return rule.replacement(*xs, **wanted)
+
+    return pattern, program_of(replacement, avals)
+
+
+def pattern_cases(jaxprs: Sequence[Jaxpr], domain: Domain) -> Strategy[Case]:
+    """Cases of one of several programs, with operands of the domain."""
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> Case:
+        jaxpr = draw(st.sampled_from(jaxprs))
+        stacks = [
+            draw(stack(aval, domain, 1, place, False))
+            for place, aval in enumerate(jaxpr.in_avals)
+        ]
+        return Case(jaxpr, tuple(stacks), draw(SEEDS))
+
+    return drawn()
+
+
+def check_transformation(
+    transformation: Programs | RuleTable | Mapping[Primitive, Row[Any]],
+    *,
+    name: str | None = None,
+    reference: Reference | None = None,
+    rows: Sequence[Row[Any]] = ROWS,
+    rules: Rules = None,
+    cases: int = CASES,
+    equations: int = EQUATIONS,
+    ulps: float = ULPS,
+    seed: int | None = None,
+) -> Report:
+    """What the laws say about a rewrite of whole programs, or about a table of rules.
+
+    A function from jaxprs to jaxprs is tried on random programs: what it makes is well
+    typed (`typed`), computes what it should (`values`), keeps effects (`effects`), and
+    is the same when made again (`purity`). A table is checked row by row, as
+    `check_primitive` does.
+
+    Args:
+        transformation: `Jaxpr -> Jaxpr`, `ClosedJaxpr -> ClosedJaxpr`, or a table.
+        name: what to call it in the report.
+        reference: `(f, args) -> results`: what the new program gives on `args`, where
+            `f(*args)` evaluates the old one. Without it, values are to be kept.
+            Operands that the new program has beyond the old are random.
+        rows: the rows that programs are made of.
+        rules: the table to evaluate under.
+        cases: how many programs are drawn for each law.
+        equations: how many equations a program has at most.
+        ulps: how far results may differ, beside what rounding errors explain.
+        seed: draw the same cases each time.
+
+    >>> from verax.transforms.cse import cse
+    >>> bool(check_transformation(cse, cases=5))
+    True
+    """
+    if isinstance(transformation, RuleTable | Mapping):
+        return check_table(transformation, name or "table", cases, seed)
+    title = name or str(getattr(transformation, "__name__", "transformation"))
+    laws = transformation_laws(on_jaxprs(transformation), title, reference, ulps)
+    engine, source = engine_of(rules), programs(composable(rows), most=equations)
+    found = [search(law, title, engine, source, cases, seed=seed) for law in laws]
+    return Report(title, tuple(found))
+
+
+type Change = Callable[[Jaxpr], Jaxpr]
+
+
+def transformation_laws(
+    change: Change, title: str, reference: Reference | None, ulps: float
+) -> tuple[Law, ...]:
+    """What a transformation of programs is held to; see `check_transformation`."""
+
+    def typed(engine: StandardEngine, case: Case) -> None:
+        after, before = change(case.jaxpr), case.jaxpr
+        well_formed("typed", case, f"what {title} makes", after)
+        if reference is None:
+            has_types("typed", case, "operands", after.in_avals, before.in_avals)
+            has_types("typed", case, "results", after.out_avals, before.out_avals)
+
+    def values(engine: StandardEngine, case: Case) -> None:
+        after = change(case.jaxpr)
+        args = operands_for(after, case)
+        got = engine.evaluate(after, args)
+        if reference is None:
+            want, run = engine.evaluate(case.jaxpr, args), Run(case.jaxpr, args)
+        else:
+            due = reference(lambda *xs: engine.evaluate(case.jaxpr, xs), args)
+            want, run = [np.asarray(y) for y in due], Run(after, args)
+        agree("values", engine, case, title, got, want, run, ulps, after=after)
+
+    return (
+        Law("typed", typed),
+        Law("values", values),
+        Law("effects", lambda engine, case: keeps_effects(change, title, case)),
+        Law("purity", lambda engine, case: gives_one_program(change, title, case)),
+    )
+
+
+def keeps_effects(change: Change, title: str, case: Case) -> None:
+    """The new program has the effects of the old one."""
+    after = change(case.jaxpr)
+    got, want = (sorted(map(str, j.effects)) for j in (after, case.jaxpr))
+    if got != want:
+        what = f"{title} changes the effects of the program"
+        raise broken("effects", case, what, got=got, want=want, after=after)
+
+
+def gives_one_program(change: Change, title: str, case: Case) -> None:
+    """The new program, made twice, is one."""
+    first, second = (print_jaxpr(change(case.jaxpr)) for _ in range(2))
+    if first != second:
+        what = f"{title} makes two programs of one"
+        raise broken("purity", case, what, got=second, want=first)
+
+
+def operands_for(jaxpr: Jaxpr, case: Case) -> tuple[NDArray, ...]:
+    """The values of the case, then random ones for what the new program has more."""
+    values = case.values[: len(jaxpr.invars)]
+    for var, x in zip(jaxpr.invars, values, strict=False):
+        if x.shape != var.aval.shape or x.dtype != var.aval.dtype:
+            raise Skipped("the new program takes other operands; it needs no reference")
+    random = np.random.default_rng(case.seed)
+    rest = [v.aval for v in jaxpr.invars[len(values) :]]
+    if not all(is_inexact(aval.dtype) for aval in rest):
+        raise Skipped("the new program has further operands that are no floats")
+    extra = [
+        np.asarray(random.uniform(-1, 1, a.shape)).astype(numpy_dtype(a.dtype))
+        for a in rest
+    ]
+    return (*values, *extra)
+
+
+def on_jaxprs(transformation: Any) -> Callable[[Jaxpr], Jaxpr]:
+    """The transformation on jaxprs, also if it is one of closed jaxprs."""
+
+    def change(jaxpr: Jaxpr) -> Jaxpr:
+        try:
+            found = transformation(jaxpr)
+        except (TypeError, AttributeError):
+            found = transformation(ClosedJaxpr(jaxpr))
+        if isinstance(found, ClosedJaxpr):
+            return close(found)
+        if not isinstance(found, Jaxpr):
+            raise TypeError(f"a transformation gives a jaxpr, not {found!r}")
+        return found
+
+    return change
+
+
+def check_table(
+    table: RuleTable | Mapping[Primitive, Row[Any]],
+    name: str,
+    cases: int,
+    seed: int | None,
+) -> Report:
+    """Every row that a table puts in the place of another, under that table."""
+    replaced = table.replaced if isinstance(table, RuleTable) else table
+    findings: list[Finding] = []
+    derived: list[tuple[str, str]] = []
+    for primitive in replaced:
+        report = check_primitive(primitive, rules=table, cases=cases, seed=seed)
+        findings += [renamed(f, primitive.name) for f in report]
+        derived += [(f"{primitive.name}.{c}", how) for c, how in report.derived]
+    return Report(name, tuple(findings), tuple(derived))
+
+
+def renamed(finding: Finding, primitive: str) -> Finding:
+    """A finding whose law also names the primitive."""
+    return Finding(
+        finding.subject,
+        f"{primitive}: {finding.law}",
+        finding.verdict,
+        finding.tried,
+        finding.skips,
+        finding.evidence,
+        finding.proof,
+    )
