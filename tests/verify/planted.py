@@ -12,14 +12,14 @@ from attrs import evolve
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32
 from verax.ir.jaxpr import NO_PARAMS, NoParams
-from verax.lax import add_p, complex as pair, imag, max_p, mul, real
+from verax.lax import add_p, complex as pair, div, imag, log, max_p, mul, real
 from verax.ops.choose import select
 from verax.ops.compare import ge
 from verax.ops.reduce import reduce_sum
 from verax.rules.array import Array
 from verax.rules.elementwise import composed, elementwise
 from verax.rules.kinds import COMPLEX, FLOAT
-from verax.rules.row import Axis, Engine, Known, Row, Sample, Tangent
+from verax.rules.row import Axis, Domain, Engine, Known, Row, Sample, Tangent
 
 
 def size_squared(x: Any) -> Any:
@@ -77,3 +77,13 @@ def transpose_plus(
 
 
 plus_p: Row[NoParams] = evolve(add_p, name="plus", transpose=transpose_plus)
+
+# The constant has eight digits: differences in double precision cannot tell.
+log10_p = elementwise(
+    "log10",
+    lambda x: np.log(x) / 2.302585092994046,
+    jvp=lambda x, y, t: mul(div(t, x), 0.43429448),
+    lower=composed(lambda x: mul(log(x), 0.4342944819032518)),
+    accepts=FLOAT,
+    domains=Domain(0.5, 1e3),
+)

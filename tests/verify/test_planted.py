@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from tests.verify.planted import larger_p, plus_p, square_size_p, total_p
+from tests.verify.planted import larger_p, log10_p, plus_p, square_size_p, total_p
 from verax import verify
 from verax.rules.row import Row
 
@@ -29,6 +29,7 @@ PLANTED = (
     Planted(square_size_p, "jvp", "central difference"),
     Planted(total_p, "vmap", "vmap of size"),
     Planted(larger_p, "special", "not between the slopes"),
+    Planted(log10_p, "digits", "wrong digits"),
     Planted(plus_p, "adjoint", "transpose"),
 )
 

@@ -5,6 +5,8 @@ One idea: a kind is a small value that can be asked, printed and joined::
     (INTEGER | BOOL).holds(np.dtype("int8"))
 """
 
+from functools import cache
+
 import ml_dtypes
 import numpy as np
 from attrs import frozen
@@ -24,7 +26,7 @@ class Kind:
 
     def samples(self) -> tuple[DType, ...]:
         """Dtypes of this kind that tests draw from, the plainest first."""
-        return tuple(d for d in SAMPLED if self.holds(d))
+        return sampled(self)
 
     def __or__(self, other: "Kind") -> "Kind":
         return Kind(self.names | other.names)
@@ -48,6 +50,12 @@ SAMPLED: tuple[DType, ...] = tuple(
         np.uint32,
     )
 )
+
+
+@cache
+def sampled(kind: Kind) -> tuple[DType, ...]:
+    """The dtypes of `SAMPLED` that are of a kind: draws of rows ask at every call."""
+    return tuple([d for d in SAMPLED if kind.holds(d)])
 
 
 def kind_name(dtype: DType) -> str:

@@ -16,7 +16,7 @@ from verax.ops.special import NoDerivative
 from verax.rules.row import Row
 from verax.rules.state import STATE
 from verax.transforms.engine import StandardEngine
-from verax.verify import batching, derivatives, duality, loops, meaning
+from verax.verify import batching, derivatives, digits, duality, loops, meaning
 from verax.verify.case import Case, LawBroken, Skipped, broken
 from verax.verify.meaning import Runner
 from verax.verify.nested import DRAWS
@@ -89,6 +89,14 @@ EVERY = (
         wide=True,
         columns=("jvp",),
         tied=True,
+        rows_only=True,
+    ),
+    Law(
+        "digits",
+        digits.jvp_to_the_last_digits,
+        wide=True,
+        columns=("jvp", "evaluate"),
+        cost=4,
         rows_only=True,
     ),
     Law("mask", derivatives.mask_is_honest, wide=True, columns=("jvp",)),

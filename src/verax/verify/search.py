@@ -10,7 +10,7 @@ import traceback
 from collections import Counter
 from collections.abc import Sequence
 
-from hypothesis import HealthCheck, given, seed as seeded, settings
+from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 from hypothesis.errors import Flaky
 
 from verax.transforms.engine import StandardEngine
@@ -20,6 +20,8 @@ from verax.verify.laws import Law
 from verax.verify.report import BROKEN, HOLDS, VACUOUS, Finding
 from verax.verify.strategies import Strategy
 
+# Hypothesis would also say which parts of its own choices matter: the case itself does.
+PHASES = (Phase.generate, Phase.shrink)
 LEAST = 3
 """Dear laws are tried on a few cases at least."""
 
@@ -47,6 +49,7 @@ def search(
         deadline=None,
         database=None,
         report_multiple_bugs=False,
+        phases=PHASES,
         suppress_health_check=list(HealthCheck),
     )
     @given(source)
