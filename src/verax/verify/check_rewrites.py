@@ -121,7 +121,16 @@ def check_rewrite(
         raise ValueError(
             f"the rewrite {rule.name} can be traced on none of its types; pass types="
         )
-    others = dict(pairs)
+    source = pattern_cases([pattern for pattern, _ in pairs], Domain(*rule.domain))
+    found = [
+        search(law, rule.name, engine, source, cases, seed=seed)
+        for law in rewrite_laws(rule, dict(pairs))
+    ]
+    return Report(rule.name, tuple(found))
+
+
+def rewrite_laws(rule: RewriteRule, others: Mapping[Jaxpr, Jaxpr]) -> tuple[Law, Law]:
+    """Same types, same values; `others` has the replacement of each pattern."""
 
     def same_types(engine: StandardEngine, case: Case) -> None:
         other = others[case.jaxpr]
@@ -137,14 +146,7 @@ def check_rewrite(
         what = f"the replacement of {rule.name} differs"
         agree("values", engine, case, what, got, want, run, rule.ulps, after=other)
 
-    source = pattern_cases([pattern for pattern, _ in pairs], Domain(*rule.domain))
-    return Report(
-        rule.name,
-        tuple(
-            search(law, rule.name, engine, source, cases, seed=seed)
-            for law in (Law("types", same_types), Law("values", same_values))
-        ),
-    )
+    return Law("types", same_types), Law("values", same_values)
 
 
 def spread(rule: RewriteRule) -> Iterable[Sequence[ShapedArray]]:
