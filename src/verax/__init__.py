@@ -52,6 +52,7 @@ from verax.api.grad import grad, value_and_grad
 from verax.api.inspection import eval_shape, linear_transpose, make_jaxpr
 from verax.api.jacobian import hessian, jacfwd, jacrev
 from verax.api.jit import jit
+from verax.api.pmap import pmap
 from verax.api.purity import ImpureFunction, check_purity
 from verax.api.resources import clear_caches, live_arrays, typeof
 from verax.api.runtime import block_until_ready, devices
@@ -61,6 +62,7 @@ from verax.api.scopes import (
     named_call,
     named_scope,
 )
+from verax.api.shard_map import shard_map
 from verax.api.stages import ShapeDtypeStruct
 from verax.api.transfer import (
     device_get,
@@ -162,11 +164,13 @@ __all__ = [
     "nn",
     "numpy",
     "numpy_dtype_promotion",
+    "pmap",
     "pure_callback",
     "random",
     "remat",
     "rewrites",
     "scipy",
+    "shard_map",
     "sharding",
     "transforms",
     "tree",

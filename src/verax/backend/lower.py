@@ -25,11 +25,12 @@ from verax.backend.lowered import (
     inner_constants,
 )
 from verax.backend.mlir_text import dense, mlir_type, stored_shape
+from verax.backend.module_meshes import Meshes
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
-from verax.ir.meshes import Layout, MeshAxes, layout_text, mesh_text
+from verax.ir.meshes import Layout
 from verax.rules.emitter import TOKEN, HostCall, Operand, Region, i64s
 from verax.rules.row import Engine, Row, missing
 
@@ -59,12 +60,12 @@ def lower(
     marks, ends = attributes(module, slim, consts, given, kept, spread)
     module.function("main", slim, consts, marks, ends, public=True)
     title = "".join(c if c.isalnum() or c in "_" else "_" for c in f"jit_{name}")
-    count = max(1, len(module.order))
+    count = max(1, len(module.meshes.order))
     header = (
         f"module @{title} attributes "
         f"{{mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32}} {{\n"
     )
-    text = header + "".join([*module.mesh_lines(), *module.functions]) + "}\n"
+    text = header + "".join([*module.meshes.lines(), *module.functions]) + "}\n"
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
     calls = HostCalls(tuple(module.calls), slim.effects)
     return Lowered(text, consts, kept, slim.in_avals, slim.out_avals, lent, calls)
@@ -86,10 +87,10 @@ def attributes(
     wanted = [layout for layout, flag in zip(spread.ins, kept, strict=True) if flag]
     places = [*map(spread.of_constant, consts), *wanted]
     avals = [*[c.aval for c in consts], *jaxpr.in_avals]
-    placed = [module.placed(*pair) for pair in zip(places, avals, strict=True)]
+    placed = [module.meshes.placed(*pair) for pair in zip(places, avals, strict=True)]
     pairs = zip(marks, placed, strict=False)
     outs = zip(spread.outs, jaxpr.out_avals, strict=True)
-    ends = [module.placed(*pair) for pair in outs]
+    ends = [module.meshes.placed(*pair) for pair in outs]
     return [", ".join(filter(None, pair)) for pair in pairs], ends
 
 
@@ -109,8 +110,7 @@ class Module:
 
     def __init__(self, engine: Engine, order: tuple[int, ...] = ()) -> None:
         self.engine = engine
-        self.order = order
-        self.meshes: dict[MeshAxes, str] = {}
+        self.meshes = Meshes(order)
         self.functions: list[str] = []
         self.calls: dict[tuple[HostCall, bool], int] = {}
         self.names: dict[Jaxpr, str] = {}
@@ -118,28 +118,6 @@ class Module:
         self.large: set[EquationKey] = set()
         self.long_rows: set[Row[Any]] = set()
         self.equations: dict[EquationKey, str] = {}
-
-    def mesh_lines(self) -> list[str]:
-        """The meshes that the functions name."""
-        return [
-            f"  sdy.mesh {symbol} = {mesh_text(mesh, self.order)}\n"
-            for mesh, symbol in self.meshes.items()
-        ]
-
-    def layout(self, layout: Layout, aval: ShapedArray) -> str | None:
-        """See `Emitter.layout`."""
-        if len(self.order) < 2:
-            return None
-        number = len(self.meshes)
-        symbol = self.meshes.setdefault(
-            layout.mesh, f"@mesh_{number}" if number else "@mesh"
-        )
-        return layout_text(symbol, layout.splits, len(stored_shape(aval)))
-
-    def placed(self, layout: Layout | None, aval: ShapedArray) -> str:
-        """The attribute of an argument or result with this layout."""
-        text = None if layout is None else self.layout(layout, aval)
-        return "" if text is None else f"sdy.sharding = {text}"
 
     def fresh(self, name: str) -> str:
         """A function name that is not taken yet."""
@@ -346,6 +324,8 @@ class Writer:
         if ordered:
             ins, outs = [self.token, *ins], [TOKEN, *outs]
         attributes = call_attributes(index, [x.aval for x in ins], outs, effect)
+        if effect:
+            attributes |= self.module.meshes.on_first_device(len(outs))
         found = self.op("stablehlo.custom_call", ins, outs, (), **attributes)
         if ordered:
             self.token, *rest = found
@@ -398,7 +378,7 @@ class Writer:
 
     def layout(self, layout: Layout, aval: ShapedArray) -> str | None:
         """See `Emitter.layout`."""
-        return self.module.layout(layout, aval)
+        return self.module.meshes.layout(layout, aval)
 
     def batch(
         self, jaxpr: Jaxpr, size: int, axes: tuple[int | None, ...]

@@ -8,6 +8,9 @@ values lie, print it and compare it without knowing any runtime::
 
 from attrs import frozen
 
+FIRST_DEVICE = "  sdy.mesh @first_device = <[], device_ids=[0]>\n"
+"""The declaration of the first device alone, where calls of the host are made."""
+
 type Split = tuple[str, ...] | None
 """The axes that split a dimension, outer first; None leaves it to the compiler."""
 
@@ -66,3 +69,13 @@ def split_text(split: Split) -> str:
     if split is None:
         return "{?}"
     return "{" + ", ".join(f'"{name}"' for name in split) + "}"
+
+
+def first_device_text(results: int) -> str:
+    """The Shardy sharding of an operation that the first device does for all.
+
+    >>> first_device_text(2)
+    '#sdy.sharding_per_value<[<@first_device, []>, <@first_device, []>]>'
+    """
+    values = ", ".join(["<@first_device, []>"] * max(1, results))
+    return f"#sdy.sharding_per_value<[{values}]>"

@@ -1,0 +1,127 @@
+"""`shard_map` and `pmap` on eight devices."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax
+from verax.sharding import NamedSharding, PartitionSpec as P
+
+DEVICES = verax.devices()
+MESH = verax.make_mesh((4, 2), ("x", "y"))
+VALUES = np.arange(32, dtype=np.float32).reshape(8, 4) / 9
+
+
+def test_parts_and_wholes() -> None:
+    seen = []
+
+    def double(x: Any) -> Any:
+        seen.append(x.shape)
+        return x * 2
+
+    for spec in (P("x", "y"), P("y", "x"), P(("x", "y")), P(None, "y"), P()):
+        f = verax.shard_map(double, mesh=MESH, in_specs=spec, out_specs=spec)
+        out = f(VALUES)
+        assert np.array_equal(out, VALUES * 2)
+        assert out.sharding.is_equivalent_to(NamedSharding(MESH, spec), 2)
+    assert (2, 2) in seen
+    assert (8, 2) in seen
+
+
+def test_collectives_between_devices() -> None:
+    def f(x: Any, w: Any) -> Any:
+        return lax.psum(x @ w, "y"), lax.axis_index("x") * vnp.ones(1, vnp.int32)
+
+    mapped = verax.shard_map(
+        f,
+        mesh=MESH,
+        in_specs=(P("x", "y"), P("y", None)),
+        out_specs=(P("x"), P("x")),
+    )
+    w = np.ones((4, 3), np.float32)
+    product, index = mapped(VALUES, w)
+    np.testing.assert_allclose(product, VALUES @ w, rtol=1e-6)
+    assert index.tolist() == [0, 1, 2, 3]
+    gathered = verax.shard_map(
+        lambda x: lax.all_gather(x, "x", tiled=True),
+        mesh=MESH,
+        in_specs=P("x"),
+        out_specs=P(),
+    )
+    assert np.array_equal(gathered(VALUES), VALUES)
+    ring = verax.shard_map(
+        lambda x: lax.ppermute(x, "x", [(i, (i + 1) % 4) for i in range(4)]),
+        mesh=MESH,
+        in_specs=P("x"),
+        out_specs=P("x"),
+    )
+    assert np.array_equal(ring(VALUES), np.roll(VALUES, 2, axis=0))
+
+
+def test_derivatives_and_batches() -> None:
+    def loss(x: Any) -> Any:
+        return lax.psum(vnp.sum(vnp.sin(x) * lax.pmean(x, "y")), ("x", "y"))
+
+    def plain(x: Any) -> Any:
+        left, right = x[:, :2], x[:, 2:]
+        mean = (left + right) / 2
+        return vnp.sum(vnp.sin(left) * mean) + vnp.sum(vnp.sin(right) * mean)
+
+    f = verax.shard_map(loss, mesh=MESH, in_specs=P("x", "y"), out_specs=P())
+    np.testing.assert_allclose(f(VALUES), plain(VALUES), rtol=1e-5)
+    want = verax.grad(plain)(VALUES)
+    np.testing.assert_allclose(verax.grad(f)(VALUES), want, rtol=1e-4, atol=1e-5)
+    compiled = verax.jit(verax.grad(f))(VALUES)
+    np.testing.assert_allclose(compiled, want, rtol=1e-4, atol=1e-5)
+    stack = np.stack([VALUES, VALUES + 1])
+    many = verax.vmap(f)(stack)
+    np.testing.assert_allclose(many, [plain(x) for x in stack], rtol=1e-5)
+
+
+def test_trees_decorators_and_meshes_around() -> None:
+    with MESH:
+        decorate = verax.shard_map(
+            in_specs=({"a": P("x")}, P()), out_specs={"b": P("x")}
+        )
+        f = decorate(lambda tree, scale: {"b": tree["a"] * scale})
+
+    assert np.array_equal(f({"a": VALUES}, 3.0)["b"], VALUES * np.float32(3))
+
+
+def test_wrong_calls_of_shard_map() -> None:
+    same: Any = {"mesh": MESH, "in_specs": P("x")}
+    with pytest.raises(ValueError, match=r"may differ along the mesh axis 'x'"):
+        verax.shard_map(lambda x: x, out_specs=P(), **same)(VALUES)
+    first = verax.shard_map(lambda x: x, out_specs=P(), check_vma=False, **same)
+    assert np.array_equal(first(VALUES), VALUES[:2])
+    with pytest.raises(ValueError, match=r"argument 0.*no multiple of 4"):
+        verax.shard_map(lambda x: x, out_specs=P("x"), **same)(np.ones((6, 2)))
+    with pytest.raises(ValueError, match="needs a mesh"):
+        verax.shard_map(lambda x: x, in_specs=P(), out_specs=P())
+    with pytest.raises(TypeError, match="PartitionSpec"):
+        verax.shard_map(lambda x: x, mesh=MESH, in_specs="x", out_specs=P())(VALUES)
+    with pytest.raises(ValueError, match="names the axis 'z'"):
+        verax.shard_map(lambda x: x, mesh=MESH, in_specs=P("z"), out_specs=P())(VALUES)
+
+
+def test_pmap() -> None:
+    normal = verax.pmap(lambda x: x / lax.psum(x, "i"), axis_name="i")
+    out = normal(VALUES)
+    np.testing.assert_allclose(out, VALUES / VALUES.sum(0), rtol=1e-5)
+    assert out.devices() == set(DEVICES)
+    assert len({s.device for s in out.addressable_shards}) == 8
+    few = verax.pmap(lambda x, y: x + y, in_axes=(1, None), devices=DEVICES[2:6])
+    moved = few(VALUES, 1.0)
+    assert np.array_equal(moved, VALUES.T + np.float32(1))
+    assert moved.devices() == set(DEVICES[2:6])
+    static = verax.pmap(lambda n, x: x * n, static_broadcasted_argnums=0)
+    assert np.array_equal(static(3, VALUES), VALUES * np.float32(3))
+    back = verax.pmap(lambda x: x, out_axes=1)(VALUES)
+    assert np.array_equal(back, VALUES.T)
+    slope = verax.grad(lambda x: verax.pmap(lambda v: v * v)(x).sum())(VALUES)
+    np.testing.assert_allclose(slope, 2 * VALUES, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"maps 9 elements.*8 devices"):
+        verax.pmap(lambda x: x)(np.ones(9))
