@@ -11,7 +11,7 @@ import functools
 import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import MethodType
-from typing import Any, NamedTuple, cast, overload
+from typing import Any, cast, overload
 
 from attrs import frozen
 
@@ -44,6 +44,7 @@ from verax.rules.state import STATE
 
 type Numbers = int | Sequence[int] | None
 type Names = str | Iterable[str] | None
+type Key = tuple[Any, ...]
 CACHE_SIZE = 4096
 
 
@@ -66,14 +67,6 @@ class Entry:
     name: str
     donated: tuple[bool, ...]
     watched: tuple[Watched, ...]
-
-
-class Signature(NamedTuple):
-    """What a call is looked up by: `key`, of which the kinds of its leaves are part."""
-
-    key: Hashable
-    kinds: tuple[object, ...]
-    leaves: Sequence[Any]
 
 
 class JitFunction[**P, R]:
@@ -102,30 +95,41 @@ class JitFunction[**P, R]:
                 run = self.direct.get((state.enable_x64, state.staging, kinds))
                 if run is not None:
                     return cast(R, run(args))
-            found = self.signature(args, kwargs)
+            key, leaves = self.signature(args, kwargs)
             try:
-                run = self.direct.get(found.key)
+                run = self.direct.get(key)
             except TypeError:  # a static value without a hash
                 run = None
             if run is not None:
-                return cast(R, run(found.leaves))
+                return cast(R, run(leaves))
         return cast(R, self.slow_call(args, kwargs))
 
-    def signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Signature":
-        """What a call is looked up by, with the leaves that the program takes."""
+    def signature(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Key, Sequence[Any]]:
+        """What a call is looked up by, with the leaves that the program takes.
+
+        The kinds of the leaves are third in the key.
+        """
         state = STATE
-        static: Hashable = None
+        static: tuple[Hashable, ...] = ()
         if not self.plain:
             args, kwargs, static = self.settings.statics.split(args, kwargs)
         leaves: Sequence[Any] = args
-        kinds = tuple(map(kind_of, leaves))
-        place: tuple[Hashable, ...] = () if self.plain else (static,)
-        if kwargs or None in kinds:
-            leaves, tree = pytrees.flatten((args, kwargs))
-            kinds = tuple(map(kind_of, leaves))
-            place = (static, tree)
-        key = (state.enable_x64, state.staging, kinds, *place)
-        return Signature(key, kinds, leaves)
+        if kwargs:
+            names = sorted(kwargs)
+            leaves = [*args, *[kwargs[name] for name in names]]
+            static = (*static, *names)
+        kinds = tuple(
+            [x.kind if type(x) is ConcreteArray else kind_of(x) for x in leaves]
+        )
+        if None not in kinds:
+            return (state.enable_x64, state.staging, kinds, *static), leaves
+        leaves, tree = pytrees.flatten((args, kwargs))
+        kinds = tuple(
+            [x.kind if type(x) is ConcreteArray else kind_of(x) for x in leaves]
+        )
+        return (state.enable_x64, state.staging, kinds, *static, tree), leaves
 
     def slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call, whatever the arguments and the interpreter are."""
@@ -139,13 +143,13 @@ class JitFunction[**P, R]:
         builder = current_builder()
         if builder is None:
             program, entry = self.program(key, tree, leaves, avals, call_args)
-            found = self.signature(args, kwargs)
-            run = watching(entry, caller(program, entry.traced.out_tree, found.kinds))
-            if None not in found.kinds:
+            short, given = self.signature(args, kwargs)
+            run = watching(entry, caller(program, entry.traced.out_tree, short[2]))
+            if None not in short[2]:
                 if len(self.direct) >= CACHE_SIZE:
                     self.direct.clear()
-                self.direct[found.key] = run
-            return run(found.leaves)
+                self.direct[short] = run
+            return run(given)
         entry = self.trace_once(key, tree, avals, call_args)
         warn_changed(entry.name, entry.watched, 4)
         shardings = self.settings.shardings

@@ -9,12 +9,20 @@ compare by identity are looked at again, because a key cannot see them change::
 
 import warnings
 from collections.abc import Hashable, Iterable
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+    NoneType,
+)
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
+# Classes whose equal values are the same value, which are most static values.
+EXACT = frozenset((int, str, bool, NoneType))
 FLOATS = (float, complex, np.inexact)
 # Objects of these classes compare by identity, and may have attributes that no trace
 # depends on.
@@ -28,6 +36,8 @@ def typed(value: Any) -> Hashable:
     (False, False, False)
     """
     cls = type(value)
+    if cls in EXACT:
+        return (cls, value)
     if cls is tuple:
         return (tuple, *[typed(item) for item in value])
     if cls is frozenset:

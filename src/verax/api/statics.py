@@ -99,8 +99,12 @@ class Statics:
 
     def split(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any], Hashable]:
-        """The traced arguments, and a key of the static ones that may not hash."""
+    ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Hashable, ...]]:
+        """The traced arguments, and a key of the static ones that may not hash.
+
+        The key ends with the number of positional arguments and of static keywords,
+        so that what follows it cannot be taken for a part of it.
+        """
         count = len(args)
         places = self.places.get(count)
         if places is None:
@@ -111,11 +115,11 @@ class Statics:
         key = [typed(args[i]) for i in static]
         rest_args = tuple([args[i] for i in dynamic])
         if not kwargs:
-            return rest_args, kwargs, tuple(key)
+            return rest_args, kwargs, (*key, count, 0)
         names = self.names
         key += [(n, typed(v)) for n, v in kwargs.items() if n in names]
         others = {n: v for n, v in kwargs.items() if n not in names}
-        return rest_args, others, (count, *key)
+        return rest_args, others, (*key, count, len(kwargs) - len(others))
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:
         """Sort the arguments of a call.

@@ -168,7 +168,7 @@ class ConcreteArray(PlainPlace):
 
     def delete(self) -> None:
         """Give the memory back now; every later use raises RuntimeError."""
-        if self.buffer is not None:
+        if self.buffer is not None and not self.buffer.is_deleted():
             buffers.delete(self.buffer)
         self.host = self.buffer = None
 

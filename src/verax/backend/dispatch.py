@@ -11,7 +11,7 @@ that. The kind of a NumPy array is its shape and dtype, that of a scalar its cla
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from verax.rules.constants import scalar_of
 
 type Call = Callable[[Sequence[Any]], Any]
 type Put = Callable[[Any], Buffer]
+type Fetch = Callable[[Sequence[Any]], list[Buffer]]
 
 LEAF = flatten(0)[1]
 # By letter as well: two C types of one size have a class each.
@@ -55,19 +56,20 @@ def kind_of(x: Any) -> object:
 
 def caller(program: Program, out_tree: PyTreeDef, kinds: Sequence[object]) -> Call:
     """What a call with leaves of these kinds does, all looked up beforehand."""
-    if program.lowered.donated or program.placement is not None or None in kinds:
+    if program.placement is not None or None in kinds:
         return general_caller(program, out_tree)
-    positions = program.positions
-    used = kinds if positions is None else [kinds[i] for i in positions]
-    arrays = all([not is_host(kind) for kind in used])
-    if arrays and positions is None and not program.constants and out_tree == LEAF:
+    fetch, finish = fetcher(program, kinds), finisher(out_tree)
+    execute, out_avals = program.executable.execute, program.out_avals
+    donated = program.lowered.donated
+    if donated and not all([type(kinds[i]) is ShapedArray for i in donated]):
+        return general_caller(program, out_tree)
+    if donated:
+        return lambda args: finish(
+            map(from_buffer, used_up(execute(fetch(args)), args, donated), out_avals)
+        )
+    if fetch is buffers_of and out_tree == LEAF:
         return array_caller(program)
-    return mixed_caller(program, out_tree, used)
-
-
-def is_host(kind: object) -> bool:
-    """Whether arguments of this kind are values of NumPy or Python."""
-    return kind in SCALARS or (type(kind) is tuple and type(kind[0]) is tuple)
+    return lambda args: finish(map(from_buffer, execute(fetch(args)), out_avals))
 
 
 def general_caller(program: Program, out_tree: PyTreeDef) -> Call:
@@ -89,23 +91,52 @@ def array_caller(program: Program) -> Call:
     return call
 
 
-def mixed_caller(
-    program: Program, out_tree: PyTreeDef, kinds: Sequence[object]
-) -> Call:
-    """A call with one way to the device for each argument that the program uses."""
-    execute, out_avals = program.executable.execute, program.out_avals
+def used_up(
+    outs: list[Buffer], args: Sequence[Any], donated: Sequence[int]
+) -> list[Buffer]:
+    """`outs`, once the arguments whose memory they may have taken are forgotten."""
+    for i in donated:
+        args[i].delete()
+    return outs
+
+
+def finisher(out_tree: PyTreeDef) -> Callable[[Iterator[Any]], Any]:
+    """What makes the result of its leaves: `unflatten`, or something shorter."""
+    if out_tree == LEAF:
+        return next
+    for build in (tuple, list):
+        if out_tree == flatten(build(range(out_tree.num_leaves)))[1]:
+            return build
+    return out_tree.unflatten
+
+
+def fetcher(program: Program, kinds: Sequence[object]) -> Fetch:
+    """How arguments of these kinds become the buffers that the program takes."""
     constants, positions = program.constants, program.positions
-    unflatten, leaf = out_tree.unflatten, out_tree == LEAF
+    used = kinds if positions is None else [kinds[i] for i in positions]
+    if not any([is_host(kind) for kind in used]):
+        if not constants and positions is None:
+            return buffers_of
+        places = range(len(kinds)) if positions is None else positions
+        return lambda args: [*constants, *buffers_of([args[i] for i in places])]
     avals = program.lowered.in_avals
-    puts = [putter(kind, aval) for kind, aval in zip(kinds, avals, strict=True)]
+    puts = [putter(kind, aval) for kind, aval in zip(used, avals, strict=True)]
+    if positions is None:
+        return lambda args: [*constants, *map(operator.call, puts, args)]
+    return lambda args: [
+        *constants,
+        *map(operator.call, puts, [args[i] for i in positions]),
+    ]
 
-    def call(args: Sequence[Any]) -> Any:
-        given = args if positions is None else [args[i] for i in positions]
-        ins = [*constants, *map(operator.call, puts, given)]
-        outs = map(from_buffer, execute(ins), out_avals)
-        return next(outs) if leaf else unflatten(outs)
 
-    return call
+def buffers_of(args: Sequence[Any]) -> list[Buffer]:
+    """The device buffers of arrays of ours."""
+    return [x.device_buffer() if (held := x.buffer) is None else held for x in args]
+
+
+def is_host(kind: object) -> bool:
+    """Whether arguments of this kind are values of NumPy or Python."""
+    return kind in SCALARS or (type(kind) is tuple and type(kind[0]) is tuple)
 
 
 def putter(kind: object, aval: ShapedArray) -> Put:
