@@ -94,14 +94,16 @@ class JitFunction[**P, R]:
                 )
                 run = self.direct.get((state.enable_x64, state.staging, kinds))
                 if run is not None:
-                    return cast(R, run(args))
+                    result: R = run(args)
+                    return result
             key, leaves = self.signature(args, kwargs)
             try:
                 run = self.direct.get(key)
             except TypeError:  # a static value without a hash
                 run = None
             if run is not None:
-                return cast(R, run(leaves))
+                found: R = run(leaves)
+                return found
         return cast(R, self.slow_call(args, kwargs))
 
     def signature(
