@@ -39,8 +39,6 @@ NUMPY_SCALARS = frozenset(
 SCALARS: frozenset[type] = NUMPY_SCALARS | {bool, int, float, complex}
 COMPLEX_SCALARS: frozenset[type] = frozenset([d.type for d in COMPLEX]) | {complex}
 REAL_SCALARS: frozenset[type] = frozenset([d.type for d in FLOATING]) | {float}
-# How many values of a scalar argument stay on the device.
-KEPT = 64
 
 
 def kind_of(x: Any) -> object:
@@ -161,23 +159,23 @@ def direct_putter(aval: ShapedArray) -> Put:
 
 
 def scalar_putter(cls: object, aval: ShapedArray) -> Put:
-    """Transfers a scalar; keeps the last few values, which most programs repeat.
+    """Transfers a scalar, unless it is the one of the call before.
 
     No program uses up its argument here, so calls may share a buffer. Zeros of two
     signs are equal and yet two values: they are not kept.
     """
     device, stored = local_devices()[0], device_aval(aval)
-    kept: dict[object, Buffer] = {}
+    last: tuple[object, Buffer | None] = (None, None)
 
     def transfer(x: object) -> Buffer:
         return buffers.put(stored, scalar_of(x, aval), device, False)
 
     def put(x: object) -> Buffer:
-        found = kept.get(x)
-        if found is None:
-            if len(kept) >= KEPT:
-                kept.clear()
-            found = kept[x] = transfer(x)
+        nonlocal last
+        value, found = last  # one read: other threads may call too
+        if found is None or value != x:
+            found = transfer(x)
+            last = (x, found)
         return found
 
     if cls in COMPLEX_SCALARS:
