@@ -9,7 +9,13 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.experimental import io_callback
+from verax.ir.check import check_jaxpr
+from verax.ir.effects import Effect
+from verax.ir.parser import parse_jaxpr
+from verax.ir.tokens import ParseError
+from verax.ops.table import PRIMITIVES
 from verax.rules.host import CallbackError
+from verax.rules.infer import infer
 
 METHODS = ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all"]
 DTYPES = [
@@ -253,6 +259,23 @@ def test_tracing_twice_gives_equal_programs() -> None:
     assert first.jaxpr == second.jaxpr
     assert hash(first.jaxpr) == hash(second.jaxpr)
     assert [str(e) for e in first.effects] == ["debug"]
+
+
+def test_programs_print_and_are_checked() -> None:
+    def f(x: Any) -> Any:
+        verax.debug.print("x = {x}", x=x, ordered=True)
+        return verax.pure_callback(np.sin, like(x), x)
+
+    jaxpr = verax.make_jaxpr(f)(vnp.ones(3)).jaxpr
+    check_jaxpr(jaxpr, infer)
+    text = str(jaxpr)
+    assert "callback=<sin>" in text
+    assert "effect=Effect(name=debug, ordered=True)" in text
+    with pytest.raises(ParseError, match=r"<debug\.print> has no text"):
+        parse_jaxpr(text, PRIMITIVES)
+    silent = jaxpr.eqns[0]
+    assert silent.effects == {Effect("debug", ordered=True)}
+    assert jaxpr.eqns[1].effects == frozenset()
 
 
 def test_disable_jit_calls_at_once() -> None:

@@ -211,6 +211,25 @@ def test_only_the_branch_of_a_lane_has_its_effects() -> None:
         assert marks(log) == [(1.0, 1.0), (), (1.0, 3.0)]
 
 
+@pytest.mark.parametrize("run", [lambda f: f, verax.jit])
+def test_reductions_take_no_callbacks(run: Any) -> None:
+    def shown(a: Any, b: Any) -> Any:
+        verax.debug.print("{} {}", a, b)
+        return a + b
+
+    def on_host(a: Any, b: Any) -> Any:
+        return verax.jit(
+            lambda: verax.pure_callback(np.add, a, a, b, vmap_method="expand_dims")
+        )()
+
+    x = vnp.arange(3.0)
+    for f in (shown, on_host):
+        with pytest.raises(TypeError, match=r"computation of reduce calls .* use scan"):
+            run(lambda x, f=f: lax.reduce(x, 0.0, f, (0,)))(x)
+        with pytest.raises(TypeError, match="computation of reduce_window calls"):
+            run(lambda x, f=f: lax.reduce_window(x, 0.0, f, (2,), (1,), "valid"))(x)
+
+
 def look_at(how: str, y: Any) -> None:
     """Ask for the values of y, or of what is computed from it, or for the effects."""
     match how:

@@ -75,13 +75,17 @@ class UserFunction:
     without `out_tree`, what the function returns is of no interest.
     """
 
-    name: str
+    name: str = field(repr=False)
     function: Held = field(repr=False)
     tree: PyTreeDef = field(repr=False)
     dtypes: tuple[DType, ...] = field(repr=False)
     statics: tuple[tuple[int, Held], ...] = field(repr=False)
     out_tree: PyTreeDef | None = field(repr=False)
     source: Source = field(eq=False, repr=False)
+
+    @property
+    def __name__(self) -> str:
+        return self.name
 
     def __call__(self, *arrays: np.ndarray) -> Sequence[object]:
         leaves: list[Any] = [

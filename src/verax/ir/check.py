@@ -12,6 +12,7 @@ from attrs import frozen
 
 from verax.ir.atoms import Atom, Literal, Var
 from verax.ir.avals import ShapedArray
+from verax.ir.effects import Effect
 from verax.ir.jaxpr import Eqn, Jaxpr, Source
 
 type Typing = Callable[..., Sequence[ShapedArray]]
@@ -67,6 +68,9 @@ class Checker:
             raise IllTyped(f"params are {found}, not {wanted.__name__}")
         for number, inner in enumerate(eqn.params.subjaxprs()):
             self.nested(number, inner)
+        for effect in eqn.effects:
+            if not isinstance(effect, Effect):
+                raise IllTyped(f"{effect!r} is no effect: it needs a name and an order")
         try:
             given = self.typing(
                 eqn.primitive, eqn.params, *[a.aval for a in eqn.invars]

@@ -153,9 +153,10 @@ def lines(layout: Layout, indent: int, width: int) -> Iterator[str]:
 
 @memoised
 def printed_fields(cls: type) -> tuple[str, ...] | None:
-    """The fields by which a record is printed; None for classes without fields."""
+    """The fields by which a record prints; None if it is no record, or hides all."""
     if has(cls):
-        return tuple([a.name for a in fields(cls) if a.init and a.repr is not False])
+        shown = [a.name for a in fields(cls) if a.init and a.repr is not False]
+        return tuple(shown) if shown or not fields(cls) else None
     return getattr(cls, "_fields", None)
 
 

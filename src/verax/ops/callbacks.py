@@ -19,7 +19,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.effects import DEBUG, NO_EFFECTS, ORDERED_DEBUG, Effect
 from verax.ir.jaxpr import Eqn, Jaxpr, Params
-from verax.ir.walk import map_subjaxprs
+from verax.ir.walk import map_subjaxprs, walk
 from verax.ops.shape import at_front, broadcast, broadcast_in_dim, move_axis
 from verax.rules.array import Array
 from verax.rules.emitter import Emitter, Operand
@@ -233,6 +233,21 @@ debug_callback_p: Row[CallbackParams] = Row(
     ),
     lower=lower_callback,
 )
+
+
+def refuse_callbacks(name: str, jaxpr: Jaxpr) -> None:
+    """Raise if a program that XLA runs in its own order and number calls the host.
+
+    Raises:
+        TypeError: there is a callback inside.
+    """
+    for _, eqn in walk(jaxpr):
+        if isinstance(eqn.params, CallbackParams):
+            raise TypeError(
+                f"the computation of {name} calls {eqn.params.callback.name}, "
+                f"at {eqn.source}: {name} applies it in any order and any number of "
+                "times, so it cannot hold callbacks; use scan for a fold with callbacks"
+            )
 
 
 def silenced(jaxpr: Jaxpr) -> Jaxpr:

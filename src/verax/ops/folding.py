@@ -21,6 +21,7 @@ from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.arith import add, mul
 from verax.ops.bits import bitwise_or
 from verax.ops.call import call
+from verax.ops.callbacks import refuse_callbacks
 from verax.ops.choose import select
 from verax.ops.compare import ge, ne
 from verax.ops.create import zeros
@@ -70,6 +71,7 @@ def check_fold(name: str, jaxpr: Jaxpr, avals: Sequence[ShapedArray]) -> int:
             f"{', '.join(map(str, due))} to one of each, not from {jaxpr.in_avals} to "
             f"{jaxpr.out_avals}"
         )
+    refuse_callbacks(name, jaxpr)
     return count
 
 
