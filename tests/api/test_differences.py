@@ -1,5 +1,7 @@
 """What `docs/differences.md` says of points where verax differs from JAX on purpose."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -41,3 +43,17 @@ def test_outputs_are_arrays() -> None:
     value, tangent = verax.jvp(lambda x: x, (1.0,), (2.0,))
     assert isinstance(value, verax.Array)
     assert isinstance(tangent, verax.Array)
+
+
+def test_effects_happen_as_often_as_written(capsys: pytest.CaptureFixture[str]) -> None:
+    def shown(x: Any) -> Any:
+        verax.debug.print("{}", x)
+        return vnp.sin(vnp.sin(x))
+
+    def branch(x: Any) -> Any:
+        return lax.cond(x > 1, shown, lambda x: x, x)
+
+    verax.grad(verax.checkpoint(shown))(1.0)
+    verax.vmap(branch)(vnp.arange(3.0))
+    verax.effects_barrier()
+    assert capsys.readouterr().out.splitlines() == ["1.0", "2.0"]
