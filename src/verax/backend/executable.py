@@ -234,11 +234,12 @@ def make_executable(
     loaded: _jax.LoadedExecutable,
     handlers: list[_jax.ResultHandler],
     calls: HostCalls = NO_CALLS,
+    failed: list[BaseException] | None = None,
 ) -> Executable:
     """Close over all that a run needs: Python has no faster call than a closure."""
     run: Callable[[Sequence[Buffer]], _jax.ExecuteResults] = loaded.execute_sharded
     if calls.functions:
-        run = with_calls(loaded, calls)
+        run = with_calls(loaded, calls, failed)
 
     def execute(buffers: Sequence[Buffer]) -> list[Buffer]:
         try:
@@ -289,16 +290,17 @@ def compile_text(
     check_devices(devices, options)
     where = _jax.DeviceList(tuple(devices))
     how = jaxlib_options(devices, options)
+    failed: list[BaseException] | None = [] if len(devices) > 1 else None
     try:
         if calls.functions:
-            module, callbacks = parsed(mlir_text), trampolines(calls)
+            module, callbacks = parsed(mlir_text), trampolines(calls, failed)
             loaded = client.compile_and_load(module, where, how, callbacks)
         else:
             loaded = client.compile_and_load(mlir_text, where, how)
     except _jax.JaxRuntimeError as error:
         raise compile_error(error, options) from error
     handlers = result_handlers(loaded, devices, out_avals, out_shardings)
-    return make_executable(loaded, handlers, calls)
+    return make_executable(loaded, handlers, calls, failed)
 
 
 def load_serialized(

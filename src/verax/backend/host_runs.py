@@ -102,29 +102,40 @@ class Trampoline:
     """What XLA calls: the function of the host, with everything it may do caught.
 
     jaxlib never gives back what it was told to call, so the function itself belongs to
-    the executable, and to the runs of it that are under way.
+    the executable, and to the runs of it that are under way. In a program over several
+    devices the others would wait for ever for one that stops: there `failed` gets the
+    exception and the program goes on with zeros.
     """
 
     function: Callable[[], HostCall | None]
     ordered: bool
+    failed: list[BaseException] | None = None
 
     def __call__(self, *arrays: np.ndarray) -> tuple[object, ...]:
         INSIDE.depth += 1
+        function = self.function()
         try:
-            function = self.function()
             assert function is not None, "the program of this callback is gone"
             found = function(*(arrays[1:] if self.ordered else arrays))
         except BaseException as error:
-            raise FAILURES.keep(error) from None
+            if self.failed is None or function is None:
+                raise FAILURES.keep(error) from None
+            self.failed.append(error)
+            found = function.blanks()
         finally:
             INSIDE.depth -= 1
         # In the place of a token XLA gives None, and takes None.
         return (None, *found) if self.ordered else tuple(found)
 
 
-def trampolines(calls: HostCalls) -> list[Trampoline]:
+def trampolines(
+    calls: HostCalls, failed: list[BaseException] | None
+) -> list[Trampoline]:
     """What to give to XLA for the functions of a module, in their order."""
-    return [Trampoline(weakref.ref(call), ordered) for call, ordered in calls.functions]
+    return [
+        Trampoline(weakref.ref(call), ordered, failed)
+        for call, ordered in calls.functions
+    ]
 
 
 class Runs:
@@ -202,16 +213,26 @@ RUNS: Final = Runs()
 
 
 def with_calls(
-    loaded: _jax.LoadedExecutable, calls: HostCalls
+    loaded: _jax.LoadedExecutable,
+    calls: HostCalls,
+    failed: list[BaseException] | None,
 ) -> Callable[[Sequence[_jax.ArrayImpl]], _jax.ExecuteResults]:
-    """`execute_sharded` of a program with callbacks."""
+    """`execute_sharded` of a program with callbacks; see `Trampoline` for `failed`."""
     run, ordered = loaded.execute_sharded, is_ordered(calls.effects)
 
     def execute(buffers: Sequence[_jax.ArrayImpl]) -> _jax.ExecuteResults:
         if ordered:
             RUNS.before()
         results = run(buffers, with_tokens=True)
-        RUNS.add(results.consume_token(), calls, ordered)
+        token = results.consume_token()
+        if failed is None:
+            RUNS.add(token, calls, ordered)
+            return results
+        token.block_until_ready()
+        if failed:
+            first = failed[0]
+            failed.clear()
+            raise first
         return results
 
     return execute

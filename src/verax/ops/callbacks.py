@@ -98,6 +98,13 @@ class OnHost:
     def __call__(self, *arrays: NDArray) -> Sequence[NDArray]:
         return on_host(self.params, arrays)
 
+    def blanks(self) -> Sequence[NDArray]:
+        """See `HostCall.blanks`."""
+        p = self.params
+        return [
+            np.zeros((*p.lanes, *a.shape), stored_dtype(a.dtype)) for a in p.results
+        ]
+
 
 def batch_callback(
     row: Row[CallbackParams],

@@ -45,6 +45,9 @@ class HostCall(Protocol):
 
     def __hash__(self) -> int: ...
     def __call__(self, *arrays: np.ndarray) -> Sequence[np.ndarray]: ...
+    def blanks(self) -> Sequence[np.ndarray]:
+        """Zeros of the types of the results, for where a failure must not stop."""
+        ...
 
 
 class Emitter(Protocol):

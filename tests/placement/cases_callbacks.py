@@ -1,0 +1,59 @@
+"""Callbacks of programs over several devices: one device calls, with whole arrays."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax
+from verax.rules.host import CallbackError
+from verax.sharding import NamedSharding, PartitionSpec as P
+
+MESH = verax.make_mesh((8,), ("x",))
+VALUES = np.arange(16, dtype=np.float32)
+
+
+def sharded() -> verax.Array:
+    x: verax.Array = verax.device_put(VALUES, NamedSharding(MESH, P("x")))
+    return x
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_effects_happen_once_and_not_on_each_device(ordered: bool) -> None:
+    seen: list[Any] = []
+
+    @verax.jit
+    def f(x: Any) -> Any:
+        def step(c: Any, _: None) -> Any:
+            verax.debug.callback(lambda c: seen.append(c.tolist()), c, ordered=ordered)
+            return c + 1, None
+
+        return lax.scan(step, x, None, length=2)[0]
+
+    assert f(sharded()).tolist() == (VALUES + 2).tolist()
+    verax.effects_barrier()
+    assert seen == [VALUES.tolist(), (VALUES + 1).tolist()]
+
+
+def test_results_and_failures_come_back() -> None:
+    def host(x: Any) -> Any:
+        if x[0] < 0:
+            raise ValueError("negative")
+        return np.asarray(x) * 2
+
+    f = verax.jit(lambda x: verax.pure_callback(host, x, x) + x)
+    assert f(sharded()).tolist() == (VALUES * 3).tolist()
+    with pytest.raises(CallbackError, match="raised ValueError: negative"):
+        np.asarray(f(sharded() - 1))
+    assert f(sharded()).tolist() == (VALUES * 3).tolist()
+
+
+def test_a_program_of_another_device() -> None:
+    x = verax.device_put(vnp.ones(3), verax.devices()[3])
+    seen: list[Any] = []
+    f = verax.jit(lambda x: (verax.debug.callback(seen.append, x), x * 2)[1])
+    assert f(x).devices() == {verax.devices()[3]}
+    verax.effects_barrier()
+    assert [y.tolist() for y in seen] == [[1.0, 1.0, 1.0]]
