@@ -127,6 +127,10 @@ class OnHost:
     params: Params
     results: tuple[ShapedArray, ...]
 
+    def blanks(self) -> list[NDArray]:
+        """See `HostCall.blanks`."""
+        return [np.zeros(a.shape, stored_dtype(a.dtype)) for a in self.results]
+
     def __call__(self, *arrays: NDArray) -> list[NDArray]:
         assert self.row.evaluate is not None
         engine: Any = NoEngine(self.row.name)
