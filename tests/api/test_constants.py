@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
 import verax
 import verax.numpy as vnp
@@ -119,3 +120,30 @@ def test_constants_are_read_when_a_function_is_compiled() -> None:
     assert first(1.0).tolist() == [2, 2, 2]
     first.clear_cache()
     assert first(1.0).tolist() == [6, 6, 6]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize(
+    "use", [vnp.add, vnp.dot, lambda x, a: x + vnp.asarray(a)], ids=["add", "dot", "as"]
+)
+def test_uses_in_nested_traces_share_one_constant(use: Any, dtype: str) -> None:
+    array = np.arange(4).astype(dtype)
+
+    def f(x: Any) -> Any:
+        inner = verax.lax.cond(
+            x.sum() > 0, lambda x: use(x, array), lambda x: use(x, array) * 2, x
+        )
+        return inner + use(x, array)
+
+    assert len(verax.make_jaxpr(f)(np.ones(4, np.float32)).consts) == 1
+
+
+def test_a_buffer_written_between_uses_gives_two_constants() -> None:
+    buffer = np.zeros(2)
+
+    def f() -> Any:
+        first = vnp.asarray(buffer)
+        buffer[:] = 5
+        return vnp.stack([first, vnp.asarray(buffer)])
+
+    assert verax.jit(f)().tolist() == [[0, 0], [5, 5]]

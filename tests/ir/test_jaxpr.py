@@ -1,9 +1,12 @@
 """Equations made in a hurry are the frozen ones."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from attrs.exceptions import FrozenInstanceError
 
+import verax
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, Eqn, Var, equation
 from verax.ops.trig import sin_p
@@ -19,3 +22,27 @@ def test_equation_is_eqn() -> None:
     assert hash(quick) == hash(slow)
     with pytest.raises(FrozenInstanceError):
         quick.params = NO_PARAMS  # type: ignore[misc]  # it is frozen
+
+
+def nested(levels: int) -> Any:
+    """Calls that use the call inside twice: 2**levels operations, `levels` programs."""
+
+    def double(x: Any) -> Any:
+        return x * 2
+
+    def twice(fun: Any) -> Any:
+        return verax.jit(lambda x: fun(fun(x)))
+
+    fun: Any = double
+    for _ in range(levels):
+        fun = twice(fun)
+    return verax.make_jaxpr(fun)(1.0).jaxpr
+
+
+def test_shared_parts_are_compared_once() -> None:
+    # Without the memory of equal parts this would take 2**60 comparisons.
+    first, second = nested(60), nested(60)
+    assert first is not second
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != nested(59)

@@ -205,7 +205,7 @@ def add_consts(
             found.setdefault(atom, UsedConst(atom, source))
 
 
-@frozen(repr=False, cache_hash=True)
+@frozen(repr=False, eq=False)
 class Jaxpr:
     """A program: typed inputs, equations in order, and outputs.
 
@@ -217,6 +217,42 @@ class Jaxpr:
     invars: tuple[Var, ...]
     eqns: PVector[Eqn]
     outvars: tuple[Atom, ...]
+
+    @cached_property
+    def value_hash(self) -> int:
+        return hash((self.constvars, self.invars, self.eqns, self.outvars))
+
+    def __hash__(self) -> int:
+        return self.value_hash
+
+    @cached_property
+    def twin(self) -> "list[Jaxpr]":
+        """The jaxpr that stands for all that were found equal to this one.
+
+        Programs share parts: without this memory, comparing two of them would compare
+        a part at each of its uses, which doubles with every level of nesting.
+        """
+        return [self]
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Jaxpr) or self.value_hash != other.value_hash:
+            return False
+        mine, its = standing_for(self), standing_for(other)
+        if mine is its:
+            return True
+        equal = (
+            mine.constvars == its.constvars
+            and mine.invars == its.invars
+            and mine.outvars == its.outvars
+            and mine.eqns == its.eqns
+        )
+        if equal:
+            # By address, so that two threads cannot close a circle.
+            low, high = sorted((mine, its), key=id)
+            low.twin[0] = high
+        return equal
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:
@@ -305,6 +341,13 @@ class ClosedJaxpr:
 
     def __hash__(self) -> int:
         return hash((self.jaxpr, tuple(map(id, self.consts))))
+
+
+def standing_for(jaxpr: Jaxpr) -> Jaxpr:
+    """The end of the chain of equal jaxprs."""
+    while (twin := jaxpr.twin[0]) is not jaxpr:
+        jaxpr = twin
+    return jaxpr
 
 
 def empty_jaxpr(invars: tuple[Var, ...], outvars: tuple[Atom, ...]) -> Jaxpr:

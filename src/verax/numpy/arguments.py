@@ -34,6 +34,7 @@ from verax.ir.dtypes import (
     numpy_dtype,
 )
 from verax.ir.promotion import Typed, join, join_all
+from verax.numpy.sharing import as_constant
 from verax.ops.convert import convert
 from verax.ops.shape import (
     BroadcastInDimParams,
@@ -138,7 +139,9 @@ def as_type(x: Any, aval: ShapedArray, dtype: DType, weak: bool) -> Any:
     if weak:
         return weak_scalar(x, aval, dtype)
     if aval.shape:
-        return x if x.dtype == dtype else np.asarray(x, dtype)  # type: ignore[arg-type]  # no keys in NumPy
+        if x.dtype == dtype:
+            return x
+        return as_constant(x, dtype)
     return constant_of(x, dtype)
 
 
@@ -247,10 +250,9 @@ def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
     if isinstance(x, Array):
         return x
     aval = operand_aval(name, position, x)
-    dtype = numpy_dtype(aval.dtype)
-    if aval.shape:
-        return fresh(np.array(x, dtype, order="C"), aval)
-    return fresh(constant_of(x, dtype), aval)
+    if isinstance(x, np.ndarray) and aval.shape:
+        return as_constant(x, aval.dtype)
+    return fresh(constant_of(x, numpy_dtype(aval.dtype)), aval)
 
 
 # ------------------------------------------------------------------------ shapes

@@ -37,6 +37,7 @@ from verax.numpy.arguments import (
     constant_of,
     shown,
 )
+from verax.numpy.sharing import as_constant
 from verax.ops.choose import copy as copy_of
 from verax.ops.complex import real
 from verax.ops.convert import convert
@@ -169,9 +170,7 @@ def from_numpy(x: Any, dtype: DType | None) -> Array:
     own = canonical(x.dtype, STATE.enable_x64)
     if is_extended(own):
         raise TypeError(f"NumPy holds no values of {own}")
-    aval = ShapedArray(x.shape, own)
-    with np.errstate(all="ignore"):
-        found = fresh(np.array(x, numpy_dtype(own), order="C"), aval)
+    found = as_constant(x, own)
     return found if dtype is None or dtype == own else convert(found, dtype)
 
 

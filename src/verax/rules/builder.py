@@ -97,6 +97,10 @@ class Builder:
         self.count = 0
         self.eqns: list[Eqn] = []
         self.captured: dict[tuple[int, Atom], tuple[Tracer, Tracer]] = {}
+        # What became of NumPy's arrays, with them so that no other takes their place.
+        self.converted: dict[object, tuple[object, Array]] = (
+            {} if outer is None else outer.converted
+        )
         self.describe: Callable[[], Sequence[str]] | None = None
         self.oracle: Oracle | None = None
 
