@@ -195,7 +195,7 @@ PAIRS = [
     for kind, complex in (("real", False), ("complex", True))
     for law in (*EVERY, COMPILED)
     if kind in subject.only
-    and (subject.smooth or law.name not in ("jvp", "mask", "linear", "adjoint"))
+    and (subject.smooth or law.name not in ("jvp", "mask", "linear", "vjp", "adjoint"))
     and (subject.smooth or law.name not in ("cotangents", "retrace", "text"))
     and law.name != "missing"
 ]

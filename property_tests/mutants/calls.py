@@ -9,10 +9,11 @@ knowing anything about verax::
 from collections.abc import Iterator, Mapping
 from random import Random
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from attrs import evolve
 
+from property_tests import test_linalg
 from property_tests.mutants.trial import Call
 from verax.ir.dtypes import is_inexact
 from verax.ops.table import PRIMITIVES, ROWS
@@ -32,6 +33,18 @@ LAWS: Mapping[str, Law] = MappingProxyType(
 )
 
 
+FACTORS = MappingProxyType(
+    {
+        f"{subject.name} {kind}": (subject, kind == "complex")
+        for subject in test_linalg.SUBJECTS
+        for kind in ("real", "complex")
+        if kind in subject.only
+    }
+)
+"""Rows of linear algebra have no draws: these functions go through them."""
+type Factored = tuple[test_linalg.Subject, bool, Law]
+
+
 def sample_of(row: Row[Any], random: Random, wide: bool) -> Sample[Any]:
     """One call of the row."""
     with double_precision(wide):
@@ -41,6 +54,9 @@ def sample_of(row: Row[Any], random: Random, wide: bool) -> Sample[Any]:
 
 def case_of(call: Call) -> Case:
     """The case of a call, as `strategies.cases` would draw it."""
+    if call.row in FACTORS:
+        subject, complex = FACTORS[call.row]
+        return test_linalg.case_of(subject, complex, LAWS[call.law].wide, call.seed)
     row, law, random = PRIMITIVES[call.row], LAWS[call.law], Random(call.seed)
     sample = sample_of(row, random, law.wide)
     for _ in range(ATTEMPTS):
@@ -83,3 +99,7 @@ def every_call(seeds: int) -> Iterator[Call]:
                 count = max(1, seeds // law.cost)
                 for seed in range(count):
                     yield Call(row.name, law.name, seed)
+    for param in test_linalg.PAIRS:
+        subject, complex, law = cast(Factored, param.values)
+        name = f"{subject.name} {'complex' if complex else 'real'}"
+        yield Call(name, law.name, 0)

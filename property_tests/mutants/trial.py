@@ -90,8 +90,8 @@ def tried(call: Call) -> bool:
     return attempt(call)
 
 
-def hold(calls: Sequence[Call], seconds: float) -> str | None:
-    """The law that breaks first, or None."""
+def hold(calls: Sequence[Call], seconds: float) -> Call | None:
+    """The call that breaks its law first, or None."""
     end = time.monotonic() + seconds
     for call in calls:
         if time.monotonic() > end:
@@ -99,17 +99,19 @@ def hold(calls: Sequence[Call], seconds: float) -> str | None:
         try:
             tried(call)
         except Exception:
-            return call.law
+            return call
     return None
 
 
-def run_trial(mutant: Mutant, calls: Sequence[Call], seconds: float) -> str | None:
-    """What catches the mutant: a law, the import, or nothing."""
+def run_trial(
+    mutant: Mutant | None, calls: Sequence[Call], seconds: float
+) -> Call | None:
+    """What catches the mutant: a call, the import, or nothing."""
     try:
         load(mutant)
         import property_tests.mutants.calls  # noqa: F401, PLC0415  # imports verax
     except Exception:
-        return "import"
+        return Call("", "import", 0)
     return hold(calls, seconds)
 
 

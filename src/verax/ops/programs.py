@@ -17,6 +17,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import uint32
 from verax.ir.extended import ExtendedDType, KeyDType
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Var
+from verax.ops.convert import convert
 from verax.ops.create import zeros
 from verax.ops.prng import random_wrap
 from verax.ops.shape import at_front
@@ -47,10 +48,19 @@ def program(
 
 
 def inlined(jaxpr: Jaxpr, args: Sequence[object]) -> list[Array]:
-    """The results of `jaxpr`, whose equations go into the program being built."""
+    """The results of `jaxpr`, whose equations go into the program being built.
+
+    Operands may be weak where inputs are strong, and the other way round; the equations
+    are not, so such operands are converted.
+    """
     builder = STATE.interpreter
     assert isinstance(builder, Builder)
-    atoms = builder.inline(jaxpr, [builder.atom(x) for x in args])
+    ins = [builder.atom(x) for x in args]
+    for i, var in enumerate(jaxpr.invars):
+        if ins[i].aval.weak_type != var.aval.weak_type:
+            (operand,) = builder.tracers(ins[i : i + 1])
+            ins[i] = builder.atom(convert(operand, var.aval.dtype, var.aval.weak_type))
+    atoms = builder.inline(jaxpr, ins)
     return list(builder.tracers(atoms))
 
 

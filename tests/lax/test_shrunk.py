@@ -1,0 +1,89 @@
+"""Mistakes that random programs have found, each as the smallest program that shows it."""
+
+from typing import Any
+
+import numpy as np
+
+import verax
+import verax.numpy as vnp
+from verax import lax
+from verax.custom_batching import custom_vmap
+from verax.ir.avals import ShapedArray
+from verax.ir.check import check_jaxpr
+from verax.ir.dtypes import int32
+from verax.ir.jaxpr import scalar_literal
+from verax.ops.arith import add
+from verax.ops.compare import lt
+from verax.ops.programs import program
+from verax.ops.while_ import while_p
+from verax.ops.while_params import WhileParams
+from verax.rules.infer import infer
+from verax.verify.standard import ENGINE
+
+
+@custom_vmap
+def counted(n: Any, x: Any) -> Any:
+    return n + 1, x * x
+
+
+@counted.def_vmap
+def counted_rule(size: int, batched: Any, n: Any, x: Any) -> Any:
+    return (n + 1, x * x), tuple(batched)
+
+
+def test_a_loop_counts_with_a_result_beside_one_that_has_a_tangent() -> None:
+    def f(x: Any) -> Any:
+        count = lax.while_loop(lambda n: n < 3, lambda n: counted(n, x)[0], 0)
+        return count * x
+
+    assert verax.grad(f)(2.0) == 3.0
+
+
+def test_a_rule_without_results_that_are_used_keeps_to_them() -> None:
+    def f(x: Any) -> Any:
+        def body(n: Any) -> Any:
+            counted(n, x)
+            return n + 1
+
+        return lax.while_loop(lambda n: n < 3, body, 0) * x
+
+    assert verax.jit(verax.grad(f))(2.0) == 3.0
+
+
+def test_integers_beside_tangents_have_none_in_the_batched_rule() -> None:
+    def f(n: Any, x: Any) -> Any:
+        return verax.jvp(lambda y: counted(n, y), (x,), (1.0,))[0]
+
+    ns, xs = vnp.arange(3), vnp.arange(3.0)
+    values = verax.jit(verax.vmap(f))(ns, xs)
+    np.testing.assert_array_equal(values[0], [1, 2, 3])
+    np.testing.assert_array_equal(values[1], [0.0, 1.0, 4.0])
+
+
+def test_a_loop_starts_with_zeros_for_keys_of_four_words() -> None:
+    def f(seeds: Any) -> Any:
+        def body(carry: Any, seed: Any) -> Any:
+            return carry, verax.random.key(seed, impl="unsafe_rbg")
+
+        return lax.scan(body, 0.0, seeds)[1]
+
+    keys = verax.jit(f)(vnp.arange(2))
+    one = verax.random.key(1, impl="unsafe_rbg")
+    data = verax.random.key_data
+    np.testing.assert_array_equal(data(keys)[1], data(one))
+
+
+def test_a_weak_predicate_stays_well_typed_at_two_levels() -> None:
+    weak, carry = ShapedArray((), int32, True), ShapedArray((2,), np.dtype("float32"))
+
+    def number(value: int) -> object:
+        return scalar_literal(np.int32(value), weak)
+
+    body = program([weak, carry], lambda n, x: [add(n, number(1)), x])
+    cond = program([weak, carry], lambda n, x: [lt(n, number(3))])
+    params = WhileParams(body, 0, cond, 0)
+    jaxpr = program([weak, carry], lambda n, x: while_p.bind(params, n, x))
+    once, _ = ENGINE.batch(jaxpr, 2, (0, 0))
+    twice, _ = ENGINE.batch(once, 2, (0, None))
+    check_jaxpr(once, infer)
+    check_jaxpr(twice, infer)
