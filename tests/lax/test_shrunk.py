@@ -1,4 +1,4 @@
-"""Mistakes that random programs have found, each as the smallest program that shows it."""
+"""What random programs have found, each as the smallest program that shows it."""
 
 from typing import Any
 

@@ -312,7 +312,10 @@ def batch_fold_window(
     ]
     starts = [reshape(broadcast_in_dim(x, (size, m), (0,)), (size * m,)) for x in inits]
     outs = fold_tree(engine, p.jaxpr, rows, starts)
-    return [reshape(y, (size, *shape)) for y in outs], (0,) * count
+    return [
+        engine.core.convert(reshape(y, (size, *shape)), aval.dtype, aval.weak_type)
+        for y, aval in zip(outs, p.jaxpr.out_avals, strict=True)
+    ], (0,) * count
 
 
 def draw_windows(random: Random, accepts: Kind) -> Sample[WindowParams]:
