@@ -272,7 +272,9 @@ def batch_fold(
         for x in fronts[count:]
     ]
     outs = fold_tree(engine, p.jaxpr, rows, starts)
-    return [reshape(y, (size, *shape)) for y in outs], (0,) * count
+    # Where nothing is folded, the initial values come out, which may be weak.
+    strong = [engine.core.convert(y, y.aval.dtype) for y in outs]
+    return [reshape(y, (size, *shape)) for y in strong], (0,) * count
 
 
 def lower_fold(
