@@ -1,0 +1,1 @@
+"""Extensions as their authors write them: rows, tables, and the worked examples."""
