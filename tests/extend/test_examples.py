@@ -51,12 +51,12 @@ def test_recurrence_refuses_other_shapes() -> None:
         recurrence(vnp.ones(3), vnp.ones(4))
 
 
-def looped(x: Any) -> Array:
+def looped(x: Any) -> Any:
     _, ys = lax.scan(lambda c, a: (vnp.sin(c) * a + x, c * c), x, vnp.arange(3.0))
     return ys.sum()
 
 
-def counted(x: Any) -> Array:
+def counted(x: Any) -> Any:
     def step(carry: Any) -> Any:
         i, y = carry
         return i + 1, y * x + vnp.cos(y)
@@ -90,7 +90,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def by_nesting(f: Callable[..., Any], x: float, order: int) -> list[float]:
+def by_nesting(f: Callable[..., Any], x: Array, order: int) -> list[float]:
     """Coefficients by jvp of jvp."""
 
     def slope(g: Callable[..., Any]) -> Callable[..., Any]:

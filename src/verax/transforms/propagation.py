@@ -170,7 +170,8 @@ def written(
     ins: list[AtomParts] = [
         env[a.index] if type(a) is Var else (a,) for a in eqn.invars
     ]
-    atoms = tuple(flat(ins))
+    present: list[Atom] = flat(ins)
+    atoms = tuple(present)
     types = tuple(map(atom_types, ins))
     if all(map(plain, ins)):
         if types == tuple([(a.aval,) for a in eqn.invars]):
