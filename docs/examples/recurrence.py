@@ -65,12 +65,18 @@ def on_host(p: RecurrenceParams, a: NDArray[Any], b: NDArray[Any]) -> NDArray[An
 
 @frozen(cache_hash=True)
 class HostKernel:
-    """The kernel as compiled programs call it; equal params are one function."""
+    """The kernel as compiled programs call it; equal ones are one function."""
 
     params: RecurrenceParams
+    result: ShapedArray
 
     def __call__(self, *arrays: NDArray[Any]) -> Sequence[NDArray[Any]]:
-        return [on_host(self.params, *arrays)]
+        a, b = arrays
+        return [on_host(self.params, a, b)]
+
+    def blanks(self) -> Sequence[NDArray[Any]]:
+        """What stands for the result where another part of the program has failed."""
+        return [np.zeros(self.result.shape, self.result.dtype)]
 
 
 def doubling(p: RecurrenceParams, a: Array, b: Array) -> Array:
@@ -94,7 +100,7 @@ def lower(
     e: Emitter, p: RecurrenceParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
     if p.kernel == "host":
-        return e.callback(HostKernel(p), xs, outs, effect=False, ordered=False)
+        return e.callback(HostKernel(p, outs[0]), xs, outs, effect=False, ordered=False)
     avals = [x.aval for x in xs]
     return e.inline(program(avals, lambda a, b: (doubling(p, a, b),)), xs)
 
