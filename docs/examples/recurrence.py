@@ -26,7 +26,7 @@ import verax.numpy as vnp
 from verax import Array, lax
 from verax.extend import Domain, Params, Row, Sample, Zero
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import float32, float64, is_float
+from verax.ir.dtypes import float32, float64, is_float, stored_dtype
 from verax.ops.programs import program
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.row import Axis, Engine, Known, Linear, Tangent
@@ -76,7 +76,7 @@ class HostKernel:
 
     def blanks(self) -> Sequence[NDArray[Any]]:
         """What stands for the result where another part of the program has failed."""
-        return [np.zeros(self.result.shape, self.result.dtype)]
+        return [np.zeros(self.result.shape, stored_dtype(self.result.dtype))]
 
 
 def doubling(p: RecurrenceParams, a: Array, b: Array) -> Array:
