@@ -1,12 +1,16 @@
-"""Values of running programs, under JAX's names (floor 6).
+"""Values of running programs, and where a NaN comes from (floor 6).
 
-One idea: a shop window; the work is done in `verax.api`.
+One idea: a shop window, under JAX's names; the work is done in `verax.api`.
 
     >>> import verax
     >>> verax.debug.print("hello {}", 1)
     hello 1
+    >>> verax.debug.find_nans(verax.numpy.log)(-1.0).primitive
+    'log'
 """
 
 from verax.api.debugging import debug_callback as callback, debug_print as print
+from verax.api.nan_finding import find_infs, find_nans
+from verax.transforms.finding import Finding
 
-__all__ = ["callback", "print"]
+__all__ = ["Finding", "callback", "find_infs", "find_nans", "print"]
