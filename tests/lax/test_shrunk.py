@@ -10,7 +10,7 @@ from verax import lax
 from verax.custom_batching import custom_vmap
 from verax.ir.avals import ShapedArray
 from verax.ir.check import check_jaxpr
-from verax.ir.dtypes import int32
+from verax.ir.dtypes import float32, int32
 from verax.ir.jaxpr import scalar_literal
 from verax.ops.arith import add
 from verax.ops.compare import lt
@@ -87,3 +87,15 @@ def test_a_weak_predicate_stays_well_typed_at_two_levels() -> None:
     twice, _ = ENGINE.batch(once, 2, (0, None))
     check_jaxpr(once, infer)
     check_jaxpr(twice, infer)
+
+
+def test_the_tangent_of_a_weak_operand_has_the_type_of_the_result() -> None:
+    x, scalar = ShapedArray((2,), float32), ShapedArray((), float32, True)
+    jaxpr = program([x, scalar], lambda x, b: [vnp.sum(x + b)])
+    pushed, _ = ENGINE.jvp(jaxpr, (False, True))
+    forward, tangent, _ = ENGINE.linearize(jaxpr, (False, True))
+    backward, _ = ENGINE.transpose(tangent, (True,), (True,))
+    for made in (pushed, forward, tangent, backward):
+        check_jaxpr(made, infer)
+    assert pushed.out_avals == (jaxpr.out_avals[0],) * 2
+    assert backward.out_avals == (scalar,)

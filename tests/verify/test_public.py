@@ -12,12 +12,14 @@ import verax
 import verax.numpy as vnp
 from verax import verify
 from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, NoParams
 from verax.lax import gt_p, log1p, mul_p, sin_p
 from verax.ops.core import CORE
 from verax.ops.table import standard
-from verax.rules.derived import composite, derived_columns
+from verax.rules.derived import composite, derived_columns, program_of
+from verax.rules.infer import infer
 from verax.rules.row import Domain, MissingRule, Row
 from verax.transforms.cse import cse
 from verax.transforms.engine import StandardEngine
@@ -45,7 +47,7 @@ wrong_pullback.defvjp(
 
 
 def test_function_of_pytrees_keeps_all_laws() -> None:
-    weights = {"w": np.ones((3, 2), np.float32), "b": np.float32(0.5)}
+    weights = {"w": np.ones((3, 2), np.float32), "b": 0.5}
     report = verify.check_function(
         loss, weights, vnp.ones((4, 3)), cases=3, chains=[("vmap", "vjp")]
     )
@@ -107,6 +109,12 @@ def test_composite_row_keeps_all_laws_and_says_what_is_derived() -> None:
     report = verify.check_primitive(swish_p, cases=6).raise_if_broken()
     assert [column for column, _ in report.derived] == list(derived_columns(swish_p))
     assert "jvp is derived: its composition, differentiated" in str(report)
+
+
+def test_composite_row_has_the_types_of_its_operands() -> None:
+    wide = ShapedArray((2,), np.dtype("float64"), True)
+    assert infer(swish_p, NO_PARAMS, wide) == (wide,)
+    assert program_of(swish_p, NO_PARAMS, (wide,)).out_avals == (wide,)
 
 
 def test_missing_batch_and_lowering_follow_and_can_be_refused() -> None:

@@ -38,7 +38,7 @@ from verax.rules.row import (
     Row,
     Tangent,
 )
-from verax.rules.state import STATE, interpreting
+from verax.rules.state import STATE, interpreting, widths_of
 
 PROGRAMS = 1 << 12
 COMPOSED: Mapping[str, str] = MappingProxyType(
@@ -245,11 +245,15 @@ def program_of(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) ->
 def composed_program(
     row: Row[Any], params: Params, avals: Sequence[ShapedArray]
 ) -> Jaxpr:
-    """`program_of`, without a look at the type rule."""
+    """`program_of`, without a look at the type rule.
+
+    It is traced under the widths of its operands, for its types and its program are
+    remembered: what x64 was when it was first asked for must not decide.
+    """
     assert row.composition is not None
     builder = Builder(f"the composition of {row.name}", source=UNKNOWN_SOURCE)
     inputs = [builder.input(aval) for aval in avals]
-    with interpreting(builder):
+    with interpreting(builder), widths_of([aval.dtype for aval in avals]):
         found = row.composition(params, *inputs)
     outs = (found,) if isinstance(found, Array) else tuple(found)
     return builder.finish(outs)[0]

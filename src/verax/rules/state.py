@@ -8,10 +8,11 @@ are one mechanism::
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from verax.ir.dtypes import DType, canonical
 from verax.ir.jaxpr import Params, Primitive
 from verax.rules.array import Array
 
@@ -101,3 +102,22 @@ def interpreting(interpreter: Interpreter) -> Iterator[None]:
             vars(STATE).pop("interpreter", None)
         else:
             STATE.interpreter = outer
+
+
+@contextmanager
+def widths_of(dtypes: Iterable[DType], x64: bool = False) -> Iterator[None]:
+    """Have x64 on within the block where one of `dtypes` has 64 bits, or `x64` says so.
+
+    Functions that are traced later than the program in which their operands were made
+    mean what they would have meant there, whatever this thread has chosen since.
+    """
+    own = vars(STATE)
+    outer = own.get("enable_x64")
+    STATE.enable_x64 = x64 or any([canonical(d, False) != d for d in dtypes])
+    try:
+        yield
+    finally:
+        if outer is None:
+            own.pop("enable_x64", None)
+        else:
+            STATE.enable_x64 = outer

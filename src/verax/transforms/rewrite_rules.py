@@ -14,8 +14,7 @@ for params, such as the axes of a sum; the default is the sample.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -23,12 +22,12 @@ import numpy as np
 from attrs import field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType, canonical
+from verax.ir.dtypes import DType
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Literal, Var
 from verax.ir.words import aval_of_word
 from verax.rules.builder import Builder, Tracer
 from verax.rules.row import Engine
-from verax.rules.state import STATE, interpreting
+from verax.rules.state import STATE, interpreting, widths_of
 from verax.transforms.jvp import coerce
 
 SAMPLES = ("f32[2,3]", "f32[]")
@@ -184,21 +183,10 @@ def traced(
         Tracer(builder, arg) if isinstance(arg, Literal) else builder.input(arg)
         for arg in args
     ]
-    with interpreting(builder), widened(args):
+    dtypes = [tracer.aval.dtype for tracer in tracers]
+    with interpreting(builder), widths_of(dtypes, STATE.enable_x64):
         out = function(*tracers, **params)
     return builder, out if isinstance(out, tuple | list) else (out,)
-
-
-@contextmanager
-def widened(args: Sequence[ShapedArray | Literal]) -> Iterator[None]:
-    """Turn x64 on where an operand has 64 bits, as it was when the program was made."""
-    before = STATE.enable_x64
-    dtypes = [arg.aval.dtype if isinstance(arg, Literal) else arg.dtype for arg in args]
-    STATE.enable_x64 = before or any(canonical(d, False) != d for d in dtypes)
-    try:
-        yield
-    finally:
-        STATE.enable_x64 = before
 
 
 def pattern_of(rule: Rewrite, avals: Sequence[ShapedArray], params: Args) -> Pattern:

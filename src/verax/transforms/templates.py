@@ -14,6 +14,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive
 from verax.rules.array import Array
 from verax.rules.builder import Builder
+from verax.rules.infer import infer
 from verax.rules.row import (
     Axis,
     Engine,
@@ -50,11 +51,29 @@ def jvp_template(
         builder.input(aval.tangent()) if active else Zero(aval.tangent())
         for aval, active in zip(avals, nonzero, strict=True)
     ]
+    due = infer(row, params, *avals)
     with interpreting(builder):
         outs, out_tangents = row.jvp(engine, params, primals, tangents)
-    live = [t for t in out_tangents if not isinstance(t, Zero)]
-    jaxpr, _ = builder.finish([*outs, *live])
+        results = [weak_as(engine, x, a) for x, a in zip(outs, due, strict=True)]
+        live = [
+            weak_as(engine, t, a.tangent())
+            for t, a in zip(out_tangents, due, strict=True)
+            if not isinstance(t, Zero)
+        ]
+    jaxpr, _ = builder.finish([*results, *live])
     return jaxpr, tuple(not isinstance(t, Zero) for t in out_tangents)
+
+
+def weak_as(engine: Engine, x: Array, aval: ShapedArray) -> Array:
+    """`x`, weak if the type that is due is, and strong if not.
+
+    The equations that read the result were typed for that. A rule may well give another:
+    of `strong + weak` the tangent of the weak operand alone is weak. Any other
+    difference of types is a mistake of the rule, and stays to be found.
+    """
+    if x.aval.weak_type == aval.weak_type or x.aval.dtype != aval.dtype:
+        return x
+    return engine.core.convert(x, aval.dtype, aval.weak_type)
 
 
 @lru_cache(maxsize=TEMPLATES)
