@@ -7,7 +7,7 @@ The environment variable HYPOTHESIS_PROFILE names the one to use; without it, de
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 VARIABLE = "HYPOTHESIS_PROFILE"
 
@@ -15,6 +15,8 @@ VARIABLE = "HYPOTHESIS_PROFILE"
 _SHARED = settings(
     deadline=None,
     print_blob=True,
+    # The phase that explains takes as long as all others of a failure.
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink),
     suppress_health_check=[HealthCheck.too_slow],
 )
 

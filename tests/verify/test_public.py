@@ -12,7 +12,6 @@ import verax
 import verax.numpy as vnp
 from verax import verify
 from verax.ir.avals import ShapedArray
-from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, NoParams
 from verax.lax import gt_p, log1p, mul_p, sin_p

@@ -67,8 +67,8 @@ def jvp_template(
 def weak_as(engine: Engine, x: Array, aval: ShapedArray) -> Array:
     """`x`, weak if the type that is due is, and strong if not.
 
-    The equations that read the result were typed for that. A rule may well give another:
-    of `strong + weak` the tangent of the weak operand alone is weak. Any other
+    The equations that read the result were typed for that. A rule may well give
+    another: of `strong + weak` the tangent of the weak operand alone is weak. Any other
     difference of types is a mistake of the rule, and stays to be found.
     """
     if x.aval.weak_type == aval.weak_type or x.aval.dtype != aval.dtype:

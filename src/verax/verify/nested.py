@@ -10,6 +10,7 @@ of the call. Loops end: the counter of a `while` is compared in its last two bit
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from random import Random
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -35,6 +36,7 @@ from verax.ops.arith import add_p
 from verax.ops.bits import and_p
 from verax.ops.call import CallParams, jit_p
 from verax.ops.checkpoint import CheckpointParams, checkpoint_p
+from verax.ops.checkpointed import bounded_while_p, checkpointed_scan_p
 from verax.ops.compare import lt_p
 from verax.ops.cond import cond_lanes_p, cond_p
 from verax.ops.cond_params import CondLanesParams, CondParams
@@ -43,10 +45,10 @@ from verax.ops.custom_jvp import CustomJvpParams, TracedJvp, custom_jvp_call_p
 from verax.ops.custom_vjp import CustomVjpParams, TracedVjp, custom_vjp_call_p
 from verax.ops.custom_vmap import CustomVmapParams, custom_vmap_call_p
 from verax.ops.scan import scan_p
-from verax.ops.scan_params import ScanParams
+from verax.ops.scan_params import CheckpointedScanParams, ScanParams
 from verax.ops.table import standard
 from verax.ops.while_ import while_p
-from verax.ops.while_params import WhileParams
+from verax.ops.while_params import BoundedWhileParams, WhileParams
 from verax.rules.array import Array
 from verax.rules.batched import batch_to
 from verax.rules.builder import Builder, Tracer
@@ -164,6 +166,25 @@ def draw_scan(random: Random, nest: Nest) -> Sample[ScanParams]:
     return Sample(params, avals, (*grown.domains, *free(len(carry) + len(xs))))
 
 
+def draw_checkpointed(random: Random, nest: Nest) -> Sample[CheckpointedScanParams]:
+    """A loop with a plan that has room for its steps, and maybe for more."""
+    plain = draw_scan(random, nest)
+    p = plain.params
+    plans = ((4,), (2, 2), (3, 1), (1, 3), (2, 1, 2))
+    fitting = [blocks for blocks in plans if prod(blocks) >= p.length]
+    params = CheckpointedScanParams(
+        p.jaxpr,
+        p.length,
+        p.linear,
+        p.num_carry,
+        p.num_consts,
+        p.reverse,
+        p.unroll,
+        blocks=random.choice(fitting),
+    )
+    return Sample(params, plain.avals, plain.domains)
+
+
 def draw_while(random: Random, nest: Nest) -> Sample[WhileParams]:
     """A loop of at most three steps, which may end earlier by what it computes."""
     counter = ShapedArray((), random.choice(COUNTERS), random.random() < 0.3)
@@ -185,6 +206,22 @@ def draw_while(random: Random, nest: Nest) -> Sample[WhileParams]:
     avals = joined(more.avals, step.avals, carry)
     domains = (*more.domains, *step.domains, *free(len(carry)))
     return Sample(params, avals, domains)
+
+
+def draw_bounded(random: Random, nest: Nest) -> Sample[BoundedWhileParams]:
+    """A loop with a plan that has room for all the steps that it may make."""
+    plain = draw_while(random, nest)
+    p = plain.params
+    params = BoundedWhileParams(
+        p.body_jaxpr,
+        p.body_nconsts,
+        p.cond_jaxpr,
+        p.cond_nconsts,
+        sequential=p.sequential,
+        blocks=random.choice(((3,), (2, 2), (1, 3), (4,))),
+        linear=(False,) * len(plain.avals),
+    )
+    return Sample(params, plain.avals, plain.domains)
 
 
 def advanced(body: Body) -> object:
@@ -380,6 +417,8 @@ DRAWS: Mapping[Row[Any], Draw] = MappingProxyType(
         custom_vjp_call_p: draw_custom_vjp,
         custom_vmap_call_p: draw_custom_vmap,
         cond_lanes_p: draw_lanes,
+        checkpointed_scan_p: draw_checkpointed,
+        bounded_while_p: draw_bounded,
     }
 )
 """How calls of rows with bodies are drawn; the plainest first."""
