@@ -139,3 +139,11 @@ def test_eval_shape_computes_nothing() -> None:
 def test_unused_results_are_elided() -> None:
     jaxpr = verax.make_jaxpr(lambda x: (vnp.sin(x), x + 1)[1])(1.0)
     assert "_ = sin" in str(jaxpr) or "_:" in str(jaxpr)
+
+
+def test_struct_is_a_value() -> None:
+    struct = verax.ShapeDtypeStruct((2, 3), np.float32)
+    assert repr(struct) == "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"
+    assert struct == verax.ShapeDtypeStruct([2, 3], "float32")
+    assert len({struct, verax.ShapeDtypeStruct((2, 3), np.float32)}) == 1
+    assert struct != verax.ShapeDtypeStruct((2, 3), np.int32)

@@ -36,7 +36,7 @@ def as_shape(sizes: Iterable[int]) -> tuple[int, ...]:
     return tuple([operator.index(size) for size in sizes])
 
 
-@frozen(eq=False)
+@frozen(repr=False)
 class ShapeDtypeStruct:
     """A shape and a dtype, standing for an array in `eval_shape` and `lower`."""
 
@@ -44,6 +44,11 @@ class ShapeDtypeStruct:
     dtype: Any = field(converter=as_dtype)
     weak_type: bool = False
     sharding: Sharding | None = field(default=None, kw_only=True)
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        place = "" if self.sharding is None else f", sharding={self.sharding}"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{weak}{place})"
 
     @property
     def ndim(self) -> int:

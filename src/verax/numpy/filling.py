@@ -24,6 +24,7 @@ from verax.numpy.arguments import (
 )
 from verax.numpy.creation import Placement, placed
 from verax.ops.convert import convert
+from verax.ops.create import filling
 from verax.ops.shape import BroadcastInDimParams, broadcast_in_dim_p
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
@@ -37,7 +38,13 @@ def filled(shape: Shape, value: Any, dtype: DType, weak: bool = False) -> Array:
     interpreter = STATE.interpreter
     if isinstance(interpreter, Builder) or is_extended(dtype):
         params = stretching(0, shape)
-        operand = value if weak else constant_of(value, dtype)
+        operand = (
+            filling(value, dtype, weak)
+            if is_extended(dtype)
+            else value
+            if weak
+            else constant_of(value, dtype)
+        )
         return broadcast_in_dim_p.call(params, operand)
     if type(value) is int and value == 0:
         return fresh(np.zeros(shape, dtype), ShapedArray(shape, dtype, weak))  # type: ignore[arg-type]  # no keys here
