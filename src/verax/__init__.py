@@ -36,6 +36,8 @@ from verax.api.callbacks import effects_barrier, pure_callback
 from verax.api.checkpoint import checkpoint
 from verax.api.config import (
     config,
+    debug_infs,
+    debug_nans,
     default_device,
     default_matmul_precision,
     disable_jit,
@@ -124,6 +126,8 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "debug",
+    "debug_infs",
+    "debug_nans",
     "default_backend",
     "default_device",
     "default_matmul_precision",

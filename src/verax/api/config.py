@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from verax.api.engine import ENGINE
+from verax.backend.checked import checking
 from verax.backend.client import (
     ClientOptions,
     Device,
@@ -23,11 +24,19 @@ from verax.backend.client import (
 )
 from verax.backend.eager import eager_interpreter
 from verax.rules.builder import Builder
-from verax.rules.state import STATE, State, interpreting, refresh_staging
+from verax.rules.state import (
+    STATE,
+    Interpreter,
+    State,
+    interpreting,
+    refresh_staging,
+)
 
 OPTIONS: dict[str, type] = {
     "enable_x64": bool,
     "disable_jit": bool,
+    "debug_nans": bool,
+    "debug_infs": bool,
     "numpy_dtype_promotion": str,
     "default_matmul_precision": str,
     "default_prng_impl": str,
@@ -43,6 +52,8 @@ CLIENT_OPTIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Options of the client, which are fixed when it starts."""
+EAGER_OPTIONS = ("default_device", "debug_nans", "debug_infs")
+"""Options that choose the eager interpreter."""
 PREFIXES = ("jax_", "verax_")
 
 
@@ -90,9 +101,8 @@ class Config:
             configure_client(ClientOptions(**{CLIENT_OPTIONS[option]: value}))
             return
         setattr(State, option, checked(option, value))
-        if option == "default_device":
-            eager = eager_interpreter(ENGINE, State.default_device)
-            State.interpreter = State.eager = eager
+        if option in EAGER_OPTIONS:
+            State.interpreter = State.eager = eager_of(State)
         refresh_staging()
 
     def read(self, name: str) -> Any:
@@ -147,6 +157,31 @@ def override(name: str, value: Any) -> Iterator[None]:
         refresh_staging()
 
 
+def eager_of(state: Any) -> Interpreter:
+    """The eager interpreter that the options of a state ask for."""
+    eager = eager_interpreter(ENGINE, state.default_device)
+    return checking(eager, state.debug_nans, state.debug_infs)
+
+
+@contextmanager
+def override_eager(name: str, value: Any) -> Iterator[None]:
+    """Set an option that chooses the eager interpreter, within the block."""
+    with override(name, value):
+        eager = eager_of(STATE)
+        own = vars(STATE)
+        had, before = "eager" in own, STATE.eager
+        STATE.eager = eager
+        traced = isinstance(STATE.interpreter, Builder)
+        try:
+            with interpreting(STATE.interpreter if traced else eager):
+                yield
+        finally:
+            if had:
+                STATE.eager = before
+            else:
+                own.pop("eager", None)
+
+
 @contextmanager
 def enable_x64(new_value: bool = True) -> Iterator[None]:
     """Let dtypes have 64 bits within the block.
@@ -178,20 +213,40 @@ def default_device(device: Device | str | None) -> Iterator[None]:
     ...     print(vnp.zeros(2).devices() == {verax.devices()[0]})
     True
     """
-    with override("default_device", device):
-        eager = eager_interpreter(ENGINE, STATE.default_device)
-        own = vars(STATE)
-        had, before = "eager" in own, STATE.eager
-        STATE.eager = eager
-        traced = isinstance(STATE.interpreter, Builder)
-        try:
-            with interpreting(STATE.interpreter if traced else eager):
-                yield
-        finally:
-            if had:
-                STATE.eager = before
-            else:
-                own.pop("eager", None)
+    with override_eager("default_device", device):
+        yield
+
+
+@contextmanager
+def debug_nans(new_value: bool = True) -> Iterator[None]:
+    """Within the block, raise FloatingPointError where a NaN appears.
+
+    An operation that is computed at once raises at once. A function behind `jit` is
+    looked at when it returns; if an output is NaN, its program runs again with a flag
+    at each equation, and the error names the equation, the line, its operands, and the
+    transformation that made it (`verax.debug.find_nans`); the report is also its
+    `finding`. Arguments that are donated are copied first.
+
+    >>> import verax, verax.numpy as vnp
+    >>> with verax.debug_nans():
+    ...     vnp.log(-1.0)
+    Traceback (most recent call last):
+    ...
+    verax.transforms.finding.NonFinite: NaN in log: made by log
+    ...
+    """
+    with override_eager("debug_nans", new_value):
+        yield
+
+
+@contextmanager
+def debug_infs(new_value: bool = True) -> Iterator[None]:
+    """As `debug_nans`, where operands without infinities give an infinite result.
+
+    What comes out of an infinite operand or constant, such as a mask, is meant.
+    """
+    with override_eager("debug_infs", new_value):
+        yield
 
 
 @contextmanager
@@ -220,6 +275,7 @@ def from_environment() -> None:
             else:
                 setattr(State, option, text)
             break
+    State.interpreter = State.eager = eager_of(State)
     refresh_staging()
 
 

@@ -20,6 +20,7 @@ from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
 from verax.rules.state import STATE
+from verax.transforms.finding import NonFinite
 from verax.transforms.standard import STANDARD
 
 ENGINE = STANDARD
@@ -42,7 +43,10 @@ def apply(jaxpr: Jaxpr, args: Sequence[object]) -> Sequence[Array]:
     interpreter = STATE.interpreter
     for eqn in jaxpr.eqns:
         operands = [read(a, env) for a in eqn.invars]
-        env += interpreter.bind(eqn.primitive, eqn.params, operands)
+        try:
+            env += interpreter.bind(eqn.primitive, eqn.params, operands)
+        except NonFinite as error:
+            raise error.at(eqn) from None
     return [as_array(read(a, env)) for a in jaxpr.outvars]
 
 

@@ -22,6 +22,7 @@ from verax.api.stages import LoweredStage, TracedStage, out_info, struct_avals
 from verax.api.static_values import Hashes, Watched, warn_changed, watch
 from verax.api.statics import Statics, resolve_statics
 from verax.api.tracing import (
+    Describe,
     Traced,
     describe_arguments,
     function_name,
@@ -30,9 +31,11 @@ from verax.api.tracing import (
 )
 from verax.backend import pytrees
 from verax.backend.array import ConcreteArray
+from verax.backend.checked import checked_call, kinds_of
 from verax.backend.client import Device
 from verax.backend.dispatch import Call, caller, kind_of
 from verax.backend.executable import CompileOptions
+from verax.backend.nan_search import Search
 from verax.backend.placed import PlacedArray
 from verax.backend.placement import Placement, placement_of
 from verax.backend.program import Program, compiled
@@ -146,7 +149,8 @@ class JitFunction[**P, R]:
         if builder is None:
             program, entry = self.program(key, tree, leaves, avals, call_args)
             short, given = self.signature(args, kwargs)
-            run = watching(entry, caller(program, entry.traced.out_tree, short[2]))
+            run = caller(program, entry.traced.out_tree, short[2])
+            run = watching(entry, debugged(entry, describe, run))
             if None not in short[2]:
                 if len(self.direct) >= CACHE_SIZE:
                     self.direct.clear()
@@ -288,6 +292,16 @@ def watching(entry: Entry, run: Call) -> Call:
         return run(leaves)
 
     return watched
+
+
+def debugged(entry: Entry, describe: Describe, run: Call) -> Call:
+    """The call, which looks at its outputs if `debug_nans` or `debug_infs` is on."""
+    kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
+    if not kinds:
+        return run
+    how = Search(entry.name, describe)
+    jaxpr, donated = entry.traced.jaxpr, entry.donated
+    return checked_call(ENGINE, jaxpr, how, donated, kinds, run)
 
 
 @overload

@@ -59,9 +59,21 @@ class State(threading.local):
     default_prng_impl: str | None = "threefry2x32"
     threefry_partitionable: bool = True
     default_device: Any = None
+    debug_nans: bool = False
+    debug_infs: bool = False
     meshes: tuple[Any, ...] = ()
     axes: tuple[tuple[str, int], ...] = ()
-    staging: Staging = ("standard", None, False, "threefry2x32", None, (), ())
+    staging: Staging = (
+        "standard",
+        None,
+        False,
+        "threefry2x32",
+        None,
+        False,
+        False,
+        (),
+        (),
+    )
 
 
 STATE = State()
@@ -75,6 +87,8 @@ def staging_of(state: Any) -> Staging:
         state.disable_jit,
         state.default_prng_impl,
         state.default_device,
+        state.debug_nans,
+        state.debug_infs,
         state.meshes[-1:],
         state.axes,
     )

@@ -11,7 +11,7 @@ import linecache
 from collections.abc import Sequence
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Literal, Source
 from verax.ir.walk import Path
@@ -164,3 +164,28 @@ def elements(value: np.ndarray) -> str:
     """The values of a small array in full, of others the ends."""
     text = np.array2string(value, threshold=SHOWN, edgeitems=2, separator=", ")
     return " ".join(text.split())
+
+
+class NonFinite(FloatingPointError):
+    """A result is NaN, or infinite, while `debug_nans` or `debug_infs` looks for it.
+
+    `finding` says where it was made; None if the program could not be searched.
+    """
+
+    def __init__(self, message: str, finding: Finding | None) -> None:
+        super().__init__(message)
+        self.finding = finding
+
+    def at(self, eqn: Eqn) -> "NonFinite":
+        """The error, where the operation that was run is `eqn` of a program."""
+        found = self.finding
+        if found is None or found.place is None:
+            return self
+        place = found.place
+        if place.levels:
+            outer = evolve(place.levels[0], eqn=eqn)
+            place = evolve(place, levels=(outer, *place.levels[1:]))
+        else:
+            place = evolve(place, eqn=eqn)
+        located = evolve(found, place=place)
+        return NonFinite(str(located), located)
