@@ -32,16 +32,12 @@ from verax.extend import (
 from verax.ir.jaxpr import Primitive
 from verax.lax import (
     cos_p,
-    cosh_p,
     div_p,
     dot_general_p,
     exp_p,
     log_p,
     mul_p,
     sin_p,
-    sinh_p,
-    sqrt_p,
-    tanh_p,
 )
 from verax.ops.programs import inlined
 from verax.transforms.templates import jvp_template
@@ -230,47 +226,23 @@ def logarithm(walk: Propagation, params: Params, values: Values) -> list[Parts]:
     return [series(found, len(found))]
 
 
-def root(walk: Propagation, params: Params, values: Values) -> list[Parts]:
-    """y y = x, so 2 y_0 y_k = x_k - the sum of y_j y_(k - j) for 0 < j < k."""
-    (x,) = values
-    found: list[Array | None] = [vnp.sqrt(base(x))]
-    for k in range(1, len(x)):
-        known = total([product(found[j], found[k - j]) for j in range(1, k)])
-        above = total([x[k], times(-1, known)])
-        found.append(None if above is None else above / (2 * base((found[0],))))
-    return [series(found, len(found))]
-
-
-def pair(first: Any, second: Any, sign: float, which: int) -> Any:
-    """u' = v x' and v' = sign u x', for sine and cosine and their hyperbolic kin."""
+def wave(which: int) -> Any:
+    """u' = v x' and v' = -u x', for the sine u and the cosine v."""
 
     def rule(walk: Propagation, params: Params, values: Values) -> list[Parts]:
         (x,) = values
         speeds = derivative(x)
-        us: list[Array | None] = [first(base(x))]
-        vs: list[Array | None] = [second(base(x))]
+        us: list[Array | None] = [vnp.sin(base(x))]
+        vs: list[Array | None] = [vnp.cos(base(x))]
         for k in range(len(speeds)):
             turns = range(k + 1)
             up = total([product(vs[k - j], speeds[j]) for j in turns])
             down = total([product(us[k - j], speeds[j]) for j in turns])
             us.append(times(1 / (k + 1), up))
-            vs.append(times(sign / (k + 1), down))
+            vs.append(times(-1 / (k + 1), down))
         return [series((us, vs)[which], len(x))]
 
     return rule
-
-
-def hyperbolic_tangent(
-    walk: Propagation, params: Params, values: Values
-) -> list[Parts]:
-    """y' = (1 - y y) x'."""
-    (x,) = values
-
-    def slope(ys: Sequence[Array | None], k: int) -> Array | None:
-        square = times(-1, total([product(ys[j], ys[k - j]) for j in range(k + 1)]))
-        return square if k or square is None else 1 + square
-
-    return [integrated(x, slope, vnp.tanh(base(x)))]
 
 
 TABLE: dict[Primitive, Rule[Any]] = {
@@ -279,12 +251,8 @@ TABLE: dict[Primitive, Rule[Any]] = {
     div_p: quotient,
     exp_p: exponential,
     log_p: logarithm,
-    sqrt_p: root,
-    sin_p: pair(vnp.sin, vnp.cos, -1, 0),
-    cos_p: pair(vnp.sin, vnp.cos, -1, 1),
-    sinh_p: pair(vnp.sinh, vnp.cosh, 1, 0),
-    cosh_p: pair(vnp.sinh, vnp.cosh, 1, 1),
-    tanh_p: hyperbolic_tangent,
+    sin_p: wave(0),
+    cos_p: wave(1),
 }
 DERIVED = Propagation("taylor", CONTROL, otherwise=derived, fill=fill)
 """Everything from the derivatives of the rows."""

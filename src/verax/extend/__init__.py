@@ -4,7 +4,7 @@ One idea: a primitive is a row, a transformation is a table, and both are values
 are passed along; nothing is registered and nothing in the library changes::
 
     my_p = composite("my", NoParams, lambda p, x: x * verax.numpy.tanh(x))
-    bounds = Propagation("bounds", CONTROL | {my_p: rule})
+    bounds = Propagation("bounds", CONTROL) | {my_p: rule}
     with_rules(f, standard | {round_p: straight_p})
 
 `docs/adding-a-primitive.md` and `docs/adding-a-transformation.md` go through it, and

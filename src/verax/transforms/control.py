@@ -4,7 +4,7 @@ One idea: what an equation with a program inside does to parts is what its progr
 to them, so these rules rewrite the program with the table itself and agree on which
 carries and results have parts; no program grows with the length of a loop::
 
-    Propagation("taylor", CONTROL | RULES, fill=fill)
+    Propagation("taylor", CONTROL, fill=fill) | {sin_p: rule}
 
 `CONTROL` has the calls, loops and branches. `INSIDE` takes functions with derivatives
 or batching rules of the user's own for what they compute, as evaluation does.

@@ -1,0 +1,219 @@
+"""Elimination: the equations of a program, solved for its inputs one at a time.
+
+One idea: a variable is a cell that becomes known, whole or by slices, and each equation
+is used exactly once, forwards or backwards::
+
+    inverted(jaxpr, (False, True), table)    # (a, y) -> (x, log |det dy/dx|)
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from attrs import define, evolve, frozen
+from pyrsistent import PMap
+
+import verax.numpy as vnp
+from verax import Array, lax
+from verax.extend import STANDARD, MissingRule, Row
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Primitive, Var
+from verax.ir.walk import defined_variables
+from verax.ops.programs import chosen, others, program
+from verax.transforms.cse import cse
+from verax.transforms.dce import dce
+
+
+class NotInvertible(ValueError):
+    """The program is no bijection, or not one that can be solved step by step."""
+
+
+@frozen
+class Known:
+    """An equation whose results are known, and those operands that are.
+
+    `missing` marks the others. `avals` are the types of the operands.
+    """
+
+    table: "Inverses"
+    row: Row[Any]
+    params: Any
+    results: tuple[Array, ...]
+    operands: tuple[Array | None, ...]
+    avals: tuple[ShapedArray, ...]
+
+    @property
+    def missing(self) -> tuple[bool, ...]:
+        return tuple([x is None for x in self.operands])
+
+    @property
+    def place(self) -> int:
+        """Where the one unknown operand stands."""
+        return self.missing.index(True)
+
+    @property
+    def other(self) -> Array:
+        """The known operand of two."""
+        found = self.operands[1 - self.place]
+        assert found is not None
+        return found
+
+
+type Rule = Callable[[Known], tuple[Sequence[Array], Array | float]]
+"""The missing operands, and log |det of d results / d missing|."""
+
+
+@frozen(eq=False)
+class Inverses:
+    """The table: `alone` has rules for one missing operand, `any_number` for more."""
+
+    alone: PMap[Primitive, Rule]
+    any_number: PMap[Primitive, Rule]
+
+    def __or__(self, rules: Mapping[Primitive, Rule]) -> "Inverses":
+        return evolve(self, alone=self.alone.update(rules))
+
+    def rule(self, eqn: Eqn, missing: int) -> Rule | None:
+        """The rule for an equation with so many operands missing, if it is solvable."""
+        found = self.any_number.get(eqn.primitive)
+        if found is not None or missing != 1:
+            return found
+        if eqn.primitive not in self.alone:
+            name = eqn.primitive.name
+            raise MissingRule(
+                f"the primitive {name} has no rule in the table 'inverses'; join one: "
+                f"INVERSES | {{{name}_p: elementwise(...)}}; met at {eqn.source}"
+            )
+        return self.alone[eqn.primitive]
+
+
+@define(eq=False)
+class Cell:
+    """What is known of a variable: some elements, or all."""
+
+    value: Array | None
+    mask: Any
+
+    @property
+    def whole(self) -> Array | None:
+        return self.value if self.mask.all() else None
+
+
+@define(eq=False)
+class Elimination:
+    """The state of one solution; it is born and dies inside `inverted`."""
+
+    table: Inverses
+    cells: list[Cell]
+    log_det: Array | float = 0.0
+
+    def read(self, atom: Atom) -> Array | None:
+        if isinstance(atom, Literal):
+            return vnp.asarray(atom.value).astype(atom.aval.dtype)
+        return self.cells[atom.index].whole
+
+    def learn(self, atom: Atom, value: Array, where: Any = ...) -> None:
+        """Note the value of a variable, or of some of its elements.
+
+        Raises:
+            NotInvertible: it has been found in another way already.
+        """
+        if isinstance(atom, Literal) or self.cells[atom.index].mask[where].any():
+            raise NotInvertible(
+                "a value is determined twice: the program maps to too few points"
+            )
+        cell = self.cells[atom.index]
+        cell.mask[where] = True
+        if cell.mask.all() and where is ...:
+            cell.value = value
+            return
+        if cell.value is None:
+            cell.value = vnp.zeros(atom.aval.shape, value.dtype)
+        cell.value = cell.value.at[where].set(value)
+
+    def try_slice(self, eqn: Eqn) -> bool:
+        """A slice says as much of its operand as the operand says of it."""
+        p: Any = eqn.params
+        (x,), (y,) = eqn.invars, eqn.outvars
+        assert isinstance(x, Var)
+        strides = p.strides or (1,) * len(p.start_indices)
+        bounds = zip(p.start_indices, p.limit_indices, strides, strict=True)
+        where = tuple([slice(*bound) for bound in bounds])
+        cell, known = self.cells[x.index], self.read(y)
+        if cell.mask[where].all() and cell.value is not None:
+            self.learn(y, cell.value[where])
+        elif known is not None:
+            self.learn(x, known, where)
+        else:
+            return False
+        return True
+
+    def try_eqn(self, eqn: Eqn) -> bool:
+        """Use an equation in one direction or the other, if it is ready."""
+        if eqn.primitive is lax.slice_p and isinstance(eqn.invars[0], Var):
+            return self.try_slice(eqn)
+        row = eqn.primitive
+        assert isinstance(row, Row)
+        operands = tuple([self.read(a) for a in eqn.invars])
+        unknown = sum([x is None for x in operands])
+        if not unknown:
+            outs = row.bind(eqn.params, *operands)
+            for var, out in zip(eqn.outvars, outs, strict=True):
+                self.learn(var, out)
+            return True
+        results = [y for y in [self.read(v) for v in eqn.outvars] if y is not None]
+        rule = None
+        if len(results) == len(eqn.outvars):
+            rule = self.table.rule(eqn, unknown)
+        if rule is None:
+            return False
+        avals = tuple([a.aval for a in eqn.invars])
+        known = Known(self.table, row, eqn.params, tuple(results), operands, avals)
+        found, log_det = rule(known)
+        for atom, x in zip(chosen(known.missing, eqn.invars), found, strict=True):
+            self.learn(atom, x)
+        self.log_det = self.log_det + log_det
+        return True
+
+
+@lru_cache(maxsize=1024)
+def inverted(jaxpr: Jaxpr, unknown: tuple[bool, ...], table: Inverses) -> Jaxpr:
+    """The program (known inputs, outputs) -> (unknown inputs, log |det d out / d in|).
+
+    Raises:
+        NotInvertible: the equations do not determine the unknown inputs.
+        MissingRule: an equation could, if its primitive had a rule.
+    """
+    every = (True,) * len(jaxpr.outvars)
+    slim = cse(dce(STANDARD, jaxpr, every, keep=len(jaxpr.invars))[0])
+    sizes = [v.aval.shape for v in defined_variables(slim)]
+    given = others(unknown, slim.invars)
+    dtype = vnp.promote_types(slim.out_avals[0].dtype, float) if slim.outvars else float
+
+    def body(*args: Array) -> list[Array]:
+        cells = [Cell(None, np.zeros(shape, bool)) for shape in sizes]
+        state = Elimination(table, cells)
+        for atom, x in zip([*given, *slim.outvars], args, strict=True):
+            state.learn(atom, x)
+        pending = list(slim.eqns)
+        while left := [eqn for eqn in pending if not state.try_eqn(eqn)]:
+            if len(left) == len(pending):
+                break
+            pending = left
+        found = [state.read(v) for v in chosen(unknown, slim.invars)]
+        if any(x is None for x in found):
+            raise stuck(left)
+        return [*[x for x in found if x is not None], vnp.asarray(state.log_det, dtype)]
+
+    inputs = [v.aval for v in given]
+    return program([*inputs, *[a.strong() for a in slim.out_avals]], body)
+
+
+def stuck(left: Sequence[Eqn]) -> NotInvertible:
+    """The error for equations that have too many unknowns."""
+    places = "; ".join([f"{eqn.primitive.name} at {eqn.source}" for eqn in left[:4]])
+    return NotInvertible(
+        "the outputs do not determine the inputs step by step: two unknowns meet, or "
+        f"some are never used. Not solved: {places or 'an input that nothing uses'}"
+    )
