@@ -1,8 +1,10 @@
 """The worked extensions of docs/examples, held to what they are made to be."""
 
+import doctest
 import functools
 import math
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,11 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from docs.examples import (
+    inversion,
+    recurrence as recurrence_module,
+    taylor as taylor_module,
+)
 from docs.examples.inversion import (
     INVERSES,
     NotInvertible,
@@ -298,3 +305,10 @@ def test_a_rule_more_inverts_more() -> None:
     table = INVERSES | {lax.cos_p: elementwise(lambda known, y: vnp.arccos(y))}
     x, log_det = inverse(vnp.cos, 0.5, table)(vnp.cos(0.5))
     np.testing.assert_allclose([x, log_det], [0.5, -np.log(np.sin(0.5))], rtol=1e-5)
+
+
+@pytest.mark.parametrize("module", [inversion, recurrence_module, taylor_module])
+def test_examples_of_docstrings(module: ModuleType) -> None:
+    result = doctest.testmod(module)
+    assert result.attempted
+    assert not result.failed

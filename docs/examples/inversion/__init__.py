@@ -39,8 +39,8 @@ def inverse(
         NotInvertible: when called, if the equations cannot be solved one by one.
 
     >>> x, log_det = inverse(lambda x: 2 * vnp.exp(x) + 1, like=0.0)(3.0)
-    >>> float(x), float(log_det) == -np.log(np.float32(2))
-    (0.0, True)
+    >>> float(x), round(float(log_det), 4)
+    (0.0, -0.6931)
     """
 
     def inverted_fun(y: Any) -> tuple[Any, Array]:
@@ -63,8 +63,8 @@ def with_log_det(
     """A bijection that gives log |det dy/dx| beside its result.
 
     >>> y, log_det = with_log_det(lambda x: 2 * x)(vnp.ones(3))
-    >>> float(log_det) == 3 * np.log(np.float32(2))
-    True
+    >>> round(float(log_det), 4)
+    2.0794
     """
 
     def paired(x: Any) -> tuple[Any, Array]:

@@ -14,6 +14,7 @@ are passed along; nothing is registered and nothing in the library changes::
 from verax.extend.functions import Opened, opened, propagate, run
 from verax.extend.overriding import with_rules
 from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
+from verax.ops.programs import inlined
 from verax.ops.table import PRIMITIVES, standard
 from verax.rules.derived import composite
 from verax.rules.elementwise import chlo, composed, elementwise, parametric, stablehlo
@@ -44,6 +45,7 @@ __all__ = [
     "composed",
     "composite",
     "elementwise",
+    "inlined",
     "opened",
     "parametric",
     "propagate",
