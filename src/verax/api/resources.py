@@ -10,7 +10,7 @@ import gc
 from typing import Any
 
 from verax.api.jit import JitFunction
-from verax.backend import eager, placement, program
+from verax.backend import eager, placement, program, recipes
 from verax.backend.array import ConcreteArray
 from verax.backend.placed import PlacedArray
 from verax.ir.avals import ShapedArray
@@ -50,7 +50,8 @@ def clear_caches() -> None:
     """
     for function in [x for x in gc.get_objects() if isinstance(x, JitFunction)]:
         function.clear_cache()
-    for module in (eager, placement, program, engine, linearize, templates, infer):
+    floors = (eager, recipes, placement, program, engine, linearize, templates, infer)
+    for module in floors:
         for value in vars(module).values():
             if isinstance(value, functools._lru_cache_wrapper):
                 value.cache_clear()

@@ -11,6 +11,7 @@ from typing import Literal, overload
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import bfloat16, float16, float32, is_complex, real_dtype
 from verax.nn.operand import inexact, inexact_pair
@@ -64,6 +65,7 @@ def summed(x: Array, axes: Shape) -> Array:
     return convert(reduce_sum(convert(x, float32), axes), x.dtype, x.weak_type)
 
 
+@remembered
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) / sum exp(x) over `axis`, among the elements where `where` is true.
 
@@ -98,6 +100,7 @@ def below_zero(x: Array, axes: Shape) -> Array:
     return sub(x, spread(reduce_max(stop_gradient(x), axes), x.shape, axes))
 
 
+@remembered
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """log(softmax(x)), accurate where that is close to 0; see `softmax`.
 
@@ -206,6 +209,7 @@ def scaled_sum(x: Array, weight: Array | None, axes: Shape) -> tuple[Array, Arra
     return top, summed(found, axes)
 
 
+@remembered
 def logmeanexp(
     x: ArrayLike,
     axis: Axis = None,

@@ -7,6 +7,7 @@ One idea: along no axis means along the flat array::
 
 from typing import Any
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import (
     DTypeLike,
     bool_,
@@ -74,6 +75,7 @@ def attained(x: Array, axis: int, upward: bool) -> Array:
     return bitwise_or(eq(x, broadcast_in_dim(extreme, x.shape, others)), ne(x, x))
 
 
+@remembered
 def argmax(
     a: ArrayLike,
     axis: int | None = None,
@@ -88,6 +90,7 @@ def argmax(
     return place_of("argmax", arg.argmax, a, axis, out, keepdims)
 
 
+@remembered
 def argmin(
     a: ArrayLike,
     axis: int | None = None,
@@ -102,6 +105,7 @@ def argmin(
     return place_of("argmin", arg.argmin, a, axis, out, keepdims)
 
 
+@remembered
 def nanargmax(
     a: ArrayLike,
     axis: int | None = None,
@@ -112,6 +116,7 @@ def nanargmax(
     return nan_place("nanargmax", argmax, lowest, a, axis, out, keepdims)
 
 
+@remembered
 def nanargmin(
     a: ArrayLike,
     axis: int | None = None,
@@ -163,6 +168,7 @@ def running(
     return result
 
 
+@remembered
 def cumsum(
     a: ArrayLike,
     axis: int | None = None,
@@ -173,6 +179,7 @@ def cumsum(
     return running("cumsum", cumulative.cumsum, a, axis, dtype, out)
 
 
+@remembered
 def cumprod(
     a: ArrayLike,
     axis: int | None = None,
@@ -183,6 +190,7 @@ def cumprod(
     return running("cumprod", cumulative.cumprod, a, axis, dtype, out)
 
 
+@remembered
 def nancumsum(
     a: ArrayLike,
     axis: int | None = None,
@@ -194,6 +202,7 @@ def nancumsum(
     return running("nancumsum", cumulative.cumsum, x, axis, dtype, out)
 
 
+@remembered
 def nancumprod(
     a: ArrayLike,
     axis: int | None = None,

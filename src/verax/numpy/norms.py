@@ -8,6 +8,7 @@ of singular values::
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.numpy.arguments import (
     ArrayLike,
     Axis,
@@ -33,6 +34,7 @@ def inexact_array(name: str, x: ArrayLike) -> Array:
     return as_array(name, promote_inexact(name, x)[0])
 
 
+@remembered
 def norm(
     x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = False
 ) -> Array:
@@ -67,6 +69,7 @@ def euclidean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
     return sqrt(total(real_part(mul(x, conjugate(x))), axes, keepdims=keepdims))
 
 
+@remembered
 def vector_norm(
     x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: Order = 2
 ) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import (
     DTypeLike,
     default_dtype,
@@ -60,6 +61,7 @@ def index_dtype() -> Any:
     return default_dtype("integer", STATE.enable_x64)
 
 
+@remembered
 def sort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -80,6 +82,7 @@ def sort(
     return rev(found, (along,)) if descending else found
 
 
+@remembered
 def argsort(
     a: ArrayLike,
     axis: int | None = -1,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,
@@ -147,6 +148,7 @@ def accumulate(
     return convert(found, result)
 
 
+@remembered
 def sum(
     a: ArrayLike,
     axis: Axis = None,
@@ -181,6 +183,7 @@ def sum(
     )
 
 
+@remembered
 def prod(
     a: ArrayLike,
     axis: Axis = None,
@@ -245,6 +248,7 @@ def extreme(
     return maximum(found, start) if upward else minimum(found, start)
 
 
+@remembered
 def max(
     a: ArrayLike,
     axis: Axis = None,
@@ -262,6 +266,7 @@ def max(
     return extreme("max", reduce_max_p, a, axis, keepdims, initial, where)
 
 
+@remembered
 def min(
     a: ArrayLike,
     axis: Axis = None,
@@ -283,6 +288,7 @@ amax = max
 amin = min
 
 
+@remembered
 def ptp(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False
 ) -> Array:
@@ -292,6 +298,7 @@ def ptp(
     return subtract(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
 
 
+@remembered
 def all(
     a: ArrayLike,
     axis: Axis = None,
@@ -307,6 +314,7 @@ def all(
     return fold(reduce_and_p, masked("all", x, where, True), axes, keepdims)
 
 
+@remembered
 def any(
     a: ArrayLike,
     axis: Axis = None,
@@ -322,6 +330,7 @@ def any(
     return fold(reduce_or_p, masked("any", x, where, False), axes, keepdims)
 
 
+@remembered
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements over `axis` are not zero."""
     return sum(

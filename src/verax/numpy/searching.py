@@ -16,6 +16,7 @@ from verax.ir.dtypes import int32, is_bool
 from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.arguments import (
     ArrayLike,
+    adapted,
     as_array,
     broadcast_together,
     canonical_axis,
@@ -33,6 +34,9 @@ from verax.ops.choose import select_n, select_n_p
 from verax.ops.create import full, iota
 from verax.rules.array import Array
 from verax.rules.builder import AbstractValueError, Tracer
+
+# A tuple made once: a union would be made anew by every check.
+VALUED = (Array, np.ndarray)
 
 
 def as_condition(name: str, condition: ArrayLike) -> Any:
@@ -64,19 +68,24 @@ def where(
     if size is not None or fill_value is not None:
         raise ValueError("where takes size and fill_value only without x and y")
     chosen = as_condition("where", condition)
-    cases = promote("where", x, y)
-    return choose(chosen, *cases)
+    if isinstance(x, Array) and not isinstance(y, Array):
+        if (constant := adapted(y, x.aval)) is not None:
+            return choose(chosen, x, constant)
+    elif (
+        isinstance(y, Array)
+        and not isinstance(x, Array)
+        and (constant := adapted(x, y.aval)) is not None
+    ):
+        return choose(chosen, constant, y)
+    return choose(chosen, *promote("where", x, y))
 
 
 def choose(condition: Array, x: Any, y: Any) -> Array:
     """`where` for operands of one dtype."""
-    if (
-        isinstance(x, Array)
-        and isinstance(y, Array)
-        and x.aval is y.aval
-        and condition.aval.shape == x.aval.shape
-    ):
-        return select_n_p.call(NO_PARAMS, condition, y, x)
+    if isinstance(x, VALUED) and isinstance(y, VALUED):
+        shape = condition.shape
+        if x.shape in (shape, ()) and y.shape in (shape, ()):
+            return select_n_p.call(NO_PARAMS, condition, y, x)
     parts = broadcast_together("where", (condition, x, y))
     return select_n(parts[0], parts[2], parts[1])
 

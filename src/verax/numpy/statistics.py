@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,
@@ -63,6 +64,7 @@ def mean_types(own: DType, dtype: DType | None, x64: bool) -> tuple[DType, DType
     return result, float32 if small else working
 
 
+@remembered
 def mean(
     a: ArrayLike,
     axis: Axis = None,
@@ -123,6 +125,7 @@ def average(
     return (found, total) if returned else found
 
 
+@remembered
 def var(
     a: ArrayLike,
     axis: Axis = None,
@@ -193,6 +196,7 @@ def squared_distance(x: Array) -> Array:
     return real(mul(x, conj(x))) if is_complex(x.dtype) else square(x)
 
 
+@remembered
 def std(
     a: ArrayLike,
     axis: Axis = None,

@@ -156,8 +156,8 @@ def draw_arg(random: Random) -> Sample[ArgParams]:
     return Sample(ArgParams((axis,), index), (ShapedArray(tuple(rest), dtype),))
 
 
-argmax_p = arg_extreme("argmax", np.argmax, "maximum", lowest)
-argmin_p = arg_extreme("argmin", np.argmin, "minimum", highest)
+argmax_p = arg_extreme("argmax", np.ndarray.argmax, "maximum", lowest)
+argmin_p = arg_extreme("argmin", np.ndarray.argmin, "minimum", highest)
 
 
 def arg(

@@ -67,6 +67,9 @@ def from_bits(bits: NDArray, dtype: np.dtype[np.generic]) -> NDArray:
 
 def divide(x: NDArray, y: NDArray) -> NDArray:
     """x / y; for integers towards zero, and -1 (all bits) where y is zero."""
+    if x.dtype.kind in "fc" and x.dtype.itemsize > 2:
+        quick: NDArray = x / y
+        return quick
     if not is_integer(x.dtype):
         ratio: NDArray = wide(x) / wide(y)
         return ratio

@@ -127,25 +127,24 @@ def broadcast_in_dim_typing(
 
 
 def evaluate_broadcast_in_dim(p: BroadcastInDimParams, x: np.ndarray) -> np.ndarray:
-    if x.size == prod(p.shape):
-        return x.reshape(p.shape)
-    shape = [1] * len(p.shape)
-    for size, place in zip(x.shape, p.broadcast_dimensions, strict=True):
-        shape[place] = size
-    return spread(x.reshape(shape), p.shape)
+    """A view: a dimension is repeated by a stride of 0.
 
-
-def spread(x: np.ndarray, shape: Shape) -> np.ndarray:
-    """`np.broadcast_to` for an array of as many dimensions, twenty times as fast.
-
-    A dimension of size 1 is repeated by a stride of 0. Only NumPy's own dtypes in one
-    piece can be looked at in this way.
+    NumPy takes twenty times as long for that. Only its own dtypes in one piece can be
+    looked at in this way.
     """
+    shape, dims = p.shape, p.broadcast_dimensions
+    if x.size == prod(shape):
+        return x.reshape(shape)
     if x.dtype.kind not in "biufc" or not x.flags.c_contiguous:
-        return np.broadcast_to(x, shape)
-    sizes = zip(x.shape, x.strides, shape, strict=True)
-    strides = tuple([s if n == size else 0 for n, s, size in sizes])
-    found: np.ndarray = np.ndarray(shape, x.dtype, x, 0, strides)
+        column = [1] * len(shape)
+        for size, place in zip(x.shape, dims, strict=True):
+            column[place] = size
+        return np.broadcast_to(x.reshape(column), shape)
+    strides = [0] * len(shape)
+    for size, stride, place in zip(x.shape, x.strides, dims, strict=True):
+        if size == shape[place]:
+            strides[place] = stride
+    found: np.ndarray = np.ndarray(shape, x.dtype, x, 0, tuple(strides))
     found.flags.writeable = False
     return found
 

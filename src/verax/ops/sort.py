@@ -66,16 +66,41 @@ def sort_typing(p: SortParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
 
 def evaluate_sort(p: SortParams, xs: Sequence[NDArray]) -> Sequence[NDArray]:
     """Gather by the stable permutation of the keys."""
-    rows = [np.moveaxis(x, p.dimension, -1) for x in xs]
+    if len(xs) == 1 and (alone := sorted_alone(xs[0], p.dimension)) is not None:
+        return (alone,)
+    rows = [x.swapaxes(p.dimension, -1) for x in xs]
     keys = [key for x in rows[: p.num_keys] for key in keys_of(x)]
     if len(xs) == 1 and is_float(xs[0].dtype):
         keys.append(~np.signbit(wide(rows[0])))
     if rows[0].size == 0:
         return xs
-    order = np.lexsort(keys[::-1], axis=-1)
-    return [
-        np.moveaxis(np.take_along_axis(x, order, -1), -1, p.dimension) for x in rows
-    ]
+    if len(keys) == 1:
+        order = keys[0].argsort(axis=-1, kind="stable")
+    else:
+        order = np.lexsort(keys[::-1], axis=-1)
+    return [gathered(x, order).swapaxes(-1, p.dimension) for x in rows]
+
+
+def sorted_alone(x: NDArray, dimension: int) -> NDArray | None:
+    """NumPy's sort; None where it has another order than ours, or none.
+
+    NumPy takes -0.0 and 0.0 as equal, so floats with zeros among them are left.
+    """
+    if x.dtype.kind not in "biuf":
+        return None
+    found = np.sort(x, dimension, "stable")
+    if x.dtype.kind == "f" and not np.logical_and.reduce(found, None):
+        return None
+    return found
+
+
+def gathered(x: NDArray, order: NDArray) -> NDArray:
+    """The elements of each row at its places `order`."""
+    size = x.shape[-1]
+    if x.ndim == 1:
+        return x.take(order)
+    starts = np.arange(0, x.size, size).reshape((*x.shape[:-1], 1))
+    return x.take(order + starts)
 
 
 def keys_of(x: NDArray) -> list[NDArray]:

@@ -112,14 +112,21 @@ def wide(x: NDArray) -> NDArray:
 def fold(
     ufunc: np.ufunc, identity: Callable[[DType], Scalar], x: NDArray, axes: Shape
 ) -> NDArray:
-    """`ufunc.reduce`, which in the dtype of `x` wraps around as machines do."""
+    """`ufunc.reduce`, which in the dtype of `x` wraps around as machines do.
+
+    NumPy takes twice as long to start from a given value. So a sum starts from its
+    first element, and 0 is added at the end: that turns -0.0 into 0.0.
+    """
     y = wide(x)
-    if ufunc is np.add or x.size == 0:
+    over = None if len(axes) == x.ndim else axes
+    if x.size == 0:
         start = np.asarray(identity(x.dtype), numpy_dtype(x.dtype))
-        return np.asarray(
-            ufunc.reduce(y, axis=axes, dtype=y.dtype, initial=wide(start)[()])
-        )
-    return np.asarray(ufunc.reduce(y, axis=axes, dtype=y.dtype))
+        found = ufunc.reduce(y, axes, y.dtype, initial=wide(start)[()])
+    else:
+        found = ufunc.reduce(y, over, y.dtype)
+        if axes and ufunc is np.add and y.dtype.kind in "fc":
+            found = found + y.dtype.type(0)
+    return found if type(found) is np.ndarray else np.asarray(found)
 
 
 def batch_reduce(

@@ -11,7 +11,6 @@ dimensions are folded in two levels, for the sake of rounding::
 from collections.abc import Callable, Sequence
 from random import Random
 
-import numpy as np
 from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
@@ -93,11 +92,11 @@ def scan_typing(
 
 def along(evaluate: Callable[[NDArray], NDArray], x: NDArray, p: ScanParams) -> NDArray:
     """`evaluate` along the dimension and in the direction of the params."""
-    rows = np.moveaxis(x, p.axis, 0)
+    rows = x.swapaxes(p.axis, 0)
     if rows.shape[0] == 0:
         return x
     found = evaluate(rows[::-1])[::-1] if p.reverse else evaluate(rows)
-    return np.moveaxis(found, 0, p.axis)
+    return found.swapaxes(0, p.axis)
 
 
 def batch_scan(
