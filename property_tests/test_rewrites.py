@@ -26,6 +26,7 @@ from verax.rules.row import Domain
 from verax.rules.state import interpreting
 from verax.transforms import STANDARD, check
 from verax.transforms.rewriting import rewritten
+from verax.verify.check_rewrites import check_rewrite
 from verax.verify.precision import double_precision
 from verax.verify.standard import ENGINE, runner
 from verax.verify.strategies import PLAIN, arrays, filled, special_points
@@ -175,6 +176,11 @@ def test_shipped_rule_keeps_what_it_promises(rule: Rewrite) -> None:
             law(rule, instance, args)
 
     search()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_the_kit_finds_nothing_wrong_with_shipped_rules(rule: Rewrite) -> None:
+    assert check_rewrite(rule, cases=6, seed=0).raise_if_broken()
 
 
 def turned(instance: Instance, domain: Domain, turn: int) -> list[np.ndarray]:

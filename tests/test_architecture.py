@@ -22,7 +22,7 @@ from tests.architecture import (
     load,
 )
 from tests.module_state import check_module_state
-from tests.parsed import Module
+from tests.parsed import Module, Violation
 
 SOURCE = Path(__file__).parent.parent / "src" / "verax"
 
@@ -64,24 +64,32 @@ def messages(check: Check, modules: list[Module]) -> list[str]:
     return [str(violation) for violation in check(modules)]
 
 
-def test_package_keeps_its_rules() -> None:
-    found = [
-        violation
-        for violation in check_all(load(SOURCE))
-        if violation.key not in ALLOWED
-    ]
+@pytest.fixture(scope="module")
+def package() -> tuple[Module, ...]:
+    """The package, parsed once for all tests."""
+    return load(SOURCE)
+
+
+@pytest.fixture(scope="module")
+def violations(package: tuple[Module, ...]) -> list[Violation]:
+    """What all checks find in it."""
+    return check_all(package)
+
+
+def test_package_keeps_its_rules(violations: list[Violation]) -> None:
+    found = [violation for violation in violations if violation.key not in ALLOWED]
     report = "\n".join(f"{violation}    [{violation.key}]" for violation in found)
     assert not found, f"\n{report}"
 
 
-def test_allowances_are_used_and_reasoned() -> None:
-    found = {violation.key for violation in check_all(load(SOURCE))}
+def test_allowances_are_used_and_reasoned(violations: list[Violation]) -> None:
+    found = {violation.key for violation in violations}
     assert set(ALLOWED) <= found, "an allowance that nothing needs any more"
     assert all(len(reason.split()) >= 4 for reason in ALLOWED.values())
 
 
-def test_every_module_is_read_under_its_own_name() -> None:
-    by_name = {module.name: module for module in load(SOURCE)}
+def test_every_module_is_read_under_its_own_name(package: tuple[Module, ...]) -> None:
+    by_name = {module.name: module for module in package}
     assert by_name["verax"].is_package
     assert by_name["verax"].path == "src/verax/__init__.py"
 

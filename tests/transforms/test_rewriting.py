@@ -57,6 +57,29 @@ def test_a_rule_holds_for_every_shape_and_dtype(dtype: str, shape: Any) -> None:
     assert after([log1p_of], lambda x: vnp.log(1 + x), x) == ["log1p"]
 
 
+def test_rules_of_calls_are_rewritten_folded_and_joined_too() -> None:
+    def f(x: Any, y: Any) -> Any:
+        @verax.custom_vjp
+        def scaled(x: Any) -> Any:
+            return x * y
+
+        def backward(x: Any, ct: Any) -> Any:
+            return (ct * vnp.log(1 + x) * y * vnp.log(1 + x) * vnp.sin(0.0),)
+
+        scaled.defvjp(lambda x: (x * y, x), backward)
+        return scaled(x)
+
+    program = verax.make_jaxpr(f)(2.0, 3.0)
+    assert names(program).count("log") == 2
+    assert names(apply([log1p_of])(program)).count("log1p") == 2
+    assert names(verax.transforms.cse(program)).count("log") == 1
+    assert names(verax.transforms.fold(program)).count("sin") == 0
+    for made in (apply([log1p_of])(program), verax.transforms.fold(program)):
+        verax.transforms.check(made)
+        (value,) = verax.transforms.evaluate(made, 2.0, 3.0)
+        assert value == 6.0
+
+
 def test_literals_match_by_value() -> None:
     assert after([log1p_of], lambda x: vnp.log(2 + x), X) == ["add", "log"]
     assert after(algebra(), lambda x: x + 0.0, X) == ["add"]

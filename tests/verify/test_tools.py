@@ -50,10 +50,13 @@ def test_one_line_per_primitive_in_pytest(pytester: pytest.Pytester) -> None:
 
 
 def test_page_is_up_to_date() -> None:
-    """`python -m verax.verify --page docs/primitives.md` writes it anew."""
     text = (ROOT / "docs" / "primitives.md").read_text()
-    assert text.startswith(static_part())
-    assert "**broken** (" not in text
+    command = "python -m verax.verify --page docs/primitives.md"
+    assert text.startswith(static_part()), (
+        f"rows have changed: run `{command} --cases 0`, which keeps the verdicts of "
+        "the laws, or without --cases 0 to try the new rows too"
+    )
+    assert "**broken** (" not in text, f"a law was broken: repair it, run `{command}`"
 
 
 def test_page_of_one_row_has_its_verdicts() -> None:

@@ -41,23 +41,39 @@ def field_names(kind: type[AttrsInstance]) -> tuple[str, ...]:
     return tuple([attribute.name for attribute in fields(kind)])
 
 
+@frozen
+class Aside:
+    """A value in a field of params that holds jaxprs which run elsewhere, or later.
+
+    Such as the rule for the derivative of a call, once it is traced: transformations
+    of programs reach its jaxprs, but they are no part of what the equation does.
+    """
+
+
 @frozen(eq=False, repr=False)
 class Params(Record):
     """What an equation knows beside its operands: one frozen subclass per primitive."""
 
-    def subjaxprs(self) -> "Iterator[Jaxpr]":
-        """The jaxprs among the fields, in order, those inside tuples included."""
+    def subjaxprs(self, aside: bool = True) -> "Iterator[Jaxpr]":
+        """The jaxprs among the fields, in order, those inside tuples included.
+
+        Without `aside` these are the ones that run where the equation does.
+        """
         for name in field_names(type(self)):
             value = getattr(self, name)
             if isinstance(value, Jaxpr):
                 yield value
             elif isinstance(value, tuple):
                 yield from [item for item in value if isinstance(item, Jaxpr)]
+            elif aside and isinstance(value, Aside):
+                parts = [getattr(value, part) for part in field_names(type(value))]
+                yield from [part for part in parts if isinstance(part, Jaxpr)]
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """The effects that these params cause: those of the jaxprs inside."""
-        return NO_EFFECTS.union(*(inner.effects for inner in self.subjaxprs()))
+        """The effects that these params cause: those of the jaxprs that run here."""
+        inside = self.subjaxprs(aside=False)
+        return NO_EFFECTS.union(*(inner.effects for inner in inside))
 
     @property
     def named_axes(self) -> frozenset[str]:

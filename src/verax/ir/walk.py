@@ -12,7 +12,7 @@ from attrs import evolve, fields
 from pyrsistent import pvector
 
 from verax.ir.atoms import Atom, Var
-from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Params
+from verax.ir.jaxpr import NO_PARAMS, Aside, Eqn, Jaxpr, Params
 
 type Path = tuple[int, ...]
 """Where an equation stands: its number; before that, for each jaxpr around it, the
@@ -101,23 +101,32 @@ def map_eqns(jaxpr: Jaxpr, change: Callable[[Eqn], Eqn]) -> Jaxpr:
     return Jaxpr(jaxpr.constvars, jaxpr.invars, pvector(eqns), jaxpr.outvars)
 
 
-def map_subjaxprs[P: Params](params: P, change: Callable[[Jaxpr], Jaxpr]) -> P:
-    """`params` with each jaxpr inside changed, also in tuples; same if none is."""
-    if params is NO_PARAMS:
-        return params
+def map_subjaxprs[P: Params](
+    params: P, change: Callable[[Jaxpr], Jaxpr], aside: bool = True
+) -> P:
+    """`params` with each of `params.subjaxprs(aside)` changed; same if none is."""
+    return params if params is NO_PARAMS else mapped_fields(params, change, aside)
+
+
+def mapped_fields[T: Params | Aside](
+    record: T, change: Callable[[Jaxpr], Jaxpr], aside: bool
+) -> T:
+    """`record` with the jaxprs in its fields changed; the same object if none is."""
     changes: dict[str, object] = {}
-    for attribute in fields(type(params)):
-        old: object = getattr(params, attribute.name)
-        new = mapped(old, change)
+    for attribute in fields(type(record)):
+        old: object = getattr(record, attribute.name)
+        new = mapped(old, change, aside)
         if new is not old:
             changes[attribute.alias or attribute.name] = new
-    return evolve(params, **changes) if changes else params
+    return evolve(record, **changes) if changes else record
 
 
-def mapped(value: object, change: Callable[[Jaxpr], Jaxpr]) -> object:
+def mapped(value: object, change: Callable[[Jaxpr], Jaxpr], aside: bool) -> object:
     """One field with its jaxprs changed; the same object if there is nothing to do."""
     if isinstance(value, Jaxpr):
         return change(value)
+    if aside and isinstance(value, Aside):
+        return mapped_fields(value, change, aside)
     if not isinstance(value, tuple):
         return value
     items = [change(item) if isinstance(item, Jaxpr) else item for item in value]

@@ -260,13 +260,16 @@ def refuse_callbacks(name: str, jaxpr: Jaxpr) -> None:
 def silenced(jaxpr: Jaxpr) -> Jaxpr:
     """`jaxpr` without debug callbacks, for where it is computed a second time.
 
-    They have no results, so every variable keeps its number.
+    They have no results, so every variable keeps its number. Rules for derivatives
+    keep theirs: they have not run.
     """
     if jaxpr.effects.isdisjoint((DEBUG, ORDERED_DEBUG)):
         return jaxpr
     kept = []
     for eqn in jaxpr.eqns:
-        params = map_subjaxprs(eqn.params, silenced) if eqn.effects else eqn.params
+        params = eqn.params
+        if eqn.effects:
+            params = map_subjaxprs(params, silenced, aside=False)
         silent = Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
         mute = eqn.effects and not silent.outvars and not silent.effects
         if eqn.primitive is not debug_callback_p and not mute:

@@ -6,7 +6,7 @@ differentiates asks the rule for a jaxpr, everyone else means the function::
     b:f32[] = custom_jvp_call[name=f captured=0 jaxpr={ ... } rule=...] a
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Protocol, runtime_checkable
 
@@ -14,8 +14,7 @@ from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32, float64
-from verax.ir.effects import Effect
-from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.jaxpr import Aside, Jaxpr, Params
 from verax.ops.arith import add, mul
 from verax.ops.call import CallParams, jit_p
 from verax.ops.callbacks import silenced
@@ -50,7 +49,7 @@ class JvpRule(Protocol):
 
 
 @frozen(cache_hash=True)
-class TracedJvp:
+class TracedJvp(Aside):
     """A rule that has been traced already, for tangents of the operands `nonzero`."""
 
     jaxpr: Jaxpr
@@ -119,17 +118,6 @@ class CustomJvpParams(Params):
     captured: int
     jaxpr: Jaxpr
     rule: TracedJvp | JvpRule
-
-    def subjaxprs(self) -> Iterator[Jaxpr]:
-        """The function, and the rule if it has been traced."""
-        yield self.jaxpr
-        if isinstance(self.rule, TracedJvp):
-            yield self.rule.jaxpr
-
-    @property
-    def effects(self) -> frozenset[Effect]:
-        """Those of the function: the rule runs elsewhere."""
-        return self.jaxpr.effects
 
 
 def settled(rule: JvpRule, base: JvpRule) -> JvpRule:

@@ -8,15 +8,14 @@ backward program::
     d = custom_vjp_linear[name=f ...] c t
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Never, Protocol, runtime_checkable
 
 from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
-from verax.ir.effects import NO_EFFECTS, Effect
-from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.jaxpr import Aside, Jaxpr, Params
 from verax.ops.call import CallParams, jit_p
 from verax.ops.callbacks import silenced
 from verax.ops.core import CORE
@@ -52,7 +51,7 @@ class VjpRule(Protocol):
 
 
 @frozen(cache_hash=True)
-class TracedVjp:
+class TracedVjp(Aside):
     """Rules that have been traced already, for all cotangents and `nonzero` operands.
 
     `out_nonzero` marks the operands whose cotangents come out.
@@ -173,17 +172,6 @@ class CustomVjpParams(Params):
     jaxpr: Jaxpr
     rule: TracedVjp | VjpRule
 
-    def subjaxprs(self) -> Iterator[Jaxpr]:
-        """The function, and the rules if they have been traced."""
-        yield self.jaxpr
-        if isinstance(self.rule, TracedVjp):
-            yield from (self.rule.first, self.rule.second)
-
-    @property
-    def effects(self) -> frozenset[Effect]:
-        """Those of the function: the rules run elsewhere."""
-        return self.jaxpr.effects
-
 
 @frozen(eq=False, repr=False)
 class CustomLinearParams(Params):
@@ -199,16 +187,6 @@ class CustomLinearParams(Params):
     active: Mask
     out_avals: tuple[ShapedArray, ...]
     rule: TracedVjp | VjpRule
-
-    def subjaxprs(self) -> Iterator[Jaxpr]:
-        """The rules, if they have been traced."""
-        if isinstance(self.rule, TracedVjp):
-            yield from (self.rule.first, self.rule.second)
-
-    @property
-    def effects(self) -> frozenset[Effect]:
-        """None: it is its transpose that runs a rule."""
-        return NO_EFFECTS
 
 
 def settled(rule: VjpRule, base: VjpRule, active: Mask) -> VjpRule:

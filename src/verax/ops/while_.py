@@ -327,7 +327,7 @@ def split_while[P: WhileParams](
 
 def repeated[P: WhileParams](p: P) -> P:
     """The loop as it is computed again: effects have happened the first time."""
-    again = map_subjaxprs(p, silenced)
+    again = map_subjaxprs(p, silenced, aside=False)
     if again.effects:
         raise MissingRule(
             "while_loop with an io_callback inside cannot be linearized: its results "

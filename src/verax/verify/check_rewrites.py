@@ -8,9 +8,11 @@ keep the laws, so both are tried on programs that nobody has chosen::
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+from attrs import frozen
 from hypothesis import strategies as st
 
 from verax.ir.avals import ShapedArray
@@ -20,8 +22,10 @@ from verax.ir.dtypes import (
     complex64,
     float16,
     float32,
+    int32,
     is_inexact,
     numpy_dtype,
+    uint8,
 )
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr, Primitive
 from verax.ir.printer import print_jaxpr
@@ -31,18 +35,24 @@ from verax.rules.elementwise import SHAPES
 from verax.rules.row import Domain, NDArray, Row, RuleTable
 from verax.rules.state import interpreting
 from verax.transforms.engine import StandardEngine
+from verax.transforms.rewrite_rules import Rewrite, RewriteError
+from verax.transforms.rewriting import rewritten
 from verax.verify.agreement import Run, agree, has_types, well_formed
 from verax.verify.case import Case, Skipped, broken
 from verax.verify.check import CASES, Rules, check_primitive, engine_of
 from verax.verify.close import ULPS
 from verax.verify.laws import Law
+from verax.verify.precision import double_precision
 from verax.verify.programs import composable, programs
 from verax.verify.report import Finding, Report
 from verax.verify.search import search
 from verax.verify.strategies import SEEDS, Strategy, stack
+from verax.verify.widen import wide_aval
 
 EQUATIONS = 6
 DTYPES = (float32, float16, bfloat16, complex64)
+LITERALS = (2, 0.25, 64)
+"""What scalar variables of a pattern are, where a guard may want a literal."""
 
 type Programs = Callable[[Jaxpr], Jaxpr] | Callable[[ClosedJaxpr], ClosedJaxpr]
 type Reference = Callable[
@@ -72,10 +82,22 @@ class RewriteRule(Protocol):
     def samples(self) -> tuple[tuple[ShapedArray, ...], ...]: ...
 
 
-def program_of(function: Callable[..., Any], avals: Sequence[ShapedArray]) -> Jaxpr:
-    """The program of a function of arrays, which may return one or several."""
+def program_of(
+    function: Callable[..., Any],
+    avals: Sequence[ShapedArray],
+    scalar: float | None = None,
+) -> Jaxpr:
+    """The program of a function of arrays, which may return one or several.
+
+    With `scalar` its scalar operands are that literal.
+    """
     builder = Builder("a rewrite")
-    inputs = [builder.input(aval) for aval in avals]
+    inputs = [
+        builder.input(aval)
+        if aval.shape or scalar is None
+        else np.asarray(scalar).astype(numpy_dtype(aval.dtype))
+        for aval in avals
+    ]
     with interpreting(builder):
         found = function(*inputs)
     outs = found if isinstance(found, tuple | list) else (found,)
@@ -93,7 +115,9 @@ def check_rewrite(
     """What the laws say about a rewrite rule: both sides are the same program.
 
     Two laws: `types` (shape, dtype and weak type of the results agree) and `values`
-    (they agree at special points of the rule's domain, within its `ulps`).
+    (they agree at special points of the rule's domain, within its `ulps`). A rule made
+    with `verax.rewrites.rewrite` is tried where its `where` lets it apply; its scalar
+    variables are literals too, since guards may ask for their values.
 
     Args:
         rule: pattern and replacement, with what it promises; see `RewriteRule`.
@@ -116,31 +140,42 @@ def check_rewrite(
     True
     """
     engine = engine_of(rules)
-    pairs = [pair for avals in types or spread(rule) if (pair := sides(rule, avals))]
-    if not pairs:
+    found = [s for avals in types or spread(rule) for s in sides(engine, rule, avals)]
+    if not found:
         raise ValueError(
-            f"the rewrite {rule.name} can be traced on none of its types; pass types="
+            f"the rewrite {rule.name} applies to none of its types; pass types=, or "
+            "look at its where="
         )
-    source = pattern_cases([pattern for pattern, _ in pairs], Domain(*rule.domain))
-    found = [
+    source = pattern_cases([s.pattern for s in found], Domain(*rule.domain))
+    findings = [
         search(law, rule.name, engine, source, cases, seed=seed)
-        for law in rewrite_laws(rule, dict(pairs))
+        for law in rewrite_laws(rule, {s.pattern: s for s in found})
     ]
-    return Report(rule.name, tuple(found))
+    return Report(rule.name, tuple(findings))
 
 
-def rewrite_laws(rule: RewriteRule, others: Mapping[Jaxpr, Jaxpr]) -> tuple[Law, Law]:
-    """Same types, same values; `others` has the replacement of each pattern."""
+@frozen
+class Sides:
+    """A pattern, what replaces it, and the pattern in double precision, if any."""
+
+    pattern: Jaxpr
+    replacement: Jaxpr
+    exact: Jaxpr | None
+
+
+def rewrite_laws(rule: RewriteRule, sides_of: Mapping[Jaxpr, Sides]) -> tuple[Law, Law]:
+    """Same types, same values; `sides_of` has the replacement of each pattern."""
 
     def same_types(engine: StandardEngine, case: Case) -> None:
-        other = others[case.jaxpr]
+        other = sides_of[case.jaxpr].replacement
         well_formed("types", case, "the replacement", other)
         due = case.jaxpr.out_avals
         has_types("types", case, "the replacement", other.out_avals, due)
 
     def same_values(engine: StandardEngine, case: Case) -> None:
-        other = others[case.jaxpr]
-        want = engine.evaluate(case.jaxpr, case.values)
+        both = sides_of[case.jaxpr]
+        other = both.replacement
+        want = truth(engine, both, case.values)
         got = engine.evaluate(other, case.values)
         run = Run(case.jaxpr, case.values) if rule.ulps else None
         what = f"the replacement of {rule.name} differs"
@@ -149,11 +184,35 @@ def rewrite_laws(rule: RewriteRule, others: Mapping[Jaxpr, Jaxpr]) -> tuple[Law,
     return Law("types", same_types), Law("values", same_values)
 
 
+def truth(
+    engine: StandardEngine, sides: Sides, args: Sequence[NDArray]
+) -> list[NDArray]:
+    """What the pattern gives, computed in double precision where that exists."""
+    if sides.exact is None:
+        return engine.evaluate(sides.pattern, args)
+    wide = [
+        x.astype(numpy_dtype(aval.dtype))
+        for x, aval in zip(args, sides.exact.in_avals, strict=True)
+    ]
+    with double_precision():
+        found = engine.evaluate(sides.exact, wide)
+    with np.errstate(all="ignore"):
+        return [
+            x.astype(numpy_dtype(aval.dtype))
+            for x, aval in zip(found, sides.pattern.out_avals, strict=True)
+        ]
+
+
 def spread(rule: RewriteRule) -> Iterable[Sequence[ShapedArray]]:
-    """The rule's own types, and all float dtypes and several shapes in their place."""
+    """The rule's own types, and other dtypes and several shapes in their place.
+
+    Integers are tried with exact rules that can say by a guard that they take none.
+    """
     yield from rule.samples()
+    guarded = isinstance(rule, Rewrite) and not rule.ulps
+    integers = (int32, uint8) if guarded else ()
     for avals in rule.samples():
-        for dtype in DTYPES:
+        for dtype in (*DTYPES, *integers):
             yield [a.with_dtype(dtype, a.weak_type) for a in avals]
         if len({aval.shape for aval in avals}) == 1:
             for shape in SHAPES:
@@ -161,19 +220,51 @@ def spread(rule: RewriteRule) -> Iterable[Sequence[ShapedArray]]:
 
 
 def sides(
-    rule: RewriteRule, avals: Sequence[ShapedArray]
-) -> tuple[Jaxpr, Jaxpr] | None:
-    """Both programs at these types, or None where the pattern does not exist."""
+    engine: StandardEngine, rule: RewriteRule, avals: Sequence[ShapedArray]
+) -> list[Sides]:
+    """The programs at these types; none where the rule does not apply."""
+    mixed = len({bool(aval.shape) for aval in avals}) == 2
+    scalars = LITERALS if isinstance(rule, Rewrite) and mixed else ()
+    function, found = partial(rule.pattern, **rule.params), []
+    wide = [wide_aval(aval) for aval in avals]
+    for scalar in (None, *scalars):
+        pattern = program_if(function, avals, scalar)
+        other = pattern and replaced(engine, rule, pattern, avals)
+        if pattern is None or other is None:
+            continue
+        exact = None
+        if rule.ulps and tuple(wide) != tuple(avals):
+            with double_precision():
+                exact = program_if(function, wide, scalar)
+        found.append(Sides(pattern, other, exact))
+    return found
+
+
+def program_if(
+    function: Callable[..., Any], avals: Sequence[ShapedArray], scalar: float | None
+) -> Jaxpr | None:
+    """`program_of`, None if the function does not take these types."""
     try:
-        pattern = program_of(rule.pattern, avals)
-    except (TypeError, ValueError):
+        return program_of(function, avals, scalar)
+    except (TypeError, ValueError, OverflowError):
         return None
-    wanted = {**rule.params}
 
-    def replacement(*xs: Any) -> Any:
-        return rule.replacement(*xs, **wanted)
 
-    return pattern, program_of(replacement, avals)
+def replaced(
+    engine: StandardEngine,
+    rule: RewriteRule,
+    pattern: Jaxpr,
+    avals: Sequence[ShapedArray],
+) -> Jaxpr | None:
+    """What the rule makes of its pattern, None if its guard forbids that."""
+    if isinstance(rule, Rewrite):
+        try:
+            after = rewritten(engine, pattern, [rule])
+        except RewriteError:
+            pass  # The types differ: the law says how.
+        else:
+            return None if after == pattern else after
+    return program_of(partial(rule.replacement, **rule.params), avals)
 
 
 def pattern_cases(jaxprs: Sequence[Jaxpr], domain: Domain) -> Strategy[Case]:

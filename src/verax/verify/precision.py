@@ -7,23 +7,16 @@ configuration of the process says::
         engine.jvp(jaxpr_on_float64, (True,))
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 from verax.ir.dtypes import NARROWED
 from verax.ir.jaxpr import Jaxpr
-from verax.rules.state import STATE
+from verax.rules.state import widths_of
 
 
-@contextmanager
-def double_precision(enabled: bool = True) -> Iterator[None]:
+def double_precision(enabled: bool = True) -> AbstractContextManager[None]:
     """Keep 64-bit constants as they are in this thread, within the block."""
-    before = STATE.enable_x64
-    STATE.enable_x64 = enabled
-    try:
-        yield
-    finally:
-        STATE.enable_x64 = before
+    return widths_of((), enabled)
 
 
 def is_double(jaxpr: Jaxpr) -> bool:
