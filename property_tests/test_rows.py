@@ -1,5 +1,6 @@
 """Every law on every row of the standard table; a new row is here by being there."""
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,27 +10,63 @@ from hypothesis import settings
 from verax.ops.scan import scan_p
 from verax.ops.table import ROWS
 from verax.rules.row import Row
+from verax.transforms.engine import StandardEngine
+from verax.verify.case import Case, Skipped
 from verax.verify.check import check_law
 from verax.verify.laws import EVERY, LOOPS, Law
 from verax.verify.nested import DRAWS
 from verax.verify.standard import COMPILED, ENGINE
 
 SHARE = 0.4
-"""The part of a profile's examples that one law has for one row: there are many."""
+"""The part of a profile's examples that a law has for one row: there are many rows."""
 
 BODIES = 0.1
 """The same for rows with bodies: programs of them are in `test_programs`, too."""
 
+CALLS: Mapping[str, Callable[[Law], bool]] = {
+    "calls": lambda law: law.depth == 1 and not law.wide,
+    "stacks": lambda law: law.depth > 1,
+    "smooth": lambda law: law.wide and not law.tied,
+    "tied": lambda law: law.tied,
+}
+"""Laws that ask for the same kind of calls, which cost more to draw than most laws."""
+
+
+def together(name: str, laws: Sequence[Law]) -> Law:
+    """All of `laws` on one case; the dear ones on a part of the cases."""
+
+    def check(engine: StandardEngine, case: Case) -> None:
+        skips = []
+        for law in laws:
+            if case.seed % law.cost == 0:
+                try:
+                    law(engine, case)
+                except Skipped as skipped:
+                    skips.append(f"{law.name}: {skipped}")
+        if len(skips) == len(laws):
+            raise Skipped("; ".join(skips))
+
+    depth = max(law.depth for law in laws)
+    return Law(name, check, laws[0].wide, depth, tied=laws[0].tied)
+
+
+def laws_of(row: Row[Any]) -> list[Law]:
+    """The laws that say something about a row, by the calls that they are tried on."""
+    every = (*EVERY, COMPILED, *([LOOPS] if row is scan_p else []))
+    said = [law for law in every if law.applies(row) is None]
+    kinds = {name: [law for law in said if asks(law)] for name, asks in CALLS.items()}
+    return [together(name, laws) for name, laws in kinds.items() if laws]
+
+
 PAIRS = [
     pytest.param(row, law, id=f"{row.name}-{law.name}")
     for row in ROWS
-    for law in (*EVERY, COMPILED, *([LOOPS] if row is scan_p else []))
-    if law.applies(row) is None
+    for law in laws_of(row)
 ]
 
 
 @pytest.mark.parametrize(("row", "law"), PAIRS)
-def test_row_keeps_law(row: Row[Any], law: Law) -> None:
+def test_row_keeps_laws(row: Row[Any], law: Law) -> None:
     share = BODIES if row in DRAWS else SHARE
     cases = max(3, int(share * settings().max_examples))
     report = check_law(law, row, ENGINE, cases)
