@@ -18,7 +18,7 @@ from typing import Any
 
 import verax
 import verax.numpy as vnp
-from verax import Array
+from verax import Array, lax
 from verax.extend import (
     CONTROL,
     STANDARD,
@@ -30,15 +30,6 @@ from verax.extend import (
     propagate,
 )
 from verax.ir.jaxpr import Primitive
-from verax.lax import (
-    cos_p,
-    div_p,
-    dot_general_p,
-    exp_p,
-    log_p,
-    mul_p,
-    sin_p,
-)
 from verax.ops.programs import inlined
 from verax.transforms.templates import jvp_template
 
@@ -246,13 +237,13 @@ def wave(which: int) -> Any:
 
 
 TABLE: dict[Primitive, Rule[Any]] = {
-    mul_p: bilinear(mul_p),
-    dot_general_p: bilinear(dot_general_p),
-    div_p: quotient,
-    exp_p: exponential,
-    log_p: logarithm,
-    sin_p: wave(0),
-    cos_p: wave(1),
+    lax.mul_p: bilinear(lax.mul_p),
+    lax.dot_general_p: bilinear(lax.dot_general_p),
+    lax.div_p: quotient,
+    lax.exp_p: exponential,
+    lax.log_p: logarithm,
+    lax.sin_p: wave(0),
+    lax.cos_p: wave(1),
 }
 DERIVED = Propagation("taylor", CONTROL, otherwise=derived, fill=fill)
 """Everything from the derivatives of the rows."""
@@ -270,8 +261,8 @@ def taylor(
 
     Args:
         primals: the arguments of `fun`, the curve at t = 0.
-        coefficients: those of t, t^2, ... of the curve, each as `primals`; None stands
-            for zero, in place of an argument or of a leaf.
+        coefficients: those of t, t^2, ... of the curve, each as `primals`, in which
+            None in place of an array stands for zero.
         table: the rules.
 
     Returns:
@@ -281,19 +272,27 @@ def taylor(
     >>> float(y), float(first), float(second)
     (1.0, 1.0, 0.5)
     """
+    verax.tree.map(check, (primals,) * len(coefficients), tuple(coefficients))
     value, *found = propagate(table, fun, primals, *coefficients)
     zeros = verax.tree.map(vnp.zeros_like, value)
-    some: list[Any] = []
-    for k in range(len(coefficients)):
-        given = found[k] if k < len(found) else verax.tree.map(lambda x: None, value)
-        some.append(or_zero(given, zeros))
-    return value, some
+    full = [*found, *[zeros] * (len(coefficients) - len(found))]
+    return value, [
+        verax.tree.map(present, tree, zeros, is_leaf=lambda x: x is None)
+        for tree in full
+    ]
 
 
-def or_zero(tree: Any, zeros: Any) -> Any:
-    """The tree with zeros for None."""
+def present(x: Any, zero: Array) -> Any:
+    return zero if x is None else x
 
-    def present(x: Any, zero: Array) -> Any:
-        return zero if x is None else x
 
-    return verax.tree.map(present, tree, zeros, is_leaf=lambda x: x is None)
+def check(x: Any, coefficient: Any) -> None:
+    """Raise TypeError unless a coefficient fits what it belongs to."""
+    if coefficient is None:
+        return
+    shape, dtype, given = vnp.shape(x), vnp.result_type(x), vnp.shape(coefficient)
+    if shape != given or not vnp.issubdtype(dtype, vnp.inexact):
+        raise TypeError(
+            "taylor takes coefficients of float or complex arguments, of their shape; "
+            f"one of shape {given} is given for an argument of {dtype}{list(shape)}"
+        )

@@ -222,6 +222,12 @@ def test_a_wrong_rule_is_found() -> None:
     assert report["values"].verdict == "broken"
 
 
+def test_coefficients_must_fit() -> None:
+    for x, coefficient in ((vnp.ones(3), vnp.ones(2)), (3, 1)):
+        with pytest.raises(TypeError, match="is given for an argument of"):
+            taylor(lambda x: x * x, (x,), [(coefficient,)])
+
+
 RANDOM = np.random.default_rng(0)
 SQUARE = RANDOM.normal(size=(4, 4)).astype(np.float32)
 LAYERS = 0.3 * RANDOM.normal(size=(3, 2, 2)).astype(np.float32)
@@ -256,6 +262,8 @@ FLOWS: dict[str, Callable[..., Any]] = {
     "inner function": verax.jit(coupling),
     "loop over layers": layers,
     "loop over rows": rows,
+    "running sums": lambda x: vnp.cumsum(verax.checkpoint(vnp.sinh)(x)),
+    "running sums from the end": lambda x: lax.cumsum(2 * x, reverse=True),
 }
 
 
@@ -299,6 +307,12 @@ def test_inverse_composes() -> None:
 def test_what_has_no_inverse(f: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         inverse(f, POINT)(f(POINT))
+
+
+def test_inverse_takes_what_the_function_gives() -> None:
+    for wrong in ((1.0, 2.0), vnp.ones(3)):
+        with pytest.raises(TypeError, match="the inverse takes what the function"):
+            inverse(lambda x: 2 * x, 1.0)(wrong)
 
 
 def test_a_rule_more_inverts_more() -> None:

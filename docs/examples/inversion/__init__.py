@@ -21,7 +21,7 @@ import verax.numpy as vnp
 from docs.examples.inversion.elimination import Inverses, NotInvertible, inverted
 from docs.examples.inversion.table import INVERSES, elementwise
 from verax import Array
-from verax.extend import opened, run
+from verax.extend import Opened, opened, run
 
 __all__ = ["INVERSES", "NotInvertible", "elementwise", "inverse", "with_log_det"]
 
@@ -49,12 +49,29 @@ def inverse(
         known = opening.operands[: opening.captured]
         unknown = (False,) * len(known) + (True,) * len(leaves)
         jaxpr = inverted(opening.jaxpr, unknown, table)
-        ends = zip(verax.tree.leaves(y), opening.jaxpr.out_avals, strict=True)
-        typed = [vnp.asarray(leaf, aval.dtype) for leaf, aval in ends]
+        typed = checked(y, opening)
         *found, log_det = run(jaxpr, [*known, *typed])
         return verax.tree.unflatten(tree, found), -log_det
 
     return inverted_fun
+
+
+def checked(y: Any, opening: Opened) -> list[Array]:
+    """The leaves of a result, in the types that the function gives.
+
+    Raises:
+        TypeError: it has another structure or shape.
+    """
+    leaves, tree = verax.tree.flatten(y)
+    avals = opening.jaxpr.out_avals
+    shapes, due = list(map(vnp.shape, leaves)), [aval.shape for aval in avals]
+    if tree != opening.out_tree or shapes != due:
+        raise TypeError(
+            f"the inverse takes what the function gives, {opening.out_tree} with "
+            f"shapes {due}, not {tree} with shapes {shapes}"
+        )
+    ends = zip(leaves, avals, strict=True)
+    return [vnp.asarray(leaf, aval.dtype) for leaf, aval in ends]
 
 
 def with_log_det(

@@ -26,6 +26,9 @@ from docs.examples.inversion.elimination import (
 from verax import Array, lax
 from verax.ir.jaxpr import Primitive
 from verax.ops.call import jit_p
+from verax.ops.checkpoint import checkpoint_p
+from verax.ops.custom_jvp import custom_jvp_call_p
+from verax.ops.custom_vjp import custom_vjp_call_p
 from verax.ops.programs import chosen, inlined
 from verax.ops.scan import scan_p
 
@@ -116,6 +119,22 @@ def of_call(known: Known) -> tuple[Sequence[Array], Array | float]:
     return found, log_det
 
 
+def inside(known: Known) -> tuple[Sequence[Array], Array | float]:
+    """A function with rules of its own is inverted for what it computes."""
+    jaxpr = inverted(known.params.jaxpr, known.missing, known.table)
+    given = [x for x in known.operands if x is not None]
+    *found, log_det = inlined(jaxpr, [*given, *known.results])
+    return found, log_det
+
+
+def differences(known: Known, y: Array) -> Array:
+    axis, back = known.params.axis, known.params.reverse
+    end = vnp.zeros_like(lax.slice_in_dim(y, 0, 1, axis=axis))
+    if back:
+        return -vnp.diff(y, axis=axis, append=end)
+    return vnp.diff(y, axis=axis, prepend=end)
+
+
 def of_scan(known: Known) -> tuple[Sequence[Array], Array | float]:
     """A loop over layers is undone from the last step to the first."""
     p = known.params
@@ -165,11 +184,15 @@ ONE: dict[Primitive, Rule] = {
     lax.transpose_p: moving(transposed),
     lax.rev_p: moving(lambda k, y: lax.rev(y, k.params.dimensions)),
     lax.convert_element_type_p: moving(lambda k, y: y.astype(k.avals[0].dtype)),
+    lax.cumsum_p: moving(differences),
     lax.dot_general_p: matrix,
 }
 SEVERAL: dict[Primitive, Rule] = {
     lax.concatenate_p: pieces,
     jit_p: of_call,
     scan_p: of_scan,
+    checkpoint_p: inside,
+    custom_jvp_call_p: inside,
+    custom_vjp_call_p: inside,
 }
 INVERSES = Inverses(pmap(ONE), pmap(SEVERAL))
