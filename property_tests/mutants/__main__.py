@@ -3,22 +3,28 @@
 python -m property_tests.mutants                  # a sample, about ten minutes
 python -m property_tests.mutants --all            # every change of every rule
 python -m property_tests.mutants --sample 50 --seed 1 --only ops.trig
+
+One idea: this process imports verax once and never runs it; each mutant lives and dies
+in a fork of it.
 """
 
 import argparse
+import ast
+import gc
 import hashlib
 import multiprocessing
 import pickle
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 import hypothesis.strategies
@@ -30,19 +36,21 @@ import pyrsistent
 import pytest
 import scipy.linalg
 import scipy.special
-from attrs import frozen
 
 from property_tests.mutants.kinds import sites
-from property_tests.mutants.reach import Reach, reached
-from property_tests.mutants.trial import (
-    SOURCE,
-    Call,
-    Mutant,
-    load,
-    path_of,
-    run_trial,
-    widened_calls,
+from property_tests.mutants.patch import live, memos
+from property_tests.mutants.reach import Place, Reach, of_import, reached
+from property_tests.mutants.report import (
+    FRONT,
+    HOLE,
+    MISSED,
+    Outcome,
+    equivalent,
+    name_of,
+    report,
 )
+from property_tests.mutants.scope import SOURCE, is_rule, modules, path_of, users
+from property_tests.mutants.trial import Call, Mutant, run_trial, search, widened_calls
 
 WARM = (hypothesis, jaxlib, ml_dtypes, np, opt_einsum, pyrsistent, pytest, scipy)
 """Imported here, before the forks, so that no child has to."""
@@ -53,28 +61,26 @@ LIMIT = 2 * SECONDS
 SEEDS = 4
 CALLS = 24
 MORE = 240
+REACHING = ("calls.py", "examples.py", "reach.py")
 HANG: Call | None = Call("", "hang or crash", 0)
-NEEDED = 0.98
-EQUIVALENT = Path(__file__).with_name("equivalent.txt")
-
-
-@frozen
-class Outcome:
-    """What became of a mutant: what caught it, or None."""
-
-    mutant: Mutant
-    by: str | None
-    reached: bool = True
-
-
-def modules() -> list[str]:
-    """The modules that hold rules."""
-    found = []
-    for folder in ("ops", "rules"):
-        for path in sorted((SOURCE / "verax" / folder).glob("*.py")):
-            if path.stem != "__init__":
-                found.append(f"verax.{folder}.{path.stem}")
-    return found
+FACES = ("verax.rules.array", "verax.rules.convertible", "verax.rules.builder")
+"""Modules of classes that users meet: rules are only those methods that laws run."""
+FIRST = MappingProxyType(
+    {
+        "batch": ("vmap", "vmap twice"),
+        "jvp": ("jvp", "special", "linear", "vjp"),
+        "tangent": ("jvp", "special", "linear", "vjp"),
+        "transpose": ("adjoint", "linear", "vjp"),
+        "split": ("linear", "vjp", "loops"),
+        "dce": ("dce",),
+        "typing": ("typed", "vmap", "compiled"),
+        "lower": ("compiled",),
+        "emit": ("compiled",),
+        "evaluate": ("typed", "compiled", "vmap", "jvp"),
+        "reference": ("compiled", "digits", "jvp"),
+    }
+)
+"""The laws that see a mistake first, by a word in the name of the function."""
 
 
 def mutants(only: str = "") -> list[Mutant]:
@@ -118,16 +124,13 @@ def key() -> str:
     for path in sorted((SOURCE / "verax").rglob("*.py")):
         digest.update(path.read_bytes())
     for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(
-            path.read_bytes() if path.name in ("calls.py", "reach.py") else b""
-        )
+        digest.update(path.read_bytes() if path.name in REACHING else b"")
     return digest.hexdigest()[:16]
 
 
 def part_of_reach(part: int, parts: int, seeds: int) -> Reach:
     """In a child: what a share of the calls reaches."""
-    load(None)
-    from property_tests.mutants.calls import every_call  # noqa: PLC0415  # after forks
+    from property_tests.mutants.calls import every_call  # noqa: PLC0415  # imports verax
 
     calls = sorted(every_call(seeds), key=lambda call: call.seed)
     return reached(calls[part::parts])
@@ -139,72 +142,119 @@ def reach(workers: int, seeds: int) -> Reach:
     if cache.exists():
         found: Reach = pickle.loads(cache.read_bytes())
         return found
-    joined: Reach = defaultdict(list)
+    joined = in_child(of_import, 600.0, Reach())
     with ThreadPoolExecutor(workers) as pool:
         jobs = [
-            pool.submit(in_child, partial(part_of_reach, i, workers, seeds), 3000.0, {})
+            pool.submit(
+                in_child, partial(part_of_reach, i, workers, seeds), 3000.0, Reach()
+            )
             for i in range(workers)
         ]
         for job in jobs:
-            for place, calls in job.result().items():
-                joined[place] += calls
-    cache.write_bytes(pickle.dumps(dict(joined)))
-    return dict(joined)
+            joined.join(job.result())
+    cache.write_bytes(pickle.dumps(joined))
+    return joined
+
+
+def places(mutant: Mutant) -> list[Place]:
+    """The lines of a mutant."""
+    site = mutant.site
+    return [(str(mutant.path), line) for line in range(site.line, site.end + 1)]
 
 
 def calls_of(mutant: Mutant, found: Reach) -> list[Call]:
-    """The calls that run a mutant's lines, one of each row and law first."""
-    site, path = mutant.site, str(mutant.path)
-    calls = [
-        call
-        for line in range(site.line, site.end + 1)
-        for call in found.get((path, line), [])
-    ]
+    """The calls that run a mutant's lines, one of each row and law first.
+
+    What an import runs is in every call: then all rows that the module makes, or that
+    modules make which use it, are tried.
+    """
+    calls = [call for place in places(mutant) for call in found.by_law.get(place, [])]
+    if not calls and any(place in found.importing for place in places(mutant)):
+        calls = calls_of_rows(mutant, found)
     unique = list(dict.fromkeys(calls))
-    order = sorted(unique, key=lambda c: (c.law == "compiled", c.seed))
+    likely = first_laws(mutant)
     pairs = Counter[tuple[str, str]]()
-    ranked = list[tuple[int, int, Call]]()
-    for call in order:
+    ranked = list[tuple[float, int, Call]]()
+    for call in sorted(unique, key=lambda c: c.seed):
         pairs[call.row, call.law] += 1
-        ranked.append((pairs[call.row, call.law], len(ranked), call))
+        late = 0 if call.law in likely else 2
+        cost = found.seconds.get(call, 1.0)
+        rank = pairs[call.row, call.law] + late + cost
+        ranked.append((rank, len(ranked), call))
     return [call for _, _, call in sorted(ranked)]
+
+
+def calls_of_rows(mutant: Mutant, found: Reach) -> list[Call]:
+    """Calls of the rows that a statement of a module names, or else of all its rows."""
+    from property_tests.mutants.calls import rows_of  # noqa: PLC0415  # imports verax
+
+    text = statement_at(mutant)
+    rows = rows_of(mutant.module)
+    named = {row for row in rows if f'"{row}"' in text}
+    if not named:
+        named = {row for module in users(mutant.module) for row in rows_of(module)}
+    calls = [call for call in found.seconds if call.row in named and call.seed == 0]
+    calls = [call for call in calls if call.law != "examples"]
+    return Random(1).sample(calls, min(len(calls), MORE))
+
+
+def searched(mutant: Mutant, found: Reach) -> Outcome:
+    """The outcome of a mutant whose line no known call runs: others may."""
+    if mutant.module in FACES or any(p in found.making for p in places(mutant)):
+        return Outcome(mutant, None, FRONT)
+    calls = widened_calls(calls_of_rows(mutant, found), Random(0), MORE)
+    if not calls:
+        return Outcome(mutant, None, HOLE)
+    trial = partial(search, mutant, calls, SECONDS, found.early)
+    breaks, met = in_child(trial, LIMIT, (HANG, True))
+    if breaks is None:
+        return Outcome(mutant, None, MISSED if met else HOLE)
+    if breaks.row:
+        alone = partial(run_trial, None, [breaks], SECONDS, found.early)
+        if in_child(alone, LIMIT, HANG) is not None:
+            return Outcome(mutant, None, HOLE)
+    return Outcome(mutant, breaks.law)
+
+
+def statement_at(mutant: Mutant) -> str:
+    """The text of the statement of the module that a mutant is in."""
+    text = path_of(mutant.module).read_text()
+    for node in ast.parse(text).body:
+        if node.lineno <= mutant.site.line <= (node.end_lineno or node.lineno):
+            return ast.get_source_segment(text, node) or ""
+    return ""
+
+
+def first_laws(mutant: Mutant) -> set[str]:
+    """The laws that see such a mistake first."""
+    name = mutant.site.function
+    return {law for word, laws in FIRST.items() if word in name for law in laws}
 
 
 def judged(mutant: Mutant, found: Reach) -> Outcome:
     """The outcome of one mutant."""
     calls = calls_of(mutant, found)
     if not calls:
-        return Outcome(mutant, None, reached=False)
-    few = [c for c in calls if c.law != "compiled"][:CALLS]
-    few += [c for c in calls if c.law == "compiled"][: CALLS // 4]
-    more = widened_calls(calls, Random(0), MORE)
+        return searched(mutant, found)
+    few = calls[:CALLS]
+    few += [c for c in calls[CALLS:] if c.law == "compiled"][: CALLS // 4]
+    drawn = [c for c in calls if c.law != "examples"]
+    more = calls[CALLS : 3 * CALLS] + widened_calls(drawn, Random(0), MORE)
 
     # A call that nobody has tried yet may fail by itself: then it proves nothing.
+    early = found.early
     for batch in (few, more):
-        breaks = in_child(partial(run_trial, mutant, batch, SECONDS), LIMIT, HANG)
+        trial = partial(run_trial, mutant, batch, SECONDS, early)
+        breaks = in_child(trial, LIMIT, HANG)
         if breaks is None:
             continue
         if batch is few or not breaks.row:
             return Outcome(mutant, breaks.law)
-        if in_child(partial(run_trial, None, [breaks], SECONDS), LIMIT, HANG) is None:
+        alone = partial(run_trial, None, [breaks], SECONDS, early)
+        if in_child(alone, LIMIT, HANG) is None:
             return Outcome(mutant, breaks.law)
         print(f"{breaks} fails without any mutant", flush=True)
     return Outcome(mutant, None)
-
-
-def equivalent() -> dict[str, str]:
-    """The mutants that mean the same as the rule, with the reason."""
-    lines = [x for x in EQUIVALENT.read_text().split("\n") if x and x[0] != "#"]
-    pairs = [line.split(" # ") for line in lines]
-    return {text.strip(): reason.strip() for text, reason in pairs}
-
-
-def name_of(mutant: Mutant) -> str:
-    """The text by which a mutant stands in the list: it has no line number."""
-    site = mutant.site
-    return (
-        f"{mutant.module} {site.function} [{site.kind}] {site.before} -> {site.after}"
-    )
 
 
 def judgements(
@@ -224,35 +274,9 @@ def judgements(
 def shown(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
     """The outcomes; those that were not caught are printed as they come."""
     for outcome in outcomes:
-        if outcome.by is None:
-            kind = "missed" if outcome.reached else "run by no law"
-            print(f"{kind}: {name_of(outcome.mutant)}", flush=True)
+        if outcome.by is None and outcome.why != FRONT:
+            print(f"{outcome.why}: {name_of(outcome.mutant)}", flush=True)
         yield outcome
-
-
-def report(outcomes: Sequence[Outcome], known: dict[str, str]) -> bool:
-    """Print what was caught and missed; whether it is enough."""
-    live = [o for o in outcomes if name_of(o.mutant) not in known]
-    same = len(outcomes) - len(live)
-    unreached = [o for o in live if not o.reached]
-    real = [o for o in live if o.reached]
-    missed = [o for o in real if o.by is None]
-    laws = Counter(o.by for o in real if o.by)
-    print("\ncaught first by")
-    for law, count in laws.most_common():
-        print(f"{count:6} {law}")
-    print("\nkind                  caught missed")
-    for kind in sorted({o.mutant.site.kind for o in real}):
-        of_kind = [o for o in real if o.mutant.site.kind == kind]
-        lost = sum(o.by is None for o in of_kind)
-        print(f"{kind:20} {len(of_kind) - lost:7} {lost:6}")
-    caught = len(real) - len(missed)
-    share = caught / max(len(real), 1)
-    print(
-        f"\n{caught} of {len(real)} mutants caught ({share:.1%}); {same} equivalent; "
-        f"{len(unreached)} on lines that no law runs"
-    )
-    return share >= NEEDED
 
 
 def arguments() -> Any:
@@ -269,12 +293,21 @@ def arguments() -> Any:
 def main() -> int:
     given, begun = arguments(), time.monotonic()
     every = mutants(given.only)
-    chosen = every
+    rules = [m for m in every if is_rule(m.module, m.site.function)]
+    chosen = rules
     if not given.all:
-        chosen = Random(given.seed).sample(every, min(given.sample, len(every)))
+        chosen = Random(given.seed).sample(rules, min(given.sample, len(rules)))
     found = reach(given.workers, SEEDS)
+    import property_tests.mutants.calls  # noqa: F401, PLC0415  # for the forks to come
+
+    live(), memos()  # before the collector forgets them
+    gc.freeze()
     took = time.monotonic() - begun
-    print(f"{len(every)} mutants, {len(chosen)} tried; reach took {took:.0f} s")
+    print(
+        f"{len(every)} mutants, {len(every) - len(rules)} of them in functions that no "
+        f"rule calls; {len(chosen)} tried; reach took {took:.0f} s",
+        flush=True,
+    )
     end = begun + 60 * given.minutes if given.minutes else float("inf")
     outcomes = list(shown(judgements(chosen, found, given.workers, end)))
     enough = report(outcomes, equivalent())

@@ -3,9 +3,14 @@
 One idea: a call is a row, a law and a seed, so the parent can choose calls without
 knowing anything about verax::
 
-    attempt(Call("sin", "jvp", 3))      # True, False if it says nothing, or LawBroken
+    call = Call("sin", "jvp", 3)
+    hold(call, prepare(call))      # True, False if it says nothing, or LawBroken
+
+Rows that have no draw of their own are held by examples: functions of the test files
+that know how to call them. Their law is called "examples", their row is the function.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
 from random import Random
 from types import MappingProxyType
@@ -14,10 +19,12 @@ from typing import Any, cast
 from attrs import evolve
 
 from property_tests import test_linalg
+from property_tests.mutants.examples import EXAMPLES
 from property_tests.mutants.trial import Call
-from verax.ir.dtypes import is_inexact
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import is_inexact, stored_dtype
 from verax.ops.table import PRIMITIVES, ROWS
-from verax.rules.row import Row, Sample
+from verax.rules.row import Domain, NDArray, Row, Sample
 from verax.verify.case import Case, Skipped, traced
 from verax.verify.growing import domains_of, drawn, random_steps, weakened
 from verax.verify.laws import EVERY, LOOPS, Law
@@ -25,7 +32,14 @@ from verax.verify.nested import DRAWS
 from verax.verify.precision import double_precision
 from verax.verify.seeded import random_array
 from verax.verify.standard import COMPILED, ENGINE
-from verax.verify.strategies import ATTEMPTS, BODY, STANDARD, WEAK
+from verax.verify.strategies import (
+    ATTEMPTS,
+    BODY,
+    STANDARD,
+    WEAK,
+    filled,
+    tied_values,
+)
 from verax.verify.widen import widened
 
 LAWS: Mapping[str, Law] = MappingProxyType(
@@ -42,6 +56,7 @@ FACTORS = MappingProxyType(
     }
 )
 """Rows of linear algebra have no draws: these functions go through them."""
+EXAMPLE = "examples"
 type Factored = tuple[test_linalg.Subject, bool, Law]
 
 
@@ -69,37 +84,64 @@ def case_of(call: Call) -> Case:
     if law.wide:
         sample = widened(row, sample)
     stacks = [
-        random_array(
-            random, aval.with_shape((law.depth, *aval.shape)), domain, i, law.wide
-        )
+        values(random, aval.with_shape((law.depth, *aval.shape)), domain, i, law)
         for i, (aval, domain) in enumerate(zip(sample.avals, domains, strict=True))
     ]
     smooth = tuple([domain.smooth for domain in domains])
     return Case(traced(row, sample), tuple(stacks), call.seed, smooth, row)
 
 
-def attempt(call: Call) -> bool:
+def values(
+    random: Random, aval: ShapedArray, domain: Domain, place: int, law: Law
+) -> NDArray:
+    """Values of an operand; few different ones, which tie, if the law asks for it."""
+    if not law.tied or not is_inexact(aval.dtype):
+        return random_array(random, aval, domain, place, law.wide)
+    pool = tied_values(domain)
+    return filled(
+        [random.choice(pool) for _ in range(7)], aval.shape, stored_dtype(aval.dtype)
+    )
+
+
+def prepare(call: Call) -> Case | None:
+    """The case of a call; examples make their own."""
+    return None if call.law == EXAMPLE else case_of(call)
+
+
+def hold(call: Call, case: object) -> bool:
     """Try a law on a case, under an engine without memory.
 
     Raises:
         LawBroken: it does not hold.
     """
+    if call.law == EXAMPLE:
+        EXAMPLES[call.row][call.seed]()
+        return True
+    assert isinstance(case, Case)
     try:
-        LAWS[call.law](evolve(ENGINE), case_of(call))
+        LAWS[call.law](evolve(ENGINE), case)
     except Skipped:
         return False
     return True
 
 
 def every_call(seeds: int) -> Iterator[Call]:
-    """Calls of all rows under all laws that apply, the compiled one last and least."""
+    """Calls of all rows under all laws that apply, and the examples."""
+    for name, cases in EXAMPLES.items():
+        yield from [Call(name, EXAMPLE, i) for i in range(len(cases))]
     for row in ROWS:
         for law in LAWS.values():
             if law.applies(row) is None and (law is not LOOPS or row.name == "scan"):
-                count = max(1, seeds // law.cost)
+                count = max(2, seeds // law.cost)
                 for seed in range(count):
                     yield Call(row.name, law.name, seed)
     for param in test_linalg.PAIRS:
         subject, complex, law = cast(Factored, param.values)
         name = f"{subject.name} {'complex' if complex else 'real'}"
         yield Call(name, law.name, 0)
+
+
+def rows_of(module: str) -> tuple[str, ...]:
+    """The names of the rows that a module makes."""
+    found = getattr(sys.modules.get(module), "ROWS", ())
+    return tuple([row.name for row in found])

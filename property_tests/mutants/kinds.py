@@ -271,7 +271,7 @@ def collect(
     """The changes of a node and of what is in it."""
     if passed_over(node):
         return
-    if isinstance(node, ast.FunctionDef):
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
         function = f"{function}.{node.name}" if function else node.name
     if isinstance(node, ast.stmt):
         statement = node

@@ -1,65 +1,104 @@
 """Which calls run which line: found out once, on the rules as they are.
 
-One idea: a mutant can only be noticed by a call that runs its line, so trials try these
-calls and no others::
+One idea: a mutant can only be noticed by a call whose law runs its line, so trials try
+these calls and no others. What runs while modules are imported, or while a case is
+made, is told apart: the former is in every call, the latter decides what program is
+tried, not what is made of it::
 
-    reached(calls)["verax.ops.trig", 57]      # [Call("sin", "jvp", 0), ...]
+    reached(calls).by_law["verax/ops/trig.py", 57]      # [Call("sin", "jvp", 0), ...]
 """
 
-import functools
-import gc
 import sys
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import CodeType
-from typing import Any
 
-from property_tests.mutants.trial import SOURCE, Call, tried
+from attrs import Factory, frozen
+
+from property_tests.mutants.patch import Key, key_of, memos
+from property_tests.mutants.scope import SOURCE
+from property_tests.mutants.trial import Call, held, prepared
 
 TOOL = sys.monitoring.COVERAGE_ID
 FOLDERS = tuple(str(SOURCE / "verax" / name) + "/" for name in ("ops", "rules"))
 PER_LINE = 60
 """So many calls are kept for each line, of different rows and laws first."""
-type Reach = dict[tuple[str, int], list[Call]]
+type Place = tuple[str, int]
 
 
-def caches() -> list[Any]:
-    """Every memo of verax: a call must not profit from another one."""
-    kind = type(functools.lru_cache(lambda: None))
-    return [x for x in gc.get_objects() if isinstance(x, kind) and "verax" in of(x)]
+@frozen
+class Reach:
+    """The calls whose laws run each line, and the lines that run on other occasions.
+
+    `early` are the codes that an import runs; `seconds` is how long each call took.
+    """
+
+    by_law: dict[Place, list[Call]] = Factory(dict)
+    making: set[Place] = Factory(set)
+    importing: set[Place] = Factory(set)
+    early: set[Key] = Factory(set)
+    seconds: dict[Call, float] = Factory(dict)
+
+    def join(self, other: "Reach") -> None:
+        """Add what another process has found."""
+        for place, calls in other.by_law.items():
+            self.by_law.setdefault(place, []).extend(calls)
+        self.making.update(other.making)
+        self.importing.update(other.importing)
+        self.early.update(other.early)
+        self.seconds.update(other.seconds)
 
 
-def of(cache: Any) -> str:
-    return str(getattr(cache, "__module__", ""))
-
-
-def reached(calls: Sequence[Call]) -> Reach:
-    """The calls that run each line of a rule; calls that fail are left out."""
-    found: Reach = defaultdict(list)
-    lines: set[tuple[str, int]] = set()
+@contextmanager
+def watching(lines: set[Place], codes: set[Key]) -> Iterator[None]:
+    """Note the lines of rules that run within the block, once each."""
 
     def seen(code: CodeType, line: int) -> object:
         if code.co_filename.startswith(FOLDERS):
             lines.add((code.co_filename, line))
+            codes.add(key_of(code))
         return sys.monitoring.DISABLE
 
     sys.monitoring.use_tool_id(TOOL, "mutants")
     sys.monitoring.register_callback(TOOL, sys.monitoring.events.LINE, seen)
     sys.monitoring.set_events(TOOL, sys.monitoring.events.LINE)
-    memos = caches()
+    sys.monitoring.restart_events()
+    try:
+        yield
+    finally:
+        sys.monitoring.set_events(TOOL, 0)
+        sys.monitoring.free_tool_id(TOOL)
+
+
+def of_import() -> Reach:
+    """What importing verax runs; in a process that has not done so."""
+    found = Reach()
+    with watching(found.importing, found.early):
+        import property_tests.mutants.calls  # noqa: F401, PLC0415  # imports verax
+    return found
+
+
+def reached(calls: Sequence[Call]) -> Reach:
+    """The calls that run each line of a rule; calls that fail are left out."""
+    found, by_law = Reach(), defaultdict[Place, list[Call]](list)
     for call in calls:
-        for memo in memos:
-            memo.cache_clear()
-        lines.clear()
-        sys.monitoring.restart_events()
+        lines: set[Place] = set()
+        begun = time.monotonic()
         try:
-            tried(call)
+            with watching(found.making, set()):
+                case = prepared(call)
+            for memo in memos():
+                memo.cache_clear()
+            with watching(lines, set()):
+                held(call, case)
         except Exception as error:
             print(f"{call} fails without any mutant: {str(error)[:200]}", flush=True)
             continue
+        found.seconds[call] = time.monotonic() - begun
         for place in lines:
-            if len(found[place]) < PER_LINE:
-                found[place].append(call)
-    sys.monitoring.set_events(TOOL, 0)
-    sys.monitoring.free_tool_id(TOOL)
-    return dict(found)
+            if len(by_law[place]) < PER_LINE:
+                by_law[place].append(call)
+    found.by_law.update(by_law)
+    return found

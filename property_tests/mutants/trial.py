@@ -20,8 +20,8 @@ from types import CodeType, ModuleType
 from attrs import frozen
 
 from property_tests.mutants.kinds import NOTHING, Site, mutated
-
-SOURCE = Path(__file__).parents[2] / "src"
+from property_tests.mutants.patch import Key, patched
+from property_tests.mutants.scope import SOURCE, path_of, tree_of
 
 
 @frozen
@@ -38,10 +38,6 @@ class Mutant:
     def __str__(self) -> str:
         place = f"{self.path.relative_to(SOURCE.parent)}:{self.site.line}"
         return f"{place} [{self.site.kind}] {self.site.before} -> {self.site.after}"
-
-
-def path_of(module: str) -> Path:
-    return SOURCE.joinpath(*module.split(".")).with_suffix(".py")
 
 
 @frozen
@@ -68,26 +64,65 @@ class Loader(importlib.abc.Loader, importlib.abc.MetaPathFinder):
         return importlib.util.spec_from_loader(name, self, origin=str(path_of(name)))
 
     def exec_module(self, module: ModuleType) -> None:
-        from verax.ir import dtypes  # noqa: PLC0415  # not before the fork
-
         module.__file__ = str(path_of(self.name))
-        vars(module)[NOTHING] = lambda x: x - x
-        vars(module)["verax_mutant_dtypes"] = dtypes
+        helped(module)
         exec(self.code, vars(module))
 
 
-def load(mutant: Mutant | None) -> None:
-    """Import verax, with the mutant in the place of its module."""
-    if mutant is not None:
-        tree = mutated(mutant.path.read_text(), mutant.site)
-        sys.meta_path.insert(0, Loader(mutant.module, tree))
+def helped(module: ModuleType) -> None:
+    """Put into a module what mutants need."""
+    from verax.ir import dtypes  # noqa: PLC0415  # not before the fork
+
+    vars(module)[NOTHING] = lambda x: x - x
+    vars(module)["verax_mutant_dtypes"] = dtypes
+
+
+def own_module(name: str) -> bool:
+    """Whether a module is verax, or uses it."""
+    kept = ("kinds", "patch", "reach", "scope", "trial", "__main__", "report")
+    if name.startswith("property_tests.mutants."):
+        return not name.endswith(kept)
+    return name.split(".")[0] in ("verax", "tests", "property_tests") and "." in name
+
+
+def forget() -> None:
+    """As if verax had not been imported."""
+    names = [n for n in sys.modules if n == "verax" or own_module(n)]
+    for name in names:
+        if name not in ("property_tests.mutants",):
+            del sys.modules[name]
+
+
+def load(mutant: Mutant, early: set[Key]) -> None:
+    """Put the mutant in the place of its rule, or import all of verax anew with it."""
+    tree = mutated(mutant.path.read_text(), mutant.site)
+    module = sys.modules.get(mutant.module)
+    if module is not None:
+        helped(module)
+        old = tree_of(mutant.module)
+        if patched(str(mutant.path), old, tree, early):
+            return
+        forget()
+    sys.meta_path.insert(0, Loader(mutant.module, tree))
+
+
+def prepared(call: Call) -> object:
+    """The case that a law is held to, made by the draws."""
+    from property_tests.mutants.calls import prepare  # noqa: PLC0415  # imports verax
+
+    return prepare(call)
+
+
+def held(call: Call, case: object) -> bool:
+    """Whether the law says something about the case; LawBroken if it does not hold."""
+    from property_tests.mutants.calls import hold  # noqa: PLC0415  # imports verax
+
+    return hold(call, case)
 
 
 def tried(call: Call) -> bool:
-    """Whether the law says something about the case; LawBroken if it does not hold."""
-    from property_tests.mutants.calls import attempt  # noqa: PLC0415  # imports verax
-
-    return attempt(call)
+    """Make a case and hold the law to it."""
+    return held(call, prepared(call))
 
 
 def hold(calls: Sequence[Call], seconds: float) -> Call | None:
@@ -104,15 +139,44 @@ def hold(calls: Sequence[Call], seconds: float) -> Call | None:
 
 
 def run_trial(
-    mutant: Mutant | None, calls: Sequence[Call], seconds: float
+    mutant: Mutant | None, calls: Sequence[Call], seconds: float, early: set[Key]
 ) -> Call | None:
     """What catches the mutant: a call, the import, or nothing."""
     try:
-        load(mutant)
+        if mutant is not None:
+            load(mutant, early)
         import property_tests.mutants.calls  # noqa: F401, PLC0415  # imports verax
     except Exception:
         return Call("", "import", 0)
     return hold(calls, seconds)
+
+
+def search(
+    mutant: Mutant, calls: Sequence[Call], seconds: float, early: set[Key]
+) -> tuple[Call | None, bool]:
+    """As `run_trial`, and whether any law ran the changed line: nobody knows of one."""
+    from property_tests.mutants.reach import Place, watching  # noqa: PLC0415  # a circle
+
+    try:
+        load(mutant, early)
+        import property_tests.mutants.calls  # noqa: F401, PLC0415  # imports verax
+    except Exception:
+        return Call("", "import", 0), True
+    site, end = mutant.site, time.monotonic() + seconds
+    due = {(str(mutant.path), line) for line in range(site.line, site.end + 1)}
+    met = False
+    for call in calls:
+        if time.monotonic() > end:
+            break
+        lines: set[Place] = set()
+        try:
+            case = prepared(call)
+            with watching(lines, set()):
+                held(call, case)
+        except Exception:
+            return call, True
+        met = met or bool(lines & due)
+    return None, met
 
 
 def widened_calls(calls: Sequence[Call], random: Random, most: int) -> list[Call]:

@@ -313,11 +313,7 @@ def tied_arrays(aval: ShapedArray, domain: Domain = REALS) -> Strategy[NDArray]:
     """
     if not is_inexact(aval.dtype):
         return arrays(aval, domain)
-    ends = [x for x in (domain.low, domain.high, *domain.special) if abs(x) <= REACH]
-    pool = [x for x in (*PLAIN, -0.0) if domain.low <= x <= domain.high]
-    values = list(dict.fromkeys([*pool[:4], *domain.kinks, *ends])) or [domain.low]
-    if 0.0 in values:
-        values.append(-0.0)
+    values = tied_values(domain)
     count = aval.size * (2 if is_complex(aval.dtype) else 1)
     drawn = st.lists(
         st.sampled_from(values), min_size=min(count, FULL_DRAW), max_size=FULL_DRAW
@@ -325,6 +321,14 @@ def tied_arrays(aval: ShapedArray, domain: Domain = REALS) -> Strategy[NDArray]:
     return drawn.map(
         lambda xs: filled(xs[:count], aval.shape, stored_dtype(aval.dtype))
     )
+
+
+def tied_values(domain: Domain) -> list[float]:
+    """The numbers of `tied_arrays`."""
+    ends = [x for x in (domain.low, domain.high, *domain.special) if abs(x) <= REACH]
+    pool = [x for x in (*PLAIN, -0.0) if domain.low <= x <= domain.high]
+    values = list(dict.fromkeys([*pool[:4], *domain.kinks, *ends])) or [domain.low]
+    return [*values, -0.0] if 0.0 in values else values
 
 
 def dtypes(*kinds: str) -> Strategy[DType]:

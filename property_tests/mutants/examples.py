@@ -1,0 +1,108 @@
+"""Tests as calls: what holds rows that have no draw of their own.
+
+One idea: a test function with its parameters is a function of nothing that raises if a
+rule is wrong, so a mutant can be held to it like to a law::
+
+    EXAMPLES["test_collectives.test_all_gather"][0]()
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import hypothesis
+
+hypothesis.settings.register_profile(
+    "mutants",
+    max_examples=6,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+hypothesis.settings.load_profile("mutants")  # before the tests are made
+
+from property_tests import (  # noqa: E402  # see above
+    test_checkpointed_loops,
+    test_control_flow,
+    test_custom,
+    test_effects,
+    test_indexing_modes,
+    test_weak_types,
+)
+from tests.api import test_callbacks  # noqa: E402
+from tests.lax import (  # noqa: E402
+    test_checkpointed,
+    test_collectives,
+    test_sequential,
+    test_solving,
+)
+from tests.ops import test_found_by_laws, test_reductions  # noqa: E402
+
+FILES: tuple[ModuleType, ...] = (
+    test_checkpointed_loops,
+    test_control_flow,
+    test_custom,
+    test_effects,
+    test_indexing_modes,
+    test_weak_types,
+    test_callbacks,
+    test_checkpointed,
+    test_collectives,
+    test_sequential,
+    test_solving,
+    test_found_by_laws,
+    test_reductions,
+)
+MOST = 6
+"""So many sets of parameters of one test are tried, or all if it is about rows."""
+OTHER = ("wrong", "error", "budget", "messages", "refused", "docs")
+"""Words in the names of tests that are about arguments."""
+
+
+def choices(mark: Any) -> list[dict[str, Any]]:
+    """The sets of parameters of one `parametrize`."""
+    given, values = mark.args[0], mark.args[1]
+    names = given.replace(" ", "").split(",") if isinstance(given, str) else given
+    found = []
+    for value in values:
+        value = getattr(value, "values", value) if hasattr(value, "marks") else value
+        single = len(names) == 1
+        if single and hasattr(value, "__len__") and hasattr(value, "marks"):
+            value = value[0]
+        found.append(dict(zip(names, [value] if single else value, strict=True)))
+    return found
+
+
+def cases_of(test: Callable[..., Any]) -> Iterator[Callable[[], Any]]:
+    """A test with its parameters, or nothing if it asks for fixtures."""
+    marks = [m for m in getattr(test, "pytestmark", []) if m.name == "parametrize"]
+    every = [
+        {name: x for part in parts for name, x in part.items()}
+        for parts in product(*map(choices, marks))
+    ]
+    of_rows = any(mark.args[0] == "row" for mark in marks)
+    most = len(every) if of_rows else MOST
+    step = max(1, len(every) // max(most, 1))
+    drawn = hasattr(test, "hypothesis")
+    for params in every[::step][:most]:
+        if drawn or set(inspect.signature(test).parameters) <= set(params):
+            yield partial(test, **params)
+
+
+def examples(files: Sequence[ModuleType]) -> Iterator[tuple[str, Any]]:
+    for file in files:
+        for name, test in vars(file).items():
+            wanted = name.startswith("test_") and callable(test)
+            if wanted and not any(word in name for word in OTHER):
+                cases = tuple(cases_of(test))
+                if cases:
+                    yield f"{file.__name__.split('.')[-1]}.{name}", cases
+
+
+EXAMPLES: Mapping[str, Sequence[Callable[[], Any]]] = MappingProxyType(
+    dict(examples(FILES))
+)

@@ -1,0 +1,68 @@
+"""What became of mutants, counted by law and by kind.
+
+One idea: only what a law could have noticed is counted, and everything else is shown::
+
+    report(outcomes, equivalent())      # prints; whether it is enough
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import frozen
+
+from property_tests.mutants.trial import Mutant
+
+NEEDED = 0.98
+EQUIVALENT = Path(__file__).with_name("equivalent.txt")
+MISSED = "missed"
+HOLE = "run by no law"
+FRONT = "run only to make a case"
+
+
+@frozen
+class Outcome:
+    """What became of a mutant: what caught it, or None and why not."""
+
+    mutant: Mutant
+    by: str | None
+    why: str = MISSED
+
+
+def equivalent() -> dict[str, str]:
+    """The mutants that mean the same as the rule, with the reason."""
+    lines = [x for x in EQUIVALENT.read_text().split("\n") if x and x[0] != "#"]
+    pairs = [line.split(" # ") for line in lines]
+    return {text.strip(): reason.strip() for text, reason in pairs}
+
+
+def name_of(mutant: Mutant) -> str:
+    """The text by which a mutant stands in the list: it has no line number."""
+    site = mutant.site
+    return (
+        f"{mutant.module} {site.function} [{site.kind}] {site.before} -> {site.after}"
+    )
+
+
+def report(outcomes: Sequence[Outcome], known: dict[str, str]) -> bool:
+    """Print what was caught and missed; whether it is enough."""
+    real = [o for o in outcomes if o.by or o.why == MISSED]
+    same = [o for o in real if o.by is None and name_of(o.mutant) in known]
+    real = [o for o in real if o not in same]
+    laws = Counter(o.by for o in real if o.by)
+    print("\ncaught first by")
+    for law, count in laws.most_common():
+        print(f"{count:6} {law}")
+    print("\nkind                  caught missed")
+    for kind in sorted({o.mutant.site.kind for o in real}):
+        of_kind = [o for o in real if o.mutant.site.kind == kind]
+        lost = sum(o.by is None for o in of_kind)
+        print(f"{kind:20} {len(of_kind) - lost:7} {lost:6}")
+    whys = Counter(o.why for o in outcomes if o.by is None)
+    caught = sum(o.by is not None for o in real)
+    share = caught / max(len(real), 1)
+    print(
+        f"\n{caught} of {len(real)} mutants caught ({share:.1%}); "
+        f"{len(same)} equivalent; {whys[HOLE]} {HOLE}; {whys[FRONT]} {FRONT}"
+    )
+    return share >= NEEDED

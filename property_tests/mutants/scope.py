@@ -1,0 +1,107 @@
+"""What of `ops` and `rules` is a rule: the columns of rows, and what these call.
+
+One idea: columns are written where rows are made, in statements of modules, so the
+functions that a row can reach are those that such a statement names, those that these
+name, and so on; what remains is the front, which checks arguments for users::
+
+    in_scope()["verax.ops.trig", "sin_jvp"]
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from property_tests.mutants.kinds import inner, passed_over
+
+SOURCE = Path(__file__).parents[2] / "src"
+type Name = tuple[str, str]
+"""A module, and what it defines at its top."""
+
+
+def modules() -> list[str]:
+    """The modules that hold rules."""
+    found = []
+    for folder in ("ops", "rules"):
+        for path in sorted((SOURCE / "verax" / folder).glob("*.py")):
+            if path.stem != "__init__":
+                found.append(f"verax.{folder}.{path.stem}")
+    return found
+
+
+def path_of(module: str) -> Path:
+    return SOURCE.joinpath(*module.split(".")).with_suffix(".py")
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(path_of(module).read_text())
+
+
+def imports(module: str) -> Iterator[tuple[str, Name]]:
+    """What names of other modules mean here; of a module itself, with "" for a name."""
+    known = set(modules())
+    for node in tree_of(module).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                local, whole = alias.asname or alias.name, f"{node.module}.{alias.name}"
+                yield (
+                    local,
+                    ((whole, "") if whole in known else (node.module, alias.name)),
+                )
+
+
+def defined(module: str) -> dict[str, ast.AST]:
+    """The functions and classes at the top of a module."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return {n.name: n for n in tree_of(module).body if isinstance(n, kinds)}
+
+
+def named(node: ast.AST, module: str, meanings: Mapping[str, Name]) -> Iterator[Name]:
+    """What a node and all that is in it refers to, without types and draws."""
+    if passed_over(node):
+        return
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        home, name = meanings.get(node.value.id, ("", "?"))
+        if not name:
+            yield home, node.attr
+    if isinstance(node, ast.Name):
+        yield meanings.get(node.id, (module, node.id))
+    for child in inner(node):
+        yield from named(child, module, meanings)
+
+
+@cache
+def in_scope() -> frozenset[Name]:
+    """The functions and classes that the columns of rows reach."""
+    meanings = {module: dict(imports(module)) for module in modules()}
+    homes = {module: defined(module) for module in modules()}
+    waiting: list[Name] = []
+    for module in modules():
+        for node in tree_of(module).body:
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+                waiting += named(node, module, meanings[module])
+    found: set[Name] = set()
+    while waiting:
+        home, name = waiting.pop()
+        if (home, name) in found or name not in homes.get(home, {}):
+            continue
+        found.add((home, name))
+        waiting += named(homes[home][name], home, meanings[home])
+    return frozenset(found)
+
+
+def is_rule(module: str, function: str) -> bool:
+    """Whether a place in a function, or outside of all, belongs to a rule."""
+    return not function or (module, function.split(".")[0]) in in_scope()
+
+
+@cache
+def users(module: str) -> tuple[str, ...]:
+    """The modules that use what a module makes, itself included."""
+    found = {module}
+    while True:
+        more = {m for m in modules() for _, (home, _) in imports(m) if home in found}
+        if more <= found:
+            return tuple(sorted(found))
+        found |= more
