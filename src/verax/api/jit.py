@@ -29,6 +29,7 @@ from verax.api.tracing import (
     leaf_avals,
     trace,
 )
+from verax.api.turns import turn
 from verax.backend import pytrees
 from verax.backend.array import ConcreteArray
 from verax.backend.checked import checked_call, kinds_of
@@ -183,7 +184,7 @@ class JitFunction[**P, R]:
         found = self.programs.get(full)
         if found is not None:
             return found
-        with self.lock:
+        with turn(self.lock):
             entry = self.trace_once(key, tree, avals, call_args)
             warn_unusable(call_args.donated(tree), entry.donated, avals)
             program = compiled(
@@ -268,10 +269,10 @@ class JitFunction[**P, R]:
 
     def clear_cache(self) -> None:
         """Forget every trace and every program of this function."""
-        with self.lock:
-            self.traces.clear()
-            self.programs.clear()
-            self.direct.clear()
+        # Without the lock: a thread may be tracing, which is the user's code.
+        self.traces.clear()
+        self.programs.clear()
+        self.direct.clear()
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:

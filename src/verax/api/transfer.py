@@ -112,6 +112,8 @@ def put_leaf(
     aval_of(leaf)
     array = as_array(leaf)
     assert isinstance(array, ConcreteArray)
+    if array.is_deleted():
+        raise array.gone()
     committed = array.committed or place is not None
     target = place or array.sharding
     target.check(array.shape, f"an array {array.aval}")
@@ -124,6 +126,7 @@ def put_leaf(
         made = made if made is not array else put(array, target, committed)
         # The memory lives on in what is returned; the old array forgets it.
         array.host = array.buffer = None
+        array.ended = "when its memory was donated to device_put"
     return made
 
 

@@ -17,15 +17,16 @@ from attrs import frozen
 from verax.backend import buffers
 from verax.backend.buffers import Buffer
 from verax.backend.client import Device, local_devices
+from verax.backend.exchange import Exchangeable
 from verax.backend.sharding import Sharding, SingleDeviceSharding
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import INTEGER_SET
 from verax.ir.extended import ExtendedDType
 from verax.rules.array import Array
+from verax.rules.source import user_source
 
-DELETED = (
-    "the array has been deleted, or its memory was donated to a compiled function; "
-    "keep a copy of what you still need, or do not donate it"
-)
+# NumPy numbers the dtypes of other packages, such as bfloat16, from here.
+FIRST_OF_USERS = 256
 
 
 class PlainPlace(Array):
@@ -71,20 +72,22 @@ class PlainPlace(Array):
         return self.addressable_shards
 
 
-class ConcreteArray(PlainPlace):
+class ConcreteArray(PlainPlace, Exchangeable):
     """An array of values; made by the library, never by calling the class.
 
     `host` and `buffer` hold the same values, at least one of them unless the array
     was deleted. `committed` says whether the user chose the device. `kind` is what
     compiled programs are looked up by: the aval, and the place if it is not the usual.
+    `ended` exists once the array is deleted, and says what did it.
     """
 
-    __slots__ = ("__weakref__", "buffer", "committed", "host", "kind")
+    __slots__ = ("__weakref__", "buffer", "committed", "ended", "host", "kind")
 
     host: np.ndarray | None
     buffer: Buffer | None
     committed: bool
     kind: object
+    ended: str
 
     def numpy(self) -> np.ndarray:
         """The values as a NumPy array that nobody may write to; waits for them.
@@ -94,10 +97,11 @@ class ConcreteArray(PlainPlace):
         """
         if self.host is not None:
             return self.host
-        if self.buffer is None:
-            raise RuntimeError(DELETED)
-        self.host = buffers.to_numpy(self.buffer)
-        return self.host
+        buffer = self.buffer  # one read: another thread may delete the array
+        if buffer is None or buffers.is_deleted(buffer):
+            raise self.gone()
+        self.host = values = buffers.to_numpy(buffer)
+        return values
 
     def stored(self) -> np.ndarray:
         return self.numpy()
@@ -108,12 +112,12 @@ class ConcreteArray(PlainPlace):
         Raises:
             RuntimeError: the array was deleted or donated.
         """
-        if self.buffer is not None:
-            return self.buffer
-        if self.host is None:
-            raise RuntimeError(DELETED)
-        self.buffer = to_buffer(self.host, self.aval)
-        return self.buffer
+        if (buffer := self.buffer) is not None:
+            return buffer
+        if (host := self.host) is None:
+            raise self.gone()
+        self.buffer = buffer = to_buffer(host, self.aval)
+        return buffer
 
     def __repr__(self) -> str:
         if isinstance(self.aval.dtype, ExtendedDType):
@@ -145,10 +149,10 @@ class ConcreteArray(PlainPlace):
 
     def block_until_ready(self) -> "ConcreteArray":
         """Wait until the values are computed; returns the array itself."""
-        if self.buffer is not None:
-            buffers.block_until_ready((self.buffer,))
-        elif self.host is None:
-            raise RuntimeError(DELETED)
+        if self.is_deleted():
+            raise self.gone()
+        if (buffer := self.buffer) is not None:
+            buffers.block_until_ready((buffer,))
         return self
 
     def copy_to_host_async(self) -> None:
@@ -167,16 +171,28 @@ class ConcreteArray(PlainPlace):
         )
 
     def delete(self) -> None:
-        """Give the memory back now; every later use raises RuntimeError."""
-        if self.buffer is not None and not self.buffer.is_deleted():
-            buffers.delete(self.buffer)
+        """Give the memory back now; every later use raises RuntimeError.
+
+        Memory that NumPy or another library still sees stays until they let it go.
+        """
+        if not self.is_deleted():
+            self.end(f"by x.delete() at {user_source(1)}")
+
+    def end(self, how: str) -> None:
+        """Forget the values; `how` completes "the array has been deleted"."""
+        buffer = self.buffer
+        self.ended = how
         self.host = self.buffer = None
+        if buffer is not None:
+            buffers.release(buffer)
 
-    def __dlpack__(self, *, stream: int | None = None, **requested: Any) -> object:
-        return buffers.to_dlpack(self.device_buffer(), stream)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return buffers.to_dlpack_device(self.device_buffer())
+    def gone(self) -> RuntimeError:
+        """The error for any use of the array once it is deleted."""
+        how = getattr(self, "ended", "with its memory")
+        return RuntimeError(
+            f"the array {self.aval} has been deleted {how}: keep a copy of what you "
+            "still need, or do not delete or donate it"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return from_host, (np.array(self.numpy()), self.aval)
@@ -202,8 +218,10 @@ class Shard:
 
 
 def printable(array: np.ndarray) -> np.ndarray:
-    """The array in a dtype that NumPy prints well: its own, or float32."""
-    return array if array.dtype.kind in "biufc" else array.astype(np.float32)
+    """The array in a dtype that NumPy prints well: its own, or a wider one."""
+    if array.dtype.num < FIRST_OF_USERS:
+        return array
+    return array.astype(np.int32 if array.dtype in INTEGER_SET else np.float32)
 
 
 def from_host(array: np.ndarray, aval: ShapedArray) -> ConcreteArray:
@@ -234,11 +252,16 @@ def to_buffer(values: np.ndarray, aval: ShapedArray) -> Buffer:
 
 
 def block_all(arrays: Sequence[object]) -> None:
-    """Wait until every concrete array among `arrays` is computed."""
-    waiting = [
-        x.buffer
-        for x in arrays
-        if isinstance(x, ConcreteArray) and x.buffer is not None
-    ]
+    """Wait until every concrete array among `arrays` is computed.
+
+    Raises:
+        RuntimeError: one was deleted or donated.
+    """
+    concrete = [x for x in arrays if isinstance(x, ConcreteArray)]
+    for x in concrete:
+        if x.is_deleted():
+            raise x.gone()
+    held = [x.buffer for x in concrete]
+    waiting = [buffer for buffer in held if buffer is not None]
     if waiting:
         buffers.block_until_ready(waiting)

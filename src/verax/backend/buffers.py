@@ -38,6 +38,7 @@ __all__ = [
     "from_numpy",
     "is_deleted",
     "is_ready",
+    "release",
     "single_device",
     "to_dlpack",
     "to_dlpack_device",
@@ -275,6 +276,12 @@ def delete(buffer: Buffer) -> None:
             "its memory: drop the references to it instead of deleting it."
         )
     buffer.delete()
+
+
+def release(buffer: Buffer) -> None:
+    """Give the memory back now, or when the library that DLPack lent it to lets go."""
+    if not getattr(buffer, EXPORTED, False):
+        buffer.delete()
 
 
 def to_dlpack(buffer: Buffer, stream: int | None = None) -> object:

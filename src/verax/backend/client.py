@@ -8,6 +8,7 @@ checked in Python first, because the runtime aborts where Python would raise.
     ('cpu', 'cpu')
 """
 
+import os
 import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from jaxlib._jax import ArrayImpl, Client, Device, DeviceList
 
 from verax.backend.cuda import find_plugin, start_cuda_client
 from verax.backend.environment import first_variable
+from verax.rules.state import STATE, State, refresh_staging
 
 __all__ = [
     "Client",
@@ -143,6 +145,30 @@ def serves(client: Client, options: ClientOptions) -> bool:
     return platform and count
 
 
+def note_fork() -> None:
+    """In a forked child: the threads that would run its programs do not exist.
+
+    Calls of jit are looked up by what this changes, so that none is found any more.
+    """
+    State.forked = True
+    refresh_staging()
+
+
+def check_not_forked() -> None:
+    """Refuse to wait for ever.
+
+    Raises:
+        RuntimeError: this process was forked after the client had started.
+    """
+    if STATE.forked:
+        raise RuntimeError(
+            "This process was forked from one in which verax had started its devices. "
+            "A fork does not copy their threads, so that a compiled program would hang."
+            " Start processes with multiprocessing's 'spawn' or 'forkserver', or fork "
+            "before the first device is asked for. Eager operations in NumPy do work."
+        )
+
+
 class ClientSlot:
     """Where the one client of the process lives once it has been asked for."""
 
@@ -167,12 +193,18 @@ class ClientSlot:
             return self.others[platform]
 
     def get(self) -> Client:
-        """The client, started by whichever thread comes first."""
+        """The client, started by whichever thread comes first.
+
+        Raises:
+            RuntimeError: this process was forked from one that had started it.
+        """
+        check_not_forked()
         if (client := self.client) is not None:
             return client
         with self.lock:
             if self.client is None:
                 self.client = start_client(self.options)
+                os.register_at_fork(after_in_child=note_fork)
             return self.client
 
     def configure(self, options: ClientOptions) -> None:

@@ -21,6 +21,7 @@ from verax.backend.array import ConcreteArray, from_buffer
 from verax.backend.buffers import Buffer
 from verax.backend.client import local_devices
 from verax.backend.placed import PlacedArray
+from verax.backend.placed_program import donation_to
 from verax.backend.program import Program, buffer_of, device_aval
 from verax.backend.pytrees import PyTreeDef, flatten
 from verax.ir.avals import ShapedArray
@@ -62,8 +63,13 @@ def caller(program: Program, out_tree: PyTreeDef, kinds: Sequence[object]) -> Ca
     if donated and not all([type(kinds[i]) is ShapedArray for i in donated]):
         return general_caller(program, out_tree)
     if donated:
+        how = donation_to(program.lowered)
         return lambda args: finish(
-            map(from_buffer, used_up(execute(fetch(args)), args, donated), out_avals)
+            map(
+                from_buffer,
+                used_up(execute(fetch(args)), args, donated, how),
+                out_avals,
+            )
         )
     if fetch is buffers_of and out_tree == LEAF:
         return array_caller(program)
@@ -90,11 +96,11 @@ def array_caller(program: Program) -> Call:
 
 
 def used_up(
-    outs: list[Buffer], args: Sequence[Any], donated: Sequence[int]
+    outs: list[Buffer], args: Sequence[Any], donated: Sequence[int], how: str
 ) -> list[Buffer]:
     """`outs`, once the arguments whose memory they may have taken are forgotten."""
     for i in donated:
-        args[i].delete()
+        args[i].end(how)
     return outs
 
 

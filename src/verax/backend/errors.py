@@ -12,6 +12,7 @@ import re
 from typing import Final
 
 STATUS: Final = re.compile(r"^[A-Z][A-Z_]+: ")
+NO_MEMORY: Final = re.compile(r"Out of memory allocating (\d+) bytes")
 BOILERPLATE: Final = (
     "<unknown>:0: error: Failed to parse using StableHLO",
     "See https://openxla.org/",
@@ -36,3 +37,22 @@ def trimmed(message: str) -> str:
     lines = STATUS.sub("", message).splitlines()
     kept = "\n".join(line for line in lines if not line.startswith(BOILERPLATE)).strip()
     return kept if len(kept) <= LONGEST else kept[:LONGEST] + " ..."
+
+
+def explained(message: str) -> str:
+    """What went wrong in a run; sizes in words that people use.
+
+    >>> explained("RESOURCE_EXHAUSTED: Out of memory allocating 3221225472 bytes.")
+    'Out of memory: a single piece of 3221225472 bytes (3.0 GiB) could not be had.'
+    """
+    text = trimmed(message)
+    found = NO_MEMORY.search(text)
+    if found is None:
+        return text
+    size = int(found[1])
+    rest = text.replace(found[0], "", 1).strip(" .")
+    told = (
+        f"Out of memory: a single piece of {size} bytes ({size / 2**30:.1f} GiB) "
+        "could not be had."
+    )
+    return f"{told} {rest}" if rest else told

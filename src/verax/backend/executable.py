@@ -28,7 +28,7 @@ from attrs import field, frozen
 from jaxlib import _hlo, _jax
 
 from verax.backend.buffers import AvalLike, Buffer, Sharding, single_device
-from verax.backend.errors import CompileError, ExecutionError, trimmed
+from verax.backend.errors import CompileError, ExecutionError, explained, trimmed
 from verax.backend.host_calls import NO_CALLS, HostCalls
 from verax.backend.host_runs import FAILURES, trampolines, with_calls
 from verax.backend.parsing import parsed
@@ -227,7 +227,26 @@ def execution_error(error: Exception, buffers: Sequence[object]) -> ExecutionErr
             return ExecutionError(
                 f"Argument {position} has been deleted, or donated to an earlier call."
             )
-    return ExecutionError(trimmed(str(error)))
+    text = explained(str(error))
+    if "donate" in text and "same buffer twice" in text:
+        return ExecutionError(shared_donation(buffers))
+    if "previously donated in the same call" in text:
+        return ExecutionError(shared_donation(buffers))
+    return ExecutionError(text)
+
+
+def shared_donation(buffers: Sequence[object]) -> str:
+    """The message for one array in several places of a call that donates it."""
+    seen: dict[int, list[int]] = {}
+    for position, buffer in enumerate(buffers):
+        seen.setdefault(id(buffer), []).append(position)
+    shared = [places for places in seen.values() if len(places) > 1]
+    which = " and ".join(map(str, shared[0])) if shared else "of one memory"
+    return (
+        f"Arguments {which} are the same array, and one of them is donated, so that "
+        "its memory would be overwritten while it is read: pass x.copy() in one place, "
+        "or do not donate it. Nothing has been donated."
+    )
 
 
 def make_executable(
@@ -255,7 +274,9 @@ def make_executable(
 
 def compile_error(error: Exception, options: CompileOptions) -> CompileError:
     """The same failure, with advice where an option is to blame."""
-    message = trimmed(str(error))
+    message = trimmed(str(error).removeprefix("Bad StatusOr access: "))
+    if "overflow in static extent" in message:
+        message = f"An array is too large for any memory: {message}."
     if options.overrides and "option" in message:
         names = ", ".join(name for name, _ in options.overrides)
         message += (
@@ -297,7 +318,7 @@ def compile_text(
             loaded = client.compile_and_load(module, where, how, callbacks)
         else:
             loaded = client.compile_and_load(mlir_text, where, how)
-    except _jax.JaxRuntimeError as error:
+    except RuntimeError as error:  # jaxlib's own class, and that of bad sizes
         raise compile_error(error, options) from error
     handlers = result_handlers(loaded, devices, out_avals, out_shardings)
     return make_executable(loaded, handlers, calls, failed)

@@ -21,6 +21,7 @@ import numpy as np
 from attrs import frozen
 from jaxlib import _jax
 
+from verax.backend.errors import ExecutionError, explained
 from verax.backend.host_calls import HostCalls
 from verax.ir.effects import is_ordered
 from verax.rules.emitter import HostCall
@@ -83,8 +84,12 @@ class Failures:
         return again
 
     def revealed(self, error: Exception) -> BaseException:
-        """What to raise for an error of the runtime: what is behind it, or itself."""
-        return self.behind(error) or error
+        """What to raise for an error of the runtime: what is behind it, or its text."""
+        found = self.behind(error)
+        if found is None:
+            found = ExecutionError(explained(str(error)))
+            found.__cause__ = error
+        return found
 
 
 class Depth(threading.local):

@@ -68,7 +68,8 @@ def lower(
     text = header + "".join([*module.meshes.lines(), *module.functions]) + "}\n"
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
     calls = HostCalls(tuple(module.calls), slim.effects)
-    return Lowered(text, consts, kept, slim.in_avals, slim.out_avals, lent, calls)
+    ins, outs = slim.in_avals, slim.out_avals
+    return Lowered(text, consts, kept, ins, outs, lent, calls, name)
 
 
 def attributes(

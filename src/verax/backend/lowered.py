@@ -21,7 +21,8 @@ class Lowered:
 
     `kept[i]` says whether argument i of the jaxpr is an argument of the module;
     `donated` are the positions of arguments of the jaxpr that a run uses up; `calls`
-    are the functions of the host that the module calls by their number.
+    are the functions of the host that the module calls by their number; `name` is that
+    of the function, for messages.
     """
 
     text: str
@@ -31,6 +32,7 @@ class Lowered:
     out_avals: tuple[ShapedArray, ...]
     donated: tuple[int, ...] = ()
     calls: HostCalls = NO_CALLS
+    name: str = "a compiled function"
 
 
 @frozen

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from verax.backend import buffers
-from verax.backend.array import DELETED, ConcreteArray, Shard, from_buffer, from_host
+from verax.backend.array import ConcreteArray, Shard, from_buffer, from_host
 from verax.backend.buffers import Aval, AvalLike, Buffer
 from verax.backend.client import Device, local_devices
 from verax.backend.sharding import (
@@ -45,17 +45,19 @@ class PlacedArray(ConcreteArray):
     def numpy(self) -> np.ndarray:
         if self.host is not None:
             return self.host
-        if self.buffer is None:
-            raise RuntimeError(DELETED)
-        self.host = to_numpy(self.buffer, self.place, stored_aval(self.aval))
-        return self.host
+        buffer = self.buffer
+        if buffer is None or buffers.is_deleted(buffer):
+            raise self.gone()
+        self.host = values = to_numpy(buffer, self.place, stored_aval(self.aval))
+        return values
 
     def device_buffer(self) -> Buffer:
-        if self.buffer is None:
-            if self.host is None:
-                raise RuntimeError(DELETED)
-            self.buffer = spread(self.host, self.aval, self.place, copy=False)
-        return self.buffer
+        if (buffer := self.buffer) is not None:
+            return buffer
+        if (host := self.host) is None:
+            raise self.gone()
+        self.buffer = buffer = spread(host, self.aval, self.place, copy=False)
+        return buffer
 
     @property
     def addressable_shards(self) -> list[Shard]:
@@ -177,8 +179,6 @@ def to_numpy(buffer: Buffer, place: Sharding, aval: AvalLike) -> np.ndarray:
     """
     if place.num_devices == 1:
         return buffers.to_numpy(buffer)
-    if buffer.is_deleted():
-        raise RuntimeError(DELETED)
     if not (place.is_fully_addressable or place.is_fully_replicated):
         raise RuntimeError(
             f"an array with {place} spans devices of other processes, which this one "
@@ -228,7 +228,7 @@ def put(x: ConcreteArray, place: Sharding, committed: bool) -> ConcreteArray:
     place.check(x.shape, f"an array {x.aval}")
     wrap = wrapper(x.aval, place, committed)
     if x.is_deleted():
-        raise RuntimeError(DELETED)
+        raise x.gone()
     if x.buffer is not None or x.host is None:
         buffer = x.device_buffer()
         if x.sharding.is_equivalent_to(place, x.ndim):

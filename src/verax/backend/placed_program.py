@@ -130,6 +130,8 @@ def placed_run(
         for aval, place in zip(lowered.out_avals, outs, strict=True)
     ]
 
+    how = donation_to(lowered)
+
     def run(args: Sequence[object]) -> list[ConcreteArray]:
         ins = [
             operand_buffer(args[i], aval, place)
@@ -137,12 +139,21 @@ def placed_run(
         ]
         buffers = executable.execute([*constants, *ins])
         for i in lowered.donated:
-            x = args[i]
-            if isinstance(x, ConcreteArray):
-                x.delete()
+            give_up(args[i], how)
         return [wrap(buffer) for wrap, buffer in zip(wraps, buffers, strict=True)]
 
     return run
+
+
+def donation_to(lowered: Lowered) -> str:
+    """How arrays end whose memory this program takes, for `ConcreteArray.end`."""
+    return f"when its memory was donated to {lowered.name}"
+
+
+def give_up(x: object, how: str) -> None:
+    """Forget the values of a donated array, the copy in NumPy's memory included."""
+    if isinstance(x, ConcreteArray):
+        x.end(how)
 
 
 def operand_buffer(x: object, aval: ShapedArray, place: Sharding) -> Buffer:

@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 from verax.backend import buffers
 from verax.backend.array import ConcreteArray, from_buffer, to_buffer
 from verax.backend.buffers import AvalLike, Buffer
-from verax.backend.client import default_client, local_devices
+from verax.backend.client import check_not_forked, default_client, local_devices
 from verax.backend.executable import CompileOptions, Executable, compile_text
 from verax.backend.lapack import require_routines
 from verax.backend.lower import lower
@@ -26,6 +26,8 @@ from verax.backend.placed_program import (
     Uneven,
     compile_placed,
     constant_at,
+    donation_to,
+    give_up,
     placed_run,
     spread_of,
 )
@@ -74,6 +76,7 @@ class Program:
         execute, out_avals = self.executable.execute, self.out_avals
         constants, positions = self.constants, self.positions
         donated, in_avals = self.lowered.donated, self.lowered.in_avals
+        how = donation_to(self.lowered)
 
         def run(args: Sequence[object]) -> list[ConcreteArray]:
             given = args if positions is None else [args[i] for i in positions]
@@ -85,7 +88,7 @@ class Program:
             ]
             outs = execute([*constants, *ins] if constants else ins)
             for i in donated:
-                give_up(args[i])
+                give_up(args[i], how)
             return list(map(from_buffer, outs, out_avals))
 
         return run
@@ -111,12 +114,6 @@ def buffer_of(x: object, aval: ShapedArray) -> Buffer:
 def device_aval(aval: ShapedArray) -> AvalLike:
     """The type on the device, whose dtype is always NumPy's."""
     return stored(aval)  # type: ignore[return-value]  # stored types are not extended
-
-
-def give_up(x: object) -> None:
-    """Forget the values of a donated array, the copy in NumPy's memory included."""
-    if isinstance(x, ConcreteArray):
-        x.delete()
 
 
 def constant_buffer(literal: Literal) -> Buffer:
@@ -228,6 +225,7 @@ def compiled(
 
     NumPy arrays among its constants are read anew, as they are now.
     """
+    check_not_forked()
     program = compiled_once(
         engine, jaxpr, name, options, keep_unused, donated, placement
     )

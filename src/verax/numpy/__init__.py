@@ -129,6 +129,10 @@ from verax.numpy.mapping import (
     vectorize as vectorize,
 )
 from verax.numpy.matrix_products import cross as cross, kron as kron, outer as outer
+from verax.numpy.namespace_info import (
+    __array_api_version__ as __array_api_version__,
+    __array_namespace_info__ as __array_namespace_info__,
+)
 from verax.numpy.nans import (
     nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanprod as nanprod,
     nanstd as nanstd, nansum as nansum, nanvar as nanvar,

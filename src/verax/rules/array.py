@@ -17,6 +17,7 @@ from verax.rules.located import Located
 from verax.rules.typed import NotAnArray
 
 type Axes = int | Sequence[int] | None
+API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 type Function = Callable[..., "Array"]
 
 
@@ -378,8 +379,21 @@ class Array(Operators, Convertible, Located):
             self, axis=axis, stable=stable, descending=descending
         )
 
-    def astype(self, dtype: Any) -> "Array":
-        return self.namespace.astype(self, dtype)
+    def astype(self, dtype: Any, copy: bool = False, device: Any = None) -> "Array":
+        return self.namespace.astype(self, dtype, copy=copy, device=device)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Namespace:
+        """`verax.numpy`, which follows the Python array API standard.
+
+        Raises:
+            ValueError: `api_version` is none that it follows.
+        """
+        if api_version not in (None, *API_VERSIONS):
+            raise ValueError(
+                f"verax.numpy follows versions {', '.join(API_VERSIONS)} of the array "
+                f"API standard, not {api_version!r}"
+            )
+        return self.namespace
 
     def clip(self, min: Any = None, max: Any = None) -> "Array":
         return self.namespace.clip(self, min, max)

@@ -12,6 +12,7 @@ living builder that is used here becomes an input of the program under construct
 """
 
 from collections.abc import Callable, Sequence
+from threading import get_ident
 
 import numpy as np
 from pyrsistent import pvector
@@ -93,6 +94,7 @@ class Builder:
         self.outer = outer
         self.source = source
         self.alive = True
+        self.thread = get_ident()
         self.inputs: list[Var] = []
         self.count = 0
         self.eqns: list[Eqn] = []
@@ -243,6 +245,13 @@ def leaked(tracer: Tracer) -> LeakedTracer:
     """The error for a tracer outside its trace: where it was made, where it is used."""
     made = origin(tracer)
     place = f"made at {made}" if made.code is not None else "an input of that trace"
+    if tracer.builder.alive and tracer.builder.thread != get_ident():
+        return LeakedTracer(
+            f"a tracer of type {tracer.aval} was used in another thread than the one "
+            f"that traces a function for {tracer.builder.purpose}: {place}, used at "
+            f"{user_source(1)}. A function is traced in one thread: start threads "
+            "outside of it, and hand them arrays"
+        )
     return LeakedTracer(
         f"a tracer of type {tracer.aval} has left the function that was traced for "
         f"{tracer.builder.purpose}: {place}, used at {user_source(1)}. Return the "

@@ -70,6 +70,11 @@ class Convertible(Typed):
         values = self.concrete("a NumPy array")
         values.flags.writeable = False
         if dtype is not None and dtype != values.dtype:
+            if copy is False:
+                raise ValueError(
+                    f"an array of {self.aval.dtype.name} becomes one of {dtype} by a "
+                    "copy: allow it, with copy=None"
+                )
             return values.astype(dtype)
         return values.copy() if copy else values
 

@@ -45,7 +45,8 @@ class State(threading.local):
 
     `default_device` is where arrays go that nobody placed, None for the first device;
     `meshes` are those of the `with` blocks around, `axes` the named axes of the
-    transformations around, with their sizes. `staging` repeats the options
+    transformations around, with their sizes; `forked` says that the devices belong to
+    the process from which this one was forked. `staging` repeats the options
     besides `enable_x64` that calls of jit depend on: one read in the keys of their
     caches. `refresh_staging` keeps it up to date.
     """
@@ -63,6 +64,7 @@ class State(threading.local):
     debug_infs: bool = False
     meshes: tuple[Any, ...] = ()
     axes: tuple[tuple[str, int], ...] = ()
+    forked: bool = False
     staging: Staging = (
         "standard",
         None,
@@ -73,6 +75,7 @@ class State(threading.local):
         False,
         (),
         (),
+        False,
     )
 
 
@@ -91,6 +94,7 @@ def staging_of(state: Any) -> Staging:
         state.debug_infs,
         state.meshes[-1:],
         state.axes,
+        state.forked,
     )
 
 

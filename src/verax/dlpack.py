@@ -1,0 +1,24 @@
+"""DLPack: arrays to and from other libraries, without a copy (`verax.dlpack`).
+
+One idea: what speaks the protocol is passed as it is, and memory is shared where both
+sides can; nobody may write to it then::
+
+    verax.dlpack.from_dlpack(tensor), numpy.from_dlpack(x), torch.from_dlpack(x)
+"""
+
+from verax.backend.exchange import BELOW_BYTES
+from verax.ir.dtypes import DTypeLike, as_dtype
+from verax.ir.extended import ExtendedDType
+from verax.numpy.exchange import from_dlpack
+
+__all__ = ["from_dlpack", "is_supported_dtype"]
+
+
+def is_supported_dtype(dtype: DTypeLike) -> bool:
+    """Whether arrays of `dtype` can be exported through DLPack.
+
+    >>> is_supported_dtype("bfloat16"), is_supported_dtype("int4")
+    (True, False)
+    """
+    found = as_dtype(dtype)
+    return not isinstance(found, ExtendedDType) and found not in BELOW_BYTES
