@@ -130,6 +130,18 @@ def test_a_missing_rule_says_what_to_write() -> None:
     assert "test_propagation.py" in text
 
 
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (lambda walk, p, xs: xs[0], "rule of bounds for sin returns a .*, where a"),
+        (lambda walk, p, xs: [xs[0], xs[0]], "parts of 2 results, and there are 1; met at"),
+    ],
+)
+def test_what_a_rule_returns_is_checked(rule: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        propagate(BOUNDS | {lax.sin_p: rule}, vnp.sin, (0.0,), (1.0,))
+
+
 def test_what_is_untouched_needs_no_rule() -> None:
     low, high = interval(lambda x: x + vnp.sin(2.0), (0.0, 1.0))
     np.testing.assert_allclose([low, high], np.sin(2.0) + np.array([0, 1]), rtol=1e-6)

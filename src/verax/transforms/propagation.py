@@ -184,6 +184,12 @@ def written(
         template, out_types = template_of(table, eqn.primitive, eqn.params, types)
     except MissingRule as error:
         raise located(error, eqn) from error
+    if len(out_types) != len(eqn.outvars):
+        raise TypeError(
+            f"the rule of {table.name} for {eqn.primitive.name} gives parts of "
+            f"{len(out_types)} results, and there are {len(eqn.outvars)}; "
+            f"met at {eqn.source}"
+        )
     source = eqn.source.derived(table.name)
     return grouped(out_types, builder.inline(template, atoms, source=source))
 
@@ -197,9 +203,22 @@ def template_of(
     builder = Builder(f"a rule of {table.name}", source=UNKNOWN_SOURCE)
     values = grouped(types, [builder.input(t) for t in flat(types)])
     with interpreting(builder):
-        outs = [tuple(parts) for parts in rule(table, params, values)]
+        outs = rule(table, params, values)
+        check_parts(table, primitive, outs)
         atoms = [
             tuple([None if x is None else builder.atom(x) for x in parts])
             for parts in outs
         ]
     return builder.close(flat(atoms))[0], tuple(map(atom_types, atoms))
+
+
+def check_parts(table: Propagation, primitive: Primitive, outs: object) -> None:
+    """Raise TypeError unless a rule has returned tuples of parts."""
+    results = outs if isinstance(outs, tuple | list) else [outs]
+    for parts in results:
+        if not isinstance(parts, tuple | list):
+            raise TypeError(
+                f"the rule of {table.name} for {primitive.name} returns a "
+                f"{type(parts).__name__}, where a sequence is due that has, for each "
+                "result, the tuple of its parts: [(value, tangent)]"
+            )
