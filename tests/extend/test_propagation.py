@@ -134,7 +134,7 @@ def test_a_missing_rule_says_what_to_write() -> None:
     ("rule", "text"),
     [
         (lambda walk, p, xs: xs[0], "rule of bounds for sin returns a .*, where a"),
-        (lambda walk, p, xs: [xs[0], xs[0]], "parts of 2 results, and there are 1; met at"),
+        (lambda walk, p, xs: [xs[0], xs[0]], "of 2 results, and there are 1; met at"),
     ],
 )
 def test_what_a_rule_returns_is_checked(rule: Any, text: str) -> None:
