@@ -11,6 +11,6 @@ One idea: a shop window, under JAX's names; the work is done in `verax.api`.
 
 from verax.api.debugging import debug_callback as callback, debug_print as print
 from verax.api.nan_finding import find_infs, find_nans
-from verax.transforms.finding import Finding
+from verax.transforms.finding import Finding, NonFinite
 
-__all__ = ["Finding", "callback", "find_infs", "find_nans", "print"]
+__all__ = ["Finding", "NonFinite", "callback", "find_infs", "find_nans", "print"]

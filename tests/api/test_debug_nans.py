@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -154,6 +155,12 @@ def test_programs_with_effects_run_once() -> None:
             f(-1.0)
         verax.effects_barrier()
     assert len(calls) == 1
+
+
+def test_the_error_can_be_pickled() -> None:
+    error = pickle.loads(pickle.dumps(verax.debug.NonFinite("NaN in f")))
+    assert isinstance(error, verax.debug.NonFinite)
+    assert (str(error), error.finding) == ("NaN in f", None)
 
 
 @pytest.mark.parametrize("prefix", ["VERAX", "JAX"])

@@ -133,15 +133,13 @@ def blame(
         raise NonFinite(
             f"{kind.value} in an output of {how.name}, which calls io_callback, so "
             "it was not run again to see where; verax.debug.find_nans runs a program "
-            "once and says where",
-            None,
+            "once and says where"
         )
     finding: Finding | None = search(engine, silenced(jaxpr), args, kind, how)[1]
     if finding is None:
         if kind is Kind.NAN:
             raise NonFinite(
-                f"NaN in an output of {how.name}, and none when it was run again",
-                None,
+                f"NaN in an output of {how.name}, and none when it was run again"
             )
         return
     if finding.eqn is not None or kind is Kind.NAN:

@@ -172,7 +172,7 @@ class NonFinite(FloatingPointError):
     `finding` says where it was made; None if the program could not be searched.
     """
 
-    def __init__(self, message: str, finding: Finding | None) -> None:
+    def __init__(self, message: str, finding: Finding | None = None) -> None:
         super().__init__(message)
         self.finding = finding
 
