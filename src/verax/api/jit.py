@@ -18,6 +18,7 @@ from attrs import frozen
 from verax.api.donation import usable, warn_unusable
 from verax.api.engine import ENGINE, apply, current_builder
 from verax.api.places import Shardings, constrained, resolve_shardings
+from verax.api.signatures import flat_kinds, leaf_kinds, places_of, taking
 from verax.api.stages import LoweredStage, TracedStage, out_info, struct_avals
 from verax.api.static_values import Hashes, Watched, warn_changed, watch
 from verax.api.statics import Statics, resolve_statics
@@ -91,51 +92,43 @@ class JitFunction[**P, R]:
         """The result of the function, maybe not finished yet."""
         state = STATE
         if type(state.interpreter) is not Builder:
-            run: Call | None
-            if self.plain and not kwargs:
+            given: Sequence[Any] = (*args, *kwargs.values()) if kwargs else args
+            if self.plain:
                 kinds = tuple(
-                    [x.kind if type(x) is ConcreteArray else kind_of(x) for x in args]
+                    [x.kind if type(x) is ConcreteArray else kind_of(x) for x in given]
                 )
-                run = self.direct.get((state.enable_x64, state.staging, kinds))
-                if run is not None:
-                    result: R = run(args)
-                    return result
-            key, leaves = self.signature(args, kwargs)
+            else:
+                kinds = flat_kinds(self.settings.statics, len(args), kwargs, given)
+            key: Key = (state.enable_x64, state.staging, kinds, *kwargs)
             try:
                 run = self.direct.get(key)
+                if run is None and None in kinds:
+                    key, given = self.tree_key(args, kwargs)
+                    run = self.direct.get(key)
             except TypeError:  # a static value without a hash
                 run = None
             if run is not None:
-                found: R = run(leaves)
-                return found
+                result: R = run(given)
+                return result
         return cast(R, self.slow_call(args, kwargs))
 
-    def signature(
+    def tree_key(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Key, Sequence[Any]]:
-        """What a call is looked up by, with the leaves that the program takes.
+        """What any call is looked up by, and its leaves.
 
-        The kinds of the leaves are third in the key.
+        Raises:
+            TypeError: a static value does not hash.
         """
         state = STATE
-        static: tuple[Hashable, ...] = ()
+        static: Hashable = ()
+        dynamic = args, kwargs
         if not self.plain:
-            args, kwargs, static = self.settings.statics.split(args, kwargs)
-        leaves: Sequence[Any] = args
-        if kwargs:
-            names = sorted(kwargs)
-            leaves = [*args, *[kwargs[name] for name in names]]
-            static = (*static, *names)
-        kinds = tuple(
-            [x.kind if type(x) is ConcreteArray else kind_of(x) for x in leaves]
-        )
-        if None not in kinds:
-            return (state.enable_x64, state.staging, kinds, *static), leaves
-        leaves, tree = pytrees.flatten((args, kwargs))
-        kinds = tuple(
-            [x.kind if type(x) is ConcreteArray else kind_of(x) for x in leaves]
-        )
-        return (state.enable_x64, state.staging, kinds, *static, tree), leaves
+            taken = self.settings.statics.taken(args, kwargs)
+            dynamic, static = taken.dynamic, taken.key
+        leaves, tree = pytrees.flatten(dynamic)
+        key = (state.enable_x64, state.staging, leaf_kinds(leaves), static, tree)
+        return key, leaves
 
     def slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call, whatever the arguments and the interpreter are."""
@@ -149,14 +142,12 @@ class JitFunction[**P, R]:
         builder = current_builder()
         if builder is None:
             program, entry = self.program(key, tree, leaves, avals, call_args)
-            short, given = self.signature(args, kwargs)
-            run = caller(program, entry.traced.out_tree, short[2])
-            run = watching(entry, debugged(entry, describe, run))
-            if None not in short[2]:
-                if len(self.direct) >= CACHE_SIZE:
-                    self.direct.clear()
-                self.direct[short] = run
-            return run(given)
+            kinds = leaf_kinds(leaves)
+            run = caller(program, entry.traced.out_tree, kinds)
+            run = debugged(entry, describe, run)
+            if None not in kinds:
+                self.remember(args, kwargs, entry, run)
+            return watching(entry, run)(leaves)
         entry = self.trace_once(key, tree, avals, call_args)
         warn_changed(entry.name, entry.watched, 4)
         shardings = self.settings.shardings
@@ -168,6 +159,21 @@ class JitFunction[**P, R]:
             outs = call(entry.name, entry.traced.jaxpr, *ins)
         outs = constrained(outs, shardings.of_outputs(entry.traced.out_tree))
         return entry.traced.out_tree.unflatten(outs)
+
+    def remember(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], entry: Entry, run: Call
+    ) -> None:
+        """Keep the short way for calls with arguments of these kinds."""
+        if len(self.direct) >= CACHE_SIZE:
+            self.direct.clear()
+        statics, given = self.settings.statics, (*args, *kwargs.values())
+        kinds = flat_kinds(statics, len(args), kwargs, given)
+        if None in kinds:
+            self.direct[self.tree_key(args, kwargs)[0]] = watching(entry, run)
+            return
+        places = places_of(statics, len(args), kwargs)
+        key = (STATE.enable_x64, STATE.staging, kinds, *kwargs)
+        self.direct[key] = watching(entry, taking(run, places, len(given)))
 
     def program(
         self,

@@ -90,36 +90,24 @@ class Statics:
     names: frozenset[str]
     donate_positions: tuple[int, ...]
     donate_names: frozenset[str]
-    places: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = field(factory=dict)
+    layouts: dict[tuple[int | str, ...], tuple[bool, ...]] = field(factory=dict)
 
     @property
     def any(self) -> bool:
         """Whether calls need more than flattening."""
         return bool(self.positions or self.names)
 
-    def split(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Hashable, ...]]:
-        """The traced arguments, and a key of the static ones that may not hash.
-
-        The key ends with the number of positional arguments and of static keywords,
-        so that what follows it cannot be taken for a part of it.
-        """
-        count = len(args)
-        places = self.places.get(count)
-        if places is None:
+    def flags(self, layout: tuple[int | str, ...]) -> tuple[bool, ...]:
+        """Which arguments are static: so many positional ones, then keywords."""
+        found = self.layouts.get(layout)
+        if found is None:
+            count, *names = layout
+            assert isinstance(count, int)
             chosen = {p % count for p in self.positions if -count <= p < count}
-            rest = [i for i in range(count) if i not in chosen]
-            places = self.places[count] = (tuple(sorted(chosen)), tuple(rest))
-        static, dynamic = places
-        key = [typed(args[i]) for i in static]
-        rest_args = tuple([args[i] for i in dynamic])
-        if not kwargs:
-            return rest_args, kwargs, (*key, count, 0)
-        names = self.names
-        key += [(n, typed(v)) for n, v in kwargs.items() if n in names]
-        others = {n: v for n, v in kwargs.items() if n not in names}
-        return rest_args, others, (*key, count, len(kwargs) - len(others))
+            places = [i in chosen for i in range(count)]
+            found = (*places, *[name in self.names for name in names])
+            self.layouts[layout] = found
+        return found
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:
         """Sort the arguments of a call.
@@ -127,20 +115,29 @@ class Statics:
         Raises:
             ValueError: a static value is not hashable.
         """
+        found = self.taken(args, kwargs)
+        for position, value in zip(found.positions, found.values, strict=True):
+            check_hashable(position, value)
+        for name, value in found.named:
+            check_hashable(name, value)
+        return found
+
+    def taken(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:
+        """`bind` without a look at whether static values hash."""
         if not self.any:
             return CallArguments((args, kwargs), (), (), (), self)
         count = len(args)
-        found = sorted({p % count for p in self.positions if -count <= p < count})
-        values = tuple(args[p] for p in found)
-        named = tuple(sorted((n, v) for n, v in kwargs.items() if n in self.names))
-        for position, value in zip(found, values, strict=True):
-            check_hashable(position, value)
-        for name, value in named:
-            check_hashable(name, value)
-        chosen = set(found)
-        rest = tuple(x for i, x in enumerate(args) if i not in chosen)
+        flags = self.flags((count,))
+        places = tuple([i for i in range(count) if flags[i]])
+        values = tuple([args[i] for i in places])
+        rest = tuple([x for x, static in zip(args, flags, strict=True) if not static])
+        named = tuple(
+            [(n, kwargs[n]) for n in sorted(kwargs.keys() & self.names)]
+            if kwargs
+            else ()
+        )
         others = {n: v for n, v in kwargs.items() if n not in self.names}
-        return CallArguments((rest, others), tuple(found), values, named, self)
+        return CallArguments((rest, others), places, values, named, self)
 
 
 def check_hashable(label: int | str, value: object) -> None:

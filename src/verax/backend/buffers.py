@@ -49,6 +49,7 @@ Buffer = _jax.ArrayImpl
 Sharding = _jax.Sharding
 DLPACK_CPU: Final = 1
 ZERO_COPY: Final = _jax.HostBufferSemantics.ZERO_COPY
+COPIED: Final = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 put_on_devices: Final = _jax.batched_device_put
 # Set on a buffer whose memory another library may hold: see `delete`.
 EXPORTED: Final = "verax_exported"

@@ -156,12 +156,15 @@ def putter(kind: object, aval: ShapedArray) -> Put:
 
 
 def direct_putter(aval: ShapedArray) -> Put:
-    """Copies an array that has the stored dtype: its owner may write to it later."""
+    """Copies an array that has the stored dtype: its owner may write to it later.
+
+    The runtime copies within the call, which is quicker than a copy by NumPy before it.
+    """
     device = local_devices()[0]
     put, devices = buffers.put_on_devices, [device]
     sharding, stored = buffers.single_device(device), device_aval(aval)
-    mode = buffers.ZERO_COPY
-    return lambda x: put(stored, sharding, [x], devices, True, True, mode, True)
+    mode = buffers.COPIED
+    return lambda x: put(stored, sharding, [x], devices, True, False, mode, True)
 
 
 def scalar_putter(cls: object, aval: ShapedArray) -> Put:
