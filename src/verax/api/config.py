@@ -41,6 +41,13 @@ OPTIONS: dict[str, type] = {
     "default_matmul_precision": str,
     "default_prng_impl": str,
     "threefry_partitionable": bool,
+    "enable_compilation_cache": bool,
+    "compilation_cache_dir": str,
+    "compilation_cache_key": str,
+    "compilation_cache_max_size": int,
+    "persistent_cache_min_compile_time_secs": float,
+    "persistent_cache_min_entry_size_bytes": int,
+    "explain_cache_misses": bool,
 }
 # Options of JAX's that have one value here.
 FIXED: dict[str, bool] = {"threefry_partitionable": True}
@@ -121,8 +128,15 @@ def checked(option: str, value: Any) -> Any:
     kind = OPTIONS[option]
     if option in FIXED and value != FIXED[option]:
         raise ValueError(f"{option} is {FIXED[option]} here and cannot be changed")
-    if isinstance(value, kind) or (value is None and kind is str):
+    numeric = kind in (int, float) and not isinstance(value, bool)
+    if value is None and kind is str:
         return value
+    if isinstance(value, kind) and (numeric or kind in (bool, str)):
+        return value
+    if numeric and isinstance(value, int):
+        return float(value)
+    if option == "compilation_cache_dir" and isinstance(value, os.PathLike):
+        return os.fspath(value)
     raise TypeError(f"option {option} takes {kind.__name__}, not {value!r}")
 
 
@@ -270,13 +284,24 @@ def from_environment() -> None:
             text = os.environ.get(prefix + option.upper())
             if text is None:
                 continue
-            if kind is bool:
-                setattr(State, option, text.lower() in ("1", "true", "yes", "on"))
-            else:
-                setattr(State, option, text)
+            setattr(State, option, from_text(prefix + option.upper(), kind, text))
             break
     State.interpreter = State.eager = eager_of(State)
     refresh_staging()
+
+
+def from_text(variable: str, kind: type, text: str) -> Any:
+    """The value of an option that a variable of the environment holds."""
+    if kind is bool:
+        return text.lower() in ("1", "true", "yes", "on")
+    if kind is str:
+        return text or None
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError(
+            f"the variable {variable} takes {kind.__name__}, not {text!r}"
+        ) from None
 
 
 config = Config()

@@ -28,6 +28,7 @@ from attrs import field, frozen
 from jaxlib import _hlo, _jax
 
 from verax.backend.buffers import AvalLike, Buffer, Sharding, single_device
+from verax.backend.disk_cache import Load, entry_for, through_cache
 from verax.backend.errors import CompileError, ExecutionError, explained, trimmed
 from verax.backend.host_calls import NO_CALLS, HostCalls
 from verax.backend.host_runs import FAILURES, trampolines, with_calls
@@ -119,6 +120,7 @@ class Executable:
     execute: Execute
     loaded: _jax.LoadedExecutable = field(repr=False)
     calls: HostCalls = field(default=NO_CALLS, repr=False)
+    origin: str = "compiler"
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates for one run, such as `flops` and `bytes accessed`."""
@@ -254,6 +256,7 @@ def make_executable(
     handlers: list[_jax.ResultHandler],
     calls: HostCalls = NO_CALLS,
     failed: list[BaseException] | None = None,
+    origin: str = "compiler",
 ) -> Executable:
     """Close over all that a run needs: Python has no faster call than a closure."""
     run: Callable[[Sequence[Buffer]], _jax.ExecuteResults] = loaded.execute_sharded
@@ -269,7 +272,7 @@ def make_executable(
                 raise failure from failure.__cause__
             raise execution_error(error, buffers) from error
 
-    return Executable(execute, loaded, calls)
+    return Executable(execute, loaded, calls, origin)
 
 
 def compile_error(error: Exception, options: CompileOptions) -> CompileError:
@@ -301,7 +304,9 @@ def compile_text(
     `out_avals` are the types of the outputs, any objects with `shape`, `dtype` and
     `weak_type`; the same objects become the `aval` of the results. Outputs of a program
     for one device live on it, otherwise `out_shardings` says where. `calls` are the
-    functions of the host that the module calls; the executable keeps them.
+    functions of the host that the module calls; the executable keeps them. Programs
+    without them come from the compilation cache and go there, where there is one; the
+    `origin` of the executable says "compiler" or "disk".
 
     Raises:
         CompileError: XLA refused the text or an option.
@@ -315,13 +320,28 @@ def compile_text(
     try:
         if calls.functions:
             module, callbacks = parsed(mlir_text), trampolines(calls, failed)
-            loaded = client.compile_and_load(module, where, how, callbacks)
+            loaded, origin = through_cache(
+                None,
+                lambda: client.compile_and_load(module, where, how, callbacks),
+                loading(client, where, how),
+            )
         else:
-            loaded = client.compile_and_load(mlir_text, where, how)
+            loaded, origin = through_cache(
+                entry_for(client, mlir_text, devices, how),
+                lambda: client.compile_and_load(mlir_text, where, how),
+                loading(client, where, how),
+            )
     except RuntimeError as error:  # jaxlib's own class, and that of bad sizes
         raise compile_error(error, options) from error
     handlers = result_handlers(loaded, devices, out_avals, out_shardings)
-    return make_executable(loaded, handlers, calls, failed)
+    return make_executable(loaded, handlers, calls, failed, origin)
+
+
+def loading(
+    client: _jax.Client, devices: _jax.DeviceList, options: _jax.CompileOptions
+) -> Load:
+    """What makes a program of the bytes of one."""
+    return lambda data: client.deserialize_executable(data, devices, options)
 
 
 def load_serialized(

@@ -11,12 +11,13 @@ from functools import cache
 import numpy as np
 from jaxlib import _jax, lapack
 
-PREFIX = '"lapack_'
+# In a text of ours, and in one that MLIR has printed.
+PREFIXES = ('"lapack_', "@lapack_")
 
 
 def require_routines(text: str) -> None:
     """Register the routines if a module in `text` calls one."""
-    if PREFIX in text:
+    if any(prefix in text for prefix in PREFIXES):
         register_routines()
 
 

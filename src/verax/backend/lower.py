@@ -23,9 +23,11 @@ from verax.backend.lowered import (
     Spread,
     array_constants,
     inner_constants,
+    written_constant,
 )
-from verax.backend.mlir_text import dense, mlir_type, stored_shape
+from verax.backend.mlir_text import dense, mlir_type, stored_shape, symbol
 from verax.backend.module_meshes import Meshes
+from verax.backend.portable import renamed
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.effects import is_ordered
@@ -43,10 +45,12 @@ def lower(
     keep_unused: bool = False,
     donated: Sequence[bool] = (),
     spread: Spread | None = None,
+    inline_constants: bool = False,
 ) -> Lowered:
     """The module of `jaxpr`, without dead code; deterministic.
 
-    `donated[i]` lets XLA reuse the memory of argument i.
+    `donated[i]` lets XLA reuse the memory of argument i. With `inline_constants` the
+    module holds its array constants, and takes none.
 
     Raises:
         MissingRule: a primitive has no lower rule.
@@ -55,7 +59,7 @@ def lower(
     if keep_unused:
         slim, kept = jaxpr, (True,) * len(jaxpr.invars)
     module = Module(engine, () if spread is None else spread.order)
-    consts = array_constants(slim)
+    consts = () if inline_constants else array_constants(slim)
     given = [d for d, flag in zip(donated, kept, strict=False) if flag]
     marks, ends = attributes(module, slim, consts, given, kept, spread)
     module.function("main", slim, consts, marks, ends, public=True)
@@ -119,14 +123,11 @@ class Module:
         self.large: set[EquationKey] = set()
         self.long_rows: set[Row[Any]] = set()
         self.equations: dict[EquationKey, str] = {}
+        self.copied: dict[str, str] = {}
 
     def fresh(self, name: str) -> str:
         """A function name that is not taken yet."""
-        stem = "".join(c if c.isalnum() else "_" for c in name) or "f"
-        stem = "main_" if stem == "main" else stem
-        count = self.taken.get(stem, 0)
-        self.taken[stem] = count + 1
-        return f"{stem}_{count}" if count else stem
+        return symbol(name, self.taken)
 
     def shared(self, key: EquationKey) -> str:
         """The symbol of the function for a long equation."""
@@ -153,6 +154,15 @@ class Module:
         self.function(found, jaxpr, array_constants(jaxpr))
         return found
 
+    def copy(self, text: str) -> str:
+        """The symbol of `main` of another module, copied into this one if it is new."""
+        found = self.copied.get(text)
+        if found is None:
+            functions, found = renamed(text, self.fresh)
+            self.copied[text] = found
+            self.functions.append(functions)
+        return found
+
     def function(
         self,
         name: str,
@@ -167,6 +177,9 @@ class Module:
         writer = Writer(self)
         inputs = [writer.name(c.aval) for c in consts]
         writer.constants = {c.key: x for c, x in zip(consts, inputs, strict=True)}
+        if public and not consts:
+            written = array_constants(jaxpr)
+            writer.constants = {c.key: written_constant(c) for c in written}
         inputs += [writer.name(v.aval) for v in jaxpr.invars]
         ordered = is_ordered(jaxpr.effects)
         if ordered:
@@ -369,6 +382,13 @@ class Writer:
             "func.call", [self.token, *ins], (TOKEN, *outs), callee=callee
         )
         return tuple(found)
+
+    def embed(
+        self, text: str, operands: Sequence[Operand], results: Sequence[ShapedArray]
+    ) -> tuple[Operand, ...]:
+        """See `Emitter.embed`."""
+        callee = f"@{self.module.copy(text)}"
+        return self.op("func.call", operands, results, callee=callee)
 
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """See `Emitter.inline`."""

@@ -7,12 +7,15 @@ One idea: both are values, so that a module can be looked at, kept and compared:
 
 from collections.abc import Callable
 
+import numpy as np
 from attrs import frozen
 
 from verax.backend.host_calls import NO_CALLS, HostCalls
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Literal, Params
 from verax.ir.meshes import Layout
+from verax.rules.emitter import Operand
+from verax.transforms.evaluate import literal_value
 
 
 @frozen
@@ -59,3 +62,8 @@ def inner_constants(params: Params) -> tuple[Literal, ...]:
         return ()
     found = [c for inner in params.subjaxprs() for c in array_constants(inner)]
     return tuple(dict.fromkeys(found))
+
+
+def written_constant(literal: Literal) -> Operand:
+    """An array constant that the module holds, written where it is first used."""
+    return Operand("", literal.aval, np.asarray(literal_value(literal)))

@@ -36,6 +36,10 @@ FLOATS = {
     "bool": "i1",
 }
 
+# From more elements than this a constant is written by its bytes.
+MANY = 32
+PACKED = frozenset(("int2", "uint2", "int4", "uint4", "float4_e2m1fn"))
+
 
 @lru_cache(maxsize=256)
 def element_type(dtype: DType) -> str:
@@ -119,6 +123,9 @@ def dense(value: object, aval: ShapedArray) -> str:
         return f"dense<{scalar_text(array[()], dtype)}> : {mlir_type(aval)}"
     if array.size == 0:
         return f"dense<> : {mlir_type(aval)}"
+    if array.size > MANY and not is_bool(dtype) and dtype.name not in PACKED:
+        words = np.ascontiguousarray(array, dtype.newbyteorder("<"))
+        return f'dense<"0x{words.tobytes().hex().upper()}"> : {mlir_type(aval)}'
     return f"dense<{nested(array, dtype)}> : {mlir_type(aval)}"
 
 
@@ -126,3 +133,22 @@ def nested(array: np.ndarray, dtype: DType) -> str:
     if array.ndim == 0:
         return scalar_text(array[()], dtype)
     return f"[{', '.join(nested(row, dtype) for row in array)}]"
+
+
+def symbol(name: str, taken: dict[str, int]) -> str:
+    """A symbol like `name` that is not taken yet; `taken` counts those that are.
+
+    >>> taken: dict[str, int] = {}
+    >>> [symbol(name, taken) for name in ("f_1", "f", "f", "main")]
+    ['f_1', 'f', 'f_2', 'main_']
+    """
+    stem = "".join(c if c.isalnum() else "_" for c in name) or "f"
+    stem = "main_" if stem == "main" else stem
+    count = taken.get(stem, 0)
+    found = f"{stem}_{count}" if count else stem
+    while count and found in taken:
+        count += 1
+        found = f"{stem}_{count}"
+    taken[stem] = count + 1
+    taken.setdefault(found, 1)
+    return found

@@ -19,8 +19,8 @@ REGISTRATIONS: Final = (
 )
 
 
-def parsed(text: str) -> Any:
-    """The module that `text` is, in a context of its own."""
+def new_context() -> Any:
+    """A context that knows every dialect which modules are written in."""
     context = loaded("jaxlib.mlir.ir", "Context")()
     registry = loaded("jaxlib.mlir.ir", "DialectRegistry")()
     loaded(f"{LIBRARIES}_jax_mlir_ext", "register_dialects")(registry)
@@ -28,4 +28,9 @@ def parsed(text: str) -> Any:
     context.load_all_available_dialects()
     for register in REGISTRATIONS:
         register(context)
-    return loaded("jaxlib.mlir.ir", "Module").parse(text, context)
+    return context
+
+
+def parsed(text: str) -> Any:
+    """The module that `text` is, in a context of its own."""
+    return loaded("jaxlib.mlir.ir", "Module").parse(text, new_context())

@@ -106,6 +106,12 @@ class Emitter(Protocol):
         """A call of a private function for `jaxpr`, lowered once per module."""
         ...
 
+    def embed(
+        self, text: str, operands: Sequence[Operand], results: Sequence[ShapedArray]
+    ) -> tuple[Operand, ...]:
+        """A call of `main` of another module, whose functions are copied once."""
+        ...
+
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """The equations of `jaxpr`, written here."""
         ...

@@ -59,6 +59,13 @@ class State(threading.local):
     default_matmul_precision: str | None = None
     default_prng_impl: str | None = "threefry2x32"
     threefry_partitionable: bool = True
+    enable_compilation_cache: bool = True
+    compilation_cache_dir: str | None = None
+    compilation_cache_key: str | None = None
+    compilation_cache_max_size: int = -1
+    persistent_cache_min_compile_time_secs: float = 1.0
+    persistent_cache_min_entry_size_bytes: int = 0
+    explain_cache_misses: bool = False
     default_device: Any = None
     debug_nans: bool = False
     debug_infs: bool = False

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from jaxlib._hlo import HloSharding, OpSharding
-from jaxlib._jax import pytree as pytree
+from jaxlib._jax import mlir as mlir, pytree as pytree
 from numpy.typing import NDArray
 
 class JaxRuntimeError(RuntimeError): ...

@@ -1,0 +1,241 @@
+"""Floor 5: structures of pytrees as JSON, for files that leave the process.
+
+One idea: built-in containers have one form each, and a class of the user's has a name
+and a way to write its metadata, which he gives once::
+
+    register_pytree_node_serialization(Point, serialized_name="app.Point", ...)
+    read_tree(write_tree(tree)) == tree
+"""
+
+import base64
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+
+from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef
+
+type Json = bool | int | float | str | list["Json"] | dict[str, Json] | None
+KEYED: Final[dict[type, str]] = {dict: "dict", OrderedDict: "OrderedDict"}
+PLAIN: Final[dict[type, str]] = {type(None): "None", tuple: "tuple", list: "list"}
+BUILTINS: Final[dict[str, type]] = {
+    name: kind for kind, name in (*KEYED.items(), *PLAIN.items())
+}
+LEAF: Final = pytrees.flatten(0)[1]
+
+
+@frozen
+class NodeFormat:
+    """How the nodes of a class are written; a namedtuple has no metadata to write."""
+
+    nodetype: type
+    name: str
+    write: Callable[[Any], bytes] | None
+    read: Callable[[bytes], Any] | None
+    from_children: Callable[[Any, Sequence[Any]], Any] | None = None
+
+
+class NodeFormats:
+    """The formats that users have given, by class and by name."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.by_type: dict[type, NodeFormat] = {}
+        self.by_name: dict[str, NodeFormat] = {}
+
+    def add(self, node: NodeFormat) -> None:
+        """Keep a format; a class and a name have one each.
+
+        Raises:
+            ValueError: the class or the name has a format already.
+        """
+        with self.lock:
+            if node.nodetype in self.by_type:
+                raise ValueError(
+                    f"the class {node.nodetype.__qualname__!r} has a serialised form "
+                    "already: register it only once"
+                )
+            if node.name in self.by_name:
+                other = self.by_name[node.name].nodetype.__qualname__
+                raise ValueError(
+                    f"the name {node.name!r} belongs to the class {other!r}; give "
+                    f"{node.nodetype.__qualname__!r} another serialized_name"
+                )
+            self.by_type[node.nodetype] = self.by_name[node.name] = node
+
+
+FORMATS: Final = NodeFormats()
+
+
+def register_pytree_node_serialization[T](
+    nodetype: type[T],
+    *,
+    serialized_name: str,
+    serialize_auxdata: Callable[[Any], bytes],
+    deserialize_auxdata: Callable[[bytes], Any],
+    from_children: Callable[[Any, Sequence[Any]], T] | None = None,
+) -> type[T]:
+    """Let exported functions take and return a class of pytree nodes.
+
+    The metadata of a node is written by `serialize_auxdata`. `serialized_name` stands
+    for the class in files: choose one that stays. `from_children` builds a node from
+    metadata and children; without it the registered unflattening does.
+
+    Raises:
+        ValueError: the class is no pytree node, or it or the name is registered.
+
+    >>> class Pair:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> from verax.tree_util import register_pytree_node
+    >>> register_pytree_node(Pair, lambda p: ((p.x, p.y), None), lambda _, c: Pair(*c))
+    >>> Pair is register_pytree_node_serialization(
+    ...     Pair,
+    ...     serialized_name="example.Pair",
+    ...     serialize_auxdata=lambda aux: b"",
+    ...     deserialize_auxdata=lambda data: None,
+    ... )
+    True
+    """
+    if not pytrees.is_node(nodetype):
+        raise ValueError(
+            f"{nodetype!r} is no pytree node: register it with "
+            "verax.tree_util.register_pytree_node first"
+        )
+    FORMATS.add(
+        NodeFormat(
+            nodetype,
+            checked_name(serialized_name),
+            serialize_auxdata,
+            deserialize_auxdata,
+            from_children,
+        )
+    )
+    return nodetype
+
+
+def register_namedtuple_serialization[T](
+    nodetype: type[T], *, serialized_name: str
+) -> type[T]:
+    """Let exported functions take and return a class of namedtuples.
+
+    Raises:
+        ValueError: the class is no namedtuple, or it or the name is registered.
+
+    >>> from collections import namedtuple
+    >>> Move = namedtuple("Move", "x y")
+    >>> register_namedtuple_serialization(Move, serialized_name="example.Move")
+    <class '...Move'>
+    """
+    if not is_namedtuple(nodetype):
+        raise ValueError(f"{nodetype!r} is no class of namedtuples")
+    FORMATS.add(NodeFormat(nodetype, checked_name(serialized_name), None, None))
+    return nodetype
+
+
+def checked_name(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"serialized_name must be a text, not {name!r}")
+    return name
+
+
+def is_namedtuple(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_make")
+
+
+def write_tree(tree: PyTreeDef) -> Json:
+    """The structure as JSON.
+
+    Raises:
+        TypeError: it holds a class without a serialised form, or a key without one.
+    """
+    node = tree.node_data()
+    if node is None:
+        return "*"
+    kind, data = node
+    children: list[Json] = [write_tree(child) for child in tree.children()]
+    if kind in PLAIN:
+        return [PLAIN[kind], None, children]
+    if kind in KEYED:
+        return [KEYED[kind], [checked_key(key) for key in data], children]
+    known = FORMATS.by_type.get(kind)
+    if known is None:
+        raise TypeError(without_form(kind))
+    if known.write is None:
+        return [f":{known.name}", None, children]
+    written = known.write(data)
+    if not isinstance(written, bytes | bytearray):
+        raise TypeError(
+            f"serialize_auxdata of {kind.__qualname__!r} returned "
+            f"{type(written).__name__}, where bytes are due"
+        )
+    return [f":{known.name}", base64.b64encode(written).decode(), children]
+
+
+def without_form(kind: type) -> str:
+    """What to do about a class that no file can hold yet."""
+    if is_namedtuple(kind):
+        call = "register_namedtuple_serialization"
+    else:
+        call = "register_pytree_node_serialization"
+    return (
+        f"arguments or results hold the class {kind.__qualname__!r}, which has no "
+        f"serialised form: give it one with verax.export.{call}"
+    )
+
+
+def checked_key(key: object) -> Json:
+    """A key of a dict that JSON returns as it was."""
+    if key is None or type(key) in (str, int, bool, float):
+        return key  # type: ignore[return-value]  # one of these types
+    raise TypeError(
+        f"the key {key!r} of a dict cannot be serialised: texts and numbers can"
+    )
+
+
+def read_tree(data: Any) -> PyTreeDef:
+    """The structure that `write_tree` wrote.
+
+    Raises:
+        ValueError: it is no such structure, or names a class unknown here.
+    """
+    if data == "*":
+        return LEAF
+    try:
+        name, metadata, inner = data
+        children = [read_tree(child) for child in inner]
+    except TypeError as error:
+        raise ValueError(f"no structure of a pytree: {data!r:.80}") from error
+    if not name.startswith(":"):
+        kind = BUILTINS[name]
+        keys = metadata
+        if kind is OrderedDict:
+            keys = tuple(metadata)
+        return PyTreeDef.from_node_data_and_children(
+            pytrees.REGISTRY, (kind, keys), children
+        )
+    known = FORMATS.by_name.get(name[1:])
+    if known is None:
+        raise ValueError(
+            f"the file holds nodes called {name[1:]!r}, which this process does not "
+            "know: register the class with the same serialized_name first"
+        )
+    return custom_tree(known, metadata, children)
+
+
+def custom_tree(
+    node: NodeFormat, metadata: str | None, children: list[PyTreeDef]
+) -> PyTreeDef:
+    """The structure of a node of the user's class."""
+    data = None
+    if node.read is not None:
+        data = node.read(base64.b64decode(metadata or ""))
+    if node.from_children is None:
+        return PyTreeDef.from_node_data_and_children(
+            pytrees.REGISTRY, (node.nodetype, data), children
+        )
+    filled = [child.unflatten([0] * child.num_leaves) for child in children]
+    return pytrees.flatten(node.from_children(data, filled))[1]

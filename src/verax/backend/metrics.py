@@ -1,0 +1,54 @@
+"""What the process has done so far: counts, and who wants to hear of them (floor 4).
+
+One idea: whatever is worth counting happens rarely next to a cached call, so it is
+counted where it happens, under one name, and listeners hear the same names::
+
+    RECORDER.record("compiles")
+    RECORDER.counts["compiles"], RECORDER.listeners
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+type Listener = Callable[[str, float], object]
+
+
+class Recorder:
+    """Sums by name, and the functions that are told of every change."""
+
+    __slots__ = ("counts", "listeners", "lock")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.counts: Counter[str] = Counter()
+        self.listeners: tuple[Listener, ...] = ()
+
+    def record(self, event: str, amount: float = 1) -> None:
+        """Add to a sum, and tell the listeners."""
+        with self.lock:
+            self.counts[event] += amount  # type: ignore[assignment]  # sums of seconds
+        for listener in self.listeners:
+            listener(event, amount)
+
+    def listen(self, listener: Listener) -> None:
+        """Tell `listener` from now on; twice if it is added twice."""
+        with self.lock:
+            self.listeners = (*self.listeners, listener)
+
+    def forget(self, listener: Listener) -> None:
+        """Tell `listener` no more.
+
+        Raises:
+            ValueError: it is no listener.
+        """
+        with self.lock:
+            left = list(self.listeners)
+            if listener not in left:
+                raise ValueError(f"{listener!r} is not registered")
+            left.remove(listener)
+            self.listeners = tuple(left)
+
+
+RECORDER: Final = Recorder()

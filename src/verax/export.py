@@ -1,0 +1,39 @@
+"""Exported functions: programs that outlive the process that traced them (floor 6).
+
+One idea: a shop window under JAX's names; the work is done in `verax.api`::
+
+    data = export(verax.jit(f))(x).serialize(vjp_order=1)
+    deserialize(data).call(x)
+
+>>> import verax
+>>> export(verax.jit(lambda x: x + 1.0))(2.0).fun_name
+'<lambda>'
+"""
+
+from verax.api.exporting import (
+    CALLING_CONVENTION,
+    DisabledSafetyCheck,
+    Exported,
+    deserialize,
+    export,
+)
+from verax.api.tree_format import (
+    register_namedtuple_serialization,
+    register_pytree_node_serialization,
+)
+from verax.backend.client import default_backend as default_export_platform
+
+maximum_supported_calling_convention_version = CALLING_CONVENTION
+minimum_supported_calling_convention_version = CALLING_CONVENTION
+
+__all__ = [
+    "DisabledSafetyCheck",
+    "Exported",
+    "default_export_platform",
+    "deserialize",
+    "export",
+    "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version",
+    "register_namedtuple_serialization",
+    "register_pytree_node_serialization",
+]
