@@ -47,7 +47,6 @@ OPTIONS: dict[str, type] = {
     "compilation_cache_max_size": int,
     "persistent_cache_min_compile_time_secs": float,
     "persistent_cache_min_entry_size_bytes": int,
-    "explain_cache_misses": bool,
 }
 # Options of JAX's that have one value here.
 FIXED: dict[str, bool] = {"threefry_partitionable": True}

@@ -65,7 +65,6 @@ class State(threading.local):
     compilation_cache_max_size: int = -1
     persistent_cache_min_compile_time_secs: float = 1.0
     persistent_cache_min_entry_size_bytes: int = 0
-    explain_cache_misses: bool = False
     default_device: Any = None
     debug_nans: bool = False
     debug_infs: bool = False
