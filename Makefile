@@ -38,7 +38,8 @@ define make_venv
 	@touch $(1)/.ready
 endef
 
-.PHONY: help setup demo test test-oldest test-jax check format mutants bench docs clean
+.PHONY: help setup demo test test-oldest test-jax check format mutants soak bench docs \
+  clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -72,6 +73,10 @@ format: $(VENV)/.ready ## let ruff put imports and layout in order
 mutants: $(VENV)/.ready ## wrong rules on purpose: the laws must notice (ARGS="--all")
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 PYTHONPATH=src:. \
 	  $(BIN)/python -m property_tests.mutants $(ARGS)
+
+soak: $(VENV)/.ready ## five minutes of mixed work, memory flat (ARGS="--seconds 60")
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 PYTHONPATH=src:. \
+	  $(BIN)/python -m tests.soak $(ARGS)
 
 bench: $(BENCH)/.ready ## time verax against jax (alone, each in its own process)
 	TF_CPP_MIN_LOG_LEVEL=1 $(BENCH)/bin/python -m tests.benchmarks $(ARGS)

@@ -5,6 +5,7 @@ python -m tests.backend.coexistence verax jax    # the order of the imports
 
 import importlib
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -158,8 +159,61 @@ def values_cross_by_numpy() -> bool:
     return bool(back.tolist() == [0, 2, 4, 6])
 
 
+def values_cross_by_dlpack() -> bool:
+    """Arrays go both ways without a copy, and outlive the library that made them."""
+    verax, vnp, jnp = map(
+        importlib.import_module, ("verax", "verax.numpy", "jax.numpy")
+    )
+    here = verax.jit(lambda: vnp.arange(64.0))()
+    there = jnp.from_dlpack(here)
+    back = vnp.from_dlpack(there * 2)
+    address = here.unsafe_buffer_pointer()
+    shared = bool(there.unsafe_buffer_pointer() == address)
+    here.delete()
+    half = vnp.from_dlpack(jnp.ones(3, HALF))
+    return (
+        shared
+        and float(there.sum()) == 2016
+        and float(back.sum()) == 4032
+        and str(half.dtype) == "bfloat16"
+        and half.tolist() == [1, 1, 1]
+    )
+
+
+def threads_use_both() -> bool:
+    """Threads that call either library, with other precisions, get right results."""
+    verax, vnp, jax, jnp = map(
+        importlib.import_module, ("verax", "verax.numpy", "jax", "jax.numpy")
+    )
+    ours, theirs = verax.jit(vnp.cumsum), jax.jit(jnp.cumsum)
+    wrong: list[int] = []
+
+    def run(i: int) -> None:
+        x = np.full(i + 1, i, np.float64)
+        with verax.enable_x64(i % 2 == 0):
+            mine, other = ours(x), theirs(x)
+        width = (8 if i % 2 == 0 else 4, 4)
+        right = np.array_equal(np.asarray(mine), np.cumsum(x))
+        same = np.array_equal(np.asarray(mine), np.asarray(other))
+        if not (right and same and (mine.itemsize, other.itemsize) == width):
+            wrong.append(i)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return not wrong
+
+
 RESULTS = {"jax": jax_results, "verax": verax_results}
-TOGETHER = (registries_are_apart, precisions_are_apart, values_cross_by_numpy)
+TOGETHER = (
+    registries_are_apart,
+    precisions_are_apart,
+    values_cross_by_numpy,
+    values_cross_by_dlpack,
+    threads_use_both,
+)
 
 
 def main(order: list[str]) -> None:

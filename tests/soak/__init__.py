@@ -1,0 +1,1 @@
+"""Long runs of mixed work: `python -m tests.soak --seconds 300`."""

@@ -1,0 +1,121 @@
+"""Runs the work of a soak and watches memory.
+
+One idea: after clearing all caches nothing may be left of the work, so memory is read
+only then: early, once everything has been loaded, and at the end::
+
+    report = soak(seconds=300, seed=0)
+    report.flat, report.growth_per_round
+"""
+
+import gc
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from attrs import frozen
+
+import verax
+from tests.soak.work import WORK
+from verax.backend.client import live_buffers
+
+# Pieces of work between two readings of memory.
+ROUND = 200
+# XLA and the allocator keep some: what counts is that it does not go on growing.
+ALLOWED_MEGABYTES = 64.0
+
+
+@frozen
+class Reading:
+    """Memory after caches were cleared."""
+
+    seconds: float
+    pieces: int
+    megabytes: float
+    arrays: int
+    buffers: int
+
+
+@frozen
+class Report:
+    """The first reading after the warm-up, the last one, and all between."""
+
+    readings: tuple[Reading, ...]
+
+    @property
+    def settled(self) -> Reading:
+        """Where growth is counted from: the reading a third of the way on."""
+        return self.readings[len(self.readings) // 3]
+
+    @property
+    def growth(self) -> float:
+        """Megabytes by which the process grew since it had settled."""
+        return self.readings[-1].megabytes - self.settled.megabytes
+
+    @property
+    def flat(self) -> bool:
+        """Whether neither memory nor the number of arrays went on growing."""
+        last = self.readings[-1]
+        arrays = last.arrays - self.settled.arrays
+        buffers = last.buffers - self.settled.buffers
+        return self.growth < ALLOWED_MEGABYTES and arrays <= 0 and buffers <= 0
+
+    def __str__(self) -> str:
+        last = self.readings[-1]
+        return (
+            f"{'flat' if self.flat else 'GROWING'}: {last.pieces} pieces of work in "
+            f"{last.seconds:.0f} s, all right; {self.growth:+.1f} MB since settled, "
+            f"{last.megabytes:.0f} MB, {last.arrays} arrays, {last.buffers} buffers"
+        )
+
+
+def resident_megabytes() -> float:
+    """The memory of this process that is in use; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * 4096 / 2**20
+
+
+def reading(started: float, pieces: int) -> Reading:
+    """Memory now, without what caches hold."""
+    verax.clear_caches()
+    gc.collect()
+    return Reading(
+        time.monotonic() - started,
+        pieces,
+        resident_megabytes(),
+        len(verax.live_arrays()),
+        len(live_buffers()),
+    )
+
+
+def soak(
+    seconds: float,
+    seed: int,
+    *,
+    pieces_per_round: int = ROUND,
+    tell: Callable[[str], object] | None = None,
+) -> Report:
+    """Work until the time is over, three rounds at least.
+
+    Raises:
+        AssertionError: a result was wrong; the message names seed and piece.
+    """
+    rng, started, pieces = np.random.default_rng(seed), time.monotonic(), 0
+    readings: list[Reading] = []
+    while len(readings) < 3 or time.monotonic() - started < seconds:
+        for _ in range(pieces_per_round):
+            work = WORK[rng.integers(len(WORK))]
+            try:
+                work(rng)
+            except Exception as error:
+                raise AssertionError(
+                    f"seed {seed}, piece {pieces}, {work.__name__}: {error}"
+                ) from error
+            pieces += 1
+        readings.append(reading(started, pieces))
+        if tell is not None:
+            tell(str(readings[-1]))
+    return Report(tuple(readings))
