@@ -35,7 +35,7 @@ def digests(process: "subprocess.Popen[str]") -> Mapping[str, str]:
 
 
 def test_hash_seed_and_history_leave_no_trace() -> None:
-    count = 5 * settings().max_examples
+    count = 3 * settings().max_examples
     runs = [start(count, "forwards", "1"), start(count, "backwards", "2")]
     first, second = [digests(run) for run in runs]
     assert len(first) == count

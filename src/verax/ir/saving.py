@@ -31,9 +31,12 @@ from verax.ir.printer import (
     aval_text,
     flat,
     nickname,
+    printed_fields,
     spoken_fields,
 )
 from verax.ir.scalars import scalar_text
+from verax.ir.values import classes_in, field_types
+from verax.ir.words import plain
 
 type Json = bool | int | float | str | list["Json"] | dict[str, Json] | None
 
@@ -212,12 +215,30 @@ class Encoder(Printer):
         self.place = place
         return f"{{ lambda {number} }}"
 
+    def params(self, params: object) -> tuple[Layout, ...]:
+        """`key=value` for each field."""
+        self.refuse_unreadable(params)
+        return super().params(params)
+
     def value(self, value: object) -> Layout:
         """The text of a value; a record that is printed in part has none."""
         kind = type(value)
-        if has(kind) and not whole(kind):
-            return self.opaque(value)
+        if has(kind) and not isinstance(value, Program) and plain(value) is None:
+            if not whole(kind):
+                return self.opaque(value)
+            self.refuse_unreadable(value)
         return super().value(value)
+
+    def refuse_unreadable(self, record: object) -> None:
+        """Raise if a field holds a record whose class its type does not name."""
+        hints = field_types(type(record))
+        for name in printed_fields(type(record)) or ():
+            value = getattr(record, name)
+            kind = type(value)
+            if not has(kind) or isinstance(value, Program) or plain(value) is not None:
+                continue
+            if classes_in(hints.get(name, object)).get(kind.__name__) is not kind:
+                self.opaque(value)
 
     def opaque(self, value: object) -> str:
         eqn = self.place

@@ -189,11 +189,16 @@ class CustomLinearParams(Params):
     rule: TracedVjp | VjpRule
 
 
-def settled(rule: VjpRule, base: VjpRule, active: Mask) -> VjpRule:
-    """`rule`, made from `base`, as plain jaxprs if `base` is: it can be printed."""
+def settled(
+    rule: VjpRule, base: VjpRule, active: Mask, nonzero: Mask | None = None
+) -> VjpRule:
+    """`rule`, made from `base`, as plain jaxprs if `base` is: it can be printed.
+
+    It will be asked for cotangents of `nonzero` operands, of any if that is None.
+    """
     if not isinstance(base, TracedVjp):
         return rule
-    nonzero = (True,) * len(base.out_nonzero)
+    nonzero = nonzero or (True,) * len(base.out_nonzero)
     second, mask = rule.backward(nonzero, active)
     return TracedVjp(rule.forward(nonzero), second, active, mask)
 
@@ -306,8 +311,9 @@ def batch_linear(
     """The equation whose transpose is the batched backward program."""
     count = p.residuals
     rule = BatchedLinear(engine, p.rule, size, tuple(axes[:count]), tuple(axes[count:]))
+    batched = settled(rule, p.rule, p.active, p.nonzero)
     avals = tuple([a.with_shape((size, *a.shape)) for a in p.out_avals])
-    outs = custom_vjp_linear_p.bind(evolve(p, rule=rule, out_avals=avals), *args)
+    outs = custom_vjp_linear_p.bind(evolve(p, rule=batched, out_avals=avals), *args)
     return outs, (0,) * len(outs)
 
 
