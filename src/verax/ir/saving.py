@@ -180,6 +180,8 @@ class Encoder(Printer):
             "outvars": [aval_text(v.aval) for v in eqn.outvars],
         }
         params: dict[str, Json] = {}
+        self.place = eqn
+        self.refuse_unreadable(eqn.params)
         for name in spoken_fields(eqn.params):
             self.place = eqn
             params[name] = flat(self.value(getattr(eqn.params, name)))
@@ -214,11 +216,6 @@ class Encoder(Printer):
         number = self.number(program)
         self.place = place
         return f"{{ lambda {number} }}"
-
-    def params(self, params: object) -> tuple[Layout, ...]:
-        """`key=value` for each field."""
-        self.refuse_unreadable(params)
-        return super().params(params)
 
     def value(self, value: object) -> Layout:
         """The text of a value; a record that is printed in part has none."""
