@@ -74,8 +74,9 @@ def test_row_keeps_laws(row: Row[Any], law: Law) -> None:
 
 
 # Their operands are related to each other, or are far from singular, or they hold
-# functions: programs that draw them stand in the files named here.
+# functions or foreign programs: programs that draw them stand in the files named here.
 ELSEWHERE = {
+    "call_exported": "test_export",
     "pure_callback": "test_callbacks",
     "io_callback": "test_effects",
     "debug_callback": "test_effects",
