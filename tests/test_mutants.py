@@ -6,6 +6,8 @@ The rules of the whole table are tried by `python -m property_tests.mutants`.
 import ast
 
 from property_tests.mutants.kinds import KINDS, mutated, sites
+from property_tests.mutants.patch import changes
+from property_tests.mutants.scope import is_rule
 
 RULE = """
 def jvp_thing(engine, p, xs, ts):
@@ -47,3 +49,18 @@ def test_a_mutant_differs_in_one_place() -> None:
 def test_every_change_of_a_place_is_another_mutant() -> None:
     texts = [ast.unparse(mutated(RULE, site)) for site in sites(RULE)]
     assert len(set(texts)) == len(texts)
+
+
+def test_rules_are_what_rows_reach() -> None:
+    assert is_rule("verax.ops.sort", "jvp_sort")
+    assert is_rule("verax.ops.trig", "sin_p")
+    assert is_rule("verax.rules.derived", "completed")
+    assert not is_rule("verax.ops.sort", "top_k"), "arguments of users"
+    assert not is_rule("verax.rules.elementwise", "SHAPES"), "for draws"
+
+
+def test_only_codes_that_hold_the_change_are_replaced() -> None:
+    old = "def f(x):\n    return lambda y: x - y\n\ndef g(x):\n    return x\n"
+    before, after = (compile(t, "m", "exec") for t in (old, old.replace("-", "+")))
+    names = [a.co_qualname for a, _ in changes(before, after)]
+    assert names == ["f.<locals>.<lambda>", "f", "<module>"]

@@ -55,9 +55,10 @@ from property_tests.mutants.trial import Call, Mutant, run_trial, search, widene
 WARM = (hypothesis, jaxlib, ml_dtypes, np, opt_einsum, pyrsistent, pytest, scipy)
 """Imported here, before the forks, so that no child has to."""
 SAMPLE = 300
-SECONDS = 30.0
-LIMIT = 2 * SECONDS
-"""So long one mutant is tried; one that hangs is caught by that."""
+SECONDS = 12.0
+"""So much time of a processor goes into one mutant that nothing catches, twice."""
+LIMIT = 15 * SECONDS
+"""So long its process may take; one that hangs is caught by that."""
 SEEDS = 4
 CALLS = 24
 MORE = 240
@@ -202,7 +203,9 @@ def searched(mutant: Mutant, found: Reach) -> Outcome:
     """The outcome of a mutant whose line no known call runs: others may."""
     if mutant.module in FACES or any(p in found.making for p in places(mutant)):
         return Outcome(mutant, None, FRONT)
-    calls = widened_calls(calls_of_rows(mutant, found), Random(0), MORE)
+    known = calls_of_rows(mutant, found)
+    likely = [call for call in known if call.law in first_laws(mutant)]
+    calls = widened_calls(likely or known, Random(0), MORE)
     if not calls:
         return Outcome(mutant, None, HOLE)
     trial = partial(search, mutant, calls, SECONDS, found.early)
@@ -239,7 +242,9 @@ def judged(mutant: Mutant, found: Reach) -> Outcome:
     few = calls[:CALLS]
     few += [c for c in calls[CALLS:] if c.law == "compiled"][: CALLS // 4]
     drawn = [c for c in calls if c.law != "examples"]
-    more = calls[CALLS : 3 * CALLS] + widened_calls(drawn, Random(0), MORE)
+    likely = [c for c in drawn if c.law in first_laws(mutant)]
+    more = calls[CALLS : 2 * CALLS] + widened_calls(likely, Random(0), MORE // 2)
+    more += widened_calls(drawn, Random(1), MORE)
 
     # A call that nobody has tried yet may fail by itself: then it proves nothing.
     early = found.early

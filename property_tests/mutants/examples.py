@@ -28,6 +28,8 @@ hypothesis.settings.load_profile("mutants")  # before the tests are made
 from property_tests import (  # noqa: E402  # see above
     test_checkpointed_loops,
     test_control_flow,
+    test_control_flow_costs,
+    test_costs,
     test_custom,
     test_effects,
     test_indexing_modes,
@@ -45,6 +47,8 @@ from tests.ops import test_found_by_laws, test_reductions  # noqa: E402
 FILES: tuple[ModuleType, ...] = (
     test_checkpointed_loops,
     test_control_flow,
+    test_control_flow_costs,
+    test_costs,
     test_custom,
     test_effects,
     test_indexing_modes,
@@ -69,11 +73,10 @@ def choices(mark: Any) -> list[dict[str, Any]]:
     names = given.replace(" ", "").split(",") if isinstance(given, str) else given
     found = []
     for value in values:
-        value = getattr(value, "values", value) if hasattr(value, "marks") else value
-        single = len(names) == 1
-        if single and hasattr(value, "__len__") and hasattr(value, "marks"):
-            value = value[0]
-        found.append(dict(zip(names, [value] if single else value, strict=True)))
+        named = hasattr(value, "marks")  # pytest.param, which holds several values
+        single = len(names) == 1 and not named
+        parts = value.values if named else [value] if single else value
+        found.append(dict(zip(names, parts, strict=True)))
     return found
 
 

@@ -273,6 +273,8 @@ def collect(
         return
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         function = f"{function}.{node.name}" if function else node.name
+    if isinstance(node, ast.Assign | ast.AnnAssign) and not function:
+        function = assigned(node)
     if isinstance(node, ast.stmt):
         statement = node
     if isinstance(node, ast.expr) and statement is not None:
@@ -281,6 +283,12 @@ def collect(
                 found.append(site_of(node, statement, kind, number, after, function))
     for child in inner(node):
         collect(child, function, statement, found)
+
+
+def assigned(node: ast.Assign | ast.AnnAssign) -> str:
+    """The name that a statement of a module gives to what it makes, or nothing."""
+    target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+    return target.id if isinstance(target, ast.Name) else ""
 
 
 def inner(node: ast.AST) -> Iterator[ast.AST]:

@@ -46,9 +46,9 @@ def name_of(mutant: Mutant) -> str:
 
 def report(outcomes: Sequence[Outcome], known: dict[str, str]) -> bool:
     """Print what was caught and missed; whether it is enough."""
+    same = [o for o in outcomes if o.by is None and name_of(o.mutant) in known]
+    outcomes = [o for o in outcomes if o not in same]
     real = [o for o in outcomes if o.by or o.why == MISSED]
-    same = [o for o in real if o.by is None and name_of(o.mutant) in known]
-    real = [o for o in real if o not in same]
     laws = Counter(o.by for o in real if o.by)
     print("\ncaught first by")
     for law, count in laws.most_common():

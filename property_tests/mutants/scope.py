@@ -1,10 +1,10 @@
 """What of `ops` and `rules` is a rule: the columns of rows, and what these call.
 
-One idea: columns are written where rows are made, in statements of modules, so the
-functions that a row can reach are those that such a statement names, those that these
-name, and so on; what remains is the front, which checks arguments for users::
+One idea: the rows of a module stand in its `ROWS`, so what a row can reach is what
+that names, what this names, and so on; what remains is the front, which checks
+arguments for users, and what draws calls for tests::
 
-    in_scope()["verax.ops.trig", "sin_jvp"]
+    ("verax.ops.trig", "sin_p") in in_scope()
 """
 
 import ast
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from property_tests.mutants.kinds import inner, passed_over
+from property_tests.mutants.kinds import assigned, inner, passed_over
 
 SOURCE = Path(__file__).parents[2] / "src"
 type Name = tuple[str, str]
@@ -52,9 +52,14 @@ def imports(module: str) -> Iterator[tuple[str, Name]]:
 
 
 def defined(module: str) -> dict[str, ast.AST]:
-    """The functions and classes at the top of a module."""
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    return {n.name: n for n in tree_of(module).body if isinstance(n, kinds)}
+    """The functions, classes and constants at the top of a module."""
+    found: dict[str, ast.AST] = {}
+    for node in tree_of(module).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found[node.name] = node
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            found[assigned(node)] = node
+    return found
 
 
 def named(node: ast.AST, module: str, meanings: Mapping[str, Name]) -> Iterator[Name]:
@@ -78,9 +83,8 @@ def in_scope() -> frozenset[Name]:
     homes = {module: defined(module) for module in modules()}
     waiting: list[Name] = []
     for module in modules():
-        for node in tree_of(module).body:
-            if not isinstance(node, ast.FunctionDef | ast.ClassDef):
-                waiting += named(node, module, meanings[module])
+        waiting.append((module, "ROWS"))
+    waiting += [("verax.ops.table", "standard"), ("verax.ops.core", "CORE")]
     found: set[Name] = set()
     while waiting:
         home, name = waiting.pop()
