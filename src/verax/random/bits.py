@@ -39,7 +39,7 @@ from verax.ops.arith import add, mul, sub
 from verax.ops.bits import bitwise_or, shift_right_logical
 from verax.ops.convert import BitcastParams, bitcast_convert_type_p, convert
 from verax.ops.prng import random_bits
-from verax.random.compiled import compiled
+from verax.random.compiled import compiled, drawn
 from verax.random.keys import one_key
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
@@ -141,9 +141,14 @@ def bits(
 
 def unit(key: Array, shape: Shape, dtype: DType) -> Array:
     """Uniform floats in [0, 1), multiples of the precision of `dtype`."""
-    drawn, amount, one, as_float = mantissa_parts(dtype)
-    found = random_bits(key, drawn, shape)
-    if drawn != dtype.itemsize * 8:
+    return drawn(unit_of, key, shape=shape, dtype=dtype)
+
+
+def unit_of(key: Array, shape: Shape, dtype: DType) -> Array:
+    """`unit` by random bits."""
+    width, amount, one, as_float = mantissa_parts(dtype)
+    found = random_bits(key, width, shape)
+    if width != dtype.itemsize * 8:
         found = convert(found, WORDS[dtype.itemsize * 8])
     found = bitwise_or(shift_right_logical(found, amount), one)
     return sub(bitcast_convert_type_p.call(as_float, found), 1.0)
@@ -203,7 +208,7 @@ def uniform(
     found = float_dtype("uniform", dtype)
     sizes = result_shape("uniform", as_shape("uniform", shape), minval, maxval)
     low, high = (parameter(x, found, sizes) for x in (minval, maxval))
-    drawn = unit(typed, sizes, found)
+    samples = unit(typed, sizes, found)
     if is_constant(low) and is_constant(high) and low == 0 and high == 1:
-        return drawn
-    return compiled(scaled, drawn, low, high)
+        return samples
+    return compiled(scaled, samples, low, high)

@@ -38,6 +38,7 @@ from verax.ops.compare import gt, le
 from verax.ops.convert import convert
 from verax.ops.prng import random_bits, random_split
 from verax.random.bits import WORDS, Sizes, result_shape
+from verax.random.compiled import drawn
 from verax.random.keys import one_key, pieces
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
@@ -109,6 +110,11 @@ def in_known_range(
     key: Array, shape: Shape, dtype: DType, low: int, high: int
 ) -> Array:
     """Integers between constants."""
+    return drawn(offsets, key, shape=shape, dtype=dtype, low=low, high=high)
+
+
+def offsets(key: Array, shape: Shape, dtype: DType, low: int, high: int) -> Array:
+    """`in_known_range` by random bits."""
     width = iinfo(dtype).bits
     word = WORDS[width]
     span = max(high - low, 1)

@@ -43,7 +43,7 @@ from verax.random.bits import (
     scaled,
     unit,
 )
-from verax.random.compiled import compiled
+from verax.random.compiled import compiled, drawn
 from verax.random.keys import one_key, several
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
@@ -82,6 +82,11 @@ def complex_normal_of(u: Array, v: Array) -> Array:
 
 def draw_normal(key: Array, shape: Shape, dtype: DType) -> Array:
     """Normal samples; the parts of complex ones have variance 1/2."""
+    return drawn(normal_samples, key, shape=shape, dtype=dtype)
+
+
+def normal_samples(key: Array, shape: Shape, dtype: DType) -> Array:
+    """`draw_normal` by uniform samples."""
     if is_complex(dtype):
         keys = several(key, 2)
         parts = [symmetric(k, shape, real_dtype(dtype)) for k in keys]

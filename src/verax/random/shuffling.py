@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.ir.avals import Shape
 from verax.ir.dtypes import canonical, is_integer
 from verax.numpy.arguments import (
     ArrayLike,
@@ -34,6 +35,7 @@ from verax.ops.slicing import slice_in_dim
 from verax.ops.sort import sort_key_val, top_k
 from verax.ops.windows import GatherDimensionNumbers
 from verax.random.bits import unit
+from verax.random.compiled import drawn
 from verax.random.continuous import draw_gumbel
 from verax.random.integers import in_known_range
 from verax.random.keys import one_key, several
@@ -64,11 +66,16 @@ def count_of(name: str, x: Any) -> int:
 
 def shuffled(key: Array, x: Array, axis: int) -> Array:
     """The elements along `axis` in an order of their own in each row."""
-    size = x.size
+    return drawn(sorted_by_words, key, x, axis=axis, shape=x.shape)
+
+
+def sorted_by_words(key: Array, x: Array, axis: int, shape: Shape) -> Array:
+    """`shuffled` by sorting, with random words of `shape` as keys."""
+    size = math.prod(shape)
     rounds = math.ceil(EXPONENT * math.log(max(1, size)) / math.log(WORDS))
     for _ in range(rounds):
-        key, drawn = several(key, 2)
-        _, x = sort_key_val(random_bits(drawn, 32, x.shape), x, axis)
+        key, words = several(key, 2)
+        _, x = sort_key_val(random_bits(words, 32, shape), x, axis)
     return x
 
 
