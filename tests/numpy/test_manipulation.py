@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import verax
+import verax.numpy as vnp
 from tests.numpy.against import agree, equations, error_of
 
 jnp: Any = verax.numpy
@@ -231,3 +232,20 @@ def test_equations() -> None:
 )
 def test_errors(call: Any, kind: type[Exception], text: str) -> None:
     assert text in error_of(call, kind)
+
+
+def test_axes_and_sizes_are_arrays_too() -> None:
+    x = vnp.ones((2, 3))
+    swap: Any = np.array([1, 0])
+    both: Any = np.array([0, 1])
+    zero: Any = np.array([0])
+    one: Any = np.array([1])
+    last: Any = np.int64(1)
+    size: Any = np.array(2)
+    assert vnp.transpose(x, swap).shape == (3, 2)
+    assert vnp.sum(x, axis=both).shape == ()
+    assert vnp.moveaxis(x, zero, one).shape == (3, 2)
+    assert vnp.expand_dims(x, both).shape == (1, 1, 2, 3)
+    assert vnp.tile(x, swap + 1).shape == (4, 3)
+    assert vnp.flip(x, axis=last).shape == (2, 3)
+    assert vnp.zeros(size).shape == (2,)

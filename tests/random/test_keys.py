@@ -132,3 +132,10 @@ def test_errors(call: Any, words: str) -> None:
     with pytest.raises((TypeError, ValueError, OverflowError)) as caught:
         call()
     assert words in str(caught.value)
+
+
+def test_keys_show_their_words() -> None:
+    key = verax.random.key(7)
+    assert repr(key) == "Array((), dtype=key<fry>) overlaying:\n[0 7]"
+    several = verax.random.split(verax.random.key(7, impl="rbg"), 2)
+    assert repr(several).endswith(f"overlaying:\n{verax.random.key_data(several)}")

@@ -72,6 +72,11 @@ class PlainPlace(Array):
         return self.addressable_shards
 
 
+def words(keys: np.ndarray) -> np.ndarray:
+    """The 32-bit words of stored keys, in the last dimension."""
+    return np.ascontiguousarray(keys).reshape(*keys.shape, 1).view(np.uint32)
+
+
 class ConcreteArray(PlainPlace, Exchangeable):
     """An array of values; made by the library, never by calling the class.
 
@@ -123,7 +128,7 @@ class ConcreteArray(PlainPlace, Exchangeable):
         if isinstance(self.aval.dtype, ExtendedDType):
             return (
                 f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) overlaying:\n"
-                + str(self.numpy())
+                f"{words(self.numpy())}"
             )
         weak = ", weak_type=True" if self.aval.weak_type else ""
         text = np.array2string(

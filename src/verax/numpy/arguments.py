@@ -44,7 +44,7 @@ from verax.ops.shape import (
 )
 from verax.rules.array import Array
 from verax.rules.constants import aval_of, scalar_of
-from verax.rules.sizes import as_axes, as_axis, as_sizes
+from verax.rules.sizes import as_axes, as_axis, as_sizes, is_index
 from verax.rules.state import STATE
 from verax.rules.typed import NotAnArray
 
@@ -322,9 +322,7 @@ def as_shape(name: str, shape: object) -> Shape:
         TypeError: a size is no integer.
         ValueError: a size is negative.
     """
-    if isinstance(shape, Array | np.ndarray) and shape.ndim == 0:
-        return as_sizes(name, "shape", (shape,))
-    if hasattr(shape, "__index__") and not isinstance(shape, Array | np.ndarray):
+    if is_index(shape):
         return as_sizes(name, "shape", (shape,))
     return as_sizes(name, "shape", shape)
 
@@ -349,7 +347,7 @@ def canonical_axes(name: str, axes: int | Sequence[int], rank: int) -> Shape:
         TypeError: one is no integer.
         ValueError: one does not exist or stands twice.
     """
-    if hasattr(axes, "__index__"):
+    if is_index(axes):
         return (as_axis(name, axes, rank),)
     return as_axes(name, axes, rank)
 

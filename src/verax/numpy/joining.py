@@ -39,6 +39,7 @@ from verax.ops.convert import convert
 from verax.ops.joining import ConcatenateParams, concatenate_p
 from verax.ops.slicing import slice_in_dim
 from verax.rules.array import Array
+from verax.rules.sizes import one_or_more
 
 concatenate_params = lru_cache(maxsize=256)(ConcatenateParams)
 
@@ -295,7 +296,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     """`A` repeated as a whole, `reps` times along each of the last dimensions."""
     x = as_array("tile", A)
-    times = (index(reps),) if hasattr(reps, "__index__") else tuple(map(index, reps))
+    times = one_or_more(reps)
     rank = max(x.ndim, len(times))
     times = (1,) * (rank - len(times)) + times
     own = (1,) * (rank - x.ndim) + x.shape

@@ -41,6 +41,7 @@ from verax.ops.dot import DotParams, dot_general_p
 from verax.ops.precision import precision_of
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
+from verax.rules.sizes import is_index
 
 type Precision = Any
 
@@ -347,7 +348,7 @@ def contracted_axes(x: ShapedArray, y: ShapedArray, axes: Any) -> tuple[Shape, S
     Raises:
         TypeError, ValueError: they are not pairs of dimensions.
     """
-    if hasattr(axes, "__index__"):
+    if is_index(axes):
         n = int(axes)
         if not 0 <= n <= min(x.ndim, y.ndim):
             raise TypeError(

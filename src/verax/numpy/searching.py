@@ -34,6 +34,7 @@ from verax.ops.choose import select_n, select_n_p
 from verax.ops.create import full, iota
 from verax.rules.array import Array
 from verax.rules.builder import AbstractValueError, Tracer
+from verax.rules.sizes import one_or_more
 
 # A tuple made once: a union would be made anew by every check.
 VALUED = (Array, np.ndarray)
@@ -286,7 +287,7 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     Negative places count from the end; those out of bounds are moved inside.
     """
     x = as_array("unravel_index", indices)
-    sizes = (index(shape),) if hasattr(shape, "__index__") else tuple(map(index, shape))
+    sizes = one_or_more(shape)
     total = int(np.prod(sizes, dtype=np.int64))
     wrapped = choose(less(x, 0), x + total, x)
     inside = wrapped.clip(0, max(total - 1, 0))

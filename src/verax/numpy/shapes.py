@@ -38,6 +38,7 @@ from verax.ops.shape import (
 )
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
+from verax.rules.sizes import is_index, one_or_more
 
 type AxisLike = int | Sequence[int]
 
@@ -102,7 +103,7 @@ def target_shape(target: Any) -> Shape:
     """A shape in which -1 may stand, from one size or a sequence of sizes."""
     if type(target) is tuple and all([type(n) is int for n in target]):
         return target
-    if hasattr(target, "__index__") and not getattr(target, "shape", ()):
+    if is_index(target):
         return (index(target),)
     try:
         return tuple([index(n) for n in target])
@@ -284,7 +285,7 @@ def expand_params(own: Shape, axis: int | Shape) -> BroadcastInDimParams:
 def expand_dims(a: ArrayLike, axis: AxisLike) -> Array:
     """`a` with dimensions of size 1 at the places `axis` of the result."""
     x = a if isinstance(a, Array) else as_array("expand_dims", a)
-    places = index(axis) if hasattr(axis, "__index__") else tuple(axis)
+    places = one_or_more(axis)
     return broadcast_in_dim_p.call(expand_params(x.aval.shape, places), x)
 
 

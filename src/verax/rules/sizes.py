@@ -9,8 +9,28 @@ an error that names the function and the argument::
 
 import operator
 from collections.abc import Iterable
+from typing import Any
 
 from verax.ir.avals import Shape
+
+
+def is_index(x: object) -> bool:
+    """Whether `x` stands for one integer; an array of several does not.
+
+    >>> import numpy as np
+    >>> is_index(np.int8(3)), is_index(np.array([3]))
+    (True, False)
+    """
+    return hasattr(x, "__index__") and not getattr(x, "shape", ())
+
+
+def one_or_more(x: Any) -> Shape:
+    """The integers of one or of a sequence.
+
+    >>> one_or_more(2), one_or_more([0, 1])
+    ((2,), (0, 1))
+    """
+    return (operator.index(x),) if is_index(x) else tuple(map(operator.index, x))
 
 
 def as_integers(function: str, argument: str, values: object) -> Shape:
