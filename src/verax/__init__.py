@@ -26,7 +26,9 @@ from verax import (
     extend,
     ir,
     lax,
+    monitoring,
     numpy,
+    profiler,
     random,
     rewrites,
     sharding,
@@ -89,6 +91,7 @@ from verax.backend.mesh import Mesh, PartitionSpec as P, make_mesh
 from verax.backend.sharding import NamedSharding
 from verax.ir.dtypes import float0
 from verax.ir.library import Library
+from verax.monitoring import metrics
 from verax.ops.table import PRIMITIVES
 from verax.rules.array import Array, Operators
 from verax.rules.builder import LeakedTracer
@@ -169,12 +172,15 @@ __all__ = [
     "make_array_from_single_device_arrays",
     "make_jaxpr",
     "make_mesh",
+    "metrics",
+    "monitoring",
     "named_call",
     "named_scope",
     "nn",
     "numpy",
     "numpy_dtype_promotion",
     "pmap",
+    "profiler",
     "pure_callback",
     "random",
     "remat",

@@ -8,6 +8,7 @@ function closes over from an outer trace becomes a leading input::
 """
 
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from attrs import evolve, frozen
 from verax.api.engine import ENGINE, current_builder
 from verax.backend import pytrees
 from verax.backend.array import ConcreteArray
+from verax.backend.metrics import RECORDER
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
@@ -152,6 +154,7 @@ def trace(
         TypeError: an output is no array.
         LeakedTracer: the function uses a tracer that it must not.
     """
+    started = perf_counter()
     builder = Builder(purpose, current_builder())
     builder.describe = describe
     tracers = [builder.input(aval) for aval in avals]
@@ -166,6 +169,9 @@ def trace(
             jaxpr, captured = builder.finish(leaves)
     finally:
         builder.alive = False
+    RECORDER.record("traces")
+    RECORDER.record("trace_seconds", perf_counter() - started)
+    RECORDER.record("equations", len(jaxpr.eqns))
     return Traced(jaxpr, captured, out_tree)
 
 
