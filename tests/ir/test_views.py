@@ -13,7 +13,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import ir, lax
-from verax.ir.__main__ import main
+from verax.__main__ import main
 
 TABLE = np.arange(3, dtype=np.float32)
 
@@ -174,7 +174,7 @@ def test_command_says_what_is_wrong(
 
 def test_command_runs_as_a_module(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "verax.ir", saved(tmp_path / "a.jaxpr")],
+        [sys.executable, "-W", "error", "-m", "verax", saved(tmp_path / "a.jaxpr")],
         capture_output=True,
         text=True,
         check=True,

@@ -1,12 +1,12 @@
 """The command line: look at saved or printed programs.
 
-    python -m verax.ir program.jaxpr                 check and print
-    python -m verax.ir program.jaxpr --dce --fold --inline --cse
-    python -m verax.ir program.jaxpr --html > program.html
-    python -m verax.ir left.jaxpr --diff right.jaxpr
+    python -m verax program.jaxpr                 check and print
+    python -m verax program.jaxpr --dce --fold --inline --cse
+    python -m verax program.jaxpr --html > program.html
+    python -m verax left.jaxpr --diff right.jaxpr
 
-A file holds what `verax.ir.dumps`, `verax.ir.to_json` or `print` wrote. One idea: this
-module is a roof of its own; nothing imports it.
+A file holds what `verax.ir.dumps`, `verax.ir.to_json` or `print` wrote. One idea: the
+command line stands on the roof, beside the package itself; nothing imports it.
 """
 
 import argparse
@@ -43,9 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    found = argparse.ArgumentParser(
-        "python -m verax.ir", description="Look at a jaxpr."
-    )
+    found = argparse.ArgumentParser("python -m verax", description="Look at a jaxpr.")
     found.add_argument("file", help="what dumps, to_json or print wrote")
     for step in STEPS:
         found.add_argument(f"--{step}", action="store_true", help=f"apply {step}")
