@@ -27,11 +27,13 @@ from verax.rules.host import HostFunction, called
 from verax.rules.row import (
     Axis,
     Engine,
+    JvpRule,
     Known,
     MissingRule,
     NDArray,
     Row,
     Tangent,
+    TransposeRule,
     Zero,
 )
 
@@ -203,42 +205,30 @@ def transpose_refused(
     )
 
 
-pure_callback_p: Row[CallbackParams] = Row(
-    "pure_callback",
-    CallbackParams,
-    typing=typing_callback,
-    evaluate=lambda engine, p, xs: on_host(p, xs),
-    jvp=jvp_refused,
-    transpose=transpose_refused,
-    batch=lambda engine, p, size, xs, axes: batch_callback(
-        pure_callback_p, p, size, xs, axes
-    ),
-    lower=lower_callback,
-)
-io_callback_p: Row[CallbackParams] = Row(
-    "io_callback",
-    CallbackParams,
-    typing=typing_callback,
-    evaluate=lambda engine, p, xs: on_host(p, xs),
-    jvp=jvp_refused,
-    transpose=transpose_refused,
-    batch=lambda engine, p, size, xs, axes: batch_callback(
-        io_callback_p, p, size, xs, axes
-    ),
-    lower=lower_callback,
-)
-debug_callback_p: Row[CallbackParams] = Row(
-    "debug_callback",
-    CallbackParams,
-    typing=typing_callback,
-    evaluate=lambda engine, p, xs: on_host(p, xs),
-    jvp=jvp_debug,
-    # What is linear in reverse mode is never computed, so there is nothing to show.
-    transpose=lambda engine, p, cts, args: [None] * len(args),
-    batch=lambda engine, p, size, xs, axes: batch_callback(
-        debug_callback_p, p, size, xs, axes
-    ),
-    lower=lower_callback,
+def callback_row(
+    name: str,
+    jvp: JvpRule[CallbackParams],
+    transpose: TransposeRule[CallbackParams],
+) -> Row[CallbackParams]:
+    """A row that calls the host; kinds of callbacks differ in their derivatives."""
+    row: Row[CallbackParams] = Row(
+        name,
+        CallbackParams,
+        typing=typing_callback,
+        evaluate=lambda engine, p, xs: on_host(p, xs),
+        jvp=jvp,
+        transpose=transpose,
+        batch=lambda engine, p, size, xs, axes: batch_callback(row, p, size, xs, axes),
+        lower=lower_callback,
+    )
+    return row
+
+
+pure_callback_p = callback_row("pure_callback", jvp_refused, transpose_refused)
+io_callback_p = callback_row("io_callback", jvp_refused, transpose_refused)
+# What is linear in reverse mode is never computed, so there is nothing to show.
+debug_callback_p = callback_row(
+    "debug_callback", jvp_debug, lambda engine, p, cts, args: [None] * len(args)
 )
 
 

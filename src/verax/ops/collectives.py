@@ -26,7 +26,7 @@ from verax.ops.windows import GatherDimensionNumbers
 from verax.rules.array import Array
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.linear import linear, one_linear
-from verax.rules.row import Axis, Engine, Row, Tangent, Zero
+from verax.rules.row import Axis, BatchRule, Engine, Row, Tangent, TypeRule, Zero
 
 type Batched = tuple[Sequence[Array], Sequence[Axis]]
 INT32 = np.dtype(np.int32)
@@ -109,6 +109,26 @@ def unmapped(
     return operands
 
 
+def collective[P: CollectiveParams](
+    name: str,
+    params: type[P],
+    typing: TypeRule[P],
+    transpose: Callable[[P, Array], Array],
+    batch: BatchRule[P],
+) -> Row[P]:
+    """The row of a collective: a linear one that means nothing where nobody is met."""
+    return linear(
+        name,
+        params,
+        typing=typing,
+        evaluate=unmapped_values,
+        transpose=one_linear(lambda p, ct, x: transpose(p, ct)),
+        batch=batch,
+        lower=unmapped,
+        draw=None,
+    )
+
+
 # ------------------------------------------------------------------------------ psum
 
 
@@ -142,15 +162,12 @@ def batch_psum(
     return (total,), (None,)
 
 
-psum_p: Row[CollectiveParams] = linear(
+psum_p: Row[CollectiveParams] = collective(
     "psum",
     CollectiveParams,
-    typing=same_type,
-    evaluate=unmapped_values,
-    transpose=one_linear(lambda p, ct, x: psum_p.call(p, ct)),
-    batch=batch_psum,
-    lower=unmapped,
-    draw=None,
+    same_type,
+    lambda p, ct: psum_p.call(p, ct),
+    batch_psum,
 )
 
 
@@ -205,15 +222,12 @@ def shifted(p: GatherAxisParams, by: int) -> GatherAxisParams:
     return evolve(p, dimension=p.dimension + by)
 
 
-all_gather_p: Row[GatherAxisParams] = linear(
+all_gather_p: Row[GatherAxisParams] = collective(
     "all_gather",
     GatherAxisParams,
-    typing=gather_axis_typing,
-    evaluate=unmapped_values,
-    transpose=one_linear(lambda p, ct, x: reduce_scatter_p.call(p, ct)),
-    batch=batch_all_gather,
-    lower=unmapped,
-    draw=None,
+    gather_axis_typing,
+    lambda p, ct: reduce_scatter_p.call(p, ct),
+    batch_all_gather,
 )
 
 
@@ -247,15 +261,12 @@ def batch_reduce_scatter(
     return (parted(total, p.dimension, size) if p.tiled else total,), (p.dimension,)
 
 
-reduce_scatter_p: Row[GatherAxisParams] = linear(
+reduce_scatter_p: Row[GatherAxisParams] = collective(
     "reduce_scatter",
     GatherAxisParams,
-    typing=reduce_scatter_typing,
-    evaluate=unmapped_values,
-    transpose=one_linear(lambda p, ct, x: all_gather_p.call(p, ct)),
-    batch=batch_reduce_scatter,
-    lower=unmapped,
-    draw=None,
+    reduce_scatter_typing,
+    lambda p, ct: all_gather_p.call(p, ct),
+    batch_reduce_scatter,
 )
 
 
@@ -291,19 +302,12 @@ def exchange_shifted(p: ExchangeParams, by: int) -> ExchangeParams:
     return evolve(p, split=p.split + by, joined=p.joined + by)
 
 
-all_to_all_p: Row[ExchangeParams] = linear(
+all_to_all_p: Row[ExchangeParams] = collective(
     "all_to_all",
     ExchangeParams,
-    typing=exchange_typing,
-    evaluate=unmapped_values,
-    transpose=one_linear(
-        lambda p, ct, x: all_to_all_p.call(
-            evolve(p, split=p.joined, joined=p.split), ct
-        )
-    ),
-    batch=batch_exchange,
-    lower=unmapped,
-    draw=None,
+    exchange_typing,
+    lambda p, ct: all_to_all_p.call(evolve(p, split=p.joined, joined=p.split), ct),
+    batch_exchange,
 )
 
 
@@ -335,19 +339,19 @@ def batch_ppermute(
     return (found,), (0,)
 
 
-ppermute_p: Row[PermuteParams] = linear(
+def backwards(p: PermuteParams) -> PermuteParams:
+    """The same pairs, the other way."""
+    return evolve(p, pairs=tuple([(b, a) for a, b in p.pairs]))
+
+
+ppermute_p: Row[PermuteParams] = collective(
     "ppermute",
     PermuteParams,
-    typing=same_type,
-    evaluate=unmapped_values,
-    transpose=one_linear(
-        lambda p, ct, x: ppermute_p.call(
-            evolve(p, pairs=tuple((b, a) for a, b in p.pairs)), ct
-        )
+    same_type,
+    lambda p, ct: ppermute_p.call(
+        evolve(p, pairs=tuple((b, a) for a, b in p.pairs)), ct
     ),
-    batch=batch_ppermute,
-    lower=unmapped,
-    draw=None,
+    batch_ppermute,
 )
 
 

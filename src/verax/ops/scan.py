@@ -15,6 +15,7 @@ from attrs import evolve
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
+from verax.ops.loop_rows import loop_row
 from verax.ops.programs import (
     Mask,
     batched_results,
@@ -212,26 +213,18 @@ def scanning[P: ScanParams](
     ],
 ) -> Row[P]:
     """The row of a loop over rows, which differs in how it is run backwards."""
-
-    def bind(p: P, *args: Array) -> tuple[Array, ...]:
-        return row.bind(p, *args)
-
-    row: Row[P] = Row(
+    return loop_row(
         name,
         kind,
         typing=scan_typing,
         evaluate=evaluate_scan,
-        jvp=lambda engine, p, xs, ts: jvp_scan(engine, bind, p, xs, ts),
-        transpose=lambda engine, p, cts, args: transpose(engine, bind, p, cts, args),
-        batch=lambda engine, p, size, args, axes: batch_scan(
-            engine, bind, p, size, args, axes
-        ),
+        jvp=jvp_scan,
+        transpose=transpose,
+        batch=batch_scan,
         lower=lower_scan,
-        split=lambda engine, p, args: split(engine, bind, p, args),
+        split=split,
         dce=dce_scan,
-        compiled=True,
     )
-    return row
 
 
 scan_p = scanning("scan", ScanParams, split_scan, transpose_scan)

@@ -21,6 +21,7 @@ from verax.ops.callbacks import silenced
 from verax.ops.choose import select
 from verax.ops.cond import cond_p
 from verax.ops.cond_params import CondParams
+from verax.ops.loop_rows import loop_row
 from verax.ops.programs import (
     Mask,
     batched_results,
@@ -374,26 +375,18 @@ def looping[P: WhileParams](
     ],
 ) -> Row[P]:
     """The row of a loop with a predicate, which differs in how it is run backwards."""
-
-    def bind(p: P, *args: Array) -> tuple[Array, ...]:
-        return row.bind(p, *args)
-
-    row: Row[P] = Row(
+    return loop_row(
         name,
         kind,
         typing=while_typing,
         evaluate=evaluate_while,
-        jvp=lambda engine, p, xs, ts: jvp_while(engine, bind, p, xs, ts),
-        transpose=lambda engine, p, cts, args: transpose(engine, bind, p, cts, args),
-        batch=lambda engine, p, size, args, axes: batch_while(
-            engine, bind, p, size, args, axes
-        ),
+        jvp=jvp_while,
+        transpose=transpose,
+        batch=batch_while,
         lower=lower_while,
-        split=lambda engine, p, args: split(engine, bind, p, args),
+        split=split,
         dce=dce_while,
-        compiled=True,
     )
-    return row
 
 
 while_p = looping("while", WhileParams, split_while, transpose_while)
