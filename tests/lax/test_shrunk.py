@@ -99,3 +99,19 @@ def test_the_tangent_of_a_weak_operand_has_the_type_of_the_result() -> None:
         check_jaxpr(made, infer)
     assert pushed.out_avals == (jaxpr.out_avals[0],) * 2
     assert backward.out_avals == (scalar,)
+
+
+def test_flags_of_loops_are_hidden_from_xla() -> None:
+    # Seed 40555 of the nightly search: XLA saw that no lane would begin, dropped every
+    # carry, and aborted on the loop without any.
+    def count(n: verax.Array) -> verax.Array:
+        return verax.lax.while_loop(lambda n: n < 3, lambda n: n + 1, n)  # type: ignore[no-any-return]  # of arrays
+
+    lanes = vnp.arange(5)
+    text = verax.jit(verax.vmap(count)).lower(lanes).as_text()
+    (hidden,) = [line for line in text.splitlines() if "optimization_barrier" in line]
+    name = hidden.split()[0]
+    assert f'"stablehlo.while"({name}, ' in text
+    assert verax.jit(verax.vmap(count))(lanes).tolist() == [3, 3, 3, 3, 4]
+    # Counters stay visible: XLA counts steps by them.
+    assert "optimization_barrier" not in verax.jit(count).lower(1).as_text()

@@ -13,7 +13,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import bool_
+from verax.ir.dtypes import bool_, is_bool
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.printer import QUIET
@@ -112,11 +112,21 @@ def evaluate_while(
     return [np.asarray(x) for x in carry]
 
 
+def hidden(e: Emitter, x: Operand) -> Operand:
+    """The same value, of which XLA knows nothing."""
+    return e.op("stablehlo.optimization_barrier", (x,), (x.aval,))[0]
+
+
 def lower_while(
     e: Emitter, p: WhileParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
-    """A loop; if the predicate has effects, the loop carries what it gave."""
+    """A loop; if the predicate has effects, the loop carries what it gave.
+
+    XLA drops carries that it knows never to change, and aborts when none is left. So a
+    flag that goes in is hidden from it; counters, by which it counts steps, are not.
+    """
     cond_consts, body_consts, carry = p.parts(xs)
+    carry = [hidden(e, x) if is_bool(x.aval.dtype) else x for x in carry]
 
     def more(state: Sequence[Operand]) -> Sequence[Operand]:
         return e.inline(p.cond_jaxpr, [*cond_consts, *state])
