@@ -2,7 +2,7 @@
 
 python -m property_tests.mutants                  # a sample, about ten minutes
 python -m property_tests.mutants --all            # every change of every rule
-python -m property_tests.mutants --sample 50 --seed 1 --only ops.trig
+python -m property_tests.mutants --sample 50 --seed 1 --only 'ops.trig|ops.fft .*transp'
 
 One idea: this process imports verax once and never runs it; each mutant lives and dies
 in a fork of it.
@@ -14,6 +14,7 @@ import gc
 import hashlib
 import multiprocessing
 import pickle
+import re
 import sys
 import tempfile
 import time
@@ -38,7 +39,7 @@ import scipy.linalg
 import scipy.special
 
 from property_tests.mutants.kinds import sites
-from property_tests.mutants.patch import live, memos
+from property_tests.mutants.patch import live, memos, name_in_verax
 from property_tests.mutants.reach import Place, Reach, of_import, reached
 from property_tests.mutants.report import (
     FRONT,
@@ -49,7 +50,7 @@ from property_tests.mutants.report import (
     name_of,
     report,
 )
-from property_tests.mutants.scope import SOURCE, is_rule, modules, path_of, users
+from property_tests.mutants.scope import SOURCE, is_rule, modules, source_of, users
 from property_tests.mutants.trial import Call, Mutant, run_trial, search, widened_calls
 
 WARM = (hypothesis, jaxlib, ml_dtypes, np, opt_einsum, pyrsistent, pytest, scipy)
@@ -85,12 +86,12 @@ FIRST = MappingProxyType(
 
 
 def mutants(only: str = "") -> list[Mutant]:
-    """All of them, in the order of the source."""
+    """All whose "module function" `only` is found in, in the order of the source."""
     return [
         Mutant(module, site)
         for module in modules()
-        if only in module
-        for site in sites(path_of(module).read_text())
+        for site in sites(source_of(module))
+        if re.search(only, f"{module} {site.function}")
     ]
 
 
@@ -160,7 +161,8 @@ def reach(workers: int, seeds: int) -> Reach:
 def places(mutant: Mutant) -> list[Place]:
     """The lines of a mutant."""
     site = mutant.site
-    return [(str(mutant.path), line) for line in range(site.line, site.end + 1)]
+    path = name_in_verax(str(mutant.path))
+    return [(path, line) for line in range(site.line, site.end + 1)]
 
 
 def calls_of(mutant: Mutant, found: Reach) -> list[Call]:
@@ -221,7 +223,7 @@ def searched(mutant: Mutant, found: Reach) -> Outcome:
 
 def statement_at(mutant: Mutant) -> str:
     """The text of the statement of the module that a mutant is in."""
-    text = path_of(mutant.module).read_text()
+    text = source_of(mutant.module)
     for node in ast.parse(text).body:
         if node.lineno <= mutant.site.line <= (node.end_lineno or node.lineno):
             return ast.get_source_segment(text, node) or ""
@@ -289,7 +291,11 @@ def arguments() -> Any:
     parser.add_argument("--all", action="store_true", help="not only a sample")
     parser.add_argument("--sample", type=int, default=SAMPLE)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="a part of the module's name")
+    parser.add_argument(
+        "--only",
+        default="",
+        help="a regular expression for 'module function', as misses are printed",
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after that")
     return parser.parse_args()

@@ -19,8 +19,13 @@ OPTIMIZED = 1
 type Key = tuple[str, int, str]
 
 
+def name_in_verax(path: str) -> str:
+    """A file of verax, named alike in every checkout: what is found out is kept."""
+    return path.rpartition("/verax/")[2]
+
+
 def key_of(code: CodeType) -> Key:
-    return code.co_filename, code.co_firstlineno, code.co_qualname
+    return name_in_verax(code.co_filename), code.co_firstlineno, code.co_qualname
 
 
 @cache

@@ -5,7 +5,7 @@ these calls and no others. What runs while modules are imported, or while a case
 made, is told apart: the former is in every call, the latter decides what program is
 tried, not what is made of it::
 
-    reached(calls).by_law["verax/ops/trig.py", 57]      # [Call("sin", "jvp", 0), ...]
+    reached(calls).by_law["ops/trig.py", 57]      # [Call("sin", "jvp", 0), ...]
 """
 
 import sys
@@ -17,7 +17,7 @@ from types import CodeType
 
 from attrs import Factory, frozen
 
-from property_tests.mutants.patch import Key, key_of, memos
+from property_tests.mutants.patch import Key, key_of, memos, name_in_verax
 from property_tests.mutants.scope import SOURCE
 from property_tests.mutants.trial import Call, held, prepared
 
@@ -57,7 +57,7 @@ def watching(lines: set[Place], codes: set[Key]) -> Iterator[None]:
 
     def seen(code: CodeType, line: int) -> object:
         if code.co_filename.startswith(FOLDERS):
-            lines.add((code.co_filename, line))
+            lines.add((name_in_verax(code.co_filename), line))
             codes.add(key_of(code))
         return sys.monitoring.DISABLE
 

@@ -34,8 +34,14 @@ def path_of(module: str) -> Path:
 
 
 @cache
+def source_of(module: str) -> str:
+    """The text of a module as it was at first: a run may outlast an edit of it."""
+    return path_of(module).read_text()
+
+
+@cache
 def tree_of(module: str) -> ast.Module:
-    return ast.parse(path_of(module).read_text())
+    return ast.parse(source_of(module))
 
 
 def imports(module: str) -> Iterator[tuple[str, Name]]:

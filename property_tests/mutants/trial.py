@@ -20,8 +20,8 @@ from types import CodeType, ModuleType
 from attrs import frozen
 
 from property_tests.mutants.kinds import NOTHING, Site, mutated
-from property_tests.mutants.patch import Key, patched
-from property_tests.mutants.scope import SOURCE, path_of, tree_of
+from property_tests.mutants.patch import Key, name_in_verax, patched
+from property_tests.mutants.scope import SOURCE, path_of, source_of, tree_of
 
 
 @frozen
@@ -95,7 +95,7 @@ def forget() -> None:
 
 def load(mutant: Mutant, early: set[Key]) -> None:
     """Put the mutant in the place of its rule, or import all of verax anew with it."""
-    tree = mutated(mutant.path.read_text(), mutant.site)
+    tree = mutated(source_of(mutant.module), mutant.site)
     module = sys.modules.get(mutant.module)
     if module is not None:
         helped(module)
@@ -163,7 +163,8 @@ def search(
     except Exception:
         return Call("", "import", 0), True
     site, end = mutant.site, time.process_time() + seconds
-    due = {(str(mutant.path), line) for line in range(site.line, site.end + 1)}
+    path = name_in_verax(str(mutant.path))
+    due = {(path, line) for line in range(site.line, site.end + 1)}
     met = False
     for call in calls:
         if time.process_time() > end:
