@@ -10,6 +10,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from verax.backend import program
 
 COUNT = 16
 LONG = 120
@@ -185,3 +186,80 @@ def test_caches_may_be_cleared_while_others_call() -> None:
     found = together(work, 4)
     for i, sums in enumerate(found[1:], 1):
         assert sums == [2.0 * i * (n % 3) for n in range(6)]
+
+
+def test_signatures_of_one_function_are_traced_at_the_same_time() -> None:
+    gate = threading.Barrier(4)
+
+    @verax.jit
+    def fun(x: Any) -> Any:
+        gate.wait(LONG)  # broken, unless all four are in here
+        return x * 2
+
+    found = together(lambda i: fun(np.ones(i + 1, np.float32)).tolist(), 4)
+    assert found == [[2.0] * (i + 1) for i in range(4)]
+
+
+def test_different_programs_are_compiled_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate, build = threading.Barrier(4), program.build
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        gate.wait(LONG)
+        return build(*args, **kwargs)
+
+    monkeypatch.setattr(program, "build", slow)
+    fun = verax.jit(lambda x: vnp.cos(x) - 3.25)
+    functions = [fun, fun, fun, verax.jit(lambda x: vnp.tan(x) - 3.25)]
+    found = together(lambda i: functions[i](np.zeros(i + 1, np.float32)), 4)
+    values = [-2.25, -2.25, -2.25, -3.25]
+    assert [y.tolist() for y in found] == [[v] * (i + 1) for i, v in enumerate(values)]
+
+
+def test_one_program_is_compiled_once_whoever_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built: list[str] = []
+    build, waiting = program.build, threading.Barrier(COUNT)
+
+    def counted(lowered: Any, *args: Any, **kwargs: Any) -> Any:
+        built.append(lowered.name)
+        return build(lowered, *args, **kwargs)
+
+    def same(x: Any) -> Any:
+        waiting.wait(LONG)  # every function is traced before one is compiled
+        return vnp.sin(x) * 7.125
+
+    monkeypatch.setattr(program, "build", counted)
+    x = np.ones(5, np.float32)
+    functions = [verax.jit(lambda x: same(x)) for _ in range(COUNT)]
+    values = {float(y[0]) for y in together(lambda i: functions[i](x))}
+    assert len(values) == 1
+    assert len(built) == 1
+
+
+def test_an_error_in_one_thread_leaves_the_others_their_turn() -> None:
+    gate = threading.Barrier(COUNT)
+    lock, tries = threading.Lock(), [0]
+
+    @verax.jit
+    def fun(x: Any) -> Any:
+        with lock:
+            tries[0] += 1
+            first = tries[0] == 1
+        if first:
+            raise ValueError("the first trace fails")
+        return x + 1
+
+    def work(i: int) -> Any:
+        gate.wait(LONG)
+        return float(fun(float(i)))
+
+    found = together(work)
+    errors = [y for y in found if isinstance(y, Exception)]
+    assert [str(error) for error in errors] == ["the first trace fails"]
+    assert [y for y in found if y not in errors] == [
+        i + 1.0 for i, y in enumerate(found) if y not in errors
+    ]
+    assert tries[0] == 2

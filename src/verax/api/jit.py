@@ -8,7 +8,6 @@ run; everything else happens on a miss, and is a value that can be looked at::
 """
 
 import functools
-import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import MethodType
 from typing import Any, cast, overload
@@ -37,6 +36,7 @@ from verax.backend.checked import checked_call, kinds_of
 from verax.backend.client import Device
 from verax.backend.dispatch import Call, caller, kind_of
 from verax.backend.executable import CompileOptions
+from verax.backend.locks import Locks
 from verax.backend.nan_search import Search
 from verax.backend.placed import PlacedArray
 from verax.backend.placement import Placement, placement_of
@@ -82,7 +82,7 @@ class JitFunction[**P, R]:
         self.fun = fun
         self.settings = settings
         self.plain = not settings.statics.any
-        self.lock = threading.RLock()
+        self.locks = Locks()
         self.traces: dict[object, Entry] = {}
         self.programs: dict[object, tuple[Program, Entry]] = {}
         self.direct: dict[object, Call] = {}
@@ -190,8 +190,12 @@ class JitFunction[**P, R]:
         found = self.programs.get(full)
         if found is not None:
             return found
-        with turn(self.lock):
+        with turn(self.locks.of(key)):
             entry = self.trace_once(key, tree, avals, call_args)
+        with turn(self.locks.of(full)):
+            found = self.programs.get(full)
+            if found is not None:  # made by another thread meanwhile
+                return found
             warn_unusable(call_args.donated(tree), entry.donated, avals)
             program = compiled(
                 ENGINE,

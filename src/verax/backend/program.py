@@ -10,6 +10,7 @@ executable; constants and unused arguments are sorted out when the program is ma
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
+from typing import Final
 
 import numpy as np
 from attrs import evolve, frozen
@@ -20,6 +21,7 @@ from verax.backend.buffers import AvalLike, Buffer
 from verax.backend.client import check_not_forked, default_client, local_devices
 from verax.backend.executable import CompileOptions, Executable, compile_text
 from verax.backend.lapack import require_routines
+from verax.backend.locks import Locks
 from verax.backend.lower import lower
 from verax.backend.lowered import Lowered
 from verax.backend.placed_program import (
@@ -43,6 +45,7 @@ from verax.rules.row import Engine
 from verax.transforms.evaluate import literal_value
 
 PROGRAMS = 1 << 12
+LOCKS: Final = Locks()
 
 
 @frozen(eq=False)
@@ -221,14 +224,15 @@ def compiled(
 ) -> Program:
     """The program for `jaxpr`; equal jaxprs share the executable.
 
-    Without `placement` it runs on the first device.
+    Without `placement` it runs on the first device. Threads that ask for one program at
+    the same time wait until one of them has made it; other programs are made meanwhile.
 
     NumPy arrays among its constants are read anew, as they are now.
     """
     check_not_forked()
-    program = compiled_once(
-        engine, jaxpr, name, options, keep_unused, donated, placement
-    )
+    key = (engine, jaxpr, name, options, keep_unused, donated, placement)
+    with LOCKS.of(key):
+        program = compiled_once(*key)
     if not changeable(program.lowered):
         return program
     constants = constants_of(program.lowered, program.placement)
