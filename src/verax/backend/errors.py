@@ -20,11 +20,15 @@ BOILERPLATE: Final = (
 LONGEST: Final = 2000
 
 
-class CompileError(RuntimeError):
+class XlaError(RuntimeError):
+    """XLA or the runtime refused something, or failed."""
+
+
+class CompileError(XlaError):
     """XLA refused a program, or an option of its compilation."""
 
 
-class ExecutionError(RuntimeError):
+class ExecutionError(XlaError):
     """A compiled program failed while it ran, or refused its arguments."""
 
 

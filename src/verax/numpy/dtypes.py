@@ -19,11 +19,10 @@ from verax.ir.dtypes import (
     DTypeLike,
     as_dtype,
     canonical,
-    is_extended,
     is_subdtype,
     numpy_dtype,
 )
-from verax.ir.extended import ExtendedDType
+from verax.ir.extended import ExtendedDType, ExtendedScalar
 from verax.numpy.arguments import avals_of, common_type
 from verax.numpy.creation import asarray
 from verax.rules.array import Array
@@ -150,20 +149,25 @@ def issubdtype(arg1: DTypeLike, arg2: Any) -> bool:
         return bool(
             np.issubdtype(arg1, arg2 if isinstance(arg2, type) else plain(arg2))
         )
+    if isinstance(arg1, type) and issubclass(arg1, ExtendedScalar):
+        return isinstance(arg2, type) and issubclass(arg1, arg2)
     found = as_dtype(arg1)
     if isinstance(arg2, type) and arg2 in CATEGORIES:
         return is_subdtype(found, CATEGORIES[arg2])
+    if isinstance(found, ExtendedDType):
+        below = isinstance(arg2, type) and issubclass(found.type, arg2)
+        return below or arg2 is found
     if arg2 is np.generic:
-        return not is_extended(found)
+        return True
     if isinstance(arg2, type) and issubclass(arg2, np.generic) and is_abstract(arg2):
         return False
-    if is_extended(found):
-        return arg2 is found
     return found == as_dtype(arg2)
 
 
 def is_abstract(kind: type) -> bool:
-    return kind in (np.flexible, np.character, np.object_, np.str_, np.bytes_, np.void)
+    """Whether no array here has elements of that kind."""
+    others = (np.flexible, np.character, np.object_, np.str_, np.bytes_, np.void)
+    return kind in others or issubclass(kind, ExtendedScalar)
 
 
 def plain(x: Any) -> Any:

@@ -4,4 +4,13 @@ Functions here bind: `sin(x)` computes, or writes an equation, as the current
 interpreter has it::
 
     y = mul(sin(x), 2.0)
+
+`verax.ops.segment_sum` and its like are also what `jax.ops` has under these names.
 """
+
+from verax.ops.segments import (
+    segment_max as segment_max,
+    segment_min as segment_min,
+    segment_prod as segment_prod,
+    segment_sum as segment_sum,
+)

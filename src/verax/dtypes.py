@@ -1,0 +1,82 @@
+"""Dtypes and what is asked of them, under the names of `jax.dtypes` (floor 6).
+
+One idea: a shop window; dtypes are those of NumPy and `ml_dtypes`, and typed keys.
+
+    >>> from verax import dtypes
+    >>> dtypes.canonicalize_dtype("int64"), dtypes.itemsize_bits("int4")
+    (dtype('int32'), 4)
+"""
+
+from typing import Any
+
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    as_dtype,
+    bfloat16 as bfloat16,
+    canonical,
+    float0 as float0,
+    is_bool,
+    is_complex,
+    is_float,
+    numpy_dtype,
+)
+from verax.ir.extended import ExtendedDType, ExtendedScalar, KeyScalar
+from verax.ir.promotion import TypePromotionError as TypePromotionError
+from verax.numpy.dtypes import (
+    finfo as finfo,
+    iinfo as iinfo,
+    issubdtype as issubdtype,
+    result_type as result_type,
+)
+from verax.ops.reference import bit_width
+from verax.rules.constants import aval_of
+from verax.rules.state import STATE
+
+extended = ExtendedScalar
+prng_key = KeyScalar
+
+
+def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> DType:
+    """The dtype that an array asked for as `dtype` gets: of 32 bits unless x64 is on.
+
+    Raises:
+        TypeError: there is no such dtype; or it is extended, which is not allowed.
+
+    >>> canonicalize_dtype(float), canonicalize_dtype("complex128")
+    (dtype('float32'), dtype('complex64'))
+    """
+    found = canonical(dtype, STATE.enable_x64)
+    if isinstance(found, ExtendedDType) and not allow_extended_dtype:
+        raise TypeError(
+            f"canonicalize_dtype was given the extended dtype {found}; say "
+            "allow_extended_dtype=True to allow these"
+        )
+    return found
+
+
+def itemsize_bits(dtype: DTypeLike) -> int:
+    """How many bits an element has.
+
+    >>> itemsize_bits("bfloat16"), itemsize_bits("uint2"), itemsize_bits(complex)
+    (16, 2, 128)
+    """
+    return bit_width(numpy_dtype(as_dtype(dtype)))
+
+
+def scalar_type_of(x: Any) -> type:
+    """The Python type of the elements of `x`: bool, int, float or complex.
+
+    Raises:
+        TypeError: `x` is no array or scalar.
+
+    >>> import verax.numpy as vnp
+    >>> scalar_type_of(vnp.ones(3)).__name__, scalar_type_of(True).__name__
+    ('float', 'bool')
+    """
+    dtype = aval_of(x).dtype
+    if is_bool(dtype):
+        return bool
+    if is_float(dtype):
+        return float
+    return complex if is_complex(dtype) else int

@@ -1,0 +1,241 @@
+"""Floor 2: sums, products and extremes of segments, under the names of `jax.ops`.
+
+One idea: a segment is a place of a scatter whose operand is the neutral element; what
+points outside of the result is left out, as scatters do::
+
+    segment_sum(data, segment_ids, num_segments=3)    # data added up by its ids
+"""
+
+from collections.abc import Callable
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from verax.ir.dtypes import DType, int32, is_integer
+from verax.ops.arith import div
+from verax.ops.convert import convert_element_type
+from verax.ops.create import full, iota
+from verax.ops.gather import Mode, scatter_add
+from verax.ops.joining import concatenate
+from verax.ops.reduce import reduce_max, reduce_min, reduce_prod, reduce_sum
+from verax.ops.scatter import scatter_max, scatter_min, scatter_mul
+from verax.ops.shape import broadcast_in_dim, reshape
+from verax.ops.windows import ScatterDimensionNumbers
+from verax.rules.array import Array
+from verax.rules.builder import AbstractValueError
+from verax.rules.constants import aval_of
+from verax.rules.reducer import highest, lowest
+
+
+def checked(name: str, data: object, ids: object) -> None:
+    """What all segment functions ask of their arrays.
+
+    Raises:
+        TypeError: something is no array, or the ids are no integers.
+        ValueError: the ids are not as many as the leading dimensions of the data say.
+    """
+    for what, x in (("data", data), ("segment_ids", ids)):
+        if not isinstance(x, Array | np.ndarray | np.generic | int | float | complex):
+            raise TypeError(f"{name} takes arrays; {what} is of {type(x).__name__}.")
+    kind, shape, led = aval_of(ids).dtype, aval_of(ids).shape, aval_of(data).shape
+    if not is_integer(kind):
+        raise TypeError(f"{name} takes integers as segment_ids, not {kind}.")
+    if len(shape) > 1 or led[: len(shape)] != shape:
+        raise ValueError(
+            f"{name} takes one segment id for each element along the first axis of "
+            f"data: data is of shape {led}, segment_ids of {shape}."
+        )
+
+
+def segments_of(name: str, ids: object, num_segments: object) -> int:
+    """How many segments there are: as said, or by the largest id."""
+    if num_segments is None:
+        aval = aval_of(ids)
+        if 0 in aval.shape:
+            raise ValueError(f"{name} without segment_ids needs num_segments.")
+        try:
+            largest = index(reduce_max(ids, tuple(range(len(aval.shape)))))
+        except AbstractValueError as error:
+            raise AbstractValueError(
+                f"{name} cannot see the segment_ids while it is traced: say how many "
+                "segments there are with num_segments, a Python int."
+            ) from error
+        return max(largest + 1, 0)
+    count = index(num_segments)  # type: ignore[arg-type]  # raises what we document
+    if count < 0:
+        raise ValueError(f"{name}: num_segments is {count}, but may not be negative.")
+    return count
+
+
+def buckets_of(name: str, length: int, bucket_size: int | None) -> int:
+    """How many parts of the data are folded on their own first."""
+    if bucket_size is not None and bucket_size < 1:
+        raise ValueError(f"{name}: bucket_size is {bucket_size}, but must be positive.")
+    return 1 if bucket_size is None else -(-length // bucket_size)
+
+
+def columns(ids: object, buckets: int, bucket_size: int | None) -> Array:
+    """The index vectors of the scatter: (bucket, id), or (id,) where there is one."""
+    shape = aval_of(ids).shape
+    column = reshape(ids, (*shape, 1))
+    if buckets <= 1 or bucket_size is None:
+        return column
+    dtype = aval_of(ids).dtype
+    rows = convert_element_type(div(iota(int32, shape[0]), bucket_size), dtype)
+    rows = broadcast_in_dim(rows, column.shape, (0,))
+    return concatenate([rows, column], len(shape))
+
+
+def segmented(
+    name: str,
+    fold: tuple[Callable[..., Array], Callable[..., Array]],
+    start: Callable[[DType], object],
+    arrays: tuple[object, object],
+    num_segments: object,
+    bucket_size: int | None,
+    promises: dict[str, Any],
+) -> Array:
+    """Scatter the data into neutral elements, and fold the buckets."""
+    data, ids = arrays
+    checked(name, data, ids)
+    count = segments_of(name, ids, num_segments)
+    aval, depth = aval_of(data), len(aval_of(ids).shape)
+    buckets = buckets_of(name, aval.shape[0] if depth else 1, bucket_size)
+    split = (buckets,) if buckets > 1 else ()
+    shape = (*split, count, *aval.shape[depth:])
+    window = tuple(range(depth, len(aval.shape)))
+    places = tuple(range(len(split) + 1))
+    scatter, reduce = fold
+    found = scatter(
+        full(shape, start(aval.dtype), aval.dtype),
+        columns(ids, buckets, bucket_size),
+        data,
+        ScatterDimensionNumbers(window, places, places),
+        **promises,
+    )
+    return reduce(found, (0,)) if split else found
+
+
+def segment_sum(
+    data: object,
+    segment_ids: object,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Mode = None,
+) -> Array:
+    """The sum of each segment of `data`, (num_segments, ...); 0 where there is nothing.
+
+    `segment_ids` (n,) says for each element along the first axis of `data` (n, ...)
+    where it belongs; others than 0 to num_segments - 1 are left out. Without it, which
+    compiled functions need, the largest id says it. Parts of `bucket_size` elements are
+    summed on their own first, which rounds less. `mode` is that of `lax.scatter`.
+
+    Raises:
+        TypeError: `data` cannot be added, or `segment_ids` are not integers.
+        ValueError: shapes or sizes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> segment_sum(vnp.arange(5), vnp.array([0, 0, 1, 3, -1])).tolist()
+    [1, 2, 0, 3]
+    """
+    return segmented(
+        "segment_sum",
+        (scatter_add, reduce_sum),
+        lambda dtype: 0,
+        (data, segment_ids),
+        num_segments,
+        bucket_size,
+        promised(indices_are_sorted, unique_indices, mode),
+    )
+
+
+def segment_prod(
+    data: object,
+    segment_ids: object,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Mode = None,
+) -> Array:
+    """The product of each segment of `data`; 1 where there is nothing.
+
+    Arguments and errors are those of `segment_sum`.
+
+    >>> import verax.numpy as vnp
+    >>> segment_prod(vnp.arange(5), vnp.array([0, 0, 1, 3, 3]), 4).tolist()
+    [0, 2, 1, 12]
+    """
+    return segmented(
+        "segment_prod",
+        (scatter_mul, reduce_prod),
+        lambda dtype: 1,
+        (data, segment_ids),
+        num_segments,
+        bucket_size,
+        promised(indices_are_sorted, unique_indices, mode),
+    )
+
+
+def segment_max(
+    data: object,
+    segment_ids: object,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Mode = None,
+) -> Array:
+    """The largest element of each segment; -inf or the least integer if there is none.
+
+    Arguments and errors are those of `segment_sum`.
+
+    >>> import verax.numpy as vnp
+    >>> segment_max(vnp.array([1.0, 5.0, 2.0]), vnp.array([0, 0, 2]), 3).tolist()
+    [5.0, -inf, 2.0]
+    """
+    return segmented(
+        "segment_max",
+        (scatter_max, reduce_max),
+        lowest,
+        (data, segment_ids),
+        num_segments,
+        bucket_size,
+        promised(indices_are_sorted, unique_indices, mode),
+    )
+
+
+def segment_min(
+    data: object,
+    segment_ids: object,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: Mode = None,
+) -> Array:
+    """The least element of each segment; inf or the largest integer if there is none.
+
+    Arguments and errors are those of `segment_sum`.
+
+    >>> import verax.numpy as vnp
+    >>> segment_min(vnp.array([1.0, 5.0, 2.0]), vnp.array([0, 0, 2]), 3).tolist()
+    [1.0, inf, 2.0]
+    """
+    return segmented(
+        "segment_min",
+        (scatter_min, reduce_min),
+        highest,
+        (data, segment_ids),
+        num_segments,
+        bucket_size,
+        promised(indices_are_sorted, unique_indices, mode),
+    )
+
+
+def promised(is_sorted: bool, unique: bool, mode: Mode) -> dict[str, Any]:
+    """What a scatter is told about its indices."""
+    return {"indices_are_sorted": is_sorted, "unique_indices": unique, "mode": mode}

@@ -1,0 +1,246 @@
+"""Derivatives against differences, in one call: `verax.test_util` (floor 6).
+
+One idea: along a random direction the derivative of a function is the slope of a chord,
+up to a small power of its length; the derivative of the derivative likewise::
+
+    check_grads(f, (x,), order=2)          # says nothing, or raises AssertionError
+
+`verax.verify.check_function` knows more laws, and shrinks what breaks them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from verax.api.autodiff import jvp, vjp
+from verax.api.pytrees import keystr, tree_flatten_with_path, tree_leaves, tree_map
+from verax.ir.dtypes import float0, is_complex, is_float, numpy_dtype
+from verax.rules.array import Array
+from verax.rules.constants import aval_of
+
+type Tolerance = float | None
+
+# By the bytes of a real number: what differences and rules may differ by, and the
+# length of the chord, near the cube root of the unit of rounding.
+TOLERANCES: Final = {1: 0.5, 2: 0.1, 4: 3e-3, 8: 1e-6}
+LENGTHS: Final = {1: 0.5, 2: 0.1, 4: 5e-3, 8: 1e-5}
+
+
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int,
+    modes: Sequence[str] = ("fwd", "rev"),
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
+    eps: float | None = None,
+) -> None:
+    """Compare the derivatives of `f` at `args` up to `order` with central differences.
+
+    Args:
+        f: a function of pytrees of arrays; it may be compiled.
+        args: the positional arguments.
+        order: 1 for first derivatives, 2 for those of these as well, and so on.
+        modes: "fwd" checks `jvp`, "rev" checks `vjp`.
+        atol: how far apart numbers may be; by default what their dtype allows.
+        rtol: the same, relative to the difference quotient.
+        eps: how far to go along the random direction, by default as the dtype asks.
+
+    Raises:
+        AssertionError: a derivative is not the slope; the message says which.
+        ValueError: there is no such mode, or the order is not positive.
+
+    >>> import verax.numpy as vnp
+    >>> check_grads(lambda x: vnp.sin(x) * x, (0.3,), order=2)
+    """
+    wanted = (modes,) if isinstance(modes, str) else tuple(modes)
+    unknown = [mode for mode in wanted if mode not in ("fwd", "rev")]
+    if unknown or not wanted:
+        raise ValueError(f"modes are 'fwd' and 'rev', not {list(modes)}")
+    if order < 1:
+        raise ValueError(f"order is {order}, but the first derivative has order 1")
+    limits = atol, rtol, eps
+    if "fwd" in wanted:
+        check_forward(f, tuple(args), order, limits, "jvp")
+    if "rev" in wanted:
+        check_reverse(f, tuple(args), order, limits, "vjp")
+
+
+type Limits = tuple[Tolerance, Tolerance, float | None]
+
+
+def check_forward(
+    f: Callable[..., Any], args: tuple[Any, ...], order: int, limits: Limits, name: str
+) -> None:
+    """Forward mode, and forward mode of it until the order is reached."""
+    check_jvp(f, lambda xs, ts: jvp(f, xs, ts), args, *limits, err_msg=name)
+    if order > 1:
+        direction = directions(args, seed=order)
+
+        def pushed(*xs: Any) -> Any:
+            return jvp(f, xs, direction)[1]
+
+        check_forward(pushed, args, order - 1, limits, f"jvp of the {name}")
+
+
+def check_reverse(
+    f: Callable[..., Any], args: tuple[Any, ...], order: int, limits: Limits, name: str
+) -> None:
+    """Reverse mode, and reverse mode of it until the order is reached."""
+    check_vjp(f, lambda *xs: vjp(f, *xs), args, *limits, err_msg=name)
+    if order > 1:
+        cotangent = directions(f(*args), seed=order)
+
+        def pulled(*xs: Any) -> Any:
+            return differentiable(vjp(f, *xs)[1](cotangent))
+
+        check_reverse(pulled, args, order - 1, limits, f"vjp of the {name}")
+
+
+def check_jvp(
+    f: Callable[..., Any],
+    f_jvp: Callable[..., Any],
+    args: Sequence[Any],
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
+    eps: float | None = None,
+    err_msg: str = "",
+) -> None:
+    """Compare `f_jvp(args, tangents)`, value and tangent, with differences of `f`.
+
+    Raises:
+        AssertionError: the value is not that of `f`, or the tangent is not the slope.
+
+    >>> import verax
+    >>> square = lambda x: x * x
+    >>> check_jvp(square, lambda xs, ts: verax.jvp(square, xs, ts), (3.0,))
+    """
+    xs = tuple(args)
+    direction = directions(xs, seed=0)
+    value, tangent = f_jvp(xs, direction)
+    name = err_msg or "jvp"
+    limits = allowed((xs, value), atol, rtol)
+    compare(f"{name}: the value", value, f(*xs), limits)
+    slope = quotient(f, xs, direction, eps)
+    compare(f"{name}: the tangent", differentiable(tangent), slope, limits)
+
+
+def check_vjp(
+    f: Callable[..., Any],
+    f_vjp: Callable[..., Any],
+    args: Sequence[Any],
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
+    eps: float | None = None,
+    err_msg: str = "",
+) -> None:
+    """Compare `f_vjp(*args)`, a value and its pullback, with differences of `f`.
+
+    The pullback is held to the pairing <ct, slope> = <pullback(ct), direction>.
+
+    Raises:
+        AssertionError: the value is not that of `f`, or the pairings differ.
+
+    >>> import verax
+    >>> square = lambda x: x * x
+    >>> check_vjp(square, lambda *xs: verax.vjp(square, *xs), (3.0,))
+    """
+    xs = tuple(args)
+    direction = directions(xs, seed=0)
+    value, pullback = f_vjp(*xs)
+    name = err_msg or "vjp"
+    limits = allowed((xs, value), atol, rtol)
+    compare(f"{name}: the value", value, f(*xs), limits)
+    slope = quotient(f, xs, direction, eps)
+    cotangent = directions(value, seed=1)
+    there = pairing(differentiable(cotangent), slope)
+    back = pairing(differentiable(pullback(cotangent)), differentiable(direction))
+    compare(f"{name}: <cotangents, directions>", back, there, limits)
+
+
+def is_differentiable(x: Any) -> bool:
+    dtype = aval_of(x).dtype
+    return dtype != float0 and (is_float(dtype) or is_complex(dtype))
+
+
+def differentiable(tree: Any) -> list[Any]:
+    """The leaves of floating point."""
+    return [x for x in tree_leaves(tree) if is_differentiable(x)]
+
+
+def directions(tree: Any, seed: int) -> Any:
+    """Numbers of size 0.5 to 1.5 for each leaf; float0 where it has no tangent."""
+    random = np.random.default_rng(seed)
+
+    def numbers(shape: tuple[int, ...]) -> np.ndarray:
+        return random.choice((-1.0, 1.0), shape) * random.uniform(0.5, 1.5, shape)
+
+    def direction(x: Any) -> Any:
+        aval = aval_of(x)
+        if not is_differentiable(x):
+            return np.zeros(aval.shape, float0)
+        found = numbers(aval.shape)
+        if is_complex(aval.dtype):
+            found = found + 1j * numbers(aval.shape)
+        return np.asarray(found).astype(numpy_dtype(aval.dtype))
+
+    return tree_map(direction, tree)
+
+
+def real_bytes(tree: Any) -> int:
+    """The bytes of a real number in the narrowest floating leaf; 8 if there is none."""
+    sizes = [
+        x.dtype.itemsize // (2 if is_complex(x.dtype) else 1)
+        for x in (aval_of(leaf) for leaf in differentiable(tree))
+    ]
+    return min(sizes, default=8)
+
+
+def quotient(f: Callable[..., Any], xs: Any, direction: Any, eps: float | None) -> Any:
+    """The slope of the chord along a direction, in double precision, leaf by leaf."""
+    step = LENGTHS[real_bytes(xs)] if eps is None else eps
+
+    def moved(sign: float) -> list[Any]:
+        def along(x: Any, t: Any) -> Any:
+            if not is_differentiable(x):
+                return x
+            values = wide(x) + sign * step * wide(t)
+            return values.astype(numpy_dtype(aval_of(x).dtype))
+
+        return [wide(y) for y in differentiable(f(*tree_map(along, xs, direction)))]
+
+    pairs = zip(moved(1.0), moved(-1.0), strict=True)
+    return [(high - low) / (2.0 * step) for high, low in pairs]
+
+
+def wide(x: Any) -> np.ndarray:
+    """The values in double precision."""
+    kind = np.complex128 if is_complex(aval_of(x).dtype) else np.float64
+    held = x if isinstance(x, Array | np.ndarray | np.generic) else np.asarray(x)
+    return np.asarray(held).astype(kind)
+
+
+def pairing(xs: Sequence[Any], ys: Sequence[Any]) -> np.ndarray:
+    """The sum of x * y, real part, over all elements of all leaves."""
+    parts = [np.sum(wide(x) * wide(y)).real for x, y in zip(xs, ys, strict=True)]
+    return np.asarray(sum(parts, 0.0))
+
+
+def allowed(trees: Any, atol: Tolerance, rtol: Tolerance) -> tuple[float, float]:
+    """The tolerances given, or what the narrowest dtype among the leaves asks for."""
+    default = TOLERANCES[real_bytes(trees)]
+    return default if atol is None else atol, default if rtol is None else rtol
+
+
+def compare(name: str, found: Any, expected: Any, limits: tuple[float, float]) -> None:
+    """Raise AssertionError unless two pytrees agree within (atol, rtol)."""
+    paths = [keystr(path) for path, _ in tree_flatten_with_path(found)[0]]
+    pairs = zip(paths, tree_leaves(found), tree_leaves(expected), strict=True)
+    for path, ours, theirs in pairs:
+        if aval_of(ours).dtype == float0:
+            continue
+        atol, rtol = limits
+        np.testing.assert_allclose(
+            wide(ours), wide(theirs), rtol, atol, err_msg=f"{name} {path} is off"
+        )

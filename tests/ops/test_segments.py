@@ -1,0 +1,90 @@
+"""Segments: sums, products and extremes by id, as `jax.ops` has them."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import Array
+from verax.test_util import check_grads
+
+DATA = np.array([[3, 1], [4, 1], [5, 9], [2, 6], [5, 3], [5, 8]])
+IDS = np.array([0, 0, 1, 3, -1, 1])
+FOLDS = (
+    (verax.ops.segment_sum, np.add, 0),
+    (verax.ops.segment_prod, np.multiply, 1),
+    (verax.ops.segment_max, np.maximum, np.iinfo(np.int32).min),
+    (verax.ops.segment_min, np.minimum, np.iinfo(np.int32).max),
+)
+
+
+@pytest.mark.parametrize(("segment", "fold", "start"), FOLDS)
+@pytest.mark.parametrize("bucket_size", [None, 1, 4, 99])
+def test_segments_are_folds(
+    segment: Callable[..., Array], fold: np.ufunc, start: int, bucket_size: int | None
+) -> None:
+    expected = np.full((3, 2), start)
+    kept = (IDS >= 0) & (IDS < 3)
+    fold.at(expected, IDS[kept], DATA[kept])
+    given = segment(vnp.array(DATA), IDS, 3, bucket_size=bucket_size)
+    assert given.dtype == np.int32
+    np.testing.assert_array_equal(np.asarray(given), expected)
+    compiled = verax.jit(segment, static_argnames=("num_segments", "bucket_size"))
+    again = compiled(DATA, IDS, num_segments=3, bucket_size=bucket_size)
+    np.testing.assert_array_equal(np.asarray(again), expected)
+
+
+def test_the_largest_id_says_how_many_there_are() -> None:
+    assert verax.ops.segment_sum(DATA, IDS).shape == (4, 2)
+    assert verax.ops.segment_sum(vnp.ones(2), vnp.array([-3, -1])).shape == (0,)
+    assert verax.ops.segment_max(vnp.zeros((0, 3)), vnp.zeros(0, int), 2).shape == (
+        2,
+        3,
+    )
+
+
+def test_floats_and_booleans_begin_at_their_ends() -> None:
+    ids = vnp.array([1])
+    assert verax.ops.segment_max(vnp.ones(1), ids, 2).tolist() == [-np.inf, 1.0]
+    assert verax.ops.segment_min(vnp.ones(1), ids, 2).tolist() == [np.inf, 1.0]
+    assert verax.ops.segment_max(vnp.array([False]), ids, 2).tolist() == [False, False]
+
+
+def test_segments_are_mapped_and_differentiated() -> None:
+    data, ids = vnp.arange(6.0), vnp.array([0, 0, 1, 3, -1, 1])
+
+    def largest(x: Array) -> Array:
+        found = verax.ops.segment_max(x, ids, 4)
+        return vnp.asarray(vnp.where(vnp.isfinite(found), found, 0.0))
+
+    check_grads(lambda x: verax.ops.segment_sum(x * x, ids, 4), (data,), 2)
+    check_grads(largest, (data,), 1)
+    batch = vnp.stack([data, data + 1.0])
+    mapped = verax.vmap(lambda x: verax.ops.segment_sum(x, ids, 4))(batch)
+    assert mapped.tolist() == [[1.0, 7.0, 0.0, 3.0], [3.0, 9.0, 0.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((vnp.ones(3), vnp.zeros(2, int)), r"data is of shape \(3,\)"),
+        ((vnp.ones((2, 2)), vnp.zeros((2, 2), int)), "along the first axis"),
+        ((vnp.ones(3), vnp.zeros(3, int), -1), "may not be negative"),
+        ((vnp.ones(0), vnp.zeros(0, int)), "needs num_segments"),
+        ((vnp.ones(3), vnp.zeros(3, int), 1, False, False, 0), "must be positive"),
+    ],
+)
+def test_wrong_sizes_are_said(args: tuple[object, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        verax.ops.segment_sum(*args)  # type: ignore[arg-type]  # that is the point
+
+
+def test_wrong_kinds_are_said() -> None:
+    with pytest.raises(TypeError, match="segment_ids, not float32"):
+        verax.ops.segment_sum(vnp.ones(2), vnp.ones(2))
+    with pytest.raises(TypeError, match="data is of list"):
+        verax.ops.segment_sum([1.0], vnp.zeros(1, int))
+    with pytest.raises(verax.errors.ConcretizationTypeError, match="num_segments, a"):
+        verax.jit(verax.ops.segment_sum)(vnp.ones(2), vnp.zeros(2, int))
