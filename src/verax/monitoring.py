@@ -10,9 +10,20 @@ the sums, and a listener hears each addition under the same name::
 | name | sum of |
 |---|---|
 | `traces`, `trace_seconds`, `equations` | functions traced, and their equations |
+| `lowerings`, `lower_seconds` | programs written as StableHLO |
 | `compiles`, `compile_seconds` | programs that XLA compiled |
+| `trace_hits`, `trace_misses` | look-ups of a jitted function among its own traces |
+| `program_hits`, `program_misses` | its look-ups among its own compiled programs |
+| `executable_hits`, `executable_misses` | after a miss: look-ups among all programs |
 | `disk_hits`, `disk_misses`, `disk_writes` | look-ups in the cache on disk |
-| `live_arrays` | buffers that are alive now; no sum, and listeners do not hear of it |
+| `bytes_to_device`, `bytes_to_host` | NumPy memory handed to devices, and read back |
+| `waits`, `wait_seconds` | waits of `block_until_ready` for values on devices |
+| `live_arrays` | arrays that are alive now; no sum |
+
+A call of a jitted function with arguments of known kinds is not counted at all, nor is
+what it transfers. Memory that a device and NumPy share counts as a transfer without a
+copy: the sums are bytes handed over. Listeners do not hear of `bytes_to_device`,
+`bytes_to_host`, `waits`, `wait_seconds` and `live_arrays`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +31,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 from verax.api.resources import live_arrays
-from verax.backend.metrics import RECORDER, Listener
+from verax.backend.metrics import RECORDER, TALLY, Listener
 
 __all__ = ["listening", "metrics", "register_listener", "unregister_listener"]
 
@@ -28,8 +39,16 @@ EVENTS = (
     "traces",
     "trace_seconds",
     "equations",
+    "lowerings",
+    "lower_seconds",
     "compiles",
     "compile_seconds",
+    "trace_hits",
+    "trace_misses",
+    "program_hits",
+    "program_misses",
+    "executable_hits",
+    "executable_misses",
     "disk_hits",
     "disk_misses",
     "disk_writes",
@@ -46,7 +65,8 @@ def metrics() -> Mapping[str, float]:
     1
     """
     found = {event: RECORDER.counts[event] for event in EVENTS}
-    return MappingProxyType({**found, "live_arrays": len(live_arrays())})
+    alive = {"live_arrays": len(live_arrays())}
+    return MappingProxyType(found | TALLY.sums() | alive)
 
 
 def register_listener(listener: Listener) -> None:

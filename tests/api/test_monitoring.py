@@ -1,5 +1,9 @@
 """Sums tell what happened, and listeners hear of it as it happens."""
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 import pytest
 
 import verax
@@ -24,6 +28,77 @@ def test_a_call_is_traced_and_compiled_once() -> None:
         assert second[event] == first[event]
     with pytest.raises(TypeError, match="item assignment"):
         first["traces"] = 0  # type: ignore[index]  # a snapshot does not change
+
+
+def grown(start: Mapping[str, float], *names: str) -> list[float]:
+    """How much each of the sums has grown since."""
+    now = verax.metrics()
+    return [now[name] - start[name] for name in names]
+
+
+def test_every_cache_counts_its_look_ups() -> None:
+    levels = ("trace_hits", "trace_misses", "program_hits", "program_misses")
+    programs = ("executable_hits", "executable_misses", "lowerings", "compiles")
+
+    def first(x: Any) -> Any:
+        return vnp.sin(x) * 3.75 - vnp.cos(x)
+
+    def second(x: Any) -> Any:
+        return vnp.sin(x) * 3.75 - vnp.cos(x)
+
+    x = vnp.ones(6)
+    start = verax.metrics()
+    f = verax.jit(first)
+    f(x)
+    assert grown(start, *levels) == [0, 1, 0, 1]
+    assert grown(start, *programs) == [0, 1, 1, 1]
+    assert grown(start, "lower_seconds")[0] > 0
+    f(x)
+    assert grown(start, *levels) == [0, 1, 0, 1]
+    f(np.ones(6, np.float32))  # the same types, so the same program
+    assert grown(start, *levels) == [0, 1, 1, 1]
+    verax.jit(second)(x)
+    assert grown(start, *levels) == [0, 2, 1, 2]
+    assert grown(start, *programs) == [1, 1, 1, 1]
+
+
+def test_equal_programs_of_other_names_are_one() -> None:
+    """The name stays the function's own in messages."""
+
+    def first(x: Any) -> Any:
+        return x * 5.25 - 1
+
+    def second(x: Any) -> Any:
+        return x * 5.25 - 1
+
+    verax.jit(first, donate_argnums=0)(vnp.ones(6))
+    start = verax.metrics()
+    given = vnp.ones(6)
+    verax.jit(second, donate_argnums=0)(given)
+    assert grown(start, "compiles") == [0]
+    with pytest.raises(RuntimeError, match="donated to second"):
+        given + 1
+
+
+def test_bytes_that_travel_are_counted() -> None:
+    start = verax.metrics()
+    host = np.arange(8.0, dtype=np.float32)
+    x = verax.device_put(host, verax.devices()[0])
+    assert grown(start, "bytes_to_device", "bytes_to_host") == [32, 0]
+    y = verax.jit(lambda x: x * 2.5)(x)
+    np.asarray(y)
+    np.asarray(y)  # it has been read already
+    assert grown(start, "bytes_to_device", "bytes_to_host") == [32, 32]
+
+
+def test_waits_are_counted() -> None:
+    start = verax.metrics()
+    y = verax.jit(lambda x: x * 2.75)(vnp.ones(4))
+    y.block_until_ready()
+    verax.block_until_ready({"a": y, "b": 1.0})
+    vnp.ones(3).block_until_ready()  # in NumPy's memory: there is nothing to wait for
+    assert grown(start, "waits") == [2]
+    assert grown(start, "wait_seconds")[0] > 0
 
 
 def test_live_arrays_are_counted() -> None:

@@ -16,14 +16,13 @@ from attrs import frozen
 
 from verax.api.donation import usable, warn_unusable
 from verax.api.engine import ENGINE, apply, current_builder
+from verax.api.entries import Entry, Settings, debugged, watching
 from verax.api.places import Shardings, constrained, resolve_shardings
 from verax.api.signatures import flat_kinds, leaf_kinds, places_of, taking
 from verax.api.stages import LoweredStage, TracedStage, out_info, struct_avals
-from verax.api.static_values import Hashes, Watched, warn_changed, watch
-from verax.api.statics import Statics, resolve_statics
+from verax.api.static_values import Hashes, warn_changed, watch
+from verax.api.statics import resolve_statics
 from verax.api.tracing import (
-    Describe,
-    Traced,
     describe_arguments,
     function_name,
     leaf_avals,
@@ -32,15 +31,14 @@ from verax.api.tracing import (
 from verax.api.turns import turn
 from verax.backend import pytrees
 from verax.backend.array import ConcreteArray
-from verax.backend.checked import checked_call, kinds_of
 from verax.backend.client import Device
 from verax.backend.dispatch import Call, caller, kind_of
 from verax.backend.executable import CompileOptions
 from verax.backend.locks import Locks
-from verax.backend.nan_search import Search
+from verax.backend.metrics import RECORDER
 from verax.backend.placed import PlacedArray
 from verax.backend.placement import Placement, placement_of
-from verax.backend.program import Program, compiled
+from verax.backend.program import MADE, Program, Recipe, compiled
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ops.call import call
@@ -51,27 +49,6 @@ type Numbers = int | Sequence[int] | None
 type Names = str | Iterable[str] | None
 type Key = tuple[Any, ...]
 CACHE_SIZE = 4096
-
-
-@frozen(eq=False)
-class Settings:
-    """How a jitted function treats its arguments and its program."""
-
-    statics: Statics
-    keep_unused: bool
-    inline: bool
-    options: CompileOptions
-    shardings: Shardings
-
-
-@frozen(eq=False)
-class Entry:
-    """What one signature led to."""
-
-    traced: Traced
-    name: str
-    donated: tuple[bool, ...]
-    watched: tuple[Watched, ...]
 
 
 class JitFunction[**P, R]:
@@ -188,6 +165,7 @@ class JitFunction[**P, R]:
         # What is placed differently shares the trace, but not the program.
         full = (*key[:-1], *own, key[-1]) if own else key
         found = self.programs.get(full)
+        RECORDER.record("program_misses" if found is None else "program_hits")
         if found is not None:
             return found
         with turn(self.locks.of(key)):
@@ -197,14 +175,18 @@ class JitFunction[**P, R]:
             if found is not None:  # made by another thread meanwhile
                 return found
             warn_unusable(call_args.donated(tree), entry.donated, avals)
+            placement = self.placement(entry, tree, leaves, call_args)
+            recipe = self.recipe(entry, placement)
+            known = MADE.find(recipe) is not None
+            RECORDER.record("executable_hits" if known else "executable_misses")
             program = compiled(
                 ENGINE,
-                entry.traced.jaxpr,
+                recipe.jaxpr,
                 entry.name,
-                self.settings.options,
-                self.settings.keep_unused,
-                entry.donated,
-                self.placement(entry, tree, leaves, call_args),
+                recipe.options,
+                recipe.keep_unused,
+                recipe.donated,
+                recipe.placement,
             )
             found = (program, entry)
             if len(self.programs) >= CACHE_SIZE:
@@ -212,6 +194,18 @@ class JitFunction[**P, R]:
                 self.direct.clear()
             self.programs[full] = found
         return found
+
+    def recipe(self, entry: Entry, placement: Placement | None) -> Recipe:
+        """What decides about the program of a trace."""
+        settings = self.settings
+        return Recipe(
+            ENGINE,
+            entry.traced.jaxpr,
+            settings.options,
+            settings.keep_unused,
+            entry.donated,
+            placement,
+        )
 
     def placement(
         self, entry: Entry, tree: PyTreeDef, leaves: Sequence[object], call_args: Any
@@ -232,6 +226,7 @@ class JitFunction[**P, R]:
     ) -> Entry:
         """The trace for a signature; one that captures outer tracers is not kept."""
         found = self.traces.get(key)
+        RECORDER.record("trace_misses" if found is None else "trace_hits")
         if found is not None:
             return found
         describe = describe_arguments(self.fun, tree)
@@ -291,28 +286,6 @@ class JitFunction[**P, R]:
 
     def __repr__(self) -> str:
         return f"<jit of {function_name(self.fun)}>"
-
-
-def watching(entry: Entry, run: Call) -> Call:
-    """The call, which warns first if a static object is not what it was."""
-    if not entry.watched:
-        return run
-
-    def watched(leaves: Sequence[Any]) -> Any:
-        warn_changed(entry.name, entry.watched, 4)
-        return run(leaves)
-
-    return watched
-
-
-def debugged(entry: Entry, describe: Describe, run: Call) -> Call:
-    """The call, which looks at its outputs if `debug_nans` or `debug_infs` is on."""
-    kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
-    if not kinds:
-        return run
-    how = Search(entry.name, describe)
-    jaxpr, donated = entry.traced.jaxpr, entry.donated
-    return checked_call(ENGINE, jaxpr, how, donated, kinds, run)
 
 
 @overload

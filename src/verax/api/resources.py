@@ -14,6 +14,7 @@ from verax.backend import eager, placement, program, recipes
 from verax.backend.array import ConcreteArray
 from verax.backend.placed import PlacedArray
 from verax.ir.avals import ShapedArray
+from verax.ir.memo import Recent
 from verax.rules import infer
 from verax.rules.constants import aval_of
 from verax.transforms import engine, linearize, templates
@@ -53,5 +54,5 @@ def clear_caches() -> None:
     floors = (eager, recipes, placement, program, engine, linearize, templates, infer)
     for module in floors:
         for value in vars(module).values():
-            if isinstance(value, functools._lru_cache_wrapper):
+            if isinstance(value, functools._lru_cache_wrapper | Recent):
                 value.cache_clear()

@@ -46,6 +46,7 @@ class Traced:
     jaxpr: Jaxpr
     captured: tuple[Tracer, ...]
     out_tree: PyTreeDef
+    seconds: float = 0.0
 
 
 class Oracle:
@@ -169,10 +170,11 @@ def trace(
             jaxpr, captured = builder.finish(leaves)
     finally:
         builder.alive = False
+    seconds = perf_counter() - started
     RECORDER.record("traces")
-    RECORDER.record("trace_seconds", perf_counter() - started)
+    RECORDER.record("trace_seconds", seconds)
     RECORDER.record("equations", len(jaxpr.eqns))
-    return Traced(jaxpr, captured, out_tree)
+    return Traced(jaxpr, captured, out_tree, seconds)
 
 
 def check_outputs(

@@ -14,6 +14,7 @@ trusts a method that another library may have put on it.
 
 from collections.abc import Sequence
 from functools import cache
+from time import perf_counter
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from verax.backend.errors import trimmed
 from verax.backend.host_runs import FAILURES
+from verax.backend.metrics import TALLY
 
 __all__ = [
     "Aval",
@@ -94,6 +96,8 @@ def put(
     aval: AvalLike, value: object, device: _jax.Device, copy: bool
 ) -> _jax.ArrayImpl:
     """Transfer, with every setting passed explicitly and no global consulted."""
+    if isinstance(value, np.ndarray):
+        TALLY.bytes_to_device += value.nbytes
     return put_on_devices(
         aval,
         single_device(device),
@@ -117,6 +121,7 @@ def put_parts(
     NumPy's memory may be shared with the devices: nobody may write to it any more. (A
     copy cannot be asked for here, since the runtime fails to copy equal memory twice.)
     """
+    TALLY.bytes_to_device += sum([x.nbytes for x in parts if isinstance(x, np.ndarray)])
     return put_on_devices(aval, sharding, parts, devices, True, False, ZERO_COPY, True)
 
 
@@ -180,12 +185,14 @@ def to_numpy(buffer: Buffer) -> NDArray[Any]:
     try:
         # Through a memoryview, because `asarray` on the buffer itself would fall back
         # to an `__array__` that some other library put there.
-        return np.asarray(memoryview(buffer))
+        values = np.asarray(memoryview(buffer))
     except BufferError:
-        return unusual_to_numpy(buffer)
+        values = unusual_to_numpy(buffer)
     except _jax.JaxRuntimeError as error:
         failure = FAILURES.revealed(error)
         raise failure from failure.__cause__
+    TALLY.bytes_to_host += values.nbytes
+    return values
 
 
 def unusual_to_numpy(buffer: Buffer) -> NDArray[Any]:
@@ -238,11 +245,14 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
     """
     if any(buffer.is_deleted() for buffer in buffers):
         raise RuntimeError(DELETED)
+    started = perf_counter()
     try:
         _jax.batched_block_until_ready(buffers)
     except _jax.JaxRuntimeError as error:
         failure = FAILURES.revealed(error)
         raise failure from failure.__cause__
+    TALLY.waits += 1
+    TALLY.wait_seconds += perf_counter() - started
 
 
 def copy_to_host_async(buffers: Sequence[Buffer]) -> None:

@@ -9,9 +9,11 @@ own cache key::
 """
 
 from collections.abc import Sequence
+from time import perf_counter
 
 from verax.backend.host_calls import HostCalls
-from verax.backend.lowered import Lowered, Spread, array_constants
+from verax.backend.lowered import Lowered, Seconds, Spread, array_constants
+from verax.backend.metrics import RECORDER
 from verax.backend.module import Module
 from verax.ir.jaxpr import Jaxpr, Literal
 from verax.rules.row import Engine
@@ -35,9 +37,11 @@ def lower(
     Raises:
         MissingRule: a primitive has no lower rule.
     """
+    started = perf_counter()
     slim, kept = engine.dce(jaxpr, (True,) * len(jaxpr.outvars))
     if keep_unused:
         slim, kept = jaxpr, (True,) * len(jaxpr.invars)
+    rewritten = perf_counter()
     module = Module(engine, () if spread is None else spread.order)
     consts = () if inline_constants else array_constants(slim)
     given = [d for d, flag in zip(donated, kept, strict=False) if flag]
@@ -53,7 +57,10 @@ def lower(
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
     calls = HostCalls(tuple(module.calls), slim.effects)
     ins, outs = slim.in_avals, slim.out_avals
-    return Lowered(text, consts, kept, ins, outs, lent, calls, name)
+    seconds = Seconds(rewritten - started, perf_counter() - rewritten)
+    RECORDER.record("lowerings")
+    RECORDER.record("lower_seconds", seconds.rewrite + seconds.write)
+    return Lowered(text, consts, kept, ins, outs, lent, calls, name, seconds)
 
 
 def attributes(

@@ -8,7 +8,7 @@ One idea: both are values, so that a module can be looked at, kept and compared:
 from collections.abc import Callable
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from verax.backend.host_calls import NO_CALLS, HostCalls
 from verax.ir.avals import ShapedArray
@@ -16,6 +16,14 @@ from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Literal, Params
 from verax.ir.meshes import Layout
 from verax.rules.emitter import Operand
 from verax.transforms.evaluate import literal_value
+
+
+@frozen
+class Seconds:
+    """What making a module took: rewriting the program, and writing the text."""
+
+    rewrite: float = 0.0
+    write: float = 0.0
 
 
 @frozen
@@ -36,6 +44,7 @@ class Lowered:
     donated: tuple[int, ...] = ()
     calls: HostCalls = NO_CALLS
     name: str = "a compiled function"
+    seconds: Seconds = field(default=Seconds(), eq=False)
 
 
 @frozen

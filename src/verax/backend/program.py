@@ -39,6 +39,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.extended import ExtendedDType
 from verax.ir.jaxpr import Jaxpr, Literal
+from verax.ir.memo import Recent
 from verax.rules.builder import Tracer, leaked
 from verax.rules.constants import scalar_of
 from verax.rules.row import Engine
@@ -157,6 +158,30 @@ def build(lowered: Lowered, options: CompileOptions, late: bool = False) -> Prog
     )
 
 
+@frozen
+class Recipe:
+    """All that decides about a program, but for the name that messages give it."""
+
+    engine: Engine
+    jaxpr: Jaxpr
+    options: CompileOptions
+    keep_unused: bool = False
+    donated: tuple[bool, ...] = ()
+    placement: Placement | None = None
+
+
+@frozen(eq=False)
+class Made:
+    """A program, and the jaxpr it was made of, whose lines say who asked first."""
+
+    program: Program
+    jaxpr: Jaxpr
+
+
+MADE: Final = Recent[Recipe, Made](PROGRAMS)
+"""The programs of this process by what they compute, whatever they are called."""
+
+
 @lru_cache(maxsize=PROGRAMS)
 def compiled_once(
     engine: Engine,
@@ -167,7 +192,33 @@ def compiled_once(
     donated: tuple[bool, ...],
     placement: Placement | None,
 ) -> Program:
-    """The program for `jaxpr`, without its constants if they may change."""
+    """The program for `jaxpr`, without its constants if they may change.
+
+    One that was made under another name is taken, and called by this one.
+    """
+    recipe = Recipe(engine, jaxpr, options, keep_unused, donated, placement)
+    program = shared(recipe, name)
+    if program.lowered.name == name:
+        return program
+    return evolve(program, lowered=evolve(program.lowered, name=name))
+
+
+def shared(recipe: Recipe, name: str) -> Program:
+    """The program of a recipe, made now if there is none."""
+    found = MADE.find(recipe)
+    if found is None:
+        with LOCKS.of(recipe):
+            found = MADE.find(recipe)  # another thread may have made it meanwhile
+            if found is None:
+                found = MADE.add(recipe, Made(make(recipe, name), recipe.jaxpr))
+    return found.program
+
+
+def make(recipe: Recipe, name: str) -> Program:
+    """Lower and compile."""
+    engine, jaxpr, options = recipe.engine, recipe.jaxpr, recipe.options
+    keep_unused, donated = recipe.keep_unused, recipe.donated
+    placement = recipe.placement
     if placement is None:
         lowered = lower(engine, jaxpr, name, keep_unused=keep_unused, donated=donated)
         return build(lowered, options, late=changeable(lowered))
@@ -179,7 +230,7 @@ def compiled_once(
         return build_placed(lowered, options, placement, late=changeable(lowered))
     except Uneven as error:
         even = evolve(placement, outs=error.outs)
-    return compiled_once(engine, jaxpr, name, options, keep_unused, donated, even)
+    return shared(evolve(recipe, placement=even), name)
 
 
 def build_placed(
@@ -230,13 +281,10 @@ def compiled(
     NumPy arrays among its constants are read anew, as they are now.
     """
     check_not_forked()
-    key = (engine, jaxpr, name, options, keep_unused, donated, placement)
-    with LOCKS.of(key):
-        program = compiled_once(*key)
+    program = compiled_once(
+        engine, jaxpr, name, options, keep_unused, donated, placement
+    )
     if not changeable(program.lowered):
         return program
     constants = constants_of(program.lowered, program.placement)
     return evolve(program, constants=constants)
-
-
-CLEARABLE: tuple[Callable[[], None], ...] = (compiled_once.cache_clear,)

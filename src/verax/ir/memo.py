@@ -5,10 +5,14 @@ pass anything; here the cache is the same C object, typed as the function it wra
 
     @memoised
     def square(x: int) -> int: ...
+
+Where one must be able to look without computing, there is `Recent`.
 """
 
 import functools
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import RLock
 from typing import cast
 
 CACHE_SIZE = 8192
@@ -24,3 +28,38 @@ def memoised[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     9
     """
     return cast(Callable[P, R], functools.lru_cache(CACHE_SIZE)(function))
+
+
+class Recent[K: Hashable, V]:
+    """What was used last, `size` entries at most; several threads may share it.
+
+    >>> recent = Recent[str, int](2)
+    >>> [recent.add(name, i) for i, name in enumerate("abc")], recent.find("a")
+    ([0, 1, 2], None)
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.lock = RLock()
+        self.entries: OrderedDict[K, V] = OrderedDict()
+
+    def find(self, key: K) -> V | None:
+        """The value for `key`, if there is one."""
+        with self.lock:
+            found = self.entries.get(key)
+            if found is not None:
+                self.entries.move_to_end(key)
+            return found
+
+    def add(self, key: K, value: V) -> V:
+        """The value for `key` from now on: the first that was added."""
+        with self.lock:
+            found = self.entries.setdefault(key, value)
+            if len(self.entries) > self.size:
+                self.entries.popitem(last=False)
+            return found
+
+    def cache_clear(self) -> None:
+        """Forget everything."""
+        with self.lock:
+            self.entries.clear()

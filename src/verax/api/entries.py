@@ -1,0 +1,67 @@
+"""Floor 5: what one signature of a jitted function led to, and how it is run.
+
+One idea: a signature leads to a trace, kept with all that a later call must know: its
+name, what it donates, and the static objects that must not have changed::
+
+    entry = Entry(traced, "f", (), watch(labelled))
+    run = watching(entry, run)
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+
+from verax.api.engine import ENGINE
+from verax.api.places import Shardings
+from verax.api.static_values import Watched, warn_changed
+from verax.api.statics import Statics
+from verax.api.tracing import Describe, Traced
+from verax.backend.checked import checked_call, kinds_of
+from verax.backend.dispatch import Call
+from verax.backend.executable import CompileOptions
+from verax.backend.nan_search import Search
+from verax.rules.state import STATE
+
+
+@frozen(eq=False)
+class Settings:
+    """How a jitted function treats its arguments and its program."""
+
+    statics: Statics
+    keep_unused: bool
+    inline: bool
+    options: CompileOptions
+    shardings: Shardings
+
+
+@frozen(eq=False)
+class Entry:
+    """What one signature led to."""
+
+    traced: Traced
+    name: str
+    donated: tuple[bool, ...]
+    watched: tuple[Watched, ...]
+
+
+def watching(entry: Entry, run: Call) -> Call:
+    """The call, which warns first if a static object is not what it was."""
+    if not entry.watched:
+        return run
+
+    def watched(leaves: Sequence[Any]) -> Any:
+        warn_changed(entry.name, entry.watched, 4)
+        return run(leaves)
+
+    return watched
+
+
+def debugged(entry: Entry, describe: Describe, run: Call) -> Call:
+    """The call, which looks at its outputs if `debug_nans` or `debug_infs` is on."""
+    kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
+    if not kinds:
+        return run
+    how = Search(entry.name, describe)
+    jaxpr, donated = entry.traced.jaxpr, entry.donated
+    return checked_call(ENGINE, jaxpr, how, donated, kinds, run)
