@@ -17,15 +17,13 @@ from attrs import frozen
 
 import verax
 from tests.soak.work import WORK
+from verax.backend.buffers import block_until_ready
 from verax.backend.client import live_buffers
 
 # Pieces of work between two readings of memory.
 ROUND = 200
 # XLA and the allocator keep some: what counts is that it does not go on growing.
 ALLOWED_MEGABYTES = 64.0
-# The runtime lets go of what it read last a little later, so one or two may be there
-# now and gone in the next reading.
-ALLOWED_BUFFERS = 3
 
 
 @frozen
@@ -61,11 +59,7 @@ class Report:
         last = self.readings[-1]
         arrays = last.arrays - self.settled.arrays
         buffers = last.buffers - self.settled.buffers
-        return (
-            self.growth < ALLOWED_MEGABYTES
-            and arrays <= 0
-            and buffers <= ALLOWED_BUFFERS
-        )
+        return self.growth < ALLOWED_MEGABYTES and arrays <= 0 and buffers <= 0
 
     def __str__(self) -> str:
         last = self.readings[-1]
@@ -89,6 +83,7 @@ def reading(started: float, pieces: int) -> Reading:
     """Memory now, without what caches hold."""
     verax.effects_barrier()
     verax.clear_caches()
+    block_until_ready(live_buffers())  # a run holds its arguments until it has ended
     gc.collect()
     return Reading(
         time.monotonic() - started,

@@ -8,7 +8,7 @@ points outside of the result is left out, as scatters do::
 
 from collections.abc import Callable
 from operator import index
-from typing import Any
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -26,6 +26,18 @@ from verax.rules.array import Array
 from verax.rules.builder import AbstractValueError
 from verax.rules.constants import aval_of
 from verax.rules.reducer import highest, lowest
+
+COMMON: Final = """
+    `segment_ids` (n,) says for each element along the first axis of `data` (n, ...)
+    where it belongs; others than 0 to num_segments - 1 are left out. Without
+    `num_segments`, which compiled functions need, the largest id says it. Parts of
+    `bucket_size` elements are folded on their own first: sums round less. `mode` is
+    that of `lax.scatter`.
+
+    Raises:
+        TypeError: `data` cannot be folded so, or `segment_ids` are not integers.
+        ValueError: shapes or sizes do not fit.
+    """
 
 
 def checked(name: str, data: object, ids: object) -> None:
@@ -87,155 +99,103 @@ def columns(ids: object, buckets: int, bucket_size: int | None) -> Array:
     return concatenate([rows, column], len(shape))
 
 
-def segmented(
+class Segment(Protocol):
+    """The signature of all of them."""
+
+    def __call__(
+        self,
+        data: object,
+        segment_ids: object,
+        num_segments: int | None = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        bucket_size: int | None = None,
+        mode: Mode = None,
+    ) -> Array: ...
+
+
+def segment_function(
     name: str,
     fold: tuple[Callable[..., Array], Callable[..., Array]],
     start: Callable[[DType], object],
-    arrays: tuple[object, object],
-    num_segments: object,
-    bucket_size: int | None,
-    promises: dict[str, Any],
-) -> Array:
-    """Scatter the data into neutral elements, and fold the buckets."""
-    data, ids = arrays
-    checked(name, data, ids)
-    count = segments_of(name, ids, num_segments)
-    aval, depth = aval_of(data), len(aval_of(ids).shape)
-    buckets = buckets_of(name, aval.shape[0] if depth else 1, bucket_size)
-    split = (buckets,) if buckets > 1 else ()
-    shape = (*split, count, *aval.shape[depth:])
-    window = tuple(range(depth, len(aval.shape)))
-    places = tuple(range(len(split) + 1))
-    scatter, reduce = fold
-    found = scatter(
-        full(shape, start(aval.dtype), aval.dtype),
-        columns(ids, buckets, bucket_size),
-        data,
-        ScatterDimensionNumbers(window, places, places),
-        **promises,
-    )
-    return reduce(found, (0,)) if split else found
+    text: str,
+) -> Segment:
+    """The function `name`: scatters the data into neutral elements, folds buckets."""
+
+    def segment(
+        data: object,
+        segment_ids: object,
+        num_segments: int | None = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        bucket_size: int | None = None,
+        mode: Mode = None,
+    ) -> Array:
+        checked(name, data, segment_ids)
+        count = segments_of(name, segment_ids, num_segments)
+        aval, depth = aval_of(data), len(aval_of(segment_ids).shape)
+        buckets = buckets_of(name, aval.shape[0] if depth else 1, bucket_size)
+        split = (buckets,) if buckets > 1 else ()
+        places = tuple(range(len(split) + 1))
+        window = tuple(range(depth, len(aval.shape)))
+        scatter, reduce = fold
+        found = scatter(
+            full((*split, count, *aval.shape[depth:]), start(aval.dtype), aval.dtype),
+            columns(segment_ids, buckets, bucket_size),
+            data,
+            ScatterDimensionNumbers(window, places, places),
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
+        )
+        return reduce(found, (0,)) if split else found
+
+    segment.__name__ = segment.__qualname__ = name
+    segment.__doc__ = text + COMMON
+    return segment
 
 
-def segment_sum(
-    data: object,
-    segment_ids: object,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: Mode = None,
-) -> Array:
-    """The sum of each segment of `data`, (num_segments, ...); 0 where there is nothing.
-
-    `segment_ids` (n,) says for each element along the first axis of `data` (n, ...)
-    where it belongs; others than 0 to num_segments - 1 are left out. Without it, which
-    compiled functions need, the largest id says it. Parts of `bucket_size` elements are
-    summed on their own first, which rounds less. `mode` is that of `lax.scatter`.
-
-    Raises:
-        TypeError: `data` cannot be added, or `segment_ids` are not integers.
-        ValueError: shapes or sizes do not fit.
+segment_sum: Final = segment_function(
+    "segment_sum",
+    (scatter_add, reduce_sum),
+    lambda dtype: 0,
+    """The sum of each segment of `data`; 0 where there is nothing.
 
     >>> import verax.numpy as vnp
     >>> segment_sum(vnp.arange(5), vnp.array([0, 0, 1, 3, -1])).tolist()
     [1, 2, 0, 3]
-    """
-    return segmented(
-        "segment_sum",
-        (scatter_add, reduce_sum),
-        lambda dtype: 0,
-        (data, segment_ids),
-        num_segments,
-        bucket_size,
-        promised(indices_are_sorted, unique_indices, mode),
-    )
-
-
-def segment_prod(
-    data: object,
-    segment_ids: object,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: Mode = None,
-) -> Array:
+    """,
+)
+segment_prod: Final = segment_function(
+    "segment_prod",
+    (scatter_mul, reduce_prod),
+    lambda dtype: 1,
     """The product of each segment of `data`; 1 where there is nothing.
-
-    Arguments and errors are those of `segment_sum`.
 
     >>> import verax.numpy as vnp
     >>> segment_prod(vnp.arange(5), vnp.array([0, 0, 1, 3, 3]), 4).tolist()
     [0, 2, 1, 12]
-    """
-    return segmented(
-        "segment_prod",
-        (scatter_mul, reduce_prod),
-        lambda dtype: 1,
-        (data, segment_ids),
-        num_segments,
-        bucket_size,
-        promised(indices_are_sorted, unique_indices, mode),
-    )
-
-
-def segment_max(
-    data: object,
-    segment_ids: object,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: Mode = None,
-) -> Array:
+    """,
+)
+segment_max: Final = segment_function(
+    "segment_max",
+    (scatter_max, reduce_max),
+    lowest,
     """The largest element of each segment; -inf or the least integer if there is none.
-
-    Arguments and errors are those of `segment_sum`.
 
     >>> import verax.numpy as vnp
     >>> segment_max(vnp.array([1.0, 5.0, 2.0]), vnp.array([0, 0, 2]), 3).tolist()
     [5.0, -inf, 2.0]
-    """
-    return segmented(
-        "segment_max",
-        (scatter_max, reduce_max),
-        lowest,
-        (data, segment_ids),
-        num_segments,
-        bucket_size,
-        promised(indices_are_sorted, unique_indices, mode),
-    )
-
-
-def segment_min(
-    data: object,
-    segment_ids: object,
-    num_segments: int | None = None,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    bucket_size: int | None = None,
-    mode: Mode = None,
-) -> Array:
+    """,
+)
+segment_min: Final = segment_function(
+    "segment_min",
+    (scatter_min, reduce_min),
+    highest,
     """The least element of each segment; inf or the largest integer if there is none.
-
-    Arguments and errors are those of `segment_sum`.
 
     >>> import verax.numpy as vnp
     >>> segment_min(vnp.array([1.0, 5.0, 2.0]), vnp.array([0, 0, 2]), 3).tolist()
     [1.0, inf, 2.0]
-    """
-    return segmented(
-        "segment_min",
-        (scatter_min, reduce_min),
-        highest,
-        (data, segment_ids),
-        num_segments,
-        bucket_size,
-        promised(indices_are_sorted, unique_indices, mode),
-    )
-
-
-def promised(is_sorted: bool, unique: bool, mode: Mode) -> dict[str, Any]:
-    """What a scatter is told about its indices."""
-    return {"indices_are_sorted": is_sorted, "unique_indices": unique, "mode": mode}
+    """,
+)
