@@ -51,10 +51,12 @@ from verax.api.config import (
     debug_nans,
     default_device,
     default_matmul_precision,
+    default_prng_impl,
     disable_jit,
     enable_x64,
     from_environment,
     numpy_dtype_promotion,
+    threefry_partitionable,
 )
 from verax.api.custom_gradient import closure_convert, custom_gradient
 from verax.api.custom_jvp import custom_jvp
@@ -92,6 +94,9 @@ from verax.backend.client import (
     device_count,
     local_device_count,
     local_devices,
+    process_count,
+    process_index,
+    process_indices,
 )
 from verax.backend.mesh import Mesh, PartitionSpec as P, make_mesh
 from verax.backend.sharding import NamedSharding
@@ -107,6 +112,7 @@ from verax.rules.state import State
 __version__ = "0.1.0"
 jacobian = jacrev
 remat = checkpoint
+check_tracer_leaks = checking_leaks
 
 State.interpreter = State.eager = EAGER
 Operators.namespace = numpy
@@ -126,6 +132,7 @@ __all__ = [
     "ad_checkpoint",
     "block_until_ready",
     "check_purity",
+    "check_tracer_leaks",
     "checking_leaks",
     "checkpoint",
     "checkpoint_policies",
@@ -143,6 +150,7 @@ __all__ = [
     "default_backend",
     "default_device",
     "default_matmul_precision",
+    "default_prng_impl",
     "device_count",
     "device_get",
     "device_put",
@@ -190,6 +198,9 @@ __all__ = [
     "numpy_dtype_promotion",
     "ops",
     "pmap",
+    "process_count",
+    "process_index",
+    "process_indices",
     "profiler",
     "pure_callback",
     "random",
@@ -199,6 +210,7 @@ __all__ = [
     "shard_map",
     "sharding",
     "test_util",
+    "threefry_partitionable",
     "transforms",
     "tree",
     "tree_util",

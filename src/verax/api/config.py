@@ -276,6 +276,30 @@ def default_matmul_precision(precision: str | None) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def default_prng_impl(impl: str) -> Iterator[None]:
+    """Within the block, random keys are of `impl`: "threefry2x32", "rbg", "unsafe_rbg".
+
+    >>> import verax
+    >>> with verax.default_prng_impl("rbg"):
+    ...     print(verax.random.key(0).dtype)
+    key<rbg>
+    """
+    with override("default_prng_impl", impl):
+        yield
+
+
+@contextmanager
+def threefry_partitionable(new_value: bool = True) -> Iterator[None]:
+    """Random bits of an element depend on its key and place alone: always so here.
+
+    Raises:
+        ValueError: `new_value` is False.
+    """
+    with override("threefry_partitionable", new_value):
+        yield
+
+
 def from_environment() -> None:
     """Set options from `VERAX_ENABLE_X64` and its kin, else from `JAX_...`."""
     for option, kind in OPTIONS.items():

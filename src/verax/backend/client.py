@@ -279,6 +279,24 @@ def local_devices(backend: str | None = None) -> list[Device]:
     return check_backend(backend).local_devices()
 
 
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of all processes that have devices, in order.
+
+    >>> process_indices()
+    [0]
+    """
+    return sorted({device.process_index for device in check_backend(backend).devices()})
+
+
+def process_count(backend: str | None = None) -> int:
+    """How many processes share the devices.
+
+    >>> process_count()
+    1
+    """
+    return len(process_indices(backend))
+
+
 def device_count(backend: str | None = None) -> int:
     """The number of all devices.
 
