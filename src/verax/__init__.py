@@ -36,6 +36,7 @@ from verax import (
     random,
     rewrites,
     sharding,
+    stages,
     test_util,
     transforms,
     tree,
@@ -78,7 +79,7 @@ from verax.api.scopes import (
     named_scope,
 )
 from verax.api.shard_map import shard_map
-from verax.api.stages import ShapeDtypeStruct
+from verax.api.structs import ShapeDtypeStruct
 from verax.api.transfer import (
     device_get,
     device_put,
@@ -209,6 +210,7 @@ __all__ = [
     "scipy",
     "shard_map",
     "sharding",
+    "stages",
     "test_util",
     "threefry_partitionable",
     "transforms",

@@ -258,3 +258,47 @@ def test_options_that_tracing_depends_on_are_part_of_the_signature() -> None:
         total(x, counts)
     assert "HIGHEST" not in product.lower(x, x).as_text()
     assert total(x, counts).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"static_argnums": "n"}, r"static_argnums .* not 'n'; names are for"),
+        ({"donate_argnums": 1.0}, r"donate_argnums takes an integer .* not 1.0"),
+        ({"static_argnums": (0, None)}, r"static_argnums .* not \(0, None\)"),
+        ({"static_argnames": 1}, r"static_argnames .* not 1; numbers are for"),
+        ({"donate_argnames": ("x", 1)}, r"donate_argnames takes a name or several"),
+        ({"inline": "always"}, "True or False as inline, not 'always'"),
+        ({"keep_unused": None}, "True or False as keep_unused, not None"),
+        ({"compiler_options": "fast"}, "compiler_options takes a mapping"),
+        ({"device": "cpu"}, r"verax.devices\(\) as device, not 'cpu'"),
+    ],
+)
+def test_options_of_the_wrong_type(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        verax.jit(lambda x, n: x * n, **options)
+
+
+def test_functions_that_return_no_arrays() -> None:
+    def generator(x: Any) -> Any:
+        yield x
+
+    async def coroutine(x: Any) -> Any:
+        return x
+
+    for fun in (generator, coroutine):
+        with pytest.raises(TypeError, match=f"{fun.__name__} returns a"):
+            verax.jit(fun)
+
+
+def test_messages_count_static_arguments() -> None:
+    def fun(n: int, x: Any, m: int, y: Any) -> Any:
+        return x if y > 0 else n * m
+
+    jitted = verax.jit(fun, static_argnums=(0, -2))
+    with pytest.raises(TypeError, match=r"argument 3 of fun"):
+        jitted(1, 2.0, 3, 4.0)
+    with pytest.raises(TypeError, match=r"argument 1\['w'\] of fun: 'a' of type str"):
+        jitted(1, {"w": "a"}, 3, 4.0)
+    with pytest.raises(TypeError, match=r"argument 3 of fun: 'a' of type str"):
+        jitted.lower(1, 2.0, 3, "a")

@@ -260,6 +260,45 @@ def test_stages_show_shardings() -> None:
     assert plain.output_shardings.device_set == {DEVICES[0]}
 
 
+def test_compiled_functions_say_where_arguments_must_be() -> None:
+    plain = verax.jit(lambda x, unused: x + 1).lower(VALUES, 0).compile()
+    away = verax.device_put(VALUES, DEVICES[1])
+    with pytest.raises(ValueError, match=r"argument 0 .* committed to .*id=1.*id=0"):
+        plain(away, 0)
+    assert np.array_equal(plain(VALUES, verax.device_put(0, DEVICES[1])), VALUES + 1)
+    with verax.default_device(DEVICES[2]):
+        uncommitted = vnp.asarray(VALUES) * 1
+    assert uncommitted.devices() == {DEVICES[2]}
+    for _ in range(2):
+        assert plain(uncommitted, 0).devices() == {DEVICES[0]}
+    struct = verax.ShapeDtypeStruct((8, 4), np.float32, sharding=sharded("x"))
+    split = verax.jit(lambda x: x + 1).lower(struct).compile()
+    assert split.input_formats[0][0].sharding == sharded("x")
+    assert split.output_formats.sharding == sharded("x")
+    for x in (VALUES, uncommitted, verax.device_put(VALUES, sharded("x"))):
+        assert np.array_equal(split(x), VALUES + 1)
+    for place in (sharded("y"), DEVICES[0]):
+        with pytest.raises(ValueError, match="was compiled for NamedSharding"):
+            split(verax.device_put(VALUES, place))
+
+
+def test_compiling_for_other_devices() -> None:
+    lowered = verax.jit(lambda x: x * 2).lower(VALUES)
+    compiled = lowered.compile(device_assignment=(DEVICES[3],))
+    assert compiled(VALUES).devices() == {DEVICES[3]}
+    two = verax.make_mesh((2,), ("x",), devices=DEVICES[:2])
+    struct = verax.ShapeDtypeStruct(
+        (8, 4), np.float32, sharding=NamedSharding(two, P(None, "x"))
+    )
+    split = verax.jit(lambda x: x * 2).lower(struct)
+    moved = split.compile(device_assignment=(DEVICES[5], DEVICES[4]))
+    assert np.array_equal(moved(VALUES), VALUES * 2)
+    assert moved(VALUES).devices() == {DEVICES[4], DEVICES[5]}
+    assert moved.input_shardings[0][0].mesh.device_ids.tolist() == [5, 4]
+    with pytest.raises(ValueError, match="runs on 2 different devices, and 1 were"):
+        split.compile(device_assignment=DEVICES[:1])
+
+
 def test_one_function_runs_wherever_its_arguments_are() -> None:
     traced = []
 

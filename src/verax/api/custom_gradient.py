@@ -15,7 +15,7 @@ from verax.api.custom_arguments import describe_type, leaf_type, matching_leaves
 from verax.api.custom_tracing import fits, union, with_captured
 from verax.api.custom_vjp import custom_vjp
 from verax.api.engine import ENGINE, apply, current_builder
-from verax.api.stages import struct_avals
+from verax.api.structs import struct_avals
 from verax.api.tracing import describe_arguments, function_name, leaf_avals, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef

@@ -9,8 +9,12 @@ finds none is not donated at all, and the user is told::
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
 from verax.ir.avals import ShapedArray
+
+PACKAGE: Final = str(Path(__file__).parents[1])
 
 
 def usable(
@@ -40,5 +44,5 @@ def warn_unusable(
             f"some donated arguments could not be used: {', '.join(wasted)}; no output "
             "has that shape and dtype, or there are fewer such outputs than donations",
             UserWarning,
-            stacklevel=5,
+            skip_file_prefixes=(PACKAGE,),
         )

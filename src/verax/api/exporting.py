@@ -21,11 +21,13 @@ from verax.api.custom_vjp import custom_vjp
 from verax.api.engine import EAGER, ENGINE, apply
 from verax.api.export_format import pack, unpack
 from verax.api.jit import JitFunction, jit
-from verax.api.stages import ShapeDtypeStruct, TracedStage
+from verax.api.platforms import ROUTINES, checked_platforms
+from verax.api.stages import TracedStage
+from verax.api.structs import ShapeDtypeStruct
 from verax.api.tracing import describe_arguments
 from verax.api.tree_format import read_tree, write_tree
 from verax.backend import pytrees
-from verax.backend.client import ALIASES, STARTERS, default_backend
+from verax.backend.client import default_backend
 from verax.backend.lower import lower
 from verax.backend.portable import custom_targets, from_portable, to_portable
 from verax.backend.pytrees import PyTreeDef
@@ -40,7 +42,6 @@ from verax.rules.constants import aval_of
 from verax.rules.state import STATE, interpreting
 
 CALLING_CONVENTION = 1
-ROUTINES = "lapack_"
 # XLA itself has these on every platform.
 STABLE_TARGETS = frozenset(("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"))
 
@@ -266,27 +267,13 @@ def export[**P, R](
     return export_for
 
 
-def checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
-    """The platforms under their own names."""
-    if platforms is None:
-        return (default_backend(),)
-    if isinstance(platforms, str) or not platforms:
-        raise ValueError(f"platforms takes a sequence of names, not {platforms!r}")
-    found = tuple([ALIASES.get(name, name) for name in platforms])
-    for name in found:
-        if name not in STARTERS:
-            known = ", ".join(sorted(STARTERS))
-            raise ValueError(f"unknown platform {name!r}; there are {known}")
-    return found
-
-
 def exported_program(
     stage: TracedStage,
     platforms: tuple[str, ...],
     checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:
     """The exported form of a traced function."""
-    jaxpr, name = stage.traced.jaxpr, stage.name
+    jaxpr, name = stage.traced.jaxpr, stage.fun_name
     if stage.placement is not None and len(stage.placement.devices) > 1:
         raise ValueError(
             f"{name} runs on {len(stage.placement.devices)} devices; only programs for "

@@ -11,8 +11,8 @@ from typing import Any
 
 from verax.api.autodiff import check_tangent, zero
 from verax.api.engine import ENGINE, apply
-from verax.api.stages import out_info, struct_avals
 from verax.api.statics import resolve_statics
+from verax.api.structs import out_info, struct_avals
 from verax.api.tracing import describe_arguments, function_name, trace
 from verax.backend import pytrees
 from verax.ir.consts import hoist

@@ -17,11 +17,14 @@ from attrs import frozen
 from verax.api.donation import usable, warn_unusable
 from verax.api.engine import ENGINE, apply, current_builder
 from verax.api.entries import Entry, Settings, debugged, watching
+from verax.api.interfaces import Interface
+from verax.api.options import check_flags, check_function, checked_options
 from verax.api.places import Shardings, constrained, resolve_shardings
 from verax.api.signatures import flat_kinds, leaf_kinds, places_of, taking
-from verax.api.stages import LoweredStage, TracedStage, out_info, struct_avals
+from verax.api.stages import LoweredStage, TracedStage
 from verax.api.static_values import Hashes, warn_changed, watch
 from verax.api.statics import resolve_statics
+from verax.api.structs import out_info, struct_avals
 from verax.api.tracing import (
     describe_arguments,
     function_name,
@@ -113,7 +116,7 @@ class JitFunction[**P, R]:
             return self.fun(*args, **kwargs)
         call_args = self.settings.statics.bind(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
-        describe = describe_arguments(self.fun, tree)
+        describe = describe_arguments(self.fun, tree, call_args.positions)
         avals = leaf_avals(leaves, describe)
         key = (tree, STATE.enable_x64, STATE.staging, *avals, call_args.key)
         builder = current_builder()
@@ -215,7 +218,7 @@ class JitFunction[**P, R]:
         return placement_of(
             entry.traced.jaxpr,
             leaves,
-            describe_arguments(self.fun, tree),
+            describe_arguments(self.fun, tree, call_args.positions),
             shardings.of_inputs(*call_args.dynamic),
             shardings.of_outputs(entry.traced.out_tree),
             shardings.device,
@@ -229,7 +232,7 @@ class JitFunction[**P, R]:
         RECORDER.record("trace_misses" if found is None else "trace_hits")
         if found is not None:
             return found
-        describe = describe_arguments(self.fun, tree)
+        describe = describe_arguments(self.fun, tree, call_args.positions)
         fun = call_args.with_statics(self.fun)
         traced = trace(fun, tree, avals, "jit", describe=describe)
         donated = usable(call_args.donated(tree), avals, traced.jaxpr.out_avals)
@@ -247,17 +250,27 @@ class JitFunction[**P, R]:
         """The traced function, for arguments or for their `ShapeDtypeStruct`s."""
         call_args = self.settings.statics.bind(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
-        avals = struct_avals(leaves)
+        avals = struct_avals(
+            leaves, describe_arguments(self.fun, tree, call_args.positions)
+        )
         key = (tree, STATE.enable_x64, STATE.staging, *avals, call_args.key)
-        entry = self.trace_once(key, tree, avals, call_args)
-        settings = self.settings
+        with turn(self.locks.of(key)):
+            entry = self.trace_once(key, tree, avals, call_args)
+        traced, settings = entry.traced, self.settings
         placement = None
-        if not entry.traced.captured:
+        if not traced.captured:
             placement = self.placement(entry, tree, leaves, call_args)
-        return TracedStage(
+        interface = Interface(
             entry.name,
-            entry.traced,
             tree,
+            tuple(avals),
+            call_args.donated(tree) or (False,) * len(avals),
+            traced.out_tree,
+            traced.jaxpr.out_avals,
+        )
+        return TracedStage(
+            interface,
+            traced,
             settings.options,
             settings.keep_unused,
             entry.donated,
@@ -365,8 +378,8 @@ def jit(
     >>> double(vnp.arange(3)).tolist()
     [0, 2, 4]
     """
-    overrides = tuple(sorted((compiler_options or {}).items()))
-    options = CompileOptions(overrides=overrides)
+    options = CompileOptions(overrides=checked_options(compiler_options))
+    check_flags(keep_unused=keep_unused, inline=inline)
     shardings = resolve_shardings(in_shardings, out_shardings, device, backend)
     decorator = JitDecorator(
         static_argnums,
@@ -395,8 +408,7 @@ class JitDecorator:
     shardings: Shardings
 
     def __call__[**P, R](self, fun: Callable[P, R]) -> JitFunction[P, R]:
-        if not callable(fun):
-            raise TypeError(f"jit takes a function, not {fun!r}")
+        check_function(fun)
         statics = resolve_statics(
             fun,
             self.static_argnums,

@@ -18,7 +18,7 @@ from typing import Any
 
 from pyrsistent import pvector
 
-from verax.api.stages import ShapeDtypeStruct, struct_avals
+from verax.api.structs import ShapeDtypeStruct, struct_avals
 from verax.api.tracing import Traced, describe_arguments, function_name, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef

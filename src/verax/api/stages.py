@@ -5,67 +5,56 @@ One idea: each stage is a value with what there is to know about it::
     jit(f).trace(x).lower().compile()(x)
 """
 
-import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from verax.api.engine import ENGINE
+from verax.api.donation import warn_unusable
+from verax.api.engine import ENGINE, apply
+from verax.api.interfaces import Interface, Stage
+from verax.api.options import checked_options
+from verax.api.platforms import check_routines, checked_platforms
+from verax.api.signatures import leaf_kinds
+from verax.api.structs import struct_of
 from verax.api.tracing import Traced
 from verax.backend import pytrees
-from verax.backend.executable import CompileOptions, MemoryAnalysis
+from verax.backend.client import (
+    Device,
+    check_not_forked,
+    default_backend,
+    local_devices,
+)
+from verax.backend.dispatch import Call, caller
+from verax.backend.executable import CompileOptions, MemoryAnalysis, OptionValue
+from verax.backend.formats import Format, Layout
+from verax.backend.hlo_forms import computation, hlo_cost, hlo_text
 from verax.backend.lower import lower
 from verax.backend.lowered import Lowered as LoweredModule
-from verax.backend.placed import default_place
+from verax.backend.parsing import parsed
+from verax.backend.placed import PlacedArray, put
 from verax.backend.placed_program import spread_of
-from verax.backend.placement import Placement
+from verax.backend.placement import Placement, committed_place, relocated
 from verax.backend.program import Program, build, compiled
-from verax.backend.pytrees import PyTreeDef
-from verax.backend.sharding import Sharding
-from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import as_dtype, canonical
-from verax.ir.jaxpr import ClosedJaxpr
+from verax.backend.sharding import Sharding, SingleDeviceSharding
+from verax.ir.consts import hoist
+from verax.ir.effects import Effect
+from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from verax.ops.hoisting import as_operands
 from verax.rules.builder import leaked
-from verax.rules.constants import aval_of
 from verax.rules.state import STATE
 
-
-def as_shape(sizes: Iterable[int]) -> tuple[int, ...]:
-    """The sizes as a tuple of Python integers."""
-    return tuple([operator.index(size) for size in sizes])
-
-
-@frozen(repr=False)
-class ShapeDtypeStruct:
-    """A shape and a dtype, standing for an array in `eval_shape` and `lower`."""
-
-    shape: tuple[int, ...] = field(converter=as_shape)
-    dtype: Any = field(converter=as_dtype)
-    weak_type: bool = False
-    sharding: Sharding | None = field(default=None, kw_only=True)
-
-    def __repr__(self) -> str:
-        weak = ", weak_type=True" if self.weak_type else ""
-        place = "" if self.sharding is None else f", sharding={self.sharding}"
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{weak}{place})"
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return ShapedArray(self.shape, self.dtype).size
+type OptionsByName = Mapping[str, OptionValue]
+CALLS = 1 << 8
+DIALECTS = ("stablehlo", "hlo")
 
 
 @frozen(eq=False)
-class TracedStage:
+class TracedStage(Stage):
     """A traced function: its jaxpr, and the types of what goes in and out."""
 
-    name: str
+    interface: Interface
     traced: Traced
-    in_tree: PyTreeDef
     options: CompileOptions
     keep_unused: bool
     donated: tuple[bool, ...]
@@ -73,126 +62,307 @@ class TracedStage:
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
-        """The program."""
-        return ClosedJaxpr(self.traced.jaxpr)
+        """The program; arrays that it captures are its constvars."""
+        return hoist(self.traced.jaxpr, as_operands)
 
     @property
-    def out_tree(self) -> PyTreeDef:
-        return self.traced.out_tree
+    def effects(self) -> frozenset[Effect]:
+        """What the program does besides computing its outputs."""
+        return self.traced.jaxpr.effects
 
-    @property
-    def out_info(self) -> Any:
-        """The types of the outputs, in the structure of the output."""
-        return out_info(self.traced)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The program on arguments of its types: computed now, or part of a trace.
 
-    def lower(self) -> "LoweredStage":
-        """The StableHLO module.
+        Raises:
+            TypeError: the arguments have another structure or other types.
+        """
+        return self.evaluated(self.traced.jaxpr, self.traced.captured, args, kwargs)
+
+    def evaluated(
+        self,
+        jaxpr: Jaxpr,
+        captured: Sequence[Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """The outputs of the program, whose first inputs are what it captured."""
+        leaves, tree = pytrees.flatten((args, kwargs))
+        self.interface.check(leaves, tree, traceable=True)
+        typed = [
+            ENGINE.core.convert(x, aval.dtype, aval.weak_type)
+            for x, aval in zip([*captured, *leaves], jaxpr.in_avals, strict=True)
+        ]
+        return self.out_tree.unflatten(apply(jaxpr, typed))
+
+    def closure_convert(self) -> tuple[list[Any], Any]:
+        """What the function captured, and the function that takes it first.
+
+        The pair is (captured, converted), with `converted(captured, *args)` equal to
+        `function(*args)`; other values of the same types may take their place.
+        """
+        closed = self.jaxpr
+        inner = closed.jaxpr
+        invars = (*inner.constvars, *inner.invars)
+        jaxpr = Jaxpr((), invars, inner.eqns, inner.outvars)
+
+        def converted(captured: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+            return self.evaluated(jaxpr, captured, args, kwargs)
+
+        return [*closed.consts, *self.traced.captured], converted
+
+    def lower(
+        self, *, lowering_platforms: Sequence[str] | None = None
+    ) -> "LoweredStage":
+        """The StableHLO module, for the platform of this process or those named.
 
         Raises:
             LeakedTracer: the function closes over a tracer of an outer trace.
+            ValueError: a platform is unknown, or lacks what the program calls.
         """
+        platforms = checked_platforms(lowering_platforms)
+        warn_unusable(self.interface.donated, self.donated, self.interface.in_avals)
+        module = self.module(located=False)
+        check_routines(self.fun_name, module.text, platforms)
+        return LoweredStage(self.interface, module, self, platforms)
+
+    def module(self, *, located: bool) -> LoweredModule:
+        """The module, with the user's lines if asked for."""
         if self.traced.captured:
             raise leaked(self.traced.captured[0])
-        module = lower(
+        return lower(
             ENGINE,
             self.traced.jaxpr,
-            self.name,
+            self.fun_name,
             keep_unused=self.keep_unused,
             donated=self.donated,
             spread=None if self.placement is None else spread_of(self.placement),
+            located=located,
         )
-        return LoweredStage(module, self)
 
 
 @frozen(eq=False)
-class LoweredStage:
+class LoweredStage(Stage):
     """A lowered function: StableHLO text, ready to compile."""
 
+    interface: Interface
     module: LoweredModule
     stage: TracedStage
+    platforms: tuple[str, ...]
 
-    @property
-    def in_tree(self) -> PyTreeDef:
-        return self.stage.in_tree
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module as MLIR text, or as HLO with dialect "hlo".
 
-    @property
-    def out_tree(self) -> PyTreeDef:
-        return self.stage.out_tree
-
-    @property
-    def out_info(self) -> Any:
-        return self.stage.out_info
-
-    def as_text(self, dialect: str = "stablehlo") -> str:
-        """The module as MLIR text.
+        With `debug_info` each operation says which line of the user's made it.
 
         Raises:
-            ValueError: `dialect` is not "stablehlo".
+            ValueError: `dialect` is neither "stablehlo" nor "hlo".
         """
-        if dialect != "stablehlo":
-            raise ValueError(
-                f"lowered modules are stablehlo, not {dialect!r}; compile() has the HLO"
-            )
-        return self.module.text
+        hlo = checked_dialect(dialect) == "hlo"
+        text = self.module.text
+        if debug_info:
+            text = self.stage.module(located=True).text
+        return hlo_text(text, metadata=debug_info) if hlo else text
 
-    def compile(self) -> "CompiledStage":
-        """The executable."""
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The module as an object of jaxlib: MLIR's `Module`, or `XlaComputation`.
+
+        Raises:
+            ValueError: `dialect` is neither "stablehlo" nor "hlo".
+        """
+        hlo = checked_dialect(dialect) == "hlo"
+        return computation(self.module.text) if hlo else parsed(self.module.text)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates before any optimisation: `flops`, `bytes accessed`, ..."""
+        return hlo_cost(self.module.text)
+
+    def compile(
+        self,
+        compiler_options: OptionsByName | None = None,
+        *,
+        device_assignment: Sequence[Device] | None = None,
+    ) -> "CompiledStage":
+        """The executable.
+
+        `compiler_options` are XLA's, by name, beside those that jit was given and in
+        their place; `device_assignment` are other devices to run on, as many as the
+        program has.
+
+        Raises:
+            ValueError: the module is for another platform, or the number of devices is
+                another one.
+            CompileError: XLA does not know an option, or refuses its value.
+        """
         stage = self.stage
-        if stage.placement is None:
-            return CompiledStage(build(self.module, stage.options), stage)
+        here = default_backend()
+        if here not in self.platforms:
+            raise ValueError(
+                f"{self.fun_name} was lowered for {', '.join(self.platforms)}, and "
+                f"this process runs on {here}: lower it for that"
+            )
+        given = dict(stage.options.overrides) | dict(checked_options(compiler_options))
+        options = evolve(stage.options, overrides=given.items())
+        placement = stage.placement
+        if device_assignment is not None:
+            placement = relocated(
+                placement, stage.traced.jaxpr, tuple(device_assignment)
+            )
+        if placement is None:
+            return CompiledStage(self.interface, build(self.module, options))
         program = compiled(
             ENGINE,
             stage.traced.jaxpr,
-            stage.name,
-            stage.options,
+            stage.fun_name,
+            options,
             stage.keep_unused,
             stage.donated,
-            stage.placement,
+            placement,
         )
-        return CompiledStage(program, stage)
+        return CompiledStage(self.interface, program)
+
+
+def first_place() -> Sharding:
+    """Where programs run that nobody placed."""
+    return SingleDeviceSharding(local_devices()[0])
+
+
+def checked_dialect(dialect: str | None) -> str:
+    """The language of a lowered module."""
+    if dialect is None or dialect in DIALECTS:
+        return dialect or "stablehlo"
+    raise ValueError(
+        f"lowered modules are {' or '.join(DIALECTS)}, not {dialect!r}; "
+        "compile().as_text() has the optimised program"
+    )
 
 
 @frozen(eq=False)
-class CompiledStage:
+class CompiledStage(Stage):
     """A compiled function, to call with arguments of exactly the traced types."""
 
+    interface: Interface
     program: Program
-    stage: TracedStage
+    calls: dict[object, Call] = field(factory=dict, init=False, repr=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The result, maybe not finished yet. Static arguments are left out.
+
+        Raises:
+            TypeError: the arguments have another structure or other types.
+            ValueError: an argument is committed to another place.
+            RuntimeError: an argument was deleted or donated, or this process was forked
+                from the one that compiled the program.
+        """
         leaves, tree = pytrees.flatten((args, kwargs))
-        if tree != self.stage.in_tree:
-            raise TypeError(
-                f"the function was compiled for arguments {self.stage.in_tree}, not "
-                f"{tree}"
-            )
-        due = self.stage.traced.jaxpr.in_avals
-        for i, (leaf, aval) in enumerate(zip(leaves, due, strict=True)):
-            given = aval_of(leaf)
-            if given.strong() is not aval.strong():
-                raise TypeError(
-                    f"the function was compiled for {aval} as argument leaf {i}, not "
-                    f"{given}"
+        if tree == self.interface.in_tree:
+            kinds = leaf_kinds(leaves)
+            if None not in kinds:
+                key = (STATE.enable_x64, STATE.staging, kinds)
+                call = self.calls.get(key)
+                if call is None:
+                    call = self.first_call(leaves, tree, kinds)
+                    if len(self.calls) >= CALLS:
+                        self.calls.clear()
+                    self.calls[key] = call
+                return call(leaves)
+        return self.first_call(leaves, tree, (None,))(leaves)
+
+    def first_call(
+        self,
+        leaves: Sequence[object],
+        tree: pytrees.PyTreeDef,
+        kinds: Sequence[object],
+    ) -> Call:
+        """What a call with leaves of these kinds does, once they are checked."""
+        check_not_forked()
+        self.interface.check(leaves, tree)
+        moves = self.moves(leaves)
+        if not moves:
+            return caller(self.program, self.out_tree, kinds)
+        call = caller(self.program, self.out_tree, (None,))
+
+        def moved(args: Sequence[Any]) -> Any:
+            given = list(args)
+            for i, place in moves:
+                given[i] = put(given[i], place, committed=False)
+            return call(given)
+
+        return moved
+
+    def moves(self, leaves: Sequence[object]) -> list[tuple[int, Sharding]]:
+        """The arguments that nobody committed and that are elsewhere.
+
+        Raises:
+            ValueError: an argument is committed to another place.
+        """
+        found = []
+        places = self.input_places()
+        for i, (leaf, place) in enumerate(zip(leaves, places, strict=True)):
+            if not isinstance(leaf, PlacedArray) or not self.program.lowered.kept[i]:
+                continue
+            if leaf.sharding.is_equivalent_to(place, leaf.ndim):
+                continue
+            if committed_place(leaf) is not None:
+                raise ValueError(
+                    f"{self.interface.names()[i]} is committed to {leaf.sharding}, but "
+                    f"the program was compiled for {place}: move it with "
+                    "verax.device_put, or compile the function for it"
                 )
-        return self.stage.out_tree.unflatten(self.program.run(leaves))
+            found.append((i, place))
+        return found
+
+    def input_places(self) -> list[Sharding]:
+        """Where each leaf of the arguments must lie."""
+        placement = self.program.placement
+        count = self.in_tree.num_leaves
+        if placement is None:
+            return [first_place()] * count
+        return [placement.of_input(i) for i in range(count)]
+
+    def output_places(self) -> Sequence[Sharding]:
+        """Where each leaf of the results lies."""
+        return self.program.out_places or [first_place()] * self.out_tree.num_leaves
 
     @property
-    def input_shardings(self) -> tuple[Any, dict[str, Any]]:
-        """Where the arguments must lie: positional ones, then by keyword."""
-        placement = self.stage.placement
-        count = self.stage.in_tree.num_leaves
-        places: list[Any] = [default_place()] * count
-        if placement is not None:
-            places = [placement.of_input(i) for i in range(count)]
-        args, kwargs = self.stage.in_tree.unflatten(places)
-        return args, kwargs
+    def input_shardings(self) -> Any:
+        """Where the arguments must lie: (positional ones, those by keyword)."""
+        return self.in_tree.unflatten(self.input_places())
 
     @property
     def output_shardings(self) -> Any:
         """Where the results lie, in the structure of the output."""
-        program = self.program
-        places = program.out_places or [default_place()] * len(program.out_avals)
-        return self.stage.out_tree.unflatten(places)
+        return self.out_tree.unflatten(self.output_places())
+
+    @property
+    def input_formats(self) -> Any:
+        """Where and in which order of memory: (positional ones, those by keyword)."""
+        lowered, avals = self.program.lowered, self.interface.in_avals
+        places = self.input_places()
+        used = iter(self.program.executable.input_layouts()[len(lowered.constants) :])
+        found = []
+        for place, aval, kept in zip(places, avals, lowered.kept, strict=True):
+            layout = Layout.row_major(aval.ndim)
+            if kept:
+                layout = Layout.from_runtime(next(used), aval.ndim)
+            found.append(Format(layout, place))
+        return self.in_tree.unflatten(found)
+
+    @property
+    def output_formats(self) -> Any:
+        """Where and in which order of memory, in the structure of the output."""
+        layouts = self.program.executable.output_layouts()
+        trios = zip(
+            layouts, self.interface.out_avals, self.output_places(), strict=True
+        )
+        return self.out_tree.unflatten(
+            [Format(Layout.from_runtime(x, aval.ndim), at) for x, aval, at in trios]
+        )
+
+    @property
+    def out_info(self) -> Any:
+        """The types and places of the outputs, in their structure."""
+        pairs = zip(self.interface.out_avals, self.output_places(), strict=True)
+        return self.out_tree.unflatten([struct_of(*pair) for pair in pairs])
 
     def as_text(self) -> str:
         """The optimised program in XLA's own language."""
@@ -206,24 +376,6 @@ class CompiledStage:
         """Bytes that one run needs."""
         return self.program.executable.memory_analysis()
 
-
-def out_info(traced: Traced) -> Any:
-    """The output types of a traced function, in the structure of its output."""
-    return traced.out_tree.unflatten(
-        [
-            ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type)
-            for aval in traced.jaxpr.out_avals
-        ]
-    )
-
-
-def struct_aval(x: object) -> ShapedArray:
-    """The type of an argument that may be a shape and dtype alone."""
-    if isinstance(x, ShapeDtypeStruct):
-        dtype = canonical(x.dtype, STATE.enable_x64)
-        return ShapedArray(x.shape, dtype, x.weak_type)
-    return aval_of(x)
-
-
-def struct_avals(leaves: Sequence[object]) -> list[ShapedArray]:
-    return [struct_aval(x) for x in leaves]
+    def runtime_executable(self) -> Any:
+        """jaxlib's own object; for debugging, without any promise."""
+        return self.program.executable.loaded

@@ -7,6 +7,7 @@ values out of each call, as a key that compares type and value::
 """
 
 import inspect
+import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -151,16 +152,44 @@ def check_hashable(label: int | str, value: object) -> None:
         ) from None
 
 
-def numbers(given: Numbers) -> tuple[int, ...]:
+def numbers(word: str, given: Numbers) -> tuple[int, ...]:
+    """Positions as a tuple.
+
+    Raises:
+        TypeError: they are no integers.
+    """
     if given is None:
         return ()
-    return (given,) if isinstance(given, int) else tuple(given)
+    try:
+        return (operator.index(given),)  # type: ignore[arg-type]  # may be a sequence
+    except TypeError:
+        pass
+    try:
+        return tuple([operator.index(number) for number in given])  # type: ignore[union-attr]  # checked by this
+    except TypeError:
+        raise TypeError(
+            f"{word}_argnums takes an integer or a sequence of integers, not "
+            f"{given!r}; names are for {word}_argnames"
+        ) from None
 
 
-def names(given: Names) -> frozenset[str]:
+def names(word: str, given: Names) -> frozenset[str]:
+    """Names as a set.
+
+    Raises:
+        TypeError: they are no texts.
+    """
     if given is None:
         return frozenset()
-    return frozenset((given,)) if isinstance(given, str) else frozenset(given)
+    found = [given] if isinstance(given, str) else given
+    if isinstance(found, Iterable):
+        found = list(found)
+        if all(isinstance(name, str) for name in found):
+            return frozenset(found)
+    raise TypeError(
+        f"{word}_argnames takes a name or several, not {given!r}; numbers are for "
+        f"{word}_argnums"
+    )
 
 
 def resolve_statics(
@@ -175,8 +204,8 @@ def resolve_statics(
     Raises:
         ValueError: a position or name does not exist, or is static and donated.
     """
-    static = complete(fun, "static", numbers(static_argnums), names(static_argnames))
-    donated = complete(fun, "donate", numbers(donate_argnums), names(donate_argnames))
+    static = complete(fun, "static", static_argnums, static_argnames)
+    donated = complete(fun, "donate", donate_argnums, donate_argnames)
     both = (set(static[0]) & set(donated[0])) | (static[1] & donated[1])
     if both:
         raise ValueError(f"arguments {sorted(map(str, both))} are static and donated")
@@ -184,9 +213,10 @@ def resolve_statics(
 
 
 def complete(
-    fun: Callable[..., Any], word: str, given: tuple[int, ...], named: frozenset[str]
+    fun: Callable[..., Any], word: str, argnums: Numbers, argnames: Names
 ) -> tuple[tuple[int, ...], frozenset[str]]:
     """Positions for names and names for positions, where there is a signature."""
+    given, named = numbers(word, argnums), names(word, argnames)
     if not given and not named:
         return given, named
     try:

@@ -205,23 +205,31 @@ def function_name(fun: object) -> str:
     return function_name(inner) if inner is not None else type(fun).__name__
 
 
-def describe_arguments(fun: object, tree: PyTreeDef) -> Describe:
-    """How messages call the leaves: `x['w'] of f`; worked out only when needed."""
+def describe_arguments(
+    fun: object, tree: PyTreeDef, static: Sequence[int] = ()
+) -> Describe:
+    """How messages call the leaves: `x['w'] of f`; worked out only when needed.
+
+    `static` are the positions of arguments that are not in the tree.
+    """
 
     def describe() -> Sequence[str]:
         filled = tree.unflatten(range(tree.num_leaves))
         paths, _ = pytrees.flatten_with_path(filled)
-        return [argument_text(fun, path) for path, _ in paths]
+        return [argument_text(fun, path, static) for path, _ in paths]
 
     return describe
 
 
-def argument_text(fun: object, path: Sequence[Any]) -> str:
+def argument_text(fun: object, path: Sequence[Any], static: Sequence[int] = ()) -> str:
     """`argument 0`, `argument 1['w']` or `keyword argument y`, and of what."""
     kind, which, *rest = path
     inner = "".join(map(str, rest))
     if getattr(kind, "idx", 0) == 0:
-        return f"argument {getattr(which, 'idx', which)}{inner} of {function_name(fun)}"
+        number = getattr(which, "idx", which)
+        for position in static:  # in ascending order
+            number += position <= number
+        return f"argument {number}{inner} of {function_name(fun)}"
     key = getattr(which, "key", which)
     return f"keyword argument {key}{inner} of {function_name(fun)}"
 

@@ -20,9 +20,11 @@ program is two calls into jaxlib and nothing else.
     array([2., 2.], dtype=float32)
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+import jaxlib.version
 import numpy as np
 from attrs import field, frozen
 from jaxlib import _hlo, _jax
@@ -51,6 +53,20 @@ type Shardings = Sequence[Sharding] | Choose
 """The shardings of outputs, or what makes them from those that XLA chose."""
 type Execute = Callable[[Sequence[Buffer]], list[Buffer]]
 
+# What XLA says of options, and what users are told.
+OPTION_FAULTS: Final = (
+    (
+        re.compile(r"No such compile option: '(.*)'"),
+        "The XLA of jaxlib {version} has no option {0!r}: look at its name in "
+        "compiler_options.",
+    ),
+    (
+        re.compile(r"While setting option (\S+), '(.*)' is not a valid (\w+) value"),
+        "The XLA option {0!r} in compiler_options takes a value of type {2}, not "
+        "{1!r}.",
+    ),
+)
+
 # One object, so that the most frequent call passes it without building anything.
 NO_OVERRIDES: Final[Overrides] = ()
 
@@ -58,6 +74,13 @@ NO_OVERRIDES: Final[Overrides] = ()
 def as_overrides(pairs: Iterable[tuple[str, OptionValue]]) -> Overrides:
     """The pairs as a tuple, so that options are hashable."""
     return tuple(pairs)
+
+
+def typed_overrides(overrides: Overrides) -> object:
+    """What options are compared by: XLA tells True and 1 apart."""
+    return overrides and tuple(
+        [(type(value), name, value) for name, value in overrides]
+    )
 
 
 @frozen
@@ -78,7 +101,9 @@ class CompileOptions:
 
     num_partitions: int = 1
     fast_compile: bool = False
-    overrides: Overrides = field(default=NO_OVERRIDES, converter=as_overrides)
+    overrides: Overrides = field(
+        default=NO_OVERRIDES, converter=as_overrides, eq=typed_overrides
+    )
     free_outputs: tuple[bool, ...] = ()
 
     def __attrs_post_init__(self) -> None:
@@ -104,6 +129,27 @@ class MemoryAnalysis:
     temporaries: int
     aliased: int
     generated_code: int
+
+    @property
+    def argument_size_in_bytes(self) -> int:
+        """`arguments`, as jaxlib calls it; so do the others."""
+        return self.arguments
+
+    @property
+    def output_size_in_bytes(self) -> int:
+        return self.outputs
+
+    @property
+    def temp_size_in_bytes(self) -> int:
+        return self.temporaries
+
+    @property
+    def alias_size_in_bytes(self) -> int:
+        return self.aliased
+
+    @property
+    def generated_code_size_in_bytes(self) -> int:
+        return self.generated_code
 
 
 @frozen(eq=False)
@@ -136,6 +182,14 @@ class Executable:
             aliased=stats.alias_size_in_bytes,
             generated_code=stats.generated_code_size_in_bytes,
         )
+
+    def input_layouts(self) -> list[_jax.PjRtLayout]:
+        """How the program wants each argument in memory."""
+        return self.loaded.get_parameter_layouts()
+
+    def output_layouts(self) -> list[_jax.PjRtLayout]:
+        """How it leaves each result in memory."""
+        return self.loaded.get_output_layouts()
 
     def hlo_text(self) -> str:
         """The optimised program, in XLA's own language."""
@@ -280,12 +334,9 @@ def compile_error(error: Exception, options: CompileOptions) -> CompileError:
     message = trimmed(str(error).removeprefix("Bad StatusOr access: "))
     if "overflow in static extent" in message:
         message = f"An array is too large for any memory: {message}."
-    if options.overrides and "option" in message:
-        names = ", ".join(name for name, _ in options.overrides)
-        message += (
-            f" The XLA options given were: {names}. Check their names and the types of "
-            "their values against the XLA of the installed jaxlib."
-        )
+    for pattern, told in OPTION_FAULTS:
+        if found := pattern.search(message):
+            message = told.format(*found.groups(), version=jaxlib.version.__version__)
     return CompileError(message)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from verax.backend.host_calls import HostCalls
+from verax.backend.located import LocatedModule
 from verax.backend.lowered import Lowered, Seconds, Spread, array_constants
 from verax.backend.metrics import RECORDER
 from verax.backend.module import Module
@@ -28,11 +29,13 @@ def lower(
     donated: Sequence[bool] = (),
     spread: Spread | None = None,
     inline_constants: bool = False,
+    located: bool = False,
 ) -> Lowered:
     """The module of `jaxpr`, without dead code; deterministic.
 
     `donated[i]` lets XLA reuse the memory of argument i. With `inline_constants` the
-    module holds its array constants, and takes none.
+    module holds its array constants, and takes none; with `located` it says for each
+    operation which line of the user's made it.
 
     Raises:
         MissingRule: a primitive has no lower rule.
@@ -42,7 +45,8 @@ def lower(
     if keep_unused:
         slim, kept = jaxpr, (True,) * len(jaxpr.invars)
     rewritten = perf_counter()
-    module = Module(engine, () if spread is None else spread.order)
+    kind = LocatedModule if located else Module
+    module = kind(engine, () if spread is None else spread.order)
     consts = () if inline_constants else array_constants(slim)
     given = [d for d, flag in zip(donated, kept, strict=False) if flag]
     marks, ends = attributes(module, slim, consts, given, kept, spread)

@@ -61,13 +61,17 @@ class Module:
         """A function name that is not taken yet."""
         return symbol(name, self.taken)
 
+    def writer(self) -> "Writer":
+        """What writes the operations of one more function."""
+        return Writer(self)
+
     def shared(self, key: EquationKey) -> str:
         """The symbol of the function for a long equation."""
         found = self.equations.get(key)
         if found is None:
             row, params, avals, outs = key
             found = self.equations[key] = self.fresh(row.name)
-            writer = Writer(self)
+            writer = self.writer()
             consts = inner_constants(params)
             given = [writer.name(c.aval) for c in consts]
             writer.constants = {c.key: x for c, x in zip(consts, given, strict=True)}
@@ -106,7 +110,7 @@ class Module:
         public: bool = False,
     ) -> None:
         """Write one function: constants, then inputs, to outputs."""
-        writer = Writer(self)
+        writer = self.writer()
         inputs = [writer.name(c.aval) for c in consts]
         writer.constants = {c.key: x for c, x in zip(consts, inputs, strict=True)}
         if public and not consts:

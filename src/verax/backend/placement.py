@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from attrs import frozen
 
-from verax.backend.client import Device, default_client
+from verax.backend.client import Device, default_client, local_devices
 from verax.backend.mesh import Mesh, PartitionSpec
 from verax.backend.placed import PlacedArray, default_place, devices_text
 from verax.backend.sharding import NamedSharding, Sharding, SingleDeviceSharding
@@ -214,3 +214,56 @@ def common_place(args: Sequence[object]) -> tuple[Sharding | None, bool]:
     check_agreement(claims)
     found: Sharding = claims[0].sharding if claims else default_place()
     return (found if found.num_devices == 1 else None), bool(claims)
+
+
+def relocated(
+    placement: Placement | None, jaxpr: Jaxpr, devices: tuple[Device, ...]
+) -> Placement | None:
+    """The placement of a program on other devices, in the order of the old ones.
+
+    Raises:
+        TypeError: they are no devices.
+        ValueError: their number is another one, or the program itself names devices.
+    """
+    for device in devices:
+        if not isinstance(device, Device):
+            raise TypeError(f"a program runs on verax.devices(), not on {device!r}")
+    count = 1 if placement is None else len(placement.devices)
+    if len(set(devices)) != count or len(devices) != count:
+        raise ValueError(
+            f"the program runs on {count} different devices, and {len(devices)} were "
+            f"given: {devices_text(devices)}"
+        )
+    if facts(jaxpr)[0] and placement is not None and placement.devices != devices:
+        raise ValueError(
+            "the program has sharding constraints, which name devices: it cannot run "
+            f"on others than {devices_text(placement.devices)}"
+        )
+    if placement is None:
+        if devices == (local_devices()[0],):
+            return None
+        ins, outs = len(jaxpr.invars), len(jaxpr.outvars)
+        return Placement(devices, (None,) * ins, (None,) * outs, committed=True)
+    return moved(placement, devices)
+
+
+def moved(placement: Placement, devices: tuple[Device, ...]) -> Placement:
+    """The placement with other devices in place of its own."""
+    new = dict(zip(placement.devices, devices, strict=True))
+
+    def moved_mesh(mesh: Mesh) -> Mesh:
+        found = np.array([new[device] for device in mesh.devices.flat], object)
+        return Mesh(found.reshape(mesh.devices.shape), mesh.axis_names)
+
+    def moved_place(place: Sharding | None) -> Sharding | None:
+        if isinstance(place, NamedSharding):
+            return NamedSharding(moved_mesh(place.mesh), place.spec)
+        return None if place is None else SingleDeviceSharding(new[place.ordered[0]])
+
+    return Placement(
+        tuple(sorted(devices, key=lambda device: device.id)),
+        tuple(map(moved_place, placement.ins)),
+        tuple(map(moved_place, placement.outs)),
+        committed=True,
+        mesh=None if placement.mesh is None else moved_mesh(placement.mesh),
+    )

@@ -9,5 +9,6 @@ One idea: a shop window; the work is done in `verax.api`.
 """
 
 from verax.api.callbacks import io_callback
+from verax.experimental import layout
 
-__all__ = ["io_callback"]
+__all__ = ["io_callback", "layout"]

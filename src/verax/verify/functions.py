@@ -20,7 +20,7 @@ from verax.api.autodiff import vjp
 from verax.api.engine import as_typed_array
 from verax.api.jit import jit
 from verax.api.pytrees import broadcast_prefix
-from verax.api.stages import ShapeDtypeStruct, struct_avals
+from verax.api.structs import ShapeDtypeStruct, struct_avals
 from verax.api.tracing import describe_arguments, function_name, trace
 from verax.api.vectorize import vmap
 from verax.backend import pytrees

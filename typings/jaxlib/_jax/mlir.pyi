@@ -2,7 +2,12 @@
 
 from typing import Any
 
+from jaxlib._hlo import XlaComputation
+
 def serialize_portable_artifact(
     mlir_module: object, target: str, use_mixed_serialization: bool = False
 ) -> bytes: ...
 def deserialize_portable_artifact(mlir_module: bytes, context: Any = None) -> Any: ...
+def mlir_module_to_xla_computation(
+    mlir_module: object, use_tuple_args: bool = False, return_tuple: bool = False
+) -> XlaComputation: ...

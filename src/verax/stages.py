@@ -1,0 +1,40 @@
+"""The stages of jit as classes, under the names of `jax.stages` (floor 6).
+
+One idea: a shop window; the work is done in `verax.api`::
+
+    traced = verax.jit(f).trace(x)            # Traced
+    compiled = traced.lower().compile()       # Lowered, Compiled
+
+>>> import verax
+>>> isinstance(verax.jit(lambda x: x), Wrapped)
+True
+"""
+
+from typing import Any, Protocol, runtime_checkable
+
+from verax.api.stages import (
+    CompiledStage as Compiled,
+    LoweredStage as Lowered,
+    OptionsByName as CompilerOptions,
+    TracedStage as Traced,
+)
+from verax.api.structs import ArgInfo
+
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """A function that can be traced, lowered and compiled, such as `jit` returns."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The result; traced, lowered and compiled as needed."""
+        ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The traced function for these arguments."""
+        ...
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The lowered function for these arguments."""
+        ...
