@@ -18,7 +18,9 @@ from hypothesis import given, settings, strategies as st
 import verax
 from verax import lax
 from verax.ir.avals import ShapedArray
-from verax.ops.scattering import draw_gather, slice_sizes, writing
+from verax.ir.limits import iinfo
+from verax.ops.gather_draws import draw_gather
+from verax.ops.scattering import slice_sizes, writing
 from verax.ops.windows import GatherDimensionNumbers, window_shape
 from verax.rules.kinds import FLOAT
 
@@ -97,8 +99,8 @@ def draw(seed: int, mode: str | None) -> Call:
     else:
         values = [generator.integers(-3, r + 4, indices.shape[:-1]) for r in room]
     stacked = np.stack([*values, np.zeros(indices.shape[:-1], int)], -1)[..., :-1]
-    if np.dtype(indices.dtype).kind == "u":  # type: ignore[arg-type]  # a NumPy dtype
-        stacked = abs(stacked) if mode != "promise_in_bounds" else stacked
+    limits = iinfo(indices.dtype)
+    stacked = np.clip(stacked, int(limits.min), int(limits.max))
     shape = window_shape(p.dimension_numbers, indices.shape, p.slice_sizes)
     call = Call(
         p.dimension_numbers,

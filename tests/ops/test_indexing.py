@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from tests.ops.laws import ENGINE
+from verax.backend.executable import CompileOptions
 from verax.backend.lower import lower
+from verax.backend.program import compiled
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import bool_, float32, int32, uint8
+from verax.ir.dtypes import bool_, float32, int4, int32, uint4, uint8
 from verax.ir.jaxpr import Jaxpr
 from verax.ops import create, dynamic, gather, scatter, shape, slicing
 from verax.ops.windows import (
@@ -354,3 +356,21 @@ def test_modes_by_name() -> None:
     }
     with pytest.raises(ValueError, match="'wrap'"):
         GatherScatterMode.from_any("wrap")
+
+
+@pytest.mark.parametrize("dtype", [int4, uint4])
+@pytest.mark.parametrize("mode", ["fill", "clip"])
+def test_lanes_have_indices_of_four_bits(dtype: np.dtype[Any], mode: str) -> None:
+    index: np.ndarray = np.arange(20).reshape(20, 1) % 7
+    x = np.arange(60, dtype=np.float32).reshape(20, 3)
+
+    def one(x: Array, i: Array) -> Array:
+        y = gather.gather(x, i, READ, (1,), mode=mode, fill_value=-1)
+        return gather.scatter_add(x, i, y, WRITE, mode=mode)
+
+    jaxpr = trace(one, ShapedArray((3,), float32), ShapedArray((1,), dtype))
+    lanes, _ = ENGINE.batch(jaxpr, 20, (0, 0))
+    args = [x, index.astype(dtype)]
+    (want,) = ENGINE.evaluate(lanes, args)
+    (got,) = compiled(ENGINE, lanes, "f", CompileOptions()).run(args)
+    np.testing.assert_array_equal(np.asarray(got), want)

@@ -67,6 +67,16 @@ def test_sort_of_floats_with_values_is_stable_and_keeps_signs_of_zero() -> None:
     assert np.signbit(y[:5]).tolist() == [True, False, True, True, False]
 
 
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint16, np.int32])
+def test_sort_of_extreme_integers_with_two_values(dtype: type[np.generic]) -> None:
+    limits = np.iinfo(dtype)  # type: ignore[type-var]  # an integer dtype
+    x = np.array([4, limits.max, limits.min, limits.max // 2 + 1], dtype)
+    places, halves = np.arange(4, dtype=np.int32), np.arange(4, dtype=np.float32) / 2
+    y, order, _ = both(lambda *xs: sort.sort(xs), x, places, halves)
+    assert y.tolist() == sorted(x.tolist())
+    assert order.tolist() == np.argsort(x, kind="stable").tolist()
+
+
 def test_sort_by_two_keys_and_along_a_middle_dimension() -> None:
     random = np.random.default_rng(0)
     a = random.integers(0, 3, (3, 20, 2)).astype(np.float32)

@@ -14,6 +14,7 @@ import numpy as np
 
 from verax.ir.dtypes import is_complex, is_inexact
 from verax.ops.create import zeros
+from verax.ops.gather_draws import draw_gather
 from verax.ops.gathering import (
     FILL,
     FillValue,
@@ -27,7 +28,6 @@ from verax.ops.gathering import (
 )
 from verax.ops.scattering import (
     ScatterParams,
-    draw_gather,
     reading,
     scatter_family,
     writing,

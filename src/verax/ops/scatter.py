@@ -99,7 +99,7 @@ def jvp_scatter(
     Losers are replaced by -0.0, the neutral element of addition.
     """
     operand, indices, updates = xs
-    if p.unique_indices or (isinstance(ts[0], Zero) and isinstance(ts[2], Zero)):
+    if p.unique_indices or isinstance(ts[2], Zero):
         return jvp_linear(scatter_p, p, xs, ts)
     stays, last = winners(p, operand, indices, updates)
     y = scatter_add_p.call(
@@ -196,7 +196,7 @@ scatter_mul_p = scatter_family(
     accepts=NUMBER,
     jvp=jvp_mul,
     transpose=transpose_mul,
-    counts=(0, 1),
+    counts=(1,),
 )
 
 

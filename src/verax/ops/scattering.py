@@ -7,19 +7,25 @@ so one factory makes them from that::
 """
 
 from collections.abc import Sequence
-from math import prod
 from random import Random
 
 import numpy as np
 from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import int8, int32, is_inexact, is_unsigned, numpy_dtype, uint8
+from verax.ir.dtypes import numpy_dtype
 from verax.ir.jaxpr import Params
-from verax.ops.gathering import CLIP, FILL, GatherParams, above, capped
+from verax.ops.gather_draws import draw_gather
+from verax.ops.gathering import (
+    CLIP,
+    FILL,
+    GatherParams,
+    above,
+    capped,
+    widened,
+)
 from verax.ops.shape import at_front
 from verax.ops.windows import (
-    GatherDimensionNumbers,
     ScatterDimensionNumbers,
     all_inside,
     as_starts,
@@ -37,7 +43,6 @@ from verax.rules.kinds import Kind
 from verax.rules.row import (
     REALS,
     Axis,
-    Domain,
     JvpRule,
     Row,
     Sample,
@@ -195,6 +200,7 @@ def lower_scatter(
         return emit_with_index(operation, e, p, operands, outs)
     sizes = slice_sizes(p, operand.aval.shape, updates.aval.shape)
     upper = bounds(dims.gather(), operand.aval.shape, sizes)
+    indices = widened(e, indices, dims.operand_batching_dims)
     if p.mode == CLIP:
         indices = emit_clipped(e, indices, upper)
     text = (
@@ -274,7 +280,7 @@ def scatter_family(
     accepts: Kind,
     jvp: JvpRule[ScatterParams],
     transpose: TransposeRule[ScatterParams] | None = None,
-    counts: Sequence[int] = (0, 1, 2, 3),
+    counts: Sequence[int] = (1, 2, 3),
 ) -> Row[ScatterParams]:
     """A scatter whose update and element become one by `combine`, or by replacement.
 
@@ -294,59 +300,8 @@ def scatter_family(
     return row
 
 
-def draw_gather(
-    random: Random, accepts: Kind, counts: Sequence[int] = (0, 1, 2, 3)
-) -> Sample[GatherParams]:
-    """Any roles of the operand's dimensions, any places of windows, wild indices."""
-    batch = [random.choice(counts) for _ in range(random.randint(0, 2))]
-    free = list(range(len(batch)))
-    shape, sizes = [], []
-    collapsed, mapped, batching, together = [], [], [], []
-    for d in range(random.randint(0, 3)):
-        role = random.choice(("window", "window", "collapsed", "batching"))
-        if role == "batching" and free:
-            together.append(free.pop(random.randrange(len(free))))
-            batching.append(d)
-            shape.append(batch[together[-1]])
-            sizes.append(min(1, shape[-1]))
-            continue
-        shape.append(random.choice((1, 2, 4) if role == "collapsed" else (0, 1, 3, 4)))
-        if role == "collapsed":
-            collapsed.append(d)
-        sizes.append(1 if role == "collapsed" else random.randint(0, shape[-1]))
-        if random.random() < (0.9 if role == "collapsed" else 0.5):
-            mapped.append(d)
-    random.shuffle(mapped)
-    windows = len(shape) - len(collapsed) - len(batching)
-    offsets = sorted(random.sample(range(len(batch) + windows), windows))
-    dims = GatherDimensionNumbers(offsets, collapsed, mapped, batching, together)
-    few = prod(batch) <= 1
-    mode = random.choice(("clip", "fill", "promise_in_bounds"))
-    unique = few and (max(counts) == 1 or random.random() < 0.5)
-    promises = unique, few and random.random() < 0.5
-    fill = random.choice((None, 0, 1))
-    params = GatherParams(dims, tuple(sizes), *promises, mode, fill)
-    dtype = random.choice((int32, int32, uint8, int8))
-    indices = ShapedArray((*batch, len(mapped)), dtype)
-    operand = ShapedArray(shape, random.choice(accepts.samples()))
-    domain = index_domain(params, operand, indices)
-    filled = mode == FILL and fill is None and is_inexact(operand.dtype)
-    values = Domain(smooth=False) if filled else REALS
-    return Sample(params, (operand, indices), (values, domain))
-
-
-def index_domain(p: GatherParams, operand: ShapedArray, indices: ShapedArray) -> Domain:
-    """Indices in bounds and around them; in bounds only where that is promised."""
-    upper = min((5, *bounds(p.dimension_numbers, operand.shape, p.slice_sizes)))
-    promised = p.mode not in (FILL, CLIP)
-    low = 0 if promised or is_unsigned(indices.dtype) else -3
-    high = upper if promised else 5
-    special = [v for v in (-1, 0, upper, upper + 1) if low <= v <= high]
-    return Domain(low, high, (*special, *(() if promised else (127,))))
-
-
 def draw_scatter(
-    random: Random, accepts: Kind, counts: Sequence[int] = (0, 1, 2, 3)
+    random: Random, accepts: Kind, counts: Sequence[int] = (1, 2, 3)
 ) -> Sample[ScatterParams]:
     """The reverse of any gather."""
     sample = draw_gather(random, accepts, counts)

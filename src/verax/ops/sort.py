@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve, frozen
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     int32,
     is_complex,
@@ -32,7 +32,16 @@ from verax.rules.constants import aval_of
 from verax.rules.emitter import Emitter, Operand, i64
 from verax.rules.kinds import ANYTHING, ORDERED
 from verax.rules.reducer import EXTREMES, wide
-from verax.rules.row import Axis, Engine, NDArray, Row, Sample, Tangent, Zero
+from verax.rules.row import (
+    Axis,
+    Domain,
+    Engine,
+    NDArray,
+    Row,
+    Sample,
+    Tangent,
+    Zero,
+)
 from verax.rules.sizes import as_axis, as_integers
 from verax.rules.sorting import compared, lower_sort, one
 
@@ -148,14 +157,24 @@ def batch_sort(
     return outs, (place,) * len(outs)
 
 
+def draw_shape(random: Random) -> Shape:
+    """Sizes that are seldom equal, and seldom zero."""
+    if random.random() < 0.06:
+        return (random.choice((0, 3)), 0, 2)[: random.randint(1, 3)]
+    return tuple(random.sample((1, 2, 3, 4, 6), random.randint(1, 3)))
+
+
 def draw_sort(random: Random) -> Sample[SortParams]:
-    shape = tuple(random.choice((0, 1, 2, 3, 6)) for _ in range(random.randint(1, 3)))
-    count = random.choice((1, 1, 2, 3))
-    avals = tuple(
-        ShapedArray(shape, random.choice(ANYTHING.samples())) for _ in range(count)
-    )
-    params = SortParams(random.randrange(len(shape)), True, random.randint(1, count))
-    return Sample(params, avals)
+    """Up to three operands; where there are more keys than one, the first ones tie."""
+    shape, count = draw_shape(random), random.choice((1, 1, 2, 3))
+    dtypes = [random.choice(ANYTHING.samples()) for _ in range(count)]
+    keys = random.randint(1, count)
+    stable = count > 1 or random.random() < 0.8
+    params = SortParams(random.randrange(len(shape)), stable, keys)
+    avals = tuple([ShapedArray(shape, dtype) for dtype in dtypes])
+    few = Domain(0, 1, special=(0.0, -0.0, 1.0, np.nan), smooth=False)
+    ties = [few if i < keys - 1 else EXTREMES for i in range(count)]
+    return Sample(params, avals, tuple(ties))
 
 
 sort_p: Row[SortParams] = Row(
@@ -243,8 +262,7 @@ def lower_top_k(
 
 
 def draw_top_k(random: Random) -> Sample[TopKParams]:
-    shape = tuple(random.choice((0, 1, 2, 3, 6)) for _ in range(random.randint(1, 3)))
-    dtype = random.choice(ORDERED.samples())
+    shape, dtype = draw_shape(random), random.choice(ORDERED.samples())
     return Sample(
         TopKParams(random.randint(0, shape[-1])), (ShapedArray(shape, dtype),)
     )

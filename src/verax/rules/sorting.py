@@ -24,8 +24,10 @@ from verax.ir.dtypes import (
     is_bool,
     is_complex,
     is_float,
+    is_unsigned,
     numpy_dtype,
     real_dtype,
+    uint64,
 )
 from verax.ir.limits import iinfo
 from verax.rules.axes import kept
@@ -158,14 +160,16 @@ def places_of(e: Emitter, key: Operand, dimension: int) -> Operand:
     """Where the sorted keys come from, in order; equal keys stay in order.
 
     Keys of up to 32 bits stand above their places in one integer, so that one array is
-    sorted and no two elements are equal.
+    sorted and no two elements are equal. That has a sign only if keys have one, or the
+    largest keys would become its negative values.
     """
     place = ShapedArray(key.aval.shape, int32)
     if key.aval.dtype.itemsize > 4:
         index = one(e, "iota", (), place, iota_dimension=i64(dimension))
         return sort_by_first(e, (key, index), dimension, True)[1]
-    wide = ShapedArray(key.aval.shape, int64)
-    above = converted(e, key, int64)
+    dtype = uint64 if is_unsigned(key.aval.dtype) else int64
+    wide = ShapedArray(key.aval.shape, dtype)
+    above = converted(e, key, dtype)
     above = one(e, "shift_left", (above, e.constant(32, wide)), wide)
     index = one(e, "iota", (), wide, iota_dimension=i64(dimension))
     packed = one(e, "or", (above, index), wide)

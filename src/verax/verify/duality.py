@@ -255,8 +255,10 @@ def linear_image(
     image, other = at(v), at(w)
     if all(y.size == 0 for y in image):
         raise Skipped("every map to nothing is linear, also a product")
-    if len(places) > 1 and not any(np.any(y) for y in (*image, *other)):
-        raise Skipped("a product that is zero everywhere is linear by chance")
+    for i in range(len(places)) if len(places) > 1 else ():
+        alone = at([x if i == j else 0 * x for j, x in enumerate(v)])
+        if not any(np.any(y) for y in alone):
+            raise Skipped("without one of its factors, a product is linear by chance")
     total = at([2 * x - 3 * y for x, y in zip(v, w, strict=True)])
     for a, b, c in zip(image, other, total, strict=True):
         if not is_inexact(a.dtype):

@@ -16,7 +16,15 @@ from verax.ops.special import NoDerivative
 from verax.rules.row import Row
 from verax.rules.state import STATE
 from verax.transforms.engine import StandardEngine
-from verax.verify import batching, derivatives, digits, duality, loops, meaning
+from verax.verify import (
+    batching,
+    derivatives,
+    digits,
+    duality,
+    loops,
+    meaning,
+    promises,
+)
 from verax.verify.case import Case, LawBroken, Skipped, broken
 from verax.verify.meaning import Runner
 from verax.verify.nested import DRAWS
@@ -106,6 +114,7 @@ EVERY = (
     Law("cotangents", duality.cotangent_types, columns=("jvp",)),
     Law("vmap", batching.vmap_is_loop, depth=3, columns=("batch",)),
     Law("vmap twice", batching.vmap_of_vmap, depth=4, columns=("batch",)),
+    Law("promises", promises.promises_stay_true, depth=3, columns=("batch",), cost=2),
     Law("dce", meaning.dce_keeps_values),
     Law("cse", meaning.cse_keeps_values),
     Law("inline", meaning.inline_undoes_call),
