@@ -108,7 +108,7 @@ def draw(seed: int, mode: str | None) -> Call:
         mode,
         {},
         generator.integers(-2, 3, operand.shape).astype(np.float32),
-        stacked.astype(indices.dtype),  # type: ignore[arg-type]  # a NumPy dtype
+        stacked.astype(indices.dtype),
         generator.integers(-2, 3, shape).astype(np.float32),
         random.choice((None, 0.0, 7.0)),
     )
