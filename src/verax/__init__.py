@@ -17,6 +17,7 @@ with keeping():
 from verax import (
     ad_checkpoint,
     checkpoint_policies,
+    core,
     custom_batching,
     custom_derivatives,
     debug,
@@ -71,7 +72,13 @@ from verax.api.jit import jit
 from verax.api.pmap import pmap
 from verax.api.purity import ImpureFunction, check_purity
 from verax.api.resources import clear_caches, live_arrays, typeof
-from verax.api.runtime import block_until_ready, devices
+from verax.api.runtime import (
+    block_until_ready,
+    copy_to_host_async,
+    devices,
+    local_devices,
+    print_environment_info,
+)
 from verax.api.scopes import (
     checking_leaks,
     ensure_compile_time_eval,
@@ -94,7 +101,6 @@ from verax.backend.client import (
     default_backend,
     device_count,
     local_device_count,
-    local_devices,
     process_count,
     process_index,
     process_indices,
@@ -140,6 +146,8 @@ __all__ = [
     "clear_caches",
     "closure_convert",
     "config",
+    "copy_to_host_async",
+    "core",
     "custom_batching",
     "custom_derivatives",
     "custom_gradient",
@@ -199,6 +207,7 @@ __all__ = [
     "numpy_dtype_promotion",
     "ops",
     "pmap",
+    "print_environment_info",
     "process_count",
     "process_index",
     "process_indices",

@@ -1,5 +1,7 @@
 """Derivatives of Python functions: values, structures, reuse, nesting."""
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -214,3 +216,52 @@ def test_gradients_have_the_types_of_their_inputs() -> None:
         assert verax.grad(lambda x: (x * 2.5).sum())(x).dtype == x.dtype
     with verax.enable_x64():
         assert verax.grad(vnp.sin)(np.float64(1)).dtype == np.float64
+
+
+def test_what_is_no_array_passes_through_the_auxiliary_output() -> None:
+    def fun(x: Any) -> Any:
+        return x**2, {"name": "square", "value": x, "kind": [Thing, None]}
+
+    aux = {"name": "square", "value": 3.0, "kind": [Thing, None]}
+    assert verax.grad(fun, has_aux=True)(3.0) == (6, aux)
+    assert verax.value_and_grad(fun, has_aux=True)(3.0) == ((9, aux), 6)
+    assert verax.jvp(fun, (3.0,), (1.0,), has_aux=True)[2] == aux
+    assert verax.vjp(fun, 3.0, has_aux=True)[2] == aux
+    assert verax.linearize(fun, 3.0, has_aux=True)[2] == aux
+    assert verax.hessian(fun, has_aux=True)(3.0) == (2, aux)
+
+    def inner(x: Any) -> Any:
+        slope, aux = verax.grad(fun, has_aux=True)(x)
+        assert aux["name"] == "square"
+        return slope * aux["value"]
+
+    assert float(verax.jit(inner)(3.0)) == 18
+    assert verax.vmap(inner)(vnp.array([1.0, 3.0])).tolist() == [2, 18]
+
+
+class Thing:
+    """No array, no pytree."""
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: x * x,
+        lambda x: vnp.dot(x, x),
+        lambda x: 1.0 / x,
+        lambda x: x**2,
+        lambda x: vnp.where(x > 0, x, -x),
+    ],
+)
+def test_only_linear_functions_have_a_transpose(fun: Any) -> None:
+    with pytest.raises(NotImplementedError, match="not linear"):
+        verax.linear_transpose(fun, vnp.ones(3))(fun(vnp.ones(3)))
+
+
+def test_copies_of_a_tracer_are_the_tracer() -> None:
+    def fun(x: Any) -> Any:
+        return copy.copy(x) + copy.deepcopy({"x": [x]})["x"][0]
+
+    assert float(verax.jit(fun)(2.0)) == float(verax.grad(fun)(2.0)) + 2 == 4
+    with pytest.raises(TypeError, match=r"pickle.*argument 0"):
+        verax.jit(pickle.dumps)(2.0)

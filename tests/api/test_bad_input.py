@@ -25,7 +25,13 @@ def model(x: Any, y: Any = 1.0) -> Any:
 JIT: Any = verax.jit
 JVP: Any = verax.jvp
 SIN: Any = vnp.sin
+
 BOTH = (TypeError, ValueError)
+
+
+def untyped(x: Any) -> Any:
+    return x
+
 
 type Errors = type[Exception] | tuple[type[Exception], ...]
 type Case = tuple[Callable[[], Any], Errors, list[str]]
@@ -120,6 +126,81 @@ CASES: dict[str, Case] = {
         lambda: verax.grad(model)(Thing()),
         TypeError,
         ["<a thing>"],
+    ),
+    "grad: no array inside": (
+        lambda: verax.grad(model, argnums=-1)(1.0, {"b": [Thing()]}),
+        TypeError,
+        ["argument 1['b'][0] of model", "<a thing>"],
+    ),
+    "grad: argnums twice": (
+        lambda: verax.grad(model, argnums=(1, -1))(1.0, 2.0),
+        ValueError,
+        ["argnums", "twice"],
+    ),
+    "grad: argnums by name": (
+        lambda: verax.grad(model, argnums=untyped("y")),
+        TypeError,
+        ["argnums", "integer", "'y'"],
+    ),
+    "jit: no array beside a static argument": (
+        lambda: JIT(lambda n, x: x, static_argnums=0)(1, Thing()),
+        TypeError,
+        ["argument 1 of <lambda>"],
+    ),
+    "jit: statics by what is no number": (
+        lambda: JIT(model, static_argnums=1.5),
+        TypeError,
+        ["static_argnums", "integer", "1.5"],
+    ),
+    "jit: statics by what is no name": (
+        lambda: JIT(model, static_argnames=[0]),
+        TypeError,
+        ["static_argnames", "name", "[0]"],
+    ),
+    "jit: static by number and donated by name": (
+        lambda: JIT(model, static_argnums=0, donate_argnames="x"),
+        ValueError,
+        ["static and donated", "'x'"],
+    ),
+    "eval_shape: no array": (
+        lambda: verax.eval_shape(model, 1.0, {"b": Thing()}),
+        TypeError,
+        ["argument 1['b'] of model"],
+    ),
+    "lower: no array": (
+        lambda: JIT(model).lower(1.0, y=Thing()),
+        TypeError,
+        ["keyword argument y of model"],
+    ),
+    "device_put: no array": (
+        lambda: verax.device_put({"a": [1.0, Thing()]}),
+        TypeError,
+        ["device_put, leaf ['a'][1]"],
+    ),
+    "device_put_sharded: one tree": (
+        lambda: verax.device_put_sharded(untyped(3.0), verax.devices()),
+        TypeError,
+        ["a sequence", "3.0"],
+    ),
+    "device_put_replicated: one device": (
+        lambda: verax.device_put_replicated(3.0, untyped(verax.devices()[0])),
+        ValueError,
+        ["a sequence of devices"],
+    ),
+    "vjp: several cotangents": (
+        lambda: untyped(verax.vjp(model, 1.0)[1])(1.0, 2.0),
+        TypeError,
+        ["one cotangent", "tuple"],
+    ),
+    "jvp: a tangent of an integer": (
+        lambda: verax.jvp(model, (3,), (1,)),
+        TypeError,
+        ["float0[]", "int32[]"],
+    ),
+    "vmap: axes of one argument that is a dict": (
+        lambda: verax.vmap(model, in_axes=untyped({"a": 0})),
+        TypeError,
+        ["in_axes", "dict", "(axes,)"],
     ),
     "grad: aux is no pair": (
         lambda: verax.grad(model, has_aux=True)(1.0),

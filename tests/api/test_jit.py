@@ -65,6 +65,16 @@ def test_static_arguments_are_values() -> None:
     assert len(runs) == 2
 
 
+def test_static_positions_count_from_the_last_parameter() -> None:
+    def fun(x: Any, n: Any = 2) -> Any:
+        return x * n, isinstance(n, verax.Array)
+
+    jitted = verax.jit(fun, static_argnums=-1)
+    for found, traced in (jitted(3.0), jitted(3.0, 2), jitted(3.0, n=2)):
+        assert float(found) == 6
+        assert not traced
+
+
 def test_static_values_compare_type_and_value() -> None:
     jitted = verax.jit(lambda x, n: x + 1 if n is True else x - 1, static_argnums=1)
     assert float(jitted(0.0, True)) == 1
@@ -142,6 +152,36 @@ def test_donated_trees_lose_all_leaves() -> None:
     for x in xs:
         with pytest.raises(RuntimeError, match="donated"):
             np.asarray(x)
+
+
+@pytest.mark.parametrize(
+    ("options", "call", "given"),
+    [
+        ({"donate_argnums": 1}, lambda f, x, y: f(x, y=y), (False, True)),
+        ({"donate_argnums": 1}, lambda f, x, y: f(x), (False, False)),
+        ({"donate_argnums": -1}, lambda f, x, y: f(x), (False, False)),
+        ({"donate_argnums": -1}, lambda f, x, y: f(x, y), (False, True)),
+        ({"donate_argnums": -2}, lambda f, x, y: f(x, y=y), (True, False)),
+        ({"donate_argnames": "y"}, lambda f, x, y: f(x, y=y), (False, True)),
+        ({"donate_argnames": "y"}, lambda f, x, y: f(x, y), (False, True)),
+        ({"donate_argnames": ["x"]}, lambda f, x, y: f(y=y, x=x), (True, False)),
+    ],
+)
+def test_what_is_donated_goes_by_the_signature(
+    options: Any, call: Any, given: tuple[bool, bool]
+) -> None:
+    x, y = (verax.device_put(np.ones(3)) for _ in range(2))
+    jitted = verax.jit(lambda x, y=2.0: x * y, **options)
+    call(jitted, x, y)
+    assert (x.is_deleted(), y.is_deleted()) == given
+
+
+@pytest.mark.parametrize("donated", [(1,), (0, 1)])
+def test_one_array_twice_is_not_donated(donated: tuple[int, ...]) -> None:
+    x = verax.device_put(np.ones(3))
+    with pytest.raises(RuntimeError, match=r"0 and 1 are the same array"):
+        verax.jit(lambda x, y: (x + y, x * y), donate_argnums=donated)(x, x)
+    assert x.tolist() == [1, 1, 1]
 
 
 def test_donating_again_is_an_error() -> None:

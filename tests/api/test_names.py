@@ -122,3 +122,63 @@ def test_lax_polynomial() -> None:
     assert lax.polynomial(x, [1.0, np.float32(2), x]).tolist() == [1, 4, 13, 34]
     assert lax.polynomial(x, []).tolist() == [0, 0, 0, 0]
     assert lax.polynomial(x, [7.0]).tolist() == [7, 7, 7, 7]
+
+
+def test_processes_and_devices() -> None:
+    assert verax.process_index() in verax.process_indices()
+    assert verax.process_count() == 1
+    assert verax.local_devices(0) == verax.local_devices(backend="cpu")
+    with pytest.raises(ValueError, match="no process 5"):
+        verax.local_devices(5)
+    with pytest.raises(RuntimeError, match="Unknown backend"):
+        verax.live_arrays("bogus")
+
+
+def test_the_environment_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    text = verax.print_environment_info(return_string=True)
+    assert text is not None
+    for word in ("verax", "jaxlib", "numpy", "python", "cpu"):
+        assert word in text
+    assert verax.print_environment_info() is None
+    assert capsys.readouterr().out.strip() == text
+
+
+def test_errors_have_names_of_both_libraries() -> None:
+    def branch(x: Any) -> Any:
+        return x if x > 0 else -x
+
+    for name in ("AbstractValueError", "TracerBoolConversionError"):
+        with pytest.raises(getattr(verax.errors, name)):
+            verax.jit(branch)(1.0)
+    assert verax.errors.UnexpectedTracerError is verax.LeakedTracer
+
+
+def test_programs_are_functions_again() -> None:
+    table = np.arange(3.0, dtype=np.float32)
+    closed = verax.make_jaxpr(lambda x: (x * table, x + 1))(vnp.ones(3))
+
+    def again(x: Any) -> Any:
+        return verax.core.eval_jaxpr(closed.jaxpr, closed.consts, x)[0]
+
+    x = vnp.array([1.0, 2.0, 3.0])
+    assert again(x).tolist() == verax.jit(again)(x).tolist() == [0, 2, 6]
+    assert verax.grad(lambda x: again(x).sum())(x).tolist() == [0, 1, 2]
+    assert verax.core.jaxpr_as_fun(closed)(x)[1].tolist() == [2, 3, 4]
+    assert isinstance(verax.eval_shape(again, x), verax.ShapeDtypeStruct)
+    with pytest.raises(TypeError, match="operand 1"):
+        again(vnp.ones(4))
+    with pytest.raises(TypeError, match="1 inputs"):
+        verax.core.eval_jaxpr(closed.jaxpr, closed.consts)
+
+
+def test_make_jaxpr_with_named_axes() -> None:
+    closed = verax.make_jaxpr(
+        lambda x: lax.psum(x, "i") + lax.axis_size("j"), axis_env=[("i", 4), ("j", 2)]
+    )(1.0)
+    assert closed.eqns[0].primitive.name == "psum"
+    assert closed.eqns[1].invars[1].value == 2
+
+
+def test_copies_to_the_host_may_start_early() -> None:
+    tree = {"x": verax.jit(lambda: vnp.ones(2))(), "n": 3}
+    assert verax.copy_to_host_async(tree) is tree

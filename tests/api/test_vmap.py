@@ -109,7 +109,7 @@ def test_sizes_in_containers_and_axis_size_are_told() -> None:
         ("0", 0, TypeError, "in_axes must be an int"),
         (0, 5, ValueError, "out_axes says 5"),
         (0, None, ValueError, "out_axes is None for an output that differs"),
-        ((0, 0), 0, ValueError, "in_axes has 2 entries"),
+        ((0, 0), 0, ValueError, "in_axes has an entry for 2 positional"),
         (({"a": 0},), 0, ValueError, "in_axes must be a prefix"),
     ],
 )

@@ -1,5 +1,7 @@
 """Keys: both forms, structure, transformations, errors."""
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -139,3 +141,71 @@ def test_keys_show_their_words() -> None:
     assert repr(key) == "Array((), dtype=key<fry>) overlaying:\n[0 7]"
     several = verax.random.split(verax.random.key(7, impl="rbg"), 2)
     assert repr(several).endswith(f"overlaying:\n{verax.random.key_data(several)}")
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+def test_keys_are_equal_or_not(impl: str) -> None:
+    key = random.key(0, impl=impl)
+    keys = random.split(key, 3)
+    column = keys[:, None]
+    assert (keys == keys).tolist() == [True] * 3
+    assert (keys != keys[::-1]).tolist() == [True, False, True]
+    assert (column == keys).tolist() == np.eye(3, dtype=bool).tolist()
+    assert (keys == keys[1]).tolist() == [False, True, False]
+    assert (keys[:0] == keys[:0]).shape == (0,)
+    assert keys[2] in list(keys)
+    assert bool(verax.numpy.array_equal(keys, keys.copy()))
+    assert not verax.numpy.array_equal(keys, keys[::-1])
+    assert verax.lax.eq(key, keys).tolist() == [False] * 3
+    assert verax.lax.ne(keys, key).tolist() == [True] * 3
+    assert verax.jit(lambda a, b: a == b)(keys, keys[0]).tolist() == [
+        True,
+        False,
+        False,
+    ]
+    assert verax.vmap(lambda a: a == keys[0])(keys).tolist() == [True, False, False]
+    chosen = verax.grad(lambda x: verax.numpy.where(key == key, x * x, x))(3.0)
+    assert float(chosen) == 6
+
+
+def test_keys_are_no_numbers() -> None:
+    key: Any = random.key(0)
+    uses: list[Any] = [
+        bool, int, float, complex, np.asarray,
+        lambda k: k.item(), lambda k: k.tolist(), lambda k: k + 1, lambda k: k == 1,
+    ]  # fmt: skip
+    for use in uses:
+        with pytest.raises(TypeError, match=r"key_data"):
+            use(key)
+        with pytest.raises(TypeError, match=r"key_data"):
+            verax.jit(use)(key)
+
+
+def test_dtypes_of_keys_are_below_prng_key() -> None:
+    dtype = random.key(0).dtype
+    below = verax.numpy.issubdtype
+    assert below(dtype, verax.dtypes.prng_key)
+    assert below(dtype, verax.dtypes.extended)
+    assert below(verax.dtypes.prng_key, verax.dtypes.extended)
+    assert not below(dtype, np.integer)
+    assert not below(np.float32, verax.dtypes.prng_key)
+    assert verax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True) == dtype
+    with pytest.raises(TypeError, match="allow_extended_dtype"):
+        verax.dtypes.canonicalize_dtype(dtype)
+
+
+def test_keys_are_copied_fetched_and_pickled() -> None:
+    keys = random.split(random.key(0), 2)
+    copies = [
+        verax.numpy.array(keys, copy=True),
+        verax.jit(verax.numpy.copy)(keys),
+        copy.deepcopy(keys),
+        pickle.loads(pickle.dumps(keys)),
+        verax.device_put(keys, verax.devices()[0]),
+        verax.device_get({"keys": keys})["keys"],
+    ]
+    for found in copies:
+        assert found.dtype == keys.dtype
+        assert bool((found == keys).all())
+    with verax.default_prng_impl("rbg"):
+        assert str(random.key(0).dtype) == "key<rbg>"

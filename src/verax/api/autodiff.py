@@ -33,6 +33,24 @@ from verax.transforms.jvp import jvp as push_forward
 
 
 @frozen(eq=False)
+class Aux:
+    """The auxiliary output: its structure, and the leaves that are no arrays.
+
+    Such a leaf, a name or a number of steps, is handed back as it is.
+    """
+
+    tree: PyTreeDef
+    others: tuple[tuple[int, object], ...]
+
+    def rebuilt(self, arrays: Sequence[Any]) -> Any:
+        """The user's tree, from the leaves that are arrays and come first."""
+        leaves = list(arrays[: self.tree.num_leaves - len(self.others)])
+        for place, other in self.others:
+            leaves.insert(place, other)
+        return self.tree.unflatten(leaves)
+
+
+@frozen(eq=False)
 class Primals:
     """A function traced at some arguments, ready to be differentiated."""
 
@@ -42,7 +60,7 @@ class Primals:
     avals: tuple[ShapedArray, ...]
     in_tree: PyTreeDef
     out_tree: PyTreeDef
-    aux_tree: PyTreeDef | None
+    aux: Aux | None
     describe: Describe
 
     @property
@@ -55,11 +73,7 @@ class Primals:
     def unpack(self, outs: Sequence[Any]) -> tuple[Any, Any]:
         """Output and auxiliary output, as the user's trees."""
         count = self.out_tree.num_leaves
-        aux = None
-        if self.aux_tree is not None:
-            aux = self.aux_tree.unflatten(
-                outs[count : count + self.aux_tree.num_leaves]
-            )
+        aux = None if self.aux is None else self.aux.rebuilt(outs[count:])
         return self.out_tree.unflatten(outs[:count]), aux
 
     def pad(self, mask: Sequence[bool]) -> Sequence[bool]:
@@ -74,13 +88,19 @@ def trace_primals(
     leaves, tree = pytrees.flatten((tuple(primals), {}))
     describe = describe_arguments(fun, tree)
     avals = leaf_avals(leaves, describe)
-    trees: list[PyTreeDef] = []
+    found: list[tuple[PyTreeDef, Aux | None]] = []
 
     def flat(*args: Any) -> list[Any]:
         out = fun(*args)
-        outs = check_pair(fun, out) if has_aux else (out,)
-        leaves, trees[:] = flatten_trees(outs)
-        return leaves
+        if not has_aux:
+            leaves, out_tree = pytrees.flatten(out)
+            found[:] = [(out_tree, None)]
+            return leaves
+        value, aux = check_pair(fun, out)
+        leaves, out_tree = pytrees.flatten(value)
+        arrays, kept = split_aux(aux)
+        found[:] = [(out_tree, kept)]
+        return [*leaves, *arrays]
 
     flat.__name__ = function_name(fun)
     traced = trace(flat, tree, avals, purpose, describe=describe, values=leaves)
@@ -90,16 +110,27 @@ def trace_primals(
         tuple(leaves),
         tuple(avals),
         tree,
-        trees[0],
-        trees[1] if has_aux else None,
+        *found[0],
         describe,
     )
 
 
-def flatten_trees(outs: Sequence[Any]) -> tuple[list[Any], list[PyTreeDef]]:
-    """The leaves of several trees together, and the structure of each."""
-    parts = [pytrees.flatten(out) for out in outs]
-    return [leaf for leaves, _ in parts for leaf in leaves], [t for _, t in parts]
+def split_aux(aux: Any) -> tuple[list[Any], Aux]:
+    """The arrays of an auxiliary output, and the rest of it."""
+    leaves, tree = pytrees.flatten(aux)
+    others = [(i, leaf) for i, leaf in enumerate(leaves) if not is_array(leaf)]
+    places = {i for i, _ in others}
+    arrays = [leaf for i, leaf in enumerate(leaves) if i not in places]
+    return arrays, Aux(tree, tuple(others))
+
+
+def is_array(x: object) -> bool:
+    """Whether `x` is an array, scalar or tracer."""
+    try:
+        aval_of(x)
+    except TypeError:
+        return False
+    return True
 
 
 def check_pair(fun: object, out: Any) -> tuple[Any, Any]:
@@ -121,7 +152,7 @@ def jvp[R](
 
     `tangents` has the structure, shapes and dtypes of `primals`; the tangent of an
     integer or boolean has dtype `float0`. Returns (output, output tangent), and the
-    auxiliary output third with `has_aux`.
+    auxiliary output third with `has_aux`; it may hold leaves that are no arrays.
 
     Raises:
         TypeError: primals and tangents do not match; the message says where.
@@ -182,15 +213,20 @@ def check_tangent(
         given.dtype != due.dtype and not (given.weak_type and is_inexact(due.dtype))
     ):
         raise TypeError(
-            f"the tangent or cotangent for {describe()[i]} must be {due.dtype.name}"
-            f"{list(due.shape)}, as {aval} has it, not {given.dtype.name}"
-            f"{list(given.shape)}"
+            f"the tangent or cotangent for {describe()[i]} must be {type_text(due)}, "
+            f"as {aval} has it, not {type_text(given)}"
         )
     if due.dtype == float0:
         return None
     if given is due:
         return tangent
     return ENGINE.core.convert(as_array(tangent), due.dtype, due.weak_type)
+
+
+def type_text(aval: ShapedArray) -> str:
+    """Dtype and shape in words: `float32[3]`."""
+    name = "float0" if aval.dtype == float0 else aval.dtype.name
+    return f"{name}{list(aval.shape)}"
 
 
 def fill(
@@ -247,8 +283,15 @@ class Pullback:
     nonzero: Sequence[bool]
     residuals: tuple[Any, ...]
 
-    def __call__(self, cotangent: Any) -> tuple[Any, ...]:
+    def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
         """The cotangents of the arguments for a cotangent of the output."""
+        if len(cotangents) != 1:
+            raise TypeError(
+                "the function that vjp returns takes one cotangent, in the structure "
+                f"of the output, {self.at.out_tree}, not {len(cotangents)} arguments; "
+                "for several outputs pass a tuple"
+            )
+        (cotangent,) = cotangents
         leaves, tree = pytrees.flatten(cotangent)
         if tree != self.at.out_tree:
             raise TypeError(

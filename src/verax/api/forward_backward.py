@@ -16,6 +16,7 @@ from attrs import evolve, field, frozen
 from verax.api.autodiff import Primals, Pullback, vjp
 from verax.api.grad import choose, with_rest
 from verax.api.jit import jit
+from verax.api.statics import numbers as positions
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.jaxpr import Jaxpr
 
@@ -62,7 +63,7 @@ def fwd_and_bwd(
     >>> [float(ct) for ct in bwd(residuals, 1.0)]
     [4.0, 3.0]
     """
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = positions("argnums", argnums)
 
     def fwd(*args: Any) -> Any:
         chosen = choose(fun, args, numbers)

@@ -7,10 +7,11 @@ One idea: the gradient of a scalar is the pullback of 1::
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 from verax.api.autodiff import vjp
 from verax.api.engine import as_typed_array
+from verax.api.statics import numbers as positions
 from verax.api.tracing import function_name
 from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float, is_inexact
@@ -44,18 +45,18 @@ def value_and_grad[**P](
     (9.0, 6.0)
     """
     check_callable("value_and_grad", fun)
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = positions("argnums", argnums)
 
     @functools.wraps(fun)
     def value_and_grad_of(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         chosen = choose(fun, args, numbers)
-        for arg in chosen:
-            check_inputs("grad", fun, arg, holomorphic, allow_int)
+        places = [number % len(args) for number in numbers]
+        check_inputs("grad", fun, places, chosen, holomorphic, allow_int)
         outcome = vjp(with_rest(fun, args, kwargs, numbers), *chosen, has_aux=has_aux)
         value, pull = outcome[0], outcome[1]
         check_output(fun, value, holomorphic)
         gradients = pull(one_like(value))
-        found = gradients[0] if isinstance(argnums, int) else gradients
+        found = gradients[0] if is_single(argnums) else gradients
         return ((value, outcome[2]) if has_aux else value), found
 
     return value_and_grad_of
@@ -88,6 +89,11 @@ def grad[**P](
     return grad_of
 
 
+def is_single(argnums: Argnums) -> bool:
+    """Whether `argnums` names one argument, whose gradient stands alone."""
+    return isinstance(argnums, SupportsIndex)
+
+
 def check_callable(name: str, fun: object) -> None:
     if not callable(fun):
         raise TypeError(f"{name} takes a function, not {fun!r}")
@@ -97,11 +103,13 @@ def choose(
     fun: object, args: tuple[Any, ...], numbers: tuple[int, ...]
 ) -> tuple[Any, ...]:
     """The arguments at the given positions, negative ones from the end."""
+    if len({number % max(len(args), 1) for number in numbers}) < len(numbers):
+        raise ValueError(f"argnums names an argument twice: {numbers}")
     for number in numbers:
         if not -len(args) <= number < len(args):
             raise TypeError(
                 f"argnums names argument {number}, but {function_name(fun)} was called "
-                f"with {len(args)} positional arguments"
+                f"with {len(args)} positional arguments; one by keyword has no number"
             )
     return tuple(args[number] for number in numbers)
 
@@ -125,30 +133,41 @@ def with_rest(
 
 
 def check_inputs(
-    name: str, fun: object, arg: object, holomorphic: bool, allow_int: bool
+    name: str,
+    fun: object,
+    places: Sequence[int],
+    chosen: Sequence[object],
+    holomorphic: bool,
+    allow_int: bool,
 ) -> None:
     """Raise TypeError for a leaf whose dtype has no derivative of the asked kind.
 
     Reverse mode takes complex inputs; `jacfwd` takes them only where `holomorphic`
     says that one direction for each will do.
     """
-    for leaf in pytrees.flatten(arg)[0]:
-        dtype = aval_of(leaf).dtype
+    leaves, _ = pytrees.flatten_with_path(tuple(chosen))
+    for (which, *path), leaf in leaves:
+        label = f"argument {places[which.idx]}{''.join(map(str, path))}"
+        try:
+            dtype = aval_of(leaf).dtype
+        except TypeError as error:
+            raise TypeError(f"{label} of {function_name(fun)}: {error}") from None
         if holomorphic and not is_complex(dtype):
             raise TypeError(
                 f"{name} of {function_name(fun)} with holomorphic=True takes complex "
-                f"inputs, not {dtype.name}"
+                f"inputs, not {dtype.name} ({label})"
             )
         if not holomorphic and is_complex(dtype) and name == "jacfwd":
             raise TypeError(
-                f"{name} of {function_name(fun)} takes real inputs, not {dtype.name}; "
+                f"{name} of {function_name(fun)} takes real inputs, not {dtype.name} "
+                f"({label}); "
                 "for holomorphic functions pass holomorphic=True, for others use jacrev"
             )
         if not is_inexact(dtype) and not allow_int:
             raise TypeError(
                 f"{name} of {function_name(fun)} takes inputs of float dtype, not "
-                f"{dtype.name}; convert them, choose others by argnums, or pass "
-                "allow_int=True for gradients of dtype float0"
+                f"{dtype.name} ({label}); convert it, choose others by argnums, or "
+                "pass allow_int=True for gradients of dtype float0"
             )
 
 

@@ -6,7 +6,7 @@ One idea: what tracing gives is a value, so looking at it is calling `trace`::
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from verax.api.autodiff import check_tangent, zero
@@ -14,6 +14,7 @@ from verax.api.engine import ENGINE, apply
 from verax.api.statics import resolve_statics
 from verax.api.structs import out_info, struct_avals
 from verax.api.tracing import describe_arguments, function_name, trace
+from verax.api.vectorize import axis_scope
 from verax.backend import pytrees
 from verax.ir.consts import hoist
 from verax.ir.jaxpr import ClosedJaxpr
@@ -26,12 +27,14 @@ type Numbers = int | tuple[int, ...] | list[int] | None
 def make_jaxpr[**P](
     fun: Callable[P, Any],
     static_argnums: Numbers = None,
+    axis_env: Sequence[tuple[str, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable[P, Any]:
     """A function that returns the jaxpr of `fun` for its arguments.
 
     Arguments may be arrays, scalars, `ShapeDtypeStruct`s and pytrees of them; array
-    constants appear as constvars. With `return_shape`, the result is the pair of the
+    constants appear as constvars. `axis_env` are named axes with their sizes, over
+    which collectives in `fun` run. With `return_shape`, the result is the pair of the
     jaxpr and the output types.
 
     >>> import verax
@@ -39,18 +42,17 @@ def make_jaxpr[**P](
     { lambda ; a:~f32[]. let b:~f32[] = mul a 2.0:~f32[] in (b,) }
     """
     statics = resolve_statics(fun, static_argnums, None, None, None)
+    axes = [(str(name), int(size)) for name, size in axis_env or ()]
 
     @functools.wraps(fun)
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         call_args = statics.bind(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
-        traced = trace(
-            call_args.with_statics(fun),
-            tree,
-            struct_avals(leaves),
-            "make_jaxpr",
-            describe=describe_arguments(fun, tree),
-        )
+        describe = describe_arguments(fun, tree, call_args.positions)
+        avals = struct_avals(leaves, describe)
+        inner = call_args.with_statics(fun)
+        with axis_scope(axes):
+            traced = trace(inner, tree, avals, "make_jaxpr", describe=describe)
         if traced.captured:
             raise leaked(traced.captured[0])
         closed: ClosedJaxpr = hoist(traced.jaxpr, as_operands)
@@ -69,7 +71,9 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     leaves, tree = pytrees.flatten((args, kwargs))
     describe = describe_arguments(fun, tree)
     return out_info(
-        trace(fun, tree, struct_avals(leaves), "eval_shape", describe=describe)
+        trace(
+            fun, tree, struct_avals(leaves, describe), "eval_shape", describe=describe
+        )
     )
 
 
@@ -86,8 +90,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     6.0
     """
     leaves, tree = pytrees.flatten((primals, {}))
-    avals = struct_avals(leaves)
     describe = describe_arguments(fun, tree)
+    avals = struct_avals(leaves, describe)
     traced = trace(fun, tree, avals, "linear_transpose", describe=describe)
     outs = traced.jaxpr.out_avals
     linear = (False,) * len(traced.captured) + (True,) * len(avals)

@@ -11,7 +11,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from verax.api.autodiff import Pullback, Pushforward, linearize, vjp
-from verax.api.grad import Argnums, check_callable, check_inputs, choose, with_rest
+from verax.api.grad import (
+    Argnums,
+    check_callable,
+    check_inputs,
+    choose,
+    is_single,
+    with_rest,
+)
+from verax.api.statics import numbers as positions
 from verax.api.tracing import function_name
 from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float
@@ -36,13 +44,13 @@ def jacfwd[**P](
     [[2.0, 0.0], [0.0, 4.0]]
     """
     check_callable("jacfwd", fun)
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = positions("argnums", argnums)
 
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = choose(fun, args, numbers)
-        for arg in chosen:
-            check_inputs("jacfwd", fun, arg, holomorphic, False)
+        places = [number % len(args) for number in numbers]
+        check_inputs("jacfwd", fun, places, chosen, holomorphic, False)
         rest = with_rest(fun, args, kwargs, numbers)
         outcome = linearize(rest, *chosen, has_aux=has_aux)
         leaves, tree = pytrees.flatten(chosen)
@@ -51,7 +59,7 @@ def jacfwd[**P](
             tree.unflatten(split_axis(leaf, leaves, -1, first=False))
             for leaf in push.columns(*basis(leaves))
         ]
-        single = isinstance(argnums, int)
+        single = is_single(argnums)
         found = push.at.out_tree.unflatten([t[0] if single else t for t in trees])
         return (found, outcome[2]) if has_aux else found
 
@@ -72,13 +80,13 @@ def jacrev[**P](
     [[2.0, 0.0], [0.0, 4.0]]
     """
     check_callable("jacrev", fun)
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = positions("argnums", argnums)
 
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = choose(fun, args, numbers)
-        for arg in chosen:
-            check_inputs("jacrev", fun, arg, holomorphic, allow_int)
+        places = [number % len(args) for number in numbers]
+        check_inputs("jacrev", fun, places, chosen, holomorphic, allow_int)
         rest = with_rest(fun, args, kwargs, numbers)
         outcome = vjp(rest, *chosen, has_aux=has_aux)
         out_leaves, out_tree = pytrees.flatten(outcome[0])
@@ -87,7 +95,7 @@ def jacrev[**P](
         in_leaves, in_tree = pytrees.flatten(pull.rows(*basis(out_leaves)))
         per_input = [split_axis(leaf, out_leaves, 0, first=True) for leaf in in_leaves]
         trees = [in_tree.unflatten(parts) for parts in zip(*per_input, strict=True)]
-        single = isinstance(argnums, int)
+        single = is_single(argnums)
         found = out_tree.unflatten([t[0] if single else t for t in trees])
         return (found, outcome[2]) if has_aux else found
 

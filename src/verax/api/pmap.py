@@ -15,6 +15,7 @@ from attrs import frozen
 
 from verax.api.jit import jit
 from verax.api.places import constrained
+from verax.api.statics import numbers
 from verax.api.tracing import describe_arguments, function_name, leaf_avals
 from verax.api.transfer import device_put
 from verax.api.vectorize import flat_axes, mapped_size, place_axes, vmap
@@ -103,8 +104,8 @@ def pmap(
         axis_name or "_pmap",
         in_axes,
         out_axes,
-        numbers(static_broadcasted_argnums),
-        numbers(donate_argnums),
+        numbers("static_broadcasted_argnums", static_broadcasted_argnums),
+        numbers("donate_argnums", donate_argnums),
         None if devices is None else tuple(devices),
         backend,
     )
@@ -152,10 +153,6 @@ def parallel(
         return tree.unflatten(constrained(leaves, tuple(places)))
 
     return jit(body, static_argnums=settings.static, donate_argnums=settings.donated)
-
-
-def numbers(given: int | Sequence[int]) -> tuple[int, ...]:
-    return (given,) if isinstance(given, int) else tuple(given)
 
 
 def place_at(mesh: Mesh, axis: Axis, ndim: int) -> NamedSharding:

@@ -12,6 +12,7 @@ from typing import Any
 from verax.api.jit import JitFunction
 from verax.backend import eager, placement, program, recipes
 from verax.backend.array import ConcreteArray
+from verax.backend.client import check_backend
 from verax.backend.placed import PlacedArray
 from verax.ir.avals import ShapedArray
 from verax.ir.memo import Recent
@@ -41,6 +42,7 @@ def live_arrays(platform: str | None = None) -> list[ConcreteArray]:
     held = [x for x in found if getattr(x, "aval", None) and not x.is_deleted()]
     if platform is None:
         return held
+    check_backend(platform)
     return [x for x in held if {d.platform for d in x.devices()} == {platform}]
 
 

@@ -73,10 +73,10 @@ class CallArguments:
         args_tree, kwargs_tree = tree.children()
         total = len(self.dynamic[0]) + len(self.positions)
         kept = [i for i in range(total) if i not in self.positions]
+        given = {p % total for p in statics.donate_positions if -total <= p < total}
         marks: list[bool] = []
         for i, child in zip(kept, args_tree.children(), strict=True):
-            flag = any(p % total == i for p in statics.donate_positions)
-            marks += [flag] * child.num_leaves
+            marks += [i in given] * child.num_leaves
         names = sorted(self.dynamic[1])
         for name, child in zip(names, kwargs_tree.children(), strict=True):
             marks += [name in statics.donate_names] * child.num_leaves
@@ -152,7 +152,7 @@ def check_hashable(label: int | str, value: object) -> None:
         ) from None
 
 
-def numbers(word: str, given: Numbers) -> tuple[int, ...]:
+def numbers(name: str, given: Numbers) -> tuple[int, ...]:
     """Positions as a tuple.
 
     Raises:
@@ -167,9 +167,10 @@ def numbers(word: str, given: Numbers) -> tuple[int, ...]:
     try:
         return tuple([operator.index(number) for number in given])  # type: ignore[union-attr]  # checked by this
     except TypeError:
+        word = name.removesuffix("argnums")
+        more = f"; names are for {word}argnames" if word else ""
         raise TypeError(
-            f"{word}_argnums takes an integer or a sequence of integers, not "
-            f"{given!r}; names are for {word}_argnames"
+            f"{name} takes an integer or a sequence of integers, not {given!r}{more}"
         ) from None
 
 
@@ -206,17 +207,25 @@ def resolve_statics(
     """
     static = complete(fun, "static", static_argnums, static_argnames)
     donated = complete(fun, "donate", donate_argnums, donate_argnames)
-    both = (set(static[0]) & set(donated[0])) | (static[1] & donated[1])
+    # Where there is a signature, each of these has a name too.
+    shared = static[1] & donated[1]
+    both = sorted(map(repr, shared or set(static[0]) & set(donated[0])))
     if both:
-        raise ValueError(f"arguments {sorted(map(str, both))} are static and donated")
+        raise ValueError(
+            f"arguments cannot be both static and donated, but these are: "
+            f"{', '.join(both)}; a static value has no memory to give"
+        )
     return Statics(*static, *donated)
 
 
 def complete(
     fun: Callable[..., Any], word: str, argnums: Numbers, argnames: Names
 ) -> tuple[tuple[int, ...], frozenset[str]]:
-    """Positions for names and names for positions, where there is a signature."""
-    given, named = numbers(word, argnums), names(word, argnames)
+    """Positions for names and names for positions, where there is a signature.
+
+    There, a negative position counts from the last parameter, whatever a call passes.
+    """
+    given, named = numbers(f"{word}_argnums", argnums), names(word, argnames)
     if not given and not named:
         return given, named
     try:
@@ -236,6 +245,8 @@ def complete(
                 f"{word}_argnums names argument {number}, but the function has "
                 f"{len(places)} positional parameters"
             )
+    if not open_ended:
+        given = tuple([number % len(places) for number in given])
     known = {p.name for p in parameters}
     free = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
     unknown = sorted(named - known)

@@ -221,6 +221,16 @@ def describe_arguments(
     return describe
 
 
+def describe_leaves(name: str, tree: PyTreeDef) -> Describe:
+    """How messages call the leaves of the one tree that `name` takes: `leaf ['w']`."""
+
+    def describe() -> Sequence[str]:
+        paths, _ = pytrees.flatten_with_path(tree.unflatten(range(tree.num_leaves)))
+        return [f"{name}, leaf {''.join(map(str, p))}" if p else name for p, _ in paths]
+
+    return describe
+
+
 def argument_text(fun: object, path: Sequence[Any], static: Sequence[int] = ()) -> str:
     """`argument 0`, `argument 1['w']` or `keyword argument y`, and of what."""
     kind, which, *rest = path

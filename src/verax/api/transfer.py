@@ -6,7 +6,7 @@ comes from a prefix of the tree::
     device_put({"w": w, "b": b}, NamedSharding(mesh, P("x")))
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from verax.api.places import (
     place_leaves,
     prefix_leaves,
 )
+from verax.api.tracing import describe_leaves, leaf_avals
 from verax.backend import pytrees
 from verax.backend.array import ConcreteArray
 from verax.backend.client import Device
@@ -38,7 +39,7 @@ from verax.backend.sharding import (
     is_local,
 )
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import as_dtype, canonical, stored_dtype
+from verax.ir.dtypes import as_dtype, canonical, is_extended, stored_dtype
 from verax.rules.array import Array
 from verax.rules.builder import Tracer
 from verax.rules.constants import aval_of
@@ -82,6 +83,7 @@ def device_put(
     aliases = prefix_leaves("device_put may_alias", may_alias, x)
     for give, share in zip(donations, aliases, strict=True):
         check_semantics(give, share)
+    leaf_avals(leaves, describe_leaves("device_put", tree))
     outs = []
     for i, leaf in enumerate(leaves):
         if isinstance(leaf, Tracer) or current_builder() is not None:
@@ -109,7 +111,6 @@ def put_leaf(
     leaf: Any, place: Sharding | None, donate: bool, may_alias: bool | None
 ) -> ConcreteArray:
     """One leaf as an array at its place, under one of the three copy semantics."""
-    aval_of(leaf)
     array = as_array(leaf)
     assert isinstance(array, ConcreteArray)
     if array.is_deleted():
@@ -147,9 +148,12 @@ def placed_at(
 
 def stack_place(devices: Sequence[Device]) -> Sharding:
     """One element of a first dimension on each device."""
-    given = list(devices)
+    given = list(devices) if isinstance(devices, Iterable) else []
     if not given or not all(isinstance(d, Device) for d in given):
-        raise ValueError(f"expected a sequence of devices that is not empty: {given!r}")
+        raise ValueError(
+            "device_put_sharded and device_put_replicated take a sequence of devices, "
+            f"such as verax.devices(), that is not empty, not {devices!r}"
+        )
     if len(given) == 1:
         return SingleDeviceSharding(given[0])
     return NamedSharding(Mesh(np.array(given, object), ("_",)), PartitionSpec("_"))
@@ -168,11 +172,16 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
     >>> verax.device_put_sharded([1.0], verax.devices()[:1]).tolist()
     [1.0]
     """
+    place = stack_place(devices)
+    if not isinstance(shards, Sequence):
+        raise TypeError(
+            "device_put_sharded takes a sequence with a tree for each device, not "
+            f"{shards!r} of type {type(shards).__name__}"
+        )
     if len(shards) != len(devices):
         raise ValueError(
             f"device_put_sharded got {len(shards)} shards for {len(devices)} devices"
         )
-    place = stack_place(devices)
     flat = [pytrees.flatten(shard) for shard in shards]
     tree = flat[0][1]
     if any(other != tree for _, other in flat):
@@ -207,11 +216,14 @@ def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
     >>> verax.device_put_replicated(1.0, verax.devices()[:1]).shape
     (1,)
     """
+    stack_place(devices)
     return device_put_sharded([x] * len(devices), devices)
 
 
 def device_get(x: Any) -> Any:
     """The tree with its arrays as NumPy arrays; all transfers start before any waits.
+
+    Random keys and leaves that are no arrays stay what they are.
 
     >>> import verax, verax.numpy as vnp
     >>> verax.device_get((vnp.ones(2), 3))
@@ -221,9 +233,16 @@ def device_get(x: Any) -> Any:
     for leaf in leaves:
         if isinstance(leaf, ConcreteArray):
             leaf.copy_to_host_async()
-    return tree.unflatten(
-        [np.asarray(x) if isinstance(x, ConcreteArray) else x for x in leaves]
-    )
+    return tree.unflatten([fetched(leaf) for leaf in leaves])
+
+
+def fetched(leaf: Any) -> Any:
+    """A leaf in NumPy; keys, of which NumPy has none, are waited for and stay."""
+    if not isinstance(leaf, ConcreteArray):
+        return leaf
+    if is_extended(leaf.dtype):
+        return leaf.block_until_ready()
+    return np.asarray(leaf)
 
 
 def make_array_from_callback(

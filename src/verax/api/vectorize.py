@@ -61,6 +61,7 @@ def vmap[**P, R](
         raise TypeError(f"vmap takes a function, not {fun!r}")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    check_entries(in_axes)
     check_axes("in_axes", in_axes)
     check_axes("out_axes", out_axes)
     name = as_axis_name(axis_name)
@@ -70,8 +71,8 @@ def vmap[**P, R](
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
-                f"vmap in_axes has {len(in_axes)} entries, but {function_name(fun)} "
-                f"was called with {len(args)} positional arguments"
+                f"vmap in_axes has an entry for {counted(len(in_axes))}, but "
+                f"{function_name(fun)} was called with {counted(len(args))}"
             )
         leaves, tree = pytrees.flatten((args, kwargs))
         describe = describe_arguments(fun, tree)
@@ -90,6 +91,10 @@ def vmap[**P, R](
         return traced.out_tree.unflatten(outs)
 
     return vmapped
+
+
+def counted(count: int) -> str:
+    return f"{count} positional argument{'' if count == 1 else 's'}"
 
 
 def engine_for(name: str | None, spmd: tuple[str, ...]) -> StandardEngine:
@@ -154,6 +159,16 @@ def apply_batched(
     batched, found = batch(engine, jaxpr, size, axes)
     outs = apply(batched, args)
     return [move(x, a, b, size) for x, a, b in zip(outs, found, wanted, strict=True)]
+
+
+def check_entries(in_axes: object) -> None:
+    """Raise TypeError unless there is one axis for all or a tuple of entries."""
+    if not isinstance(in_axes, int | tuple | None):
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple with an entry for each "
+            f"positional argument, not {in_axes!r} of type {type(in_axes).__name__}; "
+            "for one argument that is a container write in_axes=(axes,)"
+        )
 
 
 def check_axes(name: str, axes: object) -> None:
@@ -239,14 +254,14 @@ def size_story(
 ) -> str:
     """Which argument has which size, and which are the odd ones out."""
     counts = Counter(size for _, size, _ in sizes)
-    common, many = counts.most_common(1)[0]
+    (common, many), *rest = counts.most_common(2)
     lines = [
         f"vmap of {function_name(fun)} got sizes that disagree for its mapped axes:"
     ]
     if axis_size is not None:
         lines.append(f"  * axis_size is {axis_size}")
         common = axis_size
-    clear = axis_size is not None or many > len(sizes) - many
+    clear = axis_size is not None or not rest or many > rest[0][1]
     for i, size, axis in sizes:
         odd = "   <- the odd one out" if clear and size != common else ""
         lines.append(f"  * {names[i]} has size {size} in dimension {axis}{odd}")

@@ -36,6 +36,7 @@ __all__ = [
     "local_device_count",
     "local_devices",
     "process_index",
+    "process_indices",
     "start_client",
 ]
 

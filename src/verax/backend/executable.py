@@ -286,7 +286,7 @@ def execution_error(error: Exception, buffers: Sequence[object]) -> ExecutionErr
     text = explained(str(error))
     if "donate" in text and "same buffer twice" in text:
         return ExecutionError(shared_donation(buffers))
-    if "previously donated in the same call" in text:
+    if "in the same call" in text or "by the same call" in text:
         return ExecutionError(shared_donation(buffers))
     return ExecutionError(text)
 

@@ -148,6 +148,11 @@ def no_promotion(nodes: frozenset[str], strict: bool) -> str:
     """Why `nodes` have no common dtype, and what to write instead."""
     shown = " and ".join(sorted(map(long_name, nodes)))
     advice = "convert one explicitly, as in x.astype('float32')"
+    if any(node.startswith("key<") for node in nodes):
+        advice = (
+            "keys go with keys of their own generator alone; verax.random.key_data "
+            "gives the words behind them"
+        )
     if strict:
         return f"numpy_dtype_promotion='strict' does not promote {shown}; {advice}"
     return f"{shown} have no common dtype by implicit promotion; {advice}"

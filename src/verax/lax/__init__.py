@@ -18,6 +18,7 @@ from verax.lax.applying import (
 from verax.lax.branching import (
     cond as cond, platform_dependent as platform_dependent, switch as switch,
 )
+from verax.lax.comparing import eq as eq, ne as ne
 from verax.lax.conv_shapes import (
     conv_general_permutations as conv_general_permutations,
     conv_general_shape_tuple as conv_general_shape_tuple,
@@ -85,9 +86,9 @@ from verax.ops.choose import (
     stop_gradient_p as stop_gradient_p,
 )
 from verax.ops.compare import (
-    eq as eq, eq_p as eq_p, eq_to_p as eq_to_p, ge as ge, ge_p as ge_p, gt as gt,
-    gt_p as gt_p, le as le, le_p as le_p, le_to_p as le_to_p, lt as lt, lt_p as lt_p,
-    lt_to_p as lt_to_p, ne as ne, ne_p as ne_p,
+    eq_p as eq_p, eq_to_p as eq_to_p, ge as ge, ge_p as ge_p, gt as gt, gt_p as gt_p,
+    le as le, le_p as le_p, le_to_p as le_to_p, lt as lt, lt_p as lt_p,
+    lt_to_p as lt_to_p, ne_p as ne_p,
 )
 from verax.ops.complex import (
     complex as complex, complex_p as complex_p, conj as conj, conj_p as conj_p,

@@ -9,7 +9,7 @@ as NumPy does; all else is one equation on promoted operands::
 
 from verax.ir.dtypes import bool_, is_complex, is_unsigned, uint8
 from verax.ir.jaxpr import NO_PARAMS, NoParams
-from verax.numpy.apply import binary, logical, truth, unified
+from verax.numpy.apply import binary, leveled, logical, truth, unified
 from verax.numpy.arguments import (
     ArrayLike,
     avals_of,
@@ -32,17 +32,22 @@ from verax.ops.choose import select
 from verax.ops.compare import eq, eq_p, ge_p, gt_p, le_p, lt_p, ne_p
 from verax.ops.complex import imag, real
 from verax.ops.convert import convert
+from verax.ops.keys_equal import key_pair, same_keys
 from verax.rules.array import Array
 from verax.rules.row import Row
 
 
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x = y, as booleans."""
+    if (pair := key_pair(x, y)) is not None:
+        return same_keys(*leveled("equal", *pair))
     return binary("equal", eq_p, x, y)
 
 
 def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x ≠ y, as booleans."""
+    if (pair := key_pair(x, y)) is not None:
+        return invert(same_keys(*leveled("not_equal", *pair)))
     return binary("not_equal", ne_p, x, y)
 
 

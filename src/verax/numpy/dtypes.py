@@ -143,7 +143,8 @@ KINDS: dict[str, Any] = {
 def issubdtype(arg1: DTypeLike, arg2: Any) -> bool:
     """Whether `arg1` is `arg2`, or below it if that is a category such as `floating`.
 
-    Small floats such as bfloat16 are floating here, unlike in NumPy.
+    Small floats such as bfloat16 are floating here, unlike in NumPy. Keys are below
+    `verax.dtypes.prng_key`.
     """
     if isinstance(arg1, type) and issubclass(arg1, np.generic) and arg1 in CATEGORIES:
         return bool(

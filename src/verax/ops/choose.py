@@ -30,7 +30,7 @@ from verax.rules.elementwise import (
     unbroadcast,
 )
 from verax.rules.emitter import Emitter, Operand
-from verax.rules.kinds import ANYTHING, ORDERED
+from verax.rules.kinds import ANYTHING, KEY, ORDERED
 from verax.rules.operands import alike
 from verax.rules.row import (
     Domain,
@@ -220,7 +220,7 @@ copy_p = elementwise(
     jvp=lambda x, y, t: copy(t),
     transpose=lambda ct, x: copy(ct),
     lower=lambda e, p, xs, outs: xs,
-    accepts=ANYTHING,
+    accepts=ANYTHING | KEY,
 )
 
 

@@ -27,6 +27,7 @@ from verax.rules.row import (
     TypeRule,
     Zero,
 )
+from verax.rules.typed import NotLinear
 
 type Back[P] = Callable[[Engine, P, Array, ShapedArray, Array], Array]
 
@@ -103,6 +104,8 @@ def transpose_bilinear[P: Params](
     """The cotangent of the operand that is linear, given the other."""
     x, y = args
     if isinstance(x, Linear):
+        if isinstance(y, Linear):
+            raise NotLinear("a product is linear in one operand, not in both")
         assert isinstance(y, Array)
         if isinstance(ct, Zero):
             return Zero(x.aval), None

@@ -13,6 +13,7 @@ living builder that is used here becomes an input of the program under construct
 
 from collections.abc import Callable, Sequence
 from threading import get_ident
+from typing import NoReturn
 
 import numpy as np
 from pyrsistent import pvector
@@ -59,6 +60,15 @@ class Tracer(Array):
 
     def __repr__(self) -> str:
         return f"Traced<{self.aval}> under {self.builder.purpose}"
+
+    def __copy__(self) -> "Tracer":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "Tracer":
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise abstract(self, "a copy in another process or on disk (pickle)")
 
     def concrete(self, wanted: str) -> np.ndarray:
         """The value, if the trace has concrete inputs; `wanted` says what asks for it.

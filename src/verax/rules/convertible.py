@@ -25,6 +25,19 @@ class Convertible(Typed):
         """The values in NumPy; `wanted` says in messages what asks for them."""
         raise TypeError(f"{wanted}: a {type(self).__name__} has no values")
 
+    def numbers(self, wanted: str) -> np.ndarray:
+        """`concrete`, of arrays that hold numbers.
+
+        Raises:
+            TypeError: the array holds keys.
+        """
+        if not isinstance(self.aval.dtype, np.dtype):
+            raise TypeError(
+                f"{wanted.rstrip(',')}: an array of {self.aval.dtype.name} holds no "
+                "numbers; verax.random.key_data gives the words behind the keys"
+            )
+        return self.concrete(wanted)
+
     def scalar(self, wanted: str) -> Any:
         """The one element, for `int(x)` and its kin.
 
@@ -35,7 +48,7 @@ class Convertible(Typed):
             raise TypeError(f"{wanted} takes an array of one element, not {self.aval}")
         if self.aval.dtype.kind == "c" and not wanted.startswith("complex"):
             raise TypeError(f"{wanted} takes a real x, not {self.aval}; use x.real")
-        return self.concrete(wanted).reshape(())[()]
+        return self.numbers(wanted).reshape(())[()]
 
     def __bool__(self) -> bool:
         if self.aval.size > 1:
@@ -43,7 +56,7 @@ class Convertible(Typed):
                 f"the truth of an array with several elements, {self.aval}, is "
                 "ambiguous; use x.any() or x.all()"
             )
-        return bool(self.concrete("bool(x), as in `if x:`,"))
+        return bool(self.numbers("bool(x), as in `if x:`,"))
 
     def __int__(self) -> int:
         return int(self.scalar("int(x)"))
@@ -62,12 +75,7 @@ class Convertible(Typed):
     def __array__(
         self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
     ) -> np.ndarray:
-        if not isinstance(self.aval.dtype, np.dtype):
-            raise TypeError(
-                f"an array of {self.aval.dtype.name} holds no numbers; "
-                "verax.random.key_data gives the words behind the keys"
-            )
-        values = self.concrete("a NumPy array")
+        values = self.numbers("a NumPy array")
         values.flags.writeable = False
         if dtype is not None and dtype != values.dtype:
             if copy is False:
@@ -80,11 +88,11 @@ class Convertible(Typed):
 
     def item(self, *index: int) -> Any:
         """The element at `index`, or the only one, as a Python scalar."""
-        return self.concrete("x.item()").item(*index)
+        return self.numbers("x.item()").item(*index)
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python scalars."""
-        return self.concrete("x.tolist()").tolist()
+        return self.numbers("x.tolist()").tolist()
 
     def block_until_ready(self) -> Self:
         """Wait until the value is computed; the array itself."""

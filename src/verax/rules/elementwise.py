@@ -40,6 +40,7 @@ from verax.rules.row import (
     Zero,
 )
 from verax.rules.state import interpreting
+from verax.rules.typed import NotLinear
 
 type Maths = Callable[..., Any]
 type PerOperand = Maths | Sequence[Maths | None] | None
@@ -225,8 +226,10 @@ def adjoint[P: Params](
     for rule, operand in zip(rules, operands, strict=True):
         if not isinstance(operand, Linear):
             results.append(None)
-        elif isinstance(cotangent, Zero) or rule is None:
+        elif isinstance(cotangent, Zero):
             results.append(Zero(operand.aval))
+        elif rule is None:
+            raise NotLinear(f"there is no transpose in operand {len(results)}")
         else:
             part = rule(params, cotangent, *operands)
             results.append(unbroadcast(engine, part, operand.aval.shape))

@@ -12,11 +12,12 @@ import numpy as np
 from attrs import frozen
 
 from verax.ir.dtypes import DType, is_bool, is_complex, is_float, is_signed, is_unsigned
+from verax.ir.extended import KeyDType
 
 
 @frozen
 class Kind:
-    """Some of: booleans, signed and unsigned integers, floats, complex numbers."""
+    """Some of: booleans, signed and unsigned integers, floats, complex, keys."""
 
     names: frozenset[str]
 
@@ -35,7 +36,7 @@ class Kind:
         return " or ".join(n for n in ORDER if n in self.names) + " arrays"
 
 
-ORDER = ("boolean", "signed integer", "unsigned integer", "float", "complex")
+ORDER = ("boolean", "signed integer", "unsigned integer", "float", "complex", "key")
 SAMPLED: tuple[DType, ...] = tuple(
     np.dtype(d)
     for d in (
@@ -59,7 +60,7 @@ def sampled(kind: Kind) -> tuple[DType, ...]:
 
 
 def kind_name(dtype: DType) -> str:
-    """The kind of a dtype, or `other` for keys and float0."""
+    """The kind of a dtype, or `other` for float0."""
     if is_float(dtype):
         return "float"
     if is_signed(dtype):
@@ -68,7 +69,9 @@ def kind_name(dtype: DType) -> str:
         return "boolean"
     if is_unsigned(dtype):
         return "unsigned integer"
-    return "complex" if is_complex(dtype) else "other"
+    if is_complex(dtype):
+        return "complex"
+    return "key" if isinstance(dtype, KeyDType) else "other"
 
 
 def kind(*names: str) -> Kind:
@@ -87,3 +90,4 @@ NUMBER = REAL | COMPLEX
 BITS = BOOL | INTEGER
 ORDERED = BOOL | REAL
 ANYTHING = BOOL | NUMBER
+KEY = kind("key")

@@ -42,5 +42,9 @@ class Typed:
         return self.aval.size
 
 
+class NotLinear(TypeError):
+    """An operation was to be transposed in operands in which it is not linear."""
+
+
 class NotAnArray(TypeError):
     """An operand that is no array, scalar or tracer."""

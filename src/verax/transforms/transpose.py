@@ -12,6 +12,7 @@ from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Literal, Var
 from verax.rules.builder import Builder
 from verax.rules.row import Engine, MissingRule
 from verax.rules.state import interpreting
+from verax.rules.typed import NotAnArray, NotLinear
 from verax.transforms.jvp import coerce
 from verax.transforms.templates import Mask, located, transpose_template, types
 
@@ -132,6 +133,12 @@ def transpose_eqn(
         )
     except MissingRule as error:
         raise located(error, eqn) from error
+    except (NotAnArray, NotLinear) as error:
+        # The rule asked a linear operand for its value.
+        raise MissingRule(
+            f"{eqn.primitive.name} is not linear in the operands that depend on the "
+            f"inputs, at {eqn.source}; only a linear function has a transpose"
+        ) from error
     others = [a for a in ins if a is not None]
     # The sums of cotangents, which `gather` writes, come from this equation too.
     source = builder.source = eqn.source.derived("transpose")

@@ -1,0 +1,73 @@
+"""Floor 6: programs and tracers, under the names of `jax.core` and `jax.extend.core`.
+
+One idea: a jaxpr is a function again, of its constants and its arguments, on values as
+under a trace::
+
+    closed = verax.make_jaxpr(f)(x)
+    eval_jaxpr(closed.jaxpr, closed.consts, x)
+"""
+
+from collections.abc import Callable, Sequence
+
+from verax.api.engine import apply
+from verax.ir.avals import ShapedArray as ShapedArray
+from verax.ir.jaxpr import (
+    ClosedJaxpr as ClosedJaxpr,
+    Jaxpr as Jaxpr,
+    Literal as Literal,
+    Var as Var,
+)
+from verax.rules.array import Array
+from verax.rules.builder import Tracer as Tracer
+from verax.rules.constants import aval_of
+
+__all__ = [
+    "ClosedJaxpr",
+    "Jaxpr",
+    "Literal",
+    "ShapedArray",
+    "Tracer",
+    "Var",
+    "eval_jaxpr",
+    "jaxpr_as_fun",
+]
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[object], *args: object) -> list[Array]:
+    """The outputs of `jaxpr`, whose constvars stand for `consts`.
+
+    Under a trace the equations are written into it; else they are computed one by one.
+    Arguments have the types of the inputs; a weak scalar does for one that is not weak.
+
+    Raises:
+        TypeError: there are too few or too many operands, or one has another type.
+
+    >>> import verax, verax.numpy as vnp
+    >>> closed = verax.make_jaxpr(lambda x: vnp.sin(x) * 2)(1.0)
+    >>> eval_jaxpr(closed.jaxpr, closed.consts, 0.0)
+    [Array(0., dtype=float32, weak_type=True)]
+    """
+    given = (*consts, *args)
+    due = (*jaxpr.constvars, *jaxpr.invars)
+    if len(given) != len(due):
+        raise TypeError(
+            f"eval_jaxpr: the program has {len(jaxpr.constvars)} constvars and "
+            f"{len(jaxpr.invars)} inputs, but got {len(consts)} constants and "
+            f"{len(args)} arguments"
+        )
+    for i, (x, var) in enumerate(zip(given, due, strict=True)):
+        aval = aval_of(x)
+        if (aval.shape, aval.dtype) != (var.aval.shape, var.aval.dtype):
+            raise TypeError(f"eval_jaxpr: operand {i} must be {var.aval}, not {aval}")
+    return list(apply(jaxpr, given))
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Array]]:
+    """A program as a function of its arguments, which returns a list of its outputs.
+
+    >>> import verax
+    >>> double = jaxpr_as_fun(verax.make_jaxpr(lambda x: x * 2)(1.0))
+    >>> verax.grad(lambda x: double(x)[0])(3.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)

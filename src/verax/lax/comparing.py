@@ -1,0 +1,30 @@
+"""Floor 6: equality, of numbers and of random keys.
+
+One idea: numbers are compared by one equation, and keys by their words::
+
+    eq(x, y), ne(key, other_key)
+"""
+
+from verax.ops import compare
+from verax.ops.bits import bitwise_not
+from verax.ops.keys_equal import key_pair, same_keys
+from verax.rules.array import Array
+
+
+def eq(x: object, y: object) -> Array:
+    """x = y, on operands of one dtype and one shape or without dimensions.
+
+    >>> from verax import lax, random
+    >>> bool(lax.eq(random.key(0), random.key(0)))
+    True
+    """
+    if (pair := key_pair(x, y)) is not None:
+        return same_keys(*pair)
+    return compare.eq(x, y)
+
+
+def ne(x: object, y: object) -> Array:
+    """x ≠ y, on operands of one dtype and one shape or without dimensions."""
+    if (pair := key_pair(x, y)) is not None:
+        return bitwise_not(same_keys(*pair))
+    return compare.ne(x, y)
