@@ -3,6 +3,7 @@
 import functools
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -279,3 +280,96 @@ def test_an_array_of_numpy_may_be_written_to_after_the_call() -> None:
             found = double(x)
             x[:] = 5.0
             assert (np.asarray(found) == 6.0).all()
+
+
+def numbers(n: int) -> list[Any]:
+    """Values of one kind after the other."""
+    return [np.full(4, i + 0.5, np.float32) for i in range(n)]
+
+
+def test_results_are_no_views_of_what_later_calls_write() -> None:
+    """Host values are written to memory that is used again."""
+    same = verax.jit(lambda x, s: (x, s, x + s))
+    calls = [(x, i) for i, x in enumerate(numbers(6))]
+    results = [same(x, i) for x, i in calls]
+    for (x, i), (one, two, three) in zip(calls, results, strict=True):
+        assert one.tolist() == x.tolist()
+        assert (int(two), three.tolist()) == (i, (x + i).tolist())
+
+
+def test_host_values_of_calls_that_are_still_running() -> None:
+    @verax.jit
+    def long(x: Any, y: Any) -> Any:
+        return verax.lax.fori_loop(0, 30, lambda _, m: vnp.tanh(m @ m), x)[0, 0] * 0 + y
+
+    work, host = vnp.eye(120) * 0.5, np.zeros(3, np.float32)
+    results = []
+    for i in range(12):
+        host[:] = i
+        results.append((long(work, host), long(work, float(i))))
+    for i, (arrays, scalars) in enumerate(results):
+        assert (arrays.tolist(), float(scalars)) == ([i] * 3, i)
+
+
+def test_host_values_beside_donated_arrays() -> None:
+    step = verax.jit(lambda state, batch, rate: state - rate * batch, donate_argnums=0)
+    state = vnp.zeros(4)
+    for i, batch in enumerate(numbers(5)):
+        before, state = state, step(state, batch, 0.5 * i)
+        with pytest.raises(RuntimeError, match="donated"):
+            before.tolist()
+    due = -sum(0.5 * i * batch for i, batch in enumerate(numbers(5)))
+    assert state.tolist() == due.tolist()
+
+
+def test_host_values_in_many_threads() -> None:
+    add = verax.jit(lambda x, s: x + s)
+    add(np.zeros(4, np.float32), 0.0)
+
+    def work(k: int) -> bool:
+        x = np.full(4, k, np.float32)
+        return all(add(x, float(i)).tolist() == [k + i] * 4 for i in range(200))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(8)))
+
+
+def test_values_that_the_memory_cannot_take() -> None:
+    double = verax.jit(lambda x: x * 2)
+    for x in (np.int64(3), np.int64(2**40 + 1), np.int64(-5)):
+        assert double(x) == double(np.array(x)) == double(vnp.asarray(x))
+    for _ in range(2):
+        assert double(7) == 14
+        with pytest.raises(OverflowError, match="does not fit int32"):
+            double(2**40)
+    with np.errstate(over="ignore"):
+        assert double(3.0) == 6
+        assert double(1e300) == np.inf
+
+
+def test_none_trees_and_statics_in_every_place() -> None:
+    def fun(x: Any, n: Any, tree: Any, *, flag: Any, last: Any = None) -> Any:
+        total = sum(verax.tree.leaves(tree), start=vnp.float32(0))
+        more = 0 if last is None else last["b"] - last["a"]
+        return x * n + (total if flag else -total) + more
+
+    jitted = verax.jit(fun, static_argnums=1, static_argnames="flag")
+    x, y = vnp.ones(2), vnp.arange(2.0)
+    for tree in (None, (), (y, None), {"a": [1.0], "b": y}, [None], y):
+        for last in (None, {"b": 3.0, "a": y}):
+            for n, flag in ((2, True), (3, False)):
+                due = fun(x, n, tree, flag=flag, last=last).tolist()
+                for _ in range(2):
+                    assert jitted(x, n, tree, flag=flag, last=last).tolist() == due
+                    assert jitted(x, n, tree, last=last, flag=flag).tolist() == due
+    assert jitted(x, 2, None, flag=True).tolist() == [2.0, 2.0]
+
+
+def test_trees_are_told_apart_by_structure_and_by_leaves() -> None:
+    jitted = verax.jit(lambda t: verax.tree.map(lambda a: a + 1, t))
+    for tree in ([1, 2.0], [1.0, 2], (1, 2.0), {"a": 1}, {"b": 1}, [[1], 2.0], None):
+        for _ in range(2):
+            got = jitted(tree)
+            assert verax.tree.structure(got) == verax.tree.structure(tree)
+            types = [a.dtype for a in verax.tree.leaves(got)]
+            assert types == [vnp.asarray(a).dtype for a in verax.tree.leaves(tree)]

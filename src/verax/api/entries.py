@@ -7,13 +7,15 @@ name, what it donates, and the static objects that must not have changed::
     run = watching(entry, run)
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from attrs import frozen
 
 from verax.api.engine import ENGINE
 from verax.api.places import Shardings
+from verax.api.signatures import taking
 from verax.api.static_values import Watched, warn_changed
 from verax.api.statics import Statics
 from verax.api.tracing import Describe, Traced
@@ -22,6 +24,8 @@ from verax.backend.dispatch import Call
 from verax.backend.executable import CompileOptions
 from verax.backend.nan_search import Search
 from verax.rules.state import STATE
+
+type Maker = Callable[..., Call]
 
 
 @frozen(eq=False)
@@ -57,11 +61,14 @@ def watching(entry: Entry, run: Call) -> Call:
     return watched
 
 
-def debugged(entry: Entry, describe: Describe, run: Call) -> Call:
-    """The call, which looks at its outputs if `debug_nans` or `debug_infs` is on."""
+def debugged(entry: Entry, describe: Describe, make: Maker) -> Maker:
+    """What makes calls that look at outputs, if `debug_nans` or `debug_infs` is on.
+
+    `make` and the result take the places of the leaves among the arguments of the call.
+    """
     kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
     if not kinds:
-        return run
+        return make
     how = Search(entry.name, describe)
     jaxpr, donated = entry.traced.jaxpr, entry.donated
-    return checked_call(ENGINE, jaxpr, how, donated, kinds, run)
+    return partial(taking, checked_call(ENGINE, jaxpr, how, donated, kinds, make()))

@@ -8,7 +8,8 @@ run; everything else happens on a miss, and is a value that can be looked at::
 """
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from types import MethodType
 from typing import Any, cast, overload
 
@@ -16,11 +17,17 @@ from attrs import frozen
 
 from verax.api.donation import usable, warn_unusable
 from verax.api.engine import ENGINE, apply, current_builder
-from verax.api.entries import Entry, Settings, debugged, watching
+from verax.api.entries import Entry, Maker, Settings, debugged, watching
 from verax.api.interfaces import Interface
 from verax.api.options import check_flags, check_function, checked_options
 from verax.api.places import Shardings, constrained, resolve_shardings
-from verax.api.signatures import flat_kinds, leaf_kinds, places_of, taking
+from verax.api.signatures import (
+    Trees,
+    flat_kinds,
+    leaf_kinds,
+    leaf_places,
+    traced_places,
+)
 from verax.api.stages import LoweredStage, TracedStage
 from verax.api.static_values import Hashes, warn_changed, watch
 from verax.api.statics import resolve_statics
@@ -65,7 +72,7 @@ class JitFunction[**P, R]:
         self.locks = Locks()
         self.traces: dict[object, Entry] = {}
         self.programs: dict[object, tuple[Program, Entry]] = {}
-        self.direct: dict[object, Call] = {}
+        self.direct: dict[object, Call | Trees] = {}
         self.hashes = Hashes()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -75,40 +82,23 @@ class JitFunction[**P, R]:
             given: Sequence[Any] = (*args, *kwargs.values()) if kwargs else args
             if self.plain:
                 kinds = tuple(
-                    [x.kind if type(x) is ConcreteArray else kind_of(x) for x in given]
+                    [x.aval if type(x) is ConcreteArray else kind_of(x) for x in given]
                 )
             else:
                 kinds = flat_kinds(self.settings.statics, len(args), kwargs, given)
-            key: Key = (state.enable_x64, state.staging, kinds, *kwargs)
+            key: Key = (state.enable_x64, state.staging, kinds)
+            if kwargs:
+                key += (*kwargs,)
             try:
                 run = self.direct.get(key)
-                if run is None and None in kinds:
-                    key, given = self.tree_key(args, kwargs)
-                    run = self.direct.get(key)
+                if type(run) is Trees:
+                    run, given = run.find(given)
             except TypeError:  # a static value without a hash
                 run = None
             if run is not None:
                 result: R = run(given)
                 return result
         return cast(R, self.slow_call(args, kwargs))
-
-    def tree_key(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Key, Sequence[Any]]:
-        """What any call is looked up by, and its leaves.
-
-        Raises:
-            TypeError: a static value does not hash.
-        """
-        state = STATE
-        static: Hashable = ()
-        dynamic = args, kwargs
-        if not self.plain:
-            taken = self.settings.statics.taken(args, kwargs)
-            dynamic, static = taken.dynamic, taken.key
-        leaves, tree = pytrees.flatten(dynamic)
-        key = (state.enable_x64, state.staging, leaf_kinds(leaves), static, tree)
-        return key, leaves
 
     def slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call, whatever the arguments and the interpreter are."""
@@ -123,10 +113,11 @@ class JitFunction[**P, R]:
         if builder is None:
             program, entry = self.program(key, tree, leaves, avals, call_args)
             kinds = leaf_kinds(leaves)
-            run = caller(program, entry.traced.out_tree, kinds)
-            run = debugged(entry, describe, run)
+            made: Maker = partial(caller, program, entry.traced.out_tree, kinds)
+            make = debugged(entry, describe, made)
             if None not in kinds:
-                self.remember(args, kwargs, entry, run)
+                self.remember(args, kwargs, entry, make)
+            run = make()
             return watching(entry, run)(leaves)
         entry = self.trace_once(key, tree, avals, call_args)
         warn_changed(entry.name, entry.watched, 4)
@@ -141,19 +132,23 @@ class JitFunction[**P, R]:
         return entry.traced.out_tree.unflatten(outs)
 
     def remember(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], entry: Entry, run: Call
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], entry: Entry, make: Maker
     ) -> None:
         """Keep the short way for calls with arguments of these kinds."""
         if len(self.direct) >= CACHE_SIZE:
             self.direct.clear()
         statics, given = self.settings.statics, (*args, *kwargs.values())
         kinds = flat_kinds(statics, len(args), kwargs, given)
-        if None in kinds:
-            self.direct[self.tree_key(args, kwargs)[0]] = watching(entry, run)
-            return
-        places = places_of(statics, len(args), kwargs)
         key = (STATE.enable_x64, STATE.staging, kinds, *kwargs)
-        self.direct[key] = watching(entry, taking(run, places, len(given)))
+        places = traced_places(statics, len(args), kwargs)
+        if None not in kinds:
+            run = make(leaf_places(places, kinds))
+            self.direct[key] = watching(entry, run)
+            return
+        trees = self.direct.get(key)
+        if type(trees) is not Trees or len(trees.known) >= CACHE_SIZE:
+            trees = self.direct[key] = Trees(places, len(kinds))
+        trees.known[trees.key(given)[0]] = watching(entry, make())
 
     def program(
         self,

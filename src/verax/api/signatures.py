@@ -6,21 +6,23 @@ them the program takes, in which order, is settled once per key::
 
     given = (*args, *kwargs.values())
     flat_kinds(statics, len(args), kwargs, given)    # (f32[8], (int, 3))
-    places_of(statics, len(args), kwargs)            # (0,): the second is static
+    traced_places(statics, len(args), kwargs)        # (0,): the second is static
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import NoneType
+from typing import Any, final
 
 from verax.api.static_values import EXACT, typed
 from verax.api.statics import Statics
 from verax.backend.array import ConcreteArray
 from verax.backend.dispatch import Call, kind_of
+from verax.backend.pytrees import flatten
 
 
 def leaf_kinds(leaves: Sequence[Any]) -> tuple[object, ...]:
     """The kinds of arguments that are all traced; None for what is no leaf."""
-    return tuple([x.kind if type(x) is ConcreteArray else kind_of(x) for x in leaves])
+    return tuple([x.aval if type(x) is ConcreteArray else kind_of(x) for x in leaves])
 
 
 def flat_kinds(
@@ -30,37 +32,67 @@ def flat_kinds(
 
     It may not hash, if a static value does not.
     """
-    flags = statics.flags((count, *kwargs))
-    return tuple(
-        [
-            (x.kind if type(x) is ConcreteArray else kind_of(x))
-            if not static
-            else (cls, x)
-            if (cls := type(x)) in EXACT
-            else typed(x)
-            for x, static in zip(given, flags, strict=True)
-        ]
-    )
+    places = statics.places((count, *kwargs) if kwargs else count)
+    kinds = [x.aval if type(x) is ConcreteArray else kind_of(x) for x in given]
+    for i in places:
+        cls = type(value := given[i])
+        kinds[i] = (cls, value) if cls in EXACT else typed(value)
+    return tuple(kinds)
 
 
-def places_of(
+def traced_places(
     statics: Statics, count: int, kwargs: Mapping[str, Any]
 ) -> tuple[int, ...]:
-    """Where the leaves of the program are among the arguments as they were given.
+    """Where the traced arguments are among the arguments as they were given.
 
-    Positional arguments come first, then keywords by name, none of them static.
+    Positional arguments come first, then keywords by name.
     """
-    flags = statics.flags((count, *kwargs))
+    static = statics.places((count, *kwargs) if kwargs else count)
     order = {name: count + i for i, name in enumerate(kwargs)}
     places = [*range(count), *[order[name] for name in sorted(kwargs)]]
-    return tuple([i for i in places if not flags[i]])
+    return tuple([i for i in places if i not in static])
 
 
-def taking(run: Call, places: Sequence[int], total: int) -> Call:
-    """`run` on the arguments at `places`, of `total` that are given."""
-    if tuple(places) == tuple(range(total)):
+def leaf_places(
+    traced: Sequence[int], kinds: Sequence[object]
+) -> tuple[int, ...] | None:
+    """Where the leaves of the program are, if no argument is a tree of several.
+
+    None if they are the arguments, as they were given.
+    """
+    found = tuple([i for i in traced if kinds[i] is not NoneType])
+    return None if found == tuple(range(len(kinds))) else found
+
+
+def taking(run: Call, places: Sequence[int] | None = None) -> Call:
+    """`run` on the arguments at `places`; on all of them without."""
+    if places is None:
         return run
-    if len(places) == 1:
-        (only,) = places
-        return lambda given: run((given[only],))
     return lambda given: run([given[i] for i in places])
+
+
+@final
+class Trees:
+    """The calls among whose arguments, of known kinds, are trees.
+
+    The traced arguments are at `places` among those given; their structure and the
+    kinds of their leaves are looked up in `known`.
+    """
+
+    __slots__ = ("known", "places")
+
+    def __init__(self, places: tuple[int, ...], count: int) -> None:
+        self.places = None if places == tuple(range(count)) else places
+        self.known: dict[object, Call] = {}
+
+    def find(self, given: Sequence[Any]) -> tuple[Call | None, Sequence[Any]]:
+        """What to call, None if that is not known yet, and with which leaves."""
+        key, leaves = self.key(given)
+        return self.known.get(key), leaves
+
+    def key(self, given: Sequence[Any]) -> tuple[object, Sequence[Any]]:
+        """What calls are looked up by, and the leaves."""
+        places = self.places
+        traced = given if places is None else tuple([given[i] for i in places])
+        leaves, tree = flatten(traced)
+        return (tree, leaf_kinds(leaves)), leaves

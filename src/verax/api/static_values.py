@@ -9,6 +9,8 @@ compare by identity are looked at again, because a key cannot see them change::
 
 import warnings
 from collections.abc import Hashable, Iterable
+from functools import lru_cache
+from operator import is_
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -42,9 +44,16 @@ def typed(value: Any) -> Hashable:
         return (tuple, *[typed(item) for item in value])
     if cls is frozenset:
         return (frozenset, frozenset([typed(item) for item in value]))
-    if issubclass(cls, FLOATS) and (value == 0 or value != value):  # NaN
+    floating = is_floating(cls)  # type: ignore[arg-type]  # mypy#11469
+    if floating and (value == 0 or value != value):  # NaN
         return (cls, repr(value))
     return (cls, value)
+
+
+@lru_cache(maxsize=1 << 10)
+def is_floating(cls: type) -> bool:
+    """Whether objects of a class have zeros with a sign, and values without equals."""
+    return issubclass(cls, FLOATS)
 
 
 @frozen(eq=False)
@@ -58,9 +67,7 @@ class Watched:
     def changed(self) -> list[str]:
         """The attributes that have been set, replaced or deleted since."""
         now, then = vars(self.value), self.attributes
-        if now.keys() == then.keys() and all(
-            [now[name] is held for name, held in then.items()]
-        ):
+        if [*now] == [*then] and all(map(is_, now.values(), then.values())):
             return []
         missing = object()
         names = {**then, **now}

@@ -91,23 +91,25 @@ class Statics:
     names: frozenset[str]
     donate_positions: tuple[int, ...]
     donate_names: frozenset[str]
-    layouts: dict[tuple[int | str, ...], tuple[bool, ...]] = field(factory=dict)
+    layouts: dict[int | tuple[int | str, ...], tuple[int, ...]] = field(factory=dict)
 
     @property
     def any(self) -> bool:
         """Whether calls need more than flattening."""
         return bool(self.positions or self.names)
 
-    def flags(self, layout: tuple[int | str, ...]) -> tuple[bool, ...]:
-        """Which arguments are static: so many positional ones, then keywords."""
+    def places(self, layout: int | tuple[int | str, ...]) -> tuple[int, ...]:
+        """Which arguments are static, of so many positional ones and these keywords.
+
+        `layout` is the number, or the number and the names.
+        """
         found = self.layouts.get(layout)
         if found is None:
-            count, *names = layout
+            count, *names = (layout,) if isinstance(layout, int) else layout
             assert isinstance(count, int)
             chosen = {p % count for p in self.positions if -count <= p < count}
-            places = [i in chosen for i in range(count)]
-            found = (*places, *[name in self.names for name in names])
-            self.layouts[layout] = found
+            named = [count + i for i, name in enumerate(names) if name in self.names]
+            found = self.layouts[layout] = (*sorted(chosen), *named)
         return found
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:
@@ -128,10 +130,9 @@ class Statics:
         if not self.any:
             return CallArguments((args, kwargs), (), (), (), self)
         count = len(args)
-        flags = self.flags((count,))
-        places = tuple([i for i in range(count) if flags[i]])
+        places = self.places(count)
         values = tuple([args[i] for i in places])
-        rest = tuple([x for x, static in zip(args, flags, strict=True) if not static])
+        rest = tuple([x for i, x in enumerate(args) if i not in places])
         named = tuple(
             [(n, kwargs[n]) for n in sorted(kwargs.keys() & self.names)]
             if kwargs

@@ -81,18 +81,20 @@ class ConcreteArray(PlainPlace, Exchangeable):
     """An array of values; made by the library, never by calling the class.
 
     `host` and `buffer` hold the same values, at least one of them unless the array
-    was deleted. `committed` says whether the user chose the device. `kind` is what
-    compiled programs are looked up by: the aval, and the place if it is not the usual.
-    `ended` exists once the array is deleted, and says what did it.
+    was deleted. `ended` exists once it is, and says what did it. There is nothing else
+    in an array, because each call makes some.
     """
 
-    __slots__ = ("__weakref__", "buffer", "committed", "ended", "host", "kind")
+    __slots__ = ("__weakref__", "buffer", "ended", "host")
 
     host: np.ndarray | None
     buffer: Buffer | None
-    committed: bool
-    kind: object
     ended: str
+
+    @property
+    def committed(self) -> bool:
+        """Whether the user chose the device."""
+        return False
 
     def numpy(self) -> np.ndarray:
         """The values as a NumPy array that nobody may write to; waits for them.
@@ -232,20 +234,18 @@ def printable(array: np.ndarray) -> np.ndarray:
 def from_host(array: np.ndarray, aval: ShapedArray) -> ConcreteArray:
     """An array of NumPy values of `aval`'s type, which nobody may write to any more."""
     made = ConcreteArray.__new__(ConcreteArray)
-    made.aval = made.kind = aval
+    made.aval = aval
     made.host = array
     made.buffer = None
-    made.committed = False
     return made
 
 
 def from_buffer(buffer: Buffer, aval: ShapedArray) -> ConcreteArray:
     """An array of values on a device."""
     made = ConcreteArray.__new__(ConcreteArray)
-    made.aval = made.kind = aval
+    made.aval = aval
     made.host = None
     made.buffer = buffer
-    made.committed = False
     return made
 
 

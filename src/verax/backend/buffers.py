@@ -291,7 +291,8 @@ def delete(buffer: Buffer) -> None:
 
 def release(buffer: Buffer) -> None:
     """Give the memory back now, or when the library that DLPack lent it to lets go."""
-    if not getattr(buffer, EXPORTED, False):
+    # A donated buffer, the most frequent one here, has given it back already.
+    if not buffer.is_deleted() and not getattr(buffer, EXPORTED, False):
         buffer.delete()
 
 

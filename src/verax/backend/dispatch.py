@@ -6,20 +6,24 @@ one look-up by the kinds finds a closure that asks nothing any more::
     call = caller(program, out_tree, kinds)     # once
     call(args)                                  # many times
 
-The kind of an array of ours is its `kind`: its aval, and where it is if the user chose
-that. The kind of a NumPy array is its shape and dtype, that of a scalar its class.
+The kind of an array of ours is its aval, or where it is too if the user chose that. The
+kind of a NumPy array is its shape and dtype, that of a scalar its class.
 """
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
+from attrs import frozen
 
 from verax.backend import buffers
 from verax.backend.array import ConcreteArray, from_buffer
 from verax.backend.buffers import Buffer
 from verax.backend.client import local_devices
+from verax.backend.executable import FAILED, fail
+from verax.backend.host_slots import Pool, Transfer, may_share
 from verax.backend.placed import PlacedArray
 from verax.backend.placed_program import donation_to
 from verax.backend.program import Program, buffer_of, device_aval
@@ -31,6 +35,7 @@ from verax.rules.constants import scalar_of
 type Call = Callable[[Sequence[Any]], Any]
 type Put = Callable[[Any], Buffer]
 type Fetch = Callable[[Sequence[Any]], list[Buffer]]
+type Places = Sequence[int] | None
 
 LEAF = flatten(0)[1]
 # By letter as well: two C types of one size have a class each.
@@ -43,65 +48,193 @@ REAL_SCALARS: frozenset[type] = frozenset([d.type for d in FLOATING]) | {float}
 
 
 def kind_of(x: Any) -> object:
-    """What a call needs to know of an argument; None if that is a longer question."""
+    """What a call needs to know of an argument; None if that is a longer question.
+
+    Of None it needs to know nothing else: it has no values.
+    """
     cls: object = type(x)
-    if cls is ConcreteArray or cls is PlacedArray:
-        kind: object = x.kind
-        return kind
     if cls in SCALARS:
         return cls
-    return (x.shape, x.dtype) if cls is np.ndarray else None
+    if cls is ConcreteArray:
+        aval: ShapedArray = x.aval
+        return aval
+    if cls is np.ndarray:
+        return x.shape, x.dtype
+    if cls is PlacedArray:
+        kind: object = x.kind
+        return kind
+    return NoneType if x is None else None
 
 
-def caller(program: Program, out_tree: PyTreeDef, kinds: Sequence[object]) -> Call:
-    """What a call with leaves of these kinds does, all looked up beforehand."""
-    if program.placement is not None or None in kinds:
-        return general_caller(program, out_tree)
-    fetch, finish = fetcher(program, kinds), finisher(out_tree)
-    execute, out_avals = program.executable.execute, program.out_avals
+@frozen(eq=False)
+class Plan:
+    """What all ways to call a program have in common.
+
+    `fetch` makes the buffers that the program takes of the arguments of a call,
+    `finish` the result of its leaves, and `give_up` forgets the arguments whose memory
+    the program may have taken, if there are any.
+    """
+
+    program: Program
+    transfers: tuple[Transfer, ...]
+    fetch: Fetch
+    finish: Callable[[Iterator[Any]], Any]
+    give_up: Callable[[Sequence[Any]], None] | None
+
+
+def caller(
+    program: Program,
+    out_tree: PyTreeDef,
+    kinds: Sequence[object],
+    places: Places = None,
+) -> Call:
+    """What a call with leaves of these kinds does, all looked up beforehand.
+
+    The leaf number i is the argument at `places[i]` of those that the call is given;
+    without `places` the arguments are the leaves.
+    """
     donated = program.lowered.donated
-    if donated and not all([type(kinds[i]) is ShapedArray for i in donated]):
-        return general_caller(program, out_tree)
-    if donated:
-        how = donation_to(program.lowered)
-        return lambda args: finish(
-            map(
-                from_buffer,
-                used_up(execute(fetch(args)), args, donated, how),
-                out_avals,
-            )
-        )
-    if fetch is buffers_of and out_tree == LEAF:
-        return array_caller(program)
-    return lambda args: finish(map(from_buffer, execute(fetch(args)), out_avals))
+    if (
+        program.placement is not None
+        or None in kinds
+        or not all([type(kinds[i]) is ShapedArray for i in donated])
+    ):
+        return general_caller(program, out_tree, places)
+    transfers = transfers_of(program, kinds, places)
+    fetch = fetcher(program, transfers, places)
+    give_up = giver_up(program, places) if donated else None
+    plan = Plan(program, transfers, fetch, finisher(out_tree), give_up)
+    if shares(program, transfers):
+        return sharing_caller(plan)
+    if out_tree == LEAF and not donated:
+        return array_caller(program) if fetch is buffers_of else leaf_caller(plan)
+    return fetching_caller(plan)
 
 
-def general_caller(program: Program, out_tree: PyTreeDef) -> Call:
+def general_caller(program: Program, out_tree: PyTreeDef, places: Places) -> Call:
     """A call that looks at each argument, and gives up those that are donated."""
     run, unflatten = program.run, out_tree.unflatten
-    return lambda args: unflatten(run(args))
+    if places is None:
+        return lambda args: unflatten(run(args))
+    return lambda args: unflatten(run([args[i] for i in places]))
 
 
 def array_caller(program: Program) -> Call:
     """The most frequent call: arrays of ours to one array."""
-    execute, (aval,) = program.executable.execute, program.out_avals
+    run, handlers = program.executable.run, program.executable.handlers
+    (aval,) = program.out_avals
 
     def call(args: Sequence[Any]) -> ConcreteArray:
-        [out] = execute(
-            [x.device_buffer() if (held := x.buffer) is None else held for x in args]
-        )
+        ins = [x.device_buffer() if (held := x.buffer) is None else held for x in args]
+        try:
+            [out] = run(ins).consume_with_handlers(handlers)
+        except FAILED as error:
+            fail(error, ins)
         return from_buffer(out, aval)
 
     return call
 
 
-def used_up(
-    outs: list[Buffer], args: Sequence[Any], donated: Sequence[int], how: str
-) -> list[Buffer]:
-    """`outs`, once the arguments whose memory they may have taken are forgotten."""
-    for i in donated:
-        args[i].end(how)
-    return outs
+def leaf_caller(plan: Plan) -> Call:
+    """As `array_caller`, for arguments that are not taken as they are given."""
+    run, handlers = plan.program.executable.run, plan.program.executable.handlers
+    fetch, (aval,) = plan.fetch, plan.program.out_avals
+
+    def call(args: Sequence[Any]) -> ConcreteArray:
+        ins = fetch(args)
+        try:
+            [out] = run(ins).consume_with_handlers(handlers)
+        except FAILED as error:
+            fail(error, ins)
+        return from_buffer(out, aval)
+
+    return call
+
+
+def fetching_caller(plan: Plan) -> Call:
+    """The call of a program whose arguments are arrays, or are transferred."""
+    fetch, finish, give_up = plan.fetch, plan.finish, plan.give_up
+    run, handlers = plan.program.executable.run, plan.program.executable.handlers
+    out_avals = plan.program.out_avals
+
+    def call(args: Sequence[Any]) -> Any:
+        ins = fetch(args)
+        try:
+            outs = run(ins).consume_with_handlers(handlers)
+        except FAILED as error:
+            fail(error, ins)
+        if give_up is not None:
+            give_up(args)
+        return finish(map(from_buffer, outs, out_avals))
+
+    return call
+
+
+def sharing_caller(plan: Plan) -> Call:
+    """The call of a program that reads values of the host where they are written."""
+    program, finish, give_up = plan.program, plan.finish, plan.give_up
+    run, handlers = program.executable.run, program.executable.handlers
+    out_avals = program.out_avals
+    device = local_devices()[0]
+    pool = Pool(device, plan.transfers, program.constants, out_avals)
+
+    def call(args: Sequence[Any]) -> Any:
+        slots = pool.take()
+        ins = slots.filled(args)
+        try:
+            outs = run(ins).consume_with_handlers(handlers)
+        except FAILED as error:
+            fail(error, ins)
+        pool.put_back(slots, outs)
+        if give_up is not None:
+            give_up(args)
+        return finish(map(from_buffer, outs, out_avals))
+
+    return call
+
+
+def transfers_of(
+    program: Program, kinds: Sequence[object], places: Places
+) -> tuple[Transfer, ...]:
+    """How each argument that the program takes is made of those of the call."""
+    kept = range(len(kinds)) if program.positions is None else program.positions
+    return tuple(
+        [
+            Transfer(
+                i if places is None else places[i],
+                kinds[i],
+                aval,
+                device_aval(aval) if is_host(kinds[i]) else None,
+            )
+            for i, aval in zip(kept, program.lowered.in_avals, strict=True)
+        ]
+    )
+
+
+def shares(program: Program, transfers: Sequence[Transfer]) -> bool:
+    """Whether values of the host get to the program by being written down."""
+    device = local_devices()[0]
+    stored = [t.stored for t in transfers if t.stored is not None]
+    # Functions of the host may keep what they are given.
+    calls = program.executable.calls.functions
+    return (
+        bool(stored)
+        and bool(program.out_avals)
+        and not calls
+        and all([may_share(device, aval) for aval in stored])
+    )
+
+
+def giver_up(program: Program, places: Places) -> Callable[[Sequence[Any]], None]:
+    """What forgets the arguments whose memory the program may have taken."""
+    how, donated = donation_to(program.lowered), program.lowered.donated
+    wanted = donated if places is None else [places[i] for i in donated]
+
+    def give_up(args: Sequence[Any]) -> None:
+        for i in wanted:
+            args[i].end(how)
+
+    return give_up
 
 
 def finisher(out_tree: PyTreeDef) -> Callable[[Iterator[Any]], Any]:
@@ -114,22 +247,22 @@ def finisher(out_tree: PyTreeDef) -> Callable[[Iterator[Any]], Any]:
     return out_tree.unflatten
 
 
-def fetcher(program: Program, kinds: Sequence[object]) -> Fetch:
-    """How arguments of these kinds become the buffers that the program takes."""
-    constants, positions = program.constants, program.positions
-    used = kinds if positions is None else [kinds[i] for i in positions]
-    if not any([is_host(kind) for kind in used]):
-        if not constants and positions is None:
+def fetcher(program: Program, transfers: Sequence[Transfer], places: Places) -> Fetch:
+    """How the arguments of a call become the buffers that the program takes."""
+    constants, indices = program.constants, tuple([t.number for t in transfers])
+    if all([t.stored is None for t in transfers]):
+        if constants:
+            return lambda args: [*constants, *buffers_of([args[i] for i in indices])]
+        if places is None and program.positions is None:
             return buffers_of
-        places = range(len(kinds)) if positions is None else positions
-        return lambda args: [*constants, *buffers_of([args[i] for i in places])]
-    avals = program.lowered.in_avals
-    puts = [putter(kind, aval) for kind, aval in zip(used, avals, strict=True)]
-    if positions is None:
-        return lambda args: [*constants, *map(operator.call, puts, args)]
+        return lambda args: [
+            x.device_buffer() if (held := (x := args[i]).buffer) is None else held
+            for i in indices
+        ]
+    puts = [putter(t) for t in transfers]
     return lambda args: [
         *constants,
-        *map(operator.call, puts, [args[i] for i in positions]),
+        *map(operator.call, puts, [args[i] for i in indices]),
     ]
 
 
@@ -143,9 +276,10 @@ def is_host(kind: object) -> bool:
     return kind in SCALARS or (type(kind) is tuple and type(kind[0]) is tuple)
 
 
-def putter(kind: object, aval: ShapedArray) -> Put:
-    """How the values of an argument of this kind become a buffer of type `aval`."""
-    if not is_host(kind):
+def putter(transfer: Transfer) -> Put:
+    """How the values of an argument become a buffer."""
+    kind, aval = transfer.kind, transfer.aval
+    if transfer.stored is None:
         return ConcreteArray.device_buffer
     if kind in SCALARS:
         return scalar_putter(kind, aval)

@@ -22,7 +22,7 @@ program is two calls into jaxlib and nothing else.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 import jaxlib.version
 import numpy as np
@@ -52,6 +52,7 @@ type Choose = Callable[[Sequence[_hlo.HloSharding]], Sequence[Sharding]]
 type Shardings = Sequence[Sharding] | Choose
 """The shardings of outputs, or what makes them from those that XLA chose."""
 type Execute = Callable[[Sequence[Buffer]], list[Buffer]]
+type Run = Callable[[Sequence[Buffer]], _jax.ExecuteResults]
 
 # What XLA says of options, and what users are told.
 OPTION_FAULTS: Final = (
@@ -67,6 +68,8 @@ OPTION_FAULTS: Final = (
     ),
 )
 
+# What jaxlib raises if a run fails.
+FAILED: Final = (_jax.JaxRuntimeError, TypeError)
 # One object, so that the most frequent call passes it without building anything.
 NO_OVERRIDES: Final[Overrides] = ()
 
@@ -161,10 +164,16 @@ class Executable:
     output, which may still be computing. It raises ExecutionError for a wrong number,
     size or device of arguments and for deleted ones. A wrong dtype of equal size passes
     unseen: whoever calls must select programs by the types of the arguments.
+
+    Calls that are counted in microseconds write down what `execute` does instead:
+    `run(buffers).consume_with_handlers(handlers)`, and `fail(error, buffers)` on what
+    is in `FAILED`.
     """
 
     execute: Execute
     loaded: _jax.LoadedExecutable = field(repr=False)
+    run: Run = field(repr=False)
+    handlers: list[_jax.ResultHandler] = field(repr=False)
     calls: HostCalls = field(default=NO_CALLS, repr=False)
     origin: str = "compiler"
 
@@ -291,6 +300,19 @@ def execution_error(error: Exception, buffers: Sequence[object]) -> ExecutionErr
     return ExecutionError(text)
 
 
+def fail(error: Exception, buffers: Sequence[object]) -> NoReturn:
+    """Raise what a run that ended in `error` has to say.
+
+    Raises:
+        ExecutionError: the arguments do not fit, or the program failed.
+        Exception: that of a function of the host that the program called.
+    """
+    failure = FAILURES.behind(error)
+    if failure is not None:
+        raise failure from failure.__cause__
+    raise execution_error(error, buffers) from error
+
+
 def shared_donation(buffers: Sequence[object]) -> str:
     """The message for one array in several places of a call that donates it."""
     seen: dict[int, list[int]] = {}
@@ -313,20 +335,17 @@ def make_executable(
     origin: str = "compiler",
 ) -> Executable:
     """Close over all that a run needs: Python has no faster call than a closure."""
-    run: Callable[[Sequence[Buffer]], _jax.ExecuteResults] = loaded.execute_sharded
+    run: Run = loaded.execute_sharded
     if calls.functions:
         run = with_calls(loaded, calls, failed)
 
     def execute(buffers: Sequence[Buffer]) -> list[Buffer]:
         try:
             return run(buffers).consume_with_handlers(handlers)
-        except (_jax.JaxRuntimeError, TypeError) as error:
-            failure = FAILURES.behind(error)
-            if failure is not None:
-                raise failure from failure.__cause__
-            raise execution_error(error, buffers) from error
+        except FAILED as error:
+            fail(error, buffers)
 
-    return Executable(execute, loaded, calls, origin)
+    return Executable(execute, loaded, run, handlers, calls, origin)
 
 
 def compile_error(error: Exception, options: CompileOptions) -> CompileError:

@@ -31,11 +31,18 @@ from verax.rules.state import STATE
 class PlacedArray(ConcreteArray):
     """An array with a place of its own, made by `device_put` and its kin.
 
-    A committed one stays there, and takes the computations that use it along.
+    A committed one stays there, and takes the computations that use it along. `kind` is
+    what compiled programs are looked up by: the type and the place.
     """
 
-    __slots__ = ("place",)
+    __slots__ = ("chosen", "kind", "place")
     place: Sharding
+    chosen: bool
+    kind: tuple[object, ...]
+
+    @property
+    def committed(self) -> bool:
+        return self.chosen
 
     @property
     def sharding(self) -> Sharding:
@@ -96,7 +103,7 @@ def placed_host(
     made.aval = aval
     made.host = values
     made.buffer = None
-    made.committed = committed
+    made.chosen = committed
     made.place = place
     made.kind = (aval, place, committed)
     return made
@@ -110,7 +117,7 @@ def placed_buffer(
     made.aval = aval
     made.host = None
     made.buffer = buffer
-    made.committed = committed
+    made.chosen = committed
     made.place = place
     made.kind = (aval, place, committed)
     return made

@@ -13,13 +13,17 @@ class Located:
     """The attributes of arrays that tell where they are."""
 
     __slots__ = ()
-    committed: bool
 
     def nowhere(self, name: str) -> NoReturn:
         raise AttributeError(
             f"{name} of a traced value: only a finished program has devices. Look at "
             "the array outside of the traced function"
         )
+
+    @property
+    def committed(self) -> bool:
+        """Whether the user chose the device."""
+        self.nowhere("committed")
 
     @property
     def sharding(self) -> Any:
