@@ -56,6 +56,7 @@ from verax.api.config import (
     default_prng_impl,
     disable_jit,
     enable_x64,
+    explain_cache_misses,
     from_environment,
     numpy_dtype_promotion,
     threefry_partitionable,
@@ -68,7 +69,7 @@ from verax.api.forward_backward import fwd_and_bwd
 from verax.api.grad import grad, value_and_grad
 from verax.api.inspection import eval_shape, linear_transpose, make_jaxpr
 from verax.api.jacobian import hessian, jacfwd, jacrev
-from verax.api.jit import jit
+from verax.api.jit_decorator import jit
 from verax.api.pmap import pmap
 from verax.api.purity import ImpureFunction, check_purity
 from verax.api.resources import clear_caches, live_arrays, typeof
@@ -175,6 +176,7 @@ __all__ = [
     "errors",
     "eval_shape",
     "experimental",
+    "explain_cache_misses",
     "export",
     "extend",
     "flatten_util",

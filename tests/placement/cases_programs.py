@@ -334,3 +334,51 @@ def test_lowering_is_the_same_every_time() -> None:
     first = text()
     verax.clear_caches()
     assert text() == first
+
+
+def test_explain_names_places() -> None:
+    f = verax.jit(lambda x: x * 2)
+    f(VALUES)
+    x = verax.device_put(VALUES, DEVICES[2])
+    report = f.explain(x)
+    assert [str(found) for found in report.differences] == [
+        "x: on cpu:2, before on the default device"
+    ]
+    assert [answer.hit for answer in report.caches] == [False, False, True, False, None]
+    assert report.verdict == "miss: the function is lowered and compiled."
+    f(x)
+    assert f.explain(x).hit
+    split = f.explain(put("x", None))
+    (found,) = split.differences
+    assert found.kind == "place"
+    assert found.now.startswith(
+        "spread as NamedSharding(mesh=Mesh('x': 4, 'y': 2), spec=P('x'"
+    )
+    f(put("x", None))
+    report = f.explain(put("x", None))
+    assert report.hit
+    assert report.memory is not None
+    assert report.memory.arguments == VALUES.nbytes // 4  # on each device
+
+
+def test_explain_names_commitment() -> None:
+    f = verax.jit(lambda x: x * 2)
+    with verax.default_device(DEVICES[5]):
+        loose = vnp.ones(3)
+    f(loose)
+    (found,) = f.explain(verax.device_put(loose, DEVICES[5])).differences
+    assert str(found) == "x: committed to its devices, before not committed to them"
+
+
+def test_explain_takes_fixed_shardings_and_types() -> None:
+    f = verax.jit(lambda x: x + 1, in_shardings=sharded("x"), out_shardings=sharded())
+    struct = verax.ShapeDtypeStruct((8, 4), np.float32)
+    assert not f.explain(struct).hit
+    f(VALUES)
+    assert f.explain(struct).hit
+    assert f.explain(VALUES).hit
+    g = verax.jit(lambda x: x + 1)
+    g(put("x", None))
+    same = verax.ShapeDtypeStruct((8, 4), np.float32, sharding=sharded("x", None))
+    assert g.explain(same).hit
+    assert not g.explain(struct).hit

@@ -37,6 +37,7 @@ OPTIONS: dict[str, type] = {
     "disable_jit": bool,
     "debug_nans": bool,
     "debug_infs": bool,
+    "explain_cache_misses": bool,
     "numpy_dtype_promotion": str,
     "default_matmul_precision": str,
     "default_prng_impl": str,
@@ -259,6 +260,23 @@ def debug_infs(new_value: bool = True) -> Iterator[None]:
     What comes out of an infinite operand or constant, such as a mask, is meant.
     """
     with override_eager("debug_infs", new_value):
+        yield
+
+
+@contextmanager
+def explain_cache_misses(new_value: bool = True) -> Iterator[None]:
+    """Within the block, log each call of a jitted function that finds no program.
+
+    The logger is `verax`, the level WARNING. The message names the function and the
+    line of the call, says in what the call differs from the nearest one before, and how
+    long it took; see `jit(f).explain`. A call that hits pays nothing.
+
+    >>> import verax
+    >>> with verax.explain_cache_misses():
+    ...     print(verax.config.explain_cache_misses)
+    True
+    """
+    with override("explain_cache_misses", new_value):
         yield
 
 

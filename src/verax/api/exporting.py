@@ -20,7 +20,8 @@ from verax.api.config import override
 from verax.api.custom_vjp import custom_vjp
 from verax.api.engine import EAGER, ENGINE, apply
 from verax.api.export_format import pack, unpack
-from verax.api.jit import JitFunction, jit
+from verax.api.jit import JitFunction
+from verax.api.jit_decorator import jit
 from verax.api.platforms import ROUTINES, checked_platforms
 from verax.api.stages import TracedStage
 from verax.api.structs import ShapeDtypeStruct

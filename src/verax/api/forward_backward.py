@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 
 from verax.api.autodiff import Primals, Pullback, vjp
 from verax.api.grad import choose, with_rest
-from verax.api.jit import jit
+from verax.api.jit_decorator import jit
 from verax.api.statics import numbers as positions
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.jaxpr import Jaxpr

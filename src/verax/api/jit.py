@@ -1,4 +1,4 @@
-"""Floor 5: jit: trace once per signature, compile once per program, run many times.
+"""Floor 5: what jit makes: traced once per signature, compiled once per program.
 
 One idea: a call is a flatten, one dictionary lookup by the types of the leaves, and a
 run; everything else happens on a miss, and is a value that can be looked at::
@@ -8,19 +8,20 @@ run; everything else happens on a miss, and is a value that can be looked at::
 """
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import MethodType
-from typing import Any, cast, overload
-
-from attrs import frozen
+from typing import Any, cast
 
 from verax.api.donation import usable, warn_unusable
 from verax.api.engine import ENGINE, apply, current_builder
 from verax.api.entries import Entry, Maker, Settings, debugged, watching
+from verax.api.explaining import Asked, explained, seen_keys, unjitted
+from verax.api.explanation import Explanation
 from verax.api.interfaces import Interface
-from verax.api.options import check_flags, check_function, checked_options
-from verax.api.places import Shardings, constrained, resolve_shardings
+from verax.api.miss_log import Miss, begun
+from verax.api.places import constrained
+from verax.api.siblings import uses_of
 from verax.api.signatures import (
     Trees,
     flat_kinds,
@@ -30,8 +31,7 @@ from verax.api.signatures import (
 )
 from verax.api.stages import LoweredStage, TracedStage
 from verax.api.static_values import Hashes, warn_changed, watch
-from verax.api.statics import resolve_statics
-from verax.api.structs import out_info, struct_avals
+from verax.api.structs import ShapeDtypeStruct, out_info, struct_aval, struct_avals
 from verax.api.tracing import (
     describe_arguments,
     function_name,
@@ -41,9 +41,7 @@ from verax.api.tracing import (
 from verax.api.turns import turn
 from verax.backend import pytrees
 from verax.backend.array import ConcreteArray
-from verax.backend.client import Device
 from verax.backend.dispatch import Call, caller, kind_of
-from verax.backend.executable import CompileOptions
 from verax.backend.locks import Locks
 from verax.backend.metrics import RECORDER
 from verax.backend.placed import PlacedArray
@@ -55,8 +53,6 @@ from verax.ops.call import call
 from verax.rules.builder import Builder
 from verax.rules.state import STATE
 
-type Numbers = int | Sequence[int] | None
-type Names = str | Iterable[str] | None
 type Key = tuple[Any, ...]
 CACHE_SIZE = 4096
 
@@ -70,10 +66,11 @@ class JitFunction[**P, R]:
         self.settings = settings
         self.plain = not settings.statics.any
         self.locks = Locks()
-        self.traces: dict[object, Entry] = {}
-        self.programs: dict[object, tuple[Program, Entry]] = {}
+        self.traces: dict[Key, Entry] = {}
+        self.programs: dict[Key, tuple[Program, Entry]] = {}
         self.direct: dict[object, Call | Trees] = {}
         self.hashes = Hashes()
+        self.counted = False
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of the function, maybe not finished yet."""
@@ -119,7 +116,10 @@ class JitFunction[**P, R]:
                 self.remember(args, kwargs, entry, make)
             run = make()
             return watching(entry, run)(leaves)
+        miss = None if key in self.traces else self.miss(key, key)
         entry = self.trace_once(key, tree, avals, call_args)
+        if miss is not None:
+            miss.log(entry, None, None)
         warn_changed(entry.name, entry.watched, 4)
         shardings = self.settings.shardings
         placed = constrained(leaves, shardings.of_inputs(*call_args.dynamic))
@@ -152,21 +152,20 @@ class JitFunction[**P, R]:
 
     def program(
         self,
-        key: tuple[object, ...],
+        key: Key,
         tree: PyTreeDef,
         leaves: Sequence[object],
         avals: Sequence[ShapedArray],
         call_args: Any,
     ) -> tuple[Program, Entry]:
         """The compiled program for a signature, made on the first call."""
-        own = [(i, x.kind) for i, x in enumerate(leaves) if type(x) is PlacedArray]
-        # What is placed differently shares the trace, but not the program.
-        full = (*key[:-1], *own, key[-1]) if own else key
+        full = program_key(key, leaves)
         found = self.programs.get(full)
         RECORDER.record("program_misses" if found is None else "program_hits")
         if found is not None:
             return found
         with turn(self.locks.of(key)):
+            miss = self.miss(full, key)
             entry = self.trace_once(key, tree, avals, call_args)
         with turn(self.locks.of(full)):
             found = self.programs.get(full)
@@ -175,8 +174,8 @@ class JitFunction[**P, R]:
             warn_unusable(call_args.donated(tree), entry.donated, avals)
             placement = self.placement(entry, tree, leaves, call_args)
             recipe = self.recipe(entry, placement)
-            known = MADE.find(recipe) is not None
-            RECORDER.record("executable_hits" if known else "executable_misses")
+            made = MADE.find(recipe)
+            RECORDER.record("executable_misses" if made is None else "executable_hits")
             program = compiled(
                 ENGINE,
                 recipe.jaxpr,
@@ -191,6 +190,8 @@ class JitFunction[**P, R]:
                 self.programs.clear()
                 self.direct.clear()
             self.programs[full] = found
+            if miss is not None:
+                miss.log(entry, made, program)
         return found
 
     def recipe(self, entry: Entry, placement: Placement | None) -> Recipe:
@@ -220,26 +221,105 @@ class JitFunction[**P, R]:
         )
 
     def trace_once(
-        self, key: object, tree: PyTreeDef, avals: Sequence[ShapedArray], call_args: Any
+        self, key: Key, tree: PyTreeDef, avals: Sequence[ShapedArray], call_args: Any
     ) -> Entry:
         """The trace for a signature; one that captures outer tracers is not kept."""
         found = self.traces.get(key)
         RECORDER.record("trace_misses" if found is None else "trace_hits")
         if found is not None:
             return found
-        describe = describe_arguments(self.fun, tree, call_args.positions)
-        fun = call_args.with_statics(self.fun)
-        traced = trace(fun, tree, avals, "jit", describe=describe)
-        donated = usable(call_args.donated(tree), avals, traced.jaxpr.out_avals)
-        labelled = call_args.labelled()
-        name = function_name(self.fun)
-        self.hashes.check(name, labelled, 6)
-        entry = Entry(traced, name, donated, watch(labelled))
-        if not traced.captured:
+        if not self.counted:
+            self.counted = True
+            uses_of(self.fun).count += 1
+        entry = self.traced_anew(tree, avals, call_args)
+        self.hashes.check(entry.name, call_args.labelled(), 6)
+        if not entry.traced.captured:
             if len(self.traces) >= CACHE_SIZE:
                 self.traces.clear()
             self.traces[key] = entry
         return entry
+
+    def traced_anew(
+        self, tree: PyTreeDef, avals: Sequence[ShapedArray], call_args: Any
+    ) -> Entry:
+        """The function, traced now."""
+        describe = describe_arguments(self.fun, tree, call_args.positions)
+        fun = call_args.with_statics(self.fun)
+        traced = trace(fun, tree, avals, "jit", describe=describe)
+        donated = usable(call_args.donated(tree), avals, traced.jaxpr.out_avals)
+        watched = watch(call_args.labelled())
+        return Entry(traced, function_name(self.fun), donated, watched)
+
+    def miss(self, key: Key, trace_key: Key) -> Miss | None:
+        """What a call found that is about to be traced; None unless that is logged."""
+        if not STATE.explain_cache_misses:
+            return None
+        seen = seen_keys([*self.programs], [*self.traces])
+        traced = trace_key in self.traces
+        return begun(self.fun, key, seen, traced, self.siblings)
+
+    @property
+    def siblings(self) -> int:
+        """How many other jitted objects of the same code have been traced."""
+        return uses_of(self.fun).count - self.counted
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Whether a call with these arguments would find its program, and why not.
+
+        Arguments may be `ShapeDtypeStruct`s. Nothing is computed or compiled: what the
+        function does not know yet is traced, which runs its Python code on tracers, and
+        lowered, and all of that is thrown away, so that asking changes no answer. (What
+        it calls behind `jit` keeps its traces.) The report says how long each stage
+        takes, or took when the program was made, and what it needs.
+
+        >>> import verax
+        >>> double = verax.jit(lambda x: x * 2)
+        >>> double(1.0), double.explain(1.0).hit, double.explain(1).hit
+        (Array(2., dtype=float32, weak_type=True), True, False)
+        >>> print(*double.explain(1).differences)
+        x: dtype int32, before float32
+        """
+        call_args = self.settings.statics.bind(args, kwargs)
+        leaves, tree = pytrees.flatten(call_args.dynamic)
+        describe = describe_arguments(self.fun, tree, call_args.positions)
+        avals = struct_avals(leaves, describe)
+        key = (tree, STATE.enable_x64, STATE.staging, *avals, call_args.key)
+        full = program_key(key, leaves)
+        if STATE.disable_jit:
+            return unjitted(self.fun, full)
+        known = self.traces.get(key)
+        entry = known or self.traced_anew(tree, avals, call_args)
+        recipe = program = None
+        if current_builder() is None:
+            placement = self.placement(entry, tree, leaves, call_args)
+            recipe = self.recipe(entry, placement)
+            program, _ = self.programs.get(full, (None, None))
+        return explained(
+            Asked(
+                self.fun,
+                full,
+                seen_keys([*self.programs], [*self.traces]),
+                entry,
+                known is not None,
+                self.is_kept(args, kwargs, leaves),
+                program,
+                recipe,
+                self.siblings,
+            )
+        )
+
+    def is_kept(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]
+    ) -> bool | None:
+        """Whether such a call takes the short way; None of types without values."""
+        if any([isinstance(x, ShapeDtypeStruct) for x in leaves]):
+            return None
+        statics, given = self.settings.statics, (*args, *kwargs.values())
+        kinds = flat_kinds(statics, len(args), kwargs, given)
+        run = self.direct.get((STATE.enable_x64, STATE.staging, kinds, *kwargs))
+        if isinstance(run, Trees):
+            run, _ = run.find(given)
+        return run is not None
 
     def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
         """The traced function, for arguments or for their `ShapeDtypeStruct`s."""
@@ -296,122 +376,21 @@ class JitFunction[**P, R]:
         return f"<jit of {function_name(self.fun)}>"
 
 
-@overload
-def jit[**P, R](
-    fun: Callable[P, R],
-    /,
-    *,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
-    static_argnums: Numbers = None,
-    static_argnames: Names = None,
-    donate_argnums: Numbers = None,
-    donate_argnames: Names = None,
-    keep_unused: bool = False,
-    device: Device | None = None,
-    backend: str | None = None,
-    inline: bool = False,
-    compiler_options: dict[str, str | bool | int | float] | None = None,
-) -> JitFunction[P, R]: ...
-@overload
-def jit(
-    *,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
-    static_argnums: Numbers = None,
-    static_argnames: Names = None,
-    donate_argnums: Numbers = None,
-    donate_argnames: Names = None,
-    keep_unused: bool = False,
-    device: Device | None = None,
-    backend: str | None = None,
-    inline: bool = False,
-    compiler_options: dict[str, str | bool | int | float] | None = None,
-) -> "JitDecorator": ...
-def jit(
-    fun: Callable[..., Any] | None = None,
-    /,
-    *,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
-    static_argnums: Numbers = None,
-    static_argnames: Names = None,
-    donate_argnums: Numbers = None,
-    donate_argnames: Names = None,
-    keep_unused: bool = False,
-    device: Device | None = None,
-    backend: str | None = None,
-    inline: bool = False,
-    compiler_options: dict[str, str | bool | int | float] | None = None,
-) -> Any:
-    """Compile a function, once for each signature of its arguments.
+def placed_struct(x: object) -> object:
+    """The kind of the array that a type with a sharding stands for."""
+    if type(x) is not ShapeDtypeStruct or x.sharding is None:
+        return None
+    return struct_aval(x), x.sharding, True
 
-    Arguments are arrays, scalars and pytrees of them. The function is run by Python
-    once per structure, shapes and dtypes; later calls run the compiled program, and
-    return before it has finished.
 
-    Static arguments (by position or name) are values at tracing; they must be hashable,
-    and a value of another type or value compiles anew. Donated arguments lend their
-    memory to the outputs and must not be used again. `keep_unused` passes arguments
-    that the function ignores to the program; `inline` writes the function into an outer
-    trace in place of a call. `compiler_options` are XLA's, by name.
+def program_key(key: Key, leaves: Sequence[object]) -> Key:
+    """The key of a program: that of its trace, and where its arguments lie.
 
-    `in_shardings` and `out_shardings` say how arguments and results lie on devices:
-    shardings, or prefix trees of them for the tuple of arguments and for the result;
-    None leaves an argument as it is and a result to the compiler. With `device` or
-    `backend` everything goes to one device. Otherwise computation follows data: it runs
-    where the arguments are committed, or else on the default device.
-
-    Raises:
-        TypeError: an argument is no array and not static; the message tells the ways
-            out.
-        ValueError: a static argument is not hashable; arguments are committed to
-            different devices, or otherwise than `in_shardings` says.
-
-    >>> import verax, verax.numpy as vnp
-    >>> double = verax.jit(lambda x: x * 2)
-    >>> double(vnp.arange(3)).tolist()
-    [0, 2, 4]
+    What is placed differently shares the trace, but not the program.
     """
-    options = CompileOptions(overrides=checked_options(compiler_options))
-    check_flags(keep_unused=keep_unused, inline=inline)
-    shardings = resolve_shardings(in_shardings, out_shardings, device, backend)
-    decorator = JitDecorator(
-        static_argnums,
-        static_argnames,
-        donate_argnums,
-        donate_argnames,
-        keep_unused,
-        inline,
-        options,
-        shardings,
-    )
-    return decorator if fun is None else decorator(fun)
-
-
-@frozen(eq=False)
-class JitDecorator:
-    """`jit` with its options, waiting for the function."""
-
-    static_argnums: Numbers
-    static_argnames: Names
-    donate_argnums: Numbers
-    donate_argnames: Names
-    keep_unused: bool
-    inline: bool
-    options: CompileOptions
-    shardings: Shardings
-
-    def __call__[**P, R](self, fun: Callable[P, R]) -> JitFunction[P, R]:
-        check_function(fun)
-        statics = resolve_statics(
-            fun,
-            self.static_argnums,
-            self.static_argnames,
-            self.donate_argnums,
-            self.donate_argnames,
-        )
-        settings = Settings(
-            statics, self.keep_unused, self.inline, self.options, self.shardings
-        )
-        return JitFunction(fun, settings)
+    own = [
+        (i, kind)
+        for i, x in enumerate(leaves)
+        if (kind := x.kind if type(x) is PlacedArray else placed_struct(x)) is not None
+    ]
+    return (*key[:-1], *own, key[-1]) if own else key

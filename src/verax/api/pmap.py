@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from verax.api.jit import jit
+from verax.api.jit_decorator import jit
 from verax.api.places import constrained
 from verax.api.statics import numbers
 from verax.api.tracing import describe_arguments, function_name, leaf_avals

@@ -15,7 +15,8 @@ from typing import Any
 from attrs import frozen
 
 from verax.api.engine import ENGINE, apply, as_array, current_builder
-from verax.api.jit import JitFunction, jit
+from verax.api.jit import JitFunction
+from verax.api.jit_decorator import jit
 from verax.api.places import constrained, prefix_leaves
 from verax.api.tracing import (
     describe_arguments,

@@ -5,7 +5,9 @@ One idea: both are values, so that a module can be looked at, kept and compared:
     Lowered(text, constants, kept, in_avals, out_avals)
 """
 
+import re
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 from attrs import field, frozen
@@ -16,6 +18,8 @@ from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Literal, Params
 from verax.ir.meshes import Layout
 from verax.rules.emitter import Operand
 from verax.transforms.evaluate import literal_value
+
+OPERATION: Final = re.compile(r"(?<![#!\w])(?:stablehlo|chlo)\.")
 
 
 @frozen
@@ -45,6 +49,11 @@ class Lowered:
     calls: HostCalls = NO_CALLS
     name: str = "a compiled function"
     seconds: Seconds = field(default=Seconds(), eq=False)
+
+    @property
+    def operations(self) -> int:
+        """How many operations stand in the text, each function counted once."""
+        return len(OPERATION.findall(self.text))
 
 
 @frozen

@@ -98,12 +98,18 @@ def compile_placed(
         devices[0].client,
         lowered.text,
         list(devices),
-        evolve(options, num_partitions=len(devices), free_outputs=free),
+        placed_options(options, placement),
         out_avals=avals,
         out_shardings=chosen,
         calls=lowered.calls,
     )
     return executable, tuple(found)
+
+
+def placed_options(options: CompileOptions, placement: Placement) -> CompileOptions:
+    """The options with which XLA spreads a program over the devices of a placement."""
+    free = tuple([place is None for place in placement.outs])
+    return evolve(options, num_partitions=len(placement.devices), free_outputs=free)
 
 
 def is_even(place: Sharding, shape: tuple[int, ...]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.api.jit import jit
+from verax.api.jit_decorator import jit
 from verax.ir.dtypes import canonical, numpy_dtype
 from verax.ir.jaxpr import NO_PARAMS
 from verax.lax.looping import fori_loop

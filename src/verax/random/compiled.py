@@ -18,7 +18,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from verax.api.engine import current_builder
-from verax.api.jit import jit
+from verax.api.jit_decorator import jit
 from verax.rules.array import Array
 
 

@@ -10,7 +10,7 @@ are one mechanism::
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from verax.ir.dtypes import DType, canonical
 from verax.ir.jaxpr import Params, Primitive
@@ -68,6 +68,7 @@ class State(threading.local):
     default_device: Any = None
     debug_nans: bool = False
     debug_infs: bool = False
+    explain_cache_misses: bool = False
     meshes: tuple[Any, ...] = ()
     axes: tuple[tuple[str, int], ...] = ()
     forked: bool = False
@@ -86,6 +87,22 @@ class State(threading.local):
 
 
 STATE = State()
+
+
+# What messages call `enable_x64` and the entries of `staging_of`, in order.
+STAGED: Final = (
+    "config.enable_x64",
+    "config.numpy_dtype_promotion",
+    "config.default_matmul_precision",
+    "config.disable_jit",
+    "config.default_prng_impl",
+    "config.default_device",
+    "config.debug_nans",
+    "config.debug_infs",
+    "the mesh of the block around",
+    "the named axes around",
+    "the process was forked",
+)
 
 
 def staging_of(state: Any) -> Staging:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from verax.api.autodiff import vjp
 from verax.api.engine import as_typed_array
-from verax.api.jit import jit
+from verax.api.jit_decorator import jit
 from verax.api.pytrees import broadcast_prefix
 from verax.api.structs import ShapeDtypeStruct, struct_avals
 from verax.api.tracing import describe_arguments, function_name, trace

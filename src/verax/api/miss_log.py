@@ -1,0 +1,66 @@
+"""Floor 5: the log of what jit's caches did not hold, for `explain_cache_misses`.
+
+One idea: why a call missed is worked out before the function is traced, while the
+caches are as the call found them, and is logged with the times afterwards::
+
+    miss = begun(f, key, seen, traced=False, siblings=0)
+    ...
+    miss.log(entry, made, program)     # logging.getLogger("verax").warning
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from attrs import frozen
+
+from verax.api.cache_keys import Key, place_of, signature_of
+from verax.api.cache_misses import Difference
+from verax.api.entries import Entry
+from verax.api.explaining import steps, why
+from verax.api.explanation import counted, reason_lines
+from verax.backend.program import Made, Program
+from verax.ir.walk import count_eqns
+from verax.rules.source import user_source
+
+LOGGER: Final = logging.getLogger("verax")
+
+
+@frozen(eq=False)
+class Miss:
+    """A call that found nothing: of what, from where, and why."""
+
+    heading: str
+    traced: bool
+    reason: str
+    differences: Sequence[Difference]
+
+    def log(self, entry: Entry, made: Made | None, program: Program | None) -> None:
+        """Say what had to be done; without a program, for a call within a trace."""
+        traced = entry.traced
+        times = [] if self.traced else [traced.seconds]
+        done = "traced into the program around it"
+        if program is not None:
+            origin = program.executable.origin
+            done = steps(self.traced, made, origin)
+            if made is None:
+                spent = program.lowered.seconds
+                times += [spent.rewrite + spent.write, program.seconds]
+        size = counted(count_eqns(traced.jaxpr), "equations")
+        text = f"{self.heading}: {done}, in {sum(times) * 1e3:,.1f} ms ({size})"
+        LOGGER.warning(
+            "%s", "\n".join([text, *reason_lines(self.reason, self.differences)])
+        )
+
+
+def begun(
+    fun: Callable[..., object],
+    key: Key,
+    seen: Sequence[Key],
+    traced: bool,
+    siblings: int,
+) -> Miss:
+    """The miss of a call that begins now."""
+    given = str(signature_of(fun, key)) or "nothing"
+    heading = f"cache miss: {place_of(fun)} called at {user_source(1)} with {given}"
+    return Miss(heading, traced, *why(fun, key, seen, siblings))
