@@ -4,6 +4,7 @@ One idea: a shop window; the work is done in `verax.api`::
 
     traced = verax.jit(f).trace(x)            # Traced
     compiled = traced.lower().compile()       # Lowered, Compiled
+    deserialize(compiled.serialize())(x)      # in another process
 
 >>> import verax
 >>> isinstance(verax.jit(lambda x: x), Wrapped)
@@ -12,6 +13,7 @@ True
 
 from typing import Any, Protocol, runtime_checkable
 
+from verax.api.loading import deserialize
 from verax.api.stages import (
     CompiledStage as Compiled,
     LoweredStage as Lowered,
@@ -20,7 +22,15 @@ from verax.api.stages import (
 )
 from verax.api.structs import ArgInfo
 
-__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
+__all__ = [
+    "ArgInfo",
+    "Compiled",
+    "CompilerOptions",
+    "Lowered",
+    "Traced",
+    "Wrapped",
+    "deserialize",
+]
 
 
 @runtime_checkable

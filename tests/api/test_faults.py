@@ -193,7 +193,11 @@ import os, sys, warnings
 import numpy as np, verax, verax.numpy as vnp
 warnings.simplefilter("ignore")
 double = verax.jit(lambda x: x * 2)
+lowered = double.lower(np.ones(3, np.float32))
+stage, fresh = lowered.compile(), lowered.compile()
+data = stage.serialize()
 x = double(np.ones(3, np.float32)).block_until_ready()
+assert stage(x).tolist() == [4, 4, 4]
 def refused(action):
     try:
         action()
@@ -208,6 +212,11 @@ if (child := os.fork()) == 0:
         refused(lambda: double(ones)),
         refused(lambda: verax.jit(lambda x: x + 1)(ones)),
         refused(verax.devices),
+        refused(lambda: stage(x)),
+        refused(lambda: fresh(ones)),
+        refused(lambda: lowered.compile()),
+        refused(lambda: verax.stages.deserialize(data)),
+        "multiply" in lowered.as_text(),
     ]
     os._exit(0 if all(good) else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -15,6 +15,7 @@ import verax
 import verax.numpy as vnp
 from verax.api.config import override
 from verax.backend.client import default_client, local_devices
+from verax.backend.compile_options import CompileOptions, jaxlib_options
 from verax.backend.disk_cache import (
     CompilationCacheWarning,
     Entry,
@@ -22,7 +23,6 @@ from verax.backend.disk_cache import (
     evict,
     key_of,
 )
-from verax.backend.executable import CompileOptions, jaxlib_options
 
 SOURCE = Path(verax.__file__).parent.parent
 X = np.arange(6, dtype=np.float32)

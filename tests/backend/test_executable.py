@@ -73,15 +73,15 @@ def test_options_are_taken(options: CompileOptions) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "complaint"),
     [
-        ("xla_make_it_fast", 1, "No such compile option: 'xla_make_it_fast'"),
-        ("xla_backend_optimization_level", "high", "not a valid int32 value"),
-        ("xla_cpu_enable_fast_math", "false", "not a valid bool value"),
+        ("xla_make_it_fast", 1, "has no option 'xla_make_it_fast'"),
+        ("xla_backend_optimization_level", "high", "of type int32, not 'high'"),
+        ("xla_cpu_enable_fast_math", "false", "of type bool, not 'false'"),
     ],
 )
 def test_bad_option(name: str, value: str | int, complaint: str) -> None:
     with pytest.raises(CompileError, match=complaint) as caught:
         compiled(1, CompileOptions(overrides=((name, value),)))
-    assert f"The XLA options given were: {name}." in str(caught.value)
+    assert repr(name) in str(caught.value)
     assert not str(caught.value).startswith("INVALID_ARGUMENT")
     assert caught.value.__cause__ is not None
 

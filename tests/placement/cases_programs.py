@@ -282,6 +282,52 @@ def test_compiled_functions_say_where_arguments_must_be() -> None:
             split(verax.device_put(VALUES, place))
 
 
+def test_programs_over_several_devices_as_bytes() -> None:
+    table, whole = put("x"), np.arange(4, dtype=np.float32)
+    fun = verax.jit(lambda x, k: ((x + table) * whole, x.sum(), k), donate_argnums=0)
+    struct = verax.ShapeDtypeStruct((8, 4), np.float32, sharding=sharded("x", "y"))
+    stage = fun.lower(struct, 1).compile()
+    due = stage(VALUES, 2)
+    data = stage.serialize()
+    for found in (verax.stages.deserialize(data), verax.stages.deserialize(data)):
+        assert found.input_shardings == stage.input_shardings
+        assert found.output_shardings == stage.output_shardings
+        outs = found(VALUES, 2)
+        assert [out.sharding for out in outs] == [out.sharding for out in due]
+        for out, expected in zip(outs, due, strict=True):
+            assert np.array_equal(out, expected)
+        x = put("x", "y")
+        found(x, 2)
+        assert x.is_deleted()
+        data = found.serialize()
+    with pytest.raises(ValueError, match="on 8 different devices, and there are 2"):
+        verax.stages.deserialize(data, execution_devices=DEVICES[:2])
+
+
+def test_loaded_programs_run_on_other_devices() -> None:
+    table = np.arange(4, dtype=np.float32)
+    one = verax.jit(lambda x: x * table).lower(VALUES).compile().serialize()
+    found = verax.stages.deserialize(one, execution_devices=[DEVICES[6]])
+    assert found(VALUES).devices() == {DEVICES[6]}
+    assert np.array_equal(found(VALUES), VALUES * table)
+    with pytest.raises(ValueError, match="committed to"):
+        found(verax.device_put(VALUES, DEVICES[1]))
+    three = verax.device_put(VALUES, DEVICES[3])
+    data = verax.jit(lambda x: x * table).lower(three).compile().serialize()
+    for given, device in ((None, DEVICES[0]), ([DEVICES[3]], DEVICES[3])):
+        found = verax.stages.deserialize(data, execution_devices=given)
+        assert found(VALUES).devices() == {device}
+    two = verax.make_mesh((2,), ("x",), devices=DEVICES[:2])
+    x = verax.device_put(VALUES, NamedSharding(two, P(None, "x")))
+    held = verax.device_put(VALUES, NamedSharding(two, P("x")))
+    data = verax.jit(lambda x: x * 2 - held).lower(x).compile().serialize()
+    moved = verax.stages.deserialize(data, execution_devices=[DEVICES[7], DEVICES[5]])
+    assert np.array_equal(moved(VALUES), VALUES * 2 - VALUES)
+    assert moved(VALUES).devices() == {DEVICES[5], DEVICES[7]}
+    again = verax.stages.deserialize(moved.serialize())
+    assert again(VALUES).devices() == set(DEVICES[:2])
+
+
 def test_compiling_for_other_devices() -> None:
     lowered = verax.jit(lambda x: x * 2).lower(VALUES)
     compiled = lowered.compile(device_assignment=(DEVICES[3],))

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Mapping
 
 from verax.api.tracing import function_name
-from verax.backend.executable import OptionValue
+from verax.backend.compile_options import OptionValue
 
 
 def checked_options(given: object) -> tuple[tuple[str, OptionValue], ...]:

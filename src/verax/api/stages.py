@@ -15,6 +15,7 @@ from verax.api.engine import ENGINE, apply
 from verax.api.interfaces import Interface, Stage
 from verax.api.options import checked_options
 from verax.api.platforms import check_routines, checked_platforms
+from verax.api.program_files import written
 from verax.api.signatures import leaf_kinds
 from verax.api.structs import struct_of
 from verax.api.tracing import Traced
@@ -25,8 +26,9 @@ from verax.backend.client import (
     default_backend,
     local_devices,
 )
+from verax.backend.compile_options import CompileOptions, OptionValue
 from verax.backend.dispatch import Call, caller
-from verax.backend.executable import CompileOptions, MemoryAnalysis, OptionValue
+from verax.backend.executable import MemoryAnalysis
 from verax.backend.formats import Format, Layout
 from verax.backend.hlo_forms import computation, hlo_cost, hlo_text
 from verax.backend.lower import lower
@@ -375,6 +377,20 @@ class CompiledStage(Stage):
     def memory_analysis(self) -> MemoryAnalysis:
         """Bytes that one run needs."""
         return self.program.executable.memory_analysis()
+
+    def serialize(self) -> bytes:
+        """The compiled function as bytes, for `verax.stages.deserialize`.
+
+        They hold the machine code, the arrays that the function captured, and the
+        structures of arguments and results.
+
+        Raises:
+            TypeError: a structure holds a class or a key without a serialised form; see
+                `verax.export.register_pytree_node_serialization`.
+            ValueError: the program calls functions of this process, or runs on devices
+                of others.
+        """
+        return written(self.interface, self.program, trees=True)
 
     def runtime_executable(self) -> Any:
         """jaxlib's own object; for debugging, without any promise."""

@@ -20,18 +20,20 @@ program is two calls into jaxlib and nothing else.
     array([2., 2.], dtype=float32)
 """
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
-import jaxlib.version
-import numpy as np
 from attrs import field, frozen
 from jaxlib import _hlo, _jax
 
 from verax.backend.buffers import AvalLike, Buffer, Sharding, single_device
+from verax.backend.compile_options import (
+    CompileOptions,
+    compile_error,
+    jaxlib_options,
+)
 from verax.backend.disk_cache import Load, entry_for, through_cache
-from verax.backend.errors import CompileError, ExecutionError, explained, trimmed
+from verax.backend.errors import CompileError, ExecutionError, explained
 from verax.backend.host_calls import NO_CALLS, HostCalls
 from verax.backend.host_runs import FAILURES, trampolines, with_calls
 from verax.backend.parsing import parsed
@@ -46,81 +48,14 @@ __all__ = [
     "load_serialized",
 ]
 
-type OptionValue = str | bool | int | float
-type Overrides = tuple[tuple[str, OptionValue], ...]
 type Choose = Callable[[Sequence[_hlo.HloSharding]], Sequence[Sharding]]
 type Shardings = Sequence[Sharding] | Choose
 """The shardings of outputs, or what makes them from those that XLA chose."""
 type Execute = Callable[[Sequence[Buffer]], list[Buffer]]
 type Run = Callable[[Sequence[Buffer]], _jax.ExecuteResults]
 
-# What XLA says of options, and what users are told.
-OPTION_FAULTS: Final = (
-    (
-        re.compile(r"No such compile option: '(.*)'"),
-        "The XLA of jaxlib {version} has no option {0!r}: look at its name in "
-        "compiler_options.",
-    ),
-    (
-        re.compile(r"While setting option (\S+), '(.*)' is not a valid (\w+) value"),
-        "The XLA option {0!r} in compiler_options takes a value of type {2}, not "
-        "{1!r}.",
-    ),
-)
-
 # What jaxlib raises if a run fails.
 FAILED: Final = (_jax.JaxRuntimeError, TypeError)
-# One object, so that the most frequent call passes it without building anything.
-NO_OVERRIDES: Final[Overrides] = ()
-
-
-def as_overrides(pairs: Iterable[tuple[str, OptionValue]]) -> Overrides:
-    """The pairs as a tuple, so that options are hashable."""
-    return tuple(pairs)
-
-
-def typed_overrides(overrides: Overrides) -> object:
-    """What options are compared by: XLA tells True and 1 apart."""
-    return overrides and tuple(
-        [(type(value), name, value) for name, value in overrides]
-    )
-
-
-@frozen
-class CompileOptions:
-    """How XLA shall compile a program.
-
-    Attributes:
-        num_partitions: over how many devices one program is partitioned.
-        fast_compile: skip optimisations of generated code; compiles up to a third
-            faster and runs slower.
-        overrides: further XLA options, by name, each with a value of its type.
-        free_outputs: for each output of a partitioned program, whether the compiler
-            chooses how it is spread.
-
-    >>> CompileOptions(fast_compile=True)
-    CompileOptions(num_partitions=1, fast_compile=True, overrides=(), free_outputs=())
-    """
-
-    num_partitions: int = 1
-    fast_compile: bool = False
-    overrides: Overrides = field(
-        default=NO_OVERRIDES, converter=as_overrides, eq=typed_overrides
-    )
-    free_outputs: tuple[bool, ...] = ()
-
-    def __attrs_post_init__(self) -> None:
-        """Refuse what jaxlib would refuse later and less clearly."""
-        if self.num_partitions < 1:
-            raise ValueError(
-                f"num_partitions must be at least 1, got {self.num_partitions}."
-            )
-        for name, value in self.overrides:
-            if not isinstance(name, str) or not isinstance(value, str | int | float):
-                raise TypeError(
-                    f"The XLA option {name!r} must have a text as name and a text, "
-                    f"boolean or number as value, got {value!r}."
-                )
 
 
 @frozen
@@ -163,7 +98,9 @@ class Executable:
     shape and device for which the program was compiled; it returns one buffer per
     output, which may still be computing. It raises ExecutionError for a wrong number,
     size or device of arguments and for deleted ones. A wrong dtype of equal size passes
-    unseen: whoever calls must select programs by the types of the arguments.
+    unseen: whoever calls must select programs by the types of the arguments. `code`
+    gives the serialised program where `loaded` cannot: XLA forgets the machine code of
+    programs that it has loaded, and would write files that cannot run.
 
     Calls that are counted in microseconds write down what `execute` does instead:
     `run(buffers).consume_with_handlers(handlers)`, and `fail(error, buffers)` on what
@@ -176,6 +113,7 @@ class Executable:
     handlers: list[_jax.ResultHandler] = field(repr=False)
     calls: HostCalls = field(default=NO_CALLS, repr=False)
     origin: str = "compiler"
+    code: Callable[[], bytes] | None = field(default=None, repr=False)
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates for one run, such as `flops` and `bytes accessed`."""
@@ -215,28 +153,7 @@ class Executable:
                 "A program with callbacks cannot be serialised: it calls functions of "
                 "this process. Take the callbacks out, or keep the program here."
             )
-        return self.loaded.serialize()
-
-
-def jaxlib_options(
-    devices: Sequence[_jax.Device], options: CompileOptions
-) -> _jax.CompileOptions:
-    """The same options as jaxlib takes them."""
-    result = _jax.CompileOptions()
-    build = result.executable_build_options
-    result.num_replicas = build.num_replicas = 1
-    result.num_partitions = build.num_partitions = options.num_partitions
-    build.use_spmd_partitioning = options.num_partitions > 1
-    build.use_shardy_partitioner = True
-    ids = np.array([[device.id for device in devices]], np.int32)
-    build.device_assignment = _jax.DeviceAssignment.create(ids)
-    if options.num_partitions > 1 and any(options.free_outputs):
-        build.allow_spmd_sharding_propagation_to_output = options.free_outputs
-    if options.fast_compile:
-        build.debug_options.xla_backend_optimization_level = 0
-    if options.overrides:
-        result.env_option_overrides = options.overrides
-    return result
+        return self.loaded.serialize() if self.code is None else self.code()
 
 
 def check_devices(devices: Sequence[_jax.Device], options: CompileOptions) -> None:
@@ -333,6 +250,7 @@ def make_executable(
     calls: HostCalls = NO_CALLS,
     failed: list[BaseException] | None = None,
     origin: str = "compiler",
+    code: Callable[[], bytes] | None = None,
 ) -> Executable:
     """Close over all that a run needs: Python has no faster call than a closure."""
     run: Run = loaded.execute_sharded
@@ -345,18 +263,7 @@ def make_executable(
         except FAILED as error:
             fail(error, buffers)
 
-    return Executable(execute, loaded, run, handlers, calls, origin)
-
-
-def compile_error(error: Exception, options: CompileOptions) -> CompileError:
-    """The same failure, with advice where an option is to blame."""
-    message = trimmed(str(error).removeprefix("Bad StatusOr access: "))
-    if "overflow in static extent" in message:
-        message = f"An array is too large for any memory: {message}."
-    for pattern, told in OPTION_FAULTS:
-        if found := pattern.search(message):
-            message = told.format(*found.groups(), version=jaxlib.version.__version__)
-    return CompileError(message)
+    return Executable(execute, loaded, run, handlers, calls, origin, code)
 
 
 def compile_text(
@@ -404,7 +311,13 @@ def compile_text(
     except RuntimeError as error:  # jaxlib's own class, and that of bad sizes
         raise compile_error(error, options) from error
     handlers = result_handlers(loaded, devices, out_avals, out_shardings)
-    return make_executable(loaded, handlers, calls, failed, origin)
+    if origin == "compiler":
+        return make_executable(loaded, handlers, calls, failed, origin)
+
+    def compiled_anew() -> bytes:
+        return client.compile_and_load(mlir_text, where, how).serialize()
+
+    return make_executable(loaded, handlers, calls, failed, origin, compiled_anew)
 
 
 def loading(
@@ -441,4 +354,4 @@ def load_serialized(
     except _jax.JaxRuntimeError as error:
         raise compile_error(error, options) from error
     handlers = result_handlers(loaded, devices, out_avals, out_shardings)
-    return make_executable(loaded, handlers)
+    return make_executable(loaded, handlers, origin="bytes", code=lambda: serialized)

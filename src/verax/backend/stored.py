@@ -9,8 +9,8 @@ text of the program, and a file is there or not::
 from attrs import frozen
 
 from verax.backend.client import default_client, local_devices
+from verax.backend.compile_options import jaxlib_options
 from verax.backend.disk_cache import entry_for
-from verax.backend.executable import jaxlib_options
 from verax.backend.lowered import Lowered
 from verax.backend.placed_program import placed_options
 from verax.backend.program import Recipe

@@ -9,6 +9,6 @@ One idea: a shop window; the work is done in `verax.api`.
 """
 
 from verax.api.callbacks import io_callback
-from verax.experimental import layout
+from verax.experimental import layout, serialize_executable
 
-__all__ = ["io_callback", "layout"]
+__all__ = ["io_callback", "layout", "serialize_executable"]
