@@ -264,3 +264,16 @@ def test_leaked_tracers_in_rules_are_errors() -> None:
     verax.jit(store)(1.0)
     with pytest.raises(verax.LeakedTracer):
         verax.grad(f)(1.0)
+
+
+def test_widths_may_change_after_a_rule_was_traced() -> None:
+    """What a rule is traced under is no setting of this thread."""
+    f = verax.custom_jvp(lambda x: 2 * x)
+    f.defjvp(lambda primals, tangents: (f(*primals), 2 * tangents[0]))
+    verax.grad(f)(1.0)
+    before = verax.config.read("enable_x64")
+    try:
+        verax.config.update("enable_x64", not before)
+        assert (vnp.sin(np.array([0.3])).dtype == np.float64) is not before
+    finally:
+        verax.config.update("enable_x64", before)

@@ -26,18 +26,14 @@ from verax.ir.jaxpr import Atom, Jaxpr
 from verax.rules.array import Array
 from verax.rules.batched import on_inputs
 from verax.rules.builder import Builder, Tracer
-from verax.rules.state import STATE
+from verax.rules.state import widths_of
 
 
 @contextmanager
 def precision(x64: bool) -> Iterator[None]:
     """Trace with the 64-bit option that held when the function was called."""
-    before = STATE.enable_x64
-    STATE.enable_x64 = x64
-    try:
+    with widths_of((), x64):
         yield
-    finally:
-        STATE.enable_x64 = before
 
 
 def trace_body(

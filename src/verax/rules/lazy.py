@@ -9,15 +9,21 @@ reach it, so a row names the function and Python imports it at the first call::
 
 import importlib
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 from attrs import frozen
 
 
+def module_named(name: str) -> ModuleType:
+    """The module of this name, imported now unless it has been."""
+    return importlib.import_module(name)
+
+
 @cache
 def loaded(module: str, name: str) -> Any:
     """The function `name` of `module`, which is imported now."""
-    return getattr(importlib.import_module(module), name)
+    return getattr(module_named(module), name)
 
 
 @frozen

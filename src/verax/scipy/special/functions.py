@@ -1,30 +1,18 @@
-"""Floor 6: `verax.scipy.special`: special functions of float arrays.
+"""Floor 6: special functions that are a row of the table, or a few equations on rows.
 
-One idea: each function is a row of the table or a few equations on rows, in a form
-whose value and gradient stay accurate towards the ends of its domain::
+One idea: each is written in a form whose value and gradient stay accurate towards the
+ends of its domain::
 
     logit(p)                       # log p - log1p(-p)
 
-Left out: what needs loops or rows that do not exist (Bessel functions of other orders,
-the inverse of `ndtr`). The formulas are those of the NIST Digital
-Library of Mathematical Functions.
+The formulas are those of the NIST Digital Library of Mathematical Functions.
 """
 
 import math
 import operator
-from collections.abc import Callable
 
-from verax.ir.dtypes import float64, is_complex
 from verax.nn import reductions
-from verax.nn.reductions import logsumexp as logsumexp
-from verax.numpy.arguments import (
-    ArrayLike,
-    Axis,
-    as_array,
-    broadcast_together,
-    constant_of,
-    promote_inexact,
-)
+from verax.numpy.arguments import ArrayLike, Axis, constant_of
 from verax.ops import (
     bessel,
     entropy,
@@ -33,43 +21,18 @@ from verax.ops import (
     incomplete_gamma,
     special,
 )
-from verax.ops.arith import abs as magnitude, add, div, integer_pow, mul, neg, rem, sub
+from verax.ops.arith import abs as magnitude, add, div, mul, neg, rem, sub
 from verax.ops.bits import bitwise_and, bitwise_or
 from verax.ops.choose import select
-from verax.ops.compare import eq, ge, gt, le, lt, ne
+from verax.ops.compare import eq, ge, gt, lt, ne
 from verax.ops.create import iota
-from verax.ops.explog import exp, expm1, log, log1p, square
+from verax.ops.explog import exp, expm1, log, log1p
 from verax.ops.reduce import reduce_sum
 from verax.ops.rounding import floor
 from verax.ops.shape import broadcast_in_dim
 from verax.ops.special import erfc as complement, lgamma
 from verax.rules.array import Array
-
-LOG_SQRT_2_PI = 0.5 * math.log(2 * math.pi)
-
-
-def inexact(name: str, *args: ArrayLike) -> list[Array]:
-    """Arguments as floats of one dtype and one shape, scalars included.
-
-    Raises:
-        TypeError: one is no array and no scalar.
-        ValueError: the shapes do not broadcast together.
-    """
-    arrays = [as_array(name, x) for x in promote_inexact(name, *args)]
-    return list(broadcast_together(name, arrays))
-
-
-def reals(name: str, *args: ArrayLike) -> list[Array]:
-    """`inexact`, for a function of real numbers."""
-    arrays = inexact(name, *args)
-    if is_complex(arrays[0].dtype):
-        raise TypeError(f"{name} takes real numbers, not {arrays[0].dtype}")
-    return arrays
-
-
-def row(name: str, function: Callable[..., Array], *args: ArrayLike) -> Array:
-    """A function of the table on arguments of one dtype."""
-    return function(*reals(name, *args))
+from verax.scipy.special.arguments import inexact, reals, row
 
 
 def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
@@ -225,39 +188,6 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     x, y = reals("kl_div", p, q)
     found = relative(x, y)
     return select(eq(found, math.inf), math.inf, add(sub(found, x), y))
-
-
-def ndtr(x: ArrayLike) -> Array:
-    """The distribution function of the normal distribution, erfc(-x/√2) / 2."""
-    (z,) = reals("ndtr", x)
-    return mul(complement(mul(z, -math.sqrt(0.5))), 0.5)
-
-
-def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
-    """log(ndtr(x)), accurate in both tails; below by an asymptotic series.
-
-    Raises:
-        ValueError: `series_order` is not between 0 and 30.
-    """
-    if not 0 <= series_order <= 30:
-        raise ValueError(f"log_ndtr: series_order is 0 to 30, not {series_order}")
-    (z,) = reals("log_ndtr", x)
-    lower, upper = (-20.0, 8.0) if z.dtype == float64 else (-10.0, 5.0)
-    high, low = gt(z, upper), le(z, lower)
-    middle = log(ndtr(select(bitwise_or(high, low), 0.0, z)))
-    tail = log_tail(select(low, z, lower), series_order)
-    return select(high, neg(ndtr(neg(z))), select(low, tail, middle))
-
-
-def log_tail(x: Array, order: int) -> Array:
-    """log(ndtr(x)) for x far below 0: log of φ(x)/-x (1 - 1/x² + 3/x⁴ - ...)."""
-    head = sub(sub(mul(square(x), -0.5), log(neg(x))), LOG_SQRT_2_PI)
-    series: Array | float = 0.0
-    coefficient = 1.0
-    for n in range(1, order + 1):
-        coefficient *= -(2 * n - 1)
-        series = add(mul(integer_pow(x, -2 * n), coefficient), series)
-    return head if order == 0 else add(head, log1p(series))
 
 
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:

@@ -1,0 +1,64 @@
+"""Floor 6: the arguments of special functions: floats of one dtype and one shape.
+
+One idea: small floats are computed in float32, since a series in eight bits says
+nothing, and only the result is rounded::
+
+    x, y = reals("xlogy", x, 2)
+    y = in_wide("ndtri", function, x)
+"""
+
+from collections.abc import Callable, Sequence
+
+from verax.ir.dtypes import float32, float64, is_complex
+from verax.numpy.arguments import (
+    ArrayLike,
+    as_array,
+    broadcast_together,
+    promote_inexact,
+)
+from verax.ops.arith import add, mul
+from verax.ops.convert import convert
+from verax.ops.create import full_like
+from verax.rules.array import Array
+
+
+def inexact(name: str, *args: ArrayLike) -> list[Array]:
+    """Arguments as floats of one dtype and one shape, scalars included.
+
+    Raises:
+        TypeError: one is no array and no scalar.
+        ValueError: the shapes do not broadcast together.
+    """
+    arrays = [as_array(name, x) for x in promote_inexact(name, *args)]
+    return list(broadcast_together(name, arrays))
+
+
+def reals(name: str, *args: ArrayLike) -> list[Array]:
+    """`inexact`, for a function of real numbers."""
+    arrays = inexact(name, *args)
+    if is_complex(arrays[0].dtype):
+        raise TypeError(f"{name} takes real numbers, not {arrays[0].dtype}")
+    return arrays
+
+
+def row(name: str, function: Callable[..., Array], *args: ArrayLike) -> Array:
+    """A function of the table on arguments of one dtype."""
+    return function(*reals(name, *args))
+
+
+def in_wide(name: str, function: Callable[..., Array], *args: ArrayLike) -> Array:
+    """A function of float32 or float64 on real arguments, rounded to their dtype."""
+    arrays = reals(name, *args)
+    dtype = arrays[0].dtype
+    if dtype in (float32, float64):
+        return function(*arrays)
+    found = function(*[convert(x, float32, x.aval.weak_type) for x in arrays])
+    return convert(found, dtype, found.aval.weak_type)
+
+
+def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
+    """The polynomial with these coefficients, that of the highest power first."""
+    total = full_like(x, coefficients[0])
+    for c in coefficients[1:]:
+        total = add(mul(total, x), c)
+    return total

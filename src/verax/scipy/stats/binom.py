@@ -1,0 +1,29 @@
+"""Floor 6: the binomial distribution: successes in `n` trials of probability `p`.
+
+>>> from verax.scipy.stats import binom
+>>> round(float(binom.pmf(1, 2, 0.5)), 4)
+0.5
+"""
+
+import numpy as np
+
+from verax import numpy as vnp
+from verax.rules.array import Array
+from verax.scipy.selecting import where
+from verax.scipy.special import gammaln, xlog1py, xlogy
+from verax.scipy.stats.standard import exponential, mass
+
+
+@mass
+def logpmf(k: Array, n: Array, p: Array) -> Array:
+    """The logarithm of the probability of k successes."""
+    outside = (k < 0) | (k > n) | (k != vnp.floor(k))
+    count = where(outside, 0.0, k)
+    ways = gammaln(n + 1) - gammaln(count + 1) - gammaln(n - count + 1)
+    found = ways + xlogy(count, p) + xlog1py(n - count, -p)
+    found = where(outside & (k == k), -np.inf, found + 0 * count)
+    valid = (n >= 0) & (n == vnp.floor(n)) & (p >= 0) & (p <= 1) & (k == k)
+    return where(valid, found, np.nan)
+
+
+pmf = exponential("pmf", logpmf)

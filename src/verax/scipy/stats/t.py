@@ -1,0 +1,28 @@
+"""Floor 6: Student's distribution with `df` degrees of freedom.
+
+>>> from verax.scipy.stats import t
+>>> round(float(t.pdf(0.0, 1.0)), 4)
+0.3183
+"""
+
+import math
+
+import numpy as np
+
+from verax import numpy as vnp
+from verax.rules.array import Array
+from verax.scipy.selecting import where
+from verax.scipy.special import gammaln
+from verax.scipy.stats.standard import density, exponential
+
+
+@density
+def logpdf(z: Array, df: Array) -> Array:
+    """The logarithm of the density, that of (1 + z²/df)^(-(df+1)/2) and a constant."""
+    free = where(df > 0, df, np.nan)
+    half = (free + 1) / 2
+    constant = gammaln(half) - gammaln(free / 2) - 0.5 * vnp.log(math.pi * free)
+    return constant - half * vnp.log1p(z * z / free)
+
+
+pdf = exponential("pdf", logpdf)

@@ -1,0 +1,35 @@
+"""Floor 6: the uniform distribution between `loc` and `loc + scale`.
+
+>>> from verax.scipy.stats import uniform
+>>> float(uniform.pdf(1.5, loc=1.0, scale=2.0)), float(uniform.cdf(9.0))
+(0.5, 1.0)
+"""
+
+import numpy as np
+
+from verax import numpy as vnp
+from verax.rules.array import Array
+from verax.scipy.selecting import where
+from verax.scipy.stats.standard import density, exponential, probability, quantile
+
+
+@density
+def logpdf(z: Array) -> Array:
+    """The logarithm of the density, 0 between 0 and 1."""
+    # Zero times z is NaN where z is.
+    return where((z < 0) | (z > 1), -np.inf, where(z == z, 0.0, z))
+
+
+@probability
+def cdf(z: Array) -> Array:
+    """z between 0 and 1."""
+    return vnp.clip(z, 0.0, 1.0)
+
+
+@quantile
+def ppf(q: Array) -> Array:
+    """q itself."""
+    return q
+
+
+pdf = exponential("pdf", logpdf)
