@@ -9,23 +9,21 @@ in a fork of it.
 """
 
 import argparse
-import ast
 import gc
 import hashlib
 import multiprocessing
 import pickle
 import re
+import resource
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
-from types import MappingProxyType
 from typing import Any
 
 import hypothesis.strategies
@@ -38,9 +36,10 @@ import pytest
 import scipy.linalg
 import scipy.special
 
+from property_tests.mutants.choice import batches, places
 from property_tests.mutants.kinds import sites
-from property_tests.mutants.patch import live, memos, name_in_verax
-from property_tests.mutants.reach import Place, Reach, of_import, reached
+from property_tests.mutants.patch import live, memos
+from property_tests.mutants.reach import Reach, of_import, reached
 from property_tests.mutants.report import (
     FRONT,
     HOLE,
@@ -50,39 +49,23 @@ from property_tests.mutants.report import (
     name_of,
     report,
 )
-from property_tests.mutants.scope import SOURCE, is_rule, modules, source_of, users
-from property_tests.mutants.trial import Call, Mutant, run_trial, search, widened_calls
+from property_tests.mutants.scope import SOURCE, is_rule, modules, source_of
+from property_tests.mutants.trial import Call, Mutant, run_trial, search
 
 WARM = (hypothesis, jaxlib, ml_dtypes, np, opt_einsum, pyrsistent, pytest, scipy)
 """Imported here, before the forks, so that no child has to."""
 SAMPLE = 300
 SECONDS = 12.0
 """So much time of a processor goes into one mutant that nothing catches, twice."""
-LIMIT = 15 * SECONDS
-"""So long its process may take; one that hangs is caught by that."""
+CPU = 60
+"""The process of a trial is killed after so many seconds of processor time."""
+LIMIT = 900.0
+"""So long it may take by the clock, on a busy machine too."""
 SEEDS = 4
-CALLS = 24
-MORE = 240
-REACHING = ("calls.py", "examples.py", "reach.py")
+REACHING = ("calls.py", "examples.py", "reach.py", "trial.py")
 HANG: Call | None = Call("", "hang or crash", 0)
 FACES = ("verax.rules.array", "verax.rules.convertible", "verax.rules.builder")
 """Modules of classes that users meet: rules are only those methods that laws run."""
-FIRST = MappingProxyType(
-    {
-        "batch": ("vmap", "vmap twice"),
-        "jvp": ("jvp", "special", "linear", "vjp"),
-        "tangent": ("jvp", "special", "linear", "vjp"),
-        "transpose": ("adjoint", "linear", "vjp"),
-        "split": ("linear", "vjp", "loops"),
-        "dce": ("dce",),
-        "typing": ("typed", "vmap", "compiled"),
-        "lower": ("compiled",),
-        "emit": ("compiled",),
-        "evaluate": ("typed", "compiled", "vmap", "jvp"),
-        "reference": ("compiled", "digits", "jvp"),
-    }
-)
-"""The laws that see a mistake first, by a word in the name of the function."""
 
 
 def mutants(only: str = "") -> list[Mutant]:
@@ -95,13 +78,18 @@ def mutants(only: str = "") -> list[Mutant]:
     ]
 
 
-def in_child[T](work: Callable[[], T], seconds: float, lost: T) -> T:
-    """What `work` gives in a forked process; `lost` if that dies or takes too long."""
+def in_child[T](work: Callable[[], T], seconds: float, lost: T, cpu: int = 0) -> T:
+    """What `work` gives in a forked process; `lost` if that dies or takes too long.
+
+    It dies after `cpu` seconds of processor time, if these are given.
+    """
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
 
     def body(end: Connection) -> None:
         sys.stderr = open("/dev/null", "w")  # noqa: SIM115  # for the child's life
+        if cpu:
+            resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
         end.send(work())
 
     child = context.Process(target=body, args=(there,))
@@ -158,60 +146,14 @@ def reach(workers: int, seeds: int) -> Reach:
     return joined
 
 
-def places(mutant: Mutant) -> list[Place]:
-    """The lines of a mutant."""
-    site = mutant.site
-    path = name_in_verax(str(mutant.path))
-    return [(path, line) for line in range(site.line, site.end + 1)]
-
-
-def calls_of(mutant: Mutant, found: Reach) -> list[Call]:
-    """The calls that run a mutant's lines, one of each row and law first.
-
-    What an import runs is in every call: then all rows that the module makes, or that
-    modules make which use it, are tried.
-    """
-    calls = [call for place in places(mutant) for call in found.by_law.get(place, [])]
-    if not calls and any(place in found.importing for place in places(mutant)):
-        calls = calls_of_rows(mutant, found)
-    unique = list(dict.fromkeys(calls))
-    likely = first_laws(mutant)
-    pairs = Counter[tuple[str, str]]()
-    ranked = list[tuple[float, int, Call]]()
-    for call in sorted(unique, key=lambda c: c.seed):
-        pairs[call.row, call.law] += 1
-        late = 0 if call.law in likely else 2
-        cost = found.seconds.get(call, 1.0)
-        rank = pairs[call.row, call.law] + late + cost
-        ranked.append((rank, len(ranked), call))
-    return [call for _, _, call in sorted(ranked)]
-
-
-def calls_of_rows(mutant: Mutant, found: Reach) -> list[Call]:
-    """Calls of the rows that a statement of a module names, or else of all its rows."""
-    from property_tests.mutants.calls import rows_of  # noqa: PLC0415  # imports verax
-
-    text = statement_at(mutant)
-    rows = rows_of(mutant.module)
-    named = {row for row in rows if f'"{row}"' in text}
-    if not named:
-        named = {row for module in users(mutant.module) for row in rows_of(module)}
-    calls = [call for call in found.seconds if call.row in named and call.seed == 0]
-    calls = [call for call in calls if call.law != "examples"]
-    return Random(1).sample(calls, min(len(calls), MORE))
-
-
-def searched(mutant: Mutant, found: Reach) -> Outcome:
+def searched(mutant: Mutant, calls: Sequence[Call], found: Reach) -> Outcome:
     """The outcome of a mutant whose line no known call runs: others may."""
     if mutant.module in FACES or any(p in found.making for p in places(mutant)):
         return Outcome(mutant, None, FRONT)
-    known = calls_of_rows(mutant, found)
-    likely = [call for call in known if call.law in first_laws(mutant)]
-    calls = widened_calls(likely or known, Random(0), MORE)
     if not calls:
         return Outcome(mutant, None, HOLE)
     trial = partial(search, mutant, calls, SECONDS, found.early)
-    breaks, met = in_child(trial, LIMIT, (HANG, True))
+    breaks, met = in_child(trial, LIMIT, (HANG, True), CPU)
     if breaks is None:
         return Outcome(mutant, None, MISSED if met else HOLE)
     if breaks.row:
@@ -221,38 +163,17 @@ def searched(mutant: Mutant, found: Reach) -> Outcome:
     return Outcome(mutant, breaks.law)
 
 
-def statement_at(mutant: Mutant) -> str:
-    """The text of the statement of the module that a mutant is in."""
-    text = source_of(mutant.module)
-    for node in ast.parse(text).body:
-        if node.lineno <= mutant.site.line <= (node.end_lineno or node.lineno):
-            return ast.get_source_segment(text, node) or ""
-    return ""
-
-
-def first_laws(mutant: Mutant) -> set[str]:
-    """The laws that see such a mistake first."""
-    name = mutant.site.function
-    return {law for word, laws in FIRST.items() if word in name for law in laws}
-
-
 def judged(mutant: Mutant, found: Reach) -> Outcome:
     """The outcome of one mutant."""
-    calls = calls_of(mutant, found)
-    if not calls:
-        return searched(mutant, found)
-    few = calls[:CALLS]
-    few += [c for c in calls[CALLS:] if c.law == "compiled"][: CALLS // 4]
-    drawn = [c for c in calls if c.law != "examples"]
-    likely = [c for c in drawn if c.law in first_laws(mutant)]
-    more = calls[CALLS : 2 * CALLS] + widened_calls(likely, Random(0), MORE // 2)
-    more += widened_calls(drawn, Random(1), MORE)
+    few, more = batches(mutant, found)
+    if not few:
+        return searched(mutant, more, found)
 
     # A call that nobody has tried yet may fail by itself: then it proves nothing.
     early = found.early
     for batch in (few, more):
         trial = partial(run_trial, mutant, batch, SECONDS, early)
-        breaks = in_child(trial, LIMIT, HANG)
+        breaks = in_child(trial, LIMIT, HANG, CPU)
         if breaks is None:
             continue
         if batch is few or not breaks.row:
@@ -265,11 +186,13 @@ def judged(mutant: Mutant, found: Reach) -> Outcome:
 
 
 def judgements(
-    chosen: Sequence[Mutant], found: Reach, workers: int, end: float
+    chosen: Sequence[Mutant], found: Reach, workers: int, end: float, known: set[str]
 ) -> Iterator[Outcome]:
-    """The outcomes, until the time is over."""
+    """The outcomes until the time is over; what is `known` as no fault is skipped."""
 
     def timely(mutant: Mutant) -> Outcome | None:
+        if name_of(mutant) in known:
+            return Outcome(mutant, None)
         return None if time.monotonic() > end else judged(mutant, found)
 
     with ThreadPoolExecutor(workers) as pool:
@@ -280,9 +203,14 @@ def judgements(
 
 def shown(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
     """The outcomes; those that were not caught are printed as they come."""
-    for outcome in outcomes:
-        if outcome.by is None and outcome.why != FRONT:
+    for count, outcome in enumerate(outcomes, 1):
+        same = name_of(outcome.mutant) in equivalent()
+        if outcome.by and same:
+            print(f"not equivalent, {outcome.by} sees it: {name_of(outcome.mutant)}")
+        if outcome.by is None and outcome.why != FRONT and not same:
             print(f"{outcome.why}: {name_of(outcome.mutant)}", flush=True)
+        if count % 100 == 0:
+            print(f"{count} tried", flush=True)
         yield outcome
 
 
@@ -296,6 +224,12 @@ def arguments() -> Any:
         default="",
         help="a regular expression for 'module function', as misses are printed",
     )
+    parser.add_argument(
+        "--again", type=Path, help="only mutants that this output of a run names"
+    )
+    parser.add_argument(
+        "--doubt", action="store_true", help="try equivalent mutants, too"
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after that")
     return parser.parse_args()
@@ -305,8 +239,12 @@ def main() -> int:
     given, begun = arguments(), time.monotonic()
     every = mutants(given.only)
     rules = [m for m in every if is_rule(m.module, m.site.function)]
+    if given.again:
+        lines = given.again.read_text().split("\n")
+        names = {line.partition(": ")[2] for line in lines}
+        rules = [m for m in rules if name_of(m) in names]
     chosen = rules
-    if not given.all:
+    if not (given.all or given.again):
         chosen = Random(given.seed).sample(rules, min(given.sample, len(rules)))
     found = reach(given.workers, SEEDS)
     import property_tests.mutants.calls  # noqa: F401, PLC0415  # for the forks to come
@@ -320,7 +258,8 @@ def main() -> int:
         flush=True,
     )
     end = begun + 60 * given.minutes if given.minutes else float("inf")
-    outcomes = list(shown(judgements(chosen, found, given.workers, end)))
+    known = set[str]() if given.doubt else set(equivalent())
+    outcomes = list(shown(judgements(chosen, found, given.workers, end, known)))
     enough = report(outcomes, equivalent())
     print(f"{len(outcomes)} mutants in {time.monotonic() - begun:.0f} s")
     return 0 if enough else 1

@@ -21,6 +21,7 @@ hypothesis.settings.register_profile(
     derandomize=True,
     database=None,
     deadline=None,
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
     suppress_health_check=list(hypothesis.HealthCheck),
 )
 hypothesis.settings.load_profile("mutants")  # before the tests are made

@@ -336,9 +336,16 @@ def passed_over(node: ast.AST) -> bool:
         return node.arg in KEYWORDS
     if isinstance(node, ast.Call) and name_of(node) in ("Domain", "frozen", "field"):
         return True
-    if isinstance(node, ast.If) and all(isinstance(s, ast.Raise) for s in node.body):
+    if isinstance(node, ast.If) and all(checks(s) for s in node.body):
         return not node.orelse
     return isinstance(node, PASSED)
+
+
+def checks(node: ast.stmt) -> bool:
+    """Whether all that a statement does is to say that something is wrong."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return name_of(node.value).startswith("check")
+    return isinstance(node, ast.Raise)
 
 
 PASSED = (

@@ -7,6 +7,7 @@ One idea: only what a law could have noticed is counted, and everything else is 
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from attrs import frozen
@@ -29,6 +30,7 @@ class Outcome:
     why: str = MISSED
 
 
+@cache
 def equivalent() -> dict[str, str]:
     """The mutants that mean the same as the rule, with the reason."""
     lines = [x for x in EQUIVALENT.read_text().split("\n") if x and x[0] != "#"]

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import TypeGuard
 
 from property_tests.mutants.kinds import assigned, inner, passed_over
 
@@ -107,11 +108,42 @@ def is_rule(module: str, function: str) -> bool:
 
 
 @cache
-def users(module: str) -> tuple[str, ...]:
-    """The modules that use what a module makes, itself included."""
-    found = {module}
-    while True:
-        more = {m for m in modules() for _, (home, _) in imports(m) if home in found}
-        if more <= found:
-            return tuple(sorted(found))
-        found |= more
+def used_by() -> Mapping[Name, frozenset[Name]]:
+    """Each definition, and the definitions that refer to it."""
+    found: dict[Name, set[Name]] = {}
+    for module in modules():
+        meanings = dict(imports(module))
+        for name, node in defined(module).items():
+            for other in named(node, module, meanings):
+                found.setdefault(other, set()).add((module, name))
+    return {name: frozenset(users) for name, users in found.items()}
+
+
+def above(module: str, function: str) -> Iterator[list[tuple[str, int]]]:
+    """The statements that use a definition, those that use these, and so on.
+
+    Statements are told by a line of theirs; the definition itself comes first.
+    """
+    level, seen = {(module, function)}, {(module, function)}
+    while level:
+        homes = [(home, defined(home).get(name)) for home, name in sorted(level)]
+        yield [(home, node.lineno) for home, node in homes if is_statement(node)]
+        level = {user for name in level for user in used_by().get(name, ())} - seen
+        seen |= level
+
+
+def is_statement(node: ast.AST | None) -> TypeGuard[ast.stmt]:
+    return isinstance(node, ast.stmt)
+
+
+@cache
+def strings_in(module: str, line: int) -> frozenset[str]:
+    """The texts in the statement of a module that a line belongs to."""
+    for node in tree_of(module).body:
+        if node.lineno <= line <= (node.end_lineno or node.lineno):
+            return frozenset(
+                x.value
+                for x in ast.walk(node)
+                if isinstance(x, ast.Constant) and isinstance(x.value, str)
+            )
+    return frozenset()

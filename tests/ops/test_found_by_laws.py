@@ -40,3 +40,33 @@ def test_derivative_that_cancels_is_zero_to_rounding_errors() -> None:
     found = case(program, np.array([-2.3 - 2.62j, -2.1 - 2.4j]))
     LAWS["linear"](ENGINE, found)
     assert found.jaxpr.out_avals == (ShapedArray((2,), np.dtype(np.complex128)),)
+
+
+def test_bessel_functions_compile_to_double_precision() -> None:
+    """The coefficients of the compiled form were off by a hundred units."""
+    for name in ("bessel_i0e", "bessel_i1e"):
+        program = f"{{ lambda ; a:f64[5]. let b:f64[5] = {name} a in (b,) }}"
+        x = np.array([0.0, 1e-3, -5.3, 7.9, 20.0])
+        COMPILED(ENGINE, case(program, x))
+
+
+def test_exponents_at_the_end_of_their_dtype_do_not_wrap_round() -> None:
+    """The derivative took -128 - 1 for 127."""
+    program = "{ lambda ; a:f64[] b:i8[]. let c:f64[] = pow a b in (c,) }"
+    found = case(program, np.array(1.25), np.array(-128, np.int8))
+    pushed, _ = ENGINE.jvp(found.jaxpr, (True, False))
+    values = (np.array(1.25), np.array(-128, np.int8), np.array(1.0))
+    slope = ENGINE.evaluate(pushed, values)[1]
+    np.testing.assert_allclose(slope, -128 * 1.25**-129, rtol=1e-12)
+
+
+def test_batched_updates_are_as_weak_as_single_ones() -> None:
+    """A strong update of a weak array became weak where starts were batched."""
+    for x, update in (("~i32[3]", "i32[1]"), ("i32[3]", "~i32[3]")):
+        program = (
+            f"{{ lambda ; a:{x} b:{update} c:i32[]. let d:i32[3] = "
+            "dynamic_update_slice a b c in (d,) }"
+        )
+        jaxpr = parse_jaxpr(program, PRIMITIVES)
+        batched, _ = ENGINE.batch(jaxpr, 2, (None, None, 0))
+        assert not batched.out_avals[0].weak_type

@@ -208,7 +208,7 @@ def batch_bitcast(
 def draw_bitcast(random: Random) -> Sample[BitcastParams]:
     dtypes = [d for d in ANYTHING.samples() if is_integer(d) or is_float(d)]
     old, new = random.choice(dtypes), random.choice(dtypes)
-    ratio = numpy_dtype(new).itemsize // numpy_dtype(old).itemsize
+    ratio = reference.bit_width(new) // reference.bit_width(old)
     shape = random.choice(SHAPES) + ((ratio,) if ratio > 1 else ())
     return Sample(BitcastParams(new), (ShapedArray(shape, old),))
 

@@ -217,7 +217,11 @@ def batch_dynamic_update_slice(
         return (update_slice(x, update, inserted(starts, place, zero_like(starts))),), (
             place,
         )
-    x, update = at_front(x, axis, size), at_front(update, update_axis, size)
+    weak = x.aval.weak_type and update.aval.weak_type
+    x, update = (
+        engine.core.convert(at_front(operand, place, size), operand.dtype, weak)
+        for operand, place in ((x, axis), (update, update_axis))
+    )
     moved = [d for d, n in enumerate(update.shape[1:]) if n < x.shape[d + 1]]
     if not moved:
         return (update,), (0,)

@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import int32, is_inexact, is_integer
+from verax.ir.dtypes import int32, is_inexact, is_integer, is_signed, numpy_dtype
 from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.ir.limits import iinfo
 from verax.ops import reference
 from verax.ops.accuracy import Accuracy, check_accuracy
-from verax.ops.arith import add, div, integer_pow, mul, sub
+from verax.ops.arith import add, div, integer_pow, max as larger, mul, sub
 from verax.ops.bits import bitwise_and
 from verax.ops.choose import select
 from verax.ops.compare import eq
 from verax.ops.convert import convert
+from verax.ops.reference import bit_width
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
 from verax.rules.elementwise import (
@@ -31,13 +33,15 @@ from verax.rules.elementwise import (
     stablehlo,
 )
 from verax.rules.emitter import Emitter, Operand
-from verax.rules.kinds import ANY_FLOAT, FLOAT, NUMBER
+from verax.rules.kinds import ANY_FLOAT, FLOAT, INTEGER, NUMBER
 from verax.rules.operands import adopt, alike
 from verax.rules.row import Domain, NDArray, Row, Sample
 
 LN2 = float(np.log(2.0))
 POSITIVE = Domain(1e-3, 1e3, special=(0.0, 1.0, np.inf))
 EXPONENTS = Domain(-20, 20, special=(0.0, -np.inf, np.inf))
+BASES = Domain(0, 5, special=(0.0, 1.0))
+WHOLE = Domain(-3, 3, special=(0.0, 1.0, -8.0, -128.0))
 # Scaling by a complex constant makes NaN of infinities, as it does in JAX.
 FINITE = Domain(-20, 20, special=(0.0,))
 
@@ -192,8 +196,22 @@ def pow_base_jvp(p: NoParams, x: Array, y: Array, z: Array, t: Array) -> Array:
     flat = eq(y, 0)
     if is_inexact(y.dtype):
         flat = bitwise_and(flat, eq(x, 0.0))
-    power = pow(select(flat, 1.0, x), sub(y, 1))
+    power = pow(select(flat, 1.0, x), one_less(y))
     return mul(t, mul(convert(y, x.dtype, y.aval.weak_type), power))
+
+
+def one_less(y: Array) -> Array:
+    """y - 1 for an exponent, wide enough that it does not wrap round.
+
+    Where the least of wide integers is its own predecessor, powers are 0, 1 or inf.
+    """
+    if is_inexact(y.dtype):
+        return sub(y, 1)
+    if bit_width(numpy_dtype(y.dtype)) < 32:
+        return sub(convert(y, int32), 1)
+    if is_signed(y.dtype):
+        y = larger(y, int(iinfo(y.dtype).min) + 1)
+    return sub(y, 1)
 
 
 def pow_exponent_jvp(p: NoParams, x: Array, y: Array, z: Array, t: Array) -> Array:
@@ -213,11 +231,12 @@ def lower_pow(
 def draw_pow(random: Random) -> Sample[NoParams]:
     dtype = random.choice(ANY_FLOAT.samples())
     shape = random.choice(SHAPES)
-    kinds = random.choice(((dtype, dtype), (dtype, int32)))
+    whole = random.choice(INTEGER.samples())
+    kind, domains = random.choice(((dtype, ()), (whole, (BASES, WHOLE)), (int32, ())))
     x, y = (
-        ShapedArray(random.choice((shape, shape, shape, ())), kind) for kind in kinds
+        ShapedArray(random.choice((shape, shape, shape, ())), d) for d in (dtype, kind)
     )
-    return Sample(NO_PARAMS, (x, y))
+    return Sample(NO_PARAMS, (x, y), domains)
 
 
 pow_p = parametric(
@@ -230,7 +249,7 @@ pow_p = parametric(
     lower=lower_pow,
     params_of=lambda random, dtype: NO_PARAMS,
     draw=draw_pow,
-    domains=(Domain(0, 5, special=(0.0, 1.0)), Domain(-3, 3, special=(0.0, 1.0, 2.0))),
+    domains=(BASES, Domain(-3, 3, special=(0.0, 1.0, 2.0))),
     costly=True,
 )
 

@@ -26,7 +26,7 @@ class Kind:
         return kind_name(dtype) in self.names
 
     def samples(self) -> tuple[DType, ...]:
-        """Dtypes of this kind that tests draw from, the plainest first."""
+        """Dtypes of this kind that tests draw from, the plainest first and often."""
         return sampled(self)
 
     def __or__(self, other: "Kind") -> "Kind":
@@ -37,7 +37,7 @@ class Kind:
 
 
 ORDER = ("boolean", "signed integer", "unsigned integer", "float", "complex", "key")
-SAMPLED: tuple[DType, ...] = tuple(
+PLAIN: tuple[DType, ...] = tuple(
     np.dtype(d)
     for d in (
         np.float32,
@@ -51,12 +51,25 @@ SAMPLED: tuple[DType, ...] = tuple(
         np.uint32,
     )
 )
+RARE: tuple[DType, ...] = tuple(
+    np.dtype(d)
+    for d in (
+        np.float64,
+        np.int64,
+        np.complex128,
+        np.uint64,
+        ml_dtypes.int4,
+        ml_dtypes.float8_e4m3fn,
+        ml_dtypes.uint4,
+    )
+)
+"""Dtypes with branches of their own in some rules; drawn half as often."""
 
 
 @cache
 def sampled(kind: Kind) -> tuple[DType, ...]:
-    """The dtypes of `SAMPLED` that are of a kind: draws of rows ask at every call."""
-    return tuple([d for d in SAMPLED if kind.holds(d)])
+    """The dtypes that are of a kind: draws of rows ask at every call."""
+    return tuple([d for d in (*PLAIN, *PLAIN, *RARE) if kind.holds(d)])
 
 
 def kind_name(dtype: DType) -> str:

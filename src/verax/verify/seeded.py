@@ -20,10 +20,19 @@ from verax.rules.row import Domain, NDArray
 from verax.verify.case import Case
 from verax.verify.growing import Pool, Step, random_steps
 from verax.verify.programs import DEPTH, build
-from verax.verify.strategies import PLAIN, filled, generic, nearby, special_points
+from verax.verify.strategies import (
+    PLAIN,
+    filled,
+    generic,
+    meeting,
+    nearby,
+    special_points,
+)
 
 SPECIAL = 0.15
 """How often an element is a special point where derivatives are not the subject."""
+FEW = 0.2
+"""How often an array has few different elements, which meet those of other operands."""
 
 
 def seed_steps(pool: Pool, seed: int, most: int, nesting: int = DEPTH) -> list[Step]:
@@ -64,6 +73,9 @@ def random_array(
     if wide and is_inexact(aval.dtype):
         steps = [random.randrange(4096) for _ in range(8)]
         return generic(steps, aval, domain, place)
+    pool = meeting(domain)
+    if is_inexact(aval.dtype) and pool and random.random() < FEW:
+        return filled([random.choice(pool) for _ in range(7)], aval.shape, dtype)
     return filled(
         [element(random, dtype, domain) for _ in range(11)], aval.shape, dtype
     )
@@ -79,7 +91,9 @@ def element(random: Random, dtype: np.dtype[np.generic], domain: Domain) -> floa
         bottom = int(max(low, int(limits.min)))
         top = int(min(high, int(limits.max)))
         if random.random() < SPECIAL:
-            return random.choice((bottom, top, random.randint(bottom, top)))
+            special = [int(x) for x in domain.special if np.isfinite(x)]
+            fit = [x for x in special if int(limits.min) <= x <= int(limits.max)]
+            return random.choice((bottom, top, random.randint(bottom, top), *fit))
         return random.randint(max(bottom, min(-4, top)), min(top, max(4, bottom)))
     if random.random() < SPECIAL:
         pool = [x for x in special_points(dtype, domain) if low <= x <= high]

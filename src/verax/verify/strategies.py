@@ -154,8 +154,6 @@ def floats(dtype: DType, domain: Domain) -> Strategy[float]:
     low, high = domain.low, domain.high
     special = [x for x in special_points(dtype, domain) if low <= x <= high]
     special += domain.special
-    if low == -np.inf and high == np.inf:
-        special.append(np.nan)
     plain = [x for x in PLAIN if low <= x <= high]
     bottom, top = nearby(domain)
     steps = (int(np.ceil(bottom * 64)), int(np.floor(top * 64)))
@@ -163,7 +161,9 @@ def floats(dtype: DType, domain: Domain) -> Strategy[float]:
         generic = st.integers(*steps).map(lambda i: i / 64)
     else:
         generic = st.integers(0, 64).map(lambda i: bottom + (top - bottom) * i / 64)
-    pools = [st.sampled_from(pool) for pool in (plain, special) if pool]
+    pools = [
+        st.sampled_from(pool) for pool in (plain, special, meeting(domain)) if pool
+    ]
     return st.one_of(generic, *pools)
 
 
@@ -178,6 +178,14 @@ def special_points(dtype: DType, domain: Domain) -> list[float]:
     found += [x for x in SATURATED if abs(x) <= largest]
     found += [x for x in (domain.low, domain.high) if np.isfinite(x)]
     return [*found, *domain.kinks]
+
+
+def meeting(domain: Domain) -> list[float]:
+    """Points that are so few that two operands have the same: zeros, ends, NaN."""
+    ends = (0.0, -0.0, np.inf, 1.0, *domain.special)
+    found = [x for x in ends if domain.low <= x <= domain.high]
+    free = domain.low == -np.inf and domain.high == np.inf
+    return [*found, np.nan] if free else found
 
 
 def nearby(domain: Domain, reach: float = 8.0) -> tuple[float, float]:

@@ -1,0 +1,123 @@
+"""Which calls a mutant is held to, those first that see such a mistake soonest.
+
+One idea: calls that are known to run the line come first, one of each row and law, and
+then other seeds of the rows that stand next to the changed function::
+
+    likely, further = batches(mutant, reach)
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import zip_longest
+from random import Random
+from types import MappingProxyType
+
+from property_tests.mutants.patch import name_in_verax
+from property_tests.mutants.reach import Place, Reach
+from property_tests.mutants.scope import above, strings_in
+from property_tests.mutants.trial import Call, Mutant, widened_calls
+
+CALLS = 24
+"""So many calls are tried first; most mutants are caught by these."""
+MORE = 240
+NEAR = 8
+"""Further seeds are tried of so many rows, the nearest to the function."""
+FIRST = MappingProxyType(
+    {
+        "batch": ("vmap", "vmap twice"),
+        "jvp": ("jvp", "special", "linear", "vjp"),
+        "tangent": ("jvp", "special", "linear", "vjp"),
+        "transpose": ("adjoint", "linear", "vjp"),
+        "split": ("linear", "vjp", "loops"),
+        "dce": ("dce",),
+        "typing": ("typed", "vmap", "compiled"),
+        "lower": ("compiled",),
+        "emit": ("compiled",),
+        "evaluate": ("typed", "compiled", "vmap", "jvp"),
+        "reference": ("compiled", "digits", "jvp"),
+    }
+)
+"""The laws that see a mistake first, by a word in the name of the function."""
+
+
+def places(mutant: Mutant) -> list[Place]:
+    """The lines of a mutant."""
+    site = mutant.site
+    path = name_in_verax(str(mutant.path))
+    return [(path, line) for line in range(site.line, site.end + 1)]
+
+
+def first_laws(mutant: Mutant) -> set[str]:
+    """The laws that see such a mistake first."""
+    name = mutant.site.function
+    return {law for word, laws in FIRST.items() if word in name for law in laws}
+
+
+def known_calls(mutant: Mutant, found: Reach) -> list[Call]:
+    """The calls that run a mutant's lines, one of each row and law first."""
+    calls = [call for place in places(mutant) for call in found.by_law.get(place, [])]
+    likely = first_laws(mutant)
+    pairs = Counter[tuple[str, str]]()
+    ranked = list[tuple[float, int, Call]]()
+    for call in sorted(dict.fromkeys(calls), key=lambda c: c.seed):
+        pairs[call.row, call.law] += 1
+        late = 0 if call.law in likely else 2
+        cost = found.seconds.get(call, 1.0)
+        rank = pairs[call.row, call.law] + late + cost
+        ranked.append((rank, len(ranked), call))
+    return [call for _, _, call in sorted(ranked)]
+
+
+def near_rows(mutant: Mutant, rows: set[str]) -> list[str]:
+    """Those of some rows whose statements are next above the changed function.
+
+    A statement that names a row makes it; rows at one distance come in any order.
+    """
+    near: list[str] = []
+    inside = strings_in(mutant.module, mutant.site.line) & rows
+    for level in ([], *above(mutant.module, mutant.site.function.split(".")[0])):
+        found = inside if not near else set[str]()
+        for module, line in level:
+            found = found | (strings_in(module, line) & rows)
+        fresh = sorted(found - set(near))
+        near += Random(2).sample(fresh, len(fresh))
+        if len(near) >= NEAR:
+            break
+    return near[:NEAR]
+
+
+def near_calls(mutant: Mutant, found: Reach) -> list[Call]:
+    """Calls of the rows next to the function, one of each row and law."""
+    calls = [c for c in found.seconds if c.seed == 0 and c.law != "examples"]
+    rows = near_rows(mutant, {call.row for call in calls})
+    return [c for c in calls if c.row in rows]
+
+
+def batches(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call]]:
+    """The calls to try first, which pass without the mutant, and those to try then.
+
+    What an import runs is in every call: then the rows next to it are tried. The first
+    batch is empty if no call is known to run the line.
+    """
+    known = known_calls(mutant, found)
+    near = near_calls(mutant, found)
+    if not known and any(place in found.importing for place in places(mutant)):
+        known = near or Random(1).sample(list(found.seconds), MORE)
+    few = known[:CALLS]
+    few += [c for c in known[CALLS:] if c.law == "compiled"][: CALLS // 4]
+    laws = first_laws(mutant)
+    drawn = [c for c in known if c.law != "examples"]
+    ways = (
+        [c for c in known if c not in few],
+        widened_calls([c for c in near if c.law in laws], Random(0), MORE),
+        widened_calls(near, Random(1), 2 * MORE),
+        widened_calls([c for c in drawn if c.law in laws], Random(2), MORE // 2),
+        widened_calls(drawn, Random(3), MORE),
+    )
+    return few, in_turn(ways)
+
+
+def in_turn(ways: Sequence[Sequence[Call]]) -> list[Call]:
+    """One call of each list after the other, no call twice."""
+    mixed = [call for calls in zip_longest(*ways) for call in calls]
+    return list(dict.fromkeys(call for call in mixed if call is not None))
