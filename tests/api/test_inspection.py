@@ -61,6 +61,13 @@ def func12(arg: Array) -> Array:
     return arg + inner(arg - 2.0)
 
 
+def func13(arr: Array, extra: Array) -> Any:
+    def inner(x: Array) -> Any:
+        return (x + extra + vnp.ones(1)) / verax.lax.psum(x, axis_name="rows")
+
+    return verax.pmap(inner, axis_name="rows")(arr)
+
+
 PAIR = (vnp.zeros(8), vnp.ones(8))
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "func1": (func1, PAIR),
@@ -71,6 +78,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "func6": (func6, (vnp.zeros(8),)),
     "func6_captured": (func6_captured, (vnp.zeros(8),)),
     "func12": (func12, (1.0,)),
+    "func13": (func13, (vnp.ones((1, 3)), 5.0)),
     "func1_grad": (verax.grad(func1), PAIR),
     "func1_vmap": (verax.vmap(func1), (vnp.zeros((2, 8)), vnp.ones((2, 8)))),
 }

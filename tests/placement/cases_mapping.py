@@ -107,6 +107,25 @@ def test_wrong_calls_of_shard_map() -> None:
         verax.shard_map(lambda x: x, mesh=MESH, in_specs=P("z"), out_specs=P())(VALUES)
 
 
+def test_pmap_gives_memory_up() -> None:
+    """The example `params, state = pmap(update, donate_argnums=(0, 1))(...)`."""
+    spread = NamedSharding(verax.make_mesh((8,), ("i",)), P("i"))
+
+    def update(params: Any, state: Any) -> Any:
+        return {"w": params["w"] - state}, state + 1
+
+    step = verax.pmap(update, axis_name="i", donate_argnums=(0, 1))
+    params = {"w": verax.device_put(np.ones((8, 2), np.float32), spread)}
+    state = verax.device_put(np.ones((8, 2), np.float32), spread)
+    new, count = step(params, state)
+    assert np.array_equal(new["w"], np.zeros((8, 2)))
+    assert params["w"].is_deleted()
+    assert state.is_deleted()
+    step(params=new, state=count)
+    assert not new["w"].is_deleted()  # by position only
+    assert not count.is_deleted()
+
+
 def test_pmap() -> None:
     normal = verax.pmap(lambda x: x / lax.psum(x, "i"), axis_name="i")
     out = normal(VALUES)
@@ -119,6 +138,11 @@ def test_pmap() -> None:
     assert moved.devices() == set(DEVICES[2:6])
     static = verax.pmap(lambda n, x: x * n, static_broadcasted_argnums=0)
     assert np.array_equal(static(3, VALUES), VALUES * np.float32(3))
+    last = verax.pmap(lambda x, n: x * n, static_broadcasted_argnums=-1)
+    assert np.array_equal(last(VALUES, 3), VALUES * np.float32(3))
+    named = verax.pmap(lambda x, y, z: x + y * z)
+    found = named(VALUES, z=VALUES, y=VALUES)
+    np.testing.assert_allclose(found, VALUES + VALUES**2, rtol=1e-6)
     back = verax.pmap(lambda x: x, out_axes=1)(VALUES)
     assert np.array_equal(back, VALUES.T)
     slope = verax.grad(lambda x: verax.pmap(lambda v: v * v)(x).sum())(VALUES)

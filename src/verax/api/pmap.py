@@ -53,25 +53,44 @@ class Settings:
             )
         return Mesh(np.array(owned[:size], object), (self.name,))
 
+    def held(self, count: int) -> tuple[int, ...]:
+        """The positions of static arguments among `count`, in order."""
+        return tuple(sorted({i % count for i in self.static if -count <= i < count}))
+
     def moving(self, args: Sequence[Any]) -> tuple[Any, ...]:
         """The arguments that are not static."""
-        return tuple([x for i, x in enumerate(args) if i not in self.static])
+        held = self.held(len(args))
+        return tuple([x for i, x in enumerate(args) if i not in held])
 
     def moving_axes(self, count: int) -> tuple[Any, ...]:
         """The entries of `in_axes` for them."""
         axes = self.in_axes
         if axes is None or isinstance(axes, int):
-            return (axes,) * (count - len(self.static))
+            return (axes,) * (count - len(self.held(count)))
         if len(axes) != count:
             raise ValueError(
                 f"pmap in_axes has {len(axes)} entries for {count} arguments"
             )
         return self.moving(axes)
 
+    def given_up(
+        self, args: Sequence[Any], moving: Sequence[Any], leaves: int
+    ) -> list[bool]:
+        """Which leaves are donated; those of keyword arguments, the last, are not."""
+        count = len(args)
+        given = {i % count for i in self.donated if -count <= i < count}
+        marks = self.moving([i in given for i in range(count)])
+        found = [
+            mark
+            for mark, arg in zip(marks, moving, strict=True)
+            for _ in pytrees.flatten(arg)[0]
+        ]
+        return found + [False] * (leaves - len(found))
+
     def filled(self, args: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
         """All arguments, the moving ones replaced."""
-        left = iter(moving)
-        return [x if i in self.static else next(left) for i, x in enumerate(args)]
+        left, held = iter(moving), self.held(len(args))
+        return [x if i in held else next(left) for i, x in enumerate(args)]
 
 
 def pmap(
@@ -88,7 +107,8 @@ def pmap(
 ) -> Callable[..., Any]:
     """`fun` on one element of its arguments per device: `vmap`, each element elsewhere.
 
-    `in_axes` and `out_axes` are those of `vmap`; the results are spread over the
+    `in_axes` and `out_axes` are those of `vmap`, keyword arguments run over dimension
+    0, and donated arguments are those by position; the results are spread over the
     devices along their mapped dimension. `devices` are those to use, in order.
 
     Raises:
@@ -116,18 +136,21 @@ def pmap(
         return parallel(fun, settings, mesh), mesh
 
     @functools.wraps(fun)
-    def mapped(*args: Any) -> Any:
+    def mapped(*args: Any, **kwargs: Any) -> Any:
         rest, axes = settings.moving(args), settings.moving_axes(len(args))
-        leaves, tree = pytrees.flatten((rest, {}))
-        describe = describe_arguments(fun, tree)
+        leaves, tree = pytrees.flatten((rest, kwargs))
+        describe = describe_arguments(fun, tree, settings.held(len(args)))
         avals = leaf_avals(leaves, describe)
-        where = place_axes(avals, flat_axes("in_axes", axes, rest), describe)
+        asked = flat_axes("in_axes", (axes, 0), (rest, kwargs))
+        where = place_axes(avals, asked, describe)
         run, mesh = program(mapped_size(fun, avals, where, axis_size, describe))
+        given = settings.given_up(args, rest, len(leaves))
         moved = [
-            device_put(x, place_at(mesh, axis, aval.ndim))
-            for x, axis, aval in zip(leaves, where, avals, strict=True)
+            device_put(x, place_at(mesh, axis, aval.ndim), donate=give)
+            for x, axis, aval, give in zip(leaves, where, avals, given, strict=True)
         ]
-        return run(*settings.filled(args, tree.unflatten(moved)[0]))
+        parts, named = tree.unflatten(moved)
+        return run(*settings.filled(args, parts), **named)
 
     return mapped
 
@@ -138,13 +161,13 @@ def parallel(
     """The compiled function over all elements, its results spread over the mesh."""
     name, size = settings.name, mesh.size
 
-    def body(*args: Any) -> Any:
-        def element(*parts: Any) -> Any:
-            return fun(*settings.filled(args, parts))
+    def body(*args: Any, **kwargs: Any) -> Any:
+        def element(*parts: Any, **named: Any) -> Any:
+            return fun(*settings.filled(args, parts), **named)
 
         axes, out_axes = settings.moving_axes(len(args)), settings.out_axes
         over = vmap(element, axes, out_axes, name, size, spmd_axis_name=name)
-        out = over(*settings.moving(args))
+        out = over(*settings.moving(args), **kwargs)
         leaves, tree = pytrees.flatten(out)
         where = flat_axes("out_axes", out_axes, out)
         places = [
@@ -152,6 +175,7 @@ def parallel(
         ]
         return tree.unflatten(constrained(leaves, tuple(places)))
 
+    body.__name__ = function_name(fun)
     return jit(body, static_argnums=settings.static, donate_argnums=settings.donated)
 
 

@@ -31,7 +31,8 @@ def register_pytree_node[T](
 ) -> None:
     """Make a class a node: to (children, metadata), and from metadata and children.
 
-    The metadata must be hashable and comparable, since it is part of the structure.
+    The metadata must be comparable, since it is part of the structure: programs are
+    looked up by it. A dict of plain values will do.
 
     Raises:
         ValueError: the class is a node already.

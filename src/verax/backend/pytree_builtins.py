@@ -10,14 +10,14 @@ each class is a record of its functions.
 
 import functools
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from attrs import frozen
 from jaxlib._jax.pytree import DictKey, GetAttrKey
 
-type Children = tuple[Iterable[Any], Hashable]
-type KeyChildren = tuple[Iterable[tuple[Any, Any]], Hashable]
+type Children = tuple[Iterable[Any], Any]
+type KeyChildren = tuple[Iterable[tuple[Any, Any]], Any]
 
 
 @frozen
