@@ -9,7 +9,7 @@ constant is written once, before its first use, so the same calls give the same 
     text.lines                # ['    %2 = "stablehlo.sine"(%1) : ...']
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -19,29 +19,37 @@ from verax.ir.dtypes import stored_dtype
 from verax.rules.emitter import Operand, Region, i64s
 
 
+def scalar_bytes(value: object, aval: ShapedArray) -> bytes:
+    """The bytes of a constant of type `aval`, by which constants are compared."""
+    return np.asarray(value, stored_dtype(aval.dtype)).tobytes()
+
+
 class FunctionText:
     """What an `Emitter` does that needs nothing but the function itself."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.count = 0
-        self.scalars: dict[tuple[ShapedArray, bytes], Operand] = {}
+        self.scalars: dict[tuple[Hashable, ...], Operand] = {}
+
+    def label(self) -> str:
+        """A fresh name."""
+        self.count += 1
+        return f"%{self.count}"
 
     def name(self, aval: ShapedArray) -> Operand:
         """A fresh operand of the given type."""
-        self.count += 1
-        return Operand(f"%{self.count}", aval)
+        return Operand(self.label(), aval)
 
     def used(self, x: Operand) -> Operand:
         """The operand with a name: a constant is written before its first use."""
         if x.name:
             return x
-        value = np.asarray(x.value, stored_dtype(x.aval.dtype))
-        key = (x.aval, value.tobytes())
+        key = (x.aval, scalar_bytes(x.value, x.aval))
         found = self.scalars.get(key)
         if found is None:
             found = self.scalars[key] = self.name(x.aval)
-            text = dense(value, x.aval)
+            text = dense(np.asarray(x.value, stored_dtype(x.aval.dtype)), x.aval)
             self.lines.append(f"    {found.name} = stablehlo.constant {text}\n")
         return found
 
@@ -68,8 +76,7 @@ class FunctionText:
                 f"({types}) -> {mlir_type(out.aval)}\n"
             )
             return (out,)
-        self.count += 1
-        label = f"%{self.count}"
+        label = self.label()
         made = ", ".join([mlir_type(aval) for aval in results])
         binding = f"{label}:{len(results)} = " if results else ""
         self.lines.append(

@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from verax.backend.module import Module, Writer
+from verax.backend.equation_text import EquationText
+from verax.backend.module import Env, Module, Writer
 from verax.ir.jaxpr import Eqn
-from verax.rules.emitter import Operand
 
 QUOTED = r'"(?:[^"\\]|\\.)*"'
 MARKED: Final = re.compile(rf" loc\({QUOTED}(?:\({QUOTED}:\d+:1\))?\)\n$")
@@ -29,15 +29,19 @@ class LocatedModule(Module):
 class LocatedWriter(Writer):
     """Writes operations, each with the location of its equation."""
 
-    def equation(self, eqn: Eqn, env: Sequence[Operand]) -> Sequence[Operand]:
+    def place(self, text: EquationText, names: Sequence[str]) -> None:
+        """Write a text operation by operation, since each has a location."""
+        for template, order in text.operations:
+            self.lines.append(template % tuple([names[i] for i in order]))
+
+    def equation(self, eqn: Eqn, env: Env) -> None:
         start = len(self.lines)
-        results = super().equation(eqn, env)
+        super().equation(eqn, env)
         mark = f" {location(eqn)}\n"
         for i in range(start, len(self.lines)):
             line = self.lines[i]
             if not MARKED.search(line):  # by an equation inside this one
                 self.lines[i] = line.removesuffix("\n") + mark
-        return results
 
 
 def location(eqn: Eqn) -> str:

@@ -11,9 +11,10 @@ own cache key::
 from collections.abc import Sequence
 from time import perf_counter
 
+from verax.backend.body import Body, body_of, live_body
 from verax.backend.host_calls import HostCalls
 from verax.backend.located import LocatedModule
-from verax.backend.lowered import Lowered, Seconds, Spread, array_constants
+from verax.backend.lowered import Lowered, Seconds, Spread
 from verax.backend.metrics import RECORDER
 from verax.backend.module import Module
 from verax.ir.jaxpr import Jaxpr, Literal
@@ -41,16 +42,17 @@ def lower(
         MissingRule: a primitive has no lower rule.
     """
     started = perf_counter()
-    slim, kept = engine.dce(jaxpr, (True,) * len(jaxpr.outvars))
     if keep_unused:
-        slim, kept = jaxpr, (True,) * len(jaxpr.invars)
+        body, kept = body_of(jaxpr), (True,) * len(jaxpr.invars)
+    else:
+        body, kept = live_body(engine, jaxpr)
     rewritten = perf_counter()
     kind = LocatedModule if located else Module
     module = kind(engine, () if spread is None else spread.order)
-    consts = () if inline_constants else array_constants(slim)
+    consts = () if inline_constants else body.consts
     given = [d for d, flag in zip(donated, kept, strict=False) if flag]
-    marks, ends = attributes(module, slim, consts, given, kept, spread)
-    module.function("main", slim, consts, marks, ends, public=True)
+    marks, ends = attributes(module, body, consts, given, kept, spread)
+    module.function("main", body, consts, marks, ends, public=True)
     title = "".join(c if c.isalnum() or c in "_" else "_" for c in f"jit_{name}")
     count = max(1, len(module.meshes.order))
     header = (
@@ -59,8 +61,8 @@ def lower(
     )
     text = header + "".join([*module.meshes.lines(), *module.functions]) + "}\n"
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
-    calls = HostCalls(tuple(module.calls), slim.effects)
-    ins, outs = slim.in_avals, slim.out_avals
+    calls = HostCalls(tuple(module.calls), body.effects)
+    ins, outs = body.in_avals, body.out_avals
     seconds = Seconds(rewritten - started, perf_counter() - rewritten)
     RECORDER.record("lowerings")
     RECORDER.record("lower_seconds", seconds.rewrite + seconds.write)
@@ -69,22 +71,22 @@ def lower(
 
 def attributes(
     module: Module,
-    jaxpr: Jaxpr,
+    body: Body,
     consts: Sequence[Literal],
     donated: Sequence[bool],
     kept: Sequence[bool],
     spread: Spread | None,
 ) -> tuple[list[str], list[str]]:
     """The attributes of the arguments and of the results of the main function."""
-    donations = [*[False] * len(consts), *donated, *[False] * len(jaxpr.invars)]
+    donations = [*[False] * len(consts), *donated, *[False] * len(body.inputs)]
     marks = ["jax.buffer_donor = true" if flag else "" for flag in donations]
     if spread is None:
         return marks, []
     wanted = [layout for layout, flag in zip(spread.ins, kept, strict=True) if flag]
     places = [*map(spread.of_constant, consts), *wanted]
-    avals = [*[c.aval for c in consts], *jaxpr.in_avals]
+    avals = [*[c.aval for c in consts], *body.in_avals]
     placed = [module.meshes.placed(*pair) for pair in zip(places, avals, strict=True)]
     pairs = zip(marks, placed, strict=False)
-    outs = zip(spread.outs, jaxpr.out_avals, strict=True)
+    outs = zip(spread.outs, body.out_avals, strict=True)
     ends = [module.meshes.placed(*pair) for pair in outs]
     return [", ".join(filter(None, pair)) for pair in pairs], ends

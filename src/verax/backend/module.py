@@ -8,11 +8,20 @@ where it occurs again; the rows write the operations, the writer hands them arou
     module.functions          # ['  func.func public @main(...) ...']
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final
 
 import numpy as np
 
+from verax.backend.body import Body, body_of
+from verax.backend.equation_text import (
+    EquationText,
+    Needed,
+    NeedsModule,
+    call_text,
+    equation_text,
+)
 from verax.backend.function_text import FunctionText
 from verax.backend.host_calls import call_attributes, ordered_regions
 from verax.backend.lowered import (
@@ -30,12 +39,20 @@ from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
 from verax.ir.meshes import Layout
 from verax.rules.emitter import TOKEN, HostCall, Operand, Region
 from verax.rules.row import Engine, Row, missing
+from verax.transforms.dce import variables
+from verax.transforms.evaluate import literal_value
+from verax.transforms.templates import Mask, types
 
 # Lines of text from which an equation that occurs again becomes a function.
 LARGE = 4
 type EquationKey = tuple[
     Row[Any], Params, tuple[ShapedArray, ...], tuple[ShapedArray, ...]
 ]
+type Kind = tuple[Hashable, ...]
+type Value = str | Operand | Literal
+"""The name of what is written already, or a constant that may still be written."""
+type Env = list[Value]
+UNSEEN: Final = EquationText("", (), (), 0, (), 0)
 
 
 class Module:
@@ -52,8 +69,8 @@ class Module:
         self.calls: dict[tuple[HostCall, bool], int] = {}
         self.names: dict[Jaxpr, str] = {}
         self.taken: dict[str, int] = {}
+        self.kinds: dict[Kind, EquationText | None] = {}
         self.large: set[EquationKey] = set()
-        self.long_rows: set[Row[Any]] = set()
         self.equations: dict[EquationKey, str] = {}
         self.copied: dict[str, str] = {}
 
@@ -64,6 +81,33 @@ class Module:
     def writer(self) -> "Writer":
         """What writes the operations of one more function."""
         return Writer(self)
+
+    def row_of(self, eqn: Eqn) -> Row[Any]:
+        """The row of an equation.
+
+        Raises:
+            MissingRule: it has no lower rule.
+        """
+        row = self.engine.rules[eqn.primitive]
+        if row.lower is None:
+            raise missing(row, "lower", f"give its row lower=...; met at {eqn.source}")
+        return row
+
+    def text_for(self, eqn: Eqn, kind: Kind, scalars: Mask) -> EquationText | None:
+        """The text of the equations of a kind, None if their rule is to be asked."""
+        row = self.row_of(eqn)
+        key = (row, eqn.params, types(eqn.invars), types(eqn.outvars))
+        text = None
+        if key in self.large and not any(eqn.params.subjaxprs()):
+            text = call_text(self.engine, self.shared(key), key[2], key[3], scalars)
+        elif not any(eqn.params.subjaxprs()):
+            with suppress(NeedsModule):
+                text = equation_text(self.engine, *key, scalars)
+        if text is not None and text.size >= LARGE and key not in self.large:
+            self.large.add(key)
+        else:
+            self.kinds[kind] = text
+        return text
 
     def shared(self, key: EquationKey) -> str:
         """The symbol of the function for a long equation."""
@@ -87,7 +131,8 @@ class Module:
         if found is not None:
             return found
         found = self.names[jaxpr] = self.fresh(name)
-        self.function(found, jaxpr, array_constants(jaxpr))
+        body = body_of(jaxpr)
+        self.function(found, body, body.consts)
         return found
 
     def copy(self, text: str) -> str:
@@ -102,7 +147,7 @@ class Module:
     def function(
         self,
         name: str,
-        jaxpr: Jaxpr,
+        body: Body,
         consts: Sequence[Literal],
         marks: Sequence[str] = (),
         ends: Sequence[str] = (),
@@ -114,15 +159,18 @@ class Module:
         inputs = [writer.name(c.aval) for c in consts]
         writer.constants = {c.key: x for c, x in zip(consts, inputs, strict=True)}
         if public and not consts:
-            written = array_constants(jaxpr)
-            writer.constants = {c.key: written_constant(c) for c in written}
-        inputs += [writer.name(v.aval) for v in jaxpr.invars]
-        ordered = is_ordered(jaxpr.effects)
+            writer.constants = {c.key: written_constant(c) for c in body.consts}
+        env: Env = [""] * body.size
+        for var in body.inputs:
+            inputs.append(writer.name(var.aval))
+            env[var.index] = inputs[-1].name
+        ordered = is_ordered(body.effects)
         if ordered:
             writer.start_order(public=public)
-        outs = writer.inline(jaxpr, inputs[len(consts) :])
+        writer.run(body.eqns, env)
+        outs = [writer.read(a, env) for a in body.outvars]
         if ordered and not public:
-            inputs, outs = [writer.first_token, *inputs], (writer.token, *outs)
+            inputs, outs = [writer.first_token, *inputs], [writer.token, *outs]
         self.write(name, writer, inputs, outs, marks, ends, public=public)
 
     def write(
@@ -235,9 +283,9 @@ class Writer(FunctionText):
 
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """See `Emitter.inline`."""
-        env = list(operands)
-        for eqn in jaxpr.eqns:
-            env += self.equation(eqn, env)
+        env: Env = [x.name or x for x in operands]
+        env += [""] * (variables(jaxpr) - len(env))
+        self.run(jaxpr.eqns, env)
         return tuple([self.read(a, env) for a in jaxpr.outvars])
 
     def layout(self, layout: Layout, aval: ShapedArray) -> str | None:
@@ -250,40 +298,122 @@ class Writer(FunctionText):
         """See `Emitter.batch`."""
         return self.module.engine.batch(jaxpr, size, axes)
 
-    def equation(self, eqn: Eqn, env: Sequence[Operand]) -> Sequence[Operand]:
-        """One equation, by the rule of its row."""
-        row = self.module.engine.rules[eqn.primitive]
-        if row.lower is None:
-            raise missing(row, "lower", f"give its row lower=...; met at {eqn.source}")
-        operands = [
-            env[a.index] if type(a) is Var else self.read(a, env) for a in eqn.invars
-        ]
-        outs = tuple([v.aval for v in eqn.outvars])
-        module = self.module
-        if row in module.long_rows:
-            key = (row, eqn.params, tuple([x.aval for x in operands]), outs)
-            if key in module.large:
-                consts = [self.constants[c.key] for c in inner_constants(eqn.params)]
-                ins = [*consts, *operands]
-                return self.op("func.call", ins, outs, callee=module.shared(key))
-        start = len(self.lines)
-        results = row.lower(self, eqn.params, operands, outs)
-        written = self.lines[start:]
-        short = len(written) == 1 and written[0].count("\n") == 1
-        if short or is_ordered(eqn.effects):
-            return results
-        if sum([line.count("\n") for line in written]) >= LARGE:
-            key = (row, eqn.params, tuple([x.aval for x in operands]), outs)
-            module.large.add(key)
-            module.long_rows.add(row)
-        return results
+    def run(self, eqns: Iterable[Eqn | None], env: Env) -> None:
+        """Write equations in order; `env` gets their results."""
+        for eqn in eqns:
+            if eqn is not None:
+                self.equation(eqn, env)
 
-    def read(self, atom: Atom, env: Sequence[Operand]) -> Operand:
-        if type(atom) is Var:
-            return env[atom.index]
-        assert isinstance(atom, Literal)
-        if atom.aval.shape:
-            return self.constants[atom.key]
-        return Operand(
-            "", atom.aval, np.asarray(atom.value, stored_dtype(atom.aval.dtype))
+    def equation(self, eqn: Eqn, env: Env) -> None:
+        """One equation: its text filled in, or else written by the rule of its row."""
+        invars, outvars = eqn.invars, eqn.outvars
+        given = [env[a.index] if type(a) is Var else self.literal(a) for a in invars]
+        kind: Kind = (
+            eqn.primitive,
+            eqn.params,
+            tuple([a.aval for a in invars]),
+            tuple([v.aval for v in outvars]),
         )
+        scalars: Mask | None = None
+        for x in given:
+            if type(x) is not str:
+                scalars = tuple([type(x) is not str for x in given])
+                kind = (*kind, scalars)
+                break
+        text = self.module.kinds.get(kind, UNSEEN)
+        if text is UNSEEN:
+            scalars = (False,) * len(given) if scalars is None else scalars
+            text = self.module.text_for(eqn, kind, scalars)
+        if text is not None and text.simple:
+            self.count += 1
+            env[outvars[0].index] = name = f"%{self.count}"
+            self.lines.append(text.template % (name, *given))
+            return
+        results = self.by_rule(eqn, given) if text is None else self.fill(text, given)
+        for var, result in zip(outvars, results, strict=True):
+            env[var.index] = result
+
+    def fill(self, text: EquationText, given: list[Value]) -> list[Value]:
+        """Write a text on operands; what its results are here."""
+        names: list[Any] = given
+        if text.needed:
+            names = given + [self.written(needed, given) for needed in text.needed]
+        first = self.count + 1
+        self.count += text.fresh
+        names += [f"%{i}" for i in range(first, self.count + 1)]
+        self.place(text, names)
+        return [
+            self.constant_of(x, given) if isinstance(x, Needed) else names[x[0]] + x[1]
+            for x in text.results
+        ]
+
+    def place(self, text: EquationText, names: Sequence[str]) -> None:
+        """Write a text with names in it."""
+        self.lines.append(text.template % tuple([names[i] for i in text.order]))
+
+    def constant_of(self, needed: Needed, given: Sequence[Value]) -> Operand:
+        """A constant of a text, not yet written."""
+        if needed.place is None:
+            return Operand("", needed.aval, needed.value)
+        x = given[needed.place]
+        assert not isinstance(x, str)
+        value = x.value if isinstance(x, Operand) else literal_value(x)
+        return Operand("", needed.aval, value)
+
+    def written(self, needed: Needed, given: Sequence[Value]) -> str:
+        """The name of a constant that stands before a text."""
+        key: Kind = (needed,)
+        if needed.place is not None:
+            x = given[needed.place]
+            if type(x) is not Literal:
+                return self.used(self.constant_of(needed, given)).name
+            key = (needed.aval, x.aval, x.key)
+        found = self.scalars.get(key)
+        if found is None:
+            found = self.used(self.constant_of(needed, given))
+            self.scalars[key] = found
+        return found.name
+
+    def by_rule(self, eqn: Eqn, given: Sequence[Value]) -> Sequence[Value]:
+        """An equation whose rule speaks of more than its operands."""
+        module = self.module
+        row = module.row_of(eqn)
+        outs = types(eqn.outvars)
+        operands = [
+            self.operand(x, atom.aval)
+            for x, atom in zip(given, eqn.invars, strict=True)
+        ]
+        key = (row, eqn.params, types(eqn.invars), outs)
+        if key in module.large:
+            consts = [self.constants[c.key] for c in inner_constants(eqn.params)]
+            ins = [*consts, *operands]
+            results = self.op("func.call", ins, outs, callee=module.shared(key))
+            return [x.name for x in results]
+        start = len(self.lines)
+        assert row.lower is not None
+        results = tuple(row.lower(self, eqn.params, operands, outs))
+        size = sum([line.count("\n") for line in self.lines[start:]])
+        if size >= LARGE and not is_ordered(eqn.effects):
+            module.large.add(key)
+        return [x.name or x for x in results]
+
+    def literal(self, atom: Atom) -> Value:
+        """What stands for a literal: the array that is an argument, or the scalar."""
+        assert isinstance(atom, Literal)
+        if not atom.aval.shape:
+            return atom
+        found = self.constants[atom.key]
+        return found.name or found
+
+    def operand(self, x: Value, aval: ShapedArray) -> Operand:
+        """A value as rules take it."""
+        if isinstance(x, str):
+            return Operand(x, aval)
+        if isinstance(x, Operand):
+            return x
+        value = np.asarray(literal_value(x), stored_dtype(aval.dtype))
+        return Operand("", aval, value)
+
+    def read(self, atom: Atom, env: Env) -> Operand:
+        value = env[atom.index] if type(atom) is Var else self.literal(atom)
+        return self.operand(value, atom.aval)

@@ -7,7 +7,7 @@ values, an environment is a list, and a jaxpr is its own cache key::
     { lambda ; a:f32[8]. let b:f32[8] = sin a in (b,) }
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from types import CodeType
 from typing import cast
@@ -221,6 +221,19 @@ def add_consts(
             found.setdefault(atom, UsedConst(atom, source))
 
 
+def consts_of(eqns: Iterable[Eqn], outvars: tuple[Atom, ...]) -> tuple[UsedConst, ...]:
+    """The array constants of equations and outputs, those of jaxprs inside included."""
+    found: dict[Literal, UsedConst] = {}
+    for eqn in eqns:
+        if eqn.params is not NO_PARAMS:
+            for inner in eqn.params.subjaxprs():
+                for use in inner.used_consts:
+                    found.setdefault(use.literal, use)
+        add_consts(found, eqn.invars, eqn.source)
+    add_consts(found, outvars, UNKNOWN_SOURCE)
+    return tuple(found.values())
+
+
 @frozen(repr=False, eq=False)
 class Jaxpr:
     """A program: typed inputs, equations in order, and outputs.
@@ -295,15 +308,7 @@ class Jaxpr:
     @cached_property
     def used_consts(self) -> "tuple[UsedConst, ...]":
         """The array constants inside, nested jaxprs included, in printing order."""
-        found: dict[Literal, UsedConst] = {}
-        for eqn in self.eqns:
-            if eqn.params is not NO_PARAMS:
-                for inner in eqn.params.subjaxprs():
-                    for use in inner.used_consts:
-                        found.setdefault(use.literal, use)
-            add_consts(found, eqn.invars, eqn.source)
-        add_consts(found, self.outvars, UNKNOWN_SOURCE)
-        return tuple(found.values())
+        return consts_of(self.eqns, self.outvars)
 
     def __repr__(self) -> str:
         return print_jaxpr(self)

@@ -20,22 +20,18 @@ def dce(
     Contract: values of those outputs and all effects are kept. The last `keep` inputs
     stay even if nothing uses them; `None` keeps only what is used.
     """
-    wanted = [False] * variables(jaxpr)
-    for atom, flag in zip(jaxpr.outvars, used, strict=True):
-        if flag and type(atom) is Var:
-            wanted[atom.index] = True
-    kept = mark(engine, jaxpr, wanted)
+    kept, wanted = live(engine, jaxpr, used)
     count = len(jaxpr.invars)
     first_kept = count if keep is None else count - keep
-    needed = tuple(wanted[i] or i >= first_kept for i in range(count))
-    if all(needed) and all(used) and unchanged(jaxpr, kept):
+    needed = tuple([flag or i >= first_kept for i, flag in enumerate(wanted)])
+    if all(needed) and all(used) and None not in kept and unchanged(jaxpr, kept):
         return jaxpr, needed
     builder = Builder("dce")
     env: list[Atom | None] = [
         builder.input(v.aval).atom if flag else None
         for v, flag in zip(jaxpr.invars, needed, strict=True)
     ]
-    for eqn, slim in zip(jaxpr.eqns, reversed(kept), strict=True):
+    for eqn, slim in zip(jaxpr.eqns, kept, strict=True):
         write(builder, eqn, slim, env)
     outs = [
         env[a.index] if type(a) is Var else a
@@ -47,7 +43,7 @@ def dce(
 
 def unchanged(jaxpr: Jaxpr, kept: list[Eqn | None]) -> bool:
     """Whether every equation stays as it is."""
-    return all([a is b for a, b in zip(jaxpr.eqns, reversed(kept), strict=True)])
+    return all([a is b for a, b in zip(jaxpr.eqns, kept, strict=True)])
 
 
 def variables(jaxpr: Jaxpr) -> int:
@@ -55,19 +51,31 @@ def variables(jaxpr: Jaxpr) -> int:
     return len(jaxpr.invars) + sum([len(eqn.outvars) for eqn in jaxpr.eqns])
 
 
-def mark(engine: Engine, jaxpr: Jaxpr, wanted: list[bool]) -> list[Eqn | None]:
-    """The equations that stay, last first, slimmed; marks what they read."""
+def live(engine: Engine, jaxpr: Jaxpr, used: Mask) -> tuple[list[Eqn | None], Mask]:
+    """What `dce` keeps, without writing it anew.
+
+    For each equation itself, a slimmer one or None, and for each input whether
+    something reads it.
+    """
+    wanted = [False] * variables(jaxpr)
+    for atom, flag in zip(jaxpr.outvars, used, strict=True):
+        if flag and type(atom) is Var:
+            wanted[atom.index] = True
     kept: list[Eqn | None] = []
     for eqn in reversed(jaxpr.eqns):
-        outs = [wanted[v.index] for v in eqn.outvars]
-        slim: Eqn | None = None
-        if any(outs) or (eqn.params is not NO_PARAMS and eqn.effects):
-            slim = slimmed(engine, eqn, tuple(outs))
+        plain = eqn.params is NO_PARAMS
+        if plain and len(eqn.outvars) == 1:
+            slim = eqn if wanted[eqn.outvars[0].index] else None
+        else:
+            outs = [wanted[v.index] for v in eqn.outvars]
+            needed = any(outs) or (not plain and bool(eqn.effects))
+            slim = slimmed(engine, eqn, tuple(outs)) if needed else None
+        if slim is not None:
             for atom in slim.invars:
                 if type(atom) is Var:
                     wanted[atom.index] = True
         kept.append(slim)
-    return kept
+    return kept[::-1], tuple(wanted[: len(jaxpr.invars)])
 
 
 def slimmed(engine: Engine, eqn: Eqn, used: Mask) -> Eqn:

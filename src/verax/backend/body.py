@@ -1,0 +1,71 @@
+"""Floor 4: the part of a jaxpr that a function of a module writes.
+
+One idea: what nothing needs is left out where it stands, so that no program is written
+anew before it becomes text::
+
+    body, kept = live_body(engine, jaxpr)
+    [eqn for eqn in body.eqns if eqn is not None]
+"""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from verax.backend.lowered import array_constants
+from verax.ir.avals import ShapedArray
+from verax.ir.effects import Effect
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, consts_of
+from verax.rules.row import Engine
+from verax.transforms.dce import live, variables
+
+
+@frozen(eq=False)
+class Body:
+    """What a function writes of a jaxpr: inputs, equations, constants, outputs.
+
+    An equation is None where nothing needs it; variables keep their numbers, of which
+    there are `size`.
+    """
+
+    inputs: tuple[Var, ...]
+    eqns: Sequence[Eqn | None]
+    outvars: tuple[Atom, ...]
+    consts: tuple[Literal, ...]
+    effects: frozenset[Effect]
+    size: int
+
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        return tuple([v.aval for v in self.inputs])
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        return tuple([a.aval for a in self.outvars])
+
+
+def body_of(jaxpr: Jaxpr) -> Body:
+    """All of a jaxpr."""
+    return Body(
+        jaxpr.invars,
+        jaxpr.eqns,
+        jaxpr.outvars,
+        array_constants(jaxpr),
+        jaxpr.effects,
+        variables(jaxpr),
+    )
+
+
+def live_body(engine: Engine, jaxpr: Jaxpr) -> tuple[Body, tuple[bool, ...]]:
+    """The part of a jaxpr that outputs and effects need, and which inputs it reads."""
+    eqns, kept = live(engine, jaxpr, (True,) * len(jaxpr.outvars))
+    inputs = tuple([v for v, flag in zip(jaxpr.invars, kept, strict=True) if flag])
+    consts = consts_of([eqn for eqn in eqns if eqn is not None], jaxpr.outvars)
+    body = Body(
+        inputs,
+        eqns,
+        jaxpr.outvars,
+        tuple([const.literal for const in consts]),
+        jaxpr.effects,
+        variables(jaxpr),
+    )
+    return body, kept
