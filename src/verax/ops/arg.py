@@ -28,6 +28,7 @@ from verax.ir.limits import iinfo
 from verax.rules.array import Array
 from verax.rules.axes import beside, kept, without
 from verax.rules.constants import aval_of
+from verax.rules.draws import draw_shape
 from verax.rules.elementwise import stablehlo
 from verax.rules.emitter import Emitter, Operand, Region, i64, i64s
 from verax.rules.kinds import ORDERED
@@ -147,10 +148,9 @@ def fold_operand(
 
 
 def draw_arg(random: Random) -> Sample[ArgParams]:
-    shape = tuple(random.choice((1, 2, 3, 5)) for _ in range(random.randint(1, 3)))
-    axis = random.randrange(len(shape))
-    rest = [0 if random.random() < 0.1 else size for size in shape]
-    rest[axis] = shape[axis]
+    rest = list(draw_shape(random, 1, 3))
+    axis = random.randrange(len(rest))
+    rest[axis] = max(1, rest[axis])
     index = np.dtype(random.choice((np.int32, np.int8, np.uint32)))
     dtype = random.choice(ORDERED.samples())
     return Sample(ArgParams((axis,), index), (ShapedArray(tuple(rest), dtype),))

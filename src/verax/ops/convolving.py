@@ -27,6 +27,7 @@ from verax.ops.moving_windows import (
 )
 from verax.ops.precision import DotPrecision, precision_attribute
 from verax.ops.shape import inverse
+from verax.rules.draws import draw_size
 from verax.rules.emitter import Emitter, Operand, i64, i64s
 from verax.rules.kinds import ANYTHING
 from verax.rules.row import Domain, NDArray, Sample
@@ -219,13 +220,13 @@ def draw_conv(random: Random) -> Sample[ConvParams]:
     groups, parts = random.choice(((1, 1), (1, 1), (2, 1), (3, 1), (1, 2)))
 
     def size(*likely: int) -> int:
-        return 0 if random.random() < 0.04 else random.choice(likely)
+        return draw_size(random, likely)
 
     def small() -> Shape:
         return tuple(random.choice((1, 1, 2, 3)) for _ in range(count))
 
-    batch, inner = size(1, 2) * parts, size(1, 2)
-    features = size(1, 2) * groups * parts
+    batch, inner = size(1, 2, 3) * parts, size(1, 2, 3)
+    features = size(1, 2, 3) * groups * parts
     sizes = [size(2, 3, 4, 5) for _ in range(count)]
     windows = [size(1, 2, 2, 3) for _ in range(count)]
 

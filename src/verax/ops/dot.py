@@ -28,6 +28,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Params
 from verax.ir.limits import finfo, iinfo
+from verax.ops.dot_draws import Numbers, draw_dtypes, draw_numbers, draw_precision
 from verax.ops.precision import (
     Algorithm,
     DotAlgorithm,
@@ -45,12 +46,9 @@ from verax.rules.bilinear import bilinear
 from verax.rules.constants import aval_of
 from verax.rules.emitter import Emitter, Operand, ints
 from verax.rules.kinds import ANYTHING
-from verax.rules.row import Axis, Engine, NDArray, Sample
+from verax.rules.row import Axis, Domain, Engine, NDArray, Sample
 from verax.rules.sizes import as_axes
 from verax.rules.state import STATE
-
-type Pair = tuple[Shape, Shape]
-type Numbers = tuple[Pair, Pair]
 
 
 @frozen(eq=False, repr=False)
@@ -285,32 +283,20 @@ def converted(e: Emitter, x: Operand, dtype: DType) -> Operand:
 
 
 def draw_dot(random: Random) -> Sample[DotParams]:
-    """Random dimensions of each of the four sorts, in random order."""
-    sizes = [random.choice((0, 1, 2, 3)) for _ in range(4)]
-    counts = [random.choice((0, 1, 1, 2)) for _ in range(4)]
-    batch, contracted, left, right = (
-        [s] * n for s, n in zip(sizes, counts, strict=True)
+    """Any dimensions of each sort, any types that go together.
+
+    Sums of wider types have more than one way to overflow, so numbers are smaller then.
+    """
+    numbers, shapes = draw_numbers(random)
+    dtypes = draw_dtypes(random)
+    precision, preferred = draw_precision(random, *dtypes)
+    rounds = isinstance(precision, DotAlgorithm | DotAlgorithmPreset)
+    large = np.inf if preferred is None else 1e4
+    return Sample(
+        DotParams(numbers, precision, preferred),
+        tuple(map(ShapedArray, shapes, dtypes)),
+        (Domain(-large, large, smooth=not rounds),) * 2,
     )
-    dims = []
-    shapes = []
-    for own in (left, right):
-        order = list(range(len(batch) + len(contracted) + len(own)))
-        random.shuffle(order)
-        pool = [*batch, *contracted, *own]
-        shape = [0] * len(order)
-        for place, length in zip(order, pool, strict=True):
-            shape[place] = length
-        dims.append((order[: len(batch)], order[len(batch) :][: len(contracted)]))
-        shapes.append(tuple(shape))
-    numbers = (
-        (tuple(dims[0][1]), tuple(dims[1][1])),
-        (tuple(dims[0][0]), tuple(dims[1][0])),
-    )
-    dtype = random.choice(ANYTHING.samples())
-    small = dtype.itemsize < 4 and not is_float(dtype)
-    preferred = int32 if small and random.random() < 0.5 else None
-    avals = tuple(ShapedArray(shape, dtype) for shape in shapes)
-    return Sample(DotParams(numbers, None, preferred), avals)
 
 
 dot_general_p = bilinear(

@@ -32,6 +32,7 @@ from verax.ops.slicing import index_in_dim, inserted
 from verax.ops.windows import GatherDimensionNumbers, ScatterDimensionNumbers
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
+from verax.rules.draws import draw_shape, draw_size
 from verax.rules.emitter import Emitter, Operand, i64s
 from verax.rules.kinds import ANYTHING
 from verax.rules.linear import linear
@@ -234,8 +235,8 @@ def batch_dynamic_update_slice(
 
 def draw_window(random: Random) -> tuple[ShapedArray, Shape, tuple[ShapedArray, ...]]:
     """An operand, the sizes of a window in it, and starts."""
-    shape = tuple(random.choice((0, 1, 3, 5)) for _ in range(random.randint(0, 3)))
-    sizes = tuple(random.randint(0, n) for n in shape)
+    shape = draw_shape(random, 0, 3, (1, 3, 4, 5))
+    sizes = tuple(draw_size(random, range(1, n + 1)) for n in shape)
     index = ShapedArray((), random.choice((int32, int32, int8, uint8)))
     operand = ShapedArray(shape, random.choice(ANYTHING.samples()))
     return operand, sizes, (index,) * len(shape)

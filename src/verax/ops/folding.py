@@ -31,6 +31,7 @@ from verax.ops.slicing import index_in_dim, slice_in_dim
 from verax.rules.array import Array
 from verax.rules.axes import beside, kept, without
 from verax.rules.builder import Builder
+from verax.rules.draws import draw_shape
 from verax.rules.emitter import Emitter, Operand, i64s
 from verax.rules.row import Axis, Domain, Engine, NDArray, Row, Sample, Tangent, Zero
 from verax.rules.state import interpreting
@@ -313,16 +314,21 @@ def first_largest(x: Array, i: Array, y: Array, j: Array) -> Sequence[Array]:
     return select(chosen, x, y), select(chosen, i, j)
 
 
+AROUND = Domain(-4, 4)
+
+
 @frozen
 class Monoid:
     """A computation for tests, the types of what it folds, and where values lie.
 
-    Initial values are neutral: how often they take part is up to XLA.
+    Initial values are neutral: how often they take part is up to XLA. So is the order
+    of factors, by which products may get too small on their way: factors are not tiny.
     """
 
     jaxpr: Jaxpr
     avals: tuple[ShapedArray, ...]
     neutral: tuple[float, ...]
+    values: Domain = AROUND
 
     def avals_of(self, shape: Shape) -> tuple[ShapedArray, ...]:
         """The types of arrays of that shape, and of initial values."""
@@ -331,7 +337,7 @@ class Monoid:
     def domains(self) -> tuple[Domain, ...]:
         """The domains of arrays, and of initial values."""
         inits = [Domain(value, value) for value in self.neutral]
-        return (*[Domain(-4, 4)] * len(inits), *inits)
+        return (*[self.values] * len(inits), *inits)
 
 
 def draw_monoid(random: Random) -> Monoid:
@@ -341,13 +347,15 @@ def draw_monoid(random: Random) -> Monoid:
     if kind == "largest":
         avals = scalar, index
         return Monoid(computation(first_largest, avals), avals, (-100, 0))
+    factors = Domain(0.25, 4, special=(0.0, -1.0, -2.5))
     if kind == "affine":
         # Affine maps under composition: associative, not commutative.
         jaxpr = computation(affine, (scalar, scalar))
-        return Monoid(jaxpr, (scalar, scalar), (1, 0))
-    one = {"add": add, "mul": mul}[kind]
-    jaxpr = computation(lambda x, y: (one(x, y),), (scalar,))
-    return Monoid(jaxpr, (scalar,), (float(kind == "mul"),))
+        return Monoid(jaxpr, (scalar, scalar), (1, 0), factors)
+    if kind == "mul":
+        product = computation(lambda x, y: (mul(x, y),), (scalar,))
+        return Monoid(product, (scalar,), (1,), factors)
+    return Monoid(computation(lambda x, y: (add(x, y),), (scalar,)), (scalar,), (0,))
 
 
 def affine(a: Array, b: Array, c: Array, d: Array) -> Sequence[Array]:
@@ -357,7 +365,7 @@ def affine(a: Array, b: Array, c: Array, d: Array) -> Sequence[Array]:
 
 def draw_fold(random: Random) -> Sample[FoldParams]:
     monoid = draw_monoid(random)
-    shape = tuple(random.choice((0, 1, 2, 3, 5)) for _ in range(random.randint(1, 3)))
+    shape = draw_shape(random, 1, 3)
     sure = random.randrange(len(shape))
     dims = tuple(i for i in range(len(shape)) if i == sure or random.random() < 0.5)
     params = FoldParams(monoid.jaxpr, dims)

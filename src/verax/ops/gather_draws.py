@@ -16,6 +16,7 @@ from verax.ir.dtypes import DType, int4, int8, int32, is_inexact, uint4, uint8
 from verax.ir.limits import iinfo
 from verax.ops.gathering import CLIP, FILL, GatherParams
 from verax.ops.windows import GatherDimensionNumbers, bounds
+from verax.rules.draws import draw_size
 from verax.rules.kinds import Kind
 from verax.rules.row import REALS, Domain, Sample
 
@@ -34,14 +35,14 @@ def draw_gather(
     """
     taking, index = random.random() < 0.25, random.choice(INDICES)
     paired = [not taking and random.random() < 0.3 for _ in range(random.randint(0, 2))]
-    batch = [some_size(random, (1, 2, 3) if flag else counts) for flag in paired]
+    batch = [draw_size(random, (1, 2, 3) if flag else counts) for flag in paired]
     together = [i for i, flag in enumerate(paired) if flag]
     random.shuffle(together)
     roles = draw_roles(random, len(together), taking)
     pairs = iter([batch[i] for i in together])
     shape, sizes = [], []
     for role in roles:
-        size, window = draw_sizes(random, role, taking)
+        size, window = draw_window(random, role, taking)
         size = next(pairs) if role == "batching" else size
         shape.append(size)
         sizes.append(min(window, size) if role == "batching" else window)
@@ -86,19 +87,14 @@ def draw_roles(random: Random, batching: int, taking: bool) -> list[str]:
     return roles
 
 
-def draw_sizes(random: Random, role: str, whole: bool) -> tuple[int, int]:
+def draw_window(random: Random, role: str, whole: bool) -> tuple[int, int]:
     """The size of a dimension, and that of windows in it."""
     if role != "window":
         return random.choice((1, 2, 4)), 1
-    size = some_size(random, (1, 3, 4, 5))
+    size = draw_size(random, (1, 3, 4, 5))
     if whole or random.random() < 0.3:
         return size, size
-    return size, some_size(random, range(1, size + 1))
-
-
-def some_size(random: Random, likely: Sequence[int]) -> int:
-    """One of the sizes, and now and then none: of nothing, little is to be seen."""
-    return 0 if not likely or random.random() < 0.05 else random.choice(likely)
+    return size, draw_size(random, range(1, size + 1))
 
 
 def draw_promises(

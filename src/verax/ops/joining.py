@@ -19,6 +19,7 @@ from verax.ops.shape import broadcast_in_dim, draw_aval, move_axis
 from verax.ops.slicing import inserted, slice_in_dim
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
+from verax.rules.draws import draw_shape, draw_size
 from verax.rules.emitter import i64, i64s
 from verax.rules.kinds import ANYTHING
 from verax.rules.linear import linear, one_linear
@@ -92,12 +93,11 @@ def batch_concatenate(
 
 
 def draw_concatenate(random: Random) -> Sample[ConcatenateParams]:
-    rank, dtype = random.randint(1, 3), random.choice(ANYTHING.samples())
-    shape = [random.choice((0, 1, 2, 3)) for _ in range(rank)]
-    dimension = random.randrange(rank)
+    shape, dtype = list(draw_shape(random, 1, 3)), random.choice(ANYTHING.samples())
+    dimension = random.randrange(len(shape))
     avals = []
     for _ in range(random.randint(1, 4)):
-        shape[dimension] = random.choice((0, 1, 2, 3))
+        shape[dimension] = draw_size(random)
         avals.append(ShapedArray(tuple(shape), dtype))
     return Sample(ConcatenateParams(dimension), tuple(avals))
 

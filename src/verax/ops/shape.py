@@ -18,6 +18,7 @@ from verax.ir.jaxpr import Params
 from verax.ir.memo import memoised
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
+from verax.rules.draws import SIZES, draw_shape
 from verax.rules.elementwise import moving
 from verax.rules.emitter import i64s
 from verax.rules.kinds import ANYTHING
@@ -70,9 +71,9 @@ def inverse(permutation: Shape) -> Shape:
     return tuple(permutation.index(i) for i in range(len(permutation)))
 
 
-def draw_aval(random: Random, sizes: Sequence[int] = (0, 1, 2, 3)) -> ShapedArray:
+def draw_aval(random: Random, sizes: Sequence[int] = SIZES) -> ShapedArray:
     """A random type of up to three dimensions, for the samples of structural rows."""
-    shape = tuple(random.choice(sizes) for _ in range(random.randint(0, 3)))
+    shape = draw_shape(random, 0, 3, sizes)
     return ShapedArray(shape, random.choice(ANYTHING.samples()))
 
 

@@ -101,7 +101,7 @@ def inserted[T](values: Sequence[T], place: int, value: T) -> tuple[T, ...]:
 
 
 def draw_slice(random: Random) -> Sample[SliceParams]:
-    aval = draw_aval(random, (0, 1, 3, 5))
+    aval = draw_aval(random, (1, 3, 5, 6))
     starts = [random.randint(0, n) for n in aval.shape]
     limits = [
         random.randint(start, n) for start, n in zip(starts, aval.shape, strict=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve, frozen
 
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     int32,
     is_complex,
@@ -29,6 +29,7 @@ from verax.ops.shape import broadcast_in_dim, move_axis
 from verax.rules.array import Array
 from verax.rules.axes import beside, kept
 from verax.rules.constants import aval_of
+from verax.rules.draws import draw_shape
 from verax.rules.emitter import Emitter, Operand, i64
 from verax.rules.kinds import ANYTHING, ORDERED
 from verax.rules.reducer import EXTREMES, wide
@@ -157,16 +158,12 @@ def batch_sort(
     return outs, (place,) * len(outs)
 
 
-def draw_shape(random: Random) -> Shape:
-    """Sizes that are seldom equal, and seldom zero."""
-    if random.random() < 0.06:
-        return (random.choice((0, 3)), 0, 2)[: random.randint(1, 3)]
-    return tuple(random.sample((1, 2, 3, 4, 6), random.randint(1, 3)))
+LENGTHS = (1, 2, 3, 4, 6)
 
 
 def draw_sort(random: Random) -> Sample[SortParams]:
     """Up to three operands; where there are more keys than one, the first ones tie."""
-    shape, count = draw_shape(random), random.choice((1, 1, 2, 3))
+    shape, count = draw_shape(random, 1, 3, LENGTHS), random.choice((1, 1, 2, 3))
     dtypes = [random.choice(ANYTHING.samples()) for _ in range(count)]
     keys = random.randint(1, count)
     stable = count > 1 or random.random() < 0.8
@@ -262,7 +259,7 @@ def lower_top_k(
 
 
 def draw_top_k(random: Random) -> Sample[TopKParams]:
-    shape, dtype = draw_shape(random), random.choice(ORDERED.samples())
+    shape, dtype = draw_shape(random, 1, 3, LENGTHS), random.choice(ORDERED.samples())
     return Sample(
         TopKParams(random.randint(0, shape[-1])), (ShapedArray(shape, dtype),)
     )

@@ -33,6 +33,7 @@ from verax.ops.shape import broadcast_in_dim, reshape, transpose
 from verax.ops.slicing import inserted
 from verax.ops.windows import GatherDimensionNumbers
 from verax.rules.array import Array
+from verax.rules.draws import draw_sizes
 from verax.rules.emitter import Emitter, Operand, i64s
 
 
@@ -191,4 +192,4 @@ def draw_window_params(random: Random) -> tuple[WindowParams, Shape]:
     windows = WindowParams(
         some(1, 2, 2, 3), some(1, 1, 2, 3), pads, some(1, 1, 2), some(1, 1, 2)
     )
-    return windows, some(0, 1, 2, 3, 4, 5)
+    return windows, tuple(draw_sizes(random, rank, (1, 2, 3, 4, 5, 6)))

@@ -19,6 +19,7 @@ from verax.ir.limits import finfo, iinfo
 from verax.ir.memo import memoised
 from verax.rules.array import Array
 from verax.rules.axes import beside, without
+from verax.rules.draws import draw_shape
 from verax.rules.emitter import Emitter, Operand, i64s
 from verax.rules.kinds import Kind
 from verax.rules.linear import zero_jvp
@@ -163,7 +164,7 @@ def lower_reduce(
 
 
 def draw_reduce(random: Random, accepts: Kind) -> Sample[ReduceParams]:
-    shape = tuple(random.choice((0, 1, 2, 3, 5)) for _ in range(random.randint(0, 3)))
+    shape = draw_shape(random, 0, 3)
     axes = tuple(i for i in range(len(shape)) if random.random() < 0.6)
     dtype = random.choice(accepts.samples())
     return Sample(ReduceParams(axes), (ShapedArray(shape, dtype),))
