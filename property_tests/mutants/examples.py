@@ -43,7 +43,14 @@ from tests.lax import (  # noqa: E402
     test_sequential,
     test_solving,
 )
-from tests.ops import test_found_by_laws, test_reductions  # noqa: E402
+from tests.ops import (  # noqa: E402
+    test_conv,
+    test_found_by_laws,
+    test_indexing,
+    test_reductions,
+    test_sort_dot_random,
+    test_windows,
+)
 
 FILES: tuple[ModuleType, ...] = (
     test_checkpointed_loops,
@@ -61,6 +68,10 @@ FILES: tuple[ModuleType, ...] = (
     test_solving,
     test_found_by_laws,
     test_reductions,
+    test_conv,
+    test_indexing,
+    test_sort_dot_random,
+    test_windows,
 )
 MOST = 6
 """So many sets of parameters of one test are tried, or all if it is about rows."""
