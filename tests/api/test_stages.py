@@ -1,5 +1,7 @@
 """The stages of jit: what each tells, what a compiled function takes and refuses."""
 
+import copy
+import pickle
 import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
@@ -256,6 +258,8 @@ def test_types_stand_for_arguments() -> None:
     struct = verax.ShapeDtypeStruct((3,), np.float32)
     assert len(struct) == 3
     assert struct.update(shape=(2,)).shape == (2,)
+    with pytest.raises(TypeError, match="Sharding or a Format, not 'cpu'"):
+        verax.ShapeDtypeStruct((), np.float32, sharding="cpu")  # type: ignore[arg-type]  # the error is what is tested
     with pytest.raises(TypeError, match="without dimensions"):
         len(verax.ShapeDtypeStruct((), np.float32))
 
@@ -280,6 +284,20 @@ def test_formats() -> None:
         Format("row-major")  # type: ignore[arg-type]  # the error is what is tested
     with pytest.raises(TypeError, match="Sharding or None"):
         Format(None, "cpu")  # type: ignore[arg-type]  # the error is what is tested
+
+
+def test_formats_are_places() -> None:
+    compiled = verax.jit(lambda x: x.T).lower(X).compile()
+    (wanted,), _ = compiled.input_formats
+    x = verax.device_put(X, wanted)
+    assert x.format == wanted
+    assert x.committed
+    assert np.array_equal(compiled(x), X)
+    again = verax.jit(lambda x: x, in_shardings=wanted, out_shardings=Format())
+    assert np.array_equal(again(x), X)
+    columns = Format(Layout((1, 0)), wanted.sharding)
+    with pytest.raises(ValueError, match=r"rows.*major_to_minor=\(1, 0\)"):
+        verax.device_put(np.ones((2, 2)), columns)
 
 
 def test_analyses_of_the_executable() -> None:
@@ -367,3 +385,49 @@ def test_another_device_of_the_same_number() -> None:
         lowered.compile(device_assignment=(device, device))
     with pytest.raises(TypeError, match=r"verax.devices\(\), not on 'cpu'"):
         lowered.compile(device_assignment=("cpu",))  # type: ignore[arg-type]  # the error is what is tested
+
+
+def test_debug_nans_look_at_compiled_functions_too() -> None:
+    compiled = verax.jit(lambda x: vnp.log(x) + 1, donate_argnums=0).lower(X).compile()
+    loaded = stages.deserialize(compiled.serialize())
+    bad = np.array([1, -1, 2], np.float32)
+    assert np.isnan(compiled(bad)[1])
+    with verax.debug_nans(True):
+        assert float(compiled(np.ones(3, np.float32))[0]) == 1
+        with pytest.raises(FloatingPointError, match=r"made by log\n.*test_stages.py"):
+            compiled(bad)
+        with pytest.raises(FloatingPointError, match="loaded as machine code"):
+            loaded(vnp.asarray(bad))
+        assert np.isinf(compiled(np.zeros(3, np.float32))[0])
+    with verax.debug_infs(True), pytest.raises(FloatingPointError, match="infinity"):
+        compiled(np.zeros(3, np.float32))
+    assert np.isnan(compiled(bad)[1])
+
+
+def test_stages_show_what_they_are() -> None:
+    for stage, word in zip(
+        scaled_stages(), ("Traced", "Lowered", "Compiled"), strict=True
+    ):
+        assert repr(stage) == f"{word}(scaled: f32[3], f32[3] -> ~i32[], f32[3])"
+    assert copy.deepcopy(stage) is stage
+    with pytest.raises(TypeError, match=r"pickle its serialize\(\)"):
+        pickle.dumps(stage)
+
+
+def test_a_program_of_sixty_four_bits_says_so() -> None:
+    with verax.enable_x64():
+        traced = verax.jit(lambda x: x * 2).trace(np.ones(2))
+    compiled = traced.lower().compile()
+    assert str(compiled.out_avals) == "f64[2]"
+    with pytest.raises(TypeError, match="call it with enable_x64 on"):
+        compiled(np.ones(2))
+    with verax.enable_x64():
+        x = vnp.ones(2)
+        assert compiled(np.ones(2)).dtype == np.float64
+    assert compiled(x).tolist() == [2, 2]
+
+
+def test_disable_jit_does_not_change_stages() -> None:
+    with verax.disable_jit():
+        compiled = verax.jit(lambda x: x * 2).lower(X).compile()
+        assert compiled(X).tolist() == [0, 2, 4]

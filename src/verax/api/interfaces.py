@@ -7,7 +7,7 @@ that all its stages share, and that is all a loaded program knows of its functio
 """
 
 from collections.abc import Sequence
-from types import SimpleNamespace
+from types import NoneType, SimpleNamespace
 from typing import Any, Final
 
 from attrs import frozen
@@ -17,8 +17,10 @@ from verax.api.tracing import describe_arguments
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import canonical
 from verax.rules.builder import Tracer
 from verax.rules.constants import aval_of
+from verax.rules.state import STATE
 
 KEYWORDS: Final = "the keyword arguments"
 
@@ -67,9 +69,13 @@ class Interface:
             if given.strong() is not due.strong():
                 wrong.append(f"{self.names()[i]} is {given}, where {due} is due")
         if wrong:
+            advice = "Lower and compile the function for these types, or call the "
+            advice += "jitted function"
+            if not STATE.enable_x64 and any(map(is_wide, self.in_avals)):
+                advice = "The program has 64 bits: call it with enable_x64 on"
             raise TypeError(
-                f"{self.name} was compiled for other types: {'; '.join(wrong)}. Lower "
-                "and compile the function for these types, or call the jitted function"
+                f"{self.name} was compiled for other types: {'; '.join(wrong)}. "
+                f"{advice}"
             )
 
     def mismatch(self, tree: PyTreeDef) -> str:
@@ -114,9 +120,16 @@ def difference(due: PyTreeDef, given: PyTreeDef, place: str) -> str | None:
     return f"{place} has the metadata {right[1]!r}, where {left[1]!r} is due"
 
 
+def is_wide(aval: ShapedArray) -> bool:
+    """Whether this is a type that exists only while x64 is on."""
+    return canonical(aval.dtype, False) != aval.dtype
+
+
 def kind_text(node: tuple[type, Any] | None) -> str:
     """What stands at a place of a structure."""
-    return "an array" if node is None else f"a {node[0].__name__}"
+    if node is None:
+        return "an array"
+    return "None" if node[0] is NoneType else f"a {node[0].__name__}"
 
 
 def parts(tree: PyTreeDef) -> dict[str, PyTreeDef]:
@@ -131,6 +144,12 @@ class Stage:
     """What every stage of a function tells of its arguments and results."""
 
     interface: Interface
+
+    def __repr__(self) -> str:
+        ins, outs = self.interface.in_avals, self.interface.out_avals
+        kind = type(self).__name__.removesuffix("Stage")
+        types = f"{', '.join(map(str, ins))} -> {', '.join(map(str, outs))}"
+        return f"{kind}({self.fun_name}: {types})"
 
     @property
     def fun_name(self) -> str:

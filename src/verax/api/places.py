@@ -13,6 +13,7 @@ from attrs import frozen
 
 from verax.backend import pytrees
 from verax.backend.client import Device, local_devices
+from verax.backend.formats import Format
 from verax.backend.mesh import PartitionSpec, current_mesh
 from verax.backend.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from verax.ops.sharding import sharding_constraint
@@ -23,7 +24,7 @@ type Places = tuple[Sharding | None, ...]
 
 def is_place(x: object) -> bool:
     """Whether this is one place and no tree of them."""
-    return x is None or isinstance(x, Sharding | Device | PartitionSpec)
+    return x is None or isinstance(x, Sharding | Device | PartitionSpec | Format)
 
 
 def as_place(what: str, x: object) -> Sharding | None:
@@ -31,8 +32,14 @@ def as_place(what: str, x: object) -> Sharding | None:
 
     Raises:
         TypeError: it is no place.
-        ValueError: a spec without a mesh around it.
+        ValueError: a spec without a mesh around it; a layout that is not in rows.
     """
+    if isinstance(x, Format):
+        if x.layout is not None and not x.layout.in_rows:
+            raise ValueError(
+                f"{what}: arrays of verax lie in rows, and not as {x.layout} says"
+            )
+        return x.sharding
     if x is None or isinstance(x, Sharding):
         return x
     if isinstance(x, Device):

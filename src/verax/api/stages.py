@@ -20,6 +20,7 @@ from verax.api.signatures import leaf_kinds
 from verax.api.structs import struct_of
 from verax.api.tracing import Traced
 from verax.backend import pytrees
+from verax.backend.checked import checked_call, kinds_of
 from verax.backend.client import (
     Device,
     check_not_forked,
@@ -33,6 +34,7 @@ from verax.backend.formats import Format, Layout
 from verax.backend.hlo_forms import computation, hlo_cost, hlo_text
 from verax.backend.lower import lower
 from verax.backend.lowered import Lowered as LoweredModule
+from verax.backend.nan_search import Search
 from verax.backend.parsing import parsed
 from verax.backend.placed import PlacedArray, put
 from verax.backend.placed_program import spread_of
@@ -51,7 +53,7 @@ CALLS = 1 << 8
 DIALECTS = ("stablehlo", "hlo")
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class TracedStage(Stage):
     """A traced function: its jaxpr, and the types of what goes in and out."""
 
@@ -142,7 +144,7 @@ class TracedStage(Stage):
         )
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class LoweredStage(Stage):
     """A lowered function: StableHLO text, ready to compile."""
 
@@ -210,7 +212,8 @@ class LoweredStage(Stage):
                 placement, stage.traced.jaxpr, tuple(device_assignment)
             )
         if placement is None:
-            return CompiledStage(self.interface, build(self.module, options))
+            program = build(self.module, options)
+            return CompiledStage(self.interface, program, stage.traced.jaxpr)
         program = compiled(
             ENGINE,
             stage.traced.jaxpr,
@@ -220,7 +223,7 @@ class LoweredStage(Stage):
             stage.donated,
             placement,
         )
-        return CompiledStage(self.interface, program)
+        return CompiledStage(self.interface, program, stage.traced.jaxpr)
 
 
 def first_place() -> Sharding:
@@ -238,13 +241,27 @@ def checked_dialect(dialect: str | None) -> str:
     )
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class CompiledStage(Stage):
-    """A compiled function, to call with arguments of exactly the traced types."""
+    """A compiled function, to call with arguments of exactly the traced types.
+
+    One that was loaded has no `jaxpr`.
+    """
 
     interface: Interface
     program: Program
-    calls: dict[object, Call] = field(factory=dict, init=False, repr=False)
+    jaxpr: Jaxpr | None = None
+    calls: dict[object, Call] = field(factory=dict, init=False)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"the compiled function {self.fun_name} cannot be pickled, since its "
+            "structures and devices belong to a process: pickle its serialize(), and "
+            "load that with verax.stages.deserialize"
+        )
+
+    def __deepcopy__(self, memo: object) -> "CompiledStage":
+        return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result, maybe not finished yet. Static arguments are left out.
@@ -280,8 +297,8 @@ class CompiledStage(Stage):
         self.interface.check(leaves, tree)
         moves = self.moves(leaves)
         if not moves:
-            return caller(self.program, self.out_tree, kinds)
-        call = caller(self.program, self.out_tree, (None,))
+            return self.debugged(caller(self.program, self.out_tree, kinds))
+        call = self.debugged(caller(self.program, self.out_tree, (None,)))
 
         def moved(args: Sequence[Any]) -> Any:
             given = list(args)
@@ -290,6 +307,16 @@ class CompiledStage(Stage):
             return call(given)
 
         return moved
+
+    def debugged(self, call: Call) -> Call:
+        """The call; it looks at its outputs if `debug_nans` or `debug_infs` is on."""
+        kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
+        if not kinds:
+            return call
+        used = self.program.lowered.donated
+        donated = [i in used for i in range(self.in_tree.num_leaves)]
+        how = Search(self.fun_name, self.interface.names)
+        return checked_call(ENGINE, self.jaxpr, how, donated, kinds, call)
 
     def moves(self, leaves: Sequence[object]) -> list[tuple[int, Sharding]]:
         """The arguments that nobody committed and that are elsewhere.

@@ -29,8 +29,15 @@ def as_shape(sizes: Iterable[int]) -> tuple[int, ...]:
 
 
 def sharding_of(place: Sharding | Format | None) -> Sharding | None:
-    """The sharding of a place that may say its memory layout too."""
-    return place.sharding if isinstance(place, Format) else place
+    """The sharding of a place that may say its memory layout too.
+
+    Raises:
+        TypeError: it is no place.
+    """
+    found = place.sharding if isinstance(place, Format) else place
+    if not isinstance(found, Sharding | None):
+        raise TypeError(f"a struct takes a Sharding or a Format, not {place!r}")
+    return found
 
 
 @frozen(repr=False)

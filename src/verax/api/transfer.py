@@ -56,10 +56,10 @@ def device_put(
 ) -> Any:
     """The tree with its leaves as arrays at `device`, committed to it.
 
-    `device` is a device, a `Sharding`, a `PartitionSpec` (within `with mesh:`), or a
-    prefix tree of these; where it is None arrays stay where they are, and other leaves
-    go to the default device, uncommitted. `src` says where the leaves come from, which
-    arrays know themselves. `donate` gives up the arrays that were passed;
+    `device` is a device, a `Sharding` or `Format`, a `PartitionSpec` (within a mesh),
+    or a prefix tree of these; where it is None arrays stay where they are, and other
+    leaves go to the default device, uncommitted. `src` says where the leaves come from,
+    which arrays know themselves. `donate` gives up the arrays that were passed;
     `may_alias=False` asks for memory of its own, True allows shared memory, None allows
     it unless `donate`. Both are trees or one for all.
 

@@ -18,6 +18,7 @@ from verax.backend import buffers
 from verax.backend.buffers import Buffer
 from verax.backend.client import Device, local_devices
 from verax.backend.exchange import Exchangeable
+from verax.backend.formats import Format, Layout
 from verax.backend.sharding import Sharding, SingleDeviceSharding
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import INTEGER_SET
@@ -50,6 +51,11 @@ class PlainPlace(Array):
     def devices(self) -> set[Device]:
         """The devices that hold the values."""
         return self.sharding.device_set
+
+    @property
+    def format(self) -> Format:
+        """Where the values live, and how: in rows."""
+        return Format(Layout.row_major(self.ndim), self.sharding)
 
     @property
     def is_fully_addressable(self) -> bool:

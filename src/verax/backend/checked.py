@@ -96,7 +96,7 @@ def alone(primitive: Primitive, params: Params, args: Sequence[object]) -> Jaxpr
 
 def checked_call(
     engine: Engine,
-    jaxpr: Jaxpr,
+    jaxpr: Jaxpr | None,
     how: Search,
     donated: Sequence[bool],
     kinds: Kinds,
@@ -104,7 +104,8 @@ def checked_call(
 ) -> Callable[[Sequence[Any]], Any]:
     """A call that looks at its outputs, and searches the program on a hit.
 
-    Donated arguments are copied first: the program uses them up.
+    Donated arguments are copied first: the program uses them up. Without `jaxpr` there
+    is only machine code, in which nothing can be searched.
     """
 
     def call(leaves: Sequence[Any]) -> Any:
@@ -122,13 +123,18 @@ def checked_call(
 
 
 def blame(
-    engine: Engine, jaxpr: Jaxpr, args: Sequence[object], kind: Kind, how: Search
+    engine: Engine, jaxpr: Jaxpr | None, args: Sequence[object], kind: Kind, how: Search
 ) -> None:
     """Raise NonFinite with what a search of the program finds.
 
     What came in from outside is an error if it is NaN; infinities are meant then, and
     those that masks of the program made.
     """
+    if jaxpr is None:
+        raise NonFinite(
+            f"{kind.value} in an output of {how.name}, which was loaded as machine "
+            "code: where it was made can be seen in the process that compiled it"
+        )
     if not repeatable(jaxpr):
         raise NonFinite(
             f"{kind.value} in an output of {how.name}, which calls io_callback, so "

@@ -43,6 +43,12 @@ class Layout:
         """The layout of NumPy's ordinary arrays."""
         return cls(tuple(range(ndim)), ())
 
+    @property
+    def in_rows(self) -> bool:
+        """Whether the last dimension varies fastest, without tiles."""
+        order = tuple(range(len(self.major_to_minor)))
+        return self.major_to_minor == order and not self.tiling
+
     @classmethod
     def from_runtime(cls, layout: _jax.PjRtLayout, ndim: int) -> "Layout":
         """What jaxlib says of one argument or result, of which `ndim` are the user's.
