@@ -7,7 +7,15 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax.backend.recipes import recipe
+from verax.api.engine import ENGINE
+from verax.backend.eager import planned
+from verax.backend.recipes import recipe, remembered
+from verax.ir.jaxpr import NO_PARAMS
+from verax.ops.arith import rem_p, sign_p
+from verax.ops.choose import select_n_p
+from verax.ops.convert import ConvertParams, convert_element_type_p
+from verax.rules.costs import HUGE
+from verax.rules.row import Row
 
 FUNCTIONS = (
     vnp.sum, vnp.prod, vnp.max, vnp.min, vnp.ptp, vnp.all, vnp.any, vnp.count_nonzero,
@@ -96,3 +104,127 @@ def test_small_and_large_arrays_agree() -> None:
 def test_defaults_given_as_keywords_of_the_array() -> None:
     x = vnp.arange(3.0)
     assert vnp.sum(a=x).item() == vnp.sum(x).item()
+
+
+def floats(*shape: int) -> verax.Array:
+    values = np.random.default_rng(len(shape)).standard_normal(shape)
+    return vnp.asarray(values.astype(np.float32))
+
+
+A, B, V, ROWS = floats(4, 4), floats(4, 4) + 3, floats(4), vnp.array([[2, 0, -1, 3]])
+CALLS: dict[str, tuple[Any, ...]] = {
+    "isclose": (vnp.isclose, A, B),
+    "allclose": (vnp.allclose, A, V),
+    "array_equal": (vnp.array_equal, A, A),
+    "floor_divide": (vnp.floor_divide, A, 2),
+    "remainder": (vnp.remainder, ROWS, 3),
+    "of arrays": (vnp.remainder, A, V),
+    "divmod": (vnp.divmod, A, B),
+    "outer": (vnp.outer, V, V),
+    "cross": (vnp.cross, A[:, :3], B[:, :3]),
+    "kron": (vnp.kron, A, V),
+    "roll": (vnp.roll, A, 2, 1),
+    "tril": (vnp.tril, A, -1),
+    "diag": (vnp.diag, V, 1),
+    "split": (vnp.split, A, 2),
+    "diff": (vnp.diff, A, 2),
+    "interp": (vnp.interp, V, vnp.arange(4.0), V),
+    "take": (vnp.take, A, ROWS, 0),
+    "take_along_axis": (vnp.take_along_axis, A, ROWS, 0),
+    "median": (vnp.median, A, 1),
+    "polyval": (vnp.polyval, V, A),
+    "nanmax": (vnp.nanmax, vnp.log(A)),
+    "clip": (vnp.clip, A, -1, 1),
+    "einsum": (vnp.einsum, "ij,jk->ik", A, B),
+    "solve": (vnp.linalg.solve, A, V),
+    "det": (vnp.linalg.det, A),
+    "slogdet": (vnp.linalg.slogdet, A),
+    "gelu": (verax.nn.gelu, A),
+    "relu": (verax.nn.relu, A),
+    "one_hot": (verax.nn.one_hot, ROWS[0], 4),
+    "logsumexp": (verax.nn.logsumexp, A, 1),
+    "xlogy": (verax.scipy.special.xlogy, A, B),
+}
+
+
+def leaves(function: Any, *args: Any) -> list[tuple[object, object]]:
+    found = verax.tree.leaves(function(*args))
+    return [(x.aval, np.asarray(x).tobytes()) for x in found]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_several_arrays_and_several_results(call: str) -> None:
+    function, *args = CALLS[call]
+    plain = leaves(function.__wrapped__, *args)
+    tree = verax.tree.structure(function.__wrapped__(*args))
+    for _ in range(2):
+        assert leaves(function, *args) == plain
+        assert verax.tree.structure(function(*args)) == tree
+
+
+def test_large_arrays_are_computed_by_one_program() -> None:
+    x, y = floats(1 << 16), floats(1 << 16) + 2
+    calls: tuple[tuple[Any, ...], ...] = (
+        (vnp.var, x),
+        (vnp.isclose, x, y),
+        (vnp.floor_divide, x, y),
+        (verax.nn.gelu, x),
+        (verax.nn.softmax, x.reshape(256, 256)),
+        (vnp.divmod, x, 3),
+        (vnp.median, x),
+    )
+    for function, *args in calls:
+        due = verax.tree.leaves(function.__wrapped__(*args))
+        for got, want in zip(verax.tree.leaves(function(*args)), due, strict=True):
+            assert got.aval is want.aval
+            np.testing.assert_allclose(
+                np.asarray(got), np.asarray(want), rtol=2e-5, atol=2e-6
+            )
+
+
+def test_whole_numbers_are_remembered_if_they_are_few() -> None:
+    x = vnp.arange(200)
+    before = recipe.cache_info().misses
+    for n in range(60, 70):
+        assert vnp.remainder(x, n).tolist() == (np.arange(200) % n).tolist()
+        assert vnp.remainder(x, np.int32(n)).tolist() == vnp.remainder(x, n).tolist()
+    assert recipe.cache_info().misses > before
+    assert vnp.floor_divide(x, True).tolist() == x.tolist()
+
+
+def test_results_that_do_not_depend_on_values() -> None:
+    x = floats(3)
+    same = remembered(lambda x: vnp.arange(3) + 0 * vnp.arange(3))
+    first: Any = same(x)
+    second = same(x)
+    first.delete()
+    assert second.tolist() == [0, 1, 2]
+    assert not np.asarray(second).flags.writeable
+
+
+def test_deleted_arrays_raise_where_functions_are_remembered() -> None:
+    for x in (floats(4), floats(1 << 16)):
+        vnp.isclose(x, x)
+        y: Any = x + 0
+        y.delete()
+        with pytest.raises(RuntimeError, match="deleted"):
+            vnp.isclose(x, y)
+
+
+@pytest.mark.parametrize("n", [8, HUGE])
+def test_costly_rows_are_compiled_where_they_are_large(n: int) -> None:
+    x, y = vnp.arange(n) - n // 2, vnp.arange(n)[::-1]
+    f = x.astype(np.float32)
+    operations: tuple[tuple[Row[Any], Any, Any], ...] = (
+        (select_n_p, NO_PARAMS, (x < y, x, y)),
+        (rem_p, NO_PARAMS, (x, vnp.int32(7))),
+        (sign_p, NO_PARAMS, (f,)),
+        (convert_element_type_p, ConvertParams(np.dtype(np.int32)), (f,)),
+    )
+    for row, params, args in operations:
+        plan = planned(ENGINE, row, params, *[a.aval for a in args])
+        assert (plan.evaluate is None) is (n == HUGE)
+        got = np.asarray(row.call(params, *args))
+        assert row.evaluate is not None
+        [due] = row.evaluate(ENGINE, params, [np.asarray(a) for a in args])
+        np.testing.assert_array_equal(got, due)

@@ -33,8 +33,6 @@ from verax.rules.row import Engine, Row, missing
 from verax.rules.state import STATE
 from verax.transforms.evaluate import literal_value
 
-# Elements from which compiled code beats NumPy for costly rows; see docs/eager.md.
-CROSSOVER = 1 << 15
 OPTIONS = CompileOptions()
 
 
@@ -92,7 +90,8 @@ def planned(
     """
     row = engine.rules[primitive]
     outs = infer(row, params, *avals)
-    if row.compiled or (row.costly and outs[0].size >= CROSSOVER):
+    costly = row.costly
+    if row.compiled or (costly is not None and costly(params, avals, outs)):
         return Plan(None, outs, row)
     if row.evaluate is None:
         raise missing(row, "evaluate", "give its row evaluate=...")

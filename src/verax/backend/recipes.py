@@ -1,14 +1,15 @@
 """Floor 4: functions of several operations, written down once and computed at once.
 
-One idea: what a function such as `mean` does with an array follows from the array's
-type and from plain arguments such as axes; so its operations are traced once for each
-such call, and later calls compute them in NumPy without asking anything again::
+One idea: what a function such as `mean` does with arrays follows from their types and
+from plain arguments such as axes; so its operations are traced once for each such call,
+and later calls compute them in NumPy without asking anything again, or large arrays in
+one compiled program::
 
     @remembered
     def mean(a, axis=None, keepdims=False): ...
 
-The function itself runs under every trace, for arrays that are large or placed, and
-where a result depends on more than types.
+The function itself runs under every trace, for arrays that are placed, and where a
+result depends on more than types.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from verax.backend.array import ConcreteArray, from_host
+from verax.backend.dispatch import caller, finisher
 from verax.backend.eager import (
-    CROSSOVER,
+    OPTIONS,
     QUIET,
     EagerInterpreter,
     again,
@@ -27,47 +29,60 @@ from verax.backend.eager import (
     planned,
     quietly,
 )
+from verax.backend.program import compiled
+from verax.backend.pytrees import flatten
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Params, Var
 from verax.rules.builder import Builder, Tracer
+from verax.rules.costs import LARGE
 from verax.rules.row import Engine, EvaluateRule, NDArray
 from verax.rules.state import STATE, Staging, interpreting
 from verax.transforms.evaluate import as_typed, literal_value
+from verax.transforms.inline import inline
 
-type Compute = Callable[[ConcreteArray], ConcreteArray]
+type Compute = Callable[[Sequence[ConcreteArray]], Any]
+type Finish = Callable[[Any], Any]
 type Step = tuple[EvaluateRule[Any], Params, tuple[int, ...], tuple[ShapedArray, ...]]
 
 # Arguments of these classes are few, and equal ones mean the same.
 PLAIN = frozenset((bool, int, str, type(None)))
+# Whole numbers beyond are more probably values than axes or counts.
+MOST = 64
+# What NumPy does so much better than XLA on a processor that joining wins nothing.
+QUICK_IN_NUMPY = frozenset(
+    (
+        *("sort", "argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin"),
+        *("cumlogsumexp", "reduce_and", "reduce_or", "scatter", "scatter_add"),
+    )
+)
 
 
 def remembered[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, which computes small arrays by what it did with others of their type.
+    """`function`, which computes arrays by what it did with others of their types.
 
-    Its first argument is an array; what it does may depend on types, on the other
-    arguments and on the configuration, and on nothing else.
+    Among its positional arguments are arrays; what it does may depend on types, on the
+    other arguments and on the configuration, and on nothing else.
     """
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         state = STATE
-        if args and type(x := args[0]) is ConcreteArray:
-            interpreter = state.interpreter
-            if type(interpreter) is EagerInterpreter:
-                try:
-                    compute = recipe(
-                        function,
-                        interpreter,
-                        state.enable_x64,
-                        state.staging,
-                        x.aval,
-                        *args[1:],
-                        **kwargs,  # type: ignore[arg-type]  # else TypeError
-                    )
-                except TypeError:  # an argument without a hash
-                    compute = None
-                if compute is not None:
-                    return compute(x)  # type: ignore[return-value]  # R is Array
+        interpreter = state.interpreter
+        if type(interpreter) is EagerInterpreter:
+            try:
+                compute = recipe(
+                    function,
+                    interpreter,
+                    state.enable_x64,
+                    state.staging,
+                    *[x.aval if type(x) is ConcreteArray else x for x in args],
+                    **kwargs,  # type: ignore[arg-type]  # else TypeError
+                )
+            except TypeError:  # an argument without a hash
+                compute = None
+            if compute is not None:
+                arrays = [x for x in args if type(x) is ConcreteArray]
+                return compute(arrays)  # type: ignore[no-any-return]  # R is made of arrays
         return function(*args, **kwargs)
 
     return call
@@ -79,55 +94,108 @@ def recipe(
     interpreter: EagerInterpreter,
     enable_x64: bool,
     staging: Staging,
-    aval: ShapedArray,
     *args: Any,
     **kwargs: Any,
 ) -> Compute | None:
-    """What `function` computes of an array of type `aval`; None to ask it each time.
+    """What `function` computes of arrays whose types stand among its arguments.
 
-    A call that fails has no recipe either, so that the function itself says why.
+    None to ask it each time: an argument is none of which there are few; or the call
+    fails, so that the function itself says why.
     """
-    plain = all([type(x) in PLAIN for x in (*args, *kwargs.values())])
-    if not plain or aval.size >= CROSSOVER:
+    avals = [x for x in args if type(x) is ShapedArray]
+    rest = [x for x in (*args, *kwargs.values()) if type(x) is not ShapedArray]
+    if not avals or not all([is_plain(x) for x in rest]):
         return None
     builder = Builder("eager")
-    x = builder.input(aval)
     try:
         with interpreting(builder):
-            result = function(x, *args, **kwargs)
+            ins = [builder.input(x) if type(x) is ShapedArray else x for x in args]
+            leaves, tree = flatten(function(*ins, **kwargs))
     except Exception:
         return None
-    if not isinstance(result, Tracer):
+    if not leaves or not all([isinstance(x, Tracer) for x in leaves]):
         return None
-    jaxpr, captured = builder.finish((result,))
-    return None if captured else computing(interpreter.engine, jaxpr)
-
-
-def computing(engine: Engine, jaxpr: Jaxpr) -> Compute | None:
-    """The program on one array, in NumPy alone; None if some equation needs more."""
-    (out,) = jaxpr.outvars
-    if type(out) is not Var or out in jaxpr.invars:
+    jaxpr, captured = builder.finish(leaves)
+    if captured:
         return None
-    literals = [a for eqn in jaxpr.eqns for a in eqn.invars if type(a) is Literal]
-    places = {id(literal): i for i, literal in enumerate(literals)}
+    engine, jaxpr = interpreter.engine, inline(jaxpr)
+    if joined_pays(jaxpr):
+        name = getattr(function, "__name__", "function")
+        return caller(compiled(engine, jaxpr, name, OPTIONS), tree, avals)
+    return computing(engine, jaxpr, finisher(tree))
 
-    def place(atom: Atom) -> int:
-        if type(atom) is Var:
-            return len(literals) + atom.index
-        return places[id(atom)]
 
+def is_plain(x: object) -> bool:
+    """Whether there are few arguments of this kind, and equal ones mean the same."""
+    return type(x) in PLAIN and (type(x) is not int or -MOST <= x <= MOST)
+
+
+def joined_pays(jaxpr: Jaxpr) -> bool:
+    """Whether a compiled program saves passes over large memory."""
+    if len(jaxpr.eqns) < 2 or not all(map(is_joined, jaxpr.eqns)):
+        return False
+    sizes = [eqn.outvars[0].aval.size for eqn in jaxpr.eqns]
+    return max(sizes) >= LARGE
+
+
+def is_joined(eqn: Eqn) -> bool:
+    """Whether an equation may be part of a program of all."""
+    inner = any(True for _ in eqn.params.subjaxprs())
+    return not inner and not eqn.effects and eqn.primitive.name not in QUICK_IN_NUMPY
+
+
+def computing(engine: Engine, jaxpr: Jaxpr, finish: Finish) -> Compute | None:
+    """The program on arrays, in NumPy alone; None if some equation needs more."""
+    if any([type(a) is not Var or a in jaxpr.invars for a in jaxpr.outvars]):
+        return None
+    evaluates = [evaluation(engine, eqn) for eqn in jaxpr.eqns]
+    avals = [a.aval for a in jaxpr.outvars]
+    if len(evaluates) == len(avals) == 1 and finish is next:
+        (eqn,), (evaluate,) = jaxpr.eqns, evaluates
+        if evaluate is not None and eqn.invars == jaxpr.invars:
+            return single_step(engine, evaluate, eqn.params, avals[0])
+    if None in evaluates:
+        return None
+    known = folded(engine, jaxpr)
+    env: list[Any] = [*known, *jaxpr.invars]
+    places = {atom: i for i, atom in enumerate(env)}
     steps: list[Step] = []
+    for eqn, evaluate in zip(jaxpr.eqns, evaluates, strict=True):
+        if evaluate is None or eqn.outvars[0] in known:
+            continue
+        operands = tuple([places[atom_key(a)] for a in eqn.invars])
+        steps.append(
+            (evaluate, eqn.params, operands, tuple([v.aval for v in eqn.outvars]))
+        )
+        for var in eqn.outvars:
+            places[var] = len(places)
+    ends = [places[a] for a in jaxpr.outvars]
+    return several_steps(engine, [*known.values()], steps, ends, avals, finish)
+
+
+def atom_key(atom: Atom) -> object:
+    """What an atom is found by: literals of equal values are not the same."""
+    return atom if type(atom) is Var else id(atom)
+
+
+def folded(engine: Engine, jaxpr: Jaxpr) -> dict[object, NDArray]:
+    """The values that are the same in each call: literals and what they lead to."""
+    known: dict[object, NDArray] = {}
     for eqn in jaxpr.eqns:
-        evaluate = evaluation(engine, eqn)
-        if evaluate is None:
-            return None
-        operands = tuple([place(a) for a in eqn.invars])
-        outs = tuple([v.aval for v in eqn.outvars])
-        steps.append((evaluate, eqn.params, operands, outs))
-    if len(steps) == 1 and not literals and len(steps[0][3]) == 1:
-        return single_step(engine, *steps[0][:2], out.aval)
-    constants = [literal_value(literal) for literal in literals]
-    return several_steps(engine, constants, steps, place(out), out.aval)
+        for atom in eqn.invars:
+            if type(atom) is Literal:
+                known[id(atom)] = literal_value(atom)
+        if all([atom_key(a) in known for a in eqn.invars]):
+            hosts = [known[atom_key(a)] for a in eqn.invars]
+            evaluate = planned(
+                engine, eqn.primitive, eqn.params, *[a.aval for a in eqn.invars]
+            ).evaluate
+            assert evaluate is not None
+            results = quietly(evaluate, engine, eqn.params, hosts)
+            for var, value in zip(eqn.outvars, results, strict=True):
+                known[var] = typed(value, var.aval)
+                known[var].setflags(write=False)
+    return known
 
 
 def evaluation(engine: Engine, eqn: Eqn) -> EvaluateRule[Any] | None:
@@ -144,15 +212,15 @@ def evaluation(engine: Engine, eqn: Eqn) -> EvaluateRule[Any] | None:
 def single_step(
     engine: Engine, evaluate: EvaluateRule[Any], params: Params, aval: ShapedArray
 ) -> Compute:
-    """One operation on one array."""
+    """One operation on the arrays."""
     dtype = aval.dtype
 
-    def compute(x: ConcreteArray) -> ConcreteArray:
-        host = x.numpy() if (held := x.host) is None else held
+    def compute(xs: Sequence[ConcreteArray]) -> ConcreteArray:
+        hosts = [x.numpy() if (held := x.host) is None else held for x in xs]
         try:
-            [value] = QUIET.context.run(evaluate, engine, params, (host,))
+            [value] = QUIET.context.run(evaluate, engine, params, hosts)
         except RuntimeError as error:
-            [value] = again(error, evaluate, engine, params, (host,))
+            [value] = again(error, evaluate, engine, params, hosts)
         if type(value) is np.ndarray and value.dtype is dtype:
             return from_host(value, aval)
         return as_array(value, aval)
@@ -164,13 +232,14 @@ def several_steps(
     engine: Engine,
     constants: Sequence[NDArray],
     steps: Sequence[Step],
-    out: int,
-    aval: ShapedArray,
+    ends: Sequence[int],
+    avals: Sequence[ShapedArray],
+    finish: Finish,
 ) -> Compute:
-    """Operations in order; `out` is the place of the result after the constants."""
+    """Operations in order; the results are at the places `ends`, constants first."""
 
-    def run(host: NDArray) -> NDArray:
-        env = [*constants, host]
+    def run(hosts: Sequence[NDArray]) -> list[NDArray]:
+        env = [*constants, *hosts]
         for evaluate, params, places, outs in steps:
             results = evaluate(engine, params, [env[i] for i in places])
             if len(outs) == 1:
@@ -178,10 +247,12 @@ def several_steps(
                 env.append(typed(value, made))
             else:
                 env += map(typed, results, outs)
-        return env[out]
+        return env
 
-    def compute(x: ConcreteArray) -> ConcreteArray:
-        return from_host(quietly(run, x.numpy()), aval)
+    def compute(xs: Sequence[ConcreteArray]) -> Any:
+        hosts = [x.numpy() if (held := x.host) is None else held for x in xs]
+        env = quietly(run, hosts)
+        return finish(map(from_host, [env[i] for i in ends], avals))
 
     return compute
 

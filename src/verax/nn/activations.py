@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import DType, is_inexact, real_dtype
 from verax.ir.limits import finfo
 from verax.nn.operand import inexact, inexact_pair, numeric
@@ -39,6 +40,7 @@ def number(x: Array, value: int) -> int | float:
     return float(value) if is_inexact(x.dtype) else value
 
 
+@remembered
 def relu(x: ArrayLike) -> Array:
     """max(x, 0); the derivative at 0 is 0.
 
@@ -51,11 +53,13 @@ def relu(x: ArrayLike) -> Array:
     return select(le(x, zero), zero, x)
 
 
+@remembered
 def relu6(x: ArrayLike) -> Array:
     """min(max(x, 0), 6); the derivative at 0 and at 6 is 0."""
     return clamp(0.0, inexact("relu6", x), 6.0)
 
 
+@remembered
 def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x))."""
     return logistic(inexact("sigmoid", x))
@@ -67,6 +71,7 @@ def large(dtype: DType) -> float:
     return round(-math.log(finfo(real_dtype(dtype)).eps), 3)
 
 
+@remembered
 def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)), which is x for large x.
 
@@ -92,18 +97,21 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
     return mul(arith.min(arith.max(x, 0.0), 2.0), 0.5)
 
 
+@remembered
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + √(x² + b)) / 2, a smooth relu without exponentials; b = 0 is relu."""
     x, b = inexact_pair("squareplus", x, float(b) if isinstance(b, int) else b)
     return mul(add(x, sqrt(add(square(x), b))), 0.5)
 
 
+@remembered
 def soft_sign(x: ArrayLike) -> Array:
     """x / (|x| + 1)."""
     x = inexact("soft_sign", x)
     return div(x, add(arith.abs(x), 1.0))
 
 
+@remembered
 def silu(x: ArrayLike) -> Array:
     """x sigmoid(x), also called swish."""
     x = inexact("silu", x)
@@ -113,17 +121,20 @@ def silu(x: ArrayLike) -> Array:
 swish = silu
 
 
+@remembered
 def mish(x: ArrayLike) -> Array:
     """x tanh(softplus(x))."""
     x = inexact("mish", x)
     return mul(x, trig.tanh(softplus(x)))
 
 
+@remembered
 def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)), accurate for large |x|."""
     return neg(softplus(neg(inexact("log_sigmoid", x))))
 
 
+@remembered
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x where it is positive, and alpha (exp(x) - 1) elsewhere."""
     x, alpha = inexact_pair("elu", x, alpha)
@@ -131,6 +142,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     return select(positive, x, mul(alpha, expm1(select(positive, 0.0, x))))
 
 
+@remembered
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """max(x, 0) + alpha (exp(min(x, 0) / alpha) - 1)."""
     x, alpha = inexact_pair("celu", x, alpha)
@@ -138,17 +150,20 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     return add(arith.max(x, 0.0), curved)
 
 
+@remembered
 def selu(x: ArrayLike) -> Array:
     """`elu` with the scale and alpha of self-normalizing networks."""
     return mul(elu(x, SELU_ALPHA), SELU_SCALE)
 
 
+@remembered
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
     """x where it is not negative, and negative_slope x elsewhere."""
     x, slope = inexact_pair("leaky_relu", x, negative_slope)
     return select(ge(x, 0.0), x, mul(slope, x))
 
 
+@remembered
 def hard_tanh(x: ArrayLike) -> Array:
     """min(max(x, -1), 1); the derivative at -1 and at 1 is 1."""
     x = numeric("hard_tanh", x)
@@ -156,11 +171,13 @@ def hard_tanh(x: ArrayLike) -> Array:
     return select(gt(x, one), one, select(lt(x, -one), -one, x))
 
 
+@remembered
 def hard_sigmoid(x: ArrayLike) -> Array:
     """relu6(x + 3) / 6."""
     return div(clamp(0.0, add(inexact("hard_sigmoid", x), 3.0), 6.0), 6.0)
 
 
+@remembered
 def hard_silu(x: ArrayLike) -> Array:
     """x hard_sigmoid(x), also called hard swish."""
     x = inexact("hard_silu", x)
@@ -175,6 +192,7 @@ def tanh(x: ArrayLike, /) -> Array:
     return trig.tanh(inexact("tanh", x))
 
 
+@remembered
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """x Φ(x), where Φ is the distribution function of the normal distribution.
 
@@ -188,6 +206,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     return mul(x, mul(add(trig.tanh(inner), 1.0), 0.5))
 
 
+@remembered
 def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of x along `axis` times the sigmoid of the second half.
 
@@ -205,6 +224,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     return mul(first, logistic(slice_in_dim(x, size // 2, size, axis=place)))
 
 
+@remembered
 def log1mexp(x: ArrayLike) -> Array:
     """log(1 - exp(-x)) for x > 0, accurate for small and large x.
 

@@ -9,6 +9,7 @@ equations and needs no table::
 import operator
 from typing import Any
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import DTypeLike, bool_, canonical, is_bool
 from verax.nn.operand import inexact
 from verax.numpy.arguments import (
@@ -33,6 +34,7 @@ from verax.rules.state import STATE
 ALGORITHMS = ("fast", "stable")
 
 
+@remembered
 def standardize(
     x: ArrayLike,
     axis: Axis = -1,
@@ -74,6 +76,7 @@ def averaged(x: Array, axes: Any, where: ArrayLike | None) -> Array:
     return mean_over(x, axes, keepdims=True, where=where)
 
 
+@remembered
 def one_hot(
     x: ArrayLike,
     num_classes: int,

@@ -136,6 +136,7 @@ def logsumexp(
     return_sign: Literal[True],
     where: ArrayLike | None = None,
 ) -> tuple[Array, Array]: ...
+@remembered
 def logsumexp(
     a: ArrayLike,
     axis: Axis = None,

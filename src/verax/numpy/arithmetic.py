@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import bool_, is_complex, is_inexact, is_integer, is_unsigned
 from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.apply import binary, binary_inexact, unary, unary_inexact
@@ -172,6 +173,7 @@ def reciprocal(x: ArrayLike, /) -> Array:
     return integer_pow(operand, -1)
 
 
+@remembered
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 to the power x2; a concrete integer exponent multiplies repeatedly.
 
@@ -230,6 +232,7 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     return binary_inexact("float_power", pow_p, x, y)
 
 
+@remembered
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The hypotenuse of a right triangle, sqrt(x1² + x2²), without overflow.
 
@@ -247,6 +250,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return select(infinite, np.inf, length)
 
 
+@remembered
 def clip(
     arr: ArrayLike,
     /,

@@ -8,6 +8,7 @@ One idea: neighbours are two slices of one array, shifted against each other::
 from collections.abc import Sequence
 from typing import Any
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import is_bool, is_complex
 from verax.numpy.arguments import (
     ArrayLike,
@@ -45,6 +46,7 @@ def neighbours(x: Array, axis: int) -> tuple[Array, Array]:
 # ---------------------------------------------------------------------- differences
 
 
+@remembered
 def diff(
     a: ArrayLike,
     n: int = 1,
@@ -175,6 +177,7 @@ def uneven_slope(x: Array, axis: int, places: Array, change: Array) -> Array:
     return concatenate((first, inner, last), axis)
 
 
+@remembered
 def trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
 ) -> Array:
@@ -197,6 +200,7 @@ def trapezoid(
 # -------------------------------------------------------------------- interpolation
 
 
+@remembered
 def interp(
     x: ArrayLike,
     xp: ArrayLike,

@@ -6,6 +6,7 @@ themselves::
     isclose(x, y), allclose(x, y, rtol=1e-3), array_equal(x, y)
 """
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import bool_, is_complex, is_inexact
 from verax.numpy.arguments import ArrayLike, as_array, promote_args, promote_inexact
 from verax.numpy.comparison import equal, logical_and, logical_or
@@ -19,6 +20,7 @@ from verax.ops.convert import convert
 from verax.rules.array import Array
 
 
+@remembered
 def isclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -48,6 +50,7 @@ def near_integers(x: Array, y: Array, rtol: ArrayLike, atol: ArrayLike) -> Array
     return isclose(x, y, rtol, atol)
 
 
+@remembered
 def allclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -59,6 +62,7 @@ def allclose(
     return all(isclose(a, b, rtol, atol, equal_nan))
 
 
+@remembered
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether both arrays have one shape and equal elements."""
     x, y = as_array("array_equal", a1), as_array("array_equal", a2, 1)
@@ -70,6 +74,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     return all(same)
 
 
+@remembered
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether both arrays broadcast to one shape with equal elements."""
     try:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from attrs import frozen
 
+from verax.backend.recipes import remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, is_bool
 from verax.numpy.arguments import (
@@ -290,6 +291,7 @@ def performed(step: Step, operands: list[Array], precision: Any, dtype: Any) -> 
     return transpose(contract(x, y, step.numbers, precision, dtype), step.order)
 
 
+@remembered
 def einsum(
     subscripts: Any,
     /,

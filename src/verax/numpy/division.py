@@ -9,6 +9,7 @@ divisor that sign is known, and half of the equations go::
 
 from typing import Any
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import DType, is_complex, is_inexact, is_unsigned
 from verax.numpy.apply import unified
 from verax.numpy.arguments import ArrayLike, constant_of, is_scalar, promote_numeric
@@ -54,6 +55,7 @@ def nonzero_divisor(y: Any, divisor: object, dtype: DType) -> Any:
     return select(eq(y, 0), constant_of(1, dtype), y)
 
 
+@remembered
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The largest integer that is at most x1 / x2.
 
@@ -73,6 +75,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return select(down, sub(quotient, 1), quotient)
 
 
+@remembered
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """What is left of x1 after `floor_divide`, with the sign of x2; integer x % 0 is 0.
 
@@ -90,6 +93,7 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 mod = remainder
 
 
+@remembered
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """What is left of x1 after division towards zero, with the sign of x1.
 
@@ -100,6 +104,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return rem(x, nonzero_divisor(y, x2, dtype))
 
 
+@remembered
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """`floor_divide` and `remainder`.
 

@@ -9,6 +9,7 @@ names; the rest is a row of the table::
 
 from typing import NamedTuple
 
+from verax.backend.recipes import remembered
 from verax.numpy.arguments import ArrayLike, as_array, promote_inexact
 from verax.numpy.shapes import matrix_transpose
 from verax.ops import linalg_eigen, linalg_qr, linalg_svd, linalg_triangular
@@ -76,6 +77,7 @@ def check_square(name: str, a: Array) -> int:
     return a.shape[-1]
 
 
+@remembered
 def cholesky(
     a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 ) -> Array:
@@ -96,6 +98,7 @@ def cholesky(
     return adjoint(factor) if upper else factor
 
 
+@remembered
 def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     """Q and R with Q R = A; `mode` is "reduced", "complete", "r" or "raw".
 
@@ -112,6 +115,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     return r if mode == "r" else QRResult(q, r)
 
 
+@remembered
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -181,6 +185,7 @@ def reads_lower(name: str, uplo: str | None) -> bool:
     return uplo != "U"
 
 
+@remembered
 def eigh(
     a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True
 ) -> EighResult:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import DType, bool_, float16, is_complex, is_float, is_inexact
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ir.limits import bit_width, finfo
@@ -232,6 +233,7 @@ def exponent_of(x: Array) -> Array:
     return select(special, constant_of(0, found.dtype), found)
 
 
+@remembered
 def nan_to_num(
     x: ArrayLike,
     copy: bool = True,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from verax.api.vectorize import vmap
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import DTypeLike, bool_, default_dtype, int32
 from verax.numpy.arguments import (
     ArrayLike,
@@ -83,6 +84,7 @@ def tri(
     return convert(ge(*places(rows, columns, k)), kind)
 
 
+@remembered
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros above the `k`-th diagonal of its last two dimensions.
 
@@ -93,6 +95,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     return select(lower_mask(x, k), x, scalar_zero(x))
 
 
+@remembered
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below the `k`-th diagonal of its last two dimensions.
 
@@ -122,6 +125,7 @@ def lower_mask(x: Array, k: int) -> Array:
     return broadcast_in_dim(mask, x.shape, (x.ndim - 2, x.ndim - 1))
 
 
+@remembered
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with `v` on its `k`-th diagonal, or that diagonal of the matrix `v`.
 
@@ -164,6 +168,7 @@ def main_diagonal(x: Array, k: int) -> Array:
     return cut(reshape(x, (x.size,)), (first,), (last + 1,), (columns + 1,))
 
 
+@remembered
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix of the powers of `x`: N columns, the highest power first.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DTypeLike
 from verax.numpy.arguments import (
@@ -246,6 +247,7 @@ def sections(
     return pieces(x, bounds, place)
 
 
+@remembered
 def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Parts of equal size along `axis`, or the parts between given indices.
 

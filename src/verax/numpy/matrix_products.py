@@ -8,6 +8,7 @@ chain of matrices is multiplied in the order that costs least::
 
 from collections.abc import Sequence
 
+from verax.backend.recipes import remembered
 from verax.ir.avals import Shape
 from verax.numpy.arguments import ArrayLike, as_array
 from verax.numpy.arithmetic import multiply, subtract
@@ -17,11 +18,13 @@ from verax.numpy.shapes import expand_dims, moveaxis, ravel, reshape
 from verax.rules.array import Array
 
 
+@remembered
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """All products of an element of `a` with one of `b`, as a matrix."""
     return multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
 
 
+@remembered
 def cross(
     a: ArrayLike,
     b: ArrayLike,
@@ -64,6 +67,7 @@ def three_components(x: Array) -> Array:
     return concatenate((x, x[..., :1] * 0), -1)
 
 
+@remembered
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The blocks `a[i, j] * b`, put together.
 

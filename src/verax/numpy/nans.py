@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import DTypeLike, is_inexact
 from verax.numpy.arguments import ArrayLike, Axis, as_array, constant_of, no_out
 from verax.numpy.comparison import logical_and
@@ -22,6 +23,7 @@ from verax.rules.array import Array
 from verax.rules.reducer import highest, lowest
 
 
+@remembered
 def nansum(
     a: ArrayLike,
     axis: Axis = None,
@@ -36,6 +38,7 @@ def nansum(
     return sum(x, axis, dtype, out, keepdims, initial, where)
 
 
+@remembered
 def nanprod(
     a: ArrayLike,
     axis: Axis = None,
@@ -73,6 +76,7 @@ def nan_extreme(
     return select(nothing, constant_of(np.nan, x.dtype), found)
 
 
+@remembered
 def nanmax(
     a: ArrayLike,
     axis: Axis = None,
@@ -87,6 +91,7 @@ def nanmax(
     return nan_extreme("nanmax", max, lowest, a, axis, keepdims, rest)
 
 
+@remembered
 def nanmin(
     a: ArrayLike,
     axis: Axis = None,
@@ -109,6 +114,7 @@ def numbers(x: Array, where: Where) -> Where:
     return mask if where is None else logical_and(mask, where)
 
 
+@remembered
 def nanmean(
     a: ArrayLike,
     axis: Axis = None,
@@ -122,6 +128,7 @@ def nanmean(
     return mean(x, axis, dtype, out, keepdims, where=numbers(x, where))
 
 
+@remembered
 def nanvar(
     a: ArrayLike,
     axis: Axis = None,
@@ -138,6 +145,7 @@ def nanvar(
     return var(x, axis, dtype, out, ddof, keepdims, where=chosen, mean=mean)
 
 
+@remembered
 def nanstd(
     a: ArrayLike,
     axis: Axis = None,

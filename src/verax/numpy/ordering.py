@@ -165,6 +165,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
 
 
+@remembered
 def searchsorted(
     a: ArrayLike,
     v: ArrayLike,
@@ -225,6 +226,7 @@ def before(x: Array, y: Array, or_equal: bool) -> Array:
     return bitwise_or(found, ne(y, y)) if or_equal else found
 
 
+@remembered
 def digitize(
     x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
 ) -> Array:

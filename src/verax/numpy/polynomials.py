@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import complex64, complex128, float64, numpy_dtype, real_dtype
 from verax.ir.limits import finfo
 from verax.numpy.arguments import (
@@ -201,6 +202,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 # -------------------------------------------------------------------------- values
 
 
+@remembered
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """The polynomial at each element of `x`, by Horner's rule.
 

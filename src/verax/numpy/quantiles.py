@@ -8,6 +8,7 @@ read by their place::
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import canonical, inexact_dtype, is_complex
 from verax.numpy.arguments import (
     ArrayLike,
@@ -118,6 +119,7 @@ def hundredth(name: str, q: ArrayLike) -> Array:
     return div(share, 100)
 
 
+@remembered
 def median(
     a: ArrayLike,
     axis: int | tuple[int, ...] | None = None,
@@ -129,6 +131,7 @@ def median(
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
+@remembered
 def nanmedian(
     a: ArrayLike,
     axis: int | tuple[int, ...] | None = None,

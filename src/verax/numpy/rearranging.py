@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import DTypeLike
 from verax.numpy.arguments import (
     ArrayLike,
@@ -39,6 +40,7 @@ from verax.rules.builder import Tracer
 # ---------------------------------------------------------------------- reversals
 
 
+@remembered
 def flip(m: ArrayLike, axis: AxisLike | None = None) -> Array:
     """The elements in reverse order along `axis`, or along all dimensions."""
     x = as_array("flip", m)
@@ -70,6 +72,7 @@ def flipud(m: ArrayLike) -> Array:
     return rev(x, (0,))
 
 
+@remembered
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """A plane turned by `k` quarters, from the first of `axes` towards the second.
 
@@ -93,6 +96,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return rev(transpose(x, order), (second,))
 
 
+@remembered
 def roll(a: ArrayLike, shift: Any, axis: AxisLike | None = None) -> Array:
     """The elements moved on by `shift`; those that fall off come in on the other side.
 
@@ -249,6 +253,7 @@ def main_diagonal(x: Array, axis1: int, axis2: int) -> Array:
     return flat[..., :: n + 1] if n else flat
 
 
+@remembered
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal of a plane, `offset` right of the main one, as last dimension.
 
@@ -264,6 +269,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     return main_diagonal(part, x.ndim - 2, x.ndim - 1)
 
 
+@remembered
 def trace(
     a: ArrayLike,
     offset: int = 0,

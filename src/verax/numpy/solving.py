@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.limits import finfo
 from verax.numpy.arguments import ArrayLike, as_array, broadcast_shapes_of, stretched
 from verax.numpy.factors import as_matrices, check_square, svd, values_of
@@ -56,6 +57,7 @@ def in_stacks(name: str, x: Array, y: Array) -> tuple[Array, Array]:
     )
 
 
+@remembered
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The X with A X = B, for A (..., n, n) and B (..., n, k), or one vector (n,).
 
@@ -79,6 +81,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     return squeeze(found, -1) if vector else found
 
 
+@remembered
 def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices; infinite or NaN where there are none.
 
@@ -98,6 +101,7 @@ def odd_exchanges(pivots: Array) -> Array:
     return eq(count % 2, 1)
 
 
+@remembered
 def det(a: ArrayLike) -> Array:
     """The determinants of square matrices, products of the pivots.
 
@@ -125,6 +129,7 @@ def expanded_det(x: Array) -> Array:
     return add(add(parts[0], parts[1]), parts[2])
 
 
+@remembered
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign and the logarithm of the size of determinants; 0 and -inf for singular.
 
@@ -143,6 +148,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(flipped, reduce_sum(log(magnitude(pivot)), last))
 
 
+@remembered
 def pinv(
     a: ArrayLike,
     rtol: ArrayLike | None = None,
@@ -202,6 +208,7 @@ def matrix_rank(
     return reduce_sum(convert(above, np.dtype(np.int32)), (s.ndim - 1,))
 
 
+@remembered
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """Square matrices to an integer power, by repeated squaring.
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import is_integer
 from verax.numpy.arguments import (
@@ -71,6 +72,7 @@ def take_dims(rank: int, axis: int, batch: int) -> GatherDimensionNumbers:
     return GatherDimensionNumbers(offsets, (axis,), (axis,))
 
 
+@remembered
 def take(
     a: ArrayLike,
     indices: ArrayLike,
@@ -173,6 +175,7 @@ def along_plan(own: Shape, indices: Shape, axis: int) -> AlongPlan:
     return AlongPlan(tuple(squeezed), tuple(kept), tuple(sizes), dims)
 
 
+@remembered
 def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,

@@ -9,6 +9,7 @@ few others are written so that they neither overflow nor cancel::
 
 import math
 
+from verax.backend.recipes import remembered
 from verax.ir.dtypes import is_complex
 from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.apply import binary_inexact, unary_inexact
@@ -97,6 +98,7 @@ def log1p(x: ArrayLike, /) -> Array:
     return unary_inexact("log1p", log1p_p, x)
 
 
+@remembered
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)) without overflow; for complex numbers by real part."""
     x, y = promote_args_inexact("logaddexp", x1, x2)
@@ -199,6 +201,7 @@ def atanh(x: ArrayLike, /) -> Array:
     return unary_inexact("atanh", atanh_p, x)
 
 
+@remembered
 def sinc(x: ArrayLike, /) -> Array:
     """sin(πx) / (πx), and 1 at 0."""
     (operand,) = promote_inexact("sinc", x)

@@ -30,9 +30,10 @@ from verax.ops.compare import eq, gt
 from verax.ops.complex import complex, conj, imag, real
 from verax.ops.convert import convert, convert_element_type
 from verax.rules.array import Array
+from verax.rules.costs import HUGE, huge, of
 from verax.rules.elementwise import chlo, elementwise, parametric, stablehlo
 from verax.rules.emitter import Emitter, Operand
-from verax.rules.kinds import ANYTHING, COMPLEX, FLOAT, NUMBER, REAL, SIGNED
+from verax.rules.kinds import ANYTHING, COMPLEX, FLOAT, INTEGER, NUMBER, REAL, SIGNED
 from verax.rules.operands import alike
 from verax.rules.row import Domain, Row, Tangent, Zero
 
@@ -82,6 +83,7 @@ div_p = elementwise(
     lower=stablehlo("divide"),
     accepts=NUMBER,
     domains=DIVISORS,
+    costly=of(INTEGER, HUGE),
 )
 rem_p = elementwise(
     "rem",
@@ -94,6 +96,7 @@ rem_p = elementwise(
     lower=stablehlo("remainder"),
     accepts=REAL,
     domains=DIVISORS,
+    costly=huge,
 )
 
 
@@ -204,6 +207,7 @@ sign_p = elementwise(
     lower=lower_sign,
     accepts=NUMBER,
     domains=Domain(special=(0.0, -0.0), kinks=(0.0,)),
+    costly=huge,
 )
 nextafter_p = elementwise(
     "nextafter",
@@ -213,6 +217,7 @@ nextafter_p = elementwise(
     lower=chlo("next_after"),
     accepts=FLOAT,
     domains=Domain(smooth=False),
+    costly=huge,
 )
 
 
@@ -289,6 +294,7 @@ integer_pow_p = parametric(
     accepts=NUMBER,
     params_of=exponent_for,
     domains=Domain(-3, 3, special=(0.0, 1.0, -1.0)),
+    costly=huge,
 )
 
 

@@ -32,6 +32,7 @@ from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ir.limits import iinfo
 from verax.ops import reference
 from verax.rules.array import Array
+from verax.rules.costs import huge
 from verax.rules.elementwise import elementwise, stablehlo
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import BITS, INTEGER
@@ -81,6 +82,7 @@ shift_right_arithmetic_p = elementwise(
     lower=stablehlo("shift_right_arithmetic"),
     accepts=INTEGER,
     domains=AMOUNTS,
+    costly=huge,
 )
 shift_right_logical_p = elementwise(
     "shift_right_logical",
@@ -95,12 +97,14 @@ population_count_p = elementwise(
     reference.population_count,
     lower=lower_population_count,
     accepts=INTEGER,
+    costly=huge,
 )
 clz_p = elementwise(
     "clz",
     reference.count_leading_zeros,
     lower=stablehlo("count_leading_zeros"),
     accepts=INTEGER,
+    costly=huge,
 )
 
 

@@ -18,6 +18,7 @@ from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ops.bits import bitwise_and, bitwise_or
 from verax.ops.compare import ge, gt, lt
 from verax.rules.array import Array
+from verax.rules.costs import huge
 from verax.rules.elementwise import (
     SHAPES,
     batch_elementwise,
@@ -166,6 +167,7 @@ select_n_p: Row[NoParams] = Row(
     ),
     lower=lower_select,
     draw=draw_select,
+    costly=huge,
 )
 
 # At a tie the bound takes the derivative, so that the three always add up to one.
@@ -206,6 +208,7 @@ clamp_p: Row[NoParams] = Row(
     lower=lower_clamp,
     draw=lambda random: draw_sample(random, 3, ORDERED, lambda r, dtype: NO_PARAMS),
     domains=(Domain(-2, 0), Domain(-4, 4), Domain(0, 2)),
+    costly=huge,
 )
 stop_gradient_p = elementwise(
     "stop_gradient",

@@ -29,6 +29,7 @@ from verax.ops.moving_windows import adjoint_padding, dilated
 from verax.ops.shape import move_axis, reshape
 from verax.rules.array import Array
 from verax.rules.bilinear import jvp_bilinear, transpose_bilinear
+from verax.rules.costs import large
 from verax.rules.row import Axis, Engine, Row
 
 
@@ -212,7 +213,7 @@ conv_general_dilated_p: Row[ConvParams] = Row(
     lower=lower_conv,
     draw=draw_conv,
     domains=(FINITE, FINITE),
-    costly=True,
+    costly=large,
 )
 
 

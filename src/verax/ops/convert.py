@@ -30,6 +30,7 @@ from verax.ir.dtypes import (
 from verax.ir.jaxpr import Params
 from verax.ops import reference
 from verax.rules.array import Array
+from verax.rules.costs import conversion, huge
 from verax.rules.elementwise import SHAPES, parametric
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import ANYTHING, FLOAT, kind_name
@@ -134,6 +135,7 @@ convert_element_type_p = parametric(
     lower=lower_convert,
     params_of=lambda random, dtype: ConvertParams(dtype),
     draw=draw_convert,
+    costly=conversion,
 )
 
 
@@ -174,6 +176,8 @@ def evaluate_bitcast(p: BitcastParams, x: NDArray) -> NDArray:
     if x.dtype == dtype:
         return x
     old, new = reference.bit_width(x.dtype), reference.bit_width(dtype)
+    if old == new and old % 8 == 0:
+        return x.view(dtype)
     octets = np.ascontiguousarray(x).reshape(*x.shape, 1).view(np.uint8)
     bits = np.unpackbits(octets, axis=-1, bitorder="little")[..., :old]
     if new < old:
@@ -256,6 +260,7 @@ reduce_precision_p = parametric(
         random.randint(2, 11), random.randint(1, 52)
     ),
     domains=Domain(smooth=False),
+    costly=huge,
 )
 
 

@@ -44,6 +44,7 @@ from verax.rules.array import Array
 from verax.rules.axes import beside, unsharded
 from verax.rules.bilinear import bilinear
 from verax.rules.constants import aval_of
+from verax.rules.costs import contraction
 from verax.rules.emitter import Emitter, Operand, ints
 from verax.rules.kinds import ANYTHING
 from verax.rules.row import Axis, Domain, Engine, NDArray, Sample
@@ -133,8 +134,9 @@ def evaluate_dot(p: DotParams, x: NDArray, y: NDArray) -> NDArray:
         x, y = (v.astype(numpy_dtype(storage(p.precision, v.dtype)[0])) for v in (x, y))
     contracted, batch = p.dimension_numbers
     left, right = free(p, 0, x.ndim), free(p, 1, y.ndim)
-    xs = np.transpose(x, (*batch[0], *left, *contracted[0])).astype(working)
-    ys = np.transpose(y, (*batch[1], *contracted[1], *right)).astype(working)
+    xs = np.transpose(x, (*batch[0], *left, *contracted[0]))
+    ys = np.transpose(y, (*batch[1], *contracted[1], *right))
+    xs, ys = xs.astype(working, copy=False), ys.astype(working, copy=False)
     b, m, n = len(batch[0]), len(left), len(right)
     inner = int(np.prod(xs.shape[b + m :]))
     rows = int(np.prod(xs.shape[b : b + m]))
@@ -144,7 +146,7 @@ def evaluate_dot(p: DotParams, x: NDArray, y: NDArray) -> NDArray:
         ys.reshape((*xs.shape[:b], inner, columns)),
     )
     shape = (*xs.shape[: b + m], *ys.shape[ys.ndim - n :])
-    found: NDArray = product.reshape(shape).astype(out)
+    found: NDArray = product.reshape(shape).astype(out, copy=False)
     return found
 
 
@@ -309,6 +311,7 @@ dot_general_p = bilinear(
     batch=batch_dot,
     lower=lower_dot,
     draw=draw_dot,
+    costly=contraction,
 )
 
 

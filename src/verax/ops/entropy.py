@@ -16,6 +16,7 @@ from verax.ops.compare import eq
 from verax.ops.explog import log, log1p
 from verax.ops.reference import in_wide
 from verax.rules.array import Array
+from verax.rules.costs import large
 from verax.rules.elementwise import composed, elementwise
 from verax.rules.kinds import FLOAT
 from verax.rules.lazy import LazyModule
@@ -46,7 +47,7 @@ xlogy_p = elementwise(
     lower=composed(lambda x, y: product(x, y, log(y))),
     accepts=FLOAT,
     domains=(Domain(0, 5, special=(0.0, 1.0)), Domain(0.1, 5, special=(1.0,))),
-    costly=True,
+    costly=large,
 )
 xlog1py_p = elementwise(
     "xlog1py",
@@ -59,7 +60,7 @@ xlog1py_p = elementwise(
     lower=composed(lambda x, y: product(x, y, log1p(y))),
     accepts=FLOAT,
     domains=(Domain(0, 5, special=(0.0, 1.0)), Domain(-0.8, 5, special=(0.0,))),
-    costly=True,
+    costly=large,
 )
 
 

@@ -25,6 +25,7 @@ from verax.ops.convert import convert
 from verax.ops.reference import bit_width
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
+from verax.rules.costs import huge, large
 from verax.rules.elementwise import (
     SHAPES,
     common_shape,
@@ -80,7 +81,7 @@ exp_p = elementwise(
     jvp=lambda x, y, t: mul(t, y),
     lower=stablehlo("exponential"),
     domains=EXPONENTS,
-    costly=True,
+    costly=large,
 )
 exp2_p = elementwise(
     "exp2",
@@ -88,7 +89,7 @@ exp2_p = elementwise(
     jvp=lambda x, y, t: mul(t, mul(y, LN2)),
     lower=lower_exp2,
     domains=FINITE,
-    costly=True,
+    costly=large,
 )
 expm1_p = elementwise(
     "expm1",
@@ -96,7 +97,7 @@ expm1_p = elementwise(
     jvp=lambda x, y, t: mul(t, exp(x)),
     lower=stablehlo("exponential_minus_one"),
     domains=EXPONENTS,
-    costly=True,
+    costly=large,
 )
 log_p = elementwise(
     "log",
@@ -104,7 +105,7 @@ log_p = elementwise(
     jvp=lambda x, y, t: div(t, x),
     lower=stablehlo("log"),
     domains=POSITIVE,
-    costly=True,
+    costly=large,
 )
 log2_p = elementwise(
     "log2",
@@ -112,7 +113,7 @@ log2_p = elementwise(
     jvp=lambda x, y, t: div(t, mul(x, LN2)),
     lower=lower_log2,
     domains=Domain(1e-3, 1e3, special=(1.0,)),
-    costly=True,
+    costly=large,
 )
 log1p_p = elementwise(
     "log1p",
@@ -120,7 +121,7 @@ log1p_p = elementwise(
     jvp=lambda x, y, t: div(t, add(x, 1.0)),
     lower=stablehlo("log_plus_one"),
     domains=Domain(-0.99, 1e3, special=(0.0, -1.0, np.inf)),
-    costly=True,
+    costly=large,
 )
 sqrt_p = elementwise(
     "sqrt",
@@ -135,6 +136,7 @@ rsqrt_p = elementwise(
     jvp=lambda x, y, t: mul(t, mul(div(y, x), -0.5)),
     lower=stablehlo("rsqrt"),
     domains=POSITIVE,
+    costly=huge,
 )
 cbrt_p = elementwise(
     "cbrt",
@@ -166,7 +168,7 @@ logistic_p = elementwise(
     jvp=lambda x, y, t: mul(t, mul(y, sub(1.0, y))),
     lower=stablehlo("logistic"),
     domains=Domain(-30, 30, special=(-np.inf, np.inf)),
-    costly=True,
+    costly=large,
 )
 
 
@@ -250,7 +252,7 @@ pow_p = parametric(
     params_of=lambda random, dtype: NO_PARAMS,
     draw=draw_pow,
     domains=(BASES, Domain(-3, 3, special=(0.0, 1.0, 2.0))),
-    costly=True,
+    costly=large,
 )
 
 

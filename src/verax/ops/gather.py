@@ -40,6 +40,7 @@ from verax.ops.windows import (
 )
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
+from verax.rules.costs import huge
 from verax.rules.kinds import ANYTHING, NUMBER
 from verax.rules.operands import alike
 from verax.rules.row import Axis, Engine, Known, Linear, Row, Tangent, Zero
@@ -99,6 +100,7 @@ gather_p: Row[GatherParams] = Row(
     batch=batch_gather,
     lower=lower_gather,
     draw=lambda random: draw_gather(random, ANYTHING),
+    costly=huge,
 )
 
 

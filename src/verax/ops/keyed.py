@@ -26,6 +26,7 @@ from verax.ops.slicing import slice_in_dim
 from verax.rules.array import Array
 from verax.rules.axes import without
 from verax.rules.builder import Builder
+from verax.rules.costs import large
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.linear import zero_jvp
 from verax.rules.row import Axis, NDArray, Row, Sample, TypeRule
@@ -193,7 +194,7 @@ def on_words[P: Named](
         batch=lambda engine, p, size, xs, axes: batch(row, p, size, xs, axes),
         lower=lower,
         draw=draw,
-        costly=True,
+        costly=large,
     )
     return row
 

@@ -24,9 +24,10 @@ from verax.ops.slicing import slice_in_dim
 from verax.rules.array import Array
 from verax.rules.axes import kept, unsharded
 from verax.rules.constants import aval_of
+from verax.rules.costs import HUGE, reading
 from verax.rules.elementwise import stablehlo
 from verax.rules.emitter import Emitter, Operand
-from verax.rules.kinds import ANYTHING, BITS, NUMBER
+from verax.rules.kinds import ANYTHING, BITS, FLOAT, NUMBER
 from verax.rules.reducer import (
     EXTREMES,
     ReduceParams,
@@ -190,6 +191,7 @@ reduce_prod_p = reducer(
     lambda dtype: 1,
     accepts=NUMBER,
     jvp=jvp_prod,
+    costly=reading(FLOAT, HUGE),
 )
 reduce_max_p: Row[ReduceParams] = reducer(
     "reduce_max",

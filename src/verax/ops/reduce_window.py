@@ -50,8 +50,9 @@ from verax.ops.windowing import (
 from verax.ops.windows import GatherDimensionNumbers
 from verax.rules.array import Array
 from verax.rules.constants import typed_scalar
+from verax.rules.costs import SMALL, reading
 from verax.rules.emitter import Emitter, Operand
-from verax.rules.kinds import NUMBER, ORDERED, Kind
+from verax.rules.kinds import ANYTHING, NUMBER, ORDERED, Kind
 from verax.rules.linear import one_linear
 from verax.rules.reducer import Scalar, highest, lowest, wide
 from verax.rules.row import (
@@ -129,6 +130,7 @@ def monoid_row(
         ),
         lower=lower,
         draw=lambda random: draw_windows(random, accepts),
+        costly=reading(ANYTHING, SMALL),
     )
     return row
 

@@ -40,6 +40,7 @@ from verax.ops.threefry import half_of_64, threefry2x32
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
+from verax.rules.costs import large
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.linear import zero_jvp
 from verax.rules.row import Axis, Engine, NDArray, Row, Sample
@@ -245,7 +246,7 @@ rng_bit_generator_p: Row[GeneratorParams] = Row(
     batch=lambda engine, p, size, xs, axes: batch_generator(p, xs, axes),
     lower=lower_generator,
     draw=draw_generator,
-    costly=True,
+    costly=large,
 )
 
 

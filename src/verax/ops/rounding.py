@@ -16,6 +16,7 @@ from verax.ir.dtypes import bool_
 from verax.ir.jaxpr import NO_PARAMS, Params
 from verax.ops import reference
 from verax.rules.array import Array
+from verax.rules.costs import huge
 from verax.rules.elementwise import elementwise, parametric, stablehlo
 from verax.rules.kinds import FLOAT
 from verax.rules.row import Domain, NDArray, Row
@@ -63,6 +64,7 @@ round_p = parametric(
     accepts=FLOAT,
     params_of=lambda random, dtype: RoundParams(random.choice(list(LOWERED))),
     domains=HALVES,
+    costly=huge,
 )
 is_finite_p = elementwise(
     "is_finite",

@@ -29,6 +29,7 @@ from verax.ops.shape import broadcast_in_dim, move_axis
 from verax.rules.array import Array
 from verax.rules.axes import beside, kept
 from verax.rules.constants import aval_of
+from verax.rules.costs import SMALL, reading
 from verax.rules.draws import draw_shape
 from verax.rules.emitter import Emitter, Operand, i64
 from verax.rules.kinds import ANYTHING, ORDERED
@@ -275,6 +276,7 @@ top_k_p: Row[TopKParams] = Row(
     lower=lambda e, p, xs, outs: lower_top_k(e, p, xs[0], outs),
     draw=draw_top_k,
     domains=(EXTREMES,),
+    costly=reading(ANYTHING, SMALL),
 )
 
 

@@ -24,6 +24,7 @@ from verax.ops.choose import clamp
 from verax.ops.explog import exp, square
 from verax.ops.reference import in_wide
 from verax.rules.array import Array
+from verax.rules.costs import large
 from verax.rules.elementwise import chlo, elementwise
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import FLOAT
@@ -78,7 +79,7 @@ erf_p = elementwise(
     lower=chlo("erf"),
     accepts=FLOAT,
     domains=Domain(-5, 5, special=(0.0, np.inf, -np.inf)),
-    costly=True,
+    costly=large,
 )
 erfc_p = elementwise(
     "erfc",
@@ -87,7 +88,7 @@ erfc_p = elementwise(
     lower=lower_erfc,
     accepts=FLOAT,
     domains=Domain(-5, 5, special=(0.0, np.inf, -np.inf)),
-    costly=True,
+    costly=large,
 )
 erf_inv_p = elementwise(
     "erf_inv",
@@ -96,7 +97,7 @@ erf_inv_p = elementwise(
     lower=chlo("erf_inv"),
     accepts=FLOAT,
     domains=Domain(-0.95, 0.95, special=(0.0, 1.0, -1.0)),
-    costly=True,
+    costly=large,
 )
 lgamma_p = elementwise(
     "lgamma",
@@ -105,7 +106,7 @@ lgamma_p = elementwise(
     lower=chlo("lgamma"),
     accepts=FLOAT,
     domains=GAMMA,
-    costly=True,
+    costly=large,
 )
 digamma_p = elementwise(
     "digamma",
@@ -114,7 +115,7 @@ digamma_p = elementwise(
     lower=chlo("digamma"),
     accepts=FLOAT,
     domains=GAMMA,
-    costly=True,
+    costly=large,
 )
 polygamma_p = elementwise(
     "polygamma",
@@ -127,7 +128,7 @@ polygamma_p = elementwise(
     lower=chlo("polygamma"),
     accepts=FLOAT,
     domains=(Domain(1, 1, special=(0.0, 2.0), smooth=False), FINITE_GAMMA),
-    costly=True,
+    costly=large,
 )
 zeta_p = elementwise(
     "zeta",

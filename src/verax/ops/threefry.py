@@ -33,6 +33,7 @@ from verax.ops.threefry_host import PARITY, ROTATIONS
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
+from verax.rules.costs import large
 from verax.rules.elementwise import batch_elementwise, common_shape
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.linear import zero_jvp
@@ -110,7 +111,7 @@ threefry2x32_p: Row[NoParams] = Row(
     ),
     lower=lambda e, p, xs, outs: lower_threefry(e, xs, outs),
     draw=draw_threefry,
-    costly=True,
+    costly=large,
 )
 
 

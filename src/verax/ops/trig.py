@@ -15,6 +15,7 @@ from verax.ops.accuracy import Accuracy, check_accuracy
 from verax.ops.arith import add, div, mul, neg, sub
 from verax.ops.explog import one_minus_square, rsqrt, square
 from verax.rules.array import Array
+from verax.rules.costs import large
 from verax.rules.elementwise import chlo, elementwise, stablehlo
 from verax.rules.operands import alike
 from verax.rules.row import Domain, Row
@@ -64,7 +65,7 @@ atan_p = elementwise(
     jvp=lambda x, y, t: div(t, add(square(x), 1.0)),
     lower=chlo("atan"),
     domains=MODERATE,
-    costly=True,
+    costly=large,
 )
 atan2_p = elementwise(
     "atan2",
@@ -83,7 +84,7 @@ sinh_p = elementwise(
     jvp=lambda x, y, t: mul(t, cosh(x)),
     lower=chlo("sinh"),
     domains=MODERATE,
-    costly=True,
+    costly=large,
 )
 cosh_p = elementwise(
     "cosh",
@@ -91,7 +92,7 @@ cosh_p = elementwise(
     jvp=lambda x, y, t: mul(t, sinh(x)),
     lower=chlo("cosh"),
     domains=MODERATE,
-    costly=True,
+    costly=large,
 )
 tanh_p = elementwise(
     "tanh",
@@ -99,7 +100,7 @@ tanh_p = elementwise(
     jvp=lambda x, y, t: mul(t, one_minus_square(y)),
     lower=stablehlo("tanh"),
     domains=MODERATE,
-    costly=True,
+    costly=large,
 )
 # 1 / cosh(asinh x) is 1 / sqrt(1 + x^2) without the square, which would overflow.
 asinh_p = elementwise(
@@ -108,7 +109,7 @@ asinh_p = elementwise(
     jvp=lambda x, y, t: div(t, cosh(y)),
     lower=chlo("asinh"),
     domains=Domain(-100, 100, special=(0.0,)),
-    costly=True,
+    costly=large,
 )
 acosh_p = elementwise(
     "acosh",
@@ -116,7 +117,7 @@ acosh_p = elementwise(
     jvp=lambda x, y, t: mul(t, mul(rsqrt(sub(x, 1.0)), rsqrt(add(x, 1.0)))),
     lower=chlo("acosh"),
     domains=Domain(1.01, 100, special=(1.0,)),
-    costly=True,
+    costly=large,
 )
 atanh_p = elementwise(
     "atanh",
@@ -124,7 +125,7 @@ atanh_p = elementwise(
     jvp=lambda x, y, t: div(t, one_minus_square(x)),
     lower=chlo("atanh"),
     domains=UNIT,
-    costly=True,
+    costly=large,
 )
 
 

@@ -12,6 +12,7 @@ from random import Random
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Params
 from verax.rules.array import Array
+from verax.rules.costs import Costly
 from verax.rules.row import (
     REALS,
     BatchRule,
@@ -45,6 +46,7 @@ def bilinear[P: Params](
     draw: Callable[[Random], Sample[P]],
     domains: Sequence[Domain] = (REALS, REALS),
     compiled: bool = False,
+    costly: Costly | None = None,
 ) -> Row[P]:
     """A row of two operands, linear in each.
 
@@ -66,6 +68,7 @@ def bilinear[P: Params](
         draw=draw,
         domains=tuple(domains),
         compiled=compiled,
+        costly=costly,
     )
     return row
 

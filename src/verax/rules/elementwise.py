@@ -22,6 +22,7 @@ from verax.ir.dtypes import DType
 from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, NoParams, Params
 from verax.rules.array import Array
 from verax.rules.builder import Builder
+from verax.rules.costs import Costly, narrow_floats
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import ANY_FLOAT, Kind
 from verax.rules.row import (
@@ -58,7 +59,7 @@ def elementwise(
     accepts: Kind = ANY_FLOAT,
     result: Callable[[DType], DType] | None = None,
     domains: Domain | Sequence[Domain] = REALS,
-    costly: bool = False,
+    costly: Costly | None = narrow_floats,
 ) -> Row[NoParams]:
     """A row without params from functions of the operands alone.
 
@@ -114,7 +115,7 @@ def parametric[P: Params](
     typing: TypeRule[P] | None = None,
     draw: Callable[[Random], Sample[P]] | None = None,
     domains: Domain | Sequence[Domain] = REALS,
-    costly: bool = False,
+    costly: Costly | None = narrow_floats,
     column: EvaluateRule[P] | None = None,
 ) -> Row[P]:
     """`elementwise` for a row with params: each function takes them first.

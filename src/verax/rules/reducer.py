@@ -19,6 +19,7 @@ from verax.ir.limits import finfo, iinfo
 from verax.ir.memo import memoised
 from verax.rules.array import Array
 from verax.rules.axes import beside, without
+from verax.rules.costs import Costly
 from verax.rules.draws import draw_shape
 from verax.rules.emitter import Emitter, Operand, i64s
 from verax.rules.kinds import Kind
@@ -60,6 +61,7 @@ def reducer(
     jvp: JvpRule[ReduceParams] | None = None,
     transpose: TransposeRule[ReduceParams] | None = None,
     domain: Domain = REALS,
+    costly: Costly | None = None,
 ) -> Row[ReduceParams]:
     """A row that folds an operand over some of its dimensions.
 
@@ -77,6 +79,7 @@ def reducer(
         lower=lambda e, p, xs, outs: lower_reduce(e, p, xs, outs, combine, identity),
         draw=lambda random: draw_reduce(random, accepts),
         domains=(domain,),
+        costly=costly,
     )
     return row
 

@@ -22,6 +22,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Jaxpr, Params, Primitive
 from verax.rules.array import Array
+from verax.rules.costs import Costly
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.state import STATE
 
@@ -174,8 +175,8 @@ class Row[P: Params](Primitive):
     A column that is None follows from others where it can (`verax.rules.derived`);
     else the transformation that needs it raises an error which names primitive, column,
     the user's line and what to write. `composition(params, *operands)` says a row in
-    terms of other primitives. Eager calls run in NumPy; those of `costly` rows on large
-    arrays and those of `compiled` rows always run as compiled programs.
+    terms of other primitives. Eager calls run in NumPy; those that are `costly` there
+    and all of `compiled` rows run as compiled programs.
     """
 
     typing: TypeRule[P]
@@ -188,7 +189,7 @@ class Row[P: Params](Primitive):
     dce: DceRule[P] | None = None
     draw: Callable[[Random], Sample[P]] | None = None
     domains: tuple[Domain, ...] = (REALS,)
-    costly: bool = False
+    costly: Costly | None = None
     compiled: bool = False
     composition: Callable[..., Any] | None = None
     whole: bool = field(init=False)

@@ -11,6 +11,7 @@ The formulas are those of the NIST Digital Library of Mathematical Functions.
 import math
 import operator
 
+from verax.backend.recipes import remembered
 from verax.nn import reductions
 from verax.numpy.arguments import ArrayLike, Axis, constant_of
 from verax.ops import (
@@ -45,11 +46,13 @@ def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
     return reductions.log_softmax(x, axis)
 
 
+@remembered
 def expit(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)), the inverse of `logit`."""
     return explog.logistic(inexact("expit", x)[0])
 
 
+@remembered
 def logit(x: ArrayLike) -> Array:
     """log(x / (1 - x)), the inverse of `expit`."""
     (p,) = inexact("logit", x)
@@ -81,6 +84,7 @@ def digamma(x: ArrayLike) -> Array:
     return row("digamma", special.digamma, x)
 
 
+@remembered
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The n-th derivative of `digamma` at x."""
     return row("polygamma", special.polygamma, n, x)
@@ -121,12 +125,14 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     return select(lt(z, 0.0), 0.0, exp(lgamma(add(z, 1.0))))
 
 
+@remembered
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """log |B(a, b)| = log |Γ(a) Γ(b) / Γ(a + b)|."""
     x, y = reals("betaln", a, b)
     return sub(add(lgamma(x), lgamma(y)), lgamma(add(x, y)))
 
 
+@remembered
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """B(a, b) = Γ(a) Γ(b) / Γ(a + b)."""
     x, y = reals("beta", a, b)
@@ -134,6 +140,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     return mul(sign, exp(betaln(x, y)))
 
 
+@remembered
 def multigammaln(a: ArrayLike, d: int) -> Array:
     """The logarithm of the gamma function of dimension d.
 
@@ -150,16 +157,19 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
     return add(reduce_sum(lgamma(shifted), (x.ndim,)), constant)
 
 
+@remembered
 def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """x log y, 0 where x is 0."""
     return row("xlogy", entropy.xlogy, x, y)
 
 
+@remembered
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """x log(1 + y), 0 where x is 0."""
     return row("xlog1py", entropy.xlog1py, x, y)
 
 
+@remembered
 def entr(x: ArrayLike) -> Array:
     """-x log x, 0 at 0 and -inf below."""
     (p,) = reals("entr", x)
@@ -178,11 +188,13 @@ def relative(p: Array, q: Array) -> Array:
     return select(inside, found, select(nothing, 0.0, missing))
 
 
+@remembered
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """p log(p / q), the relative entropy of one element; inf outside its domain."""
     return relative(*reals("rel_entr", p, q))
 
 
+@remembered
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """p log(p / q) - p + q, the Kullback-Leibler divergence of one element."""
     x, y = reals("kl_div", p, q)
@@ -190,12 +202,14 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     return select(eq(found, math.inf), math.inf, add(sub(found, x), y))
 
 
+@remembered
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """(x^lmbda - 1) / lmbda, and log x for lmbda = 0."""
     z, power = inexact("boxcox", x, lmbda)
     return transformed(log(z), power)
 
 
+@remembered
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """`boxcox` of 1 + x, accurate for small x."""
     z, power = inexact("boxcox1p", x, lmbda)
@@ -235,11 +249,13 @@ def i0(x: ArrayLike) -> Array:
     return mul(exp(magnitude(z)), bessel.bessel_i0e(z))
 
 
+@remembered
 def i1e(x: ArrayLike) -> Array:
     """exp(-|x|) times the modified Bessel function of order 1."""
     return row("i1e", bessel.bessel_i1e, x)
 
 
+@remembered
 def i1(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1."""
     (z,) = reals("i1", x)
