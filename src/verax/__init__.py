@@ -48,6 +48,7 @@ from verax.api.autodiff import jvp, linearize, vjp
 from verax.api.callbacks import effects_barrier, pure_callback
 from verax.api.checkpoint import checkpoint
 from verax.api.config import (
+    check_tracer_leaks,
     config,
     debug_infs,
     debug_nans,
@@ -81,7 +82,6 @@ from verax.api.runtime import (
     print_environment_info,
 )
 from verax.api.scopes import (
-    checking_leaks,
     ensure_compile_time_eval,
     named_call,
     named_scope,
@@ -120,7 +120,7 @@ from verax.rules.state import State
 __version__ = "0.1.0"
 jacobian = jacrev
 remat = checkpoint
-check_tracer_leaks = checking_leaks
+checking_leaks = check_tracer_leaks
 
 State.interpreter = State.eager = EAGER
 Operators.namespace = numpy

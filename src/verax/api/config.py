@@ -38,6 +38,7 @@ OPTIONS: dict[str, type] = {
     "debug_nans": bool,
     "debug_infs": bool,
     "explain_cache_misses": bool,
+    "check_tracer_leaks": bool,
     "numpy_dtype_promotion": str,
     "default_matmul_precision": str,
     "default_prng_impl": str,
@@ -260,6 +261,28 @@ def debug_infs(new_value: bool = True) -> Iterator[None]:
     What comes out of an infinite operand or constant, such as a mask, is meant.
     """
     with override_eager("debug_infs", new_value):
+        yield
+
+
+@contextmanager
+def check_tracer_leaks(new_value: bool = True) -> Iterator[None]:
+    """Within the block, raise at the end of a trace that leaves a tracer behind.
+
+    Using a tracer after its trace is an error always. Here it is one already that
+    somebody keeps it: a list, an attribute, a cache. The error says who. Functions are
+    traced anew in the block, and each trace ends with a full garbage collection, so
+    this is for looking for a leak.
+
+    >>> import verax
+    >>> seen = []
+    >>> with verax.checking_leaks():
+    ...     verax.jit(lambda x: seen.append(x))(1.0)
+    Traceback (most recent call last):
+    ...
+    verax.rules.builder.LeakedTracer: a tracer has left <lambda>, which was traced:
+      type ~f32[], an input of that trace (argument 0 of <lambda>), held by ...
+    """
+    with override("check_tracer_leaks", new_value):
         yield
 
 

@@ -49,12 +49,6 @@ def named_scope(name: str) -> Iterator[None]:
     yield
 
 
-@contextmanager
-def checking_leaks() -> Iterator[None]:
-    """A block in which leaked tracers are errors, as they are everywhere in verax."""
-    yield
-
-
 def ensure_compile_time_eval() -> AbstractContextManager[None]:
     """A block in which operations on known values are computed, also inside a trace.
 

@@ -23,10 +23,16 @@ from verax.ir.avals import ShapedArray
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
 from verax.ops.callbacks import debug_callback_p
-from verax.rules.builder import AbstractValueError, Builder, Tracer
+from verax.rules.builder import (
+    AbstractValueError,
+    Builder,
+    Tracer,
+    abandoned,
+    left_behind,
+)
 from verax.rules.collector import paused
 from verax.rules.constants import aval_of
-from verax.rules.state import interpreting
+from verax.rules.state import STATE, interpreting
 from verax.transforms.engine import StandardEngine
 from verax.transforms.evaluate import as_typed, evaluate_eqn, literal_value
 
@@ -153,28 +159,41 @@ def trace(
 
     Raises:
         TypeError: an output is no array.
-        LeakedTracer: the function uses a tracer that it must not.
+        LeakedTracer: the function uses a tracer that it must not, or leaves one behind
+            while `check_tracer_leaks` is on.
     """
     started = perf_counter()
     builder = Builder(purpose, current_builder())
     builder.describe = describe
-    tracers = [builder.input(aval) for aval in avals]
     if values is not None and not any(is_abstract(x) for x in values):
         builder.oracle = Oracle(builder, values)
     try:
         with paused(), interpreting(builder):
-            args, kwargs = in_tree.unflatten(tracers)
-            out = fun(*args, **kwargs)
-            leaves, out_tree = pytrees.flatten(out)
-            check_outputs(fun, out, leaves)
-            jaxpr, captured = builder.finish(leaves)
+            traced = recorded(fun, in_tree, avals, builder)
     finally:
         builder.alive = False
+    if STATE.check_tracer_leaks and (left := left_behind(builder, fun)):
+        raise abandoned(function_name(fun), left)
     seconds = perf_counter() - started
     RECORDER.record("traces")
     RECORDER.record("trace_seconds", seconds)
-    RECORDER.record("equations", len(jaxpr.eqns))
-    return Traced(jaxpr, captured, out_tree, seconds)
+    RECORDER.record("equations", len(traced.jaxpr.eqns))
+    return evolve(traced, seconds=seconds)
+
+
+def recorded(
+    fun: Callable[..., Any],
+    in_tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+    builder: Builder,
+) -> Traced:
+    """What `fun` writes into `builder`; no variable here outlives the call."""
+    args, kwargs = in_tree.unflatten([builder.input(aval) for aval in avals])
+    out = fun(*args, **kwargs)
+    leaves, out_tree = pytrees.flatten(out)
+    check_outputs(fun, out, leaves)
+    jaxpr, captured = builder.finish(leaves)
+    return Traced(jaxpr, captured, out_tree)
 
 
 def check_outputs(

@@ -11,9 +11,10 @@ living builder that is used here becomes an input of the program under construct
     jaxpr, captured = builder.finish((y,))
 """
 
+import gc
 from collections.abc import Callable, Sequence
 from threading import get_ident
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import numpy as np
 from pyrsistent import pvector
@@ -34,9 +35,18 @@ from verax.ir.jaxpr import (
 )
 from verax.rules.array import Array
 from verax.rules.constants import constant
+from verax.rules.holders import holder, is_kept, reachable
 from verax.rules.infer import infer
 from verax.rules.source import user_source
 
+INPUT: Final = "an input of that trace"
+REMEDY: Final = (
+    "Return the value from the function, or pass it in as an argument, in place of "
+    "storing it"
+)
+# So many tracers are listed, and of so many it is asked who holds them.
+SHOWN: Final = 3
+ASKED: Final = 8
 type Oracle = Callable[["Tracer"], np.ndarray]
 
 
@@ -251,21 +261,60 @@ def origin(tracer: Tracer) -> Source:
     return UNKNOWN_SOURCE
 
 
-def leaked(tracer: Tracer) -> LeakedTracer:
-    """The error for a tracer outside its trace: where it was made, where it is used."""
+def birth(tracer: Tracer) -> str:
+    """Where a tracer comes from: a line, or an argument."""
     made = origin(tracer)
-    place = f"made at {made}" if made.code is not None else "an input of that trace"
+    if made.code is not None:
+        return f"made at {made}"
+    named = depends_on(tracer)
+    return f"an input of that trace ({', '.join(named)})" if named else INPUT
+
+
+def held(tracer: Tracer) -> str:
+    """Who keeps a tracer, if that has a name."""
+    by = holder(tracer)
+    return f", held by {by}" if by else ""
+
+
+def leaked(tracer: Tracer) -> LeakedTracer:
+    """The error for a tracer outside its trace: who made, holds and uses it."""
     if tracer.builder.alive and tracer.builder.thread != get_ident():
         return LeakedTracer(
             f"a tracer of type {tracer.aval} was used in another thread than the one "
-            f"that traces a function for {tracer.builder.purpose}: {place}, used at "
-            f"{user_source(1)}. A function is traced in one thread: start threads "
-            "outside of it, and hand them arrays"
+            f"that traces a function for {tracer.builder.purpose}: {birth(tracer)}, "
+            f"used at {user_source(1)}. A function is traced in one thread: start "
+            "threads outside of it, and hand them arrays"
         )
     return LeakedTracer(
         f"a tracer of type {tracer.aval} has left the function that was traced for "
-        f"{tracer.builder.purpose}: {place}, used at {user_source(1)}. Return the "
-        "value from the function, or pass it in as an argument, in place of storing it"
+        f"{tracer.builder.purpose}: {birth(tracer)}{held(tracer)}, used at "
+        f"{user_source(1)}. {REMEDY}"
+    )
+
+
+def left_behind(builder: Builder, fun: object) -> list[Tracer]:
+    """The tracers of `fun`, whose trace has ended, that its user holds nevertheless.
+
+    They are held by what the function can reach, or by something with a name. Others
+    are in rules of the user's, which close over what they like.
+    """
+    gc.collect()
+    own = {id(inner) for _, inner in builder.captured.values()}
+    found = [x for x in gc.get_referrers(builder) if isinstance(x, Tracer)]
+    left = [x for x in found if id(x) not in own]
+    inside = reachable(fun, Tracer, Builder) if left else set()
+    kept = [x for x in left if id(x) in inside]
+    return kept or [x for x in left[:ASKED] if is_kept(x)]
+
+
+def abandoned(name: str, tracers: Sequence[Tracer]) -> LeakedTracer:
+    """The error for tracers that are held though their trace has ended."""
+    lines = [f"  type {x.aval}, {birth(x)}{held(x)}" for x in tracers[:SHOWN]]
+    if len(tracers) > SHOWN:
+        lines.append(f"  and {len(tracers) - SHOWN} more")
+    count = "a tracer has" if len(tracers) == 1 else f"{len(tracers)} tracers have"
+    return LeakedTracer(
+        "\n".join([f"{count} left {name}, which was traced:", *lines, REMEDY])
     )
 
 

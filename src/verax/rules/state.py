@@ -69,6 +69,7 @@ class State(threading.local):
     debug_nans: bool = False
     debug_infs: bool = False
     explain_cache_misses: bool = False
+    check_tracer_leaks: bool = False
     meshes: tuple[Any, ...] = ()
     axes: tuple[tuple[str, int], ...] = ()
     forked: bool = False
@@ -78,6 +79,7 @@ class State(threading.local):
         False,
         "threefry2x32",
         None,
+        False,
         False,
         False,
         (),
@@ -99,6 +101,7 @@ STAGED: Final = (
     "config.default_device",
     "config.debug_nans",
     "config.debug_infs",
+    "config.check_tracer_leaks",
     "the mesh of the block around",
     "the named axes around",
     "the process was forked",
@@ -115,6 +118,7 @@ def staging_of(state: Any) -> Staging:
         state.default_device,
         state.debug_nans,
         state.debug_infs,
+        state.check_tracer_leaks,
         state.meshes[-1:],
         state.axes,
         state.forked,
