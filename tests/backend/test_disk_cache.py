@@ -184,7 +184,7 @@ def test_key_has_all_that_decides_about_the_code(
     client, devices = default_client(), local_devices()[:1]
 
     def key(text: str = "module {}", fast: bool = False) -> str:
-        options = CompileOptions(fast_compile=fast)
+        options = CompileOptions(effort="fast" if fast else None)
         return key_of(client, text, devices, jaxlib_options(devices, options))
 
     plain = key()

@@ -60,7 +60,7 @@ def test_any_aval_object_is_kept() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        CompileOptions(fast_compile=True),
+        CompileOptions(effort="fast"),
         CompileOptions(overrides=(("xla_cpu_enable_fast_math", False),)),
         CompileOptions(overrides=(("xla_cpu_parallel_codegen_split_count", 1),)),
     ],

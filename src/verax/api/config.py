@@ -22,6 +22,7 @@ from verax.backend.client import (
     default_client,
     local_devices,
 )
+from verax.backend.compile_options import EFFORTS
 from verax.backend.eager import eager_interpreter
 from verax.rules.builder import Builder
 from verax.rules.state import (
@@ -39,6 +40,7 @@ OPTIONS: dict[str, type] = {
     "debug_infs": bool,
     "explain_cache_misses": bool,
     "check_tracer_leaks": bool,
+    "compile_effort": str,
     "numpy_dtype_promotion": str,
     "default_matmul_precision": str,
     "default_prng_impl": str,
@@ -50,6 +52,8 @@ OPTIONS: dict[str, type] = {
     "persistent_cache_min_compile_time_secs": float,
     "persistent_cache_min_entry_size_bytes": int,
 }
+# Options with few values.
+CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType({"compile_effort": EFFORTS})
 # Options of JAX's that have one value here.
 FIXED: dict[str, bool] = {"threefry_partitionable": True}
 CLIENT_OPTIONS: Mapping[str, str] = MappingProxyType(
@@ -129,6 +133,9 @@ def checked(option: str, value: Any) -> Any:
     kind = OPTIONS[option]
     if option in FIXED and value != FIXED[option]:
         raise ValueError(f"{option} is {FIXED[option]} here and cannot be changed")
+    choices = CHOICES.get(option)
+    if choices is not None and value not in choices:
+        raise ValueError(f"{option} is one of {', '.join(choices)}, not {value!r}")
     numeric = kind in (int, float) and not isinstance(value, bool)
     if value is None and kind is str:
         return value
@@ -348,7 +355,8 @@ def from_environment() -> None:
             text = os.environ.get(prefix + option.upper())
             if text is None:
                 continue
-            setattr(State, option, from_text(prefix + option.upper(), kind, text))
+            value = from_text(prefix + option.upper(), kind, text)
+            setattr(State, option, checked(option, value))
             break
     State.interpreter = State.eager = eager_of(State)
     refresh_staging()

@@ -200,7 +200,7 @@ class JitFunction[**P, R]:
         return Recipe(
             ENGINE,
             entry.traced.jaxpr,
-            settings.options,
+            settings.options.configured(),
             settings.keep_unused,
             entry.donated,
             placement,

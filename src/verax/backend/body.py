@@ -7,16 +7,29 @@ anew before it becomes text::
     [eqn for eqn in body.eqns if eqn is not None]
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from attrs import frozen
 
 from verax.backend.lowered import array_constants
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import Effect
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, consts_of
+from verax.ir.jaxpr import (
+    NO_PARAMS,
+    Atom,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Var,
+    consts_of,
+)
 from verax.rules.row import Engine
 from verax.transforms.dce import live, variables
+
+# Elements up to which the code of an array operation is as fast unrolled as not: it is
+# dwarfed by the call of the operation.
+SMALL: Final = 2048
 
 
 @frozen(eq=False)
@@ -69,3 +82,22 @@ def live_body(engine: Engine, jaxpr: Jaxpr) -> tuple[Body, tuple[bool, ...]]:
         variables(jaxpr),
     )
     return body, kept
+
+
+def is_small(body: Body) -> bool:
+    """Whether no array of the program is large, those of jaxprs inside included.
+
+    Loops are not looked for: small arrays that are computed often are not meant.
+    """
+    eqns = [eqn for eqn in body.eqns if eqn is not None]
+    found = {v.aval for v in body.inputs} | {c.aval for c in body.consts}
+    seen: set[Jaxpr] = set()
+    waiting: list[Iterable[Eqn]] = [eqns]
+    while waiting:
+        for eqn in waiting.pop():
+            found.update([v.aval for v in eqn.outvars])
+            if eqn.params is not NO_PARAMS:
+                inner = [j for j in eqn.params.subjaxprs() if j not in seen]
+                seen.update(inner)
+                waiting += [j.eqns for j in inner]
+    return max([aval.size for aval in found], default=0) <= SMALL

@@ -7,15 +7,17 @@ where something is compiled or loaded::
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import jaxlib.version
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from jaxlib import _jax
 
 from verax.backend.errors import CompileError, trimmed
+from verax.rules.state import STATE
 
 type OptionValue = str | bool | int | float
 type Overrides = tuple[tuple[str, OptionValue], ...]
@@ -33,6 +35,11 @@ OPTION_FAULTS: Final = (
         "{1!r}.",
     ),
 )
+
+# How much XLA shall do about the machine code of a program for the CPU: the option
+# `compile_effort`, and XLA's optimisation level; "auto" is one of the others.
+EFFORTS: Final = ("auto", "full", "light", "fast")
+LEVELS: Final[Mapping[str, int]] = MappingProxyType({"light": 1, "fast": 0})
 
 # One object, so that the most frequent call passes it without building anything.
 NO_OVERRIDES: Final[Overrides] = ()
@@ -56,25 +63,44 @@ class CompileOptions:
 
     Attributes:
         num_partitions: over how many devices one program is partitioned.
-        fast_compile: skip optimisations of generated code; compiles up to a third
-            faster and runs slower.
+        effort: what to do about the machine code of a program for the CPU: "full"
+            is XLA's default, "light" neither unrolls loops nor packs scalars, "fast"
+            hardly optimises, "auto" is "light" for programs that are `small`; None is
+            what the option `compile_effort` of the configuration says.
         overrides: further XLA options, by name, each with a value of its type.
         free_outputs: for each output of a partitioned program, whether the compiler
             chooses how it is spread.
 
-    >>> CompileOptions(fast_compile=True)
-    CompileOptions(num_partitions=1, fast_compile=True, overrides=(), free_outputs=())
+    >>> CompileOptions(effort="fast")
+    CompileOptions(num_partitions=1, effort='fast', overrides=(), free_outputs=())
     """
 
     num_partitions: int = 1
-    fast_compile: bool = False
+    effort: str | None = None
     overrides: Overrides = field(
         default=NO_OVERRIDES, converter=as_overrides, eq=typed_overrides
     )
     free_outputs: tuple[bool, ...] = ()
 
+    def configured(self) -> "CompileOptions":
+        """The same with the effort that the configuration says, if there is none."""
+        return self if self.effort else evolve(self, effort=STATE.compile_effort)
+
+    def settled(self, small: bool = False) -> "CompileOptions":
+        """The same with the effort that a program gets, which is `small` or not.
+
+        >>> CompileOptions(effort="auto").settled(small=True).effort
+        'light'
+        """
+        given = self.configured()
+        if given.effort != "auto":
+            return given
+        return evolve(given, effort="light" if small else "full")
+
     def __attrs_post_init__(self) -> None:
         """Refuse what jaxlib would refuse later and less clearly."""
+        if self.effort is not None and self.effort not in EFFORTS:
+            raise ValueError(f"effort is one of {EFFORTS}, not {self.effort!r}.")
         if self.num_partitions < 1:
             raise ValueError(
                 f"num_partitions must be at least 1, got {self.num_partitions}."
@@ -101,8 +127,9 @@ def jaxlib_options(
     build.device_assignment = _jax.DeviceAssignment.create(ids)
     if options.num_partitions > 1 and any(options.free_outputs):
         build.allow_spmd_sharding_propagation_to_output = options.free_outputs
-    if options.fast_compile:
-        build.debug_options.xla_backend_optimization_level = 0
+    level = LEVELS.get(options.settled().effort or "")
+    if level is not None and devices[0].platform == "cpu":
+        build.debug_options.xla_backend_optimization_level = level
     if options.overrides:
         result.env_option_overrides = options.overrides
     return result

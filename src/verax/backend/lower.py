@@ -11,7 +11,7 @@ own cache key::
 from collections.abc import Sequence
 from time import perf_counter
 
-from verax.backend.body import Body, body_of, live_body
+from verax.backend.body import Body, body_of, is_small, live_body
 from verax.backend.host_calls import HostCalls
 from verax.backend.located import LocatedModule
 from verax.backend.lowered import Lowered, Seconds, Spread
@@ -63,10 +63,11 @@ def lower(
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
     calls = HostCalls(tuple(module.calls), body.effects)
     ins, outs = body.in_avals, body.out_avals
+    small = '"stablehlo.while"' not in text and is_small(body)
     seconds = Seconds(rewritten - started, perf_counter() - rewritten)
     RECORDER.record("lowerings")
     RECORDER.record("lower_seconds", seconds.rewrite + seconds.write)
-    return Lowered(text, consts, kept, ins, outs, lent, calls, name, seconds)
+    return Lowered(text, consts, kept, ins, outs, lent, calls, name, small, seconds)
 
 
 def attributes(

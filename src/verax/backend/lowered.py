@@ -37,7 +37,7 @@ class Lowered:
     `kept[i]` says whether argument i of the jaxpr is an argument of the module;
     `donated` are the positions of arguments of the jaxpr that a run uses up; `calls`
     are the functions of the host that the module calls by their number; `name` is that
-    of the function, for messages.
+    of the function, for messages. `small` says that its arrays are: see `is_small`.
     """
 
     text: str
@@ -48,6 +48,7 @@ class Lowered:
     donated: tuple[int, ...] = ()
     calls: HostCalls = NO_CALLS
     name: str = "a compiled function"
+    small: bool = False
     seconds: Seconds = field(default=Seconds(), eq=False)
 
     @property

@@ -137,6 +137,7 @@ def stored(aval: ShapedArray) -> ShapedArray:
 
 def build(lowered: Lowered, options: CompileOptions, late: bool = False) -> Program:
     """Compile a lowered module for the default device; with `late`, sans constants."""
+    options = options.settled(lowered.small)
     require_routines(lowered.text)
     started = time.perf_counter()
     executable = compile_text(
@@ -237,6 +238,7 @@ def build_placed(
     lowered: Lowered, options: CompileOptions, placement: Placement, late: bool = False
 ) -> Program:
     """As `build`, for the devices of a placement."""
+    options = options.settled(lowered.small)
     require_routines(lowered.text)
     started = time.perf_counter()
     executable, places = compile_placed(lowered, options, placement)
@@ -281,6 +283,7 @@ def compiled(
     NumPy arrays among its constants are read anew, as they are now.
     """
     check_not_forked()
+    options = options.configured()
     program = compiled_once(
         engine, jaxpr, name, options, keep_unused, donated, placement
     )

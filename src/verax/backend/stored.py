@@ -33,7 +33,8 @@ def stored(recipe: Recipe, lowered: Lowered) -> Stored:
         return Stored(None, "enable_compilation_cache is off")
     if lowered.calls.functions:
         return Stored(None, "the program calls functions of this process")
-    client, devices, options = default_client(), local_devices()[:1], recipe.options
+    client, devices = default_client(), local_devices()[:1]
+    options = recipe.options.settled(lowered.small)
     if recipe.placement is not None:
         devices = list(recipe.placement.devices)
         client = devices[0].client

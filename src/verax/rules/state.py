@@ -70,6 +70,7 @@ class State(threading.local):
     debug_infs: bool = False
     explain_cache_misses: bool = False
     check_tracer_leaks: bool = False
+    compile_effort: str = "auto"
     meshes: tuple[Any, ...] = ()
     axes: tuple[tuple[str, int], ...] = ()
     forked: bool = False
@@ -85,6 +86,7 @@ class State(threading.local):
         (),
         (),
         False,
+        "auto",
     )
 
 
@@ -105,6 +107,7 @@ STAGED: Final = (
     "the mesh of the block around",
     "the named axes around",
     "the process was forked",
+    "config.compile_effort",
 )
 
 
@@ -122,6 +125,7 @@ def staging_of(state: Any) -> Staging:
         state.meshes[-1:],
         state.axes,
         state.forked,
+        state.compile_effort,
     )
 
 
