@@ -80,8 +80,8 @@ def batch_gather(
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
     """Nothing moves, but index vectors stay last."""
     (operand, indices), (axis, index_axis) = args, axes
-    if index_axis is not None and index_axis == indices.ndim - 1:
-        indices, index_axis = move_axis(indices, index_axis, 0), 0
+    if index_axis == indices.ndim - 1:
+        indices, index_axis = move_axis(indices, indices.ndim - 1, 0), 0
     if index_axis is None:
         assert axis is not None
         found, place = over_operand(p, size, axis)
