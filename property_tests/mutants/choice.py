@@ -24,7 +24,8 @@ NEAR = 8
 """Further seeds are tried of so many rows, the nearest to the function."""
 FIRST = MappingProxyType(
     {
-        "batch": ("vmap", "vmap twice"),
+        "batch": ("vmap", "vmap twice", "promises"),
+        "over_": ("vmap", "vmap twice", "promises"),
         "jvp": ("jvp", "special", "linear", "vjp"),
         "tangent": ("jvp", "special", "linear", "vjp"),
         "transpose": ("adjoint", "linear", "vjp"),

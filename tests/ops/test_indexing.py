@@ -374,3 +374,18 @@ def test_lanes_have_indices_of_four_bits(dtype: np.dtype[Any], mode: str) -> Non
     (want,) = ENGINE.evaluate(lanes, args)
     (got,) = compiled(ENGINE, lanes, "f", CompileOptions()).run(args)
     np.testing.assert_array_equal(np.asarray(got), want)
+
+
+@pytest.mark.parametrize("promise", ["indices_are_sorted", "unique_indices"])
+def test_promises_are_kept_under_their_names(promise: str) -> None:
+    given: dict[str, Any] = {promise: True}
+    index, ones = column(1), np.ones(1, np.float32)
+    x = ShapedArray((3,), float32)
+    for jaxpr in (
+        trace(lambda x: gather.gather(x, index, READ, (1,), **given), x),
+        trace(lambda x: gather.scatter_add(x, index, ones, WRITE, **given), x),
+        trace(lambda x: scatter.scatter(x, index, ones, WRITE, **given), x),
+    ):
+        p: Any = jaxpr.eqns[-1].params
+        assert p.indices_are_sorted == (promise == "indices_are_sorted")
+        assert p.unique_indices == (promise == "unique_indices")

@@ -53,9 +53,11 @@ def draw_gather(
         shape[mapped[0]] = LONG[index]
     windows = roles.count("window")
     offsets = sorted(random.sample(range(len(batch) + windows), windows))
-    if taking and random.random() < 0.5:
+    if taking and random.random() < 0.7:
+        # As `take` has it, or nearly so.
+        shift = random.choice((len(batch), len(batch), max(0, len(batch) - 1)))
         before = roles.index("collapsed")
-        offsets = [i + (i >= before) * len(batch) for i in range(windows)]
+        offsets = [i + (i >= before) * shift for i in range(windows)]
     dims = GatherDimensionNumbers(
         offsets,
         [d for d, role in enumerate(roles) if role == "collapsed"],
