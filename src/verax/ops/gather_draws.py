@@ -49,8 +49,8 @@ def draw_gather(
     likely = {"collapsed": 0.9 + taking, "window": 0.6 - taking, "batching": 0.0}
     mapped = [d for d, role in enumerate(roles) if random.random() < likely[role]]
     random.shuffle(mapped)
-    if mapped and index in LONG and random.random() < 0.6:
-        shape[mapped[0]] = LONG[index]
+    if mapped and random.random() < (0.6 if index in LONG else 0.1):
+        shape[mapped[0]] = LONG.get(index, 130)
     windows = roles.count("window")
     offsets = sorted(random.sample(range(len(batch) + windows), windows))
     if taking and random.random() < 0.7:
@@ -121,5 +121,6 @@ def index_domain(p: GatherParams, operand: Shape, index: DType) -> Domain:
         return Domain(0, upper)
     if any(bound >= top for bound in room):
         return Domain(bottom, top, tuple({bottom, 0, 1, top}))
-    around = tuple(v for v in (-1, upper, upper + 1, 127) if bottom <= v <= top)
+    likely = {-1, upper, upper + 1, 127, *room}
+    around = tuple(v for v in sorted(likely) if bottom <= v <= top)
     return Domain(max(bottom, -3), 5, around)
