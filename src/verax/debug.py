@@ -1,4 +1,4 @@
-"""Values of running programs, and where a NaN comes from (floor 6).
+"""Values of running programs, where a NaN comes from, and why calls miss (floor 6).
 
 One idea: a shop window, under JAX's names; the work is done in `verax.api`.
 
@@ -10,7 +10,16 @@ One idea: a shop window, under JAX's names; the work is done in `verax.api`.
 """
 
 from verax.api.debugging import debug_callback as callback, debug_print as print
+from verax.api.explanation import Explanation
 from verax.api.nan_finding import find_infs, find_nans
 from verax.transforms.finding import Finding, NonFinite
 
-__all__ = ["Finding", "NonFinite", "callback", "find_infs", "find_nans", "print"]
+__all__ = [
+    "Explanation",
+    "Finding",
+    "NonFinite",
+    "callback",
+    "find_infs",
+    "find_nans",
+    "print",
+]

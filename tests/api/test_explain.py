@@ -411,7 +411,7 @@ def test_equations_of_bodies_count() -> None:
 
 
 GOLDEN = """\
-step (FILE:LINE) called with params: (f32[2], f32[3,2]), x: f32[4,3], n=2
+step (FILE:LINE) called with params: {'b': f32[2], 'w': f32[3,2]}, x: f32[4,3], n=2
 miss: the function is traced, lowered and compiled.
 What differs from the only signature known so far:
   x: shape (4, 3), before (8, 3)
@@ -548,6 +548,21 @@ def test_methods_and_objects() -> None:
     ]
     assert verax.jit(one).explain(1.0).function.startswith(f"Model ({__file__}:")
     assert verax.jit(vnp.sin).explain(1.0).signature == "x: weak f32[]"
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (1.0, "weak f32[]"),
+        ({"a": [V, None]}, "{'a': [f32[3], None]}"),
+        ([V] * 5, "5 arrays"),
+        ((), "()"),
+        (Pair(V, V), "(f32[3], f32[3])"),
+        (Strict(V, "fast"), "(f32[3])"),
+    ],
+)
+def test_arguments_are_shown(x: Any, text: str) -> None:
+    assert verax.jit(fun).explain(x).signature == f"x: {text}"
 
 
 def test_wrong_arguments_are_the_errors_of_the_call() -> None:

@@ -10,8 +10,8 @@ be compared::
 import inspect
 import reprlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from types import CodeType
-from typing import Any
+from types import CodeType, NoneType
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -23,7 +23,10 @@ from verax.ir.avals import ShapedArray
 from verax.rules.state import STAGED
 
 type Key = tuple[Any, ...]
-CALL = "__call__"
+# Arguments with more leaves are not shown one by one.
+SHOWN: Final = 4
+PLAIN: Final = (dict, list, tuple, NoneType)
+CALL: Final = "__call__"
 BY_POSITION, BY_KEYWORD = "by position", "by keyword"
 
 
@@ -81,12 +84,31 @@ class Signature:
 
 
 def avals_text(avals: Sequence[ShapedArray], tree: PyTreeDef) -> str:
-    """The type of an argument; of a tree, how many arrays it has."""
-    if tree == pytrees.flatten(0)[1]:
-        return aval_text(avals[0])
-    if len(avals) > 4:
+    """The type of an argument; of a large tree, how many arrays it has."""
+    if len(avals) > SHOWN:
         return f"{len(avals)} arrays"
-    return f"({', '.join(map(aval_text, avals))})"
+    words = [Word(aval_text(aval)) for aval in avals]
+    if is_plain(tree):
+        return repr(tree.unflatten(words))
+    return f"({', '.join(map(repr, words))})"
+
+
+@frozen(repr=False)
+class Word:
+    """A text that containers print without quotes."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def is_plain(tree: PyTreeDef) -> bool:
+    """Whether a tree is made of containers that print as Python writes them."""
+    node = tree.node_data()
+    return node is None or (
+        node[0] in PLAIN and all([is_plain(child) for child in tree.children()])
+    )
 
 
 def aval_text(aval: ShapedArray) -> str:
