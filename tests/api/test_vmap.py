@@ -41,6 +41,29 @@ def test_prefix_trees_of_axes() -> None:
     assert found["y"].shape == (3, 2)
 
 
+def test_python_numbers_that_are_not_mapped_stay_what_they_are() -> None:
+    def fun(x: Any, config: Any, scale: Any) -> Any:
+        assert type(config["size"]) is int
+        assert not isinstance(scale, float)
+        total = x * 0
+        for _ in range(config["size"]):
+            total = total + x.reshape(config["size"], -1).sum() * scale
+        return total if config["flag"] else x
+
+    x = vnp.arange(8.0).reshape(2, 4)
+    mapped = verax.vmap(fun, in_axes=(0, {"size": None, "flag": None}, None))
+    for outer in (mapped, verax.jit(lambda x: mapped(x, CONFIG, vnp.ones(())))):
+        args = (x, CONFIG, vnp.ones(())) if outer is mapped else (x,)
+        assert outer(*args).tolist() == [[12] * 4, [44] * 4]
+    slopes = verax.grad(lambda s: mapped(x, CONFIG, s).sum())(vnp.float32(2))
+    assert float(slopes) == 4 * (12 + 44)
+    batched = verax.vmap(mapped, in_axes=(None, None, 0))(x, CONFIG, vnp.ones(3))
+    assert batched.shape == (3, 2, 4)
+
+
+CONFIG = {"size": 2, "flag": True}
+
+
 def test_keyword_arguments_run_over_the_first_dimension() -> None:
     found = verax.vmap(lambda x, y: x.sum() + y, in_axes=0)(X, y=vnp.arange(2.0))
     assert found.tolist() == [3, 13]

@@ -7,8 +7,9 @@ function closes over from an outer trace becomes a leading input::
     traced.jaxpr, traced.captured, traced.out_tree
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ SILENT = StandardEngine(
     | {debug_callback_p: evolve(debug_callback_p, evaluate=lambda engine, p, xs: ())},
     ENGINE.core,
 )
+EMPTY: Mapping[int, object] = MappingProxyType({})
 type Describe = Callable[[], Sequence[str]]
 
 
@@ -151,10 +153,12 @@ def trace(
     *,
     describe: Describe | None = None,
     values: Sequence[object] | None = None,
+    held: Mapping[int, object] = EMPTY,
 ) -> Traced:
     """Trace `fun(*args, **kwargs)`, where `in_tree` is the structure of both.
 
-    `values`, the arguments themselves, let Python branch on what it computes from them;
+    `held` are leaves, by number, that the function gets as they are. `values`, the
+    arguments themselves, let Python branch on what it computes from them;
     tracers among them that are abstract make the trace abstract.
 
     Raises:
@@ -169,7 +173,7 @@ def trace(
         builder.oracle = Oracle(builder, values)
     try:
         with paused(), interpreting(builder):
-            traced = recorded(fun, in_tree, avals, builder)
+            traced = recorded(fun, in_tree, avals, builder, held)
     finally:
         builder.alive = False
     if STATE.check_tracer_leaks and (left := left_behind(builder, fun)):
@@ -186,9 +190,13 @@ def recorded(
     in_tree: PyTreeDef,
     avals: Sequence[ShapedArray],
     builder: Builder,
+    held: Mapping[int, object],
 ) -> Traced:
     """What `fun` writes into `builder`; no variable here outlives the call."""
-    args, kwargs = in_tree.unflatten([builder.input(aval) for aval in avals])
+    tracers = [builder.input(aval) for aval in avals]
+    given = [held.get(i, x) for i, x in enumerate(tracers)] if held else tracers
+    args, kwargs = in_tree.unflatten(given)
+    del tracers, given
     out = fun(*args, **kwargs)
     leaves, out_tree = pytrees.flatten(out)
     check_outputs(fun, out, leaves)

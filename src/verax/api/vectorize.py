@@ -25,6 +25,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ops import shape
 from verax.rules.array import Array
+from verax.rules.constants import PYTHON_SCALARS
 from verax.rules.row import Axis, BatchAxis
 from verax.rules.state import STATE, refresh_staging
 from verax.transforms.engine import StandardEngine, over_axis
@@ -44,7 +45,8 @@ def vmap[**P, R](
     `in_axes` says for each positional argument, or each leaf of it as a prefix tree,
     which dimension runs over the elements; None means the same for all. Keyword
     arguments run over dimension 0. `out_axes` does the same for outputs; None is for an
-    output that is the same for all elements. `axis_name` lets collectives in `fun` meet
+    output that is the same for all elements. A Python number that is not mapped stays
+    one in `fun`. `axis_name` lets collectives in `fun` meet
     the other elements; `spmd_axis_name` says which mesh axes split the mapped dimension
     where `fun` constrains shardings. `axis_size` is needed if no argument is mapped.
 
@@ -69,11 +71,7 @@ def vmap[**P, R](
 
     @functools.wraps(fun)
     def vmapped(*args: Any, **kwargs: Any) -> Any:
-        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(
-                f"vmap in_axes has an entry for {counted(len(in_axes))}, but "
-                f"{function_name(fun)} was called with {counted(len(args))}"
-            )
+        check_count(fun, in_axes, len(args))
         leaves, tree = pytrees.flatten((args, kwargs))
         describe = describe_arguments(fun, tree)
         avals = leaf_avals(leaves, describe)
@@ -81,8 +79,9 @@ def vmap[**P, R](
         axes = place_axes(avals, given, describe)
         size = mapped_size(fun, avals, axes, axis_size, describe)
         element = [removed(aval, axis) for aval, axis in zip(avals, axes, strict=True)]
+        held = unmapped(leaves, axes)
         with axis_scope([] if name is None else [(name, size)]):
-            traced = trace(fun, tree, element, "vmap", describe=describe)
+            traced = trace(fun, tree, element, "vmap", describe=describe, held=held)
         places = (*[None] * len(traced.captured), *axes)
         out = traced.out_tree.unflatten(range(len(traced.jaxpr.outvars)))
         wanted = flat_axes("out_axes", out_axes, out)
@@ -91,6 +90,15 @@ def vmap[**P, R](
         return traced.out_tree.unflatten(outs)
 
     return vmapped
+
+
+def check_count(fun: object, in_axes: object, count: int) -> None:
+    """Raise ValueError unless there is an entry for each positional argument."""
+    if isinstance(in_axes, tuple) and len(in_axes) != count:
+        raise ValueError(
+            f"vmap in_axes has an entry for {counted(len(in_axes))}, but "
+            f"{function_name(fun)} was called with {counted(count)}"
+        )
 
 
 def counted(count: int) -> str:
@@ -266,6 +274,15 @@ def size_story(
         odd = "   <- the odd one out" if clear and size != common else ""
         lines.append(f"  * {names[i]} has size {size} in dimension {axis}{odd}")
     return "\n".join(lines)
+
+
+def unmapped(leaves: Sequence[object], axes: Sequence[Axis]) -> dict[int, object]:
+    """The Python numbers that are the same for all elements, by their places."""
+    return {
+        i: leaf
+        for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
+        if axis is None and type(leaf) in PYTHON_SCALARS
+    }
 
 
 def removed(aval: ShapedArray, axis: Axis) -> ShapedArray:
