@@ -148,7 +148,8 @@ def reach(workers: int, seeds: int) -> Reach:
 
 def searched(mutant: Mutant, calls: Sequence[Call], found: Reach) -> Outcome:
     """The outcome of a mutant whose line no known call runs: others may."""
-    if mutant.module in FACES or any(p in found.making for p in places(mutant)):
+    made = any(place in found.making for place in places(mutant))
+    if made or is_face(mutant, found):
         return Outcome(mutant, None, FRONT)
     if not calls:
         return Outcome(mutant, None, HOLE)
@@ -166,7 +167,7 @@ def searched(mutant: Mutant, calls: Sequence[Call], found: Reach) -> Outcome:
 def judged(mutant: Mutant, found: Reach) -> Outcome:
     """The outcome of one mutant."""
     few, more = batches(mutant, found)
-    if not few:
+    if not few or is_face(mutant, found):
         return searched(mutant, more, found)
 
     # A call that nobody has tried yet may fail by itself: then it proves nothing.
@@ -183,6 +184,12 @@ def judged(mutant: Mutant, found: Reach) -> Outcome:
             return Outcome(mutant, breaks.law)
         print(f"{breaks} fails without any mutant", flush=True)
     return Outcome(mutant, None)
+
+
+def is_face(mutant: Mutant, found: Reach) -> bool:
+    """Whether a change is of a method that users call, and that no law runs."""
+    faced = mutant.module in FACES
+    return faced and not any(place in found.by_law for place in places(mutant))
 
 
 def judgements(

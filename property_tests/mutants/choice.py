@@ -69,29 +69,31 @@ def known_calls(mutant: Mutant, found: Reach) -> list[Call]:
     return [call for _, _, call in sorted(ranked)]
 
 
-def near_rows(mutant: Mutant, rows: set[str]) -> list[str]:
-    """Those of some rows whose statements are next above the changed function.
+def near_rows(mutant: Mutant, rows: set[str]) -> list[list[str]]:
+    """Some rows whose statements are above the changed function, the nearest first.
 
-    A statement that names a row makes it; rows at one distance come in any order.
+    A statement that names a row makes it. Rows at one distance are together.
     """
-    near: list[str] = []
-    inside = strings_in(mutant.module, mutant.site.line) & rows
-    for level in ([], *above(mutant.module, mutant.site.function.split(".")[0])):
-        found = inside if not near else set[str]()
-        for module, line in level:
-            found = found | (strings_in(module, line) & rows)
-        fresh = sorted(found - set(near))
-        near += Random(2).sample(fresh, len(fresh))
-        if len(near) >= NEAR:
+    inside = sorted(strings_in(mutant.module, mutant.site.line) & rows)
+    near, count = [inside] if inside else [], len(inside)
+    for level in above(mutant.module, mutant.site.function.split(".")[0]):
+        if count >= NEAR:
             break
-    return near[:NEAR]
+        seen = {row for group in near for row in group}
+        names = {row for home, line in level for row in strings_in(home, line)}
+        fresh = sorted((names & rows) - seen)
+        if fresh:
+            near.append(Random(2).sample(fresh, min(len(fresh), NEAR - count)))
+            count += len(near[-1])
+    return near
 
 
-def near_calls(mutant: Mutant, found: Reach) -> list[Call]:
-    """Calls of the rows next to the function, one of each row and law."""
+def near_calls(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call]]:
+    """Calls of the rows next to the function, and of further ones, by row and law."""
     calls = [c for c in found.seconds if c.seed == 0 and c.law != "examples"]
-    rows = near_rows(mutant, {call.row for call in calls})
-    return [c for c in calls if c.row in rows]
+    groups = near_rows(mutant, {call.row for call in calls})
+    next_to = [c for c in calls if groups and c.row in groups[0]]
+    return next_to, [c for c in calls if any(c.row in rows for rows in groups[1:])]
 
 
 def batches(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call]]:
@@ -101,17 +103,19 @@ def batches(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call]]:
     batch is empty if no call is known to run the line.
     """
     known = known_calls(mutant, found)
-    near = near_calls(mutant, found)
+    nearest, near = near_calls(mutant, found)
     if not known and any(place in found.importing for place in places(mutant)):
-        known = near or Random(1).sample(list(found.seconds), MORE)
+        known = nearest + near or Random(1).sample(list(found.seconds), MORE)
     few = known[:CALLS]
     few += [c for c in known[CALLS:] if c.law == "compiled"][: CALLS // 4]
     laws = first_laws(mutant)
     drawn = [c for c in known if c.law != "examples"]
     ways = (
         [c for c in known if c not in few],
-        widened_calls([c for c in near if c.law in laws], Random(0), MORE),
-        widened_calls(near, Random(1), 2 * MORE),
+        widened_calls([c for c in nearest if c.law in laws], Random(0), 2 * MORE),
+        widened_calls(nearest, Random(1), 2 * MORE),
+        widened_calls([c for c in near if c.law in laws], Random(4), MORE),
+        widened_calls(near, Random(5), MORE),
         widened_calls([c for c in drawn if c.law in laws], Random(2), MORE // 2),
         widened_calls(drawn, Random(3), MORE),
     )
