@@ -150,3 +150,15 @@ def test_rules_are_kept(name: str, chain: list[str], x: float, jit: bool) -> Non
         fun, like = ORDERS[link](fun), ORDERS[link](like)
     found = verax.jit(fun)(x) if jit else fun(x)
     np.testing.assert_allclose(found, like(x), 1e-4, 1e-4)
+
+
+def test_batched_tangent_programs_are_transposed_by_the_rule() -> None:
+    """The linear equation of a rule is batched before its transpose is asked for."""
+    xs = vnp.array([-1.3, 0.4, 2.0])
+    for fun in (pulled, given_pullback):
+        _, tangent = verax.linearize(verax.vmap(fun), xs)
+        cts = vnp.arange(6.0).reshape(2, 3)
+        ts = vnp.zeros((2, 3))
+        (found,) = verax.linear_transpose(verax.vmap(tangent), ts)(cts)
+        slopes = np.cos(xs) * xs + np.sin(xs)
+        np.testing.assert_allclose(found, cts * slopes, 1e-5)

@@ -162,7 +162,7 @@ SUBJECTS = (
         definite,
     ),
     Subject("eigvals", eigenvalues, general),
-    Subject("eig", linalg_eigen.eig, general, smooth=False),
+    Subject("eig", linalg_eigen.eig, stacked(general), smooth=False),
     Subject("eig lengths", lengths, general),
     Subject("svd", linalg_svd.svd, of_values(3, 3), only="real"),
     Subject(
@@ -177,17 +177,20 @@ SUBJECTS = (
     Subject("qr wide", thin_qr, stacked(of_values(2, 3))),
     Subject("qr pivoted", pivoted_qr, of_values(4, 3)),
     Subject("qr full", linalg_qr.qr, of_values(4, 2), smooth=False),
-    Subject("geqrf", linalg_qr.geqrf, of_values(4, 2), smooth=False),
-    Subject("householder_product", unpacked, of_values(4, 2), smooth=False),
+    Subject("geqrf", linalg_qr.geqrf, stacked(of_values(4, 2)), smooth=False),
+    Subject("householder_product", unpacked, stacked(of_values(4, 2)), smooth=False),
     Subject("lu order", order_of_lu, stacked(of_values(4, 2)), smooth=False),
     Subject("lu", linalg_lu.lu, stacked(of_values(3, 3))),
     Subject("lu tall", linalg_lu.lu, of_values(4, 2)),
     Subject("lu wide", linalg_lu.lu, of_values(2, 4)),
     Subject("solve", solve, with_side),
-    Subject("schur", linalg_forms.schur, general, smooth=False),
-    Subject("hessenberg", linalg_forms.hessenberg, of_values(4, 4), smooth=False),
-    Subject("tridiagonal", linalg_forms.tridiagonal, definite, smooth=False),
-    Subject("tridiagonal_solve", linalg_forms.tridiagonal_solve, system),
+    Subject("solve stack", solve, stacked(with_side)),
+    Subject("schur", linalg_forms.schur, stacked(general), smooth=False),
+    Subject(
+        "hessenberg", linalg_forms.hessenberg, stacked(of_values(4, 4)), smooth=False
+    ),
+    Subject("tridiagonal", linalg_forms.tridiagonal, stacked(definite), smooth=False),
+    Subject("tridiagonal_solve", linalg_forms.tridiagonal_solve, stacked(system)),
 )
 DERIVED = ("jvp", "mask", "linear", "vjp", "adjoint", "cotangents", "promises")
 """Laws that take derivatives, which decompositions that are not smooth refuse."""

@@ -47,6 +47,7 @@ from property_tests.mutants.report import (
     Outcome,
     equivalent,
     name_of,
+    place_of,
     report,
 )
 from property_tests.mutants.scope import SOURCE, is_rule, modules, source_of
@@ -215,7 +216,8 @@ def shown(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
         if outcome.by and same:
             print(f"not equivalent, {outcome.by} sees it: {name_of(outcome.mutant)}")
         if outcome.by is None and outcome.why != FRONT and not same:
-            print(f"{outcome.why}: {name_of(outcome.mutant)}", flush=True)
+            where = place_of(outcome.mutant)
+            print(f"{outcome.why}: {name_of(outcome.mutant)}{where}", flush=True)
         if count % 100 == 0:
             print(f"{count} tried", flush=True)
         yield outcome
@@ -248,7 +250,7 @@ def main() -> int:
     rules = [m for m in every if is_rule(m.module, m.site.function)]
     if given.again:
         lines = given.again.read_text().split("\n")
-        names = {line.partition(": ")[2] for line in lines}
+        names = {line.partition(": ")[2].partition(" # ")[0] for line in lines}
         rules = [m for m in rules if name_of(m) in names]
     chosen = rules
     if not (given.all or given.again):

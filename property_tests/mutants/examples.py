@@ -46,11 +46,15 @@ from tests.lax import (  # noqa: E402
 from tests.ops import (  # noqa: E402
     test_conv,
     test_found_by_laws,
+    test_incomplete,
     test_indexing,
+    test_linalg,
     test_reductions,
     test_sort_dot_random,
     test_windows,
 )
+from tests.random import test_facts, test_keys, test_rbg  # noqa: E402
+from tests.verify import test_public  # noqa: E402
 
 FILES: tuple[ModuleType, ...] = (
     test_checkpointed_loops,
@@ -72,6 +76,12 @@ FILES: tuple[ModuleType, ...] = (
     test_indexing,
     test_sort_dot_random,
     test_windows,
+    test_incomplete,
+    test_linalg,
+    test_facts,
+    test_keys,
+    test_rbg,
+    test_public,
 )
 MOST = 6
 """So many sets of parameters of one test are tried, or all if it is about rows."""

@@ -279,6 +279,9 @@ def collect(
         statement = node
     if isinstance(node, ast.expr) and statement is not None:
         for kind, change in KINDS.items():
+            unread = isinstance(statement, ast.Expr) and statement.value is node
+            if unread and kind == "zero for a value":
+                continue
             for number, after in enumerate(change(node)):
                 found.append(site_of(node, statement, kind, number, after, function))
     for child in inner(node):

@@ -46,6 +46,11 @@ def name_of(mutant: Mutant) -> str:
     )
 
 
+def place_of(mutant: Mutant) -> str:
+    """Where a mutant stands, for the reader; what follows " # " is not its name."""
+    return f" # {mutant.path.name}:{mutant.site.line}:{mutant.site.column}"
+
+
 def report(outcomes: Sequence[Outcome], known: dict[str, str]) -> bool:
     """Print what was caught and missed; whether it is enough."""
     same = [o for o in outcomes if o.by is None and name_of(o.mutant) in known]

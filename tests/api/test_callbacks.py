@@ -91,6 +91,27 @@ def test_vmap_is_the_loop(run: Any, method: str) -> None:
 
 
 @pytest.mark.parametrize("run", [eager, verax.jit])
+@pytest.mark.parametrize("method", ["expand_dims", "broadcast_all"])
+def test_operands_of_nested_vmaps_have_a_lane_for_each(run: Any, method: str) -> None:
+    shapes = []
+
+    def host(x: Any, y: Any) -> Any:
+        shapes.append((x.shape, y.shape))
+        wide = np.broadcast_to(np.asarray(y)[..., None], (3, 2, 4))
+        return np.broadcast_to(x, (3, 2, 4)) + wide
+
+    def f(x: Any, y: Any) -> Any:
+        return verax.pure_callback(host, like(x), x, y, vmap_method=method)
+
+    x, y = vnp.arange(8.0).reshape(2, 4), vnp.arange(3.0)
+    inner = verax.vmap(f, (0, None))
+    found = run(verax.vmap(inner, (None, 0)))(x, y)
+    assert found.tolist() == (x[None] + y[:, None, None]).tolist()
+    once = method == "expand_dims"
+    assert shapes == [((1, 2, 4), (3, 1)) if once else ((3, 2, 4), (3, 2))]
+
+
+@pytest.mark.parametrize("run", [eager, verax.jit])
 def test_nested_vmap_goes_through_lanes_in_order(run: Any) -> None:
     seen: list[tuple[int, int]] = []
 

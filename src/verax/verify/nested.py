@@ -70,7 +70,7 @@ DTYPES: tuple[DType, ...] = (
     complex64,
 )
 SHAPES: tuple[Shape, ...] = ((), (3,), (2, 3), (1,), (0,))
-LENGTHS = (3, 1, 2, 0)
+LENGTHS = (3, 1, 2, 0, 5)
 COUNTERS: tuple[DType, ...] = (int32, uint8)
 STEPS = 3
 """Steps of a `while` at most: its counter goes on while its last two bits are less."""
@@ -170,7 +170,7 @@ def draw_checkpointed(random: Random, nest: Nest) -> Sample[CheckpointedScanPara
     """A loop with a plan that has room for its steps, and maybe for more."""
     plain = draw_scan(random, nest)
     p = plain.params
-    plans = ((4,), (2, 2), (3, 1), (1, 3), (2, 1, 2))
+    plans = ((4,), (2, 2), (3, 1), (1, 3), (2, 1, 2), (3, 2))
     fitting = [blocks for blocks in plans if prod(blocks) >= p.length]
     params = CheckpointedScanParams(
         p.jaxpr,
