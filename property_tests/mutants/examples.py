@@ -44,6 +44,7 @@ from tests.lax import (  # noqa: E402
     test_solving,
 )
 from tests.ops import (  # noqa: E402
+    test_arith,
     test_conv,
     test_found_by_laws,
     test_incomplete,
@@ -76,6 +77,7 @@ FILES: tuple[ModuleType, ...] = (
     test_indexing,
     test_sort_dot_random,
     test_windows,
+    test_arith,
     test_incomplete,
     test_linalg,
     test_facts,

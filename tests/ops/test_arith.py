@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import verax
 from tests.ops.laws import emitted, slopes, value
 from verax.ops import arith
 from verax.ops.arith import integer_pow
@@ -45,6 +46,17 @@ def test_extremes_split_ties_and_keep_nan() -> None:
     z, w = np.complex64(1 + 2j), np.complex64(1 + 3j)
     assert value(arith.max, z, w) == w
     assert value(arith.min, z, w) == z
+
+
+def test_complex_extremes_follow_the_larger_imaginary_part_at_a_tie() -> None:
+    """The order jumps there, so this is a definition and no limit of quotients."""
+    x, y = np.complex64(1 + 2j), np.complex64(1 - 3j)
+    for extreme, first in ((arith.max, 1), (arith.min, 0)):
+        tangents = np.complex64(2), np.complex64(5)
+        _, found = verax.jvp(extreme, (x, y), tangents)
+        assert found == tangents[1 - first]
+        _, found = verax.jvp(extreme, (y, x), tangents)
+        assert found == tangents[first]
 
 
 def test_abs_and_sign_at_special_points() -> None:
