@@ -21,7 +21,7 @@ from verax.backend.client import Device
 from verax.backend.executable import CompileOptions
 from verax.backend.placed import PlacedArray, put
 from verax.backend.placement import common_place, placement_of
-from verax.backend.program import compiled
+from verax.backend.program import Run, compiled
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import NARROWED, stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, Params, Primitive
@@ -122,7 +122,8 @@ class EagerInterpreter:
             return bind_placed(engine, primitive, params, args)
         evaluate, outs, row = planned(engine, primitive, params, *avals)
         if evaluate is None:
-            return tuple(run_alone(engine, row, params, tuple(avals), args))
+            run = alone(engine, row, params, tuple(avals), STATE.forked)
+            return tuple(run(args))
         hosts = [
             x.host if type(x) is ConcreteArray and x.host is not None else host_of(x)
             for x in args
@@ -240,6 +241,18 @@ def single(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) -> Jax
     builder = Builder("eager")
     args = [builder.input(aval) for aval in avals]
     return builder.finish(builder.bind(row, params, args))[0]
+
+
+@lru_cache(maxsize=1 << 12)
+def alone(
+    engine: Engine,
+    row: Row[Any],
+    params: Params,
+    avals: tuple[ShapedArray, ...],
+    forked: bool,
+) -> Run:
+    """One operation as a compiled program on the default device."""
+    return compiled(engine, single(row, params, avals), row.name, OPTIONS).run
 
 
 def run_alone(

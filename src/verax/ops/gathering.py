@@ -113,6 +113,10 @@ def evaluate_gather(
     axis = taken_axis(dims, operand.shape, p.slice_sizes, indices.ndim - 1)
     if axis is not None and all_inside(indices, operand.shape[axis]):
         return operand.take(indices[..., 0].astype(np.intp, copy=False), axis)
+    if all([size == 1 for size in p.slice_sizes]):
+        elements = element_places(dims, operand.shape, indices)
+        if elements is not None:
+            return operand.reshape(-1).take(elements).reshape(shape)
     starts, upper = as_starts(indices), bounds(dims, operand.shape, p.slice_sizes)
     found = read_windows(operand, clipped(starts, upper), dims, p.slice_sizes)
     if p.mode == FILL and not (valid := inside(starts, upper)).all():
@@ -121,6 +125,30 @@ def evaluate_gather(
         found = np.where(valid.reshape((*valid.shape, *windows)), found, fill)
     places = (*dims.batch_positions(len(shape)), *dims.offset_dims)
     return found.transpose(np.argsort(places))
+
+
+def element_places(
+    dims: GatherDimensionNumbers, shape: Shape, indices: np.ndarray
+) -> np.ndarray | None:
+    """Where single elements lie in the memory of an operand; None if one is outside."""
+    steps = [prod(shape[d + 1 :]) for d in range(len(shape))]
+    found: np.ndarray | None = None
+    for i, d in enumerate(dims.start_index_map):
+        part = indices[..., i]
+        if not all_inside(part, shape[d]):
+            return None
+        part = part.astype(np.intp, copy=False)
+        part = part if steps[d] == 1 else part * steps[d]
+        found = part if found is None else found + part
+    rank = indices.ndim - 1
+    pairs = zip(
+        dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True
+    )
+    for d, own in pairs:
+        lanes = np.arange(0, shape[d] * steps[d], steps[d])
+        lanes = lanes.reshape((-1, *(1,) * (rank - own - 1)))
+        found = lanes if found is None else found + lanes
+    return found if found is None else np.broadcast_to(found, indices.shape[:-1])
 
 
 def without_fill(p: GatherParams) -> GatherParams:

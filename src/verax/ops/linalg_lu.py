@@ -9,8 +9,8 @@ Source: F. de Hoog, R. Anderssen and M. Lukas, Differentiation of matrix functio
 using triangular factorization, Mathematics of Computation 80 (2011).
 """
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -69,10 +69,10 @@ def permutation_results(
 
 
 def evaluate_permutation(p: PermutationParams, pivots: NDArray) -> Sequence[NDArray]:
-    order = np.arange(p.permutation_size, dtype=np.int32)
-    for i, j in enumerate(pivots):
-        order[[i, j]] = order[[j, i]]
-    return (order,)
+    order = list(range(p.permutation_size))
+    for i, j in enumerate(pivots.tolist()):
+        order[i], order[j] = order[j], order[i]
+    return (np.array(order, np.int32),)
 
 
 def lower_permutation(
@@ -135,11 +135,17 @@ def lu_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     return a, ShapedArray((min(m, n),), int32), ShapedArray((m,), int32)
 
 
+@cache
+def factoring(dtype: np.dtype[np.generic]) -> Callable[[NDArray], Sequence[NDArray]]:
+    """LAPACK's factorisation for a dtype; to look it up costs as much as to call it."""
+    (found,) = lapack.get_lapack_funcs(("getrf",), dtype=dtype)
+    return found  # type: ignore[no-any-return]  # scipy has no types
+
+
 def evaluate_lu(p: NoParams, a: NDArray) -> Sequence[NDArray]:
     if not a.size:
         return a, np.zeros((0,), np.int32), np.arange(a.shape[0])
-    (getrf,) = lapack.get_lapack_funcs(("getrf",), (a,))
-    packed, pivots, _ = getrf(a)
+    packed, pivots, _ = factoring(a.dtype)(a)
     order = evaluate_permutation(PermutationParams(a.shape[0]), pivots)
     return packed, pivots, *order
 

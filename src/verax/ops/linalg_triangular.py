@@ -9,7 +9,8 @@ dL = L Φ(L⁻¹ dA L⁻ᴴ), where Φ takes the lower triangle and half of the 
 Source: I. Murray, Differentiation of the Cholesky decomposition, arXiv:1602.07527.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -67,11 +68,24 @@ blas = LazyModule("scipy.linalg.blas")
 lapack = LazyModule("scipy.linalg.lapack")
 
 
+@cache
+def factoring(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
+    """LAPACK's factorisation for a dtype; to look it up costs as much as to call it."""
+    (found,) = lapack.get_lapack_funcs(("potrf",), dtype=dtype)
+    return found  # type: ignore[no-any-return]  # scipy has no types
+
+
+@cache
+def solving(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
+    """BLAS's solution of triangular equations for a dtype."""
+    (found,) = blas.get_blas_funcs(("trsm",), dtype=dtype)
+    return found  # type: ignore[no-any-return]  # scipy has no types
+
+
 def evaluate_cholesky(p: NoParams, x: NDArray) -> Sequence[NDArray]:
     if not x.size:
         return (x,)
-    (potrf,) = lapack.get_lapack_funcs(("potrf",), (x,))
-    factor, info = potrf(x, lower=1, clean=1)
+    factor, info = factoring(x.dtype)(x, lower=1, clean=1)
     return (np.tril(nan_like(factor)) if info else factor,)
 
 
@@ -168,7 +182,7 @@ def evaluate_triangular(
         return (b,)
     if p.conjugate_a and not p.transpose_a:
         a = np.conj(a)
-    (trsm,) = blas.get_blas_funcs(("trsm",), (a, b))
+    trsm = solving(np.result_type(a, b))
     turned = 0 if not p.transpose_a else 2 if p.conjugate_a else 1
     x = trsm(
         1, a, b, side=not p.left_side, lower=p.lower, trans_a=turned,

@@ -29,6 +29,7 @@ from verax.ir.jaxpr import Params
 from verax.rules.array import Array
 from verax.rules.elementwise import moving
 from verax.rules.emitter import Emitter, Operand
+from verax.rules.infer import infer
 from verax.rules.row import (
     Axis,
     BatchRule,
@@ -75,7 +76,7 @@ def matrix_row[P: Params](
         params,
         typing=stacked_typing(name, results, ranks, integers),
         evaluate=lambda engine, p, xs: evaluate_stack(
-            p, xs, ranks, evaluate, row.typing(p, [aval_like(x) for x in xs])
+            p, xs, ranks, evaluate, infer(row, p, *map(aval_like, xs))
         ),
         jvp=jvp,
         transpose=transpose,
@@ -167,6 +168,12 @@ def evaluate_stack[P](
 ) -> Sequence[NDArray]:
     """One call for each element of the leading dimensions."""
     stack = xs[0].shape[: xs[0].ndim - ranks[0]]
+    if not stack:
+        results = evaluate(p, *xs)
+        return [
+            np.array(result, numpy_dtype(aval.dtype), order="C")
+            for aval, result in zip(outs, results, strict=True)
+        ]
     found = [np.zeros(aval.shape, numpy_dtype(aval.dtype)) for aval in outs]
     for index in np.ndindex(stack):
         results = evaluate(p, *[x[index] for x in xs])
