@@ -148,7 +148,7 @@ class JitFunction[**P, R]:
         trees = self.direct.get(key)
         if type(trees) is not Trees or len(trees.known) >= CACHE_SIZE:
             trees = self.direct[key] = Trees(places, len(kinds))
-        trees.known[trees.key(given)[0]] = watching(entry, make())
+        trees.add(given, watching(entry, make()))
 
     def program(
         self,

@@ -87,12 +87,15 @@ class Trees:
 
     def find(self, given: Sequence[Any]) -> tuple[Call | None, Sequence[Any]]:
         """What to call, None if that is not known yet, and with which leaves."""
-        key, leaves = self.key(given)
-        return self.known.get(key), leaves
-
-    def key(self, given: Sequence[Any]) -> tuple[object, Sequence[Any]]:
-        """What calls are looked up by, and the leaves."""
         places = self.places
         traced = given if places is None else tuple([given[i] for i in places])
         leaves, tree = flatten(traced)
-        return (tree, leaf_kinds(leaves)), leaves
+        kinds = [x.aval if type(x) is ConcreteArray else kind_of(x) for x in leaves]
+        return self.known.get((tree, *kinds)), leaves
+
+    def add(self, given: Sequence[Any], run: Call) -> None:
+        """What to call for arguments like these."""
+        places = self.places
+        traced = given if places is None else tuple([given[i] for i in places])
+        leaves, tree = flatten(traced)
+        self.known[(tree, *leaf_kinds(leaves))] = run

@@ -106,8 +106,9 @@ def caller(
     plan = Plan(program, transfers, fetch, finisher(out_tree), give_up)
     if shares(program, transfers):
         return sharing_caller(plan)
-    if out_tree == LEAF and not donated:
-        return array_caller(program) if fetch is buffers_of else leaf_caller(plan)
+    if out_tree == LEAF:
+        plainly = fetch is buffers_of and not donated
+        return array_caller(program) if plainly else leaf_caller(plan)
     return fetching_caller(plan)
 
 
@@ -136,9 +137,9 @@ def array_caller(program: Program) -> Call:
 
 
 def leaf_caller(plan: Plan) -> Call:
-    """As `array_caller`, for arguments that are not taken as they are given."""
+    """As `array_caller`, for arguments that are not taken as they are, or donated."""
     run, handlers = plan.program.executable.run, plan.program.executable.handlers
-    fetch, (aval,) = plan.fetch, plan.program.out_avals
+    fetch, give_up, (aval,) = plan.fetch, plan.give_up, plan.program.out_avals
 
     def call(args: Sequence[Any]) -> ConcreteArray:
         ins = fetch(args)
@@ -146,6 +147,8 @@ def leaf_caller(plan: Plan) -> Call:
             [out] = run(ins).consume_with_handlers(handlers)
         except FAILED as error:
             fail(error, ins)
+        if give_up is not None:
+            give_up(args)
         return from_buffer(out, aval)
 
     return call
@@ -251,10 +254,12 @@ def fetcher(program: Program, transfers: Sequence[Transfer], places: Places) -> 
     """How the arguments of a call become the buffers that the program takes."""
     constants, indices = program.constants, tuple([t.number for t in transfers])
     if all([t.stored is None for t in transfers]):
+        if places is None and program.positions is None:
+            if constants:
+                return lambda args: [*constants, *buffers_of(args)]
+            return buffers_of
         if constants:
             return lambda args: [*constants, *buffers_of([args[i] for i in indices])]
-        if places is None and program.positions is None:
-            return buffers_of
         return lambda args: [
             x.device_buffer() if (held := (x := args[i]).buffer) is None else held
             for i in indices
