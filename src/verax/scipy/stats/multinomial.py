@@ -27,7 +27,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     Raises:
         ValueError: counts are no integers.
 
-    >>> float(logpmf(vnp.array([1, 1]), 3, vnp.array([0.5, 0.5])))
+    >>> float(logpmf(np.int32([1, 1]), 3, np.float32([0.5, 0.5])))
     -inf
     """
     name = "multinomial.logpmf"

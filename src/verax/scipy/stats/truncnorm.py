@@ -6,8 +6,8 @@ interval lies, so that intervals in a tail keep their digits::
     log_mass(a, b)                 # log(Φ(b) - Φ(a))
 
 >>> from verax.scipy.stats import truncnorm
->>> float(truncnorm.cdf(0.0, -1.0, 1.0)), float(truncnorm.pdf(2.0, -1.0, 1.0))
-(0.5, 0.0)
+>>> round(float(truncnorm.cdf(0.0, -1.0, 1.0)), 3)
+0.5
 """
 
 import numpy as np

@@ -1,0 +1,39 @@
+"""Floor 6: vector quantisation.
+
+code, distance = vq(observations, code_book)
+"""
+
+from verax import numpy as vnp
+from verax.numpy.arguments import ArrayLike, as_array, promote_inexact
+from verax.rules.array import Array
+
+
+def vq(
+    obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True
+) -> tuple[Array, Array]:
+    """The nearest code of each observation, and its distance.
+
+    Args:
+        obs: shape (m, n), or (m,) for numbers.
+        code_book: shape (k, n), or (k,).
+        check_finite: changes nothing.
+
+    Raises:
+        ValueError: the shapes do not fit, or there is no code.
+
+    >>> code, distance = vq(vnp.array([0.0, 4.0]), vnp.array([1.0, 5.0]))
+    >>> code.tolist(), distance.tolist()
+    ([0, 1], [1.0, 1.0])
+    """
+    given = promote_inexact("vq", obs, code_book)
+    points, codes = (as_array("vq", x) for x in given)
+    fits = points.ndim == codes.ndim and points.ndim in (1, 2)
+    if not fits or points.shape[1:] != codes.shape[1:] or not codes.shape[0]:
+        raise ValueError(
+            "vq takes m observations and k > 0 codes, both vectors or both matrices "
+            f"with as many columns, not {points.aval} and {codes.aval}"
+        )
+    if points.ndim == 1:
+        points, codes = points[:, None], codes[:, None]
+    distances = vnp.linalg.norm(points[:, None, :] - codes[None, :, :], axis=-1)
+    return vnp.argmin(distances, axis=-1), distances.min(-1)

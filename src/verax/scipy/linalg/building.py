@@ -1,0 +1,245 @@
+"""Floor 6: matrices of structure, from blocks and from vectors.
+
+One idea: each element of a Toeplitz matrix or one of its relatives is an element of a
+vector, so the matrix is the vector taken at places that NumPy works out once; leading
+dimensions are batches::
+
+    toeplitz(c, r), hankel(c, r), circulant(c), companion(a)
+"""
+
+import operator
+
+import numpy as np
+
+from verax import numpy as vnp
+from verax.numpy.arguments import (
+    ArrayLike,
+    as_array,
+    promote,
+    promote_inexact,
+)
+from verax.numpy.joining import concatenate
+from verax.numpy.padding import pad
+from verax.numpy.shapes import atleast_2d
+from verax.rules.array import Array
+
+
+def block_diag(*arrs: ArrayLike) -> Array:
+    """Matrices in the corners of each other, zeros elsewhere.
+
+    Raises:
+        ValueError: one has more than two dimensions.
+    """
+    given = as_blocks(arrs or (np.zeros((1, 0), np.float32),))
+    width = sum(x.shape[1] for x in given)
+    rows, start = [], 0
+    for x in given:
+        end = width - start - x.shape[1]
+        rows.append(pad(x, ((0, 0), (start, end))))
+        start += x.shape[1]
+    return concatenate(rows, 0)
+
+
+def as_blocks(arrs: tuple[ArrayLike, ...]) -> list[Array]:
+    """Matrices from scalars, vectors and matrices.
+
+    Raises:
+        ValueError: one has more dimensions.
+    """
+    found = []
+    for i, x in enumerate(arrs):
+        matrix = atleast_2d(as_array("block_diag", x, i))
+        assert isinstance(matrix, Array)
+        if matrix.ndim > 2:
+            raise ValueError(f"block_diag takes matrices, not {matrix.aval}")
+        found.append(matrix)
+    return found
+
+
+def vector(name: str, x: ArrayLike, least: int = 0) -> Array:
+    """A vector, or a stack of them; a scalar is one of length 1.
+
+    Raises:
+        ValueError: it is too short.
+    """
+    found = vnp.atleast_1d(as_array(name, x))
+    assert isinstance(found, Array)
+    if found.shape[-1] < least:
+        raise ValueError(f"{name} takes at least {least} numbers, not {found.aval}")
+    return found
+
+
+def joined(*parts: Array) -> Array:
+    """Vectors of one dtype after each other, their leading dimensions broadcast."""
+    batch = vnp.broadcast_shapes(*(x.shape[:-1] for x in parts))
+    wide = [vnp.broadcast_to(x, (*batch, x.shape[-1])) for x in parts]
+    return concatenate(wide, -1)
+
+
+def rows_and_columns(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The indices of an m by n matrix."""
+    return np.arange(m)[:, None], np.arange(n)[None, :]
+
+
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
+    """The matrix with constant diagonals, first column `c` and first row `r`.
+
+    Without `r` the first row is the conjugate of `c`. The first element of `r` is not
+    looked at. Leading dimensions are batches.
+
+    >>> toeplitz(np.array([1, 2]), np.array([1, 5, 6])).tolist()
+    [[1, 5, 6], [2, 1, 5]]
+    """
+    if r is None:
+        column = vector("toeplitz", c)
+        row = vnp.conj(column)
+    else:
+        column, row = (vector("toeplitz", x) for x in promote("toeplitz", c, r))
+    i, j = rows_and_columns(column.shape[-1], row.shape[-1])
+    values = joined(column[..., ::-1], row[..., 1:])
+    if not i.size or not j.size:
+        return vnp.zeros((*values.shape[:-1], i.size, j.size), values.dtype)
+    return values[..., j - i + i.size - 1]
+
+
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
+    """The matrix with constant anti-diagonals, first column `c` and last row `r`.
+
+    Without `r` there are zeros below the anti-diagonal. The first element of `r` is
+    not looked at.
+
+    >>> hankel(np.array([1, 2, 3])).tolist()
+    [[1, 2, 3], [2, 3, 0], [3, 0, 0]]
+    """
+    if r is None:
+        column = vector("hankel", c)
+        row = vnp.zeros_like(column)
+    else:
+        column, row = (vector("hankel", x) for x in promote("hankel", c, r))
+    i, j = rows_and_columns(column.shape[-1], row.shape[-1])
+    values = joined(column, row[..., 1:])
+    if not i.size or not j.size:
+        return vnp.zeros((*values.shape[:-1], i.size, j.size), values.dtype)
+    return values[..., i + j]
+
+
+def circulant(c: ArrayLike) -> Array:
+    """The square matrix whose columns are `c`, turned by one place each.
+
+    >>> circulant(np.array([1, 2, 3])).tolist()
+    [[1, 3, 2], [2, 1, 3], [3, 2, 1]]
+    """
+    column = vector("circulant", c)
+    n = column.shape[-1]
+    i, j = rows_and_columns(n, n)
+    return column[..., (i - j) % max(n, 1)]
+
+
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
+    """The matrix that convolves a vector of length n with `a`.
+
+    Raises:
+        ValueError: `a` is a scalar or empty, n is not positive, or there is no such
+            mode.
+
+    >>> convolution_matrix(np.array([1, 2]), 2).tolist()
+    [[1, 0], [2, 1], [0, 2]]
+    """
+    size = operator.index(n)
+    x = as_array("convolution_matrix", a)
+    if not x.ndim or not x.shape[-1] or size <= 0:
+        raise ValueError(
+            "convolution_matrix takes a vector that is not empty and a positive n, not "
+            f"{x.aval} and {n}"
+        )
+    if mode not in ("full", "valid", "same"):
+        raise ValueError(
+            f"convolution_matrix has the modes full, valid and same, not {mode!r}"
+        )
+    m = x.shape[-1]
+    total, less = m + size - 1, min(m, size) - 1
+    start = {"full": 0, "same": less // 2, "valid": less}[mode]
+    count = {"full": total, "same": max(m, size), "valid": total - 2 * less}[mode]
+    i, j = rows_and_columns(count, size)
+    place = i + start - j
+    padded = joined(x, vnp.zeros_like(x[..., :1]))
+    return padded[..., np.where((place >= 0) & (place < m), place, m)]
+
+
+def companion(a: ArrayLike) -> Array:
+    """The matrix whose characteristic polynomial has the coefficients `a` / a[0].
+
+    Raises:
+        ValueError: there are fewer than two coefficients.
+
+    >>> companion(np.array([1.0, -3.0, 2.0])).tolist()
+    [[3.0, -2.0], [1.0, 0.0]]
+    """
+    (given,) = promote_inexact("companion", a)
+    x = vector("companion", given, 2)
+    n = x.shape[-1] - 1
+    i, j = rows_and_columns(n, n)
+    return coefficients(x)[..., np.where(i == 0, j + 2, np.where(i == j + 1, 1, 0))]
+
+
+def coefficients(a: Array) -> Array:
+    """0, 1, and the coefficients below the highest, over it, with the other sign."""
+    zero = vnp.zeros_like(a[..., :1])
+    return joined(zero, zero + 1, -a[..., 1:] / a[..., :1])
+
+
+def fiedler_companion(a: ArrayLike) -> Array:
+    """A companion matrix with five diagonals, of the same eigenvalues.
+
+    M. Fiedler, "A note on companion matrices", 2003.
+
+    Raises:
+        ValueError: there is no coefficient.
+
+    >>> fiedler_companion(np.array([1.0, -16.0, 86.0, -176.0, 105.0])).shape
+    (4, 4)
+    """
+    (given,) = promote_inexact("fiedler_companion", a)
+    x = vector("fiedler_companion", given, 1)
+    n = x.shape[-1] - 1
+    places = np.zeros((n, n), np.int64)
+    places[range(3, n, 2), range(1, n - 2, 2)] = 1
+    places[range(2, n, 2), range(1, n - 1, 2)] = np.arange(3, n + 1, 2) + 1
+    places[range(0, n - 2, 2), range(2, n, 2)] = 1
+    places[range(0, n - 1, 2), range(1, n, 2)] = np.arange(2, n + 1, 2) + 1
+    if n:
+        places[0, 0] = 2
+    if n > 1:
+        places[1, 0] = 1
+    return coefficients(x)[..., places]
+
+
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
+    """The matrix of a population: births `f` in the first row, survival `s` below.
+
+    Raises:
+        ValueError: `f` has fewer than two numbers, or `s` not one less.
+
+    >>> leslie(np.array([0.5, 2.0]), np.array([0.75])).tolist()
+    [[0.5, 2.0], [0.75, 0.0]]
+    """
+    births, survival = promote("leslie", f, s)
+    first, below = vector("leslie", births, 2), vector("leslie", survival)
+    n = first.shape[-1]
+    if below.shape[-1] != n - 1:
+        raise ValueError(
+            f"leslie: s is one shorter than f, not {below.shape} beside {first.shape}"
+        )
+    values = joined(first, below, vnp.zeros_like(first[..., :1]))
+    i, j = rows_and_columns(n, n)
+    return values[..., np.where(i == 0, j, np.where(i == j + 1, n + j, 2 * n - 1))]
+
+
+def fiedler(a: ArrayLike) -> Array:
+    """The matrix of all distances |a[i] - a[j]|.
+
+    >>> fiedler(np.array([1, 4])).tolist()
+    [[0, 3], [3, 0]]
+    """
+    x = vector("fiedler", a)
+    return abs(x[..., :, None] - x[..., None, :])

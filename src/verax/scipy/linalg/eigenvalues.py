@@ -1,0 +1,114 @@
+"""Floor 6: eigenvalues and eigenvectors of Hermitian and of tridiagonal matrices.
+
+w, v = eigh(a)
+w = eigh_tridiagonal(d, e, eigvals_only=True, select="i", select_range=(0, 2))
+"""
+
+import operator
+
+import numpy as np
+
+from verax import numpy as vnp
+from verax.ir.dtypes import is_complex
+from verax.numpy.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.factors import as_matrices
+from verax.ops import linalg_eigen
+from verax.rules.array import Array
+
+
+def eigh(
+    a: ArrayLike,
+    b: None = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Array | tuple[Array, Array]:
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.
+
+    Raises:
+        ValueError: a generalised problem or a part of the values is asked for.
+    """
+    if b is not None or eigvals is not None or type != 1:
+        raise ValueError("eigh takes one matrix: leave out b, eigvals and type")
+    (x,) = as_matrices("eigh", a)
+    v, w = linalg_eigen.eigh(x, lower=lower)
+    return w if eigvals_only else (w, v)
+
+
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: tuple[float, float] | None = None,
+    tol: float | None = None,
+    key: Array | None = None,
+) -> Array | tuple[Array, Array]:
+    """Eigenvalues, ascending, and eigenvectors of Hermitian tridiagonal matrices.
+
+    The matrix is filled in and given to `eigh`, which finds all values to full
+    precision, so `tol` and `key` change nothing and a part costs as much as the whole.
+
+    Args:
+        d: the diagonal, of shape (..., n); only real parts count.
+        e: the diagonal above or below, of shape (..., n - 1).
+        eigvals_only: leave out the vectors.
+        select: "a" for all, "i" for those with the indices of `select_range`.
+        select_range: the first and last index.
+        tol: not needed.
+        key: not needed.
+
+    Raises:
+        ValueError: the shapes do not fit, or there is no such selection.
+
+    >>> w = eigh_tridiagonal(np.float32([2, 2]), np.float32([1]), eigvals_only=True)
+    >>> np.round(np.asarray(w)).tolist()
+    [1.0, 3.0]
+    """
+    given = promote_inexact("eigh_tridiagonal", d, e)
+    middle, beside = (as_array("eigh_tridiagonal", x) for x in given)
+    if not middle.ndim or (*middle.shape[:-1], middle.shape[-1] - 1) != beside.shape:
+        raise ValueError(
+            "eigh_tridiagonal takes n numbers and n - 1 beside them, not "
+            f"{middle.aval} and {beside.aval}"
+        )
+    n = middle.shape[-1]
+    first, last = selected(n, select, select_range)
+    if is_complex(middle.dtype):
+        middle = middle.real.astype(beside.dtype)
+    filled = vnp.zeros((*middle.shape, n), middle.dtype)
+    i = np.arange(n)
+    filled = filled.at[..., i, i].set(middle).at[..., i[1:], i[:-1]].set(beside)
+    filled = filled.at[..., i[:-1], i[1:]].set(vnp.conj(beside))
+    v, w = linalg_eigen.eigh(filled, lower=True)
+    part = w[..., first : last + 1]
+    return part if eigvals_only else (part, v[..., first : last + 1])
+
+
+def selected(
+    n: int, select: str, select_range: tuple[float, float] | None
+) -> tuple[int, int]:
+    """The first and last index of the eigenvalues asked for.
+
+    Raises:
+        ValueError: there are no such indices, or other than indices are asked for.
+    """
+    if select == "a":
+        return 0, n - 1
+    if select != "i":
+        raise ValueError(
+            "eigh_tridiagonal selects all ('a') or by index ('i'); how many values lie "
+            f"in an interval is not known when tracing, so not {select!r}"
+        )
+    if select_range is None:
+        raise ValueError("eigh_tridiagonal: select='i' needs a select_range")
+    first, last = (operator.index(x) for x in select_range)  # type: ignore[arg-type]
+    if not 0 <= first <= last < n:
+        raise ValueError(f"select_range {select_range} is not within 0 and {n - 1}")
+    return first, last

@@ -1,0 +1,229 @@
+"""Floor 6: factors of matrices under SciPy's names and arguments.
+
+p, l, u = lu(a)
+q, r = qr(a, mode="economic")
+"""
+
+import numpy as np
+
+from verax import numpy as vnp
+from verax.ir.dtypes import real_dtype
+from verax.numpy import factors
+from verax.numpy.arguments import ArrayLike, promote_inexact
+from verax.numpy.factors import as_matrices, check_square
+from verax.numpy.grids import eye, tril, triu
+from verax.numpy.products import matmul
+from verax.numpy.shapes import broadcast_to
+from verax.ops import linalg_forms, linalg_lu, linalg_qr, linalg_svd
+from verax.ops.arith import add
+from verax.ops.matrices import like
+from verax.rules.array import Array
+
+
+def cholesky(
+    a: ArrayLike,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """The upper U with Uᴴ U = A, or with `lower` the L with L Lᴴ = A."""
+    return factors.cholesky(a, upper=not lower)
+
+
+def lu(
+    a: ArrayLike,
+    permute_l: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array, ...]:
+    """P, L and U with A = P L U; or P L and U with `permute_l`."""
+    (x,) = as_matrices("lu", a)
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    packed, _, order = linalg_lu.lu(x)
+    unit = eye(m, k, dtype=x.dtype)
+    lower = add(tril(packed[..., :k], -1), broadcast_to(unit, (*x.shape[:-1], k)))
+    upper = triu(packed[..., :k, :])
+    whole = broadcast_to(eye(m, dtype=real_dtype(x.dtype)), (*x.shape[:-1], m))
+    back = linalg_lu.permuted_rows(whole, linalg_lu.inverse_order(order))
+    if permute_l:
+        return matmul(like(back, lower), lower), upper
+    return back, lower, upper
+
+
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: object = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array, ...]:
+    """Q, R and with `pivoting` the order of columns; `mode` is full, economic or r.
+
+    Raises:
+        ValueError: there is no such mode.
+    """
+    (x,) = as_matrices("qr", a)
+    if mode not in ("full", "economic", "r"):
+        raise ValueError(f"qr has the modes full, economic and r, not {mode!r}")
+    found = linalg_qr.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
+    return found[1:] if mode == "r" else found
+
+
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Array | tuple[Array, Array, Array]:
+    """U, s and Vᴴ with U diag(s) Vᴴ = A; s alone without `compute_uv`.
+
+    Raises:
+        ValueError: the driver is neither gesdd nor gesvd.
+    """
+    (x,) = as_matrices("svd", a)
+    names = {"gesdd": "DEFAULT", "gesvd": "QR"}
+    if lapack_driver not in names:
+        raise ValueError(f"svd has the drivers gesdd and gesvd, not {lapack_driver!r}")
+    return linalg_svd.svd(
+        x,
+        full_matrices=full_matrices,
+        compute_uv=compute_uv,
+        algorithm=names[lapack_driver],
+    )
+
+
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
+    """T and unitary Z with A = Z T Zᴴ; `output` "complex" makes T triangular.
+
+    Raises:
+        ValueError: there is no such output.
+    """
+    if output not in ("real", "complex"):
+        raise ValueError(f"schur has the outputs real and complex, not {output!r}")
+    (x,) = as_matrices("schur", a)
+    if output == "complex":
+        (x,) = promote_inexact("schur", x * np.complex64(1))
+    t, z = linalg_forms.schur(x)
+    return t, z
+
+
+def rsf2csf(
+    T: ArrayLike, Z: ArrayLike, check_finite: bool = True
+) -> tuple[Array, Array]:
+    """A complex Schur form from a real one: triangular T and unitary Z, Z T Zᴴ alike.
+
+    Raises:
+        ValueError: the matrices are not square, or of different sizes.
+
+    >>> t, z = rsf2csf(np.float32([[0, 1], [-1, 0]]), np.eye(2, dtype=np.float32))
+    >>> sorted(np.round(np.diag(t).imag).tolist())
+    [-1.0, 1.0]
+    """
+    t, z = as_matrices("rsf2csf", T, Z)
+    if check_square("rsf2csf", t) != check_square("rsf2csf", z):
+        raise ValueError(f"rsf2csf takes matrices of one size, not {t.aval}, {z.aval}")
+    triangular, turn = schur(t, "complex")
+    return triangular, matmul(like(z, turn), turn)
+
+
+def hessenberg(
+    a: ArrayLike,
+    *,
+    calc_q: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Array | tuple[Array, Array]:
+    """H, zero below the first subdiagonal; with `calc_q` also Q, A = Q H Qᴴ.
+
+    Raises:
+        ValueError: the matrices are not square.
+
+    >>> hessenberg(np.eye(3, dtype=np.float32)).shape
+    (3, 3)
+    """
+    (x,) = as_matrices("hessenberg", a)
+    n = check_square("hessenberg", x)
+    if n < 2:
+        h, q = x, vnp.ones_like(x)
+        return (h, q) if calc_q else h
+    packed, taus = linalg_forms.hessenberg(x)
+    h = triu(packed, -1)
+    if not calc_q:
+        return h
+    inner = linalg_qr.householder_product(packed[..., 1:, :-1], taus)
+    q = broadcast_to(eye(n, dtype=x.dtype), x.shape)
+    return h, q.at[..., 1:, 1:].set(inner)
+
+
+def polar(
+    a: ArrayLike,
+    side: str = "right",
+    *,
+    method: str = "qdwh",
+    eps: float | None = None,
+    max_iterations: int | None = None,
+) -> tuple[Array, Array]:
+    """U with orthonormal columns or rows, and Hermitian P ≥ 0, with A = U P or P U.
+
+    Both methods are computed from singular values, which have no iterations; `eps` and
+    `max_iterations` change nothing.
+
+    Raises:
+        ValueError: there is no such side or method.
+
+    >>> u, p = polar(np.float32([[0, -2], [2, 0]]))
+    >>> np.round(np.asarray(p)).tolist()
+    [[2.0, 0.0], [0.0, 2.0]]
+    """
+    if side not in ("right", "left"):
+        raise ValueError(f"polar: side is right or left, not {side!r}")
+    if method not in ("qdwh", "svd"):
+        raise ValueError(f"polar has the methods qdwh and svd, not {method!r}")
+    (x,) = as_matrices("polar", a)
+    u, s, vh = vnp.linalg.svd(x, full_matrices=False)
+    values = s.astype(u.dtype)
+    if side == "right":
+        v = vnp.conj(vnp.matrix_transpose(vh))
+        return matmul(u, vh), matmul(v * values[..., None, :], vh)
+    uh = vnp.conj(vnp.matrix_transpose(u))
+    return matmul(u, vh), matmul(u * values[..., None, :], uh)
+
+
+def qr_multiply(
+    a: ArrayLike,
+    c: ArrayLike,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple[Array, ...]:
+    """c Q or, on the left, Q c, with R and with `pivoting` the order of columns.
+
+    Q and R are the economic factors of `a`; `conjugate` takes conj(Q). A vector `c`
+    is a row on the right, a column on the left.
+
+    Raises:
+        ValueError: there is no such mode, or the shapes do not fit.
+
+    >>> cq, r = qr_multiply(np.eye(2, dtype=np.float32), np.float32([1, 2]))
+    >>> np.abs(cq).tolist()
+    [1.0, 2.0]
+    """
+    if mode not in ("right", "left"):
+        raise ValueError(f"qr_multiply: mode is right or left, not {mode!r}")
+    x, y = as_matrices("qr_multiply", a, c)
+    q, *rest = linalg_qr.qr(x, pivoting=pivoting, full_matrices=False)
+    q = vnp.conj(q) if conjugate else q
+    inner = q.shape[-1 if mode == "left" else -2]
+    given = y.shape[-2 if mode == "left" and y.ndim > 1 else -1] if y.ndim else None
+    if given != inner:
+        raise ValueError(
+            f"qr_multiply: Q has the shape {q.shape[-2:]}, which does not fit {y.aval} "
+            f"on its {mode}"
+        )
+    return (matmul(q, y) if mode == "left" else matmul(y, q)), *rest

@@ -1,0 +1,261 @@
+"""Floor 6: functions of matrices by Schur's triangular form, and Sylvester's equation.
+
+One idea: the triangular problem is solved column by column, or diagonal by diagonal,
+by a scan; the derivative of a solution is one more Sylvester equation::
+
+    x = sqrtm(a)                   # x dx + dx x = da
+    x = solve_sylvester(a, b, c)   # a dx + dx b = dc - da x - x db, and so on
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from verax import lax, numpy as vnp
+from verax.api.custom_jvp import custom_jvp
+from verax.ir.dtypes import is_complex
+from verax.numpy.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.factors import as_matrices, check_square
+from verax.ops.linalg_triangular import triangular_solve
+from verax.rules.array import Array
+from verax.scipy.linalg.factors import schur
+from verax.scipy.selecting import where
+
+
+def adjoint(x: Array) -> Array:
+    """The conjugate transpose of stacks of matrices."""
+    return vnp.conj(vnp.matrix_transpose(x))
+
+
+def diagonal(x: Array) -> Array:
+    return vnp.diagonal(x, axis1=-2, axis2=-1)
+
+
+def upper_solve(a: Array, b: Array) -> Array:
+    """The column x with A x = b for upper triangular A."""
+    return triangular_solve(a, b[..., None], left_side=True, lower=False)[..., 0]
+
+
+# --------------------------------------------------------------- Sylvester's equation
+
+
+def solve_sylvester(
+    A: ArrayLike,
+    B: ArrayLike,
+    C: ArrayLike,
+    *,
+    method: str = "schur",
+    tol: float = 1e-8,
+) -> Array:
+    """The X with A X + X B = C.
+
+    NaN where an eigenvalue of A and one of -B are nearer than `tol`: there is then no
+    one solution.
+
+    Args:
+        A: shape (..., m, m).
+        B: shape (..., n, n).
+        C: shape (..., m, n).
+        method: "schur" (R. Bartels, G. Stewart, 1972), or "eigen" by eigenvectors.
+        tol: how near eigenvalues may be.
+
+    Raises:
+        ValueError: the shapes do not fit, or there is no such method.
+
+    >>> a, c = np.float32([[2.0]]), np.float32([[6.0]])
+    >>> solve_sylvester(a, a / 2, c).round(4).tolist()
+    [[2.0]]
+    """
+    a, b, c = as_matrices("solve_sylvester", A, B, C)
+    m, n = check_square("solve_sylvester", a), check_square("solve_sylvester", b)
+    if c.ndim < 2 or c.shape[-2:] != (m, n):
+        raise ValueError(
+            f"solve_sylvester takes C of shape (..., {m}, {n}) for {a.aval} and "
+            f"{b.aval}, not {c.aval}"
+        )
+    if method not in ("schur", "eigen"):
+        raise ValueError(
+            f"solve_sylvester has the methods schur and eigen, not {method!r}"
+        )
+    batch = vnp.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
+    a, b, c = (vnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, c))
+    return sylvester(a, b, c, method, float(tol)) if c.size else c
+
+
+def sylvester(a: Array, b: Array, c: Array, method: str, tol: float) -> Array:
+    """`solve_sylvester` of stacks of one shape: a linear system, so its derivatives
+    are those of `custom_linear_solve`."""
+
+    def solution(a: Array, b: Array, c: Array) -> Array:
+        find = by_schur if method == "schur" else by_eigenvectors
+        x, sums = find(a, b, c)
+        single = (abs(sums) < tol).any((-2, -1), keepdims=True)
+        return where(single, np.nan, x if is_complex(c.dtype) else x.real)
+
+    at, bt = vnp.matrix_transpose(a), vnp.matrix_transpose(b)
+    found: Array = lax.custom_linear_solve(
+        lambda x: a @ x + x @ b,
+        c,
+        lambda _, right: solution(a, b, right),
+        lambda _, right: solution(at, bt, right),
+    )
+    return found
+
+
+def by_schur(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
+    """The solution, and all sums of eigenvalues."""
+    (r, u), (s, v) = schur(a, "complex"), schur(b, "complex")
+    y = triangular_sylvester(r, s, adjoint(u) @ c @ v)
+    sums = diagonal(r)[..., :, None] + diagonal(s)[..., None, :]
+    return u @ y @ adjoint(v), sums
+
+
+def by_eigenvectors(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
+    """The solution, and all sums of eigenvalues."""
+    (wa, va), (wb, vb) = vnp.linalg.eig(a), vnp.linalg.eig(b)
+    sums = wa[..., :, None] + wb[..., None, :]
+    y = vnp.linalg.solve(va, c.astype(va.dtype) @ vb) / sums
+    return va @ y @ vnp.linalg.inv(vb), sums
+
+
+def triangular_sylvester(r: Array, s: Array, f: Array) -> Array:
+    """The Y with R Y + Y S = F for upper triangular R and S, column by column."""
+    unit = vnp.eye(r.shape[-1], dtype=r.dtype)
+
+    def column(y: Array, j: Array) -> tuple[Array, None]:
+        right = take(f, j) - (y @ take(s, j)[..., None])[..., 0]
+        shifted = r + take(diagonal(s)[..., None, :], j)[..., None] * unit
+        return put(y, j, upper_solve(shifted, right)), None
+
+    y, _ = lax.scan(column, vnp.zeros_like(f), vnp.arange(f.shape[-1]))
+    found: Array = y
+    return found
+
+
+def take(x: Array, j: Array) -> Array:
+    """Column j of stacks of matrices."""
+    return lax.dynamic_index_in_dim(x, j, x.ndim - 1, keepdims=False)
+
+
+def put(x: Array, j: Array, column: Array) -> Array:
+    """Stacks of matrices with another column j, which was zero."""
+    here = vnp.arange(x.shape[-1]) == j
+    return where(here, column[..., None], x)
+
+
+# -------------------------------------------------------------------- square roots
+
+
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
+    """The complex X with X X = A and eigenvalues in the right half plane.
+
+    By Schur's form (Å. Björck, S. Hammarling, 1983). Where a singular matrix has no
+    square root there is NaN.
+
+    Raises:
+        ValueError: the matrices are not square, or `blocksize` is not 1.
+
+    >>> sqrtm(np.float32([[4, 0], [0, 9]])).real.tolist()
+    [[2.0, 0.0], [0.0, 3.0]]
+    """
+    if blocksize != 1:
+        raise ValueError(f"sqrtm has no blocks: blocksize is 1, not {blocksize}")
+    (a,) = as_matrices("sqrtm", A)
+    check_square("sqrtm", a)
+    if not a.size:
+        return a * np.complex64(1)
+    (complex_a,) = promote_inexact("sqrtm", a * np.complex64(1))
+    found: Array = square_root(complex_a)
+    return found
+
+
+@custom_jvp
+def square_root(a: Array) -> Array:
+    """`sqrtm` of complex matrices."""
+    t, z = schur(a, "complex")
+    return z @ triangular_root(t) @ adjoint(z)
+
+
+@square_root.defjvp
+def square_root_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """X dX + dX X = dA."""
+    x = square_root(*primals)
+    return x, sylvester(x, x, tangents[0], "schur", 0.0)
+
+
+def triangular_root(t: Array) -> Array:
+    """The square root of an upper triangular matrix, column by column."""
+    n = t.shape[-1]
+    roots = vnp.sqrt(diagonal(t))
+    rows, unit = vnp.arange(n), vnp.eye(n, dtype=t.dtype)
+
+    def column(u: Array, j: Array) -> tuple[Array, None]:
+        root = take(roots[..., None, :], j)
+        sums = where(rows < j, roots + root, 1.0)
+        # A sum that is zero belongs to a pair of zeros: then zero solves, or nothing.
+        single = sums == 0
+        known = where((rows < j)[:, None], u, 0.0)
+        matrix = where(unit == 0, known, where(single, 1.0, sums)[..., None])
+        found = upper_solve(matrix, where(rows < j, take(t, j), 0.0))
+        found = where(single & (found != 0), np.nan, found)
+        return put(u, j, where(rows == j, root, found)), None
+
+    u, _ = lax.scan(column, vnp.zeros_like(t), vnp.arange(n))
+    found: Array = u
+    return found
+
+
+# ---------------------------------------------------------------- any other function
+
+
+def funm(
+    A: ArrayLike, func: Callable[[Array], Array], disp: bool = True
+) -> Array | tuple[Array, Array]:
+    """A function of a matrix, from its values at the eigenvalues; complex.
+
+    By Schur's form and Parlett's recurrence (G. Golub, C. Van Loan, "Matrix
+    Computations", algorithm 9.1.1), which loses digits where eigenvalues are near each
+    other.
+
+    Args:
+        A: a square matrix.
+        func: the function of a vector of complex numbers.
+        disp: without it, an estimate of the relative error is returned as well.
+
+    Raises:
+        ValueError: the matrix is not square.
+
+    >>> funm(np.float32([[1, 0], [0, 2]]), lambda x: x * x).real.tolist()
+    [[1.0, 0.0], [0.0, 4.0]]
+    """
+    (a,) = as_matrices("funm", A)
+    n = check_square("funm", a)
+    t, z = schur(a, "complex")
+    values = as_array("funm", func(diagonal(t))).astype(t.dtype)
+    d = diagonal(t)
+    gaps = d[..., None, :] - d[..., :, None]
+    rows, columns = np.arange(n)[:, None], np.arange(n)[None, :]
+    safe = where(gaps == 0, 1.0, gaps)
+    start = where(rows == columns, values[..., None], vnp.zeros_like(t))
+
+    def next_diagonal(f: Array, p: Array) -> tuple[Array, None]:
+        # With zeros from diagonal p on, T F - F T is the recurrence's sum there.
+        return where(columns - rows == p, (t @ f - f @ t) / safe, f), None
+
+    f, _ = lax.scan(next_diagonal, start, vnp.arange(1, max(n, 1)))
+    found = z @ f @ adjoint(z)
+    return (
+        found
+        if disp
+        else (found, error_of(t, found, where(rows < columns, abs(gaps), np.inf)))
+    )
+
+
+def error_of(t: Array, found: Array, gaps: Array) -> Array:
+    """How wrong Parlett's recurrence may be, relative to the result."""
+    eps = float(vnp.finfo(t.dtype).eps)
+    least = gaps.min((-2, -1), initial=np.inf)
+    above = abs(vnp.triu(t, 1)).sum(-2).max(-1, initial=0.0)
+    error = vnp.clip(eps / where(least == 0, eps, least) * above, eps, 1.0)
+    return where(vnp.isfinite(found).all((-2, -1)), error, np.inf)

@@ -1,0 +1,294 @@
+"""Floor 6: quasi-Newton methods: BFGS, and L-BFGS with limited memory.
+
+One idea: both walk along the direction that an approximation of the inverse Hessian
+makes of the gradient; BFGS holds it as a matrix, L-BFGS as its last updates::
+
+    minimize(fun, x0, method="BFGS", options={"gtol": 1e-6})
+
+J. Nocedal, S. Wright, "Numerical Optimization", 2006, algorithms 6.1 and 7.4.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from verax import lax, numpy as vnp
+from verax.api.grad import value_and_grad
+from verax.ir.dtypes import is_float
+from verax.numpy.arguments import ArrayLike, as_array, shown
+from verax.rules.array import Array
+from verax.scipy.optimize.line_search import line_search
+from verax.scipy.selecting import where
+
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "bfgs": {
+        "maxiter": None,
+        "norm": np.inf,
+        "gtol": 1e-5,
+        "line_search_maxiter": 10,
+    },
+    "l-bfgs-experimental-do-not-rely-on-this": {
+        "maxiter": None,
+        "norm": np.inf,
+        "maxcor": 10,
+        "ftol": 2.220446049250313e-09,
+        "gtol": 1e-5,
+        "maxfun": None,
+        "maxgrad": None,
+        "maxls": 20,
+    },
+}
+# A search that narrows an interval needs more steps than one that widens it.
+NARROWING = 20
+
+
+class OptimizeResults(NamedTuple):
+    """A minimum and how it was found.
+
+    `status` is 0 for a small gradient, 1 for too many steps, 2 for too many
+    evaluations, 3 where a line search finds no better point, and 4 for a gain below
+    `ftol`. `hess_inv` is None for L-BFGS.
+    """
+
+    x: Array
+    success: Array
+    status: Array
+    fun: Array
+    jac: Array
+    hess_inv: Array | None
+    nfev: Array
+    njev: Array
+    nit: Array
+
+
+class State(NamedTuple):
+    """A point, and the memory of the approximation."""
+
+    x: Array
+    value: Array
+    gradient: Array
+    memory: Any
+    steps: Array
+    evaluations: Array
+    status: Array
+
+
+def minimize(
+    fun: Callable[..., Any],
+    x0: ArrayLike,
+    args: tuple[Any, ...] = (),
+    *,
+    method: str,
+    tol: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> OptimizeResults:
+    """A local minimum of a function of a vector.
+
+    The whole search is one loop that compiles; it has derivatives in forward mode only.
+
+    Args:
+        fun: `fun(x, *args)`, a scalar.
+        x0: a vector of floats, where to start.
+        args: further arguments.
+        method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this" for L-BFGS.
+        tol: the norm of the gradient at which to stop, if no option `gtol` says it.
+        options: for BFGS `maxiter`, `norm`, `gtol` and `line_search_maxiter`; for
+            L-BFGS `maxiter`, `norm`, `maxcor`, `ftol`, `gtol`, `maxfun`, `maxgrad` and
+            `maxls`.
+
+    Raises:
+        TypeError: `args` is no tuple, or `x0` does not hold floats.
+        ValueError: there is no such method or option, or `x0` is no vector.
+
+    >>> def f(x, a):
+    ...     return (x @ x - a) ** 2
+    >>> found = minimize(f, vnp.ones(1), (4.0,), method="BFGS")
+    >>> round(float(found.x[0]), 3)
+    2.0
+    """
+    if not isinstance(args, tuple):
+        raise TypeError(f"minimize: args is a tuple, not {shown(args)}")
+    kind, settings = chosen(method, tol, options)
+    start = checked_start(x0)
+    evaluate = value_and_grad(lambda x: fun(x, *args))
+    limited = kind != "bfgs"
+    state = walk(evaluate, start, limited, settings)
+    inverse = None if limited else state.memory
+    return OptimizeResults(
+        state.x,
+        state.status == 0 if not limited else (state.status == 0) | (state.status == 4),
+        state.status,
+        state.value,
+        state.gradient,
+        inverse,
+        state.evaluations,
+        state.evaluations,
+        state.steps,
+    )
+
+
+def chosen(
+    method: str, tol: float | None, options: Mapping[str, Any] | None
+) -> tuple[str, dict[str, Any]]:
+    """The name of a method, and its options.
+
+    Raises:
+        ValueError: there is no such method or option.
+    """
+    kind = method.lower()
+    if kind not in OPTIONS:
+        raise ValueError(
+            f"minimize has the methods 'BFGS' and {list(OPTIONS)[1]!r}, not {method!r}"
+        )
+    settings = dict(OPTIONS[kind])
+    unknown = sorted(set(options or {}) - set(settings))
+    if unknown:
+        raise ValueError(f"minimize: {method} has no options {unknown}")
+    settings.update({"gtol": tol} if tol is not None else {}, **(options or {}))
+    return kind, settings
+
+
+def checked_start(x0: ArrayLike) -> Array:
+    """A vector of floats.
+
+    Raises:
+        TypeError: it holds other numbers.
+        ValueError: it is no vector.
+    """
+    start = as_array("minimize", x0)
+    if start.ndim != 1:
+        raise ValueError(
+            f"minimize takes a vector x0, not {start.aval}; flatten it with "
+            "verax.flatten_util.ravel_pytree"
+        )
+    if not is_float(start.dtype):
+        raise TypeError(f"minimize takes real floats x0, not {start.aval}")
+    return start
+
+
+def walk(
+    evaluate: Callable[..., Any], x: Array, limited: bool, settings: Mapping[str, Any]
+) -> State:
+    """The loop over steps."""
+    gtol, order = settings["gtol"], settings["norm"]
+    counts = [settings.get("maxfun"), settings.get("maxgrad")]
+    most = min([n for n in counts if n is not None], default=np.inf)
+    most_steps = settings["maxiter"]
+    most_steps = x.size * 200 if most_steps is None else most_steps
+    searches = settings["maxls" if limited else "line_search_maxiter"] + NARROWING
+    gain = settings.get("ftol", -1.0)
+    direction, updated, memory = (
+        limited_memory(x, settings["maxcor"]) if limited else full_memory(x)
+    )
+
+    def small(gradient: Array) -> Array:
+        found: Array = vnp.linalg.norm(gradient, ord=order) < gtol
+        return found
+
+    def unfinished(s: State) -> Array:
+        return s.status < 0
+
+    def step(s: State) -> State:
+        p = direction(s.memory, s.gradient)
+        length = vnp.linalg.norm(s.gradient)
+        # Nothing is known of the scale before the first step.
+        first = where(s.steps == 0, vnp.minimum(1.0, 1.0 / length), 1.0)
+        found = line_search(evaluate, s.x, p, s.value, s.gradient, first, searches)
+        move = found.length * p
+        turn = found.gradient - s.gradient
+        evaluations = s.evaluations + found.evaluations
+        largest = vnp.maximum(vnp.maximum(abs(s.value), abs(found.value)), 1.0)
+        status = first_true(
+            (small(found.gradient), 0),
+            (found.failed, 3),
+            (s.value - found.value <= gain * largest, 4),
+            (s.steps + 1 >= most_steps, 1),
+            (evaluations >= most, 2),
+        )
+        return State(
+            s.x + move,
+            found.value,
+            found.gradient,
+            updated(s.memory, move, turn, s.steps),
+            s.steps + 1,
+            evaluations,
+            status,
+        )
+
+    value, gradient = evaluate(x)
+    status = first_true((small(gradient), 0), (vnp.array(most_steps <= 0), 1))
+    one, none = vnp.array(1), vnp.array(0)
+    start = State(x, value, gradient, memory, none, one, status)
+    found: State = lax.while_loop(unfinished, step, start)
+    return found
+
+
+def first_true(*cases: tuple[Array, int]) -> Array:
+    """The number of the first condition that holds, else -1."""
+    found = vnp.array(-1)
+    for condition, number in reversed(cases):
+        found = where(condition, number, found)
+    return found
+
+
+def product(x: Array, y: Array) -> Array:
+    return vnp.dot(x, y, precision=lax.Precision.HIGHEST)
+
+
+def full_memory(x: Array) -> tuple[Callable[..., Array], Callable[..., Any], Any]:
+    """Direction and update by a matrix, and the matrix to begin with."""
+    unit = vnp.eye(x.size, dtype=x.dtype)
+
+    def direction(inverse: Array, gradient: Array) -> Array:
+        return -product(inverse, gradient)
+
+    def updated(inverse: Array, move: Array, turn: Array, steps: Array) -> Array:
+        rho = 1 / product(turn, move)
+        valid = vnp.isfinite(rho) & (rho > 0)
+        safe = where(valid, rho, 0.0)
+        left = unit - safe * move[:, None] * turn[None, :]
+        found = product(product(left, inverse), left.T)
+        return where(valid, found + safe * move[:, None] * move[None, :], inverse)
+
+    return direction, updated, unit
+
+
+def limited_memory(
+    x: Array, size: int
+) -> tuple[Callable[..., Array], Callable[..., Any], Any]:
+    """Direction and update by the last `size` updates, oldest first; none at first."""
+
+    def direction(memory: Any, gradient: Array) -> Array:
+        moves, turns, rhos = memory
+
+        def back(q: Array, pair: Any) -> tuple[Array, Array]:
+            move, turn, rho = pair
+            alpha = rho * product(move, q)
+            return q - alpha * turn, alpha
+
+        def forth(q: Array, pair: Any) -> tuple[Array, None]:
+            (move, turn, rho), alpha = pair
+            return q + move * (alpha - rho * product(turn, q)), None
+
+        q, alphas = lax.scan(back, gradient, memory, reverse=True)
+        length = product(turns[-1], turns[-1])
+        scale = product(moves[-1], turns[-1]) / where(length == 0, 1.0, length)
+        q = q * where(rhos[-1] == 0, 1.0, scale)
+        found: Array = lax.scan(forth, q, (memory, alphas))[0]
+        return -found
+
+    def updated(memory: Any, move: Array, turn: Array, steps: Array) -> Any:
+        rho = 1 / product(turn, move)
+        valid = vnp.isfinite(rho) & (rho > 0)
+        new = (move, turn, rho)
+
+        def appended(old: Array, last: Array) -> Array:
+            return where(valid, vnp.concatenate([old[1:], last[None]]), old)
+
+        return tuple(
+            [appended(old, last) for old, last in zip(memory, new, strict=True)]
+        )
+
+    empty = vnp.zeros((size, x.size), x.dtype)
+    return direction, updated, (empty, empty, vnp.zeros(size, x.dtype))

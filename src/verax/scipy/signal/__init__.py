@@ -1,0 +1,18 @@
+"""Floor 6: `verax.scipy.signal`: convolutions, trends and spectra.
+
+>>> import numpy as np
+>>> from verax.scipy import signal
+>>> signal.convolve(np.float32([1, 2]), np.float32([1, 1])).tolist()
+[1.0, 3.0, 2.0]
+"""
+
+from verax.scipy.signal.convolving import (
+    convolve as convolve,
+    convolve2d as convolve2d,
+    correlate as correlate,
+    correlate2d as correlate2d,
+    fftconvolve as fftconvolve,
+)
+from verax.scipy.signal.spectra import csd as csd, stft as stft, welch as welch
+from verax.scipy.signal.synthesis import istft as istft
+from verax.scipy.signal.trends import detrend as detrend

@@ -1,0 +1,374 @@
+"""Floor 6: spectra of signals, from Fourier transforms of overlapping segments.
+
+One idea: the segments are one gather; power spectra are averages over them, and the
+short-time transform is what is averaged::
+
+    f, power = welch(x, fs=100.0)
+    f, t, z = stft(x, nperseg=128)
+
+P. Welch, "The use of fast Fourier transform for the estimation of power spectra", 1967.
+"""
+
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax import numpy as vnp
+from verax.ir.dtypes import is_complex
+from verax.numpy.arguments import (
+    ArrayLike,
+    as_array,
+    canonical_axis,
+    promote_inexact,
+)
+from verax.rules.array import Array
+from verax.rules.lazy import LazyModule
+from verax.scipy.selecting import constant, where
+from verax.scipy.signal.trends import detrend as without_trend
+
+scipy_signal = LazyModule("scipy.signal")
+
+type Trend = str | bool | Callable[[Array], Array]
+BOUNDARIES = {
+    "even": "reflect",
+    "odd": "reflect",
+    "constant": "edge",
+    "zeros": "constant",
+}
+
+
+@frozen
+class Segments:
+    """How a signal is cut: a window, and how far segments overlap."""
+
+    window: np.ndarray
+    overlap: int
+    nfft: int
+
+    @property
+    def size(self) -> int:
+        """The length of a segment."""
+        return int(self.window.size)
+
+    @property
+    def step(self) -> int:
+        """From one segment to the next."""
+        return self.size - self.overlap
+
+    def cut(self, x: Array) -> Array:
+        """The segments of the last axis, as a further axis before it."""
+        starts = np.arange(0, x.shape[-1] - self.size + 1, self.step)
+        return x[..., starts[:, None] + np.arange(self.size)[None, :]]
+
+
+def window_of(name: str, window: Any, nperseg: int | None, length: int) -> np.ndarray:
+    """A window by name or as given, in double precision.
+
+    Raises:
+        TypeError: it is a tracer: its values are needed when tracing.
+        ValueError: it is no vector, or has another length than `nperseg`.
+    """
+    if isinstance(window, str | tuple):
+        size = 256 if nperseg is None else operator.index(nperseg)
+        if size < 1:
+            raise ValueError(f"{name}: nperseg is positive, not {nperseg}")
+        if size > length:
+            if nperseg is not None:
+                warnings.warn(
+                    f"{name}: nperseg = {size} is longer than the signal, {length} is "
+                    "taken",
+                    stacklevel=4,
+                )
+            size = length
+        found: np.ndarray = scipy_signal.get_window(window, size)
+        return found
+    given = np.asarray(window)
+    if given.ndim != 1 or nperseg not in (None, given.size) or given.size > length:
+        raise ValueError(
+            f"{name}: a window is a vector of length nperseg and no longer than the "
+            f"signal, not of shape {given.shape} for {nperseg} and {length}"
+        )
+    return given
+
+
+def segments_of(
+    name: str,
+    window: Any,
+    nperseg: int | None,
+    noverlap: int | None,
+    nfft: int | None,
+    length: int,
+) -> Segments:
+    """How to cut a signal of a length.
+
+    Raises:
+        ValueError: the numbers do not fit together.
+    """
+    values = window_of(name, window, nperseg, length)
+    size = values.size
+    overlap = size // 2 if noverlap is None else operator.index(noverlap)
+    points = size if nfft is None else operator.index(nfft)
+    if not 0 <= overlap < size or points < size:
+        raise ValueError(
+            f"{name}: noverlap is less and nfft not less than nperseg = {size}, unlike "
+            f"{overlap} and {points}"
+        )
+    return Segments(values, overlap, points)
+
+
+def detrended(x: Array, trend: Trend) -> Array:
+    """Segments without their trend."""
+    if isinstance(trend, str):
+        return without_trend(x, type=trend)
+    if callable(trend):
+        return trend(x)
+    if trend:
+        raise ValueError("detrend is a type of trend, a function or False, not True")
+    return x
+
+
+def scale_of(name: str, scaling: str, fs: ArrayLike, window: np.ndarray) -> Any:
+    """What power is multiplied by.
+
+    Raises:
+        ValueError: there is no such scaling.
+    """
+    if scaling == "density":
+        return 1 / (as_array(name, fs) * float((abs(window) ** 2).sum()))
+    if scaling == "spectrum":
+        return float(1 / abs(window.sum()) ** 2)
+    raise ValueError(f"{name}: scaling is density or spectrum, not {scaling!r}")
+
+
+def extended(name: str, x: Array, boundary: str | None, n: int) -> Array:
+    """A signal continued by n values at both ends of the last axis.
+
+    Raises:
+        ValueError: there is no such boundary, or the signal is too short.
+    """
+    if boundary is None or not n:
+        return x
+    if boundary not in BOUNDARIES:
+        raise ValueError(
+            f"{name}: boundary is None or one of {tuple(BOUNDARIES)}, not {boundary!r}"
+        )
+    if n >= x.shape[-1] and boundary in ("even", "odd"):
+        raise ValueError(f"{name}: {x.aval} is too short to reflect {n} values")
+    widths = [(0, 0)] * (x.ndim - 1) + [(n, n)]
+    found = vnp.pad(x, widths, BOUNDARIES[boundary])
+    if boundary != "odd":
+        return found
+    ends = vnp.pad(x, widths, "edge")
+    inside = np.arange(found.shape[-1])
+    outside = (inside < n) | (inside >= n + x.shape[-1])
+    return where(outside, 2 * ends - found, found)
+
+
+def filled(x: Array, more: int) -> Array:
+    """The last axis, longer by zeros."""
+    return vnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, more)]) if more else x
+
+
+def is_onesided(name: str, asked: bool, *signals: Array) -> bool:
+    """Whether half of a spectrum is all of it; complex signals have both halves."""
+    if asked and any(is_complex(x.dtype) for x in signals):
+        warnings.warn(
+            f"{name}: a complex signal has a spectrum of two sides", stacklevel=3
+        )
+        return False
+    return asked
+
+
+def frequencies(nfft: int, fs: ArrayLike, onesided: bool, like: Array) -> Array:
+    """The frequencies of a transform."""
+    unit = (np.fft.rfftfreq if onesided else np.fft.fftfreq)(nfft)
+    return constant(unit, like.real) * fs
+
+
+def transformed(x: Array, how: Segments, trend: Trend, onesided: bool) -> Array:
+    """Fourier transforms of the windowed segments: (..., segments, frequencies)."""
+    pieces = detrended(how.cut(x), trend) * constant(how.window, x)
+    transform = vnp.fft.rfft if onesided else vnp.fft.fft
+    return transform(pieces, n=how.nfft)
+
+
+def stft(
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: Any = "hann",
+    nperseg: int = 256,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Trend = False,
+    return_onesided: bool = True,
+    boundary: str | None = "zeros",
+    padded: bool = True,
+    axis: int = -1,
+) -> tuple[Array, Array, Array]:
+    """The short-time Fourier transform of a signal.
+
+    Args:
+        x: the signal, along `axis`.
+        fs: samples per unit of time.
+        window: a name for `scipy.signal.get_window`, or a vector.
+        nperseg: the length of segments.
+        noverlap: by how much segments overlap, by default half.
+        nfft: the length of transforms; segments are filled with zeros.
+        detrend: "constant", "linear", a function of segments, or False.
+        return_onesided: leave out negative frequencies of real signals.
+        boundary: how the signal goes on by half a segment: "zeros", "even", "odd",
+            "constant" or None.
+        padded: fill up with zeros to a whole number of segments.
+        axis: the dimension of time.
+
+    Returns:
+        Frequencies, times of the segments' middles, and transforms, with frequencies
+        along `axis` and times last.
+
+    Raises:
+        ValueError: lengths do not fit together, or a name is not known.
+
+    >>> f, t, z = stft(vnp.ones(64), nperseg=16)
+    >>> f.shape, t.shape, z.shape
+    ((9,), (9,), (9, 9))
+    """
+    (given,) = promote_inexact("stft", x)
+    array = as_array("stft", given)
+    place = canonical_axis("stft", axis, array.ndim)
+    real = array.real.dtype
+    if not array.size:
+        empty = vnp.zeros(array.shape, real)
+        return empty, empty, empty + 0j
+    how = segments_of("stft", window, nperseg, noverlap, nfft, array.shape[place])
+    moved = extended("stft", vnp.moveaxis(array, place, -1), boundary, how.size // 2)
+    if padded:
+        more = -(moved.shape[-1] - how.size) % how.step % how.size
+        moved = filled(moved, more)
+    onesided = is_onesided("stft", return_onesided, array)
+    found = transformed(moved, how, detrend, onesided)
+    found = found * vnp.sqrt(scale_of("stft", "spectrum", 1.0, how.window)).astype(real)
+    first = how.size / 2 if boundary is None else 0.0
+    times = np.arange(found.shape[-2]) * how.step + first
+    turned = vnp.moveaxis(found, -1, place)
+    freqs = frequencies(how.nfft, fs, onesided, array)
+    return freqs, constant(times, array.real) / fs, turned
+
+
+def csd(
+    x: ArrayLike,
+    y: ArrayLike | None,
+    fs: ArrayLike = 1.0,
+    window: Any = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Trend = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Array, Array]:
+    """The cross spectral density of two signals; of one with itself if `y` is None.
+
+    Args:
+        x, y: signals along `axis`; a shorter one is filled with zeros.
+        fs, window, nperseg, noverlap, nfft, detrend, return_onesided, axis: see `stft`.
+        scaling: "density" for power per frequency, "spectrum" for power.
+        average: "mean" or "median" over segments.
+
+    Returns:
+        Frequencies, and the density along `axis`.
+
+    Raises:
+        ValueError: lengths or shapes do not fit together, or a name is not known.
+
+    >>> f, p = csd(vnp.ones(32), vnp.ones(32), nperseg=8, detrend=False)
+    >>> f.shape, p.shape
+    ((5,), (5,))
+    """
+    if average not in ("mean", "median"):
+        raise ValueError(f"csd: average is mean or median, not {average!r}")
+    given = promote_inexact("csd", x, x if y is None else y)
+    first, second = (as_array("csd", a) for a in given)
+    if first.ndim != second.ndim:
+        raise ValueError(f"csd: {first.aval} and {second.aval} differ in dimensions")
+    place = canonical_axis("csd", axis, first.ndim)
+    signals = [vnp.moveaxis(a, place, -1) for a in (first, second)]
+    length = max(a.shape[-1] for a in signals)
+    if not all(a.size for a in signals):
+        empty = vnp.moveaxis(no_spectrum(*signals), -1, place)
+        return empty, empty
+    signals = [
+        vnp.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, length - a.shape[-1])])
+        for a in signals
+    ]
+    how = segments_of("csd", window, nperseg, noverlap, nfft, length)
+    onesided = is_onesided("csd", return_onesided, *signals)
+    spectra = [transformed(a, how, detrend, onesided) for a in signals]
+    found = vnp.conj(spectra[0]) * spectra[1]
+    scale = vnp.asarray(scale_of("csd", scaling, fs, how.window))
+    found = found * scale.astype(first.real.dtype)
+    if onesided:
+        found = found * constant(sides(how.nfft), first.real)
+    density = averaged(found, average)
+    turned = vnp.moveaxis(density.real if y is None else density, -1, place)
+    return frequencies(how.nfft, fs, onesided, first), turned
+
+
+def no_spectrum(*signals: Array) -> Array:
+    """The result for empty signals."""
+    sizes = vnp.broadcast_shapes(*[a.shape[:-1] for a in signals])
+    shortest = min(a.shape[-1] for a in signals)
+    return vnp.zeros((*sizes, shortest), signals[0].real.dtype)
+
+
+def sides(nfft: int) -> np.ndarray:
+    """How many sides of a spectrum each frequency of one side stands for."""
+    found = np.full(nfft // 2 + 1, 2.0)
+    found[0] = 1.0
+    if nfft % 2 == 0:
+        found[-1] = 1.0
+    return found
+
+
+def averaged(x: Array, average: str) -> Array:
+    """The mean or median over segments; the median without its bias.
+
+    The bias is that of the median of exponential variables: 1 - 1/2 + 1/3 - ...
+    """
+    if average == "mean":
+        return x.mean(-2)
+    n = x.shape[-2]
+    steps = 2 * np.arange(1.0, (n - 1) // 2 + 1)
+    bias = float(1 + np.sum(1 / (steps + 1) - 1 / steps))
+    if not is_complex(x.dtype):
+        return vnp.median(x, axis=-2) / bias
+    middle = vnp.median(x.real, axis=-2) + 1j * vnp.median(x.imag, axis=-2)
+    return middle / bias
+
+
+def welch(
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: Any = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: Trend = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Array, Array]:
+    """The power spectral density of a signal: `csd` of it with itself.
+
+    >>> f, p = welch(vnp.ones(32), nperseg=8, detrend=False, scaling="spectrum")
+    >>> round(float(p[0]), 3)
+    1.0
+    """
+    how = (fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling)
+    return csd(x, None, *how, axis, average)
