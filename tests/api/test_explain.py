@@ -198,13 +198,18 @@ CASES: dict[str, Case] = {
         first(V, n=3),
         ["n: given, before not given"],
     ),
+    "two static arguments": (
+        first(V, n=3, m="a"),
+        first(V, n=4, m="b"),
+        ["m: static value 'b', before 'a'", "n: static value 4, before 3"],
+    ),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_differs_is_named(name: str) -> None:
     (args, kwargs), (others, words), expected = CASES[name]
-    jitted = verax.jit(fun, static_argnames="n")
+    jitted = verax.jit(fun, static_argnames=("n", "m"))
     jitted(*args, **kwargs)
     report = jitted.explain(*others, **words)
     assert [str(found) for found in report.differences] == expected
@@ -526,6 +531,31 @@ def test_derived_callables_have_the_users_place() -> None:
         verax.checkpoint(loss),
     ):
         assert verax.jit(derived).explain(1.0, scale=2.0).function == place
+
+
+def test_functions_made_anew_are_told() -> None:
+    mapped = verax.jit(lambda x, f: f(x), static_argnums=1)
+    mapped(1.0, lambda x: x * 2)
+    (found,) = mapped.explain(1.0, lambda x: x * 2).differences
+    assert found.kind == "static identity"
+    assert found.now.startswith(f"<lambda> ({__file__}:")
+    mapped(1.0, vnp.sin)
+    (found,) = mapped.explain(1.0, vnp.cos).differences
+    assert found.now.startswith("cos (")
+
+
+def test_a_keyword_of_the_name_of_a_positional_argument() -> None:
+    @verax.jit
+    def total(x: Any, /, **others: Any) -> Any:
+        return x + others["x"]
+
+    total(1.0, x=2.0)
+    assert list(map(str, total.explain(1, x=2.0).differences)) == [
+        "x: dtype int32, before float32"
+    ]
+    assert list(map(str, total.explain(1.0, x=2).differences)) == [
+        "x (by keyword): dtype int32, before float32"
+    ]
 
 
 def test_methods_and_objects() -> None:

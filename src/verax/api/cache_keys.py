@@ -10,7 +10,7 @@ be compared::
 import inspect
 import reprlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from types import CodeType, NoneType
+from types import CodeType, FunctionType, NoneType
 from typing import Any, Final
 
 from attrs import frozen
@@ -58,12 +58,16 @@ class Argument:
 
 @frozen(eq=False)
 class StaticArgument:
-    """An argument that is part of the key: its value as text, its class, its key."""
+    """An argument that is part of the key: its value as text, its class, its key.
+
+    `identity` says that no other object is equal to it.
+    """
 
     passed: str
     text: str
     kind: str
     key: Hashable
+    identity: bool
 
 
 @frozen(eq=False)
@@ -134,6 +138,8 @@ def signature_of(fun: Callable[..., Any], key: Key) -> Signature:
         ],
     ]:
         leaves = range(start, start + child.num_leaves)
+        if label in found:  # of `def f(x, /, **others)`, called with x=...
+            label = f"{label} ({BY_KEYWORD})"
         found[label] = Argument(
             passed,
             child,
@@ -193,7 +199,10 @@ class Names:
 
 
 def static_argument(passed: str, key: Any) -> StaticArgument:
-    return StaticArgument(passed, static_text(key), key[0].__name__, key)
+    cls: type = key[0]
+    equal: object = cls.__eq__
+    identity = equal is object.__eq__
+    return StaticArgument(passed, static_text(key), cls.__name__, key, identity)
 
 
 def static_text(key: Any) -> str:
@@ -207,6 +216,8 @@ def static_text(key: Any) -> str:
         return f"frozenset({{{', '.join(sorted(map(static_text, value)))}}})"
     if issubclass(cls, FLOATS) and isinstance(value, str):
         return value
+    if cls is FunctionType:
+        return place_of(value)
     try:
         return reprlib.Repr(maxstring=60, maxother=60).repr(value)
     except Exception:

@@ -43,8 +43,9 @@ ADVICE: Final[Mapping[str, str]] = MappingProxyType(
         "only enters the computation",
         "static type": "values of different classes are different static values, "
         "since 1 == True == 1.0: pass the same class each time",
-        "static identity": "values that print alike and yet are not equal compare by "
-        "identity: give their class __eq__ and __hash__, or pass the same object",
+        "static identity": "objects that compare by identity are different static "
+        "values even if they look alike: give their class __eq__ and __hash__, or pass "
+        "the same object each time, not a new lambda for each call",
         "passed": "how an argument is passed is part of the structure: pass it the "
         "same way each time",
         "arguments": "each set of arguments is a program of its own, even if what is "
@@ -273,13 +274,11 @@ def of_statics(
         if here.kind != there.kind:
             words = [f"{x.text} of type {x.kind}" for x in (here, there)]
             yield Difference("static type", name, "static value", *words)
-        elif here.text == there.text:
-            words = [f"{here.text}", "another one that prints the same"]
-            yield Difference("static identity", name, "static value", *words)
-        else:
-            yield Difference(
-                "static value", name, "static value", here.text, there.text
-            )
+            continue
+        alike = here.text == there.text
+        kind = "static identity" if alike or here.identity else "static value"
+        text = "another one that prints the same" if alike else there.text
+        yield Difference(kind, name, "static value", here.text, text)
 
 
 def of_options(
