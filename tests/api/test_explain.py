@@ -533,6 +533,45 @@ def test_derived_callables_have_the_users_place() -> None:
         assert verax.jit(derived).explain(1.0, scale=2.0).function == place
 
 
+def test_static_objects_that_were_changed() -> None:
+    class Unwatched:
+        """Hashes by what it holds, which nobody should change."""
+
+        scale = 2
+
+        def __hash__(self) -> int:
+            return self.scale
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Unwatched) and self.scale == other.scale
+
+    class Watched:
+        scale = 2
+
+    jitted = verax.jit(lambda x, s: x * s.scale, static_argnums=1)
+    held, watched = Unwatched(), Watched()
+    jitted(1.0, held)
+    jitted(1.0, watched)
+    held.scale = watched.scale = 3
+    report = jitted.explain(1.0, held)
+    assert not report.hit
+    assert "a static one has another hash than it had then" in report.reason
+    report = jitted.explain(1.0, watched)
+    assert report.hit
+    assert "an object of class Watched, has changed since" in report.reason
+    assert "(attributes: scale)" in str(report)
+
+
+def test_what_xla_cannot_estimate_is_left_out() -> None:
+    def fun(x: Any) -> Any:
+        shape = verax.ShapeDtypeStruct((), np.float32)
+        return verax.pure_callback(lambda a: a, shape, x)
+
+    f = verax.jit(fun)
+    f(1.0)
+    assert not any(size < 0 for size in f.explain(1.0).stages[-1].sizes.values())
+
+
 def test_functions_made_anew_are_told() -> None:
     mapped = verax.jit(lambda x, f: f(x), static_argnums=1)
     mapped(1.0, lambda x: x * 2)

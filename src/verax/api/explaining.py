@@ -16,6 +16,7 @@ from verax.api.cache_keys import Key, place_of, signature_of
 from verax.api.cache_misses import Difference, differences, nearest
 from verax.api.entries import Entry
 from verax.api.explanation import CacheAnswer, Explanation, StageReport
+from verax.api.static_values import changes
 from verax.backend.lower import lower
 from verax.backend.lowered import Lowered
 from verax.backend.placed_program import spread_of
@@ -25,7 +26,15 @@ from verax.ir.captured import CapturedConstants, captured_constants
 from verax.ir.walk import count_eqns
 
 type Reason = tuple[str, tuple[Difference, ...]]
-NO_REASON: Final[Reason] = ("", ())
+NOTHING: Final[tuple[Difference, ...]] = ()
+UNCALLED: Final = (
+    "The function was traced for these arguments before, by trace(), lower() or within "
+    "another function, but not called with them."
+)
+REHASHED: Final = (
+    "The arguments equal those of an earlier call, but a static one has another hash "
+    "than it had then: it was changed. Use a new object for a new value."
+)
 BEFORE, NOW, LATER = "before", "now", "at the call"
 
 
@@ -67,17 +76,18 @@ def seen_keys(programs: Sequence[Key], traces: Sequence[Key]) -> list[Key]:
 
 
 def why(
-    fun: Callable[..., object], key: Key, seen: Sequence[Key], siblings: int
+    fun: Callable[..., object],
+    key: Key,
+    seen: Sequence[Key],
+    traced: bool,
+    siblings: int,
 ) -> Reason:
     """Why a function has no program under `key`: a sentence, and what differs."""
     if key in seen:
-        return (
-            "The function was traced for these arguments before, by trace(), lower() "
-            "or within another function, but not called with them."
-        ), ()
+        return (UNCALLED if traced else REHASHED), NOTHING
     closest = nearest(key, seen)
     if closest is None:
-        return first_call(siblings), ()
+        return first_call(siblings), NOTHING
     which = "only signature" if len(seen) == 1 else f"nearest of {len(seen)} signatures"
     found = differences(signature_of(fun, key), signature_of(fun, closest))
     return f"What differs from the {which} known so far:", found
@@ -113,9 +123,11 @@ def explained(asked: Asked) -> Explanation:
     if asked.recipe is not None and lowered is None:
         lowered = lowered_now(asked.recipe, asked.entry.name)
         disk = stored(asked.recipe, lowered)
-    reason, found = NO_REASON
+    entry, found = asked.entry, NOTHING
+    reason = " ".join(changes(entry.name, entry.watched))
     if not asked.hit:
-        reason, found = why(asked.fun, asked.key, asked.seen, asked.siblings)
+        seen, siblings = asked.seen, asked.siblings
+        reason, found = why(asked.fun, asked.key, seen, asked.traced, siblings)
     return Explanation(
         place_of(asked.fun),
         str(signature_of(asked.fun, asked.key)),
@@ -242,5 +254,7 @@ def run_stage(program: Program) -> StageReport:
     with suppress(RuntimeError):  # not every platform estimates
         costs = program.executable.cost_analysis()
     wanted = {"flops": "flops", "bytes accessed": "bytes moved"}
-    sizes = {text: costs[name] for name, text in wanted.items() if name in costs}
+    sizes = {
+        text: costs[name] for name, text in wanted.items() if costs.get(name, -1) >= 0
+    }
     return StageReport("run", None, LATER, sizes, "by XLA's estimate" if sizes else "")

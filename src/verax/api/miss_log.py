@@ -63,4 +63,4 @@ def begun(
     """The miss of a call that begins now."""
     given = str(signature_of(fun, key)) or "nothing"
     heading = f"cache miss: {place_of(fun)} called at {user_source(1)} with {given}"
-    return Miss(heading, traced, *why(fun, key, seen, siblings))
+    return Miss(heading, traced, *why(fun, key, seen, traced, siblings))

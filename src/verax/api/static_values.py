@@ -93,18 +93,21 @@ def watch(labelled: Iterable[tuple[str, Any]]) -> tuple[Watched, ...]:
 
 def warn_changed(name: str, watched: Iterable[Watched], stacklevel: int) -> None:
     """Warn of static objects that are not what they were when `name` was traced."""
-    for held in watched:
-        names = held.changed()
-        if names:
-            cls = type(held.value).__name__
-            warnings.warn(
-                f"static {held.label} of {name}, an object of class {cls}, has changed "
-                f"since {name} was traced (attributes: {', '.join(names)}); the "
-                "compiled program still uses the old values. Give the class __eq__ "
-                "and __hash__ that depend on its attributes, make it a pytree, or pass "
-                "what changes as an argument",
-                stacklevel=stacklevel,
-            )
+    for text in changes(name, watched):
+        warnings.warn(text, stacklevel=stacklevel)
+
+
+def changes(name: str, watched: Iterable[Watched]) -> list[str]:
+    """What there is to say of static objects that are not what they were."""
+    return [
+        f"static {held.label} of {name}, an object of class "
+        f"{type(held.value).__name__}, has changed since {name} was traced "
+        f"(attributes: {', '.join(names)}); the compiled program still uses the old "
+        "values. Give the class __eq__ and __hash__ that depend on its attributes, "
+        "make it a pytree, or pass what changes as an argument"
+        for held in watched
+        if (names := held.changed())
+    ]
 
 
 class Hashes:
