@@ -562,6 +562,28 @@ def test_static_objects_that_were_changed() -> None:
     assert "(attributes: scale)" in str(report)
 
 
+def test_static_classes_that_cannot_be_compared() -> None:
+    class Grid:
+        def __init__(self, n: int) -> None:
+            self.points = np.arange(n)
+
+        def __eq__(self, other: Any) -> Any:
+            return self.points == other.points  # an array, or an error
+
+        def __hash__(self) -> int:
+            return len(self.points)
+
+        def __repr__(self) -> str:
+            return f"Grid({len(self.points)})"
+
+    jitted = verax.jit(lambda x, grid: x, static_argnums=1)
+    jitted(1.0, Grid(3))
+    report = jitted.explain(1.0, Grid(4))
+    assert list(map(str, report.differences)) == [
+        "grid: static value Grid(4), before Grid(3)"
+    ]
+
+
 def test_what_xla_cannot_estimate_is_left_out() -> None:
     def fun(x: Any) -> Any:
         shape = verax.ShapeDtypeStruct((), np.float32)

@@ -89,8 +89,19 @@ def nearest(key: Key, seen: Sequence[Key]) -> Key | None:
 
     Only the latest `COMPARED` are looked at.
     """
-    others = [other for other in seen[-COMPARED:] if other != key]
+    others = [other for other in seen[-COMPARED:] if not same(other, key)]
     return min(reversed(others), key=lambda k: distance(key, k), default=None)
+
+
+def same(now: object, before: object) -> bool:
+    """Whether two keys, or parts of them, are equal; not if their classes cannot say.
+
+    A look-up compares what has equal hashes; here anything may meet anything.
+    """
+    try:
+        return bool(now == before)
+    except Exception:
+        return False
 
 
 def distance(now: Key, before: Key) -> int:
@@ -104,7 +115,7 @@ def distance(now: Key, before: Key) -> int:
         if leaf is not other:
             found += leaf_distance(leaf, other)
     for part, rest in zip(static, other_static, strict=True):
-        found += sum([a != b for a, b in zip_longest(part, rest)])
+        found += sum([not same(a, b) for a, b in zip_longest(part, rest)])
     return found
 
 
@@ -269,7 +280,7 @@ def of_statics(
     """Differences of the static arguments that both calls have."""
     for name, here in now.items():
         there = before.get(name)
-        if there is None or here.key == there.key:
+        if there is None or same(here.key, there.key):
             continue
         if here.kind != there.kind:
             words = [f"{x.text} of type {x.kind}" for x in (here, there)]

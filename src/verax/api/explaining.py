@@ -13,7 +13,7 @@ from typing import Final
 from attrs import frozen
 
 from verax.api.cache_keys import Key, place_of, signature_of
-from verax.api.cache_misses import Difference, differences, nearest
+from verax.api.cache_misses import Difference, differences, nearest, same
 from verax.api.entries import Entry
 from verax.api.explanation import CacheAnswer, Explanation, StageReport
 from verax.api.static_values import changes
@@ -83,7 +83,7 @@ def why(
     siblings: int,
 ) -> Reason:
     """Why a function has no program under `key`: a sentence, and what differs."""
-    if key in seen:
+    if any(same(key, other) for other in seen):
         return (UNCALLED if traced else REHASHED), NOTHING
     closest = nearest(key, seen)
     if closest is None:

@@ -261,7 +261,7 @@ class JitFunction[**P, R]:
     @property
     def siblings(self) -> int:
         """How many other jitted objects of the same code have been traced."""
-        return uses_of(self.fun).count - self.counted
+        return max(0, uses_of(self.fun).count - self.counted)
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Whether a call with these arguments would find its program, and why not.
