@@ -142,5 +142,9 @@ def compile_error(error: Exception, options: CompileOptions) -> CompileError:
         message = f"An array is too large for any memory: {message}."
     for pattern, told in OPTION_FAULTS:
         if found := pattern.search(message):
-            message = told.format(*found.groups(), version=jaxlib.version.__version__)
+            version = jaxlib.version.__version__
+            return CompileError(told.format(*found.groups(), version=version))
+    if options.overrides:
+        names = ", ".join(name for name, _ in options.overrides)
+        message += f" The compiler_options given were: {names}."
     return CompileError(message)

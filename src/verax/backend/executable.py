@@ -308,7 +308,7 @@ def compile_text(
                 lambda: client.compile_and_load(mlir_text, where, how),
                 loading(client, where, how),
             )
-    except RuntimeError as error:  # jaxlib's own class, and that of bad sizes
+    except (RuntimeError, ValueError) as error:  # the second is that of bad sizes
         raise compile_error(error, options) from error
     handlers = result_handlers(loaded, devices, out_avals, out_shardings)
     if origin == "compiler":
