@@ -189,7 +189,7 @@ def test_an_interrupt_leaves_the_process_usable() -> None:
 
 
 FORKED = """
-import os, sys, warnings
+import os, sys, threading, traceback, warnings
 import numpy as np, verax, verax.numpy as vnp
 warnings.simplefilter("ignore")
 double = verax.jit(lambda x: x * 2)
@@ -204,22 +204,41 @@ def refused(action):
     except RuntimeError as error:
         return "forked" in str(error) and "spawn" in str(error)
     return False
+inside, go_on = threading.Event(), threading.Event()
+def slow(x):
+    inside.set()
+    go_on.wait()
+    return x * 3
+busy = verax.jit(slow)
+thread = threading.Thread(target=busy, args=(np.ones(3, np.float32),), daemon=True)
+thread.start()
+inside.wait()
 if (child := os.fork()) == 0:
+    go_on.set()
     ones = np.ones(3, np.float32)
-    good = [
-        (vnp.ones(3) + 1).tolist() == [2, 2, 2],
-        x.tolist() == [2, 2, 2],
-        refused(lambda: double(ones)),
-        refused(lambda: verax.jit(lambda x: x + 1)(ones)),
-        refused(verax.devices),
-        refused(lambda: stage(x)),
-        refused(lambda: fresh(ones)),
-        refused(lambda: lowered.compile()),
-        refused(lambda: verax.stages.deserialize(data)),
-        "multiply" in lowered.as_text(),
-    ]
+    try:
+        good = [
+            (vnp.ones(3) + 1).tolist() == [2, 2, 2],
+            x.tolist() == [2, 2, 2],
+            refused(lambda: double(ones)),
+            refused(lambda: verax.jit(lambda x: x + 1)(ones)),
+            refused(verax.devices),
+            refused(lambda: stage(x)),
+            refused(lambda: fresh(ones)),
+            refused(lambda: lowered.compile()),
+            refused(lambda: verax.stages.deserialize(data)),
+            "multiply" in lowered.as_text(),
+            "multiply" in busy.lower(ones).as_text(),
+            refused(lambda: busy(ones)),
+        ]
+    except BaseException:
+        traceback.print_exc()
+        os._exit(2)
     os._exit(0 if all(good) else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+go_on.set()
+thread.join()
+assert busy(x).tolist() == [6, 6, 6]
 assert double(x).tolist() == [4, 4, 4]
 print("usable")
 """

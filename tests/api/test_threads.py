@@ -263,3 +263,33 @@ def test_an_error_in_one_thread_leaves_the_others_their_turn() -> None:
         i + 1.0 for i, y in enumerate(found) if y not in errors
     ]
     assert tries[0] == 2
+
+
+def test_a_compiled_function_is_called_and_saved_by_many_threads() -> None:
+    stage = verax.jit(lambda x, y: x * y).lower(np.ones(4, np.float32), 1.0).compile()
+
+    def work(i: int) -> Any:
+        kinds = (np.full(4, i, np.float32), vnp.full(4, i, vnp.float32))
+        scalars = (2.0, np.float32(2), vnp.float32(2), vnp.float32(2) * 1)
+        mine = stage if i % 3 else verax.stages.deserialize(stage.serialize())
+        if i == 5:
+            return mine(np.ones(3, np.float32), 1.0)
+        return [mine(kinds[n % 2], scalars[n % 4]).tolist() for n in range(8)]
+
+    for i, found in enumerate(together(work)):
+        if i == 5:
+            assert isinstance(found, TypeError)
+        else:
+            assert found == [[2.0 * i] * 4] * 8
+
+
+def test_threads_compile_ahead_of_time_at_the_same_time() -> None:
+    @verax.jit
+    def fun(x: Any) -> Any:
+        return vnp.cos(x).sum() - 9.5
+
+    def work(i: int) -> Any:
+        x = np.zeros(i % 4 + 1, np.float32)
+        return float(fun.lower(x).compile()(x))
+
+    assert together(work, 8) == [i % 4 + 1 - 9.5 for i in range(8)]

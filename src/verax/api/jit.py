@@ -41,6 +41,7 @@ from verax.api.tracing import (
 from verax.api.turns import turn
 from verax.backend import pytrees
 from verax.backend.array import ConcreteArray
+from verax.backend.client import check_not_forked
 from verax.backend.dispatch import Call, caller, kind_of
 from verax.backend.locks import Locks
 from verax.backend.metrics import RECORDER
@@ -164,6 +165,7 @@ class JitFunction[**P, R]:
         RECORDER.record("program_misses" if found is None else "program_hits")
         if found is not None:
             return found
+        check_not_forked()
         with turn(self.locks.of(key)):
             miss = self.miss(full, key)
             entry = self.trace_once(key, tree, avals, call_args)

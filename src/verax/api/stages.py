@@ -123,10 +123,12 @@ class TracedStage(Stage):
             LeakedTracer: the function closes over a tracer of an outer trace.
             ValueError: a platform is unknown, or lacks what the program calls.
         """
-        platforms = checked_platforms(lowering_platforms)
+        given = lowering_platforms
+        platforms = None if given is None else checked_platforms(given)
         warn_unusable(self.interface.donated, self.donated, self.interface.in_avals)
         module = self.module(located=False)
-        check_routines(self.fun_name, module.text, platforms)
+        if platforms is not None:
+            check_routines(self.fun_name, module.text, platforms)
         return LoweredStage(self.interface, module, self, platforms)
 
     def module(self, *, located: bool) -> LoweredModule:
@@ -146,12 +148,15 @@ class TracedStage(Stage):
 
 @frozen(eq=False, repr=False)
 class LoweredStage(Stage):
-    """A lowered function: StableHLO text, ready to compile."""
+    """A lowered function: StableHLO text, ready to compile.
+
+    `platforms` are those that were named, None for that of the process, whatever it is.
+    """
 
     interface: Interface
     module: LoweredModule
     stage: TracedStage
-    platforms: tuple[str, ...]
+    platforms: tuple[str, ...] | None
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as MLIR text, or as HLO with dialect "hlo".
@@ -199,7 +204,7 @@ class LoweredStage(Stage):
         """
         stage = self.stage
         here = default_backend()
-        if here not in self.platforms:
+        if self.platforms is not None and here not in self.platforms:
             raise ValueError(
                 f"{self.fun_name} was lowered for {', '.join(self.platforms)}, and "
                 f"this process runs on {here}: lower it for that"

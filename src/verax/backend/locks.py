@@ -11,6 +11,8 @@ import threading
 from collections.abc import Hashable
 from weakref import WeakValueDictionary
 
+from verax.rules.state import STATE
+
 
 class Locks:
     """Locks by key; one lives as long as somebody holds it or waits for it."""
@@ -31,5 +33,7 @@ class Locks:
         >>> locks.of("f32[3]") is one, locks.of("f32[4]") is one
         (True, False)
         """
+        if STATE.forked:  # who held locks then does not exist here, and frees none
+            return threading.RLock()
         with self.guard:
             return self.locks.setdefault(key, threading.RLock())
