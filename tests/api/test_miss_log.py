@@ -124,6 +124,18 @@ def test_jit_in_a_loop_is_told() -> None:
     assert "call jit once, outside of loops" in found[2]
 
 
+def test_checks_of_purity_are_no_misses() -> None:
+    inner = verax.jit(lambda x: x * 2)
+    with logged() as found:
+        verax.check_purity(lambda x: inner(x) + 1)(1.0)
+    assert found == []
+    assert "it is its first call" in inner.explain(1.0).reason
+    inner(2)
+    assert list(map(str, inner.explain(1.0).differences)) == [
+        "x: dtype float32, before int32"
+    ]
+
+
 def test_names_and_scopes_of_the_option() -> None:
     assert verax.config.explain_cache_misses is False
     with verax.explain_cache_misses(), verax.explain_cache_misses(False):

@@ -24,6 +24,7 @@ from verax.backend.program import MADE, Made, Program, Recipe
 from verax.backend.stored import Stored, stored
 from verax.ir.captured import CapturedConstants, captured_constants
 from verax.ir.walk import count_eqns
+from verax.rules.state import is_fresh
 
 type Reason = tuple[str, tuple[Difference, ...]]
 NOTHING: Final[tuple[Difference, ...]] = ()
@@ -70,9 +71,13 @@ def trace_key(key: Key) -> Key:
 
 
 def seen_keys(programs: Sequence[Key], traces: Sequence[Key]) -> list[Key]:
-    """The keys of the programs, and of the traces that have none, oldest first."""
+    """The keys of the programs, and of the traces that have none, oldest first.
+
+    Those that `check_purity` made are of no use to anybody.
+    """
     made = {trace_key(key) for key in programs}
-    return [*[key for key in traces if key not in made], *programs]
+    found = [*[key for key in traces if key not in made], *programs]
+    return [key for key in found if not is_fresh(key[2])]
 
 
 def why(

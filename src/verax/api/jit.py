@@ -52,7 +52,7 @@ from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ops.call import call
 from verax.rules.builder import Builder
-from verax.rules.state import STATE
+from verax.rules.state import STATE, is_fresh
 
 type Key = tuple[Any, ...]
 CACHE_SIZE = 4096
@@ -254,7 +254,7 @@ class JitFunction[**P, R]:
 
     def miss(self, key: Key, trace_key: Key) -> Miss | None:
         """What a call found that is about to be traced; None unless that is logged."""
-        if not STATE.explain_cache_misses:
+        if not STATE.explain_cache_misses or is_fresh(STATE.staging):
             return None
         seen = seen_keys([*self.programs], [*self.traces])
         traced = trace_key in self.traces

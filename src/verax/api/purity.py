@@ -28,7 +28,7 @@ from verax.ir.printer import print_jaxpr
 from verax.ir.saving import array_bytes
 from verax.ir.walk import map_jaxprs
 from verax.rules.builder import leaked
-from verax.rules.state import STATE
+from verax.rules.state import STATE, Fresh
 
 CHILD = "import sys; from verax.api.purity import child; child(sys.stdin.buffer.read())"
 SEEDS = ("1", "2")
@@ -36,18 +36,6 @@ SEEDS = ("1", "2")
 
 class ImpureFunction(RuntimeError):
     """A function writes different programs when it is traced twice."""
-
-
-class Fresh(str):
-    """A configuration word that equals no other: caches of traces miss."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
 
 
 def check_purity[**P](

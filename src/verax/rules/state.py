@@ -129,6 +129,23 @@ def staging_of(state: Any) -> Staging:
     )
 
 
+class Fresh(str):
+    """A configuration word that equals no other: caches of traces miss."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def is_fresh(staging: Staging) -> bool:
+    """Whether what is traced now is traced anew on purpose, and never found again."""
+    return isinstance(staging[0], Fresh)
+
+
 def refresh_staging() -> None:
     """Bring the summary in `State.staging` up to date, globally and in this thread."""
     State.staging = staging_of(State)
