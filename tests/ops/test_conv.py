@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -189,3 +190,17 @@ def test_bad_input_is_one_clear_error(
 
 def test_the_row_is_costly_so_large_ones_are_compiled() -> None:
     assert conv_general_dilated_p.costly
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.int4, ml_dtypes.uint4])
+def test_sums_of_four_bits_in_thirty_two(dtype: Any) -> None:
+    def f(x: Any, k: Any) -> Any:
+        return lax.conv_general_dilated(
+            x, k, (1,), "VALID", preferred_element_type=np.int32
+        )
+
+    numbers: np.ndarray = np.arange(10) % 7
+    x, k = numbers.reshape(1, 1, 10).astype(dtype), np.array([[[1, 2, 3]]], dtype)
+    want = np.convolve(numbers, [3, 2, 1], "valid")
+    for g in (f, verax.jit(f)):
+        np.testing.assert_array_equal(g(x, k)[0, 0], want)

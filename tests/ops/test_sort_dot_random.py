@@ -1,6 +1,7 @@
 """Sorting, contraction and random bits: goldens and laws."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -11,7 +12,7 @@ from verax.backend.executable import CompileOptions
 from verax.backend.program import compiled
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
-from verax.ops import dot, prng, sort, threefry
+from verax.ops import dot, prng, reduce, sort, threefry
 from verax.ops.precision import DotAlgorithmPreset, Precision, precision_of
 from verax.rules.array import Array
 from verax.rules.builder import Builder
@@ -241,3 +242,40 @@ def test_key_errors() -> None:
         trace(lambda k: prng.random_wrap(k, "xyz"), KEY)
     with pytest.raises(ValueError, match="width"):
         trace(lambda k: threefry.random_bits(k, 7, (2,)), KEY)
+
+
+def test_a_product_of_floats_made_integer_has_no_tangent() -> None:
+    x = np.array([[1.5, 2.5], [0.5, 1.0]], np.float32)
+    product = dot.dot_general
+    jaxpr = trace(lambda x: product(x, x, MATRICES, None, np.int32), x)
+    program, mask = ENGINE.jvp(jaxpr, (True,))
+    assert mask == (False,)
+    assert ENGINE.evaluate(program, [x, x])[0].tolist() == [[3, 6], [1, 2]]
+
+
+@pytest.mark.parametrize("preferred", [None, np.float32])
+def test_a_preferred_type_makes_weak_products_strong(preferred: Any) -> None:
+    weak = ShapedArray((2, 2), np.dtype(np.float32), True)
+    builder = Builder("a test")
+    x = builder.input(weak)
+    with interpreting(builder):
+        y = dot.dot_general(x, x, MATRICES, preferred_element_type=preferred)
+    assert y.aval.weak_type == (preferred is None)
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_zeros_stand_in_order_and_sums_of_them_are_positive(zero: float) -> None:
+    x = np.array([0.0, -0.0, zero], np.float32)
+    (y,) = both(sort.sort, x)
+    count = int(np.signbit(x).sum())
+    assert np.signbit(y).tolist() == [True] * count + [False] * (3 - count)
+    (total,) = both(lambda x: reduce.reduce_sum(x, (0,)), np.full(2, -0.0, np.float32))
+    assert not np.signbit(total)
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.int4, ml_dtypes.uint4])
+def test_top_k_of_four_bits(dtype: type[np.generic]) -> None:
+    x = np.array([[3, 1, 7], [0, 5, 5]]).astype(dtype)
+    y, places = both(lambda x: sort.top_k(x, 2), x)
+    assert y.astype(int).tolist() == [[7, 3], [5, 5]]
+    assert places.tolist() == [[2, 0], [1, 2]]

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType, is_bool, numpy_dtype
+from verax.ir.dtypes import DType, is_bool, is_integer, numpy_dtype
 from verax.ir.jaxpr import Params
 from verax.ops.conv_dimensions import ConvDimensionNumbers
 from verax.ops.dot import rank_of, working_dtype
@@ -31,6 +31,7 @@ from verax.rules.draws import draw_size
 from verax.rules.emitter import Emitter, Operand, i64, i64s
 from verax.rules.kinds import ANYTHING
 from verax.rules.row import Domain, NDArray, Sample
+from verax.rules.small import whole_bytes
 
 
 @frozen(eq=False, repr=False)
@@ -194,6 +195,8 @@ def lower_conv(
     """One `stablehlo.convolution`; zeros where there is nothing to add up."""
     if not outs[0].size or not all(x.aval.size for x in operands):
         return (e.constant(0, outs[0]),)
+    if p.preferred_element_type is not None:
+        operands = [whole_bytes(e, x) for x in operands]
     dims = p.dimension_numbers
     text = (
         f"#stablehlo.conv<{spec_text('bf', dims.lhs_spec)}x"
@@ -239,7 +242,7 @@ def draw_conv(random: Random) -> Sample[ConvParams]:
     dims = ConvDimensionNumbers(*specs)
     dtype = random.choice(ANYTHING.samples())
     wide = dtype.itemsize < 4 and ANYTHING.holds(dtype) and random.random() < 0.4
-    preferred = np.dtype(np.int32 if dtype.kind in "iu" else np.float32)
+    preferred = np.dtype(np.int32 if is_integer(dtype) else np.float32)
     params = ConvParams(
         *(small(), padding, small(), small(), dims, groups, parts, None),
         preferred if wide and dtype.kind != "b" else None,

@@ -13,6 +13,7 @@ from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,
     bfloat16,
+    bool_,
     complex64,
     float16,
     float32,
@@ -42,6 +43,7 @@ MIXED: Sequence[tuple[DType, DType]] = (
     (int8, int32),
     (complex64, float32),
     (uint8, float32),
+    (bool_, int32),
 )
 ALGORITHMS: Sequence[Algorithm] = (
     DotAlgorithm(float32, float32, float32),
@@ -49,7 +51,6 @@ ALGORITHMS: Sequence[Algorithm] = (
     DotAlgorithmPreset.F16_F16_F32,
     DotAlgorithmPreset.BF16_BF16_F32,
     DotAlgorithmPreset.F32_F32_F32,
-    DotAlgorithmPreset.F64_F64_F64,
 )
 """Those that XLA has for products of all shapes on CPU, and that sum up exactly."""
 

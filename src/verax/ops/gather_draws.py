@@ -93,7 +93,7 @@ def draw_window(random: Random, role: str, whole: bool) -> tuple[int, int]:
     """The size of a dimension, and that of windows in it."""
     if role != "window":
         return random.choice((1, 2, 4)), 1
-    size = draw_size(random, (1, 3, 4, 5))
+    size = draw_size(random, (1, 2, 3, 4, 5))
     if whole or random.random() < 0.3:
         return size, size
     return size, draw_size(random, range(1, size + 1))

@@ -15,12 +15,10 @@ from attrs import evolve, field, frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     DType,
-    int8,
     is_bool,
     is_inexact,
     is_signed,
     numpy_dtype,
-    uint8,
 )
 from verax.ir.jaxpr import Params
 from verax.ops.slicing import inserted
@@ -39,6 +37,7 @@ from verax.ops.windows import (
 )
 from verax.rules.emitter import Emitter, Operand, flag, i64s, ints
 from verax.rules.row import Axis
+from verax.rules.small import whole_bytes
 
 type Scalar = bool | int | float | complex
 type FillValue = Scalar | None
@@ -229,7 +228,8 @@ def lower_gather(
     if not out.size:
         return (e.constant(0, out),)
     upper = bounds(dims, operand.aval.shape, p.slice_sizes)
-    indices = widened(e, indices, dims.operand_batching_dims)
+    if dims.operand_batching_dims:
+        indices = whole_bytes(e, indices)
     text = (
         f"#stablehlo.gather<offset_dims = {ints(dims.offset_dims)}, "
         f"collapsed_slice_dims = {ints(dims.collapsed_slice_dims)}, "
@@ -252,18 +252,6 @@ def lower_gather(
     chosen = e.broadcast(mask, out.shape, dims.batch_positions(out.ndim))
     fill = e.constant(filler(p, out.dtype), out)
     return e.op("stablehlo.select", (chosen, *found, fill), outs)
-
-
-def widened(e: Emitter, indices: Operand, batching: Shape) -> Operand:
-    """Indices of less than a byte as bytes, where XLA puts batching places beside them.
-
-    Its CPU backend refuses the types that its own rewriting of these makes.
-    """
-    dtype = indices.aval.dtype
-    if not batching or integer_bits(dtype) >= 8:
-        return indices
-    wide = indices.aval.with_dtype(int8 if is_signed(dtype) else uint8)
-    return e.op("stablehlo.convert", (indices,), (wide,))[0]
 
 
 def capped(upper: Shape, dtype: DType) -> Shape:

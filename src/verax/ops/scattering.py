@@ -22,7 +22,6 @@ from verax.ops.gathering import (
     GatherParams,
     above,
     capped,
-    widened,
 )
 from verax.ops.shape import at_front
 from verax.ops.windows import (
@@ -48,6 +47,7 @@ from verax.rules.row import (
     Sample,
     TransposeRule,
 )
+from verax.rules.small import whole_bytes
 
 
 @frozen(eq=False, repr=False)
@@ -200,7 +200,8 @@ def lower_scatter(
         return emit_with_index(operation, e, p, operands, outs)
     sizes = slice_sizes(p, operand.aval.shape, updates.aval.shape)
     upper = bounds(dims.gather(), operand.aval.shape, sizes)
-    indices = widened(e, indices, dims.operand_batching_dims)
+    if dims.operand_batching_dims:
+        indices = whole_bytes(e, indices)
     if p.mode == CLIP:
         indices = emit_clipped(e, indices, upper)
     text = (

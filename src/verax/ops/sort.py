@@ -45,7 +45,8 @@ from verax.rules.row import (
     Zero,
 )
 from verax.rules.sizes import as_axis, as_integers
-from verax.rules.sorting import compared, lower_sort, one
+from verax.rules.small import whole_bytes
+from verax.rules.sorting import compared, converted, lower_sort, one
 
 
 @frozen(eq=False, repr=False)
@@ -251,12 +252,18 @@ def batch_top_k(
 def lower_top_k(
     e: Emitter, p: TopKParams, x: Operand, outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
-    """`chlo.top_k`, with NaNs of one sign so that all are the largest."""
+    """`chlo.top_k`, with NaNs of one sign so that all are the largest.
+
+    XLA refuses integers of less than a byte here, so these are widened.
+    """
     dtype = x.aval.dtype
     if is_float(dtype):
         nan = e.constant(np.nan, x.aval)
         x = one(e, "select", (compared(e, x, x, "NE"), nan, x), x.aval)
-    return e.op("chlo.top_k", (x,), outs, k=i64(p.k))
+    operand = whole_bytes(e, x)
+    wide = outs[0].with_dtype(operand.aval.dtype)
+    y, places = e.op("chlo.top_k", (operand,), (wide, outs[1]), k=i64(p.k))
+    return converted(e, y, dtype), places
 
 
 def draw_top_k(random: Random) -> Sample[TopKParams]:

@@ -48,6 +48,8 @@ RARE = 0.15
 """How often an equation may have other dtypes: fewer kinds of values meet oftener."""
 CONSTANT = 0.05
 """How often an operand is an array or a number that the program holds."""
+USUAL = 1e15
+"""Numbers of programs are seldom larger."""
 LARGEST = 64
 """Programs stay small: no value has more elements."""
 
@@ -164,12 +166,12 @@ def constant_of(random: Random, aval: ShapedArray) -> Literal:
 
 
 def anything(domain: Domain) -> bool:
-    """Whether an operand may be any number, and has a derivative.
+    """Whether an operand may be any number of a usual size, and has a derivative.
 
     If not, it must be an input: those are drawn from the domain, and can be left
     out of a derivative.
     """
-    free = domain.low == REALS.low and domain.high == REALS.high
+    free = domain.low <= -USUAL and domain.high >= USUAL
     return domain.smooth and free
 
 
