@@ -63,6 +63,7 @@ def test_the_classes_have_jax_names() -> None:
 def test_a_traced_function_is_a_function() -> None:
     table = np.arange(3, dtype=np.float32)
     traced = verax.jit(lambda x: x * vnp.asarray(table)).trace(1.0)
+    assert traced.jaxpr is traced.jaxpr
     assert str(traced.jaxpr).startswith("{ lambda a:f32[3]; b:~f32[].")
     assert traced(2.0).tolist() == [0, 2, 4]
     assert traced(np.float32(2)).tolist() == [0, 2, 4]

@@ -6,6 +6,7 @@ One idea: each stage is a value with what there is to know about it::
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from attrs import evolve, field, frozen
@@ -64,7 +65,7 @@ class TracedStage(Stage):
     donated: tuple[bool, ...]
     placement: Placement | None = None
 
-    @property
+    @cached_property
     def jaxpr(self) -> ClosedJaxpr:
         """The program; arrays that it captures are its constvars."""
         return hoist(self.traced.jaxpr, as_operands)
