@@ -165,7 +165,6 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
 
 
-@remembered
 def searchsorted(
     a: ArrayLike,
     v: ArrayLike,
@@ -199,6 +198,7 @@ def searchsorted(
     return bisect(line, queries, side == "right")
 
 
+@remembered
 def bisect(line: Array, queries: Array, right: bool) -> Array:
     """How many elements come before each query, found bit by bit from the highest."""
     size = line.shape[0]

@@ -186,6 +186,7 @@ def in_rows(x: Array, axes: tuple[int, ...]) -> Array:
     return reshape(transpose(x, (*others, *axes)), (rows, size))
 
 
+@remembered
 def read_quantiles(x: Array, share: Array, method: str, skip_nan: bool) -> Array:
     """The quantiles of the rows of `x`, those of the first share first."""
     rows, size = x.shape

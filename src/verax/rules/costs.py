@@ -69,10 +69,12 @@ def contraction(
     """Products of dtypes for which there is no BLAS, and large ones of the others.
 
     The work is the number of multiplications: the root of the product of three sizes.
-    BLAS is as quick as the compiler, but its threads stand in each other's way where
-    the machine has other work.
+    BLAS is as quick as the compiler, but its threads wait for each other, for
+    milliseconds where the machine has other work.
     """
     x, y = ins
     work = math.sqrt(x.size * y.size * outs[0].size)
-    blas = is_float(x.dtype) and numpy_dtype(x.dtype).itemsize >= 4
-    return work >= (1 << 26 if blas else 1 << 20)
+    if is_float(x.dtype) and numpy_dtype(x.dtype).itemsize >= 4:
+        wide = outs[0].size > 1 and max(x.size, y.size) >= 1 << 19
+        return wide or work >= 1 << 26
+    return work >= 1 << 20
