@@ -235,7 +235,13 @@ def giver_up(program: Program, places: Places) -> Callable[[Sequence[Any]], None
 
     def give_up(args: Sequence[Any]) -> None:
         for i in wanted:
-            args[i].end(how)
+            x: ConcreteArray = args[i]
+            if (buffer := x.buffer) is not None and buffer.is_deleted():
+                # As x.end(how), when the runtime has taken the memory, as it does.
+                x.ended = how
+                x.host = x.buffer = None
+            else:
+                x.end(how)
 
     return give_up
 
