@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from verax.api.engine import ENGINE, apply, as_array
+from verax.api.engine import (
+    ENGINE,
+    apply,
+    as_array,
+    current_builder,
+    typed_atoms,
+)
 from verax.api.tracing import (
     Describe,
     describe_arguments,
@@ -30,6 +36,8 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ops import create
 from verax.rules.constants import aval_of
 from verax.transforms.jvp import jvp as push_forward
+from verax.transforms.linearize import linearize_into
+from verax.transforms.transpose import backward_types, transpose_into
 
 
 @frozen(eq=False)
@@ -307,28 +315,37 @@ class Pullback:
 
     def pull(self, cts: Sequence[object | None]) -> tuple[Any, ...]:
         """Cotangents of the arguments, from checked cotangent leaves."""
-        jaxpr, mask, live = self.transposed(cts)
-        return self.pack(apply(jaxpr, [*self.residuals, *live]), mask)
+        linear, given, live = self.masks(cts)
+        args, builder = [*self.residuals, *live], current_builder()
+        atoms = typed_atoms(args, backward_types(self.tangent, linear, given))
+        if builder is None or atoms is None:
+            jaxpr, mask = ENGINE.transpose(self.tangent, linear, given)
+            return self.pack(apply(jaxpr, args), mask)
+        with builder.undone_on_error():
+            found, mask = transpose_into(
+                ENGINE, builder, self.tangent, linear, given, atoms
+            )
+        return self.pack(builder.tracers(found), mask)
 
     def rows(self, stacked: Sequence[Any], size: int) -> tuple[Any, ...]:
         """Cotangents of the arguments for `size` cotangents, stacked in the first."""
-        jaxpr, mask, live = self.transposed(stacked)
+        linear, given, live = self.masks(stacked)
+        jaxpr, mask = ENGINE.transpose(self.tangent, linear, given)
         axes = (*[None] * len(self.residuals), *[0] * len(live))
         args = [*self.residuals, *live]
         outs = apply_batched(jaxpr, args, axes, size, [0] * len(jaxpr.outvars))
         return self.pack(outs, mask, (size,))
 
-    def transposed(
+    def masks(
         self, cts: Sequence[object | None]
-    ) -> tuple[Jaxpr, Sequence[bool], list[object | None]]:
-        """The program from residuals and cotangents, what it gives, what it takes."""
+    ) -> tuple[tuple[bool, ...], tuple[bool, ...], list[object | None]]:
+        """Which inputs are linear, which outputs have a cotangent, and which it is."""
         proper = self.at.pad(self.nonzero)
         live = [ct for ct, flag in zip(cts, proper, strict=True) if flag]
         given = [*[True] * len(live), *[False] * sum(self.nonzero[len(proper) :])]
         count = len(self.residuals)
         linear = (False,) * count + (True,) * (len(self.tangent.invars) - count)
-        jaxpr, mask = ENGINE.transpose(self.tangent, linear, tuple(given))
-        return jaxpr, mask, live
+        return linear, tuple(given), live
 
     def pack(
         self, outs: Sequence[Any], mask: Sequence[bool], stack: tuple[int, ...] = ()
@@ -353,8 +370,17 @@ def linearized(
 ) -> tuple[Primals, Sequence[Any], Jaxpr, Sequence[bool], tuple[Any, ...]]:
     """Trace, linearize, run forward: (trace, outputs, linear program, mask, saved)."""
     at = trace_primals(fun, primals, purpose, has_aux)
+    args, builder = [*at.captured, *at.leaves], current_builder()
+    atoms = typed_atoms(args, at.jaxpr.in_avals)
+    if builder is not None and atoms is not None:
+        with builder.undone_on_error():
+            results, saved, tangent, nonzero = linearize_into(
+                ENGINE, builder, at.jaxpr, at.active, atoms
+            )
+        residuals = tuple(builder.tracers(saved))
+        return at, builder.tracers(results), tangent, nonzero, residuals
     forward, tangent, nonzero = ENGINE.linearize(at.jaxpr, at.active)
-    outs = apply(forward, [*at.captured, *at.leaves])
+    outs = apply(forward, args)
     count = len(at.jaxpr.outvars)
     return at, outs[:count], tangent, nonzero, tuple(outs[count:])
 

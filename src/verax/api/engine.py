@@ -15,7 +15,7 @@ from verax.backend.eager import eager_interpreter
 from verax.backend.placed import fresh
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
-from verax.ir.jaxpr import Jaxpr, Literal, Var
+from verax.ir.jaxpr import Atom, Jaxpr, Literal, Var
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
@@ -48,6 +48,22 @@ def apply(jaxpr: Jaxpr, args: Sequence[object]) -> Sequence[Array]:
         except NonFinite as error:
             raise error.at(eqn) from None
     return [as_array(read(a, env)) for a in jaxpr.outvars]
+
+
+def typed_atoms(
+    args: Sequence[object], avals: Sequence[ShapedArray]
+) -> list[Atom] | None:
+    """What stands for arguments in the current trace, if their types are exactly these.
+
+    A transformation then writes there at once what it makes of a program; otherwise it
+    makes a program of these types, for `apply`.
+    """
+    builder = current_builder()
+    if builder is None:
+        return None
+    atoms = [builder.atom(x) for x in args]
+    same = [atom.aval is aval for atom, aval in zip(atoms, avals, strict=True)]
+    return atoms if all(same) else None
 
 
 def read(atom: Var | Literal, env: Sequence[object]) -> object:

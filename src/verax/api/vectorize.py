@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from verax.api.engine import ENGINE, apply
+from verax.api.engine import ENGINE, apply, current_builder, typed_atoms
 from verax.api.tracing import (
     Describe,
     describe_arguments,
@@ -29,7 +29,7 @@ from verax.rules.constants import PYTHON_SCALARS
 from verax.rules.row import Axis, BatchAxis
 from verax.rules.state import STATE, refresh_staging
 from verax.transforms.engine import StandardEngine, over_axis
-from verax.transforms.vmap import batch
+from verax.transforms.vmap import batch, batch_into, stacked
 
 
 def vmap[**P, R](
@@ -164,8 +164,15 @@ def apply_batched(
     engine: StandardEngine = ENGINE,
 ) -> list[Array]:
     """The outputs of `jaxpr` over `size` elements, batched at the axes `wanted`."""
-    batched, found = batch(engine, jaxpr, size, axes)
-    outs = apply(batched, args)
+    builder = current_builder()
+    atoms = None if builder is None else typed_atoms(args, stacked(jaxpr, size, axes))
+    if builder is None or atoms is None:
+        batched, found = batch(engine, jaxpr, size, axes)
+        outs = apply(batched, args)
+    else:
+        with builder.undone_on_error():
+            results, found = batch_into(engine, builder, jaxpr, size, axes, atoms)
+        outs = builder.tracers(results)
     return [move(x, a, b, size) for x, a, b in zip(outs, found, wanted, strict=True)]
 
 

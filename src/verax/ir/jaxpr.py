@@ -7,10 +7,10 @@ values, an environment is a list, and a jaxpr is its own cache key::
     { lambda ; a:f32[8]. let b:f32[8] = sin a in (b,) }
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from operator import itemgetter
 from types import CodeType
-from typing import cast
 
 from attrs import AttrsInstance, define, field, fields, frozen
 from pyrsistent import PVector, pvector
@@ -196,7 +196,54 @@ def equation(
     """
     made = EqnFields(primitive, params, invars, outvars, source)
     made.__class__ = Eqn
-    return cast(Eqn, made)
+    return made  # type: ignore[return-value]  # typing.cast would be a fifth of it
+
+
+type Pick = int | Callable[[Sequence[Atom]], tuple[Atom, ...]]
+
+
+@frozen(eq=False)
+class Script:
+    """A jaxpr as what it takes to write it again, many times, on other operands.
+
+    The values are `literals`, then the inputs, then the results in order. A step is a
+    primitive, its params, how its operands are picked from the values (the number of
+    the only one, or a function), the types of its results, and its source.
+    """
+
+    literals: tuple[Atom, ...]
+    steps: tuple[tuple[Primitive, Params, Pick, tuple[ShapedArray, ...], Source], ...]
+    outs: tuple[int, ...]
+
+
+def no_operands(values: Sequence[Atom]) -> tuple[Atom, ...]:
+    return ()
+
+
+def script_of(jaxpr: "Jaxpr") -> Script:
+    """See `Script`."""
+    read = [a for eqn in jaxpr.eqns for a in eqn.invars] + list(jaxpr.outvars)
+    literals = tuple([a for a in read if type(a) is not Var])
+    count, places = len(literals), iter(range(len(literals)))
+
+    def numbers(atoms: tuple[Atom, ...]) -> list[int]:
+        return [a.index + count if isinstance(a, Var) else next(places) for a in atoms]
+
+    def pick(atoms: tuple[Atom, ...]) -> Pick:
+        found = numbers(atoms)
+        if len(found) < 2:
+            return found[0] if found else no_operands
+        return itemgetter(*found)
+
+    steps = [
+        (e.primitive, e.params, pick(e.invars), types_of(e.outvars), e.source)
+        for e in jaxpr.eqns
+    ]
+    return Script(literals, tuple(steps), tuple(numbers(jaxpr.outvars)))
+
+
+def types_of(atoms: Sequence[Atom]) -> tuple[ShapedArray, ...]:
+    return tuple([a.aval for a in atoms])
 
 
 @frozen(eq=False)
@@ -290,6 +337,11 @@ class Jaxpr:
     @property
     def out_avals(self) -> tuple[ShapedArray, ...]:
         return tuple([a.aval for a in self.outvars])
+
+    @cached_property
+    def script(self) -> Script:
+        """What `Builder.inline` reads, made once for each template."""
+        return script_of(self)
 
     @cached_property
     def effects(self) -> frozenset[Effect]:

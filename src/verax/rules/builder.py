@@ -12,7 +12,8 @@ living builder that is used here becomes an input of the program under construct
 """
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import get_ident
 from typing import Final, NoReturn
 
@@ -47,6 +48,8 @@ REMEDY: Final = (
 # So many tracers are listed, and of so many it is asked who holds them.
 SHOWN: Final = 3
 ASKED: Final = 8
+# Equations up to which a jaxpr counts as a template, which is written many times.
+TEMPLATE = 32
 type Oracle = Callable[["Tracer"], np.ndarray]
 
 
@@ -198,6 +201,30 @@ class Builder:
 
         `source` replaces the sources of the equations.
         """
+        if len(jaxpr.eqns) > TEMPLATE:
+            return self.write_again(jaxpr, atoms, source)
+        script = jaxpr.script
+        env: list[Atom] = [*script.literals, *atoms]
+        count, write = self.count, self.eqns.append
+        for primitive, params, pick, avals, own in script.steps:
+            ins = (env[pick],) if type(pick) is int else pick(env)  # type: ignore[operator]  # else a function
+            if len(avals) == 1:
+                var = variable(count, avals[0])
+                outs: tuple[Var, ...] = (var,)
+                env.append(var)
+                count += 1
+            else:
+                outs = tuple([variable(count + i, a) for i, a in enumerate(avals)])
+                env += outs
+                count += len(outs)
+            write(equation(primitive, params, ins, outs, source or own))
+        self.count = count
+        return [env[i] for i in script.outs]
+
+    def write_again(
+        self, jaxpr: Jaxpr, atoms: Sequence[Atom], source: Source | None
+    ) -> list[Atom]:
+        """`inline` for a program that will hardly be written a second time."""
         env: list[Atom] = list(atoms)
         count, write = self.count, self.eqns.append
         for eqn in jaxpr.eqns:
@@ -211,6 +238,21 @@ class Builder:
             write(equation(eqn.primitive, eqn.params, ins, outs, place))
         self.count = count
         return [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
+
+    @contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        """Take back the equations that the block has written, if it fails.
+
+        The function under trace may catch the error, and go on without them.
+        """
+        count, written, inputs = self.count, len(self.eqns), len(self.inputs)
+        try:
+            yield
+        except BaseException:
+            if len(self.inputs) == inputs:
+                del self.eqns[written:]
+                self.count = count
+            raise
 
     def tracers(self, atoms: Sequence[Atom]) -> list[Tracer]:
         """Tracers of this builder for some of its atoms."""
@@ -230,26 +272,29 @@ class Builder:
         jaxpr = Jaxpr((), tuple(self.inputs), pvector(self.eqns), tuple(outvars))
         if not outer:
             return jaxpr, ()
-        captured = {inner.atom for _, inner in self.captured.values()}
-        own = [v for v in self.inputs if v not in captured]
-        caught = [v for v in self.inputs if v in captured]
+        captured = {inner.atom.index for _, inner in self.captured.values()}  # type: ignore[union-attr]  # inputs are variables
+        own = [v for v in self.inputs if v.index not in captured]
+        caught = [v for v in self.inputs if v.index in captured]
         return renumber(jaxpr, [*caught, *own]), outer
 
 
 def renumber(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr:
     """`jaxpr` with its inputs in the order `inputs` and canonical numbers."""
-    numbers: dict[Var, Var] = {}
-    for var in inputs:
-        numbers[var] = variable(len(numbers), var.aval)
+    invars = tuple([variable(i, var.aval) for i, var in enumerate(inputs)])
+    # By the old index; inputs and results have been numbered as they came.
+    numbers: dict[int, Var] = {
+        old.index: new for old, new in zip(inputs, invars, strict=True)
+    }
+    count = len(invars)
     eqns = []
     for eqn in jaxpr.eqns:
-        ins = tuple([numbers[a] if type(a) is Var else a for a in eqn.invars])
-        for var in eqn.outvars:
-            numbers[var] = variable(len(numbers), var.aval)
-        outs = tuple([numbers[var] for var in eqn.outvars])
+        ins = tuple([numbers[a.index] if type(a) is Var else a for a in eqn.invars])
+        outs = tuple([variable(count + i, v.aval) for i, v in enumerate(eqn.outvars)])
+        for old, new in zip(eqn.outvars, outs, strict=True):
+            numbers[old.index] = new
+        count += len(outs)
         eqns.append(equation(eqn.primitive, eqn.params, ins, outs, eqn.source))
-    outvars = tuple([numbers[a] if type(a) is Var else a for a in jaxpr.outvars])
-    invars = tuple([numbers[var] for var in inputs])
+    outvars = tuple([numbers[a.index] if type(a) is Var else a for a in jaxpr.outvars])
     return Jaxpr((), invars, pvector(eqns), outvars)
 
 

@@ -9,6 +9,7 @@ part, and what does is the linear part. Splitting the template once gives both::
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from attrs import frozen
 
@@ -157,8 +158,7 @@ def with_constant_tangents(
     return builder.close(results)[0]
 
 
-@frozen
-class Step:
+class Step(NamedTuple):
     """The linear part of one equation: on what it works, where its results go.
 
     Tangents have numbers of their own: those of the inputs, then those of results.
@@ -174,12 +174,12 @@ class Step:
 class Tape:
     """The forward program under construction, and the linear steps so far."""
 
-    def __init__(self, engine: Engine, jaxpr: Jaxpr, nonzero: Mask) -> None:
+    def __init__(
+        self, engine: Engine, forward: Builder, ins: Sequence[Atom], nonzero: Mask
+    ) -> None:
         self.engine = engine
-        self.forward = Builder("linearize")
-        self.primals: list[Atom] = [
-            self.forward.input(v.aval).atom for v in jaxpr.invars
-        ]
+        self.forward = forward
+        self.primals = list(ins)
         self.count = 0
         self.steps: list[Step] = []
         self.tangents: list[int | None] = [
@@ -194,8 +194,9 @@ class Tape:
     def write(self, eqn: Eqn) -> None:
         """Write one equation forward, and keep its linear part as a step."""
         primals, tangents = self.primals, self.tangents
-        ins = tuple([primals[a.index] if type(a) is Var else a for a in eqn.invars])
-        ts = [tangents[a.index] if type(a) is Var else None for a in eqn.invars]
+        invars = eqn.invars
+        ins = tuple([primals[a.index] if type(a) is Var else a for a in invars])
+        ts = [tangents[a.index] if type(a) is Var else None for a in invars]
         live = tuple([t for t in ts if t is not None])
         if not live:
             primals += self.forward.copy(eqn, ins)
@@ -204,7 +205,7 @@ class Tape:
         mask = tuple([t is not None for t in ts])
         try:
             parts = linear_template(
-                self.engine, eqn.primitive, eqn.params, types(eqn.invars), mask
+                self.engine, eqn.primitive, eqn.params, types(invars), mask
             )
         except MissingRule as error:
             raise located(error, eqn) from error
@@ -242,15 +243,29 @@ def linearize(engine: Engine, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Jaxpr
     tangents of the outputs that the returned mask marks, and is linear in the
     tangents. Residuals that nothing uses are not stored.
     """
-    tape = Tape(engine, jaxpr, nonzero)
+    forward = Builder("linearize")
+    ins = [forward.input(v.aval).atom for v in jaxpr.invars]
+    outs, saved, second, mask = linearize_into(engine, forward, jaxpr, nonzero, ins)
+    return forward.close([*outs, *saved])[0], second, mask
+
+
+def linearize_into(
+    engine: Engine, forward: Builder, jaxpr: Jaxpr, nonzero: Mask, ins: Sequence[Atom]
+) -> tuple[list[Atom], list[Var], Jaxpr, Mask]:
+    """`linearize`, whose first program is written into `forward` on atoms of its types.
+
+    Returns the outputs there, the residuals, the second program, and the mask.
+    """
+    tape = Tape(engine, forward, ins, nonzero)
     for eqn in jaxpr.eqns:
         tape.write(eqn)
     primals, tangents = tape.primals, tape.tangents
     outs = [primals[a.index] if type(a) is Var else a for a in jaxpr.outvars]
     wanted = [tangents[a.index] if type(a) is Var else None for a in jaxpr.outvars]
     steps = tape.live_steps(wanted)
-    saved = dict.fromkeys([a for s in steps for a in s.saved if type(a) is Var])
-    first, _ = tape.forward.close([*outs, *saved])
+    # By the index: to hash a variable takes longer.
+    stored = {a.index: a for s in steps for a in s.saved if type(a) is Var}
+    saved = list(stored.values())
     avals = [
         v.aval.tangent() for v, flag in zip(jaxpr.invars, nonzero, strict=True) if flag
     ]
@@ -259,26 +274,26 @@ def linearize(engine: Engine, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Jaxpr
         for t, a in zip(wanted, jaxpr.outvars, strict=True)
         if t is not None
     ]
-    second = tangent_program(engine, steps, list(saved), avals, pairs, tape.count)
-    return first, second, tuple(t is not None for t in wanted)
+    second = tangent_program(engine, steps, saved, avals, pairs, tape.count)
+    return outs, saved, second, tuple(t is not None for t in wanted)
 
 
 def tangent_program(
     engine: Engine,
     steps: Sequence[Step],
-    saved: Sequence[Atom],
+    saved: Sequence[Var],
     avals: Avals | Sequence[ShapedArray],
     wanted: Sequence[tuple[int, ShapedArray]],
     count: int,
 ) -> Jaxpr:
     """The linear steps as a program of residuals, then tangents of types `avals`."""
     builder = Builder("linearize")
-    stored = {a: builder.input(a.aval).atom for a in saved}
+    stored = {a.index: builder.input(a.aval).atom for a in saved}
     env: list[Atom | None] = [None] * count
     for i, aval in enumerate(avals):
         env[i] = builder.input(aval).atom
     for step in steps:
-        ins = [stored[a] if type(a) is Var else a for a in step.saved]
+        ins = [stored[a.index] if type(a) is Var else a for a in step.saved]
         ins += [env[t] for t in step.operands]  # type: ignore[misc]  # made before
         outs = builder.inline(step.tangent, ins, source=step.source)
         for t, atom in zip(step.results, outs, strict=True):

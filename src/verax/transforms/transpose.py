@@ -7,14 +7,32 @@ reverse and hand each what its results have gathered::
     { lambda ; a c. let d = mul c a in (d,) }
 """
 
+from collections.abc import Sequence
+from functools import lru_cache
+
+from verax.ir.avals import ShapedArray
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
-from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Literal, Var
+from verax.ir.jaxpr import (
+    NO_PARAMS,
+    UNKNOWN_SOURCE,
+    Atom,
+    Eqn,
+    Jaxpr,
+    Source,
+    Var,
+)
 from verax.rules.builder import Builder
 from verax.rules.row import Engine, MissingRule
 from verax.rules.state import interpreting
 from verax.rules.typed import NotAnArray, NotLinear
 from verax.transforms.jvp import coerce
-from verax.transforms.templates import Mask, located, transpose_template, types
+from verax.transforms.templates import (
+    TEMPLATES,
+    Mask,
+    located,
+    transpose_template,
+    types,
+)
 
 SHOWN = frozenset((DEBUG, ORDERED_DEBUG))
 
@@ -33,14 +51,33 @@ def transpose(
         MissingRule: an equation on a linear operand has no transpose rule.
     """
     builder = Builder("transpose")
-    env: list[Atom | None] = [
-        None if flag else builder.input(v.aval).atom
-        for v, flag in zip(jaxpr.invars, linear, strict=True)
+    ins = [builder.input(aval).atom for aval in backward_types(jaxpr, linear, nonzero)]
+    live, mask = transpose_into(engine, builder, jaxpr, linear, nonzero, ins)
+    return builder.close(live)[0], mask
+
+
+def backward_types(jaxpr: Jaxpr, linear: Mask, nonzero: Mask) -> list[ShapedArray]:
+    """The types of the inputs of the transposed program."""
+    known = zip(jaxpr.invars, linear, strict=True)
+    given = zip(jaxpr.outvars, nonzero, strict=True)
+    return [
+        *[v.aval for v, flag in known if not flag],
+        *[a.aval.tangent() for a, flag in given if flag],
     ]
-    cts = [
-        builder.input(a.aval.tangent()).atom if flag else None
-        for a, flag in zip(jaxpr.outvars, nonzero, strict=True)
-    ]
+
+
+def transpose_into(
+    engine: Engine,
+    builder: Builder,
+    jaxpr: Jaxpr,
+    linear: Mask,
+    nonzero: Mask,
+    ins: Sequence[Atom],
+) -> tuple[list[Atom], Mask]:
+    """`transpose`, written into `builder` on atoms of the types `backward_types`."""
+    given = iter(ins)
+    env: list[Atom | None] = [None if flag else next(given) for flag in linear]
+    cts = [next(given) if flag else None for flag in nonzero]
     backward = [eqn for eqn in jaxpr.eqns if not write_known(builder, eqn, env)]
     gathered: list[Atom | None] = [None] * len(env)
     for atom, ct in zip(jaxpr.outvars, cts, strict=True):
@@ -57,7 +94,7 @@ def transpose(
         for ct, v in results
         if ct is not None
     ]
-    return builder.close(live)[0], tuple(ct is not None for ct, _ in results)
+    return live, tuple(ct is not None for ct, _ in results)
 
 
 def write_known(builder: Builder, eqn: Eqn, env: list[Atom | None]) -> bool:
@@ -71,6 +108,16 @@ def write_known(builder: Builder, eqn: Eqn, env: list[Atom | None]) -> bool:
     return True
 
 
+@lru_cache(maxsize=TEMPLATES)
+def sum_template(engine: Engine, x: ShapedArray, y: ShapedArray) -> Jaxpr:
+    """The sum of two cotangents of these types, as a program."""
+    builder = Builder("transpose", source=UNKNOWN_SOURCE)
+    operands = builder.input(x), builder.input(y)
+    with interpreting(builder):
+        total = engine.core.add(*operands)
+    return builder.finish((total,))[0]
+
+
 def gather(
     engine: Engine,
     builder: Builder,
@@ -78,15 +125,15 @@ def gather(
     atom: Atom,
     ct: Atom | None,
     env: list[Atom | None],
+    source: Source | None = None,
 ) -> None:
-    """Add a cotangent to what the variable has so far."""
-    if ct is None or isinstance(atom, Literal) or env[atom.index] is not None:
+    """Add a cotangent to what the variable has so far; `source` is that of the sum."""
+    if ct is None or type(atom) is not Var or env[atom.index] is not None:
         return
     before = gathered[atom.index]
     if before is not None:
-        with interpreting(builder):
-            x, y = builder.tracers((before, ct))
-            ct = builder.atom(engine.core.add(x, y))
+        template = sum_template(engine, before.aval, ct.aval)
+        (ct,) = builder.inline(template, (before, ct), source)
     gathered[atom.index] = ct
 
 
@@ -108,28 +155,28 @@ def transpose_eqn(
     gathered: list[Atom | None],
 ) -> None:
     """Pull the cotangents of one equation back to its linear operands."""
-    cts = [gathered[v.index] for v in eqn.outvars]
+    invars, outvars = eqn.invars, eqn.outvars
+    cts = [gathered[v.index] for v in outvars]
     live = [ct for ct in cts if ct is not None]
     if not live:
         refuse_effects(eqn)
         return
-    ins = [env[a.index] if type(a) is Var else a for a in eqn.invars]
+    ins = [env[a.index] if type(a) is Var else a for a in invars]
+    others = [a for a in ins if a is not None]
     linear = tuple([a is None for a in ins])
-    out_types = tuple(
-        [
-            v.aval.tangent() if ct is None else ct.aval
-            for v, ct in zip(eqn.outvars, cts, strict=True)
-        ]
-    )
+    if len(live) == len(cts):
+        nonzero, out_types = (True,) * len(live), types(live)
+    else:
+        nonzero = tuple([ct is not None for ct in cts])
+        out_types = tuple(
+            [
+                v.aval.tangent() if ct is None else ct.aval
+                for v, ct in zip(outvars, cts, strict=True)
+            ]
+        )
     try:
         template, mask = transpose_template(
-            engine,
-            eqn.primitive,
-            eqn.params,
-            types(eqn.invars),
-            linear,
-            tuple([ct is not None for ct in cts]),
-            out_types,
+            engine, eqn.primitive, eqn.params, types(invars), linear, nonzero, out_types
         )
     except MissingRule as error:
         raise located(error, eqn) from error
@@ -139,11 +186,10 @@ def transpose_eqn(
             f"{eqn.primitive.name} is not linear in the operands that depend on the "
             f"inputs, at {eqn.source}; only a linear function has a transpose"
         ) from error
-    others = [a for a in ins if a is not None]
-    # The sums of cotangents, which `gather` writes, come from this equation too.
-    source = builder.source = eqn.source.derived("transpose")
-    found = iter(builder.inline(template, [*others, *live], source=source))
+    source = eqn.source.derived("transpose")
+    found = iter(builder.inline(template, [*others, *live], source))
     flags = iter(mask)
-    for atom, flag in zip(eqn.invars, linear, strict=True):
+    for atom, flag in zip(invars, linear, strict=True):
         if flag and next(flags):
-            gather(engine, builder, gathered, atom, next(found), env)
+            # The sums of cotangents come from this equation, too.
+            gather(engine, builder, gathered, atom, next(found), env, source)

@@ -7,6 +7,9 @@ dimension at a known place; an equation with no batched operand is copied as it 
     { lambda ; a:f32[8,3]. let b:f32[8,3] = sin a in (b,) }
 """
 
+from collections.abc import Sequence
+
+from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
 from verax.rules.builder import Builder
 from verax.rules.row import Axis, Engine, MissingRule
@@ -23,18 +26,37 @@ def batch(
     outputs.
     """
     builder = Builder("vmap")
-    env: list[Atom] = []
-    places: list[Axis] = list(axes)
+    ins = [builder.input(aval).atom for aval in stacked(jaxpr, size, axes)]
+    outs, out_axes = batch_into(engine, builder, jaxpr, size, axes, ins)
+    return builder.close(outs)[0], out_axes
+
+
+def stacked(jaxpr: Jaxpr, size: int, axes: Sequence[Axis]) -> list[ShapedArray]:
+    """The types of the inputs of the program over `size` elements."""
+    found = []
     for var, axis in zip(jaxpr.invars, axes, strict=True):
         shape = list(var.aval.shape)
         if axis is not None:
             shape.insert(axis, size)
-        env.append(builder.input(var.aval.with_shape(shape)).atom)
+        found.append(var.aval.with_shape(shape))
+    return found
+
+
+def batch_into(
+    engine: Engine,
+    builder: Builder,
+    jaxpr: Jaxpr,
+    size: int,
+    axes: Sequence[Axis],
+    ins: Sequence[Atom],
+) -> tuple[list[Atom], tuple[Axis, ...]]:
+    """`batch`, written into `builder` on atoms of the types `stacked`."""
+    env, places = list(ins), list(axes)
     for eqn in jaxpr.eqns:
         batch_eqn(engine, builder, eqn, size, env, places)
     outs = [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
     out_axes = [places[a.index] if type(a) is Var else None for a in jaxpr.outvars]
-    return builder.close(outs)[0], tuple(out_axes)
+    return outs, tuple(out_axes)
 
 
 def meets(engine: Engine, eqn: Eqn) -> bool:
@@ -54,7 +76,7 @@ def batch_eqn(
     """Write one equation over all elements, or once if it is the same for all."""
     ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
     axes = tuple([places[a.index] if type(a) is Var else None for a in eqn.invars])
-    if all(axis is None for axis in axes) and not meets(engine, eqn):
+    if axes.count(None) == len(axes) and not meets(engine, eqn):
         env += builder.copy(eqn, ins)
         places += [None] * len(eqn.outvars)
         return
