@@ -268,6 +268,13 @@ def test_gradients(function: Any, point: Any, slope: Any) -> None:
     np.testing.assert_allclose(float(verax.grad(function)(point)), slope, 1e-5, 1e-6)
 
 
+def test_numbers_of_python_alone() -> None:
+    assert float(jnp.heaviside(0.0, 0.5)) == 0.5
+    assert float(jnp.heaviside(2, 3)) == 1
+    found = verax.nn.logsumexp(1.0, None, 2.0)
+    np.testing.assert_allclose(float(found), 1 + np.log(2), 1e-6)
+
+
 def test_closeness() -> None:
     x = np.array([1.0, np.nan, np.inf], np.float32)
     assert jnp.isclose(x, x).tolist() == [True, False, True]

@@ -6,8 +6,6 @@ floats before its first equation::
     inexact("silu", 3)             # an array of float32
 """
 
-from typing import cast
-
 from verax.ir.dtypes import INEXACT_SET, bool_
 from verax.numpy.arguments import (
     ArrayLike,
@@ -49,4 +47,4 @@ def inexact_pair(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
         ValueError: their shapes do not broadcast together.
     """
     first, second = broadcast_together(name, promote_inexact(name, x, y))
-    return as_array(name, first), cast(Array, second)
+    return as_array(name, first), as_array(name, second, 1)
