@@ -275,6 +275,27 @@ def test_numbers_of_python_alone() -> None:
     np.testing.assert_allclose(float(found), 1 + np.log(2), 1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("remainder", (-7, 3)),
+        ("remainder", (-7.5, 3)),
+        ("fmod", (-7, 3)),
+        ("divmod", (7, 2)),
+        ("sinc", (0.25,)),
+        ("heaviside", (0.0, 0.5)),
+        ("gcd", (4, 6)),
+        ("lcm", (4, 6)),
+    ],
+)
+def test_weak_operands_give_weak_results(name: str, args: Any) -> None:
+    for first in (args[0], jnp.asarray(args[0])):
+        for last in (args[-1], jnp.asarray(args[-1])):
+            given = (first,) if len(args) == 1 else (first, last)
+            for leaf in verax.tree.leaves(getattr(jnp, name)(*given)):
+                assert leaf.weak_type, (name, given)
+
+
 def test_closeness() -> None:
     x = np.array([1.0, np.nan, np.inf], np.float32)
     assert jnp.isclose(x, x).tolist() == [True, False, True]

@@ -52,7 +52,9 @@ def nonzero_divisor(y: Any, divisor: object, dtype: DType) -> Any:
     """The divisor with 1 for the integer 0, by which nothing is left."""
     if is_inexact(dtype) or known_sign(divisor):
         return y
-    return select(eq(y, 0), constant_of(1, dtype), y)
+    # A number of Python takes the weak type of an array beside it.
+    one = 1 if isinstance(y, Array) else constant_of(1, dtype)
+    return select(eq(y, 0), one, y)
 
 
 @remembered

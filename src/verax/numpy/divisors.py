@@ -64,7 +64,7 @@ def euclid(x: Array, y: Array) -> Array:
     def step(pair: Any) -> Any:
         high, low = pair
         done = equal(low, 0)
-        remainder = abs(rem(high, where(done, high.dtype.type(1), low)))
+        remainder = abs(rem(high, where(done, 1, low)))
         return where(done, high, low), where(done, low, remainder)
 
     found: Array = while_loop(unfinished, step, (x, y))[0]
@@ -79,5 +79,5 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """
     x, y = integers("lcm", x1, x2)
     divisor = euclid(x, y)
-    divisor = where(equal(divisor, 0), divisor.dtype.type(1), divisor)
+    divisor = where(equal(divisor, 0), 1, divisor)
     return abs(multiply(x, div(y, divisor)))

@@ -140,8 +140,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     refuse_complex("heaviside", x1, x2)
     x, y = promote_args_inexact("heaviside", x1, x2)
     x, y = as_array("heaviside", x), as_array("heaviside", y, 1)
-    zero, one = constant_of(0, x.dtype), constant_of(1, x.dtype)
-    step = select(lt(x, 0), zero, select(gt(x, 0), one, y))
+    step = select(lt(x, 0), 0.0, select(gt(x, 0), 1.0, y))
     return select(ne(x, x), x, step)
 
 

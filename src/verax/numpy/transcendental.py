@@ -207,7 +207,7 @@ def sinc(x: ArrayLike, /) -> Array:
     (operand,) = promote_inexact("sinc", x)
     scaled = mul(operand, math.pi)
     small = lt(magnitude(scaled), TAYLOR_BOUND)
-    safe = select(small, constant_of(1, scaled.dtype), scaled)
+    safe = select(small, 1.0, scaled)
     ratio = div(sin_p.call(NO_PARAMS, safe), safe)
     return select(small, sinc_near_zero(scaled), ratio)
 
