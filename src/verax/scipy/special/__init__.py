@@ -8,6 +8,18 @@ Array(0.5, dtype=float32, weak_type=True)
 """
 
 from verax.nn.reductions import logsumexp as logsumexp
+from verax.scipy.special.combinations import (
+    bernoulli as bernoulli,
+    comb as comb,
+    loggamma as loggamma,
+    poch as poch,
+)
+from verax.scipy.special.error_functions import (
+    dawsn as dawsn,
+    erfcx as erfcx,
+    fresnel as fresnel,
+    wofz as wofz,
+)
 from verax.scipy.special.functions import (
     beta as beta,
     betainc as betainc,
@@ -40,6 +52,22 @@ from verax.scipy.special.functions import (
     xlog1py as xlog1py,
     xlogy as xlogy,
     zeta as zeta,
+)
+from verax.scipy.special.harmonics import (
+    bessel_jn as bessel_jn,
+    owens_t as owens_t,
+    sph_harm_y as sph_harm_y,
+)
+from verax.scipy.special.hypergeometric import (
+    hyp1f1 as hyp1f1,
+    hyp2f1 as hyp2f1,
+)
+from verax.scipy.special.integrals import (
+    exp1 as exp1,
+    expi as expi,
+    expn as expn,
+    sici as sici,
+    spence as spence,
 )
 from verax.scipy.special.normal import (
     erfcinv as erfcinv,

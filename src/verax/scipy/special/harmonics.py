@@ -1,0 +1,187 @@
+"""Floor 6: Bessel functions, spherical harmonics and Owen's function.
+
+One idea: functions of whole orders follow from their neighbours by recurrences of three
+terms, run in the direction in which errors shrink::
+
+    bessel_jn(x, v=3)                       # orders 0 to 3, from above
+    sph_harm_y(n, m, theta, phi, n_max=4)   # degrees from m to n, from below
+"""
+
+import math
+import operator
+from typing import Any, Final
+
+import numpy as np
+
+from verax import lax, numpy as vnp
+from verax.numpy.arguments import ArrayLike, as_array
+from verax.ops.special import erfc
+from verax.rules.array import Array
+from verax.scipy.selecting import constant, where
+from verax.scipy.special.arguments import in_wide, reals
+
+# Gauss's nodes and weights on [0, 1], enough for exp(-h²x²/2) up to h of 40.
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(80)
+NODES, WEIGHTS = 0.5 * (NODES + 1), 0.5 * WEIGHTS
+HUGE: Final = 1e10
+
+
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
+    """The Bessel functions J_0 to J_v of real arguments, by Miller's algorithm.
+
+    Args:
+        z: an array.
+        v: the last order.
+        n_iter: the order at which the recurrence begins; it must be well above |z|,
+            by about 20 for single and 40 for double precision.
+
+    Returns:
+        An array of shape (v + 1, *z.shape).
+
+    Raises:
+        TypeError: `v` or `n_iter` are no integers known when tracing.
+        ValueError: `v` is negative.
+
+    >>> bessel_jn(np.float32(0.0), v=1).tolist()
+    [1.0, 0.0]
+    """
+    last, start = operator.index(v), operator.index(n_iter)
+    if last < 0:
+        raise ValueError(f"bessel_jn takes an order of 0 or more, not {last}")
+    top = max(start, last + 1)
+    return in_wide("bessel_jn", lambda z: miller(z, last, top), z)
+
+
+def miller(z: Array, last: int, top: int) -> Array:
+    """J_(k-1) = 2k/z J_k - J_(k+1), until J_0 + 2 J_2 + 2 J_4 + ... is 1."""
+    zero = z == 0
+    twice = 2 / where(zero, 1.0, z)
+    small = math.sqrt(float(vnp.finfo(z.dtype).tiny))
+
+    def lower(carry: Any, k: Array) -> tuple[Any, Array]:
+        here, above, total = carry
+        below = k * twice * here - above
+        # What grows too large is made small again, with all that depends on it.
+        shrink = where(abs(below) > HUGE, 1 / HUGE, 1.0)
+        below, here, total = below * shrink, here * shrink, total * shrink
+        even = (k % 2) == 1
+        total = total + where(even, where(k == 1, below, 2 * below), 0.0)
+        return (below, here, total), vnp.stack([below, shrink])
+
+    start = (vnp.full_like(z, small), vnp.zeros_like(z), vnp.zeros_like(z))
+    orders = vnp.arange(top, 0, -1, dtype=z.dtype)
+    (_, _, total), rows = lax.scan(lower, start, orders)
+    values, shrinks = rows[::-1, 0], rows[::-1, 1]
+    # Each order was shrunk by all that came after it.
+    after = vnp.concatenate([vnp.ones_like(shrinks[:1]), shrinks[:-1]])
+    found = values * vnp.cumprod(after, axis=0) / where(zero, 1.0, total)
+    origin = vnp.zeros_like(found).at[0].set(1.0)
+    return where(zero, origin, found)[: last + 1]
+
+
+def sph_harm_y(
+    n: ArrayLike,
+    m: ArrayLike,
+    theta: ArrayLike,
+    phi: ArrayLike,
+    diff_n: int | None = None,
+    n_max: int | None = None,
+) -> Array:
+    """The spherical harmonic of degree n and order m, complex.
+
+    Args:
+        n: degrees, integers of 0 or more.
+        m: orders, integers; the harmonic is 0 where |m| is more than n.
+        theta: polar angles, from 0 to π.
+        phi: azimuthal angles.
+        diff_n: left out.
+        n_max: the largest degree, which must be known when tracing; by default that
+            of `n`, if its values are known.
+
+    Raises:
+        ValueError: `diff_n` is given.
+
+    >>> round(float(sph_harm_y(0, 0, 0.5, 0.5).real), 4)
+    0.2821
+    """
+    if diff_n is not None:
+        raise ValueError("sph_harm_y gives no derivatives by diff_n; use verax.grad")
+    top = operator.index(int(np.max(np.asarray(n)))) if n_max is None else int(n_max)
+    angles = reals("sph_harm_y", theta, phi)
+    orders = [as_array("sph_harm_y", x, i) for i, x in enumerate((n, m))]
+    shape = vnp.broadcast_shapes(*[x.shape for x in (*orders, *angles)])
+    dtype = angles[0].dtype
+    degree, order, polar, azimuth = (
+        vnp.broadcast_to(x.astype(dtype), shape) for x in (*orders, *angles)
+    )
+    size = abs(order)
+    legendre = associated(vnp.minimum(degree, top), size, polar, top)
+    sign = where((order < 0) & (size % 2 == 1), -1.0, 1.0)
+    turn: Array = vnp.exp(1j * order * azimuth)
+    return sign * legendre * turn
+
+
+def associated(n: Array, m: Array, theta: Array, top: int) -> Array:
+    """Legendre's functions with the norms of harmonics, for m >= 0.
+
+    The first has degree m; each degree follows from the two below it.
+    """
+    x, sine = vnp.cos(theta), vnp.sin(theta)
+
+    def diagonal(value: Array, k: Array) -> tuple[Array, None]:
+        return where(
+            k <= m, -value * sine * vnp.sqrt((2 * k + 1) / (2 * k)), value
+        ), None
+
+    degrees = vnp.arange(1, max(top, 0) + 1, dtype=x.dtype)
+    first = vnp.full_like(x, math.sqrt(0.25 / math.pi))
+    first = lax.scan(diagonal, first, degrees)[0]
+
+    def upward(carry: Any, k: Array) -> tuple[Any, None]:
+        value, below = carry
+        active = (k > m) & (k <= n)
+        gap = where(k > m, k * k - m * m, 1.0)
+        a = vnp.sqrt((4 * k * k - 1) / gap)
+        behind = where(k > m + 1, (k - 1) ** 2 - m * m, 0.0)
+        under = where(k > m + 1, behind / (4 * (k - 1) ** 2 - 1), 1.0)
+        b = where(k > m + 1, vnp.sqrt(under), 0.0)
+        following = a * (x * value - b * below)
+        return (where(active, following, value), where(active, value, below)), None
+
+    (value, _), _ = lax.scan(upward, (first, vnp.zeros_like(x)), degrees)
+    return where(m > n, 0.0, value)
+
+
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
+    """Owen's T: the integral of exp(-h²(1 + x²)/2) / (1 + x²) from 0 to a, over 2π.
+
+    >>> round(float(owens_t(0.0, 1.0)), 4)
+    0.125
+    """
+    return in_wide("owens_t", owen, h, a)
+
+
+def owen(h: Array, a: Array) -> Array:
+    """By Gauss's rule for |a| <= 1, and from its relation to 1/a beyond."""
+    h, a = vnp.broadcast_arrays(h, a)
+    height, width = abs(h), abs(a)
+    wide = width > 1
+    inverse = 1 / where(wide, width, 1.0)
+    scaled = where(wide, height * where(vnp.isinf(width), 1.0, width), height)
+    scaled = where(wide & vnp.isinf(width), where(height == 0, 0.0, np.inf), scaled)
+    near = quadrature(scaled, where(wide, inverse, width))
+    root = math.sqrt(0.5)
+    q, r = 0.5 * erfc(height * root), 0.5 * erfc(where(wide, scaled, 0.0) * root)
+    found = where(wide, 0.5 * (q + r) - q * r - near, near)
+    found = where(vnp.isnan(h) | vnp.isnan(a), np.nan, found)
+    return where(a < 0, -found, found)
+
+
+def quadrature(h: Array, a: Array) -> Array:
+    """The integral for 0 <= a <= 1, as a sum over nodes."""
+    far = h > 40
+    height = where(far, 40.0, h)[..., None]
+    x = a[..., None] * constant(NODES, h)
+    terms = vnp.exp(-0.5 * height * height * (1 + x * x)) / (1 + x * x)
+    found = a * (terms * constant(WEIGHTS, h)).sum(-1) / (2 * math.pi)
+    return where(far, 0.0, found)

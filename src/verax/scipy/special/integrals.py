@@ -1,0 +1,270 @@
+"""Floor 6: exponential, sine and cosine integrals, and the dilogarithm.
+
+One idea: a power series near 0 and a continued fraction beyond it, each with as many
+terms as float64 needs, and derivatives in closed form::
+
+    expn(n, x)                     # E_n' = -E_(n-1)
+
+The formulas are those of the NIST Digital Library of Mathematical Functions, chapters 6
+and 8, and of D. Zagier, "The dilogarithm function", 2007.
+"""
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from verax import lax, numpy as vnp
+from verax.api.custom_jvp import custom_jvp
+from verax.numpy.arguments import ArrayLike
+from verax.ops.special import digamma, lgamma
+from verax.rules.array import Array
+from verax.scipy.selecting import where
+from verax.scipy.special.arguments import in_wide
+
+GAMMA: Final = float(np.euler_gamma)
+# Up to here `expi` and `sici` are their series.
+LARGE: Final = 40.0
+FOUR: Final = 4.0
+# B_k / (k + 1)!, for the dilogarithm of 1 - exp(-u).
+BERNOULLI: Final = (
+    1.0, -1 / 4, 1 / 36, 0.0, -1 / 3600, 0.0, 1 / 211680, 0.0, -1 / 10886400, 0.0,
+    1 / 526901760, 0.0, -4.064761645144226e-11, 0.0, 8.921691020456452e-13, 0.0,
+    -1.9939295860721076e-14, 0.0, 4.518980029619918e-16,
+)  # fmt: skip
+
+
+def expn(n: ArrayLike, x: ArrayLike) -> Array:
+    """E_n(x), the integral of exp(-xt) / t^n from 1 to infinity.
+
+    NaN for negative x or n; n is rounded down. The derivative is that in x.
+
+    >>> round(float(expn(2, 1.0)), 4)
+    0.1485
+    """
+    return in_wide("expn", lambda n, x: exponential_integral(vnp.floor(n), x), n, x)
+
+
+def exp1(x: ArrayLike) -> Array:
+    """E_1(x), the integral of exp(-t) / t from x to infinity; NaN for negative x.
+
+    >>> round(float(exp1(1.0)), 4)
+    0.2194
+    """
+    return in_wide("exp1", lambda x: exponential_integral(vnp.ones_like(x), x), x)
+
+
+@custom_jvp
+def exponential_integral(n: Array, x: Array) -> Array:
+    """`expn` of whole n."""
+    n, x = vnp.broadcast_arrays(n, x)
+    small = x <= 1
+    zeroth = n == 0
+    near, whole = where(small & (x > 0), x, 1.0), where(zeroth, 1.0, n)
+    away = where(small | vnp.isinf(x), 1.0, x)
+    found = where(small, power_series(whole, near), fraction(whole, away))
+    safe = where(x == 0, 1.0, x)
+    found = where(zeroth, vnp.exp(-x) / safe, found)
+    single = where(n > 1, 1 / where(n > 1, n - 1, 1.0), np.inf)
+    found = where(x == 0, single, where(vnp.isposinf(x), 0.0, found))
+    return where((x < 0) | (n < 0) | vnp.isnan(x), np.nan, found)
+
+
+def power_series(n: Array, x: Array) -> Array:
+    """DLMF 8.19.8, for 0 < x <= 1."""
+    head = where((n % 2) == 1, 1.0, -1.0) * vnp.exp((n - 1) * vnp.log(x) - lgamma(n))
+    total = head * (digamma(n) - vnp.log(x))
+    term = vnp.ones_like(x)
+    for k in range(21):
+        if k:
+            term = term * -x / k
+        gap = 1 - n + k
+        total = total - where(gap == 0, 0.0, term / where(gap == 0, 1.0, gap))
+    return total
+
+
+def fraction(n: Array, x: Array) -> Array:
+    """DLMF 8.19.17 from the bottom up, for x >= 1."""
+
+    def further(below: Array, k: Array) -> tuple[Array, None]:
+        return x + n + 2 * k - (k + 1) * (n + k) / below, None
+
+    steps = vnp.arange(110, -1, -1, dtype=x.dtype)
+    below: Array = lax.scan(further, x + n + 222.0, steps)[0]
+    return vnp.exp(-x) / below
+
+
+@exponential_integral.defjvp
+def exponential_integral_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """E_n' = -E_(n-1), and E_0' = -(x + 1) exp(-x) / x²."""
+    n, x = vnp.broadcast_arrays(*primals)
+    lower = exponential_integral(vnp.maximum(n - 1, 0.0), x)
+    zeroth = vnp.exp(-x) * (x + 1) / (x * x)
+    slope = where(n == 0, zeroth, lower)
+    return exponential_integral(*primals), -slope * tangents[1]
+
+
+def expi(x: ArrayLike) -> Array:
+    """Ei(x), the principal value of the integral of exp(t) / t from -infinity to x.
+
+    >>> round(float(expi(1.0)), 4)
+    1.8951
+    """
+    return in_wide("expi", lambda x: principal_value(x), x)
+
+
+@custom_jvp
+def principal_value(x: Array) -> Array:
+    size = abs(x)
+    infinite, large = vnp.isinf(x), size > LARGE
+    near = where(large | (x <= 0), 1.0, x)
+    away = where(large & ~infinite, size, LARGE)
+    # All terms have one sign, so that none is lost.
+    ratio, total = vnp.ones_like(x), vnp.ones_like(x)
+    for k in range(1, 41):
+        ratio = ratio * where(k < away, k / away, 0.0)
+        total = total + ratio
+    positive = where(large, vnp.exp(away) / away * total, ascending(near))
+    positive = where(infinite, np.inf, positive)
+    negative = -exponential_integral(vnp.ones_like(x), where(x < 0, -x, 1.0))
+    found = where(x < 0, negative, positive)
+    return where(x == 0, -np.inf, where(vnp.isnan(x), np.nan, found))
+
+
+def ascending(x: Array) -> Array:
+    """γ + log x + Σ x^k / (k k!)."""
+
+    def further(carry: Any, k: Array) -> tuple[Any, None]:
+        term, total = carry
+        term = term * x / k
+        return (term, total + term / k), None
+
+    start = (vnp.ones_like(x), vnp.zeros_like(x))
+    (_, total), _ = lax.scan(further, start, vnp.arange(1, 130, dtype=x.dtype))
+    found: Array = GAMMA + vnp.log(x) + total
+    return found
+
+
+@principal_value.defjvp
+def principal_value_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    (x,), (t,) = primals, tangents
+    return principal_value(x), t * vnp.exp(x) / x
+
+
+def sici(x: ArrayLike) -> tuple[Array, Array]:
+    """Si(x) and Ci(x): the integrals of sin(t)/t from 0, and of cos(t)/t from infinity.
+
+    Ci is NaN for negative x.
+
+    >>> s, c = sici(1.0)
+    >>> round(float(s), 4), round(float(c), 4)
+    (0.9461, 0.3374)
+    """
+    return in_wide("sici", sine_integral, x), in_wide("sici", cosine_integral, x)
+
+
+@custom_jvp
+def sine_integral(x: Array) -> Array:
+    return sine_and_cosine(x)[0]
+
+
+@custom_jvp
+def cosine_integral(x: Array) -> Array:
+    return sine_and_cosine(x)[1]
+
+
+def sine_and_cosine(x: Array) -> tuple[Array, Array]:
+    """Both, since they share their series; what nobody asks for is not computed."""
+    size = abs(x)
+    small, infinite = size <= FOUR, vnp.isinf(x)
+    near = where(small & (size > 0), size, 1.0)
+    s, c = sums(near)
+    away = where(small | infinite, FOUR, size)
+    rest = turned_fraction(away)
+    far_s = where(infinite, 0.5 * math.pi, 0.5 * math.pi + rest.imag)
+    far_c = where(infinite, 0.0, -rest.real)
+    sine = where(size == 0, 0.0, where(small, s, far_s))
+    cosine = where(size == 0, -np.inf, where(small, c, far_c))
+    unknown = vnp.isnan(x)
+    return (
+        where(unknown, np.nan, where(x < 0, -sine, sine)),
+        where(unknown | (x < 0), np.nan, cosine),
+    )
+
+
+def sums(x: Array) -> tuple[Array, Array]:
+    """Both series, DLMF 6.6.5 and 6.6.6."""
+    square = -x * x
+    odd, even = vnp.ones_like(x), vnp.ones_like(x)
+    s, c = vnp.ones_like(x), vnp.zeros_like(x)
+    for k in range(1, 16):
+        odd = odd * square / ((2 * k) * (2 * k + 1))
+        even = even * square / ((2 * k) * (2 * k - 1))
+        s, c = s + odd / (2 * k + 1), c + even / (2 * k)
+    return x * s, GAMMA + vnp.log(x) + c
+
+
+def turned_fraction(x: Array) -> Array:
+    """E_1(ix) for x >= 4, by DLMF 6.9.1 from the bottom up."""
+    z = 1j * x
+
+    def further(below: Array, k: Array) -> tuple[Array, None]:
+        return z + (2 * k + 1) - (k + 1) * (k + 1) / below, None
+
+    steps = vnp.arange(90, -1, -1, dtype=x.dtype)
+    below: Array = lax.scan(further, z + 183.0, steps)[0]
+    turn: Array = vnp.exp(-z)
+    return turn / below
+
+
+@sine_integral.defjvp
+def sine_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    (x,), (t,) = primals, tangents
+    return sine_integral(x), t * vnp.sinc(x / math.pi)
+
+
+@cosine_integral.defjvp
+def cosine_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    (x,), (t,) = primals, tangents
+    return cosine_integral(x), t * vnp.cos(x) / x
+
+
+def spence(x: ArrayLike) -> Array:
+    """The dilogarithm of 1 - x: the integral of log(t) / (1 - t) from 1 to x.
+
+    NaN for negative x.
+
+    >>> round(float(spence(0.0)), 4)
+    1.6449
+    """
+    return in_wide("spence", lambda x: dilogarithm(x), x)
+
+
+@custom_jvp
+def dilogarithm(x: Array) -> Array:
+    """By x near 1, from 1 - x for small x and from 1/x for large."""
+    large = x > 2
+    size = where(large, x, 1.0)
+    y = where(large, 1 / size, x)
+    small = y < 0.5
+    near = where(small, 1 - y, y)
+    u = -vnp.log(where(near > 0, near, 1.0))
+    total: Array | float = 0.0
+    for c in reversed(BERNOULLI):
+        total = total * u + c
+    value = total * u
+    safe = where(small & (y > 0), y, 0.5)
+    reflected = math.pi**2 / 6 - vnp.log(safe) * vnp.log1p(-safe) - value
+    found = where(y == 0, math.pi**2 / 6, where(small, reflected, value))
+    log = vnp.log(size)
+    found = where(large, -0.5 * log * log - found, found)
+    return where((x < 0) | vnp.isnan(x), np.nan, found)
+
+
+@dilogarithm.defjvp
+def dilogarithm_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """log(x) / (1 - x), -1 at 1."""
+    (x,), (t,) = primals, tangents
+    one = x == 1
+    slope = -vnp.log(x) / where(one, 1.0, x - 1)
+    return dilogarithm(x), t * where(one, -1.0, slope)
