@@ -1,6 +1,7 @@
 """Tracers that outlive their trace: the error names who made, holds and uses them."""
 
 import functools
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -114,6 +115,16 @@ def test_default_values_hold_it() -> None:
     verax.jit(fun)(1.0)
     text = message(lambda: KEPT[0]() + 1)
     assert ", held by item 0 of the default values of test_default_values" in text
+
+
+def test_the_message_is_made_when_it_is_read() -> None:
+    leak(KEPT.append)
+    with pytest.raises(verax.LeakedTracer) as error:
+        KEPT[0] + 1
+    assert str(error.value) == str(error.value)
+    again = pickle.loads(pickle.dumps(error.value))
+    assert type(again) is verax.LeakedTracer
+    assert "has left the function" in str(again)
 
 
 def test_arguments_are_named() -> None:

@@ -54,7 +54,25 @@ type Oracle = Callable[["Tracer"], np.ndarray]
 
 
 class LeakedTracer(RuntimeError):
-    """A tracer was used after the function that made it had been traced."""
+    """A tracer was used after the function that made it had been traced.
+
+    Who holds the tracer is looked up when the message is read, between `text` and
+    `rest`: that goes through all objects of the process.
+    """
+
+    def __init__(
+        self, text: str, tracer: "Tracer | None" = None, rest: str = ""
+    ) -> None:
+        super().__init__(text + rest)
+        self.text = text
+        self.tracer = tracer
+        self.rest = rest
+
+    def __str__(self) -> str:
+        if self.tracer is not None:
+            self.text += held(self.tracer)
+            self.tracer = None
+        return self.text + self.rest
 
 
 class AbstractValueError(TypeError):
@@ -332,8 +350,9 @@ def leaked(tracer: Tracer) -> LeakedTracer:
         )
     return LeakedTracer(
         f"a tracer of type {tracer.aval} has left the function that was traced for "
-        f"{tracer.builder.purpose}: {birth(tracer)}{held(tracer)}, used at "
-        f"{user_source(1)}. {REMEDY}"
+        f"{tracer.builder.purpose}: {birth(tracer)}",
+        tracer,
+        f", used at {user_source(1)}. {REMEDY}",
     )
 
 
