@@ -51,15 +51,6 @@ def test_unary(name: str) -> None:
     compare(name, UNARY[name])
 
 
-@pytest.mark.parametrize("name", UNARY)
-def test_slopes(name: str) -> None:
-    x = np.array([0.21, 0.8]) if name != "spence" else np.array([0.21, 1.0 + 1e-9, 2.4])
-    with verax.enable_x64(True):
-        verax.test_util.check_grads(getattr(special, name), (x,), 1, rtol=1e-4)
-    half = getattr(special, name)(np.float16(0.5))
-    assert half.dtype == np.float16
-
-
 def test_slopes_at_special_points() -> None:
     slopes: list[tuple[Callable[..., Any], float, float]] = [
         (special.dawsn, 0.0, 1.0),

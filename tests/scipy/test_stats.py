@@ -70,6 +70,8 @@ def compare(distribution: str, function: str, x: Any, args: tuple[float, ...]) -
         found = ours(x, *args)
         assert found.dtype == np.float64
         np.testing.assert_allclose(np.asarray(found), want, 1e-9, 1e-13)
+    if len(args) > len(LINES.get(distribution, ((),))[0]):
+        return  # once in single precision is enough
     single = ours(x.astype(np.float32), *args)
     assert single.dtype == np.float32
     np.testing.assert_allclose(np.asarray(single), narrow, 1e-4, 2e-6)
@@ -82,7 +84,7 @@ def test_on_a_line(distribution: str, function: str) -> None:
         x = x[~np.isinf(x)]  # where SciPy says NaN
     for shapes in LINES[distribution]:
         compare(distribution, function, x, shapes)
-        compare(distribution, function, x * 1.0, (*shapes, 0.5, 2.0))
+    compare(distribution, function, x, (*LINES[distribution][0], 0.5, 2.0))
 
 
 @pytest.mark.parametrize("distribution", LINES)
@@ -134,25 +136,6 @@ def test_quantile_of_bernoulli() -> None:
 
 
 @pytest.mark.parametrize(
-    ("distribution", "function"), functions(LINES, ("logpdf", "cdf", "logsf", "ppf"))
-)
-def test_derivatives(distribution: str, function: str) -> None:
-    shapes = LINES[distribution][0]
-    if function in ("cdf", "sf", "logcdf", "logsf") and distribution in ("beta",):
-        shapes = ()
-    x = 0.3 if distribution != "pareto" or function in ("ppf", "isf") else 3.0
-    ours = getattr(getattr(stats, distribution), function)
-    fixed = LINES[distribution][0][: len(LINES[distribution][0]) - len(shapes)]
-    with verax.enable_x64(True):
-        if fixed:
-            verax.test_util.check_grads(
-                lambda x, loc, s: ours(x, *fixed, loc, s), (x, 0.1, 1.2), 1, rtol=1e-5
-            )
-        else:
-            verax.test_util.check_grads(ours, (x, *shapes, 0.1, 1.2), 1, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
     ("distribution", "function"), functions(LINES, ("logpdf", "cdf", "logsf"))
 )
 def test_slopes_outside_the_support_are_zero(distribution: str, function: str) -> None:
@@ -172,6 +155,12 @@ def test_gumbel_at_infinity() -> None:
         assert np.asarray(
             module.pdf(np.array([-np.inf, np.inf], np.float32))
         ).tolist() == [0, 0]
+
+
+def test_slopes_at_ends_without_end() -> None:
+    slopes = verax.grad(stats.truncnorm.logpdf, (0, 1, 2))(0.3, -np.inf, 1.0)
+    assert np.isfinite([float(x) for x in slopes]).all()
+    assert float(slopes[1]) == 0.0
 
 
 def test_nothing_has_a_scale_that_is_not_positive() -> None:
@@ -326,8 +315,8 @@ def test_samples(axis: int | None) -> None:
     for method in ("average", "min", "max", "dense", "ordinal"):
         want = scipy.stats.rankdata(x, method, axis=axis)
         np.testing.assert_array_equal(stats.rankdata(x, method, axis=axis), want)
-        compiled = verax.jit(lambda x, m=method: stats.rankdata(x, m, axis=axis))(x)
-        np.testing.assert_array_equal(compiled, want)
+    compiled = verax.jit(lambda x: stats.rankdata(x, axis=axis))(x)
+    np.testing.assert_array_equal(compiled, scipy.stats.rankdata(x, axis=axis))
 
 
 def test_samples_with_nan_and_without_elements() -> None:

@@ -24,11 +24,11 @@ from verax import lax, numpy as vnp
 from verax.api.autodiff import vjp
 from verax.api.custom_gradient import closure_convert
 from verax.api.custom_vjp import custom_vjp
-from verax.api.pytrees import tree_leaves, tree_map
+from verax.api.pytrees import tree_leaves, tree_map, tree_structure
 from verax.api.vectorize import vmap
 from verax.flatten_util import ravel_pytree
 from verax.ir.dtypes import is_float, is_inexact
-from verax.numpy.arguments import as_array
+from verax.numpy.arguments import as_array, shown
 from verax.rules.array import Array
 from verax.scipy.selecting import constant, where
 
@@ -235,6 +235,8 @@ def odeint(
     >>> odeint(lambda y, t: -y, vnp.array(1.0), times).round(3).tolist()
     [1.0, 0.36..., 0.13...]
     """
+    if not callable(func):
+        raise TypeError(f"odeint takes a function, not {shown(func)}")
     times = as_array("odeint", t, 2)
     if times.ndim != 1 or not times.size:
         raise ValueError(f"odeint takes a vector of times, not {times.aval}")
@@ -249,12 +251,27 @@ def odeint(
     converted, consts = closure_convert(func, unravel(flat), times[0], *given)
 
     def slope(y: Array, t: Array, parameters: Any) -> Array:
-        found = converted(unravel(y), t, *parameters[0], *parameters[1])
+        state = unravel(y)
+        found = converted(state, t, *parameters[0], *parameters[1])
+        check_slope(state, found)
         return ravel_pytree(found)[0].astype(y.dtype)
 
     limits = Limits(rtol, atol, mxstep, hmax)
     solved = with_adjoint(slope, limits)
     return vmap(unravel)(solved(flat, times, (given, tuple(consts))))
+
+
+def check_slope(state: Any, slope: Any) -> None:
+    """Raise TypeError unless a slope has the structure and shapes of the solution."""
+    kinds = [
+        (tree_structure(tree), [np.shape(x) for x in tree_leaves(tree)])
+        for tree in (state, slope)
+    ]
+    if kinds[0] != kinds[1]:
+        raise TypeError(
+            "odeint: func returns a tree like y0, of the shapes "
+            f"{kinds[0][1]} in {kinds[0][0]}, not {kinds[1][1]} in {kinds[1][0]}"
+        )
 
 
 def with_adjoint(f: Callable[..., Array], limits: Limits) -> Callable[..., Array]:

@@ -19,7 +19,7 @@ from verax import lax, numpy as vnp
 from verax.api.pytrees import tree_leaves, tree_map, tree_structure
 from verax.flatten_util import ravel_pytree
 from verax.ir.dtypes import is_complex
-from verax.numpy.arguments import as_array
+from verax.numpy.arguments import as_array, promote_inexact
 from verax.rules.array import Array
 from verax.scipy.linalg import solve_triangular
 from verax.scipy.selecting import where
@@ -69,17 +69,22 @@ def times(matrix: Array, x: Array) -> Array:
     return vnp.matmul(matrix, x, precision=lax.Precision.HIGHEST)
 
 
+def as_float(name: str, x: Any) -> Array:
+    """An array of floats; integers would cut every step."""
+    return as_array(name, promote_inexact(name, x)[0])
+
+
 def checked_start(name: str, b: Any, x0: Any) -> tuple[Any, Any]:
     """Right-hand side and start as trees of arrays of the same shapes.
 
     Raises:
         ValueError: they differ in structure or shapes, or there are no numbers.
     """
-    right = tree_map(partial(as_array, name), b)
+    right = tree_map(partial(as_float, name), b)
     start = (
         tree_map(vnp.zeros_like, right)
         if x0 is None
-        else tree_map(partial(as_array, name), x0)
+        else tree_map(partial(as_float, name), x0)
     )
     trees = tree_structure(start), tree_structure(right)
     if trees[0] != trees[1]:

@@ -60,10 +60,12 @@ def log_mass(a: Array, b: Array) -> Array:
     low, high = where(right, -b, a), where(right, -a, b)
     top = log_ndtr(high)
     across = ~(right | left)
-    gap = where(across, 1.0, top - log_ndtr(low))
+    # An end at -inf takes nothing away, and its derivative is no infinity.
+    endless = low == -np.inf
+    gap = where(across | endless, 1.0, top - log_ndtr(where(endless, -1.0, low)))
     start, end = where(across, a, -1.0), where(across, b, 1.0)
     central = vnp.log1p(-ndtr(start) - ndtr(-end))
-    return where(across, central, top + log1mexp(gap))
+    return where(across, central, where(endless, top, top + log1mexp(gap)))
 
 
 pdf = exponential("pdf", logpdf)
