@@ -9,7 +9,10 @@ import pytest
 
 import verax
 from verax import lax
+from verax.ir.avals import ShapedArray
 from verax.ops.conv import conv_general_dilated_p
+from verax.rules.builder import Builder
+from verax.rules.state import interpreting
 
 
 def ramp(modulus: int, *shape: int) -> np.ndarray:
@@ -204,3 +207,17 @@ def test_sums_of_four_bits_in_thirty_two(dtype: Any) -> None:
     want = np.convolve(numbers, [3, 2, 1], "valid")
     for g in (f, verax.jit(f)):
         np.testing.assert_array_equal(g(x, k)[0, 0], want)
+
+
+@pytest.mark.parametrize("preferred", [None, np.float32])
+def test_weak_operands_give_a_weak_result_unless_a_type_is_preferred(
+    preferred: Any,
+) -> None:
+    weak = ShapedArray((1, 1, 3), np.dtype(np.float32), True)
+    builder = Builder("a test")
+    x = builder.input(weak)
+    with interpreting(builder):
+        y = lax.conv_general_dilated(
+            x, x, (1,), "SAME", preferred_element_type=preferred
+        )
+    assert y.aval.weak_type == (preferred is None)

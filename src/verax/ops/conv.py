@@ -36,7 +36,7 @@ from verax.rules.row import Axis, Engine, Row
 def split_axis(x: Array, axis: int, count: int) -> Array:
     """Dimension `axis` as two: `count` groups, and the elements of each."""
     shape = x.shape
-    inner = shape[axis] // count if count else 0
+    inner = shape[axis] // count
     return reshape(x, (*shape[:axis], count, inner, *shape[axis + 1 :]))
 
 
