@@ -8,7 +8,6 @@ One idea: a function on pytrees is a function on the leaves::
 import os
 import platform
 import sys
-from importlib import metadata
 from typing import Any
 
 from verax.backend import pytrees
@@ -20,6 +19,10 @@ from verax.backend.client import (
     local_devices as client_local_devices,
     process_indices,
 )
+from verax.rules.lazy import LazyModule
+
+# Imported when first called: it costs as much as sixty modules of ours.
+metadata = LazyModule("importlib.metadata")
 
 VARIABLES = ("VERAX_", "JAX_", "XLA_", "TF_CPP_")
 
@@ -79,8 +82,9 @@ def local_devices(
 def version_of(name: str) -> str:
     """The version of an installed package."""
     try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
+        found: str = metadata.version(name)
+        return found
+    except ModuleNotFoundError:  # PackageNotFoundError is one
         return "not installed, run from its sources"
 
 

@@ -9,10 +9,8 @@ not at all, and with a checksum, so that jaxlib never sees what somebody else wr
 The text of a program takes its array constants as arguments, so no file holds them.
 """
 
-import hashlib
 import os
 import platform
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -26,7 +24,12 @@ from attrs import frozen
 from jaxlib import _jax
 
 from verax.backend.metrics import RECORDER
+from verax.rules.lazy import LazyModule
 from verax.rules.state import STATE
+
+# Imported when first called: both cost as much as twenty modules of ours.
+hashlib = LazyModule("hashlib")
+tempfile = LazyModule("tempfile")
 
 MAGIC: Final = b"verax-executable 1\n"
 SUFFIX: Final = ".verax"
@@ -89,7 +92,8 @@ class Entry:
 
     def checksum(self, body: bytes) -> bytes:
         """Of the key too: a file under a wrong name is a wrong file."""
-        return hashlib.sha256(self.key.encode() + body).digest()
+        checksum: bytes = hashlib.sha256(self.key.encode() + body).digest()
+        return checksum
 
 
 def warn(message: str) -> None:
@@ -159,7 +163,8 @@ def key_of(
     for part in parts:
         data = part.encode()
         digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.hexdigest()
+    name: str = digest.hexdigest()
+    return name
 
 
 type Load = Callable[[bytes], _jax.LoadedExecutable]

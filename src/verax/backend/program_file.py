@@ -7,11 +7,15 @@ file says in front what it is, and has a checksum over all the rest (floor 4)::
     unpack(data) -> ({"name": "f"}, [code])
 """
 
-import hashlib
 import json
 import struct
 from collections.abc import Sequence
 from typing import Any, Final
+
+from verax.rules.lazy import LazyModule
+
+# Imported when first called: it costs as much as ten modules of ours.
+hashlib = LazyModule("hashlib")
 
 MAGIC: Final = b"verax-program\n"
 VERSION: Final = 1
