@@ -42,6 +42,7 @@ def opaque(x: Any) -> Any:
         verax.jacfwd,
         verax.hessian,
         lambda f: lambda x: verax.linearize(f, x)[1](1.0),
+        lambda f: lambda x: verax.jvp(f, (x,), (1.0,))[1],
         lambda f: lambda x: verax.vjp(f, x)[1](1.0)[0],
         lambda f: verax.grad(verax.grad(f)),
     ],
@@ -62,6 +63,8 @@ def test_a_failed_derivative_leaves_nothing_behind(transform: Any) -> None:
     [
         (verax.grad(lambda x: vnp.sin(x * x)), 0.5),
         (verax.grad(verax.grad(lambda x: vnp.tanh(x) * x)), 0.5),
+        (lambda x: verax.jvp(lambda x: vnp.tanh(x) * x, (x,), (x,))[1], X),
+        (verax.grad(lambda x: verax.jvp(vnp.sin, (x,), (x * x,))[1]), 0.5),
         (verax.grad(lambda x: verax.grad(lambda y: vnp.sin(x * y) * y)(x * 2.0)), 0.5),
         (verax.jacfwd(verax.jacrev(lambda x: vnp.exp(x) * x)), X),
         (verax.vmap(verax.grad(lambda x: vnp.log(x) ** 2)), X),

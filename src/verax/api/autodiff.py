@@ -35,7 +35,7 @@ from verax.ir.dtypes import float0, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ops import create
 from verax.rules.constants import aval_of
-from verax.transforms.jvp import jvp as push_forward
+from verax.transforms.jvp import jvp as push_forward, jvp_into, pushed_types
 from verax.transforms.linearize import linearize_into
 from verax.transforms.transpose import backward_types, transpose_into
 
@@ -177,15 +177,28 @@ def jvp[R](
         for flag, t in zip(at.active[len(at.captured) :], pushed, strict=True)
     ]
     mask = (*[False] * len(at.captured), *active)
-    jaxpr, nonzero = push_forward(ENGINE, at.jaxpr, mask)
     live = [t for t, flag in zip(pushed, active, strict=True) if flag]
-    outs = apply(jaxpr, [*at.captured, *at.leaves, *live])
+    outs, nonzero = pushed_forward(at, mask, live)
     count = len(at.jaxpr.outvars)
     out, aux = at.unpack(outs[:count])
     tangent = at.out_tree.unflatten(
         fill(at.pad(nonzero), outs[count:], at.jaxpr.out_avals)
     )
     return (out, tangent, aux) if has_aux else (out, tangent)
+
+
+def pushed_forward(
+    at: Primals, mask: tuple[bool, ...], tangents: Sequence[object]
+) -> tuple[Sequence[Any], tuple[bool, ...]]:
+    """Outputs and their nonzero tangents, and which are, for the tangents in `mask`."""
+    args, builder = [*at.captured, *at.leaves, *tangents], current_builder()
+    atoms = typed_atoms(args, pushed_types(at.jaxpr, mask))
+    if builder is None or atoms is None:
+        jaxpr, nonzero = push_forward(ENGINE, at.jaxpr, mask)
+        return apply(jaxpr, args), nonzero
+    with builder.undone_on_error():
+        found, nonzero = jvp_into(ENGINE, builder, at.jaxpr, mask, atoms)
+    return builder.tracers(found), nonzero
 
 
 def check_sequence(name: str, primals: object, tangents: object) -> None:

@@ -6,6 +6,8 @@ One idea: beside every variable stands its tangent, or nothing where it is zero:
     { lambda ; a t. let b = sin a; c = cos a; d = mul t c in (b, d) }
 """
 
+from collections.abc import Sequence
+
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
 from verax.rules.builder import Builder
@@ -25,11 +27,28 @@ def jvp(engine: Engine, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Mask]:
     the primal program are kept.
     """
     builder = Builder("jvp")
-    primals: list[Atom] = [builder.input(v.aval).atom for v in jaxpr.invars]
-    tangents: Tangents = [
-        builder.input(v.aval.tangent()).atom if active else None
-        for v, active in zip(jaxpr.invars, nonzero, strict=True)
-    ]
+    ins = [builder.input(aval).atom for aval in pushed_types(jaxpr, nonzero)]
+    outs, mask = jvp_into(engine, builder, jaxpr, nonzero, ins)
+    return builder.close(outs)[0], mask
+
+
+def pushed_types(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> list[ShapedArray]:
+    """The types of the inputs of the program that pushes tangents forward."""
+    active = zip(jaxpr.invars, nonzero, strict=True)
+    return [*jaxpr.in_avals, *[v.aval.tangent() for v, flag in active if flag]]
+
+
+def jvp_into(
+    engine: Engine,
+    builder: Builder,
+    jaxpr: Jaxpr,
+    nonzero: tuple[bool, ...],
+    ins: Sequence[Atom],
+) -> tuple[list[Atom], tuple[bool, ...]]:
+    """`jvp`, written into `builder` on atoms of the types `pushed_types`."""
+    count = len(jaxpr.invars)
+    primals, given = list(ins[:count]), iter(ins[count:])
+    tangents: Tangents = [next(given) if active else None for active in nonzero]
     for eqn in jaxpr.eqns:
         jvp_eqn(engine, builder, eqn, primals, tangents)
     outs = [primals[a.index] if type(a) is Var else a for a in jaxpr.outvars]
@@ -39,8 +58,7 @@ def jvp(engine: Engine, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Mask]:
         for t, a in zip(pushed, jaxpr.outvars, strict=True)
         if t is not None
     ]
-    result, _ = builder.close([*outs, *live])
-    return result, tuple(t is not None for t in pushed)
+    return [*outs, *live], tuple(t is not None for t in pushed)
 
 
 def jvp_eqn(
