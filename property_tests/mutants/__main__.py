@@ -47,6 +47,7 @@ from property_tests.mutants.report import (
     MISSED,
     Outcome,
     equivalent,
+    means_the_same,
     name_of,
     place_of,
     report,
@@ -218,8 +219,8 @@ def judgements(
 def shown(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
     """The outcomes; those that were not caught are printed as they come."""
     for count, outcome in enumerate(outcomes, 1):
-        same = name_of(outcome.mutant) in equivalent()
-        if outcome.by and same:
+        same = means_the_same(outcome.mutant)
+        if outcome.by and name_of(outcome.mutant) in equivalent():
             print(f"not equivalent, {outcome.by} sees it: {name_of(outcome.mutant)}")
         if outcome.by is None and outcome.why != FRONT and not same:
             where = place_of(outcome.mutant)
@@ -277,7 +278,7 @@ def main() -> int:
     places_of = Counter(name_of(m) for m in every)
     known = {name for name in equivalent() if places_of[name] == 1 and not given.doubt}
     outcomes = list(shown(judgements(chosen, found, given.workers, end, known)))
-    enough = report(outcomes, equivalent())
+    enough = report(outcomes)
     print(f"{len(outcomes)} mutants in {time.monotonic() - begun:.0f} s")
     return 0 if enough else 1
 

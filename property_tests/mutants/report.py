@@ -2,9 +2,10 @@
 
 One idea: only what a law could have noticed is counted, and everything else is shown::
 
-    report(outcomes, equivalent())      # prints; whether it is enough
+    report(outcomes)      # prints; whether it is enough
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -33,9 +34,22 @@ class Outcome:
 @cache
 def equivalent() -> dict[str, str]:
     """The mutants that mean the same as the rule, with the reason."""
-    lines = [x for x in EQUIVALENT.read_text().split("\n") if x and x[0] != "#"]
+    lines = [x for x in EQUIVALENT.read_text().split("\n") if x and x[0] not in "#~"]
     pairs = [line.split(" # ") for line in lines]
     return {text.strip(): reason.strip() for text, reason in pairs}
+
+
+@cache
+def families() -> tuple[re.Pattern[str], ...]:
+    """What whole families of mutants that mean the same are called."""
+    lines = [x[1:] for x in EQUIVALENT.read_text().split("\n") if x.startswith("~")]
+    return tuple([re.compile(line.split(" # ")[0].strip()) for line in lines])
+
+
+def means_the_same(mutant: Mutant) -> bool:
+    """Whether the list says why nobody can see the mutant, if nobody did."""
+    name = name_of(mutant)
+    return name in equivalent() or any(p.fullmatch(name) for p in families())
 
 
 def name_of(mutant: Mutant) -> str:
@@ -51,9 +65,9 @@ def place_of(mutant: Mutant) -> str:
     return f" # {mutant.path.name}:{mutant.site.line}:{mutant.site.column}"
 
 
-def report(outcomes: Sequence[Outcome], known: dict[str, str]) -> bool:
+def report(outcomes: Sequence[Outcome]) -> bool:
     """Print what was caught and missed; whether it is enough."""
-    same = [o for o in outcomes if o.by is None and name_of(o.mutant) in known]
+    same = [o for o in outcomes if o.by is None and means_the_same(o.mutant)]
     outcomes = [o for o in outcomes if o not in same]
     real = [o for o in outcomes if o.by or o.why == MISSED]
     laws = Counter(o.by for o in real if o.by)
