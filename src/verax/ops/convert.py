@@ -66,9 +66,7 @@ def evaluate_convert(p: ConvertParams, x: NDArray) -> NDArray:
         x = x.real
     if is_integer(dtype) and is_float(x.dtype):
         return saturate(reference.wide(x), dtype)
-    if is_integer(dtype) and is_integer(x.dtype):
-        return reference.wrapped(x, dtype)
-    return x.astype(dtype)
+    return x.astype(dtype)  # integers of four bits wrap round, like all others
 
 
 def saturate(x: NDArray, dtype: np.dtype[np.generic]) -> NDArray:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import int32, is_integer, uint32
+from verax.ir.dtypes import is_integer, uint32
 from verax.ir.extended import KEY_WORDS, KeyDType
 from verax.ops import threefry, threefry_host
 from verax.ops.convert import convert
@@ -37,6 +37,7 @@ from verax.ops.keyed import (
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
 from verax.rules.elementwise import common_shape
+from verax.rules.kinds import INTEGER
 from verax.rules.row import Axis, Row, Sample
 from verax.rules.sizes import as_sizes
 
@@ -96,7 +97,7 @@ def draw_impl(random: Random) -> str:
 
 
 def draw_seed(random: Random) -> Sample[KeyParams]:
-    dtype = random.choice((int32, uint32))
+    dtype = random.choice(INTEGER.samples())
     return Sample(
         KeyParams(draw_impl(random)), (ShapedArray(draw_shape(random), dtype),)
     )

@@ -75,7 +75,7 @@ def divide(x: NDArray, y: NDArray) -> NDArray:
         return ratio
     a, b, zero = dividends(x, y)
     quotient = np.where(zero, ~np.zeros_like(a), (a - np.fmod(a, b)) // b)
-    return wrapped(quotient, x.dtype)
+    return np.asarray(quotient.astype(x.dtype))
 
 
 def remainder(x: NDArray, y: NDArray) -> NDArray:
@@ -84,7 +84,7 @@ def remainder(x: NDArray, y: NDArray) -> NDArray:
         rest: NDArray = np.fmod(wide(x), wide(y))
         return rest
     a, b, zero = dividends(x, y)
-    return wrapped(np.where(zero, a, np.fmod(a, b)), x.dtype)
+    return np.asarray(np.where(zero, a, np.fmod(a, b)).astype(x.dtype))
 
 
 def dividends(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
@@ -94,14 +94,6 @@ def dividends(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         x, y = x.astype(kind), y.astype(kind)
     zero = np.equal(y, 0)
     return x, np.where(zero, np.ones_like(y), y), zero
-
-
-def wrapped(x: NDArray, dtype: np.dtype[np.generic]) -> NDArray:
-    """Integers in another dtype, modulo its size."""
-    if bit_width(dtype) == 8 * dtype.itemsize:
-        return x.astype(dtype)
-    ones = np.uint64((1 << bit_width(dtype)) - 1)
-    return from_bits(x.astype(np.int64).view(np.uint64) & ones, dtype)
 
 
 def multiply_high(x: NDArray, y: NDArray) -> NDArray:
