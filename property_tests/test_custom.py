@@ -162,3 +162,19 @@ def test_batched_tangent_programs_are_transposed_by_the_rule() -> None:
         (found,) = verax.linear_transpose(verax.vmap(tangent), ts)(cts)
         slopes = np.cos(xs) * xs + np.sin(xs)
         np.testing.assert_allclose(found, cts * slopes, 1e-5)
+
+
+def test_cotangents_that_are_the_same_in_all_lanes_are_added_up() -> None:
+    """The cotangent of what lanes share is summed, also where lanes do not differ."""
+
+    @verax.custom_vjp
+    def product(w: Any, x: Any) -> Any:
+        return (w * x).sum()
+
+    def backward(kept: None, ct: Any) -> Any:
+        return vnp.array([1.0, 2.0, 3.0]), vnp.zeros(3)
+
+    product.defvjp(lambda w, x: (product(w, x), None), backward)
+    lanes = verax.vmap(product, (None, 0))
+    found = verax.grad(lambda w: lanes(w, vnp.ones((5, 3))).sum())(vnp.ones(3))
+    assert found.tolist() == [5.0, 10.0, 15.0]

@@ -68,6 +68,15 @@ def test_slopes_by_the_parameter(run: Callable[..., object]) -> None:
     np.testing.assert_allclose(sample * density, -difference, atol=2e-5)
 
 
+def test_slopes_by_the_parameter_are_zero_at_both_ends(
+    run: Callable[..., object],
+) -> None:
+    a = np.array([0.5, 1.0, 2.5, 7.0], np.float32)
+    for end in (0.0, INF):
+        found = np.asarray(run(lax.igamma_grad_a, a, np.full(4, end, np.float32)))
+        assert found.tolist() == [0.0] * 4
+
+
 def test_bessel(run: Callable[..., object]) -> None:
     x = np.array([0, -0.0, 1, -2, 8, 8.5, 300, 1e30, INF, -INF, NAN], np.float32)
     for function, want in (

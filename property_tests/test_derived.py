@@ -1,0 +1,51 @@
+"""Columns that rows leave out follow from others, and are held to the laws like these.
+
+Rows of the table write all of their columns, so here some of them lose one.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from attrs import evolve
+from hypothesis import settings
+
+from verax.ops.arith import add_p, mul
+from verax.ops.choose import select_n_p
+from verax.ops.dynamic import dynamic_slice_p
+from verax.ops.explog import square_p
+from verax.ops.joining import concatenate_p
+from verax.ops.sort import sort_p
+from verax.rules.row import Row
+from verax.verify.check import check_primitive
+
+ROWS: Sequence[Row[Any]] = (
+    add_p,
+    select_n_p,
+    dynamic_slice_p,
+    concatenate_p,
+    sort_p,
+)
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ROWS])
+def test_lanes_in_turn_and_the_host_stand_in_for_columns(row: Row[Any]) -> None:
+    bare = evolve(row, batch=None, lower=None)
+    cases = max(3, settings().max_examples // 10)
+    laws = ("vmap", "vmap twice", "compiled")
+    check_primitive(row, laws=laws, rules={row: bare}, cases=cases).raise_if_broken()
+
+
+def test_a_composition_stands_in_for_all_columns() -> None:
+    def composition(p: object, x: Any) -> Any:
+        return mul(x, x)
+
+    row = square_p
+    bare = Row(
+        row.name,
+        row.params,
+        typing=row.typing,
+        draw=row.draw,
+        composition=composition,
+    )
+    check_primitive(row, rules={row: bare}, cases=5).raise_if_broken()
