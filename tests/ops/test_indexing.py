@@ -389,3 +389,55 @@ def test_promises_are_kept_under_their_names(promise: str) -> None:
         p: Any = jaxpr.eqns[-1].params
         assert p.indices_are_sorted == (promise == "indices_are_sorted")
         assert p.unique_indices == (promise == "unique_indices")
+
+
+def test_windows_may_come_before_the_indices() -> None:
+    """As `take` has it but for the order of dimensions, which its short way is not."""
+    x, index = np.arange(15, dtype=np.float32).reshape(5, 3), column(4, 0)
+    read, write = (
+        GatherDimensionNumbers((0,), (0,), (0,)),
+        ScatterDimensionNumbers((0,), (0,), (0,)),
+    )
+    found = run(lambda x: gather.gather(x, index, read, (1, 3)), x)
+    np.testing.assert_array_equal(found, x[[4, 0]].T)
+    updates = np.arange(6, dtype=np.float32).reshape(3, 2)
+    found = run(lambda x, u: gather.scatter_add(x, index, u, write), x, updates)
+    want = x.copy()
+    want[[4, 0]] += updates.T
+    np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize(("place", "kept"), [(0, True), (1, False)])
+def test_indices_stay_sorted_only_where_lanes_come_first(
+    place: int, kept: bool
+) -> None:
+    """Lanes that are not the first dimension go through the indices again and again."""
+    jaxpr = trace(
+        lambda x, i: gather.gather(x, i, READ, (1,), indices_are_sorted=True),
+        ShapedArray((4,), float32),
+        ShapedArray((2, 1), int32),
+    )
+    once, _ = ENGINE.batch(jaxpr, 3, (0, 0))
+    twice, _ = ENGINE.batch(once, 2, (place, place))
+    promises = [
+        eqn.params.indices_are_sorted  # type: ignore[attr-defined]  # gather's
+        for eqn in twice.eqns
+        if eqn.primitive is gather.gather_p
+    ]
+    assert promises == [kept]
+
+
+@pytest.mark.parametrize("start", [0, -2, np.int32(0), np.int8(-3), 1])
+@pytest.mark.parametrize("traced", [True, False])
+def test_starts_count_from_the_end_if_they_are_negative(
+    start: Any, traced: bool
+) -> None:
+    x = np.arange(5, dtype=np.float32)
+    if traced:
+        found = run(
+            lambda x, i: dynamic.dynamic_slice(x, (i,), (2,)), x, np.asarray(start)
+        )
+    else:
+        found = run(lambda x: dynamic.dynamic_slice(x, (start,), (2,)), x)
+    first = int(start) % 5
+    np.testing.assert_array_equal(found, x[first : first + 2])
