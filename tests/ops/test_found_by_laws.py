@@ -1,7 +1,10 @@
 """What the laws have found, each as the small case to which it shrank."""
 
 import numpy as np
+import pytest
 
+import verax
+import verax.numpy as vnp
 from verax.ir.avals import ShapedArray
 from verax.ir.parser import parse_jaxpr
 from verax.ops.table import PRIMITIVES
@@ -70,3 +73,22 @@ def test_batched_updates_are_as_weak_as_single_ones() -> None:
         jaxpr = parse_jaxpr(program, PRIMITIVES)
         batched, _ = ENGINE.batch(jaxpr, 2, (None, None, 0))
         assert not batched.out_avals[0].weak_type
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["F64_F64_F64", "BF16_BF16_BF16", "TF32_TF32_F32_X3"]
+)
+@pytest.mark.parametrize("contracted", [True, False])
+def test_small_products_compile_by_any_algorithm(
+    algorithm: str, contracted: bool
+) -> None:
+    """XLA's own loops refuse algorithms; they are not needed where types say it all."""
+    numbers = (((0,), (0,)) if contracted else ((), ()), ((), ()))
+    x, y = vnp.array([1.0, 2.0, 3.0]), vnp.array([0.5, 1.5, 2.5])
+
+    def product(x: verax.Array, y: verax.Array) -> verax.Array:
+        return verax.lax.dot_general(x, y, numbers, precision=algorithm)
+
+    with verax.enable_x64():
+        compiled = verax.jit(product)(x, y)
+        np.testing.assert_array_equal(np.asarray(compiled), np.asarray(product(x, y)))

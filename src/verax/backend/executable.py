@@ -36,6 +36,7 @@ from verax.backend.disk_cache import Load, entry_for, through_cache
 from verax.backend.errors import CompileError, ExecutionError, explained
 from verax.backend.host_calls import NO_CALLS, HostCalls
 from verax.backend.host_runs import FAILURES, trampolines, with_calls
+from verax.backend.mlir_text import without_algorithms
 from verax.backend.parsing import parsed
 
 __all__ = [
@@ -294,9 +295,10 @@ def compile_text(
     where = _jax.DeviceList(tuple(devices))
     how = jaxlib_options(devices, options)
     failed: list[BaseException] | None = [] if len(devices) > 1 else None
+    text = without_algorithms(mlir_text) if client.platform == "cpu" else mlir_text
     try:
         if calls.functions:
-            module, callbacks = parsed(mlir_text), trampolines(calls, failed)
+            module, callbacks = parsed(text), trampolines(calls, failed)
             loaded, origin = through_cache(
                 None,
                 lambda: client.compile_and_load(module, where, how, callbacks),
@@ -305,7 +307,7 @@ def compile_text(
         else:
             loaded, origin = through_cache(
                 entry_for(client, mlir_text, devices, how),
-                lambda: client.compile_and_load(mlir_text, where, how),
+                lambda: client.compile_and_load(text, where, how),
                 loading(client, where, how),
             )
     except (RuntimeError, ValueError) as error:  # the second is that of bad sizes
@@ -315,7 +317,7 @@ def compile_text(
         return make_executable(loaded, handlers, calls, failed, origin)
 
     def compiled_anew() -> bytes:
-        return client.compile_and_load(mlir_text, where, how).serialize()
+        return client.compile_and_load(text, where, how).serialize()
 
     return make_executable(loaded, handlers, calls, failed, origin, compiled_anew)
 

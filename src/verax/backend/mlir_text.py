@@ -6,9 +6,10 @@ once per aval, and a float is printed by its bits where digits would not do::
     mlir_type(ShapedArray((2, 3), float32))      # tensor<2x3xf32>
 """
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -152,3 +153,22 @@ def symbol(name: str, taken: dict[str, int]) -> str:
     taken[stem] = count + 1
     taken.setdefault(found, 1)
     return found
+
+
+# An algorithm of a product in types that CPUs compute in; XLA puts such a product into
+# loops of its own where it is small, and these refuse every algorithm.
+PLAIN_ALGORITHM: Final = re.compile(
+    r", algorithm = #stablehlo\.dot_algorithm<lhs_precision_type = "
+    r"(?:(?:f16|bf16)[^>]*accumulation_type = (?:f16|bf16|f32)"
+    r"|t?f32[^>]*accumulation_type = f32|f64[^>]*accumulation_type = f64)"
+    r"[^>]*allow_imprecise_accumulation = false>"
+)
+
+
+def without_algorithms(text: str) -> str:
+    """The module for a CPU: its products have the types of their algorithms anyway.
+
+    >>> without_algorithms('"stablehlo.dot_general"(%1, %2) {}')
+    '"stablehlo.dot_general"(%1, %2) {}'
+    """
+    return PLAIN_ALGORITHM.sub("", text) if "dot_algorithm<" in text else text
