@@ -178,3 +178,19 @@ def test_cotangents_that_are_the_same_in_all_lanes_are_added_up() -> None:
     lanes = verax.vmap(product, (None, 0))
     found = verax.grad(lambda w: lanes(w, vnp.ones((5, 3))).sum())(vnp.ones(3))
     assert found.tolist() == [5.0, 10.0, 15.0]
+
+
+def test_policies_see_into_calls() -> None:
+    """A policy is asked about the equations of calls, whose operands may be numbers."""
+
+    @verax.jit
+    def inner(x: Any, y: Any) -> tuple[Any, float]:
+        return vnp.sin(x) * y, 3.0
+
+    def outer(x: Any) -> Any:
+        found, three = inner(x, 2.0)
+        return found * three
+
+    for policy in (everything_saveable, dots_saveable):
+        kept = verax.checkpoint(outer, policy=policy)
+        np.testing.assert_allclose(verax.grad(kept)(0.5), 6 * np.cos(0.5), 1e-6)

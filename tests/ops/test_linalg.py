@@ -151,3 +151,12 @@ def test_bad_input(
 ) -> None:
     with pytest.raises(kind, match=text):
         call()
+
+
+def test_pivots_of_empty_matrices_are_in_order() -> None:
+    for shape in ((0, 3), (2, 0)):
+        for run in (linalg.qr, verax.jit(linalg.qr, static_argnames="pivoting")):
+            q, r, order = run(np.zeros(shape, np.float32), pivoting=True)
+            assert q.shape == (shape[0], shape[0])
+            assert r.shape == shape
+            assert order.tolist() == list(range(shape[1]))

@@ -105,7 +105,7 @@ lgamma_p = elementwise(
     jvp=lambda x, y, t: mul(t, digamma(x)),
     lower=chlo("lgamma"),
     accepts=FLOAT,
-    domains=GAMMA,
+    domains=Domain(0.05, 30, special=(1.0, 2.0, np.inf, -np.inf)),
     costly=large,
 )
 digamma_p = elementwise(
