@@ -19,12 +19,19 @@ from verax.ir.dtypes import DType
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr, Source, UsedConst
 
 
-@runtime_checkable
 class HasJaxpr(Protocol):
-    """A stage of `jit` that knows its program: `jit(f).trace(x)`."""
+    """A trace, whose constants are still where the function used them."""
 
     @property
-    def jaxpr(self) -> ClosedJaxpr: ...
+    def jaxpr(self) -> Jaxpr: ...
+
+
+@runtime_checkable
+class HasTrace(Protocol):
+    """A stage of `jit` that knows its trace: `jit(f).trace(x)`."""
+
+    @property
+    def traced(self) -> HasJaxpr: ...
 
 
 @frozen(eq=False)
@@ -87,7 +94,7 @@ def place(source: Source) -> str:
     return "an output of the program" if source.code is None else str(source)
 
 
-def captured_constants(program: Jaxpr | ClosedJaxpr | HasJaxpr) -> CapturedConstants:
+def captured_constants(program: Jaxpr | ClosedJaxpr | HasTrace) -> CapturedConstants:
     """The arrays that a program has closed over, nested programs included.
 
     `program` is a jaxpr, what `make_jaxpr` returns, or `jit(f).trace(x)`. Each object
@@ -101,12 +108,12 @@ def captured_constants(program: Jaxpr | ClosedJaxpr | HasJaxpr) -> CapturedConst
     no captured constants
     """
     if not isinstance(program, Jaxpr | ClosedJaxpr):
-        if not isinstance(program, HasJaxpr):
+        if not isinstance(program, HasTrace):
             raise TypeError(
                 f"captured_constants takes a program, not {program!r:.60}; make one "
                 "with verax.make_jaxpr(f)(*args) or verax.jit(f).trace(*args)"
             )
-        program = program.jaxpr
+        program = program.traced.jaxpr
     jaxpr = close(program) if isinstance(program, ClosedJaxpr) else program
     found = [described(use) for use in jaxpr.used_consts]
     return CapturedConstants(tuple(sorted(found, key=lambda c: -c.nbytes)))
