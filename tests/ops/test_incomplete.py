@@ -42,10 +42,10 @@ def test_ends(run: Callable[..., object]) -> None:
 
 @RUNS
 def test_ends_of_beta(run: Callable[..., object]) -> None:
-    a = np.array([1, 1, 1, 1, 0, 1, INF, 1, -1, 0, INF, INF, 0, 1], np.float32)
-    b = np.array([1, 1, 1, 1, 1, 0, 1, INF, 1, 0, 1, 1, 1, 0], np.float32)
-    x = np.array([0, 1, -1, 2, *[0.5] * 6, 1, 0, 0, 1], np.float32)
-    want = [0, 1, NAN, NAN, 1, 0, 0, 1, NAN, NAN, 1, 0, 0, 1]
+    a = np.array([1, 1, 1, 1, 0, 1, INF, 1, -1, 0, INF, INF, 0, 1, INF], np.float32)
+    b = np.array([1, 1, 1, 1, 1, 0, 1, INF, 1, 0, 1, 1, 1, 0, 1], np.float32)
+    x = np.array([0, 1, -1, 2, *[0.5] * 6, 1, 0, 0, 1, 1.5], np.float32)
+    want = [0, 1, NAN, NAN, 1, 0, 0, 1, NAN, NAN, 1, 0, 0, 1, NAN]
     np.testing.assert_array_equal(np.asarray(run(lax.betainc, a, b, x)), want)
 
 

@@ -204,4 +204,5 @@ def test_seeds() -> None:
     assert words(np.uint8(200)) == [0, 200]
     with verax.enable_x64(True):
         assert words(2**33 + 5) == [2, 5]
+        assert words(np.int64(2**33 + 5)) == [2, 5]
         assert words(-1) == [2**32 - 1, 2**32 - 1]
