@@ -19,7 +19,10 @@ from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
 from verax.ir.walk import Path, walk
 from verax.ops.arith import div, sub
 from verax.ops.cond import cond_lanes_p
+from verax.ops.cond_params import CondParams
+from verax.ops.scan_params import ScanParams
 from verax.ops.table import ROWS
+from verax.ops.while_params import WhileParams
 from verax.rules.builder import Builder
 from verax.rules.infer import infer
 from verax.rules.row import NDArray
@@ -37,7 +40,7 @@ FULL = composable(ROWS, "lower")
 FLAT = tuple(row for row in FULL if row not in DRAWS)
 # Which lane comes first is no question of time.
 NESTED = tuple(row for row in FULL if row is not cond_lanes_p)
-BODIES = ("scan", "while", "cond")
+BODIES = (ScanParams, WhileParams, CondParams)
 SMALL = 5
 few = settings(max_examples=max(4, settings().max_examples // 10))
 
@@ -86,8 +89,7 @@ class Watcher:
 
 def transparent(eqn: Eqn) -> bool:
     """Whether NaNs are looked for inside the jaxprs of an equation."""
-    bodies = isinstance(eqn.params, CALLS) or eqn.primitive.name in BODIES
-    return bodies and any(
+    return isinstance(eqn.params, (*CALLS, *BODIES)) and any(
         is_inexact(v.aval.dtype)
         for inner in eqn.params.subjaxprs()
         for _, inside in walk(inner)
