@@ -8,6 +8,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax, random
+from verax.ops import rbg, threefry
 from verax.rules.array import Array
 
 # JAX: the draws of LATE, fold_in(key(42), 7) and split(key(42), (1,)).
@@ -37,6 +38,28 @@ def test_streams_are_those_of_jax() -> None:
     unsafe = random.key(42, impl="unsafe_rbg")
     assert words(random.fold_in(unsafe, 7)) == FOLDED
     assert words(random.split(unsafe, (1,))) == SPLIT
+
+
+def test_splits_take_each_tenth_draw() -> None:
+    """JAX: split(key(42), (2, 3)); functions of raw keys split in two by default."""
+    table = [
+        [2620864722, 2991908441, 282133475, 2589630650],
+        [4105776319, 298289174, 864345282, 274752888],
+        [3163845003, 1288433488, 2875901698, 4130285303],
+        [121532186, 92310596, 2900603346, 2008188525],
+        [1328550726, 2340856697, 2158919378, 1723337487],
+        [3463793296, 2759598209, 3565056766, 1896687008],
+    ]
+    key = random.key(42, impl="unsafe_rbg")
+    assert words(random.split(key, (2, 3))) == [table[:3], table[3:]]
+    raw = random.key_data(key)
+    assert rbg.unsafe_split(raw).tolist() == table[:2]
+    stacked = vnp.stack([raw, random.key_data(random.fold_in(key, 7))])
+    pairs = rbg.unsafe_split(stacked, (2,))
+    assert pairs.shape == (2, 2, 4)
+    assert pairs[0].tolist() == table[:2]
+    halves = [[1832780943, 270669613], [64467757, 2916123636]]
+    assert threefry.split(random.key_data(random.key(42))).tolist() == halves
 
 
 @pytest.mark.parametrize("impl", IMPLS)
