@@ -92,3 +92,16 @@ def test_small_products_compile_by_any_algorithm(
     with verax.enable_x64():
         compiled = verax.jit(product)(x, y)
         np.testing.assert_array_equal(np.asarray(compiled), np.asarray(product(x, y)))
+
+
+def test_narrow_indices_reach_no_further_than_they_do() -> None:
+    """XLA compared int8 starts with 128, which they cannot hold (jaxlib 0.11)."""
+    numbers = verax.lax.ScatterDimensionNumbers((0, 1), (), (1,))
+
+    @verax.jit
+    def write(x: verax.Array, i: verax.Array, u: verax.Array) -> verax.Array:
+        return verax.lax.scatter(x, i, u, numbers, mode="clip")
+
+    ones = vnp.ones((5, 2), "int32")
+    found = write(vnp.zeros((5, 130), "int32"), vnp.array([8], "int8"), ones)
+    assert np.nonzero(np.asarray(found)[0])[0].tolist() == [8, 9]

@@ -13,7 +13,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import numpy_dtype
+from verax.ir.dtypes import int32, numpy_dtype
 from verax.ir.jaxpr import Params
 from verax.ops.gather_draws import draw_gather
 from verax.ops.gathering import (
@@ -202,6 +202,7 @@ def lower_scatter(
     upper = bounds(dims.gather(), operand.aval.shape, sizes)
     if dims.operand_batching_dims:
         indices = whole_bytes(e, indices)
+    indices = reaching(e, indices, upper)
     if p.mode == CLIP:
         indices = emit_clipped(e, indices, upper)
     text = (
@@ -257,6 +258,18 @@ def emit_with_index(
     given = (stacked, e.constant(0, starts), updates)
     found = lower_scatter(operation, e, params, given, (higher,))
     return e.op("stablehlo.reshape", found, outs)
+
+
+def reaching(e: Emitter, indices: Operand, upper: Shape) -> Operand:
+    """Indices as int32 if the last start that fits is too large for their dtype.
+
+    XLA compares starts with it, and up to jaxlib 0.11 did so in that dtype.
+    """
+    dtype = indices.aval.dtype
+    if dtype.itemsize >= 4 or capped(upper, dtype) == tuple(upper):
+        return indices
+    wide = indices.aval.with_dtype(int32)
+    return e.op("stablehlo.convert", (indices,), (wide,))[0]
 
 
 def emit_clipped(e: Emitter, indices: Operand, upper: Shape) -> Operand:
