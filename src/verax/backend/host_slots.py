@@ -163,7 +163,8 @@ def shared(stored: AvalLike, device: Device) -> tuple[np.ndarray, Buffer]:
     """
     memory = aligned(stored.shape, stored.dtype)
     buffer = buffers.put(stored, memory, device, copy=False)
-    if buffer.unsafe_buffer_pointer() != memory.__array_interface__["data"][0]:
+    # Asking the buffer itself for its pointer would import jax where it is installed.
+    if not np.may_share_memory(np.asarray(memoryview(buffer)), memory):
         raise NotShared
     return memory, buffer
 
