@@ -51,8 +51,11 @@ ALGORITHMS: Sequence[Algorithm] = (
     DotAlgorithmPreset.F16_F16_F32,
     DotAlgorithmPreset.BF16_BF16_F32,
     DotAlgorithmPreset.F32_F32_F32,
+    DotAlgorithmPreset.TF32_TF32_F32,
+    DotAlgorithmPreset.BF16_BF16_F32_X3,
+    DotAlgorithmPreset.F64_F64_F64,
 )
-"""Those that XLA has for products of all shapes on CPU, and that sum up exactly."""
+"""Those whose sums have more digits than what is summed, or as many."""
 
 
 def draw_numbers(random: Random) -> tuple[Numbers, tuple[Shape, Shape]]:
