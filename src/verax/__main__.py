@@ -16,7 +16,7 @@ from pathlib import Path
 
 from verax import ir, transforms
 from verax.ir.printer import print_jaxpr
-from verax.ir.saving import MAGIC
+from verax.ir.saving import FRAME
 
 STEPS = ("inline", "fold", "cse", "dce")
 
@@ -65,7 +65,7 @@ def read(name: str) -> ir.ClosedJaxpr:
         ValueError, TypeError: it is no program.
     """
     data = Path(name).read_bytes()
-    if data.startswith(MAGIC):
+    if data.startswith(FRAME.magic):
         return ir.loads(data)
     text = data.decode()
     if not text.lstrip().startswith("{ lambda"):

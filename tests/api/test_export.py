@@ -366,7 +366,10 @@ def test_platforms_are_checked_when_called() -> None:
         (lambda data: data[:-1], "is damaged"),
         (lambda data: data + b"x", "is damaged"),
         (lambda data: data[:90] + b"\xff" + data[91:], "is damaged"),
-        (lambda data: data[:13] + b"\x09" + data[14:], "version 9 of the format"),
+        (
+            lambda data: data[:13] + b"\x09" + data[14:],
+            "version 9, and this verax reads version 1",
+        ),
     ],
 )
 def test_wrong_bytes_are_one_clear_error(

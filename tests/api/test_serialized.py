@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pickle
+import struct
 import subprocess
 import sys
 from collections import OrderedDict
@@ -19,7 +20,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax, stages
 from verax.api.config import override
-from verax.backend.program_file import HEAD, MAGIC, pack, unpack
+from verax.backend.program_file import FRAME, pack, unpack
 from verax.experimental.serialize_executable import deserialize_and_load, serialize
 
 SOURCE = Path(verax.__file__).parent.parent
@@ -195,7 +196,7 @@ def test_truncated_files(file: bytes) -> None:
 
 def test_damaged_files(file: bytes) -> None:
     data = bytearray(file)
-    for position in range(len(MAGIC) + 4, len(data), 101):
+    for position in range(len(FRAME.magic) + 4, len(data), 101):
         broken = bytearray(data)
         broken[position] ^= 1 << position % 8
         with pytest.raises(ValueError, match=r"is damaged"):
@@ -206,8 +207,8 @@ def test_damaged_files(file: bytes) -> None:
     for kind in ("text", None, 3):
         with pytest.raises(TypeError, match="a compiled program is bytes, not"):
             stages.deserialize(kind)  # type: ignore[arg-type]  # the error is what is tested
-    newer = bytes(data[: len(MAGIC)]) + HEAD.pack(2, *HEAD.unpack_from(data, 14)[1:])
-    with pytest.raises(ValueError, match="version 2 of the format"):
+    newer = FRAME.magic + (2).to_bytes(4, "little")
+    with pytest.raises(ValueError, match="version 2, and this verax reads version 1"):
         stages.deserialize(newer + data[len(newer) :])
 
 
@@ -273,8 +274,9 @@ def test_devices_are_checked(file: bytes) -> None:
 
 
 def test_the_description_is_plain(file: bytes) -> None:
-    _, checksum, size = HEAD.unpack_from(file, len(MAGIC))
-    body = file[len(MAGIC) + HEAD.size :]
+    head = struct.Struct("<I32sQ")
+    _, checksum, size = head.unpack_from(file, len(FRAME.magic))
+    body = file[len(FRAME.magic) + head.size :]
     assert checksum == hashlib.sha256(body).digest()
     found = json.loads(body[:size])
     assert found["interface"]["in_avals"] == ["f32[2,3]"]

@@ -1,7 +1,7 @@
 """Floor 5: exported functions as bytes.
 
-One idea: a head with a version and a checksum, a list of JSON descriptions, one for the
-function and one for each derivative, and then their modules one after the other::
+One idea: in a frame with a version and a checksum stand a list of JSON descriptions,
+one for the function and one for each derivative, and then their modules::
 
     pack([{"name": "f", ...}], [module]) -> bytes
     unpack(data) -> ([{...}], [module])
@@ -9,16 +9,14 @@ function and one for each derivative, and then their modules one after the other
 What is wrong with the bytes is found here, before anything else looks at them.
 """
 
-import json
-import struct
-import zlib
 from collections.abc import Sequence
 from typing import Any, Final
 
-MAGIC: Final = b"verax-export\n"
-VERSION: Final = 1
-HEAD: Final = struct.Struct("<IIQ")
-"""What follows the magic word: version, checksum of the rest, size of the JSON."""
+from verax.ir.frames import Frame, canonical, crc32, cut
+
+FRAME: Final = Frame(
+    b"verax-export\n", 1, "exported function", "Exported.serialize()", crc32
+)
 
 
 def pack(descriptions: Sequence[dict[str, Any]], modules: Sequence[bytes]) -> bytes:
@@ -27,9 +25,7 @@ def pack(descriptions: Sequence[dict[str, Any]], modules: Sequence[bytes]) -> by
         {**description, "size": len(module)}
         for description, module in zip(descriptions, modules, strict=True)
     ]
-    text = json.dumps(sized, sort_keys=True, separators=(",", ":")).encode()
-    body = b"".join([text, *modules])
-    return MAGIC + HEAD.pack(VERSION, zlib.crc32(body), len(text)) + body
+    return FRAME.pack(canonical(sized), modules)
 
 
 def unpack(data: bytes | bytearray) -> tuple[list[dict[str, Any]], list[bytes]]:
@@ -41,27 +37,6 @@ def unpack(data: bytes | bytearray) -> tuple[list[dict[str, Any]], list[bytes]]:
     """
     if not isinstance(data, bytes | bytearray):
         raise TypeError(f"deserialize takes bytes, not {type(data).__name__}")
-    data = bytes(data)
-    start = len(MAGIC) + HEAD.size
-    if not data.startswith(MAGIC) or len(data) < start:
-        raise ValueError(
-            "these bytes are no exported function: Exported.serialize() makes such"
-        )
-    version, checksum, size = HEAD.unpack_from(data, len(MAGIC))
-    if version != VERSION:
-        raise ValueError(
-            f"the exported function is in version {version} of the format, and this "
-            f"verax reads version {VERSION}"
-        )
-    body = data[start:]
-    if zlib.crc32(body) != checksum:
-        raise ValueError(
-            "the exported function is damaged: its checksum is wrong, so that bytes "
-            "were lost or changed"
-        )
-    descriptions = json.loads(body[:size])
-    modules = []
-    for description in descriptions:
-        modules.append(body[size : size + description["size"]])
-        size += description["size"]
-    return descriptions, modules
+    found, rest = FRAME.unpack(bytes(data))
+    descriptions: Any = found
+    return descriptions, cut(rest, [one["size"] for one in descriptions])

@@ -17,6 +17,7 @@ from verax.ir.check import IllTyped, check_jaxpr
 from verax.ir.consts import close, hoist, used_consts
 from verax.ir.diff import diff
 from verax.ir.effects import Effect
+from verax.ir.frames import InvalidFile
 from verax.ir.jaxpr import (
     ClosedJaxpr,
     Eqn,
@@ -27,7 +28,7 @@ from verax.ir.jaxpr import (
     Source,
     Var,
 )
-from verax.ir.loading import InvalidFile, from_json, loads
+from verax.ir.loading import from_json, loads
 from verax.ir.parser import parse_closed, parse_jaxpr
 from verax.ir.printer import print_jaxpr
 from verax.ir.saving import Unsavable, dumps, to_json

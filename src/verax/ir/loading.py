@@ -10,7 +10,6 @@ types of every equation are looked at before a program comes out::
 import base64
 import binascii
 import json
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
@@ -25,6 +24,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.check import check_jaxpr
 from verax.ir.dtypes import float0, stored_dtype
 from verax.ir.extended import ExtendedDType
+from verax.ir.frames import InvalidFile, Json
 from verax.ir.jaxpr import (
     NO_PARAMS,
     UNKNOWN_SOURCE,
@@ -38,7 +38,7 @@ from verax.ir.jaxpr import (
 )
 from verax.ir.library import Library
 from verax.ir.parser import scalar
-from verax.ir.saving import FORMAT, HEAD, MAGIC, VERSION, Json
+from verax.ir.saving import FORMAT, FRAME
 from verax.ir.tokens import Cursor
 from verax.ir.values import build, classes_in, field_types, fits, read_value
 from verax.ir.words import aval_of_word
@@ -53,10 +53,6 @@ FAILURES = (
     UnicodeDecodeError,
     binascii.Error,
 )
-
-
-class InvalidFile(ValueError):
-    """Bytes or a text are no program of this version; the message says why."""
 
 
 def from_json(
@@ -95,25 +91,12 @@ def loads(
         raise TypeError(
             f"loads takes bytes, not {type(data).__name__}; from_json takes texts"
         )
-    start = len(MAGIC) + HEAD.size
-    if not data.startswith(MAGIC) or len(data) < start:
-        raise InvalidFile(
-            f"this is no saved program: it does not begin with {MAGIC!r} and a head of "
-            f"{HEAD.size} bytes; write it with verax.ir.dumps"
-        )
-    version, checksum, size = HEAD.unpack_from(data, len(MAGIC))
-    check_version(version)
-    body = data[start:]
-    if zlib.crc32(body) != checksum or size > len(body):
-        raise InvalidFile(
-            "this saved program is corrupt: its checksum does not match; some of its "
-            f"{len(data)} bytes are lost or changed"
-        )
+    found, rest = FRAME.unpack(data)
     try:
-        document = mapping(json.loads(body[:size]))
+        document = mapping(found)
         check_head(document)
         items = [mapping(item) for item in sequence(document["consts"])]
-        consts = list(cut(items, body[size:]))
+        consts = list(cut(items, rest))
         return restored_program(document, consts, primitives)
     except InvalidFile:
         raise
@@ -128,20 +111,11 @@ def reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def check_version(version: object) -> None:
-    """Raise unless this library reads files of this version."""
-    if version != VERSION:
-        raise InvalidFile(
-            f"this saved program has version {version}, and this verax reads version "
-            f"{VERSION}; save it again with this verax, or load it with the other"
-        )
-
-
 def check_head(document: Mapping[str, Json]) -> None:
     """Raise unless the document says that it is ours, and of this version."""
     if document.get("format") != FORMAT:
         raise InvalidFile(f'this is no saved program: its format is not "{FORMAT}"')
-    check_version(document.get("version"))
+    FRAME.check_version(document.get("version"))
 
 
 def cut(items: Sequence[Mapping[str, Json]], data: bytes) -> Iterator[Literal]:

@@ -13,8 +13,6 @@ dtype of their type, little-endian. The format has a version; see `verax.ir.load
 
 import base64
 import json
-import struct
-import zlib
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,6 +20,7 @@ from attrs import AttrsInstance, fields, has
 
 from verax.ir.atoms import Atom, Literal, Var, array_literal
 from verax.ir.dtypes import float0, stored_dtype
+from verax.ir.frames import Frame, Json, crc32
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Source
 from verax.ir.memo import memoised
 from verax.ir.printer import (
@@ -38,13 +37,8 @@ from verax.ir.scalars import scalar_text
 from verax.ir.values import classes_in, field_types
 from verax.ir.words import plain
 
-type Json = bool | int | float | str | list["Json"] | dict[str, Json] | None
-
 FORMAT: Final = "verax-jaxpr"
-VERSION: Final = 1
-MAGIC: Final = b"verax-jaxpr\n"
-HEAD: Final = struct.Struct("<IIQ")
-"""What follows the magic word: the version, a checksum of the rest, the JSON's size."""
+FRAME: Final = Frame(b"verax-jaxpr\n", 1, "saved program", "verax.ir.dumps", crc32)
 
 
 class Unsavable(TypeError):
@@ -93,8 +87,7 @@ def dumps(program: Jaxpr | ClosedJaxpr, *, sources: bool = False) -> bytes:
     document = encoder.document(as_closed(program))
     document["consts"] = [{"type": aval_text(c.aval)} for c in encoder.held]
     text = canonical_json(document, None).encode()
-    body = b"".join([text, *[array_bytes(c) for c in encoder.held]])
-    return MAGIC + HEAD.pack(VERSION, zlib.crc32(body), len(text)) + body
+    return FRAME.pack(text, [array_bytes(c) for c in encoder.held])
 
 
 def canonical_json(document: Json, indent: int | None) -> str:
@@ -151,7 +144,7 @@ class Encoder(Printer):
         main = self.number(closed.jaxpr)
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": FRAME.version,
             "main": main,
             "main_consts": list(consts),
             "programs": self.programs,

@@ -1,0 +1,107 @@
+"""Floor 0: the frame of our files: what is checked before anything in one is read.
+
+One idea: a file says in front what it is, in which version, and has a checksum over all
+the rest; then come a JSON document and parts of any bytes::
+
+    frame = Frame(b"verax-jaxpr\\n", 1, "saved program", "verax.ir.dumps", crc32)
+    frame.unpack(frame.pack(text, parts))    # (document, the parts together)
+"""
+
+import json
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Final
+
+from attrs import frozen
+
+type Json = bool | int | float | str | list["Json"] | dict[str, Json] | None
+
+VERSION: Final = struct.Struct("<I")
+SIZE: Final = struct.Struct("<Q")
+
+
+class InvalidFile(ValueError):
+    """Bytes or a text are no file of ours of this version; the message says why."""
+
+
+def crc32(body: bytes) -> bytes:
+    """A short checksum: of what is checked again, piece by piece, when it is read."""
+    return zlib.crc32(body).to_bytes(4, "little")
+
+
+def canonical(document: object) -> bytes:
+    """The document as JSON; equal ones have equal bytes."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+@frozen
+class Frame:
+    """The frame of one kind of file.
+
+    Attributes:
+        magic: the first bytes.
+        version: of the format; files of other versions are refused.
+        content: what a file is, for messages.
+        maker: what writes such files, for messages.
+        digest: the checksum of everything that follows the head.
+    """
+
+    magic: bytes
+    version: int
+    content: str
+    maker: str
+    digest: Callable[[bytes], bytes]
+
+    def pack(self, text: bytes, parts: Sequence[bytes]) -> bytes:
+        """The file of a JSON text and of parts, which the document has to measure."""
+        body = b"".join([text, *parts])
+        head = (VERSION.pack(self.version), self.digest(body), SIZE.pack(len(text)))
+        return b"".join([self.magic, *head, body])
+
+    def unpack(self, data: bytes) -> tuple[Json, bytes]:
+        """The document, and the bytes of all parts.
+
+        Raises:
+            InvalidFile: it is no such file, a damaged one, or of another version.
+        """
+        words = len(self.magic) + VERSION.size
+        rest = words + len(self.digest(b""))
+        start = rest + SIZE.size
+        if not data.startswith(self.magic) or len(data) < start:
+            raise InvalidFile(
+                f"these bytes are no {self.content}, which {self.maker} makes: they do "
+                f"not begin with {self.magic!r} and a head of {start} bytes"
+            )
+        (version,) = VERSION.unpack_from(data, len(self.magic))
+        self.check_version(version)
+        (size,) = SIZE.unpack_from(data, rest)
+        body = data[start:]
+        if self.digest(body) != data[words:rest] or size > len(body):
+            raise self.damaged(data)
+        try:
+            return json.loads(body[:size]), body[size:]
+        except (ValueError, RecursionError) as error:
+            raise self.damaged(data) from error
+
+    def check_version(self, version: object) -> None:
+        """Raise InvalidFile unless this library reads files of this version."""
+        if version != self.version:
+            raise InvalidFile(
+                f"this {self.content} has version {version}, and this verax reads "
+                f"version {self.version} of the format; make it again with this verax, "
+                "or load it with the other"
+            )
+
+    def damaged(self, data: bytes) -> InvalidFile:
+        """The error for bytes that are not those that were written."""
+        return InvalidFile(
+            f"this {self.content} is damaged: its checksum does not match; some of its "
+            f"{len(data)} bytes are lost or changed"
+        )
+
+
+def cut(rest: bytes, sizes: Sequence[int]) -> list[bytes]:
+    """The parts, one after the other."""
+    return [rest[a:b] for a, b in pairwise(accumulate(sizes, initial=0))]
