@@ -73,6 +73,16 @@ def donations(rng: Rng) -> None:
         raise AssertionError("a donated array is still there")
 
 
+def host_values(rng: Rng) -> None:
+    """Many calls at once, whose values of the host are read while the next are made."""
+    x = draw(rng)
+    numbers = [float(v) for v in rng.integers(100, size=12)]
+    running = [(v, affine(np.full_like(x, v), v)) for v in numbers]
+    running[0][1].delete()
+    for v, found in running[1:]:
+        check(found, np.full_like(x, np.sin(np.float32(v)) * v + 1))
+
+
 def errors(rng: Rng) -> None:
     def bad(x: Any) -> Any:
         raise KeyError("on purpose")
@@ -150,5 +160,5 @@ def clearing(rng: Rng) -> None:
 
 WORK: Final[tuple[Work, ...]] = (
     *(jit_of_many_shapes, functions_that_are_new, derivatives, eager_operations),
-    *(donations, errors, callbacks, loops, exchanges, threads, clearing),
+    *(donations, host_values, errors, callbacks, loops, exchanges, threads, clearing),
 )
