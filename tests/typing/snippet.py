@@ -70,3 +70,6 @@ reveal_type(verax.nn.relu(x))  # R: verax.rules.array.Array
 key = verax.random.key(0)
 reveal_type(verax.random.normal(key, (2,)))  # R: verax.rules.array.Array
 reveal_type(float(x.mean()))  # R: float
+
+reveal_type(vnp.where(vnp.ones(2) > 0, 1.0, 2.0))  # R: verax.rules.array.Array
+reveal_type(vnp.where(vnp.ones(2) > 0))  # R: tuple[verax.rules.array.Array, ...]

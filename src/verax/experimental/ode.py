@@ -28,9 +28,10 @@ from verax.api.pytrees import tree_leaves, tree_map, tree_structure
 from verax.api.vectorize import vmap
 from verax.flatten_util import ravel_pytree
 from verax.ir.dtypes import is_float, is_inexact
+from verax.numpy import where
 from verax.numpy.arguments import as_array, shown
 from verax.rules.array import Array
-from verax.scipy.selecting import constant, where
+from verax.scipy.tables import constant
 
 # Of stages 2 to 7: the times, and the weights of the stages before; the last stage is
 # the solution. Then the weights of the error, and of the solution at half the step.

@@ -7,7 +7,7 @@ One idea: how many there are depends on values, so under a trace the caller says
 """
 
 from operator import index
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -46,6 +46,26 @@ def as_condition(name: str, condition: ArrayLike) -> Any:
     return x if is_bool(x.dtype) else not_equal(x, 0)
 
 
+@overload
+def where(
+    condition: ArrayLike,
+    x: None = None,
+    y: None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> tuple[Array, ...]: ...
+@overload
+def where(
+    condition: ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
+    /,
+    *,
+    size: None = None,
+    fill_value: None = None,
+) -> Array: ...
 def where(
     condition: ArrayLike,
     x: ArrayLike | None = None,
@@ -54,7 +74,7 @@ def where(
     *,
     size: int | None = None,
     fill_value: Any = None,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """The elements of `x` where `condition` is true and of `y` elsewhere.
 
     With the condition alone: `nonzero`.
@@ -112,7 +132,9 @@ def known_mask(name: str, mask: Array) -> np.ndarray:
         ) from error
 
 
-def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Any:
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: Any = None
+) -> tuple[Array, ...]:
     """The indices of the elements that are not zero, one array per dimension.
 
     With `size`, there are as many: what is too much is cut off, and what is missing has

@@ -24,7 +24,7 @@ from verax.numpy.arguments import (
     promote_inexact,
 )
 from verax.rules.array import Array
-from verax.scipy.selecting import constant
+from verax.scipy.tables import constant
 
 INVERSE: Final = {1: 1, 2: 3, 3: 2, 4: 4}
 

@@ -16,9 +16,9 @@ import numpy as np
 from verax import numpy as vnp
 from verax.api.pytree_classes import register_pytree_node_class
 from verax.ir.dtypes import is_complex
+from verax.numpy import where
 from verax.numpy.arguments import ArrayLike, as_array, promote_inexact
 from verax.rules.array import Array
-from verax.scipy.selecting import where
 
 METHODS = ("linear", "nearest")
 

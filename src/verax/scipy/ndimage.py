@@ -14,9 +14,9 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.ir.dtypes import is_inexact
+from verax.numpy import where
 from verax.numpy.arguments import ArrayLike, as_array, constant_of
 from verax.rules.array import Array
-from verax.scipy.selecting import where
 
 
 def mirrored(index: Array, size: int) -> Array:

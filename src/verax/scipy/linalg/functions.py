@@ -15,12 +15,12 @@ import numpy as np
 from verax import lax, numpy as vnp
 from verax.api.custom_jvp import custom_jvp
 from verax.ir.dtypes import is_complex
+from verax.numpy import where
 from verax.numpy.arguments import ArrayLike, as_array, promote_inexact
 from verax.numpy.factors import as_matrices, check_square
 from verax.ops.linalg_triangular import triangular_solve
 from verax.rules.array import Array
 from verax.scipy.linalg.factors import schur
-from verax.scipy.selecting import where
 
 
 def adjoint(x: Array) -> Array:

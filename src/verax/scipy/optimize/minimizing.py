@@ -16,10 +16,10 @@ import numpy as np
 from verax import lax, numpy as vnp
 from verax.api.grad import value_and_grad
 from verax.ir.dtypes import is_float
+from verax.numpy import where
 from verax.numpy.arguments import ArrayLike, as_array, shown
 from verax.rules.array import Array
 from verax.scipy.optimize.line_search import line_search
-from verax.scipy.selecting import where
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "bfgs": {

@@ -19,6 +19,7 @@ from attrs import frozen
 
 from verax import numpy as vnp
 from verax.ir.dtypes import is_complex
+from verax.numpy import where
 from verax.numpy.arguments import (
     ArrayLike,
     as_array,
@@ -27,8 +28,8 @@ from verax.numpy.arguments import (
 )
 from verax.rules.array import Array
 from verax.rules.lazy import LazyModule
-from verax.scipy.selecting import constant, where
 from verax.scipy.signal.trends import detrend as without_trend
+from verax.scipy.tables import constant
 
 scipy_signal = LazyModule("scipy.signal")
 

@@ -14,8 +14,8 @@ import numpy as np
 from verax import numpy as vnp
 from verax.numpy.arguments import ArrayLike, as_array, canonical_axis, promote_inexact
 from verax.rules.array import Array
-from verax.scipy.selecting import constant
 from verax.scipy.signal.spectra import window_of
+from verax.scipy.tables import constant
 
 
 def istft(

@@ -10,7 +10,7 @@ import numpy as np
 from verax import numpy as vnp
 from verax.numpy.arguments import ArrayLike, as_array, canonical_axis, promote_inexact
 from verax.rules.array import Array
-from verax.scipy.selecting import constant
+from verax.scipy.tables import constant
 
 
 def detrend(

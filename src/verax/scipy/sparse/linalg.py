@@ -19,10 +19,10 @@ from verax import lax, numpy as vnp
 from verax.api.pytrees import tree_leaves, tree_map, tree_structure
 from verax.flatten_util import ravel_pytree
 from verax.ir.dtypes import is_complex
+from verax.numpy import where
 from verax.numpy.arguments import as_array, promote_inexact
 from verax.rules.array import Array
 from verax.scipy.linalg import solve_triangular
-from verax.scipy.selecting import where
 
 type Operator = Callable[[Any], Any]
 type Vectors = Callable[[Array], Array]

@@ -13,10 +13,10 @@ import numpy as np
 from verax import numpy as vnp
 from verax.ir.dtypes import is_complex
 from verax.lax import stop_gradient
+from verax.numpy import where
 from verax.numpy.arguments import ArrayLike
 from verax.ops.special import lgamma
 from verax.rules.array import Array
-from verax.scipy.selecting import where
 from verax.scipy.special.arguments import inexact, reals
 from verax.scipy.special.functions import gammasgn
 

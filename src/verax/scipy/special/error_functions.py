@@ -19,10 +19,11 @@ import numpy as np
 from verax import numpy as vnp
 from verax.api.custom_jvp import custom_jvp
 from verax.ir.dtypes import is_complex
+from verax.numpy import where
 from verax.numpy.arguments import ArrayLike
 from verax.rules.array import Array
-from verax.scipy.selecting import constant, where
 from verax.scipy.special.arguments import in_wide, inexact
+from verax.scipy.tables import constant
 
 POINTS: Final = 11
 H: Final = math.sqrt(math.pi / (POINTS + 1))

@@ -14,11 +14,12 @@ from typing import Any, Final
 import numpy as np
 
 from verax import lax, numpy as vnp
+from verax.numpy import where
 from verax.numpy.arguments import ArrayLike, as_array
 from verax.ops.special import erfc
 from verax.rules.array import Array
-from verax.scipy.selecting import constant, where
 from verax.scipy.special.arguments import in_wide, reals
+from verax.scipy.tables import constant
 
 # Gauss's nodes and weights on [0, 1], enough for exp(-h²x²/2) up to h of 40.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(80)
@@ -74,7 +75,7 @@ def miller(z: Array, last: int, top: int) -> Array:
     values, shrinks = rows[::-1, 0], rows[::-1, 1]
     # Each order was shrunk by all that came after it.
     after = vnp.concatenate([vnp.ones_like(shrinks[:1]), shrinks[:-1]])
-    found = values * vnp.cumprod(after, axis=0) / where(zero, 1.0, total)
+    found: Array = values * vnp.cumprod(after, axis=0) / where(zero, 1.0, total)
     origin = vnp.zeros_like(found).at[0].set(1.0)
     return where(zero, origin, found)[: last + 1]
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 import numpy as np
 
 from verax import lax, numpy as vnp
+from verax.numpy import where
 from verax.numpy.arguments import ArrayLike
 from verax.ops.special import lgamma
 from verax.rules.array import Array
-from verax.scipy.selecting import where
 from verax.scipy.special.arguments import in_wide
 from verax.scipy.special.functions import gammasgn
 

@@ -16,10 +16,10 @@ import numpy as np
 
 from verax import lax, numpy as vnp
 from verax.api.custom_jvp import custom_jvp
+from verax.numpy import where
 from verax.numpy.arguments import ArrayLike
 from verax.ops.special import digamma, lgamma
 from verax.rules.array import Array
-from verax.scipy.selecting import where
 from verax.scipy.special.arguments import in_wide
 
 GAMMA: Final = float(np.euler_gamma)

@@ -8,8 +8,8 @@
 import numpy as np
 
 from verax import numpy as vnp
+from verax.numpy import where
 from verax.rules.array import Array
-from verax.scipy.selecting import where
 from verax.scipy.special import xlog1py, xlogy
 from verax.scipy.stats.standard import exponential, mass, of_count, plain_quantile
 

@@ -7,8 +7,8 @@
 
 import numpy as np
 
+from verax.numpy import where
 from verax.rules.array import Array
-from verax.scipy.selecting import where
 from verax.scipy.special import gammainc, gammaincc, gammaln, xlogy
 from verax.scipy.stats.standard import (
     density,

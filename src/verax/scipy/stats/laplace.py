@@ -8,8 +8,8 @@
 import math
 
 from verax import numpy as vnp
+from verax.numpy import where
 from verax.rules.array import Array
-from verax.scipy.selecting import where
 from verax.scipy.stats.standard import density, exponential, probability
 
 

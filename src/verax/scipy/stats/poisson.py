@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 
 from verax import numpy as vnp
+from verax.numpy import where
 from verax.numpy.arguments import ArrayLike
 from verax.rules.array import Array
-from verax.scipy.selecting import where
 from verax.scipy.special import gammaincc, gammaln, xlogy
 from verax.scipy.special.arguments import reals
 from verax.scipy.stats.standard import exponential, mass

@@ -12,9 +12,9 @@ import numpy as np
 
 from verax import lax, numpy as vnp
 from verax.ir.dtypes import is_inexact
+from verax.numpy import where
 from verax.numpy.arguments import ArrayLike, as_array, canonical_axis, promote_inexact
 from verax.rules.array import Array
-from verax.scipy.selecting import where
 
 METHODS: Final = ("average", "min", "max", "dense", "ordinal")
 

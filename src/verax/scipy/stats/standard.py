@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from verax import numpy as vnp
+from verax.numpy import where
 from verax.rules.array import Array
-from verax.scipy.selecting import where
 from verax.scipy.special.arguments import reals
 
 type Function = Callable[..., Array]

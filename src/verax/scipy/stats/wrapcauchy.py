@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from verax import numpy as vnp
+from verax.numpy import where
 from verax.rules.array import Array
-from verax.scipy.selecting import where
 from verax.scipy.stats.standard import exponential, of_number
 
 

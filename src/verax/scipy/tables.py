@@ -1,0 +1,17 @@
+"""Floor 6: tables of numbers, in the dtype of the arrays that they meet.
+
+One idea: tables are computed in double precision and rounded once::
+
+    constant(np.arange(3) / 7, x)
+"""
+
+import numpy as np
+
+from verax import numpy as vnp
+from verax.ir.dtypes import numpy_dtype
+from verax.rules.array import Array
+
+
+def constant(values: np.ndarray, like: Array) -> Array:
+    """NumPy's values, computed in double precision, in the dtype of an array."""
+    return vnp.array(values.astype(numpy_dtype(like.dtype)))
