@@ -19,9 +19,9 @@ from verax.ir.dtypes import (
     is_bool,
     is_complex,
     is_float,
-    numpy_dtype,
 )
 from verax.ir.extended import ExtendedDType, ExtendedScalar, KeyScalar
+from verax.ir.limits import bit_width
 from verax.ir.promotion import TypePromotionError as TypePromotionError
 from verax.numpy.dtypes import (
     finfo as finfo,
@@ -29,7 +29,6 @@ from verax.numpy.dtypes import (
     issubdtype as issubdtype,
     result_type as result_type,
 )
-from verax.ops.reference import bit_width
 from verax.rules.constants import aval_of
 from verax.rules.state import STATE
 
@@ -61,7 +60,7 @@ def itemsize_bits(dtype: DTypeLike) -> int:
     >>> itemsize_bits("bfloat16"), itemsize_bits("uint2"), itemsize_bits(complex)
     (16, 2, 128)
     """
-    return bit_width(numpy_dtype(as_dtype(dtype)))
+    return bit_width(as_dtype(dtype))
 
 
 def scalar_type_of(x: Any) -> type:

@@ -12,7 +12,7 @@ What is wrong with the bytes is found here, before anything else looks at them.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from verax.ir.frames import Frame, canonical, crc32, cut
+from verax.ir.frames import Frame, crc32, cut
 
 FRAME: Final = Frame(
     b"verax-export\n", 1, "exported function", "Exported.serialize()", crc32
@@ -21,11 +21,11 @@ FRAME: Final = Frame(
 
 def pack(descriptions: Sequence[dict[str, Any]], modules: Sequence[bytes]) -> bytes:
     """The file of a function and its derivatives."""
-    sized = [
+    sized: list[Any] = [
         {**description, "size": len(module)}
         for description, module in zip(descriptions, modules, strict=True)
     ]
-    return FRAME.pack(canonical(sized), modules)
+    return FRAME.pack(sized, modules)
 
 
 def unpack(data: bytes | bytearray) -> tuple[list[dict[str, Any]], list[bytes]]:

@@ -10,7 +10,7 @@ checksum of these files is one that no accident passes (floor 4)::
 from collections.abc import Sequence
 from typing import Any, Final
 
-from verax.ir.frames import Frame, canonical, cut
+from verax.ir.frames import Frame, cut
 from verax.rules.lazy import LazyModule
 
 # Imported when first called: it costs as much as ten modules of ours.
@@ -34,8 +34,8 @@ FRAME: Final = Frame(
 
 def pack(description: dict[str, Any], parts: Sequence[bytes]) -> bytes:
     """The file: a description, whose values JSON knows, and parts of any bytes."""
-    sizes = [len(part) for part in parts]
-    return FRAME.pack(canonical({**description, "sizes": sizes}), parts)
+    sizes: list[Any] = [len(part) for part in parts]
+    return FRAME.pack({**description, "sizes": sizes}, parts)
 
 
 def unpack(data: object) -> tuple[dict[str, Any], list[bytes]]:

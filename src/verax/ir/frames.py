@@ -4,7 +4,7 @@ One idea: a file says in front what it is, in which version, and has a checksum 
 the rest; then come a JSON document and parts of any bytes::
 
     frame = Frame(b"verax-jaxpr\\n", 1, "saved program", "verax.ir.dumps", crc32)
-    frame.unpack(frame.pack(text, parts))    # (document, the parts together)
+    frame.unpack(frame.pack(document, parts))    # (document, the parts together)
 """
 
 import json
@@ -31,9 +31,10 @@ def crc32(body: bytes) -> bytes:
     return zlib.crc32(body).to_bytes(4, "little")
 
 
-def canonical(document: object) -> bytes:
-    """The document as JSON; equal ones have equal bytes."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+def canonical_json(document: Json, indent: int | None = None) -> str:
+    """One text per document: sorted keys, no blanks unless `indent` asks for them."""
+    separators = (",", ":") if indent is None else None
+    return json.dumps(document, sort_keys=True, separators=separators, indent=indent)
 
 
 @frozen
@@ -54,8 +55,9 @@ class Frame:
     maker: str
     digest: Callable[[bytes], bytes]
 
-    def pack(self, text: bytes, parts: Sequence[bytes]) -> bytes:
-        """The file of a JSON text and of parts, which the document has to measure."""
+    def pack(self, document: Json, parts: Sequence[bytes]) -> bytes:
+        """The file of a document and of parts, which the document has to measure."""
+        text = canonical_json(document).encode()
         body = b"".join([text, *parts])
         head = (VERSION.pack(self.version), self.digest(body), SIZE.pack(len(text)))
         return b"".join([self.magic, *head, body])

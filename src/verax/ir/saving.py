@@ -12,7 +12,6 @@ dtype of their type, little-endian. The format has a version; see `verax.ir.load
 """
 
 import base64
-import json
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,7 +19,7 @@ from attrs import AttrsInstance, fields, has
 
 from verax.ir.atoms import Atom, Literal, Var, array_literal
 from verax.ir.dtypes import float0, stored_dtype
-from verax.ir.frames import Frame, Json, crc32
+from verax.ir.frames import Frame, Json, canonical_json, crc32
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Source
 from verax.ir.memo import memoised
 from verax.ir.printer import (
@@ -86,14 +85,7 @@ def dumps(program: Jaxpr | ClosedJaxpr, *, sources: bool = False) -> bytes:
     encoder = Encoder(sources)
     document = encoder.document(as_closed(program))
     document["consts"] = [{"type": aval_text(c.aval)} for c in encoder.held]
-    text = canonical_json(document, None).encode()
-    return FRAME.pack(text, [array_bytes(c) for c in encoder.held])
-
-
-def canonical_json(document: Json, indent: int | None) -> str:
-    """One text per document: sorted keys, no blanks unless `indent` asks for them."""
-    separators = (",", ":") if indent is None else None
-    return json.dumps(document, sort_keys=True, separators=separators, indent=indent)
+    return FRAME.pack(document, [array_bytes(c) for c in encoder.held])
 
 
 def as_closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:

@@ -28,6 +28,7 @@ from verax.ir.dtypes import (
     real_dtype,
 )
 from verax.ir.jaxpr import Params
+from verax.ir.limits import bit_width
 from verax.ops import reference
 from verax.rules.array import Array
 from verax.rules.costs import conversion, huge
@@ -71,7 +72,7 @@ def evaluate_convert(p: ConvertParams, x: NDArray) -> NDArray:
 
 def saturate(x: NDArray, dtype: np.dtype[np.generic]) -> NDArray:
     """Floats as integers: towards zero, to the nearest bound outside, 0 for NaN."""
-    bits = reference.bit_width(dtype)
+    bits = bit_width(dtype)
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1))
     if dtype.name.startswith("u"):
         low, high = 0, 2**bits
@@ -155,8 +156,8 @@ def bitcast_typing(
             "bitcast_convert_type takes integers and real floats, not "
             f"{x.dtype} to {p.new_dtype}"
         )
-    old = reference.bit_width(numpy_dtype(x.dtype))
-    new = reference.bit_width(numpy_dtype(p.new_dtype))
+    old = bit_width(x.dtype)
+    new = bit_width(p.new_dtype)
     if old == new:
         return (ShapedArray(x.shape, p.new_dtype),)
     if new < old:
@@ -173,7 +174,7 @@ def evaluate_bitcast(p: BitcastParams, x: NDArray) -> NDArray:
     dtype = numpy_dtype(p.new_dtype)
     if x.dtype == dtype:
         return x
-    old, new = reference.bit_width(x.dtype), reference.bit_width(dtype)
+    old, new = bit_width(x.dtype), bit_width(dtype)
     if old == new and old % 8 == 0:
         return x.view(dtype)
     octets = np.ascontiguousarray(x).reshape(*x.shape, 1).view(np.uint8)
@@ -199,8 +200,8 @@ def batch_bitcast(
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
     (x,), (axis,) = args, axes
     assert axis is not None
-    old = reference.bit_width(numpy_dtype(x.dtype))
-    new = reference.bit_width(numpy_dtype(p.new_dtype))
+    old = bit_width(x.dtype)
+    new = bit_width(p.new_dtype)
     if new > old and axis == x.ndim - 1:
         order = (axis, *range(axis))
         x, axis = engine.core.transpose(x, order), 0
@@ -210,7 +211,7 @@ def batch_bitcast(
 def draw_bitcast(random: Random) -> Sample[BitcastParams]:
     dtypes = [d for d in ANYTHING.samples() if is_integer(d) or is_float(d)]
     old, new = random.choice(dtypes), random.choice(dtypes)
-    ratio = reference.bit_width(new) // reference.bit_width(old)
+    ratio = bit_width(new) // bit_width(old)
     shape = random.choice(SHAPES) + ((ratio,) if ratio > 1 else ())
     return Sample(BitcastParams(new), (ShapedArray(shape, old),))
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import int32, is_inexact, is_integer, is_signed, numpy_dtype
+from verax.ir.dtypes import int32, is_inexact, is_integer, is_signed
 from verax.ir.jaxpr import NO_PARAMS, NoParams
-from verax.ir.limits import iinfo
+from verax.ir.limits import bit_width, iinfo
 from verax.ops import reference
 from verax.ops.accuracy import Accuracy, check_accuracy
 from verax.ops.arith import add, div, integer_pow, max as larger, mul, sub
@@ -22,7 +22,6 @@ from verax.ops.bits import bitwise_and
 from verax.ops.choose import select
 from verax.ops.compare import eq
 from verax.ops.convert import convert
-from verax.ops.reference import bit_width
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
 from verax.rules.costs import huge, large
@@ -209,7 +208,7 @@ def one_less(y: Array) -> Array:
     """
     if is_inexact(y.dtype):
         return sub(y, 1)
-    if bit_width(numpy_dtype(y.dtype)) < 32:
+    if bit_width(y.dtype) < 32:
         return sub(convert(y, int32), 1)
     if is_signed(y.dtype):
         y = larger(y, int(iinfo(y.dtype).min) + 1)

@@ -21,6 +21,7 @@ from verax.ir.dtypes import (
     numpy_dtype,
 )
 from verax.ir.jaxpr import Params
+from verax.ir.limits import bit_width
 from verax.ops.slicing import inserted
 from verax.ops.windows import (
     GatherDimensionNumbers,
@@ -88,18 +89,9 @@ def filler(p: GatherParams, dtype: DType) -> Scalar:
         return float("nan")
     if is_bool(dtype):
         return True
-    bits = integer_bits(dtype)
+    bits = bit_width(dtype)
     least, largest = -(1 << bits - 1), (1 << bits) - 1
     return least if is_signed(dtype) else largest
-
-
-def integer_bits(dtype: DType) -> int:
-    """The width of an integer dtype, those of less than a byte included.
-
-    >>> integer_bits(np.dtype("uint16"))
-    16
-    """
-    return int(dtype.name.lstrip("uint"))
 
 
 def evaluate_gather(
@@ -256,7 +248,7 @@ def lower_gather(
 
 def capped(upper: Shape, dtype: DType) -> Shape:
     """Bounds that the dtype of the indices can hold; none of its values lies above."""
-    largest = 2 ** (integer_bits(dtype) - is_signed(dtype)) - 1
+    largest = 2 ** (bit_width(dtype) - is_signed(dtype)) - 1
     return tuple(min(bound, largest) for bound in upper)
 
 
@@ -265,7 +257,7 @@ def emit_inside(e: Emitter, indices: Operand, upper: Shape) -> Operand:
     aval = indices.aval
     upper = capped(upper, aval.dtype)
     if is_signed(aval.dtype):
-        aval = aval.with_dtype(np.dtype(f"uint{integer_bits(aval.dtype)}"))
+        aval = aval.with_dtype(np.dtype(f"uint{bit_width(aval.dtype)}"))
         (indices,) = e.op("stablehlo.bitcast_convert", (indices,), (aval,))
     if len(set(upper)) == 1:
         limit = e.constant(upper[0], aval)

@@ -7,11 +7,11 @@ the reference says what XLA does::
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 
 from verax.ir.dtypes import is_complex, is_float, is_integer, is_signed, is_unsigned
+from verax.ir.limits import bit_width
 from verax.rules.lazy import LazyModule
 from verax.rules.row import NDArray
 
@@ -30,22 +30,6 @@ def wide(x: NDArray) -> NDArray:
 def in_wide(function: Callable[..., NDArray]) -> Callable[..., NDArray]:
     """`function` computed in float32 where an operand is a smaller float."""
     return lambda *xs: function(*[wide(x) for x in xs])
-
-
-@lru_cache(maxsize=256)
-def bit_width(dtype: np.dtype[np.generic]) -> int:
-    """How many bits an element has, those of four and two included.
-
-    >>> import ml_dtypes
-    >>> bit_width(np.dtype(ml_dtypes.uint4)), bit_width(np.dtype("int32"))
-    (4, 32)
-    """
-    digits = "".join(c for c in dtype.name if c.isdigit())
-    return (
-        int(digits)
-        if dtype.name in ("int2", "uint2", "int4", "uint4")
-        else (8 * dtype.itemsize)
-    )
 
 
 def as_bits(x: NDArray) -> NDArray:
