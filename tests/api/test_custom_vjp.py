@@ -293,3 +293,42 @@ def test_sequential_vmap() -> None:
     twice = verax.vmap(verax.vmap(f, (0, None)), (None, 0))(XS, {"w": XS})["y"]
     close(twice, XS[:, None] * XS)
     assert "scan" in str(verax.make_jaxpr(verax.vmap(f, (0, None)))(XS, {"w": 3.0}))
+
+
+def test_rules_of_the_wrong_number_of_arguments_are_told() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x * y
+
+    few = verax.custom_vjp(f)
+    few.defvjp(lambda x: (x, None), lambda r, g: (g, g))
+    words = (
+        r"fwd rule of f is called with what f takes: 2 positional.*signature is \(x\)"
+    )
+    with pytest.raises(TypeError, match=words):
+        verax.grad(few)(1.0, 2.0)
+    back = verax.custom_vjp(f)
+    back.defvjp(lambda x, y: (x, None), lambda g: (g, g))
+    with pytest.raises(TypeError, match=r"bwd rule of f is called with the residuals"):
+        verax.grad(back)(1.0, 2.0)
+    held = verax.custom_vjp(f, nondiff_argnums=0)
+    held.defvjp(lambda x, y: (x * y, None), lambda r, g: (g,))
+    with pytest.raises(TypeError, match=r"nondifferentiable arguments, the residuals"):
+        verax.grad(held, 1)(1.0, 2.0)
+    forward = verax.custom_jvp(f)
+    forward.defjvp(lambda primals: primals)
+    with pytest.raises(TypeError, match=r"jvp rule of f is called with the primals"):
+        verax.jvp(forward, (1.0, 2.0), (1.0, 1.0))
+    mapped = verax.custom_batching.custom_vmap(f)
+    mapped.def_vmap(lambda size, x, y: (x, True))
+    with pytest.raises(TypeError, match=r"vmap rule of f is called with the axis size"):
+        verax.vmap(mapped)(XS, XS)
+
+
+def test_type_errors_of_rules_are_their_own() -> None:
+    def inner(x: Any) -> Any:
+        return x
+
+    f = verax.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: inner(x, x), lambda r, g: (g,))  # type: ignore[call-arg]  # on purpose
+    with pytest.raises(TypeError, match=r"inner\(\) takes 1 positional"):
+        verax.grad(f)(1.0)

@@ -161,4 +161,25 @@ def test_an_error_while_tracing_is_the_users() -> None:
 
     with logged() as found, pytest.raises(KeyError, match="mine"):
         verax.jit(broken)(1.0)
+    assert [text.partition(" with ")[2].splitlines()[0] for text in found] == [
+        "x: weak f32[]: failed with KeyError: 'mine'"
+    ]
+
+
+def test_failures_are_logged_once_and_with_their_reason() -> None:
+    square = verax.jit(lambda x: x @ x)
+    square(vnp.ones((2, 2)))
+    outer = verax.jit(lambda x: square(x) + 1)
+    with logged() as found:
+        with pytest.raises(TypeError, match="matmul"):
+            square(vnp.ones((2, 3)))
+        with pytest.raises(TypeError, match="matmul"):
+            outer(vnp.ones((3, 2)))
+    first, inner, last = found
+    assert "failed with TypeError: matmul: the shapes (2, 3)" in first
+    assert "  x: shape (2, 3), before (2, 2)" in first.splitlines()
+    assert "x: f32[3,2]: failed with TypeError: matmul" in inner
+    assert "x: f32[3,2]: failed with TypeError: matmul" in last
+    with logged() as found:
+        square(vnp.ones((2, 2)))
     assert found == []

@@ -141,3 +141,77 @@ def test_wrong_axes(
 ) -> None:
     with pytest.raises(kind, match=words):
         verax.vmap(lambda x: x * 1, in_axes, out_axes)(vnp.zeros((3, 2)))  # type: ignore[arg-type]  # on purpose
+
+
+def signed(x: Any, y: Any) -> Any:
+    return x * y if y > 0 else -x
+
+
+def test_python_may_branch_on_what_is_not_mapped() -> None:
+    ones = vnp.ones(3)
+    over = verax.vmap(signed, (0, None))
+    assert over(ones, vnp.float32(2)).tolist() == [2, 2, 2]
+    assert over(ones, np.float32(-2)).tolist() == [-1, -1, -1]
+    assert (
+        verax.vmap(verax.grad(signed), (0, None))(ones, vnp.array(4.0)).tolist()
+        == [4.0] * 3
+    )
+    stacked = verax.vmap(lambda row, y: over(row, y), (0, None))(vnp.ones((2, 3)), 2.0)
+    assert stacked.tolist() == [[2.0] * 3] * 2
+    first = verax.vmap(lambda x, n: x[: int(n)], (0, None))
+    assert first(X, vnp.array(2)).tolist() == X[:, :2].tolist()
+    assert verax.vmap(
+        lambda p: p["x"] * len(range(int(p["n"]))), ({"x": 0, "n": None},)
+    )({"x": ones, "n": vnp.array(3)}).tolist() == [3, 3, 3]
+
+
+def test_python_may_branch_on_what_is_closed_over_where_that_has_a_value() -> None:
+    def total(a: Any) -> Any:
+        return verax.vmap(lambda y: y * a if a > 0 else -y)(vnp.ones(3)).sum()
+
+    assert float(verax.grad(total)(2.0)) == 3
+    assert float(verax.grad(total)(-2.0)) == 0
+    with pytest.raises(TypeError, match="only types are known"):
+        verax.jit(verax.vmap(lambda x, y: signed(x, 1.0 * y), (0, None)))(X, 2.0)
+
+
+def test_a_mapped_argument_has_no_value() -> None:
+    def mixed(x: Any, y: Any) -> Any:
+        return x if x * y > 0 else y
+
+    with pytest.raises(TypeError, match=r"It depends on argument 0 of mixed\. Use"):
+        verax.vmap(mixed, (0, None))(vnp.ones(2), vnp.array(2.0))
+    with pytest.raises(TypeError, match="traced for vmap"):
+        verax.vmap(lambda k, z: verax.vmap(signed, (0, None))(k, z))(X, vnp.ones(2))
+    with pytest.raises(TypeError, match="a collective"):
+        verax.vmap(
+            lambda x, y: x if verax.lax.psum(y, "i") > 0 else -x,
+            (0, None),
+            axis_name="i",
+        )(vnp.ones(2), vnp.array(2.0))
+
+
+def test_under_disable_jit_only_known_predicates_choose() -> None:
+    def choose(x: Any, y: Any) -> Any:
+        return verax.lax.cond(x > y, lambda: x, lambda: -x)
+
+    xs = vnp.array([1.0, 3.0])
+    with verax.disable_jit():
+        found = verax.vmap(choose, (0, None))(xs, vnp.array(2.0))
+    assert found.tolist() == [-1, 3]
+
+
+def test_rules_of_the_users_may_branch_on_what_is_not_mapped() -> None:
+    @verax.custom_jvp
+    def scaled(x: Any, y: Any) -> Any:
+        return x * y
+
+    @scaled.defjvp
+    def scaled_jvp(primals: Any, tangents: Any) -> Any:
+        (x, y), (t, _) = primals, tangents
+        return x * y, t * y if y > 0 else -t
+
+    slope = verax.grad(scaled)
+    ones = vnp.ones(2)
+    assert verax.vmap(slope, (0, None))(ones, vnp.array(3.0)).tolist() == [3, 3]
+    assert verax.vmap(slope, (0, None))(ones, vnp.array(-3.0)).tolist() == [-1, -1]

@@ -1,5 +1,6 @@
 """`shard_map` and `pmap` on eight devices."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,3 +150,43 @@ def test_pmap() -> None:
     np.testing.assert_allclose(slope, 2 * VALUES, rtol=1e-6)
     with pytest.raises(ValueError, match=r"maps 9 elements.*8 devices"):
         verax.pmap(lambda x: x)(np.ones(9))
+
+
+def test_stages_and_explanations_of_pmap() -> None:
+    """They are those of `jit`, take types for arrays, and use no memory up."""
+    scaled = verax.pmap(lambda x, y: x * y, in_axes=(0, None), donate_argnums=0)
+    struct = verax.ShapeDtypeStruct(VALUES.shape, VALUES.dtype)
+    assert scaled.eval_shape(struct, 2.0).shape == VALUES.shape
+    assert "sdy.mesh" in scaled.lower(struct, 2.0).as_text()
+    x = verax.device_put(
+        VALUES, NamedSharding(verax.make_mesh((8,), ("_pmap",)), P("_pmap"))
+    )
+    assert not scaled.explain(x, 2.0).hit
+    compiled = scaled.lower(x, 2.0).compile()
+    assert not x.is_deleted()
+    assert np.array_equal(scaled(x, 2.0), VALUES * np.float32(2))
+    assert x.is_deleted()
+    assert scaled.explain(VALUES, 2.0).hit
+    report = str(scaled.explain(VALUES[:4], 2.0))
+    assert "cases_mapping.py" in report
+    assert "f32[4,4]" in report
+    assert "miss: the function is traced, lowered and compiled." in report
+    placed = verax.device_put(VALUES, x.sharding)
+    two = verax.device_put(
+        np.float32(2), NamedSharding(verax.make_mesh((8,), ("_pmap",)), P())
+    )
+    assert np.array_equal(compiled(placed, two), VALUES * np.float32(2))
+    scaled.clear_cache()
+    assert not scaled.explain(VALUES, 2.0).hit
+
+
+def test_pmap_of_methods() -> None:
+    class Model:
+        by = 3.0
+
+        @partial(verax.pmap, static_broadcasted_argnums=0)
+        def scaled(self, x: Any) -> Any:
+            return x * self.by
+
+    assert np.array_equal(Model().scaled(VALUES), VALUES * np.float32(3))
+    assert repr(Model.scaled) == "<pmap of scaled>"

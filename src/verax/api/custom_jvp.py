@@ -25,6 +25,7 @@ from verax.api.custom_rules import (
     CustomRules,
     Mask,
     UserRules,
+    called,
     on_its_own,
     pair_of,
     waiting_rule,
@@ -103,7 +104,10 @@ class UserJvp(UserRules):
         ]
         primals_in = tuple(self.tree.unflatten(primals))
         tangents_in = tuple(self.tree.unflatten(tangents))
-        found = self.rule(*self.held_values, primals_in, tangents_in)
+        held = "the nondifferentiable arguments, " if self.held else ""
+        takes = f"{held}the primals and the tangents"
+        args = (*self.held_values, primals_in, tangents_in)
+        found = called(self.rule, self.purpose, takes, args)
         return self.checked(*pair_of(self.purpose, "output, output tangent", found))
 
     def checked(self, out: Any, tangent: Any) -> tuple[list[Any], Mask]:

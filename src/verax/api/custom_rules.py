@@ -8,6 +8,7 @@ must be traced now, is the same question for all of them::
 """
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -97,6 +98,35 @@ def pair_of(purpose: str, what: str, found: Any) -> tuple[Any, Any]:
     raise TypeError(
         f"{purpose} must return a pair ({what}), not {type(found).__name__}"
     )
+
+
+def called(
+    rule: Callable[..., Any], purpose: str, takes: str, args: Sequence[object]
+) -> Any:
+    """What a rule returns for `args`, which it `takes`.
+
+    Raises:
+        TypeError: it takes another number of arguments.
+    """
+    try:
+        return rule(*args)
+    except TypeError as error:
+        tb = error.__traceback__
+        if tb is None or tb.tb_next is not None:
+            raise  # out of the rule itself
+        try:
+            signature = inspect.signature(rule)
+        except ValueError:
+            raise error from None  # it does not say what it takes
+        try:
+            signature.bind(*args)
+        except TypeError as mismatch:
+            raise TypeError(
+                f"{purpose} is called with {takes}: {len(args)} positional "
+                f"argument{'' if len(args) == 1 else 's'}, but its signature is "
+                f"{signature} ({mismatch})"
+            ) from None
+        raise
 
 
 def on_its_own(traced: Traced) -> Jaxpr:

@@ -24,6 +24,7 @@ from verax.api.custom_rules import (
     CustomRules,
     Mask,
     UserRules,
+    called,
     on_its_own,
     pair_of,
     waiting_rule,
@@ -104,7 +105,11 @@ class UserVjp(UserRules):
             pairs = zip(leaves, nonzero, strict=True)
             given = [CustomVJPPrimal(x, flag) for x, flag in pairs]
         args = self.positions.merge(self.held, self.tree.unflatten(given))
-        pair = pair_of(self.purpose, "output, residuals", self.fwd(*args))
+        pair = pair_of(
+            self.purpose,
+            "output, residuals",
+            called(self.fwd, self.purpose, f"what {self.name} takes", args),
+        )
         residuals, tree = pytrees.flatten(pair[1])
         return self.outputs(self.purpose, pair[0]), residuals, tree
 
@@ -146,7 +151,10 @@ class UserVjp(UserRules):
             for aval, flag in zip(self.out_avals, given, strict=True)
         ]
         ct = self.out_tree.unflatten(cts)
-        pulled = self.bwd(*self.held_values, residuals, ct)
+        held = "the nondifferentiable arguments, " if self.held else ""
+        takes = f"{held}the residuals and the cotangent of the output"
+        args = (*self.held_values, residuals, ct)
+        pulled = called(self.bwd, self.backward_purpose, takes, args)
         leaves = self.cotangents(pulled)
         typed = [
             self.cotangent(i, leaf) if flag else None

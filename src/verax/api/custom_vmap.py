@@ -15,6 +15,7 @@ from typing import Any
 from attrs import field, frozen
 
 from verax.api.custom_arguments import describe_type, matching_leaves, sort_arguments
+from verax.api.custom_rules import called, pair_of
 from verax.api.custom_tracing import fits, precision, trace_body
 from verax.api.engine import ENGINE, current_builder
 from verax.api.tracing import function_name, trace
@@ -58,12 +59,10 @@ class UserVmap:
     ) -> tuple[list[Array], Mask]:
         """Call the rule; results, and which of them are stacked."""
         flags = list(self.tree.unflatten(in_batched))
-        pair = self.rule(size, flags, *self.tree.unflatten(leaves))
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TypeError(
-                f"{self.purpose} must return a pair (output, output batched), not "
-                f"{type(pair).__name__}"
-            )
+        args = (size, flags, *self.tree.unflatten(leaves))
+        takes = f"the axis size, which arguments are batched and what {self.name} takes"
+        found = called(self.rule, self.purpose, takes, args)
+        pair = pair_of(self.purpose, "output, output batched", found)
         like = f"the output of {self.name}"
         outs = matching_leaves(self.purpose, "the output", self.out_tree, like, pair[0])
         marks = matching_leaves(

@@ -19,7 +19,7 @@ from verax.api.entries import Entry, Maker, Settings, debugged, watching
 from verax.api.explaining import Asked, explained, seen_keys, unjitted
 from verax.api.explanation import Explanation
 from verax.api.interfaces import Interface
-from verax.api.miss_log import Miss, begun
+from verax.api.miss_log import Miss, begun, told
 from verax.api.places import constrained
 from verax.api.siblings import uses_of
 from verax.api.signatures import (
@@ -118,7 +118,8 @@ class JitFunction[**P, R]:
             run = make()
             return watching(entry, run)(leaves)
         miss = None if key in self.traces else self.miss(key, key)
-        entry = self.trace_once(key, tree, avals, call_args)
+        with told(miss):
+            entry = self.trace_once(key, tree, avals, call_args)
         if miss is not None:
             miss.log(entry, None, None)
         warn_changed(entry.name, entry.watched, 4)
@@ -168,8 +169,9 @@ class JitFunction[**P, R]:
         check_not_forked()
         with turn(self.locks.of(key)):
             miss = self.miss(full, key)
-            entry = self.trace_once(key, tree, avals, call_args)
-        with turn(self.locks.of(full)):
+            with told(miss):
+                entry = self.trace_once(key, tree, avals, call_args)
+        with turn(self.locks.of(full)), told(miss):
             found = self.programs.get(full)
             if found is not None:  # made by another thread meanwhile
                 return found

@@ -9,7 +9,8 @@ caches are as the call found them, and is logged with the times afterwards::
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from attrs import frozen
@@ -48,9 +49,27 @@ class Miss:
                 times += [spent.rewrite + spent.write, program.seconds]
         size = counted(count_eqns(traced.jaxpr), "equations")
         text = f"{self.heading}: {done}, in {sum(times) * 1e3:,.1f} ms ({size})"
-        LOGGER.warning(
-            "%s", "\n".join([text, *reason_lines(self.reason, self.differences)])
-        )
+        self.say(text)
+
+    def failed(self, error: BaseException) -> None:
+        """Say that the call raised, on the way to its program."""
+        first = str(error).partition("\n")[0]
+        self.say(f"{self.heading}: failed with {type(error).__name__}: {first}")
+
+    def say(self, text: str) -> None:
+        lines = [text, *reason_lines(self.reason, self.differences)]
+        LOGGER.warning("%s", "\n".join(lines))
+
+
+@contextmanager
+def told(miss: Miss | None) -> Iterator[None]:
+    """Log the miss, if it is to be logged, when the block raises."""
+    try:
+        yield
+    except BaseException as error:
+        if miss is not None:
+            miss.failed(error)
+        raise
 
 
 def begun(

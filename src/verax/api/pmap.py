@@ -7,16 +7,22 @@ under `jit` do it; the name of the axis is that of the mesh::
 """
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
+from verax.api.explanation import Explanation
+from verax.api.jit import JitFunction
 from verax.api.jit_decorator import jit
 from verax.api.places import constrained
+from verax.api.stages import LoweredStage, TracedStage
 from verax.api.statics import numbers
-from verax.api.tracing import describe_arguments, function_name, leaf_avals
+from verax.api.structs import ShapeDtypeStruct, out_info, struct_avals
+from verax.api.tracing import describe_arguments, function_name
 from verax.api.transfer import device_put
 from verax.api.vectorize import flat_axes, mapped_size, place_axes, vmap
 from verax.backend import pytrees
@@ -37,6 +43,7 @@ class Settings:
     donated: tuple[int, ...]
     devices: tuple[Device, ...] | None
     backend: str | None
+    axis_size: int | None
 
     def mesh(self, fun: object, size: int) -> Mesh:
         """The first devices, one for each element.
@@ -74,11 +81,15 @@ class Settings:
         return self.moving(axes)
 
     def given_up(
-        self, args: Sequence[Any], moving: Sequence[Any], leaves: int
+        self,
+        args: Sequence[Any],
+        moving: Sequence[Any],
+        leaves: int,
+        donated: Sequence[int],
     ) -> list[bool]:
-        """Which leaves are donated; those of keyword arguments, the last, are not."""
+        """Which leaves are `donated`; those of keyword arguments, the last, are not."""
         count = len(args)
-        given = {i % count for i in self.donated if -count <= i < count}
+        given = {i % count for i in donated if -count <= i < count}
         marks = self.moving([i in given for i in range(count)])
         found = [
             mark
@@ -104,7 +115,7 @@ def pmap(
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Sequence[int] = (),
-) -> Callable[..., Any]:
+) -> "PmapFunction":
     """`fun` on one element of its arguments per device: `vmap`, each element elsewhere.
 
     `in_axes` and `out_axes` are those of `vmap`, keyword arguments run over dimension
@@ -128,39 +139,105 @@ def pmap(
         numbers("donate_argnums", donate_argnums),
         None if devices is None else tuple(devices),
         backend,
+        axis_size,
     )
+    return PmapFunction(fun, settings)
 
-    @functools.cache
-    def program(size: int) -> tuple[Callable[..., Any], Mesh]:
-        mesh = settings.mesh(fun, size)
-        return parallel(fun, settings, mesh), mesh
 
-    @functools.wraps(fun)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+class PmapFunction:
+    """A function behind pmap: one jitted function for each number of elements."""
+
+    def __init__(self, fun: Callable[..., Any], settings: Settings) -> None:
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.settings = settings
+        self.programs: dict[int, tuple[JitFunction[..., Any], Mesh]] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results, spread over the devices."""
+        run, args, kwargs = self.placed(args, kwargs, self.settings.donated)
+        return run(*args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
+        """See `jit`: arguments may be `ShapeDtypeStruct`s, too."""
+        run, args, kwargs = self.placed(args, kwargs)
+        return run.trace(*args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> LoweredStage:
+        """See `jit`."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The types of the outputs, without computing anything."""
+        return out_info(self.trace(*args, **kwargs).traced)
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Whether a call would find its program, and why not; see `jit(f).explain`."""
+        run, args, kwargs = self.placed(args, kwargs)
+        return run.explain(*args, **kwargs)
+
+    def clear_cache(self) -> None:
+        """Forget every trace and every program of this function."""
+        self.programs.clear()
+
+    def program(self, size: int) -> tuple[JitFunction[..., Any], Mesh]:
+        """The jitted function for `size` elements, and the devices it runs on."""
+        found = self.programs.get(size)
+        if found is None:
+            mesh = self.settings.mesh(self.fun, size)
+            made = (parallel(self.fun, self.settings, mesh), mesh)
+            found = self.programs.setdefault(size, made)
+        return found
+
+    def placed(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        donated: tuple[int, ...] = (),
+    ) -> tuple[JitFunction[..., Any], tuple[Any, ...], dict[str, Any]]:
+        """The function for so many elements, and its arguments on their devices.
+
+        Arguments at the positions `donated` give up their memory.
+        """
+        fun, settings = self.fun, self.settings
         rest, axes = settings.moving(args), settings.moving_axes(len(args))
         leaves, tree = pytrees.flatten((rest, kwargs))
         describe = describe_arguments(fun, tree, settings.held(len(args)))
-        avals = leaf_avals(leaves, describe)
+        avals = struct_avals(leaves, describe)
         asked = flat_axes("in_axes", (axes, 0), (rest, kwargs))
         where = place_axes(avals, asked, describe)
-        run, mesh = program(mapped_size(fun, avals, where, axis_size, describe))
-        given = settings.given_up(args, rest, len(leaves))
+        run, mesh = self.program(
+            mapped_size(fun, avals, where, settings.axis_size, describe)
+        )
+        given = settings.given_up(args, rest, len(leaves), donated)
         moved = [
-            device_put(x, place_at(mesh, axis, aval.ndim), donate=give)
+            put(x, place_at(mesh, axis, aval.ndim), give)
             for x, axis, aval, give in zip(leaves, where, avals, given, strict=True)
         ]
         parts, named = tree.unflatten(moved)
-        return run(*settings.filled(args, parts), **named)
+        return run, tuple(settings.filled(args, parts)), named
 
-    return mapped
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<pmap of {function_name(self.fun)}>"
+
+
+def put(x: Any, place: NamedSharding, give: bool) -> Any:
+    """An argument, or the type of one, on its devices."""
+    if isinstance(x, ShapeDtypeStruct):
+        return x.update(sharding=place)
+    return device_put(x, place, donate=give)
 
 
 def parallel(
     fun: Callable[..., Any], settings: Settings, mesh: Mesh
-) -> Callable[..., Any]:
+) -> JitFunction[..., Any]:
     """The compiled function over all elements, its results spread over the mesh."""
     name, size = settings.name, mesh.size
 
+    @functools.wraps(fun)
     def body(*args: Any, **kwargs: Any) -> Any:
         def element(*parts: Any, **named: Any) -> Any:
             return fun(*settings.filled(args, parts), **named)
@@ -176,6 +253,8 @@ def parallel(
         return tree.unflatten(constrained(leaves, tuple(places)))
 
     body.__name__ = function_name(fun)
+    # Without names: what is static or donated by position is not so by keyword.
+    vars(body)["__signature__"] = inspect.signature(lambda *args, **kwargs: None)
     return jit(body, static_argnums=settings.static, donate_argnums=settings.donated)
 
 

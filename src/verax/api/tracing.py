@@ -12,20 +12,17 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 from attrs import evolve, frozen
 
-from verax.api.engine import ENGINE, current_builder
+from verax.api.engine import current_builder
+from verax.api.oracle import oracle_for
 from verax.backend import pytrees
 from verax.backend.array import ConcreteArray
 from verax.backend.metrics import RECORDER
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
-from verax.ir.effects import DEBUG, ORDERED_DEBUG
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
-from verax.ops.callbacks import debug_callback_p
+from verax.ir.jaxpr import Jaxpr
 from verax.rules.builder import (
-    AbstractValueError,
     Builder,
     Tracer,
     abandoned,
@@ -34,15 +31,7 @@ from verax.rules.builder import (
 from verax.rules.collector import paused
 from verax.rules.constants import aval_of
 from verax.rules.state import STATE, interpreting
-from verax.transforms.engine import StandardEngine
-from verax.transforms.evaluate import as_typed, evaluate_eqn, literal_value
 
-SHOWN = frozenset((DEBUG, ORDERED_DEBUG))
-SILENT = StandardEngine(
-    ENGINE.rules
-    | {debug_callback_p: evolve(debug_callback_p, evaluate=lambda engine, p, xs: ())},
-    ENGINE.core,
-)
 EMPTY: Mapping[int, object] = MappingProxyType({})
 type Describe = Callable[[], Sequence[str]]
 
@@ -57,94 +46,6 @@ class Traced:
     seconds: float = 0.0
 
 
-class Oracle:
-    """Concrete values of a trace, on demand: evaluates what was written so far."""
-
-    def __init__(self, builder: Builder, values: Sequence[object]) -> None:
-        self.builder = builder
-        self.values = values
-        self.env: dict[int, np.ndarray] = {}
-        self.done = 0
-
-    def __call__(self, tracer: Tracer) -> np.ndarray:
-        """The value of a tracer of this trace.
-
-        Raises:
-            AbstractValueError: an argument, or what is closed over, is abstract.
-        """
-        self.fill_inputs()
-        while self.done < len(self.builder.eqns):
-            self.evaluate(self.builder.eqns[self.done])
-            self.done += 1
-        if isinstance(tracer.atom, Var) and tracer.atom.index not in self.env:
-            raise after_effect(tracer)
-        return self.read(tracer.atom)
-
-    def evaluate(self, eqn: Eqn) -> None:
-        """The results of one equation, unless they come from an effect.
-
-        The program that is being traced will run: effects must not happen here too.
-        """
-        known = [a.index in self.env for a in eqn.invars if isinstance(a, Var)]
-        if not all(known) or (eqn.effects and not SHOWN.issuperset(eqn.effects)):
-            return
-        with np.errstate(all="ignore"):
-            outs = evaluate_eqn(SILENT, eqn, Operands(self, eqn.invars))
-        for var, out in zip(eqn.outvars, outs, strict=True):
-            self.env[var.index] = out
-
-    def fill_inputs(self) -> None:
-        """Values for the arguments, and for captured tracers that are new."""
-        caught = {inner.atom: outer for outer, inner in self.builder.captured.values()}
-        own = [var for var in self.builder.inputs if var not in caught]
-        if not self.env:
-            for var, x in zip(own, self.values, strict=True):
-                self.env[var.index] = concrete(x, var.aval)
-        for atom, outer in caught.items():
-            if isinstance(atom, Var) and atom.index not in self.env:
-                self.env[atom.index] = outer.concrete("a value that depends on it")
-
-    def read(self, atom: Atom) -> np.ndarray:
-        return self.env[atom.index] if isinstance(atom, Var) else literal_value(atom)
-
-
-def after_effect(tracer: Tracer) -> AbstractValueError:
-    """The error for a value that comes out of an effect."""
-    return AbstractValueError(
-        f"a tracer of type {tracer.aval} depends on an io_callback, which is called "
-        "when the program runs and not while it is traced, so Python cannot branch on "
-        "its value; use verax.lax.cond or verax.numpy.where"
-    )
-
-
-class Operands(Sequence[np.ndarray]):
-    """The environment of an oracle, indexed as `evaluate_eqn` does."""
-
-    def __init__(self, oracle: Oracle, atoms: Sequence[Atom]) -> None:
-        self.oracle = oracle
-        self.atoms = atoms
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.oracle.env[index]
-
-    def __len__(self) -> int:
-        return len(self.oracle.env)
-
-
-def concrete(x: object, aval: ShapedArray) -> np.ndarray:
-    """The NumPy value of an argument."""
-    if isinstance(x, Tracer):
-        return x.concrete("a value that depends on it")
-    if isinstance(x, ConcreteArray):
-        return x.numpy()
-    return as_typed(x, aval)
-
-
-def is_abstract(x: object) -> bool:
-    """Whether an argument is a tracer that can have no value."""
-    return isinstance(x, Tracer) and x.builder.oracle is None
-
-
 def trace(
     fun: Callable[..., Any],
     in_tree: PyTreeDef,
@@ -152,14 +53,14 @@ def trace(
     purpose: str,
     *,
     describe: Describe | None = None,
-    values: Sequence[object] | None = None,
+    values: Sequence[object | None] | None = None,
     held: Mapping[int, object] = EMPTY,
 ) -> Traced:
     """Trace `fun(*args, **kwargs)`, where `in_tree` is the structure of both.
 
     `held` are leaves, by number, that the function gets as they are. `values`, the
-    arguments themselves, let Python branch on what it computes from them;
-    tracers among them that are abstract make the trace abstract.
+    arguments themselves, let Python branch on what it computes from them alone; None
+    stands for an argument without a value, as a tracer may be.
 
     Raises:
         TypeError: an output is no array.
@@ -169,8 +70,8 @@ def trace(
     started = perf_counter()
     builder = Builder(purpose, current_builder())
     builder.describe = describe
-    if values is not None and not any(is_abstract(x) for x in values):
-        builder.oracle = Oracle(builder, values)
+    if values is not None:
+        builder.oracle = oracle_for(builder, values)
     try:
         with paused(), interpreting(builder):
             traced = recorded(fun, in_tree, avals, builder, held)

@@ -15,12 +15,14 @@ from typing import Any
 from verax.api.engine import ENGINE, apply, current_builder, typed_atoms
 from verax.api.tracing import (
     Describe,
+    Traced,
     describe_arguments,
     function_name,
     leaf_avals,
     trace,
 )
 from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ops import shape
@@ -78,10 +80,8 @@ def vmap[**P, R](
         given = flat_axes("in_axes", (in_axes, 0), (args, kwargs))
         axes = place_axes(avals, given, describe)
         size = mapped_size(fun, avals, axes, axis_size, describe)
-        element = [removed(aval, axis) for aval, axis in zip(avals, axes, strict=True)]
-        held = unmapped(leaves, axes)
         with axis_scope([] if name is None else [(name, size)]):
-            traced = trace(fun, tree, element, "vmap", describe=describe, held=held)
+            traced = trace_element(fun, tree, leaves, avals, axes, describe)
         places = (*[None] * len(traced.captured), *axes)
         out = traced.out_tree.unflatten(range(len(traced.jaxpr.outvars)))
         wanted = flat_axes("out_axes", out_axes, out)
@@ -283,6 +283,26 @@ def size_story(
     return "\n".join(lines)
 
 
+def trace_element(
+    fun: Callable[..., Any],
+    tree: PyTreeDef,
+    leaves: Sequence[object],
+    avals: Sequence[ShapedArray],
+    axes: Sequence[Axis],
+    describe: Describe,
+) -> Traced:
+    """`fun` traced for one element; what is not mapped keeps its value."""
+    return trace(
+        fun,
+        tree,
+        [removed(aval, axis) for aval, axis in zip(avals, axes, strict=True)],
+        "vmap",
+        describe=describe,
+        values=without_mapped(leaves, axes),
+        held=unmapped(leaves, axes),
+    )
+
+
 def unmapped(leaves: Sequence[object], axes: Sequence[Axis]) -> dict[int, object]:
     """The Python numbers that are the same for all elements, by their places."""
     return {
@@ -290,6 +310,13 @@ def unmapped(leaves: Sequence[object], axes: Sequence[Axis]) -> dict[int, object
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
         if axis is None and type(leaf) in PYTHON_SCALARS
     }
+
+
+def without_mapped(leaves: Sequence[object], axes: Sequence[Axis]) -> list[object]:
+    """The leaves, with None for those of which each element gets a part."""
+    return [
+        leaf if axis is None else None for leaf, axis in zip(leaves, axes, strict=True)
+    ]
 
 
 def removed(aval: ShapedArray, axis: Axis) -> ShapedArray:

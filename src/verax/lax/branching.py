@@ -9,7 +9,8 @@ under vmap with one index for all, still only one of them runs::
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from verax.api.tracing import function_name, is_abstract, leaf_avals
+from verax.api.oracle import is_known
+from verax.api.tracing import function_name, leaf_avals
 from verax.backend import pytrees
 from verax.backend.client import default_backend
 from verax.ir.avals import ShapedArray
@@ -94,7 +95,7 @@ def cond(
         if not callable(fun):
             raise TypeError(f"cond takes a function as {name}, not {fun!r}")
     check_predicate(pred)
-    if STATE.disable_jit and not is_abstract(pred):
+    if STATE.disable_jit and is_known(pred):
         return true_fun(*operands) if bool(pred) else false_fun(*operands)
     index = convert(truth(pred), int32)
     names = ["false_fun", "true_fun"]
@@ -176,7 +177,7 @@ def switch(
     last = len(functions) - 1
     if not last:
         return functions[0](*operands)
-    if STATE.disable_jit and not is_abstract(index):
+    if STATE.disable_jit and is_known(index):
         return functions[min(max(int(index), 0), last)](*operands)
     names = [f"branches[{i}]" for i in range(len(functions))]
     one = is_sequential("switch", vmap_method)

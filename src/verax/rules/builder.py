@@ -12,7 +12,7 @@ living builder that is used here becomes an input of the program under construct
 """
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Final, NoReturn
@@ -50,7 +50,7 @@ SHOWN: Final = 3
 ASKED: Final = 8
 # Equations up to which a jaxpr counts as a template, which is written many times.
 TEMPLATE = 32
-type Oracle = Callable[["Tracer"], np.ndarray]
+type Oracle = Callable[["Tracer", str], np.ndarray]
 
 
 class LeakedTracer(RuntimeError):
@@ -114,7 +114,7 @@ class Tracer(Array):
             return np.asarray(self.atom.value)
         if self.builder.oracle is None:
             raise abstract(self, wanted)
-        return self.builder.oracle(self)
+        return self.builder.oracle(self, wanted)
 
 
 class Builder:
@@ -382,28 +382,42 @@ def abandoned(name: str, tracers: Sequence[Tracer]) -> LeakedTracer:
     )
 
 
-def depends_on(tracer: Tracer) -> list[str]:
-    """The arguments, as text, from which the value of a tracer is computed."""
+def roots(tracer: Tracer) -> list[Var]:
+    """The inputs of its trace from which the value of a tracer is computed."""
+    wanted: set[Atom] = {tracer.atom}
+    for eqn in reversed(tracer.builder.eqns):
+        if not wanted.isdisjoint(eqn.outvars):
+            wanted.update(eqn.invars)
+    return [var for var in tracer.builder.inputs if var in wanted]
+
+
+def depends_on(tracer: Tracer, known: Container[Var] = ()) -> list[str]:
+    """The arguments, as text, from which the value of a tracer is computed.
+
+    Those that are `known` are left out.
+    """
     builder = tracer.builder
     if builder.describe is None:
         return []
-    wanted: set[Atom] = {tracer.atom}
-    for eqn in reversed(builder.eqns):
-        if not wanted.isdisjoint(eqn.outvars):
-            wanted.update(eqn.invars)
+    below = roots(tracer)
     captured = {inner.atom for _, inner in builder.captured.values()}
     own = [var for var in builder.inputs if var not in captured]
     return [
         text
         for text, var in zip(builder.describe(), own, strict=False)
-        if var in wanted
+        if var in below and var not in known
     ]
 
 
-def abstract(tracer: Tracer, wanted: str) -> AbstractValueError:
-    """The error for a value that does not exist yet: which input, what to do."""
+def abstract(
+    tracer: Tracer, wanted: str, known: Container[Var] = ()
+) -> AbstractValueError:
+    """The error for a value that does not exist yet: which input, what to do.
+
+    Inputs that are `known` are not to blame.
+    """
     builder = tracer.builder
-    named = depends_on(tracer)
+    named = depends_on(tracer, known)
     inputs = f" It depends on {', '.join(named)}." if named else ""
     return AbstractValueError(
         f"{wanted} needs the value of a tracer of type {tracer.aval}, at "
