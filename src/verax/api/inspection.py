@@ -20,6 +20,7 @@ from verax.ir.consts import hoist
 from verax.ir.jaxpr import ClosedJaxpr
 from verax.ops.hoisting import as_operands
 from verax.rules.builder import leaked
+from verax.rules.collector import paused
 
 type Numbers = int | tuple[int, ...] | list[int] | None
 
@@ -51,11 +52,11 @@ def make_jaxpr[**P](
         describe = describe_arguments(fun, tree, call_args.positions)
         avals = struct_avals(leaves, describe)
         inner = call_args.with_statics(fun)
-        with axis_scope(axes):
+        with paused(), axis_scope(axes):
             traced = trace(inner, tree, avals, "make_jaxpr", describe=describe)
-        if traced.captured:
-            raise leaked(traced.captured[0])
-        closed: ClosedJaxpr = hoist(traced.jaxpr, as_operands)
+            if traced.captured:
+                raise leaked(traced.captured[0])
+            closed: ClosedJaxpr = hoist(traced.jaxpr, as_operands)
         return (closed, out_info(traced)) if return_shape else closed
 
     return jaxpr_of

@@ -8,30 +8,89 @@ while it knows equations and jaxprs by their shape only::
     scalar_literal(np.float32(3), ShapedArray((), float32))    # 3.0:f32[]
 """
 
-from functools import lru_cache
-
 import numpy as np
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.scalars import scalar_text
 
 
-@frozen(repr=False)
-class Var:
-    """A variable: the how-manieth of its jaxpr, and its type."""
+@define(repr=False)
+class VarFields:
+    """The fields of a variable, while it is being made; see `equation`."""
 
     index: int
     aval: ShapedArray
+
+
+@frozen(repr=False)
+class Var(VarFields):
+    """A variable: the how-manieth of its jaxpr, and its type."""
 
     def __repr__(self) -> str:
         return f"{letters(self.index)}:{self.aval}"
 
 
-@lru_cache(maxsize=1 << 16)
+class OfType(dict[int, tuple[Var]]):
+    """The variables of one type by number, each as the results of an equation."""
+
+    def __init__(self, table: "Results", aval: ShapedArray) -> None:
+        super().__init__()
+        self.table = table
+        self.aval = aval
+
+    def __missing__(self, index: int) -> tuple[Var]:
+        made = VarFields(index, self.aval)
+        made.__class__ = Var
+        self.table.count()
+        return self.setdefault(index, (made,))  # type: ignore[arg-type]  # its class is Var now
+
+
+class Results(dict[ShapedArray, OfType]):
+    """`RESULTS[aval][index]` is `(variable(index, aval),)`, shared between programs.
+
+    Most equations have one result, so this tuple is what they hold: an object less for
+    each, which the garbage collector need not visit. Two look-ups by identity and by a
+    small number take less time than a cache that is keyed by both. All are forgotten
+    when there are too many; two that are made at the same time are equal.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.limit = limit
+        self.made = 0
+
+    def __missing__(self, aval: ShapedArray) -> OfType:
+        return self.setdefault(aval, OfType(self, aval))
+
+    def count(self) -> None:
+        """Note that there is one more."""
+        self.made += 1
+        if self.made > self.limit:
+            self.made = 0
+            self.clear()
+
+
+RESULTS = Results(1 << 17)
+
+
 def variable(index: int, aval: ShapedArray) -> Var:
     """`Var(index, aval)`, shared between programs."""
-    return Var(index, aval)
+    return RESULTS[aval][index][0]
+
+
+def results(first: int, avals: tuple[ShapedArray, ...]) -> tuple[Var, ...]:
+    """The variables of these types, numbered from `first` on."""
+    if len(avals) == 1:
+        return RESULTS[avals[0]][first]
+    return tuple([RESULTS[aval][first + i][0] for i, aval in enumerate(avals)])
+
+
+def results_like(first: int, outvars: tuple[Var, ...]) -> tuple[Var, ...]:
+    """The variables of the types of `outvars`, numbered from `first` on."""
+    if len(outvars) == 1:
+        return RESULTS[outvars[0].aval][first]
+    return tuple([RESULTS[v.aval][first + i][0] for i, v in enumerate(outvars)])
 
 
 def letters(index: int) -> str:

@@ -11,8 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyrsistent import pvector
 
-from verax.ir.atoms import Atom, Identity, Literal, Var, array_literal, variable
-from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, UsedConst
+from verax.ir.atoms import (
+    Atom,
+    Identity,
+    Literal,
+    Var,
+    array_literal,
+    results_like,
+    variable,
+)
+from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, UsedConst, equation
 from verax.ir.walk import map_eqns, map_subjaxprs
 
 type Hoistable = Callable[[Eqn, tuple[Literal, ...]], Eqn | None]
@@ -102,7 +110,7 @@ def direct_consts(jaxpr: Jaxpr) -> tuple[Literal, ...]:
     found = [
         atom
         for atom in (*atoms, *jaxpr.outvars)
-        if isinstance(atom, Literal) and isinstance(atom.key, Identity)
+        if type(atom) is Literal and type(atom.key) is Identity
     ]
     return tuple(dict.fromkeys(found))
 
@@ -114,9 +122,9 @@ def rebuilt(
     count = len(lifted)
     env: list[Atom] = list(constants)
 
-    def define(variables: Sequence[Var]) -> tuple[Var, ...]:
+    def define(variables: tuple[Var, ...]) -> tuple[Var, ...]:
         nonlocal count
-        new = tuple([variable(count + i, v.aval) for i, v in enumerate(variables)])
+        new = results_like(count, variables)
         count += len(new)
         env.extend(new)
         return new
@@ -124,14 +132,18 @@ def rebuilt(
     def read(atoms: Sequence[Atom]) -> tuple[Atom, ...]:
         return tuple(
             [
-                env[atom.index] if isinstance(atom, Var) else lifted.get(atom, atom)
-                for atom in atoms
+                env[a.index]
+                if isinstance(a, Var)
+                else lifted.get(a, a)
+                if type(a.key) is Identity  # others need not be hashed
+                else a
+                for a in atoms
             ]
         )
 
     invars = (*lifted.values(), *define(jaxpr.invars))
     eqns = [
-        Eqn(e.primitive, e.params, read(e.invars), define(e.outvars), e.source)
+        equation(e.primitive, e.params, read(e.invars), define(e.outvars), e.source)
         for e in jaxpr.eqns
     ]
     return Jaxpr((), invars, pvector(eqns), read(jaxpr.outvars))

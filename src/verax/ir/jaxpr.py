@@ -22,6 +22,8 @@ from verax.ir.atoms import (
     Var as Var,
     array_literal as array_literal,
     letters as letters,
+    results as results,
+    results_like as results_like,
     scalar_literal as scalar_literal,
     variable as variable,
 )

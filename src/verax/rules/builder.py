@@ -20,6 +20,7 @@ from typing import Final, NoReturn
 import numpy as np
 from pyrsistent import pvector
 
+from verax.ir.atoms import RESULTS
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import (
     UNKNOWN_SOURCE,
@@ -32,6 +33,8 @@ from verax.ir.jaxpr import (
     Source,
     Var,
     equation,
+    results,
+    results_like,
     variable,
 )
 from verax.rules.array import Array
@@ -192,21 +195,17 @@ class Builder:
             ]
         )
         avals = infer(primitive, params, *[a.aval for a in atoms])
-        count = self.count
-        self.count = count + len(avals)
-        outs = tuple([variable(count + i, aval) for i, aval in enumerate(avals)])
+        outs = results(self.count, avals)
+        self.count += len(outs)
         source = self.source or user_source(3)
         self.eqns.append(equation(primitive, params, atoms, outs, source))
         return tuple([Tracer(self, var) for var in outs])
 
-    def copy(self, eqn: Eqn, atoms: tuple[Atom, ...]) -> list[Var]:
+    def copy(self, eqn: Eqn, atoms: tuple[Atom, ...]) -> tuple[Var, ...]:
         """Write an equation again on other operands of the same types."""
-        first = self.count
-        outs = [variable(first + i, v.aval) for i, v in enumerate(eqn.outvars)]
-        self.count = first + len(outs)
-        self.eqns.append(
-            equation(eqn.primitive, eqn.params, atoms, tuple(outs), eqn.source)
-        )
+        outs = results_like(self.count, eqn.outvars)
+        self.count += len(outs)
+        self.eqns.append(equation(eqn.primitive, eqn.params, atoms, outs, eqn.source))
         return outs
 
     def inline(
@@ -227,14 +226,12 @@ class Builder:
         for primitive, params, pick, avals, own in script.steps:
             ins = (env[pick],) if type(pick) is int else pick(env)  # type: ignore[operator]  # else a function
             if len(avals) == 1:
-                var = variable(count, avals[0])
-                outs: tuple[Var, ...] = (var,)
-                env.append(var)
+                outs: tuple[Var, ...] = RESULTS[avals[0]][count]
                 count += 1
             else:
-                outs = tuple([variable(count + i, a) for i, a in enumerate(avals)])
-                env += outs
+                outs = results(count, avals)
                 count += len(outs)
+            env += outs
             write(equation(primitive, params, ins, outs, source or own))
         self.count = count
         return [env[i] for i in script.outs]
@@ -247,9 +244,7 @@ class Builder:
         count, write = self.count, self.eqns.append
         for eqn in jaxpr.eqns:
             ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
-            outs = tuple(
-                [variable(count + i, v.aval) for i, v in enumerate(eqn.outvars)]
-            )
+            outs = results_like(count, eqn.outvars)
             count += len(outs)
             env += outs
             place = source or eqn.source
@@ -307,7 +302,7 @@ def renumber(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr:
     eqns = []
     for eqn in jaxpr.eqns:
         ins = tuple([numbers[a.index] if type(a) is Var else a for a in eqn.invars])
-        outs = tuple([variable(count + i, v.aval) for i, v in enumerate(eqn.outvars)])
+        outs = results_like(count, eqn.outvars)
         for old, new in zip(eqn.outvars, outs, strict=True):
             numbers[old.index] = new
         count += len(outs)
