@@ -11,7 +11,8 @@ from attrs import evolve, frozen
 from verax.ops.arith import mul, neg
 from verax.ops.core import CORE
 from verax.ops.shape import transpose
-from verax.ops.table import PRIMITIVES, standard
+from verax.ops.standard import standard
+from verax.ops.table import PRIMITIVES
 from verax.ops.trig import cos
 from verax.rules.array import Array
 from verax.rules.row import Engine, Known, Row, Tangent, Zero

@@ -248,7 +248,10 @@ def check_all(modules: Sequence[Module]) -> list[Violation]:
 
 
 def load(root: Path) -> tuple[Module, ...]:
-    """Parse every module of the package that lies in this folder."""
+    """Parse every module of the package that lies in this folder.
+
+    What a facade loads when it is asked is written in its stub, as imports.
+    """
     return tuple(load_module(root, path) for path in sorted(root.rglob("*.py")))
 
 
@@ -257,4 +260,8 @@ def load_module(root: Path, path: Path) -> Module:
     is_package = parts[-1] == "__init__"
     name = ".".join((PACKAGE, *(parts[:-1] if is_package else parts)))
     shown = path.relative_to(root.parent.parent).as_posix()
-    return Module.parse(name, path.read_text(), path=shown, is_package=is_package)
+    stub = path.with_suffix(".pyi")
+    module = Module.parse(name, path.read_text(), path=shown, is_package=is_package)
+    if stub.exists():
+        module.tree.body += ast.parse(stub.read_text()).body
+    return module

@@ -1,12 +1,15 @@
 """Cases of starting up: import time and memory, first jit from a cold start.
 
 The idea: a figure is measured by a child process of its own and printed by it, so
-the interpreter's start is not in it. Memory is the peak resident set of the child.
+the interpreter's start is not in it. Memory is the peak resident set of the child. The
+child may write compiled files, as an installed package has them: without them Python
+compiles a source tree again in every process.
 
     python -c "<SCRIPT>"  # prints: cpu seconds, wall seconds, peak bytes
 """
 
 import functools
+import os
 import subprocess
 import sys
 from functools import partial
@@ -38,9 +41,9 @@ def child(library: str, before: str = "", after: str = "") -> tuple[float, ...]:
     script = SCRIPT.format(
         library=library, before=before, after=after.format(library=library)
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
+    own = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=own)
     if done.returncode:
         raise RuntimeError(f"import child failed: {done.stderr.strip()[-300:]}")
     return tuple(float(word) for word in done.stdout.split())

@@ -16,7 +16,7 @@ from verax.ir.dtypes import float32
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, NoParams
 from verax.lax import gt_p, log1p, mul_p, sin_p
 from verax.ops.core import CORE
-from verax.ops.table import standard
+from verax.ops.standard import standard
 from verax.rules.derived import composite, derived_columns, program_of
 from verax.rules.infer import infer
 from verax.rules.row import Domain, MissingRule, Row

@@ -8,7 +8,12 @@ One idea: a shop window; the work is done in `verax.api`.
     Array(2., dtype=float32)
 """
 
-from verax.api.callbacks import io_callback
-from verax.experimental import layout, serialize_executable
+from verax.ir.facade import facade
 
-__all__ = ["io_callback", "layout", "serialize_executable"]
+__getattr__, __dir__, __all__ = facade(
+    __name__,
+    {
+        "verax.api.callbacks": "io_callback",
+    },
+    modules="layout serialize_executable",
+)

@@ -11,46 +11,22 @@ are passed along; nothing is registered and nothing in the library changes::
 `docs/examples/` has three whole extensions.
 """
 
-from verax.extend.functions import Opened, opened, propagate, run
-from verax.extend.overriding import with_rules
-from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
-from verax.ops.programs import inlined
-from verax.ops.table import PRIMITIVES, standard
-from verax.rules.derived import composite
-from verax.rules.elementwise import chlo, composed, elementwise, parametric, stablehlo
-from verax.rules.row import Domain, MissingRule, Row, RuleTable, Sample, Zero
-from verax.transforms.control import CONTROL, INSIDE
-from verax.transforms.propagation import Parts, Propagation, Rule
-from verax.transforms.standard import STANDARD
+from verax.ir.facade import facade
 
-__all__ = [
-    "CONTROL",
-    "INSIDE",
-    "NO_PARAMS",
-    "PRIMITIVES",
-    "STANDARD",
-    "Domain",
-    "MissingRule",
-    "NoParams",
-    "Opened",
-    "Params",
-    "Parts",
-    "Propagation",
-    "Row",
-    "Rule",
-    "RuleTable",
-    "Sample",
-    "Zero",
-    "chlo",
-    "composed",
-    "composite",
-    "elementwise",
-    "inlined",
-    "opened",
-    "parametric",
-    "propagate",
-    "run",
-    "stablehlo",
-    "standard",
-    "with_rules",
-]
+__getattr__, __dir__, __all__ = facade(
+    __name__,
+    {
+        ".functions": "Opened opened propagate run",
+        ".overriding": "with_rules",
+        "verax.ir.jaxpr": "NO_PARAMS NoParams Params",
+        "verax.ops.programs": "inlined",
+        "verax.ops.standard": "standard",
+        "verax.ops.table": "PRIMITIVES",
+        "verax.rules.derived": "composite",
+        "verax.rules.elementwise": "chlo composed elementwise parametric stablehlo",
+        "verax.rules.row": "Domain MissingRule Row RuleTable Sample Zero",
+        "verax.transforms.control": "CONTROL INSIDE",
+        "verax.transforms.propagation": "Parts Propagation Rule",
+        "verax.transforms.standard": "STANDARD",
+    },
+)

@@ -40,13 +40,13 @@ from verax.ops.complex import complex as complex_of
 from verax.ops.convert import convert
 from verax.ops.explog import log, sqrt
 from verax.ops.trig import cos, sin
-from verax.random.bits import uniform as uniform_samples
 from verax.random.keys import split
 from verax.random.many import orthogonal as orthogonal_samples
-from verax.random.normal import (
+from verax.random.normals import (
     normal as normal_samples,
     truncated_normal as truncated_samples,
 )
+from verax.random.raw_bits import uniform as uniform_samples
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
 from verax.rules.state import STATE

@@ -8,9 +8,11 @@ interpreter has it::
 `verax.ops.segment_sum` and its like are also what `jax.ops` has under these names.
 """
 
-from verax.ops.segments import (
-    segment_max as segment_max,
-    segment_min as segment_min,
-    segment_prod as segment_prod,
-    segment_sum as segment_sum,
+from verax.ir.facade import facade
+
+__getattr__, __dir__, __all__ = facade(
+    __name__,
+    {
+        ".segments": "segment_max segment_min segment_prod segment_sum",
+    },
 )

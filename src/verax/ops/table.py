@@ -1,6 +1,8 @@
-"""Floor 2: the standard table: every row of the library, by name.
+"""Floor 2: every row of the library, by name.
 
-One idea: the table is one expression that joins the files; nothing registers itself::
+One idea: the list is one expression that joins the files; nothing registers itself. Who
+has a primitive has its row, so that only what reads names needs the whole list, and it
+is loaded when it is first read::
 
     PRIMITIVES["sin"]
 """
@@ -67,8 +69,7 @@ from verax.ops import (
     trig,
     while_,
 )
-from verax.rules.derived import completed
-from verax.rules.row import Row, RuleTable, names
+from verax.rules.row import Row, names
 
 ROWS: tuple[Row[Any], ...] = (
     *arith.ROWS,
@@ -129,4 +130,3 @@ ROWS: tuple[Row[Any], ...] = (
     *while_.ROWS,
 )
 PRIMITIVES: Mapping[str, Row[Any]] = MappingProxyType(names(ROWS))
-standard = RuleTable(complete=completed)

@@ -7,62 +7,24 @@ The same key gives the same bits as in JAX (threefry, partitionable):
 Array(4070199207, dtype=uint32)
 """
 
-from verax.random.bits import bits as bits, uniform as uniform
-from verax.random.continuous import (
-    cauchy as cauchy,
-    exponential as exponential,
-    gumbel as gumbel,
-    laplace as laplace,
-    logistic as logistic,
-    pareto as pareto,
-    triangular as triangular,
-    weibull_min as weibull_min,
+from verax.ir.facade import facade
+
+__getattr__, __dir__, __all__ = facade(
+    __name__,
+    {
+        ".continuous": (
+            "cauchy exponential gumbel laplace logistic pareto triangular weibull_min"
+        ),
+        ".counts": "binomial multinomial poisson",
+        ".discrete": "bernoulli categorical double_sided_maxwell geometric rademacher",
+        ".gammas": "beta chisquare dirichlet f gamma loggamma t",
+        ".integers": "randint",
+        ".keys": (
+            "PRNGKey clone fold_in key key_data key_dtype key_impl split wrap_key_data"
+        ),
+        ".many": "ball generalized_normal multivariate_normal orthogonal",
+        ".normals": "lognormal maxwell normal rayleigh truncated_normal wald",
+        ".raw_bits": "bits uniform",
+        ".shuffling": "choice permutation",
+    },
 )
-from verax.random.counts import (
-    binomial as binomial,
-    multinomial as multinomial,
-    poisson as poisson,
-)
-from verax.random.discrete import (
-    bernoulli as bernoulli,
-    categorical as categorical,
-    double_sided_maxwell as double_sided_maxwell,
-    geometric as geometric,
-    rademacher as rademacher,
-)
-from verax.random.gammas import (
-    beta as beta,
-    chisquare as chisquare,
-    dirichlet as dirichlet,
-    f as f,
-    gamma as gamma,
-    loggamma as loggamma,
-    t as t,
-)
-from verax.random.integers import randint as randint
-from verax.random.keys import (
-    PRNGKey as PRNGKey,
-    clone as clone,
-    fold_in as fold_in,
-    key as key,
-    key_data as key_data,
-    key_dtype as key_dtype,
-    key_impl as key_impl,
-    split as split,
-    wrap_key_data as wrap_key_data,
-)
-from verax.random.many import (
-    ball as ball,
-    generalized_normal as generalized_normal,
-    multivariate_normal as multivariate_normal,
-    orthogonal as orthogonal,
-)
-from verax.random.normal import (
-    lognormal as lognormal,
-    maxwell as maxwell,
-    normal as normal,
-    rayleigh as rayleigh,
-    truncated_normal as truncated_normal,
-    wald as wald,
-)
-from verax.random.shuffling import choice as choice, permutation as permutation

@@ -32,7 +32,9 @@ from verax.ops.convert import bitcast_convert_type, convert
 from verax.ops.explog import exp, log, log1p, sqrt
 from verax.ops.prng import random_bits
 from verax.ops.trig import tan
-from verax.random.bits import (
+from verax.random.compiled import compiled
+from verax.random.keys import one_key, pieces
+from verax.random.raw_bits import (
     Sizes,
     asked,
     float_dtype,
@@ -40,8 +42,6 @@ from verax.random.bits import (
     scaled,
     unit,
 )
-from verax.random.compiled import compiled
-from verax.random.keys import one_key, pieces
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
 

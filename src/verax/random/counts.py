@@ -38,13 +38,13 @@ from verax.ops.reduce import reduce_or
 from verax.ops.rounding import ceil, floor
 from verax.ops.shape import move_axis
 from verax.ops.special import lgamma
-from verax.random.bits import Sizes, asked, result_shape, unit
 from verax.random.compiled import compiled
 from verax.random.gammas import check_method
 from verax.random.integers import integer_dtype
 from verax.random.keys import one_key, several
-from verax.random.normal import draw_normal
+from verax.random.normals import draw_normal
 from verax.random.poisson_quantiles import quantile
+from verax.random.raw_bits import Sizes, asked, result_shape, unit
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
 from verax.rules.constants import aval_of

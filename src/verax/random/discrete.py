@@ -38,12 +38,12 @@ from verax.ops.explog import log, log1p
 from verax.ops.rounding import floor
 from verax.ops.shape import move_axis, reshape, transpose
 from verax.ops.sort import top_k
-from verax.random.bits import Sizes, float_dtype, parameter, result_shape, unit
 from verax.random.compiled import compiled
 from verax.random.continuous import draw_gumbel
 from verax.random.integers import integer_dtype
 from verax.random.keys import one_key, pieces, several
-from verax.random.normal import draw_maxwell
+from verax.random.normals import draw_maxwell
+from verax.random.raw_bits import Sizes, float_dtype, parameter, result_shape, unit
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
 from verax.rules.constants import aval_of

@@ -33,11 +33,11 @@ from verax.ops.incomplete_gamma import random_gamma_grad
 from verax.ops.prng import random_split
 from verax.ops.reduce import reduce_max, reduce_sum
 from verax.ops.shape import broadcast_in_dim, expand_dims, reshape
-from verax.random.bits import Sizes, asked, parameter, unit
 from verax.random.compiled import compiled
 from verax.random.continuous import exponential_of
 from verax.random.keys import several
-from verax.random.normal import draw_normal
+from verax.random.normals import draw_normal
+from verax.random.raw_bits import Sizes, asked, parameter, unit
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
 

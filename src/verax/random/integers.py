@@ -37,9 +37,9 @@ from verax.ops.choose import select
 from verax.ops.compare import gt, le
 from verax.ops.convert import convert
 from verax.ops.prng import random_bits, random_split
-from verax.random.bits import WORDS, Sizes, result_shape
 from verax.random.compiled import drawn
 from verax.random.keys import one_key, pieces
+from verax.random.raw_bits import WORDS, Sizes, result_shape
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
 from verax.rules.state import STATE

@@ -27,13 +27,13 @@ from verax.numpy.rearranging import diagonal
 from verax.numpy.shapes import matrix_transpose
 from verax.ops.arith import sign
 from verax.ops.explog import sqrt
-from verax.random.bits import Sizes, asked, float_dtype, unit
 from verax.random.compiled import compiled
 from verax.random.continuous import exponential_of
 from verax.random.discrete import rademacher
 from verax.random.gammas import gamma_of
 from verax.random.keys import one_key, several
-from verax.random.normal import draw_normal, inexact_dtype
+from verax.random.normals import draw_normal, inexact_dtype
+from verax.random.raw_bits import Sizes, asked, float_dtype, unit
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
 

@@ -34,11 +34,11 @@ from verax.ops.shape import expand_dims, reshape
 from verax.ops.slicing import slice_in_dim
 from verax.ops.sort import sort_key_val, top_k
 from verax.ops.windows import GatherDimensionNumbers
-from verax.random.bits import unit
 from verax.random.compiled import drawn
 from verax.random.continuous import draw_gumbel
 from verax.random.integers import in_known_range
 from verax.random.keys import one_key, several
+from verax.random.raw_bits import unit
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
 from verax.rules.builder import Tracer

@@ -10,21 +10,16 @@ transformation like any other::
     verax.jit(apply([log_of_one_plus, *stable()])(f))
 """
 
-from verax.rewrites.algebraic import algebra
-from verax.rewrites.applying import apply
-from verax.rewrites.cheap import cheaper
-from verax.rewrites.stabilising import stable
-from verax.transforms.rewrite_rules import Operand, Rewrite, RewriteError, rewrite
-from verax.transforms.rewriting import RewriteLoop
+from verax.ir.facade import facade
 
-__all__ = [
-    "Operand",
-    "Rewrite",
-    "RewriteError",
-    "RewriteLoop",
-    "algebra",
-    "apply",
-    "cheaper",
-    "rewrite",
-    "stable",
-]
+__getattr__, __dir__, __all__ = facade(
+    __name__,
+    {
+        ".algebraic": "algebra",
+        ".applying": "apply",
+        ".cheap": "cheaper",
+        ".stabilising": "stable",
+        "verax.transforms.rewrite_rules": "Operand Rewrite RewriteError rewrite",
+        "verax.transforms.rewriting": "RewriteLoop",
+    },
+)

@@ -1,4 +1,4 @@
-"""Floor 1: libraries that only some rows evaluate with, imported when first called.
+"""Floor 1: what is far off and seldom needed, imported when it is first called.
 
 One idea: `import scipy.special` takes as long as all of verax, and most programs never
 reach it, so a row names the function and Python imports it at the first call::
@@ -7,17 +7,13 @@ reach it, so a row names the function and Python imports it at the first call::
     erf = special.erf              # nothing is imported yet
 """
 
-import importlib
+from collections.abc import Iterator, Mapping
 from functools import cache
-from types import ModuleType
-from typing import Any
+from typing import Any, override
 
 from attrs import frozen
 
-
-def module_named(name: str) -> ModuleType:
-    """The module of this name, imported now unless it has been."""
-    return importlib.import_module(name)
+from verax.ir.facade import module_named
 
 
 @cache
@@ -51,3 +47,27 @@ class LazyModule:
         if name.startswith("__"):
             raise AttributeError(name)
         return LazyFunction(self.module, name)
+
+
+@frozen(eq=False)
+class LazyMapping(Mapping[str, Any]):
+    """A table of a module that is imported when somebody first looks something up.
+
+    >>> LazyMapping("verax.ops.trig", "__dict__")["sin_p"].name
+    'sin'
+    """
+
+    module: str
+    name: str
+
+    @override
+    def __getitem__(self, key: str) -> Any:
+        return loaded(self.module, self.name)[key]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(loaded(self.module, self.name))
+
+    @override
+    def __len__(self) -> int:
+        return len(loaded(self.module, self.name))

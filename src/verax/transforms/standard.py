@@ -8,7 +8,7 @@ rows, and a research table makes another::
 """
 
 from verax.ops.core import CORE
-from verax.ops.table import standard
+from verax.ops.standard import standard
 from verax.transforms.engine import StandardEngine
 
 STANDARD = StandardEngine(standard, CORE)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from verax.ir.jaxpr import Primitive
 from verax.ops.core import CORE
-from verax.ops.table import PRIMITIVES, standard
+from verax.ops.standard import standard
+from verax.ops.table import PRIMITIVES
 from verax.rules.derived import derived_columns
 from verax.rules.row import Row, RuleTable, Sample
 from verax.transforms.engine import StandardEngine

@@ -46,7 +46,7 @@ from verax.ops.custom_vjp import CustomVjpParams, TracedVjp, custom_vjp_call_p
 from verax.ops.custom_vmap import CustomVmapParams, custom_vmap_call_p
 from verax.ops.scan import scan_p
 from verax.ops.scan_params import CheckpointedScanParams, ScanParams
-from verax.ops.table import standard
+from verax.ops.standard import standard
 from verax.ops.while_ import while_p
 from verax.ops.while_params import BoundedWhileParams, WhileParams
 from verax.rules.array import Array

@@ -13,7 +13,7 @@ from verax.backend.executable import CompileOptions
 from verax.backend.program import compiled as compiled_program
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.core import CORE
-from verax.ops.table import standard
+from verax.ops.standard import standard
 from verax.rules.row import NDArray
 from verax.transforms.engine import StandardEngine
 from verax.verify.laws import compiled

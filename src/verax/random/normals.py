@@ -33,7 +33,9 @@ from verax.ops.convert import convert
 from verax.ops.explog import exp, log, sqrt
 from verax.ops.reduce import reduce_sum
 from verax.ops.special import erf, erf_inv
-from verax.random.bits import (
+from verax.random.compiled import compiled, drawn
+from verax.random.keys import one_key, several
+from verax.random.raw_bits import (
     Sizes,
     asked,
     default_float,
@@ -43,8 +45,6 @@ from verax.random.bits import (
     scaled,
     unit,
 )
-from verax.random.compiled import compiled, drawn
-from verax.random.keys import one_key, several
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
 

@@ -1,0 +1,8 @@
+# What __init__.py shows, for type checkers: `python -m tests.stubs` writes this file.
+# fmt: off
+# isort: skip_file
+from verax.experimental import (
+    layout as layout, serialize_executable as serialize_executable,
+)
+from verax.api.callbacks import io_callback as io_callback
+__all__: list[str]

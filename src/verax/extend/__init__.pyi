@@ -1,0 +1,28 @@
+# What __init__.py shows, for type checkers: `python -m tests.stubs` writes this file.
+# fmt: off
+# isort: skip_file
+from verax.extend.functions import (
+    Opened as Opened, opened as opened, propagate as propagate, run as run,
+)
+from verax.extend.overriding import with_rules as with_rules
+from verax.ir.jaxpr import (
+    NO_PARAMS as NO_PARAMS, NoParams as NoParams, Params as Params,
+)
+from verax.ops.programs import inlined as inlined
+from verax.ops.standard import standard as standard
+from verax.ops.table import PRIMITIVES as PRIMITIVES
+from verax.rules.derived import composite as composite
+from verax.rules.elementwise import (
+    chlo as chlo, composed as composed, elementwise as elementwise,
+    parametric as parametric, stablehlo as stablehlo,
+)
+from verax.rules.row import (
+    Domain as Domain, MissingRule as MissingRule, Row as Row, RuleTable as RuleTable,
+    Sample as Sample, Zero as Zero,
+)
+from verax.transforms.control import CONTROL as CONTROL, INSIDE as INSIDE
+from verax.transforms.propagation import (
+    Parts as Parts, Propagation as Propagation, Rule as Rule,
+)
+from verax.transforms.standard import STANDARD as STANDARD
+__all__: list[str]

@@ -1,0 +1,76 @@
+"""Floor 0: packages that hold no code, whose names are loaded when they are first read.
+
+One idea: a facade is a table from names to their homes, and Python asks the function
+`__getattr__` of a module for what it does not find in it (PEP 562), so that a program
+loads the files of what it uses and no others::
+
+    __getattr__, __dir__, __all__ = facade(__name__, {".sums": "total mean=average"})
+
+A facade has a stub beside it, `__init__.pyi`, which says the same to type checkers and
+editors; `python -m tests.stubs` writes it, and a test holds it to the table.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from types import ModuleType
+
+
+def module_named(name: str) -> ModuleType:
+    """The module of this name, imported now unless it has been."""
+    return importlib.import_module(name)
+
+
+def homes(
+    package: str, names: Mapping[str, str], modules: str = ""
+) -> dict[str, tuple[str, str]]:
+    """Where each name of a facade comes from: its module, and what it is called there.
+
+    A name that stands for a module comes from nowhere in it: its second part is empty.
+
+    >>> homes("verax.ops", {".trig": "sin sine=sin", "verax.ir.avals": "ShapedArray"})
+    {'sin': ('verax.ops.trig', 'sin'), 'sine': ('verax.ops.trig', 'sin'), \
+'ShapedArray': ('verax.ir.avals', 'ShapedArray')}
+    >>> homes("verax", {}, "lax")
+    {'lax': ('verax.lax', '')}
+    """
+    found = {name: (f"{package}.{name}", "") for name in modules.split()}
+    for module, words in names.items():
+        home = package + module if module.startswith(".") else module
+        for word in words.split():
+            name, _, original = word.partition("=")
+            found[name] = (home, original or name)
+    return found
+
+
+def facade(
+    package: str, names: Mapping[str, str], modules: str = ""
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package that holds no code.
+
+    Args:
+        package: its name.
+        names: what it shows, by home: words, of which `new=old` is another name for
+            what its home calls `old`. A home that begins with a dot is a module of it.
+        modules: which modules of it are names to be read, too.
+
+    What has been read is kept in the package, as Python keeps a module that has been
+    imported in the package around it: the next reading is that of any global. So a name
+    may not be that of a module of the package, unless it means it.
+    """
+    table = homes(package, names, modules)
+    own = vars(sys.modules[package])
+
+    def read(name: str) -> object:
+        if name not in table:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home, original = table[name]
+        module = module_named(home)
+        value = getattr(module, original) if original else module
+        own[name] = value
+        return value
+
+    def listed() -> list[str]:
+        return sorted({*own, *table})
+
+    return read, listed, [name for name in table if not name.startswith("_")]

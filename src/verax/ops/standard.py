@@ -1,0 +1,12 @@
+"""Floor 2: the standard table, which takes every primitive as its row says.
+
+One idea: a table is what somebody changes about the rows, and a row travels with its
+primitive, so that the table that changes nothing is an empty one::
+
+    standard | {sin_p: evolve(sin_p, jvp=my_rule)}
+"""
+
+from verax.rules.derived import completed
+from verax.rules.row import RuleTable
+
+standard = RuleTable(complete=completed)

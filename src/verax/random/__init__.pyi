@@ -1,0 +1,37 @@
+# What __init__.py shows, for type checkers: `python -m tests.stubs` writes this file.
+# fmt: off
+# isort: skip_file
+from verax.random.continuous import (
+    cauchy as cauchy, exponential as exponential, gumbel as gumbel, laplace as laplace,
+    logistic as logistic, pareto as pareto, triangular as triangular,
+    weibull_min as weibull_min,
+)
+from verax.random.counts import (
+    binomial as binomial, multinomial as multinomial, poisson as poisson,
+)
+from verax.random.discrete import (
+    bernoulli as bernoulli, categorical as categorical,
+    double_sided_maxwell as double_sided_maxwell, geometric as geometric,
+    rademacher as rademacher,
+)
+from verax.random.gammas import (
+    beta as beta, chisquare as chisquare, dirichlet as dirichlet, f as f,
+    gamma as gamma, loggamma as loggamma, t as t,
+)
+from verax.random.integers import randint as randint
+from verax.random.keys import (
+    PRNGKey as PRNGKey, clone as clone, fold_in as fold_in, key as key,
+    key_data as key_data, key_dtype as key_dtype, key_impl as key_impl, split as split,
+    wrap_key_data as wrap_key_data,
+)
+from verax.random.many import (
+    ball as ball, generalized_normal as generalized_normal,
+    multivariate_normal as multivariate_normal, orthogonal as orthogonal,
+)
+from verax.random.normals import (
+    lognormal as lognormal, maxwell as maxwell, normal as normal, rayleigh as rayleigh,
+    truncated_normal as truncated_normal, wald as wald,
+)
+from verax.random.raw_bits import bits as bits, uniform as uniform
+from verax.random.shuffling import choice as choice, permutation as permutation
+__all__: list[str]

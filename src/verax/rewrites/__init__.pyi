@@ -1,0 +1,13 @@
+# What __init__.py shows, for type checkers: `python -m tests.stubs` writes this file.
+# fmt: off
+# isort: skip_file
+from verax.rewrites.algebraic import algebra as algebra
+from verax.rewrites.applying import apply as apply
+from verax.rewrites.cheap import cheaper as cheaper
+from verax.rewrites.stabilising import stable as stable
+from verax.transforms.rewrite_rules import (
+    Operand as Operand, Rewrite as Rewrite, RewriteError as RewriteError,
+    rewrite as rewrite,
+)
+from verax.transforms.rewriting import RewriteLoop as RewriteLoop
+__all__: list[str]
