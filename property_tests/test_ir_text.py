@@ -39,7 +39,7 @@ from verax.ir.atoms import Atom, Var, array_literal, scalar_literal, variable
 from verax.ir.avals import ShapedArray
 from verax.ir.check import check_jaxpr
 from verax.ir.consts import close, hoist, used_consts
-from verax.ir.diff import diff
+from verax.ir.differences import diff
 from verax.ir.dtypes import NUMERIC, DType, float0
 from verax.ir.extended import KeyDType
 from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Params, Primitive

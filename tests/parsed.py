@@ -67,9 +67,20 @@ class Import:
     bound: str
 
 
+# What names the module that it loads later by a literal first argument.
+LAZY = frozenset({"LazyFunction", "LazyMapping", "LazyModule", "module_named"})
+
+
 def imports(module: Module) -> Iterator[Import]:
-    """Every import of a module, at whatever depth, with absolute names."""
+    """Every import of a module, at whatever depth, with absolute names.
+
+    What is loaded later counts: it is an import as any other to all rules but time.
+    """
     for node in ast.walk(module.tree):
+        match node:
+            case ast.Call(func=ast.Name(called), args=[ast.Constant(str(base)), *_]):
+                if called in LAZY:
+                    yield Import(node.lineno, base, "", base)
         if isinstance(node, ast.Import):
             for alias in node.names:
                 bound = alias.asname or alias.name

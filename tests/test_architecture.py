@@ -187,6 +187,15 @@ def test_package_in_its_place_is_allowed(name: str, statement: str) -> None:
     assert messages(check_packages, planted(**{name: statement})) == []
 
 
+@pytest.mark.parametrize("call", ["LazyModule", "LazyFunction", "module_named"])
+def test_what_is_loaded_later_is_an_import(call: str) -> None:
+    modules = planted(ir__avals=f'{call}("verax.ops.trig").sin', ops__trig="sin = 1")
+    (found,) = messages(check_floors, modules)
+    assert "imports upward: verax.ops.trig" in found
+    (found,) = messages(check_packages, planted(api__jit=f'{call}("jaxlib", "x")'))
+    assert found.endswith(":1 imports jaxlib outside backend/")
+
+
 def test_import_inside_a_function_is_found() -> None:
     modules = planted(
         api__jit="""

@@ -31,7 +31,7 @@ from tests.ir.toy import (
 from verax.ir.atoms import Literal, array_literal, variable
 from verax.ir.check import check_jaxpr
 from verax.ir.consts import close, hoist, into_operands, used_consts
-from verax.ir.diff import diff
+from verax.ir.differences import diff
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import NO_PARAMS, ClosedJaxpr, Eqn, Jaxpr, Source
 from verax.ir.walk import (

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any
 
 from verax.api.engine import ENGINE
-from verax.backend.checked import checking
 from verax.backend.client import (
     ClientOptions,
     Device,
@@ -25,6 +24,7 @@ from verax.backend.client import (
 from verax.backend.compile_options import EFFORTS
 from verax.backend.eager import eager_interpreter
 from verax.rules.builder import Builder
+from verax.rules.lazy import LazyModule
 from verax.rules.state import (
     STATE,
     Interpreter,
@@ -32,6 +32,9 @@ from verax.rules.state import (
     interpreting,
     refresh_staging,
 )
+
+# What looks for NaNs is loaded when it is first asked for.
+checking = LazyModule("verax.backend.checked").checking
 
 OPTIONS: dict[str, type] = {
     "enable_x64": bool,
@@ -182,7 +185,10 @@ def override(name: str, value: Any) -> Iterator[None]:
 def eager_of(state: Any) -> Interpreter:
     """The eager interpreter that the options of a state ask for."""
     eager = eager_interpreter(ENGINE, state.default_device)
-    return checking(eager, state.debug_nans, state.debug_infs)
+    if not (state.debug_nans or state.debug_infs):
+        return eager
+    looking: Interpreter = checking(eager, state.debug_nans, state.debug_infs)
+    return looking
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from verax.api.structs import ShapeDtypeStruct, struct_avals
 from verax.api.tracing import Traced, describe_arguments, function_name, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
-from verax.ir.diff import diff
+from verax.ir.differences import diff
 from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal
 from verax.ir.printer import print_jaxpr
 from verax.ir.saving import array_bytes

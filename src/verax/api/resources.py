@@ -10,7 +10,7 @@ import gc
 from typing import Any
 
 from verax.api.jit import JitFunction
-from verax.backend import eager, equation_text, placement, program, recipes
+from verax.backend import alone, eager, equation_text, placement, program, recipes
 from verax.backend.array import ConcreteArray
 from verax.backend.client import check_backend
 from verax.backend.placed import PlacedArray
@@ -53,7 +53,7 @@ def clear_caches() -> None:
     """
     for function in [x for x in gc.get_objects() if isinstance(x, JitFunction)]:
         function.clear_cache()
-    backends = (eager, recipes, placement, program, equation_text)
+    backends = (alone, eager, recipes, placement, program, equation_text)
     for module in (*backends, engine, linearize, templates, infer):
         for value in vars(module).values():
             if isinstance(value, functools._lru_cache_wrapper | Recent):

@@ -15,11 +15,10 @@ from types import MappingProxyType
 from typing import Final
 
 from attrs import field, frozen
-from jaxlib import xla_client
 from jaxlib._jax import ArrayImpl, Client, Device, DeviceList
 
-from verax.backend.cuda import find_plugin, start_cuda_client
 from verax.backend.environment import first_variable
+from verax.rules.lazy import LazyModule
 from verax.rules.state import STATE, State, refresh_staging
 
 __all__ = [
@@ -46,13 +45,20 @@ PLATFORM_VARIABLES: Final = ("VERAX_PLATFORMS", "JAX_PLATFORMS")
 DEVICE_COUNT_VARIABLES: Final = ("VERAX_NUM_CPU_DEVICES", "JAX_NUM_CPU_DEVICES")
 
 
+# What starts clients is loaded when one is started.
+XLA: Final = LazyModule("jaxlib.xla_client")
+CUDA: Final = LazyModule("verax.backend.cuda")
+find_plugin = CUDA.find_plugin
+
+
 def start_cpu_client(device_count: int | None) -> Client:
     """A client for the processor; `None` leaves the count to `XLA_FLAGS`, else 1."""
-    return xla_client.make_cpu_client(num_devices=device_count)
+    client: Client = XLA.make_cpu_client(num_devices=device_count)
+    return client
 
 
 STARTERS: Final[Mapping[str, Callable[[int | None], Client]]] = MappingProxyType(
-    {"cpu": start_cpu_client, "cuda": start_cuda_client}
+    {"cpu": start_cpu_client, "cuda": CUDA.start_cuda_client}
 )
 ALIASES: Final[Mapping[str, str]] = MappingProxyType({"gpu": "cuda"})
 

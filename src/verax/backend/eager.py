@@ -18,22 +18,22 @@ from attrs import frozen
 
 from verax.backend.array import ConcreteArray, from_host
 from verax.backend.client import Device
-from verax.backend.executable import CompileOptions
 from verax.backend.placed import PlacedArray, put
-from verax.backend.placement import common_place, placement_of
-from verax.backend.program import Run, compiled
+from verax.backend.placement import common_place
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import NARROWED, stored_dtype
-from verax.ir.jaxpr import Jaxpr, Literal, Params, Primitive
+from verax.ir.jaxpr import Literal, Params, Primitive
 from verax.rules.array import Array
-from verax.rules.builder import Builder, Tracer, leaked
+from verax.rules.builder import Tracer, leaked
 from verax.rules.constants import array_aval, aval_of, scalar_of
 from verax.rules.infer import infer
+from verax.rules.lazy import LazyModule
 from verax.rules.row import Engine, Row, missing
 from verax.rules.state import STATE
 from verax.transforms.evaluate import literal_value
 
-OPTIONS = CompileOptions()
+ALONE = LazyModule("verax.backend.alone")
+alone, run_alone = ALONE.alone, ALONE.run_alone
 
 
 class Quiet(threading.local):
@@ -233,36 +233,3 @@ def as_array(value: Any, aval: ShapedArray) -> ConcreteArray:
         if value.dtype != dtype:
             value = value.astype(dtype)
     return from_host(value, aval)
-
-
-@lru_cache(maxsize=1 << 12)
-def single(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) -> Jaxpr:
-    """The program of one equation."""
-    builder = Builder("eager")
-    args = [builder.input(aval) for aval in avals]
-    return builder.finish(builder.bind(row, params, args))[0]
-
-
-@lru_cache(maxsize=1 << 12)
-def alone(
-    engine: Engine,
-    row: Row[Any],
-    params: Params,
-    avals: tuple[ShapedArray, ...],
-    forked: bool,
-) -> Run:
-    """One operation as a compiled program on the default device."""
-    return compiled(engine, single(row, params, avals), row.name, OPTIONS).run
-
-
-def run_alone(
-    engine: Engine,
-    row: Row[Any],
-    params: Params,
-    avals: tuple[ShapedArray, ...],
-    args: Sequence[object],
-) -> list[ConcreteArray]:
-    """One operation as a compiled program."""
-    jaxpr = single(row, params, avals)
-    placement = placement_of(jaxpr, args)
-    return compiled(engine, jaxpr, row.name, OPTIONS, placement=placement).run(args)

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from attrs import frozen
 
-from verax.backend.eager import OPTIONS, host_of
+from verax.backend.alone import OPTIONS
+from verax.backend.eager import host_of
 from verax.backend.program import compiled
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from verax.backend.alone import OPTIONS
 from verax.backend.array import ConcreteArray, from_host
 from verax.backend.dispatch import caller, finisher
 from verax.backend.eager import (
-    OPTIONS,
     QUIET,
     EagerInterpreter,
     again,

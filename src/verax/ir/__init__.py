@@ -10,11 +10,10 @@ shows what differs; nothing here knows a rule, an interpreter or a device::
 Transformations of programs are in `verax.transforms`.
 """
 
-from verax.ir.diff import diff as diff
 from verax.ir.facade import facade
 from verax.ir.walk import walk as walk
 
-# `diff` and `walk` are modules, too, and so have to be here before anybody reads them.
+# `walk` is a module, too, and so has to be here before anybody reads it.
 __getattr__, __dir__, __all__ = facade(
     __name__,
     {
@@ -23,7 +22,7 @@ __getattr__, __dir__, __all__ = facade(
         ".captured": "CapturedConstants captured_constants",
         ".check": "IllTyped check_jaxpr",
         ".consts": "close hoist used_consts",
-        ".diff": "diff",
+        ".differences": "diff",
         ".effects": "Effect",
         ".frames": "InvalidFile",
         ".jaxpr": "ClosedJaxpr Eqn Jaxpr Literal Params Primitive Source Var",

@@ -11,7 +11,7 @@ from verax.ir.captured import (
 )
 from verax.ir.check import IllTyped as IllTyped, check_jaxpr as check_jaxpr
 from verax.ir.consts import close as close, hoist as hoist, used_consts as used_consts
-from verax.ir.diff import diff as diff
+from verax.ir.differences import diff as diff
 from verax.ir.effects import Effect as Effect
 from verax.ir.frames import InvalidFile as InvalidFile
 from verax.ir.jaxpr import (

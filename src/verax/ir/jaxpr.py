@@ -29,10 +29,10 @@ from verax.ir.atoms import (
 )
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS as NO_EFFECTS, Effect as Effect
+from verax.ir.facade import module_named
 from verax.ir.memo import memoised
 from verax.ir.printer import print_jaxpr
 from verax.ir.records import Record
-from verax.ir.views import html
 
 NO_AXES: frozenset[str] = frozenset()
 
@@ -369,7 +369,7 @@ class Jaxpr:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return html(self)
+        return str(module_named("verax.ir.views").html(self))
 
 
 @frozen(repr=False, eq=False)
@@ -404,7 +404,7 @@ class ClosedJaxpr:
         return print_jaxpr(self.jaxpr)
 
     def _repr_html_(self) -> str:
-        return html(self.jaxpr)
+        return self.jaxpr._repr_html_()
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -8,14 +8,14 @@ of its line (which ends an equation), and every complaint has a line and a colum
 """
 
 import re
+from functools import cache
 from typing import Final, NoReturn
 
 REAL: Final = r"(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|inf|nan)"
 NUMBER: Final = rf"-?(?:0x[0-9a-f]*|{REAL}[+-]{REAL}j|{REAL})"
 AVAL: Final = r"~?[a-z]\w*(?:<[^>\s]*>)?\[[\d,]*\]"
 STRING: Final = r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
-TOKEN: Final = re.compile(
-    rf"""
+TOKEN: Final = rf"""
     (?P<gap>(?:\s+|\#[^\n]*)*)
     (?: (?P<typed>(?:{NUMBER}|[A-Za-z_]\w*):{AVAL})
       | (?P<aval>{AVAL})
@@ -26,9 +26,13 @@ TOKEN: Final = re.compile(
       | (?P<mark>[{{}}()\[\];.,=])
       | (?P<end>\Z)
     )
-    """,
-    re.VERBOSE | re.ASCII,
-)
+"""
+
+
+@cache
+def token_pattern() -> re.Pattern[str]:
+    """The expression of one token, compiled when the first text is read."""
+    return re.compile(TOKEN, re.VERBOSE | re.ASCII)
 
 
 class ParseError(ValueError):
@@ -49,7 +53,7 @@ class Cursor:
 
     def advance(self) -> None:
         """Go on to the next token."""
-        found = TOKEN.match(self.text, self.next)
+        found = token_pattern().match(self.text, self.next)
         if found is None:
             self.start = self.next + len(leading_gap(self.text[self.next :]))
             self.kind, self.token = "", self.text[self.start : self.start + 1]

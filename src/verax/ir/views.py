@@ -20,7 +20,7 @@ from verax.ir.printer import (
     place,
     print_jaxpr,
 )
-from verax.ir.tokens import TOKEN
+from verax.ir.tokens import token_pattern
 
 STYLES: Final = {
     "typed": "#1a6b8f",
@@ -107,7 +107,7 @@ def coloured(line: str) -> str:
     found: list[str] = []
     start = 0
     while start < len(line):
-        token = TOKEN.match(line, start)
+        token = token_pattern().match(line, start)
         if token is None or token.lastgroup in (None, "end"):
             break
         kind, gap = str(token.lastgroup), token["gap"]

@@ -19,14 +19,16 @@ from verax.ir.extended import ExtendedDType, KeyDType
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Var
 from verax.ops.convert import convert
 from verax.ops.create import zeros
-from verax.ops.prng import random_wrap
 from verax.ops.shape import at_front
 from verax.rules.array import Array
 from verax.rules.builder import Builder
+from verax.rules.lazy import LazyModule
 from verax.rules.row import Axis, Engine, Known, Linear, Split, Tangent, Zero
 from verax.rules.state import STATE, interpreting
 
 type Mask = tuple[bool, ...]
+# Keys are among the operands of few programs.
+PRNG = LazyModule("verax.ops.prng")
 
 
 class Batcher(Protocol):
@@ -131,7 +133,8 @@ def blank(aval: ShapedArray) -> Array:
     if not isinstance(dtype, KeyDType):
         return zeros(aval)
     words = ShapedArray((*aval.shape, *dtype.word_shape), uint32)
-    return random_wrap(zeros(words), dtype.impl)
+    keys: Array = PRNG.random_wrap(zeros(words), dtype.impl)
+    return keys
 
 
 def instantiated(engine: Engine, tangent: Tangent, aval: ShapedArray) -> Array:

@@ -17,8 +17,8 @@ import numpy as np
 from verax.ir.check import check_jaxpr
 from verax.ir.consts import close, hoist as hoisted
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
-from verax.ops.hoisting import as_operands
 from verax.rules.infer import infer
+from verax.rules.lazy import LazyModule
 from verax.rules.row import Axis, Engine, NDArray
 from verax.transforms.cse import cse as cse_rewrite
 from verax.transforms.dce import dce as dce_rewrite
@@ -29,6 +29,8 @@ from verax.transforms.standard import STANDARD
 from verax.transforms.templates import Mask
 
 type AnyJaxpr = Jaxpr | ClosedJaxpr
+# It knows every primitive with a jaxpr inside, and few programs are hoisted here.
+as_operands = LazyModule("verax.ops.hoisting").as_operands
 
 
 def opened(program: AnyJaxpr) -> Jaxpr:

@@ -1,0 +1,56 @@
+"""Floor 4: one operation as a compiled program.
+
+One idea: what NumPy does badly runs as a program of one equation, remembered by what
+the equation is. What compiles is loaded with this file, which eager operations name
+when the first of them needs it::
+
+    alone(engine, sort_p, params, avals, forked=False)(args)
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from verax.backend.array import ConcreteArray
+from verax.backend.compile_options import CompileOptions
+from verax.backend.placement import placement_of
+from verax.backend.program import Run, compiled
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Jaxpr, Params
+from verax.rules.builder import Builder
+from verax.rules.row import Engine, Row
+
+OPTIONS = CompileOptions()
+
+
+@lru_cache(maxsize=1 << 12)
+def single(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) -> Jaxpr:
+    """The program of one equation."""
+    builder = Builder("eager")
+    args = [builder.input(aval) for aval in avals]
+    return builder.finish(builder.bind(row, params, args))[0]
+
+
+@lru_cache(maxsize=1 << 12)
+def alone(
+    engine: Engine,
+    row: Row[Any],
+    params: Params,
+    avals: tuple[ShapedArray, ...],
+    forked: bool,
+) -> Run:
+    """One operation as a compiled program on the default device."""
+    return compiled(engine, single(row, params, avals), row.name, OPTIONS).run
+
+
+def run_alone(
+    engine: Engine,
+    row: Row[Any],
+    params: Params,
+    avals: tuple[ShapedArray, ...],
+    args: Sequence[object],
+) -> list[ConcreteArray]:
+    """One operation as a compiled program."""
+    jaxpr = single(row, params, avals)
+    placement = placement_of(jaxpr, args)
+    return compiled(engine, jaxpr, row.name, OPTIONS, placement=placement).run(args)
