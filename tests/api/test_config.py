@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,3 +98,63 @@ def test_import_prints_nothing_and_starts_no_backend() -> None:
         "assert client.default_client() is client.SLOT.client"
     )
     assert not run(code)
+
+
+def test_a_call_sees_what_another_thread_changes_for_all() -> None:
+    """Also while its own thread has an option of its own, in which calls are kept."""
+    double = verax.jit(lambda x: x * 2)
+    x = np.float64(1.5)
+
+    def change(value: bool) -> None:
+        thread = threading.Thread(
+            target=lambda: verax.config.update("enable_x64", value)
+        )
+        thread.start()
+        thread.join()
+
+    with verax.default_matmul_precision("highest"):
+        for _ in range(2):
+            for wide, due in ((False, np.float32), (True, np.float64)):
+                change(wide)
+                try:
+                    assert [double(x).dtype for _ in range(3)] == [due] * 3
+                finally:
+                    change(False)
+    assert double(x).dtype == np.float32
+
+
+def test_a_thread_that_traces_does_not_change_the_calls_of_others() -> None:
+    started, finish, traced = threading.Event(), threading.Event(), []
+    double = verax.jit(lambda x: x * 2)
+    assert double(1.5) == 3
+
+    def slow(x: verax.Array) -> Any:
+        started.set()
+        assert finish.wait(60)
+        traced.append(type(double(x)))
+        return double(x)
+
+    thread = threading.Thread(target=verax.jit(slow), args=(1.5,))
+    thread.start()
+    try:
+        assert started.wait(60)
+        assert [double(1.5) == 3 for _ in range(3)] == [True] * 3
+        assert double.explain(1.5).hit
+    finally:
+        finish.set()
+        thread.join()
+    assert traced != [type(double(1.5))]
+    assert double(1.5) == 3
+
+
+def test_calls_on_values_inside_a_trace_are_equations_each_time() -> None:
+    double = verax.jit(lambda x: x * 2)
+    two = vnp.float32(2)
+    assert double(two) == 4
+
+    def program() -> str:
+        return str(verax.make_jaxpr(lambda x: x + double(two))(1.0))
+
+    assert "jit" in program()
+    assert program() == program()
+    assert double(two) == 4

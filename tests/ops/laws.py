@@ -30,7 +30,7 @@ from verax.ops.core import CORE
 from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
 from verax.rules.row import Domain, Row, RuleTable, Sample
-from verax.rules.state import STATE, interpreting
+from verax.rules.state import interpreting, widths_of
 from verax.transforms.engine import StandardEngine
 
 ENGINE = StandardEngine(RuleTable(), CORE)
@@ -208,11 +208,8 @@ def widen(aval: ShapedArray) -> ShapedArray:
 
 def check_derivative(random: Random, row: Row[Any], sample: Sample[Any]) -> None:
     """Tangents are central differences, and cotangents their transposes."""
-    before, STATE.enable_x64 = STATE.enable_x64, True
-    try:
+    with widths_of((), x64=True):
         check_wide_derivative(random, row, sample)
-    finally:
-        STATE.enable_x64 = before
 
 
 def check_wide_derivative(random: Random, row: Row[Any], sample: Sample[Any]) -> None:

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import MethodType
-from typing import Any, cast
+from typing import Any
 
 from verax.api.donation import usable, warn_unusable
 from verax.api.engine import ENGINE, apply, current_builder
@@ -24,7 +24,7 @@ from verax.api.places import constrained
 from verax.api.siblings import uses_of
 from verax.api.signatures import (
     Trees,
-    flat_kinds,
+    flat_key,
     leaf_kinds,
     leaf_places,
     traced_places,
@@ -42,7 +42,8 @@ from verax.api.turns import turn
 from verax.backend import pytrees
 from verax.backend.array import ConcreteArray
 from verax.backend.client import check_not_forked
-from verax.backend.dispatch import Call, caller, kind_of
+from verax.backend.dispatch import CachedCall, arrays_of, cached, caller, kind_of
+from verax.backend.executable import FAILED, fail
 from verax.backend.locks import Locks
 from verax.backend.metrics import RECORDER
 from verax.backend.placed import PlacedArray
@@ -51,8 +52,7 @@ from verax.backend.program import MADE, Program, Recipe, compiled
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ops.call import call
-from verax.rules.builder import Builder
-from verax.rules.state import STATE, is_fresh
+from verax.rules.state import STATE, UNKEPT, State, current_mode, is_fresh
 
 type Key = tuple[Any, ...]
 CACHE_SIZE = 4096
@@ -65,38 +65,61 @@ class JitFunction[**P, R]:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.settings = settings
-        self.plain = not settings.statics.any
+        self.statics = settings.statics if settings.statics.any else None
         self.locks = Locks()
         self.traces: dict[Key, Entry] = {}
         self.programs: dict[Key, tuple[Program, Entry]] = {}
-        self.direct: dict[object, Call | Trees] = {}
+        self.direct: dict[object, CachedCall | Trees] = {}
         self.hashes = Hashes()
         self.counted = False
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # noqa: C901  # in one frame
         """The result of the function, maybe not finished yet."""
-        state = STATE
-        if type(state.interpreter) is not Builder:
-            given: Sequence[Any] = (*args, *kwargs.values()) if kwargs else args
-            if self.plain:
-                kinds = tuple(
-                    [x.aval if type(x) is ConcreteArray else kind_of(x) for x in given]
-                )
-            else:
-                kinds = flat_kinds(self.settings.statics, len(args), kwargs, given)
-            key: Key = (state.enable_x64, state.staging, kinds)
+        given: Sequence[Any] = args
+        key: Key
+        if kwargs or self.statics is not None:
             if kwargs:
-                key += (*kwargs,)
-            try:
-                run = self.direct.get(key)
-                if type(run) is Trees:
-                    run, given = run.find(given)
-            except TypeError:  # a static value without a hash
-                run = None
-            if run is not None:
-                result: R = run(given)
-                return result
-        return cast(R, self.slow_call(args, kwargs))
+                given = (*args, *kwargs.values())
+            key = flat_key(self.statics, len(args), kwargs, given)
+        elif len(args) == 1:
+            x: Any = args[0]
+            kind = x.aval if type(x) is ConcreteArray else kind_of(x)
+            key = (kind, current_mode() if State.owners else State.shared)
+        else:
+            kinds = [x.aval if type(x) is ConcreteArray else kind_of(x) for x in given]
+            kinds.append(current_mode() if State.owners else State.shared)
+            key = tuple(kinds)
+        try:
+            found = self.direct.get(key)
+            if type(found) is Trees:
+                found, given = found.find(given)
+        except TypeError:  # a static value without a hash
+            found = None
+        if found is None:
+            result: R = self.slow_call(args, kwargs)
+            return result
+        # As `CachedCall.__call__`, in this frame.
+        if found.whole is not None:
+            result = found.whole(given)
+            return result
+        if (fetch := found.fetch) is None:
+            ins = [x.device_buffer() if (b := x.buffer) is None else b for x in given]
+        else:
+            ins = fetch(given)
+        try:
+            outs = found.run(ins).consume_with_handlers(found.handlers)
+        except FAILED as error:
+            fail(error, ins)
+        if found.give_up is not None:
+            found.give_up(given)
+        if found.finish is not None:
+            result = found.finish(arrays_of(outs, found.avals))
+            return result
+        made: Any = ConcreteArray()
+        (made.buffer,), (made.aval,) = outs, found.avals
+        made.host = None
+        result = made
+        return result
 
     def slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call, whatever the arguments and the interpreter are."""
@@ -113,7 +136,7 @@ class JitFunction[**P, R]:
             kinds = leaf_kinds(leaves)
             made: Maker = partial(caller, program, entry.traced.out_tree, kinds)
             make = debugged(entry, describe, made)
-            if None not in kinds:
+            if None not in kinds and STATE.own is not UNKEPT:
                 self.remember(args, kwargs, entry, make)
             run = make()
             return watching(entry, run)(leaves)
@@ -140,17 +163,17 @@ class JitFunction[**P, R]:
         if len(self.direct) >= CACHE_SIZE:
             self.direct.clear()
         statics, given = self.settings.statics, (*args, *kwargs.values())
-        kinds = flat_kinds(statics, len(args), kwargs, given)
-        key = (STATE.enable_x64, STATE.staging, kinds, *kwargs)
+        key = flat_key(self.statics, len(args), kwargs, given)
+        kinds = key[: len(given)]
         places = traced_places(statics, len(args), kwargs)
         if None not in kinds:
             run = make(leaf_places(places, kinds))
-            self.direct[key] = watching(entry, run)
+            self.direct[key] = cached(watching(entry, run))
             return
         trees = self.direct.get(key)
         if type(trees) is not Trees or len(trees.known) >= CACHE_SIZE:
             trees = self.direct[key] = Trees(places, len(kinds))
-        trees.add(given, watching(entry, make()))
+        trees.add(given, cached(watching(entry, make())))
 
     def program(
         self,
@@ -318,9 +341,8 @@ class JitFunction[**P, R]:
         """Whether such a call takes the short way; None of types without values."""
         if any([isinstance(x, ShapeDtypeStruct) for x in leaves]):
             return None
-        statics, given = self.settings.statics, (*args, *kwargs.values())
-        kinds = flat_kinds(statics, len(args), kwargs, given)
-        run = self.direct.get((STATE.enable_x64, STATE.staging, kinds, *kwargs))
+        given = (*args, *kwargs.values())
+        run = self.direct.get(flat_key(self.statics, len(args), kwargs, given))
         if isinstance(run, Trees):
             run, _ = run.find(given)
         return run is not None

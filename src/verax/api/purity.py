@@ -28,7 +28,7 @@ from verax.ir.printer import print_jaxpr
 from verax.ir.saving import array_bytes
 from verax.ir.walk import map_jaxprs
 from verax.rules.builder import leaked
-from verax.rules.state import STATE, Fresh
+from verax.rules.state import STATE, Fresh, staged, widths_of
 
 CHILD = "import sys; from verax.api.purity import child; child(sys.stdin.buffer.read())"
 SEEDS = ("1", "2")
@@ -92,11 +92,8 @@ def traced(fun: Callable[..., Any], tree: PyTreeDef, leaves: Sequence[Any]) -> T
 def uncached() -> Iterator[None]:
     """Within the block, no function behind `jit` finds a trace that it made before."""
     before = STATE.staging
-    STATE.staging = (Fresh(before[0]), *before[1:])
-    try:
+    with staged((Fresh(before[0]), *before[1:])):
         yield
-    finally:
-        STATE.staging = before
 
 
 def compare(fun: Callable[..., Any], first: Traced, second: Traced) -> None:
@@ -194,8 +191,8 @@ def printed_elsewhere(fun: Callable[..., Any], job: bytes, seed: str) -> str:
 def child(job: bytes) -> None:
     """Print the program of a pickled function and argument types."""
     fun, (args, kwargs), wide = pickle.loads(job)
-    STATE.enable_x64 = wide
     leaves, tree = pytrees.flatten((args, kwargs))
-    jaxpr = traced(fun, tree, leaves).jaxpr
+    with widths_of((), wide):
+        jaxpr = traced(fun, tree, leaves).jaxpr
     arrays = [array_bytes(use.literal).hex() for use in jaxpr.used_consts]
     print(print_jaxpr(jaxpr, sources=True), *arrays)

@@ -5,7 +5,7 @@ order in which they were given, with the names of keywords, are the whole key; w
 them the program takes, in which order, is settled once per key::
 
     given = (*args, *kwargs.values())
-    flat_kinds(statics, len(args), kwargs, given)    # (f32[8], (int, 3))
+    flat_key(statics, len(args), kwargs, given)      # (f32[8], (int, 3), mode)
     traced_places(statics, len(args), kwargs)        # (0,): the second is static
 """
 
@@ -16,8 +16,9 @@ from typing import Any, final
 from verax.api.static_values import EXACT, typed
 from verax.api.statics import Statics
 from verax.backend.array import ConcreteArray
-from verax.backend.dispatch import Call, kind_of
+from verax.backend.dispatch import CachedCall, Call, kind_of
 from verax.backend.pytrees import flatten
+from verax.rules.state import State, current_mode
 
 
 def leaf_kinds(leaves: Sequence[Any]) -> tuple[object, ...]:
@@ -25,19 +26,26 @@ def leaf_kinds(leaves: Sequence[Any]) -> tuple[object, ...]:
     return tuple([x.aval if type(x) is ConcreteArray else kind_of(x) for x in leaves])
 
 
-def flat_kinds(
-    statics: Statics, count: int, kwargs: Mapping[str, Any], given: Sequence[Any]
+def flat_key(
+    statics: Statics | None,
+    count: int,
+    kwargs: Mapping[str, Any],
+    given: Sequence[Any],
 ) -> tuple[object, ...]:
-    """The kinds of the traced arguments, and the static ones by class and value.
+    """What a call is looked up by: the kinds, the mode, and the names of keywords.
 
-    It may not hash, if a static value does not.
+    A static argument stands there by class and value; without a hash, the key has none.
     """
-    places = statics.places((count, *kwargs) if kwargs else count)
-    kinds = [x.aval if type(x) is ConcreteArray else kind_of(x) for x in given]
-    for i in places:
-        cls = type(value := given[i])
-        kinds[i] = (cls, value) if cls in EXACT else typed(value)
-    return tuple(kinds)
+    key: list[object]
+    key = [x.aval if type(x) is ConcreteArray else kind_of(x) for x in given]
+    if statics is not None:
+        for i in statics.places((count, *kwargs) if kwargs else count):
+            cls = type(value := given[i])
+            key[i] = (cls, value) if cls in EXACT else typed(value)
+    key.append(current_mode() if State.owners else State.shared)
+    if kwargs:
+        key += kwargs
+    return tuple(key)
 
 
 def traced_places(
@@ -83,9 +91,9 @@ class Trees:
 
     def __init__(self, places: tuple[int, ...], count: int) -> None:
         self.places = None if places == tuple(range(count)) else places
-        self.known: dict[object, Call] = {}
+        self.known: dict[object, CachedCall] = {}
 
-    def find(self, given: Sequence[Any]) -> tuple[Call | None, Sequence[Any]]:
+    def find(self, given: Sequence[Any]) -> tuple[CachedCall | None, Sequence[Any]]:
         """What to call, None if that is not known yet, and with which leaves."""
         places = self.places
         traced = given if places is None else tuple([given[i] for i in places])
@@ -93,7 +101,7 @@ class Trees:
         kinds = [x.aval if type(x) is ConcreteArray else kind_of(x) for x in leaves]
         return self.known.get((tree, *kinds)), leaves
 
-    def add(self, given: Sequence[Any], run: Call) -> None:
+    def add(self, given: Sequence[Any], run: CachedCall) -> None:
         """What to call for arguments like these."""
         places = self.places
         traced = given if places is None else tuple([given[i] for i in places])

@@ -8,7 +8,7 @@ one, and a function around the call of a program; on a hit, the search says wher
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import frozen
@@ -52,6 +52,7 @@ class CheckingInterpreter:
     An infinity among the operands may be meant; a NaN never is.
     """
 
+    immediate: ClassVar[bool] = True
     inner: EagerInterpreter
     kinds: Kinds
 

@@ -11,18 +11,18 @@ kind of a NumPy array is its shape and dtype, that of a scalar its class.
 """
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import NoneType
-from typing import Any
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from attrs import frozen
 
 from verax.backend import buffers
-from verax.backend.array import ConcreteArray, from_buffer
+from verax.backend.array import ConcreteArray
 from verax.backend.buffers import Buffer
 from verax.backend.client import local_devices
-from verax.backend.executable import FAILED, fail
+from verax.backend.executable import FAILED, ResultHandler, Run, fail
 from verax.backend.host_slots import Pool, Transfer, may_share
 from verax.backend.placed import PlacedArray
 from verax.backend.placed_program import donation_to
@@ -35,9 +35,12 @@ from verax.rules.constants import scalar_of
 type Call = Callable[[Sequence[Any]], Any]
 type Put = Callable[[Any], Buffer]
 type Fetch = Callable[[Sequence[Any]], list[Buffer]]
+type Finish = Callable[[list[ConcreteArray]], Any]
 type Places = Sequence[int] | None
 
 LEAF = flatten(0)[1]
+# What makes the result of a program with one leaf.
+FIRST: Final = operator.itemgetter(0)
 # By letter as well: two C types of one size have a class each.
 NUMPY_SCALARS = frozenset(
     [dtype.type for dtype in NUMERIC] + [np.dtype(c).type for c in "bhilqBHILQ"]
@@ -67,19 +70,56 @@ def kind_of(x: Any) -> object:
 
 
 @frozen(eq=False)
-class Plan:
-    """What all ways to call a program have in common.
+class CachedCall:
+    """What a call does, in pieces, for whoever calls to do in a frame of its own.
 
-    `fetch` makes the buffers that the program takes of the arguments of a call,
-    `finish` the result of its leaves, and `give_up` forgets the arguments whose memory
-    the program may have taken, if there are any.
+    The runtime notes the stack for each array that it makes, which takes it 0.1 us for
+    every frame: so `JitFunction` writes down what `__call__` says here.
+
+    `fetch` makes the buffers that the program takes of the arguments of a call, unless
+    these are arrays, taken as they are. `give_up` forgets the arguments whose memory
+    the program may have taken, if there are any. `finish` makes the result of the
+    arrays of types `avals`, unless the result is one array. With `whole`, which does
+    everything, the other pieces are not used.
     """
 
-    program: Program
-    transfers: tuple[Transfer, ...]
-    fetch: Fetch
-    finish: Callable[[Iterator[Any]], Any]
-    give_up: Callable[[Sequence[Any]], None] | None
+    run: Run
+    handlers: list[ResultHandler]
+    avals: tuple[ShapedArray, ...]
+    fetch: Fetch | None = None
+    give_up: Callable[[Sequence[Any]], None] | None = None
+    finish: Finish | None = None
+    whole: Call | None = None
+
+    def __call__(self, args: Sequence[Any]) -> Any:
+        """The result for leaves of the kinds for which this was made.
+
+        Raises:
+            ExecutionError: an array was deleted or donated, or the program failed.
+        """
+        if self.whole is not None:
+            return self.whole(args)
+        ins = buffers_of(args) if self.fetch is None else self.fetch(args)
+        try:
+            outs = self.run(ins).consume_with_handlers(self.handlers)
+        except FAILED as error:
+            fail(error, ins)
+        if self.give_up is not None:
+            self.give_up(args)
+        arrays = arrays_of(outs, self.avals)
+        return (self.finish or FIRST)(arrays)
+
+
+def cached(call: Call) -> CachedCall:
+    """A call of any kind as one in pieces."""
+    if isinstance(call, CachedCall):
+        return call
+    return CachedCall(no_run, [], (), whole=call)
+
+
+def no_run(buffers: Sequence[Buffer]) -> NoReturn:
+    """Stands where a call is not made of pieces."""
+    raise AssertionError("this call does everything by itself")
 
 
 def caller(
@@ -87,7 +127,7 @@ def caller(
     out_tree: PyTreeDef,
     kinds: Sequence[object],
     places: Places = None,
-) -> Call:
+) -> CachedCall:
     """What a call with leaves of these kinds does, all looked up beforehand.
 
     The leaf number i is the argument at `places[i]` of those that the call is given;
@@ -99,17 +139,20 @@ def caller(
         or None in kinds
         or not all([type(kinds[i]) is ShapedArray for i in donated])
     ):
-        return general_caller(program, out_tree, places)
+        return cached(general_caller(program, out_tree, places))
     transfers = transfers_of(program, kinds, places)
     fetch = fetcher(program, transfers, places)
-    give_up = giver_up(program, places) if donated else None
-    plan = Plan(program, transfers, fetch, finisher(out_tree), give_up)
+    found = CachedCall(
+        program.executable.run,
+        program.executable.handlers,
+        program.out_avals,
+        None if fetch is buffers_of else fetch,
+        giver_up(program, places) if donated else None,
+        None if out_tree == LEAF else finisher(out_tree),
+    )
     if shares(program, transfers):
-        return sharing_caller(plan)
-    if out_tree == LEAF:
-        plainly = fetch is buffers_of and not donated
-        return array_caller(program) if plainly else leaf_caller(plan)
-    return fetching_caller(plan)
+        return cached(sharing_caller(program, transfers, found))
+    return found
 
 
 def general_caller(program: Program, out_tree: PyTreeDef, places: Places) -> Call:
@@ -120,66 +163,13 @@ def general_caller(program: Program, out_tree: PyTreeDef, places: Places) -> Cal
     return lambda args: unflatten(run([args[i] for i in places]))
 
 
-def array_caller(program: Program) -> Call:
-    """The most frequent call: arrays of ours to one array."""
-    run, handlers = program.executable.run, program.executable.handlers
-    (aval,) = program.out_avals
-
-    def call(args: Sequence[Any]) -> ConcreteArray:
-        ins = [x.device_buffer() if (held := x.buffer) is None else held for x in args]
-        try:
-            [out] = run(ins).consume_with_handlers(handlers)
-        except FAILED as error:
-            fail(error, ins)
-        return from_buffer(out, aval)
-
-    return call
-
-
-def leaf_caller(plan: Plan) -> Call:
-    """As `array_caller`, for arguments that are not taken as they are, or donated."""
-    run, handlers = plan.program.executable.run, plan.program.executable.handlers
-    fetch, give_up, (aval,) = plan.fetch, plan.give_up, plan.program.out_avals
-
-    def call(args: Sequence[Any]) -> ConcreteArray:
-        ins = fetch(args)
-        try:
-            [out] = run(ins).consume_with_handlers(handlers)
-        except FAILED as error:
-            fail(error, ins)
-        if give_up is not None:
-            give_up(args)
-        return from_buffer(out, aval)
-
-    return call
-
-
-def fetching_caller(plan: Plan) -> Call:
-    """The call of a program whose arguments are arrays, or are transferred."""
-    fetch, finish, give_up = plan.fetch, plan.finish, plan.give_up
-    run, handlers = plan.program.executable.run, plan.program.executable.handlers
-    out_avals = plan.program.out_avals
-
-    def call(args: Sequence[Any]) -> Any:
-        ins = fetch(args)
-        try:
-            outs = run(ins).consume_with_handlers(handlers)
-        except FAILED as error:
-            fail(error, ins)
-        if give_up is not None:
-            give_up(args)
-        return finish(map(from_buffer, outs, out_avals))
-
-    return call
-
-
-def sharing_caller(plan: Plan) -> Call:
+def sharing_caller(
+    program: Program, transfers: tuple[Transfer, ...], pieces: CachedCall
+) -> Call:
     """The call of a program that reads values of the host where they are written."""
-    program, finish, give_up = plan.program, plan.finish, plan.give_up
-    run, handlers = program.executable.run, program.executable.handlers
-    out_avals = program.out_avals
-    device = local_devices()[0]
-    pool = Pool(device, plan.transfers, program.constants, out_avals)
+    run, handlers, avals = pieces.run, pieces.handlers, pieces.avals
+    give_up, finish = pieces.give_up, pieces.finish or FIRST
+    pool = Pool(local_devices()[0], transfers, program.constants, avals)
 
     def call(args: Sequence[Any]) -> Any:
         slots = pool.take()
@@ -191,9 +181,21 @@ def sharing_caller(plan: Plan) -> Call:
         pool.put_back(slots, outs)
         if give_up is not None:
             give_up(args)
-        return finish(map(from_buffer, outs, out_avals))
+        return finish(arrays_of(outs, avals))
 
     return call
+
+
+def arrays_of(
+    outs: Sequence[Buffer], avals: Sequence[ShapedArray]
+) -> list[ConcreteArray]:
+    """What a program returned, as `from_buffer` makes arrays of it."""
+    made: list[ConcreteArray] = []
+    for buffer, aval in zip(outs, avals, strict=True):
+        x = ConcreteArray()
+        x.buffer, x.aval, x.host = buffer, aval, None
+        made.append(x)
+    return made
 
 
 def transfers_of(
@@ -246,10 +248,10 @@ def giver_up(program: Program, places: Places) -> Callable[[Sequence[Any]], None
     return give_up
 
 
-def finisher(out_tree: PyTreeDef) -> Callable[[Iterator[Any]], Any]:
+def finisher(out_tree: PyTreeDef) -> Finish:
     """What makes the result of its leaves: `unflatten`, or something shorter."""
     if out_tree == LEAF:
-        return next
+        return FIRST
     for build in (tuple, list):
         if out_tree == flatten(build(range(out_tree.num_leaves)))[1]:
             return build

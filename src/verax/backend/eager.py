@@ -11,7 +11,7 @@ import contextvars
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from attrs import frozen
@@ -102,6 +102,7 @@ def planned(
 class EagerInterpreter:
     """Computes with the rows of `engine.rules`."""
 
+    immediate: ClassVar[bool] = True
     engine: Engine
 
     def bind(

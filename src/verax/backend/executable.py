@@ -54,6 +54,7 @@ type Shardings = Sequence[Sharding] | Choose
 """The shardings of outputs, or what makes them from those that XLA chose."""
 type Execute = Callable[[Sequence[Buffer]], list[Buffer]]
 type Run = Callable[[Sequence[Buffer]], _jax.ExecuteResults]
+ResultHandler = _jax.ResultHandler
 
 # What jaxlib raises if a run fails.
 FAILED: Final = (_jax.JaxRuntimeError, TypeError)

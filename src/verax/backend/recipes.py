@@ -20,7 +20,7 @@ import numpy as np
 
 from verax.backend.alone import OPTIONS
 from verax.backend.array import ConcreteArray, from_host
-from verax.backend.dispatch import caller, finisher
+from verax.backend.dispatch import FIRST, Finish, caller, finisher
 from verax.backend.eager import (
     QUIET,
     EagerInterpreter,
@@ -41,7 +41,6 @@ from verax.transforms.evaluate import as_typed, literal_value
 from verax.transforms.inline import inline
 
 type Compute = Callable[[Sequence[ConcreteArray]], Any]
-type Finish = Callable[[Any], Any]
 type Step = tuple[EvaluateRule[Any], Params, tuple[int, ...], tuple[ShapedArray, ...]]
 
 # Arguments of these classes are few, and equal ones mean the same.
@@ -150,7 +149,7 @@ def computing(engine: Engine, jaxpr: Jaxpr, finish: Finish) -> Compute | None:
         return None
     evaluates = [evaluation(engine, eqn) for eqn in jaxpr.eqns]
     avals = [a.aval for a in jaxpr.outvars]
-    if len(evaluates) == len(avals) == 1 and finish is next:
+    if len(evaluates) == len(avals) == 1 and finish is FIRST:
         (eqn,), (evaluate,) = jaxpr.eqns, evaluates
         if evaluate is not None and eqn.invars == jaxpr.invars:
             return single_step(engine, evaluate, eqn.params, avals[0])
@@ -252,7 +251,9 @@ def several_steps(
     def compute(xs: Sequence[ConcreteArray]) -> Any:
         hosts = [x.numpy() if (held := x.host) is None else held for x in xs]
         env = quietly(run, hosts)
-        return finish(map(from_host, [env[i] for i in ends], avals))
+        return finish(
+            [from_host(env[i], aval) for i, aval in zip(ends, avals, strict=True)]
+        )
 
     return compute
 

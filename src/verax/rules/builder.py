@@ -15,7 +15,7 @@ import gc
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Final, NoReturn
+from typing import ClassVar, Final, NoReturn
 
 import numpy as np
 from pyrsistent import pvector
@@ -127,6 +127,8 @@ class Builder:
     order. `source` is given to every equation in place of the user's line. `oracle`
     gives concrete values to tracers, if the trace has them.
     """
+
+    immediate: ClassVar[bool] = False
 
     def __init__(
         self,

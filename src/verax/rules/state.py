@@ -10,7 +10,10 @@ are one mechanism::
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from functools import lru_cache
+from typing import Any, ClassVar, Final, Protocol
+
+from attrs import frozen
 
 from verax.ir.dtypes import DType, canonical
 from verax.ir.jaxpr import Params, Primitive
@@ -20,7 +23,12 @@ type Staging = tuple[object, ...]
 
 
 class Interpreter(Protocol):
-    """What gives an operation its meaning: compute it now, or write it down."""
+    """What gives an operation its meaning: compute it now, or write it down.
+
+    `immediate` says which: only what computes can use programs made earlier.
+    """
+
+    immediate: ClassVar[bool]
 
     def bind(
         self, primitive: Primitive, params: Params, args: Sequence[object]
@@ -32,12 +40,27 @@ class Interpreter(Protocol):
 class NoInterpreter:
     """The interpreter of a process that imported floors without the roof."""
 
+    immediate: ClassVar[bool] = False
+
     def bind(
         self, primitive: Primitive, params: Params, args: Sequence[object]
     ) -> tuple[Array, ...]:
         raise RuntimeError(
             f"{primitive.name}: no eager interpreter is installed; import verax"
         )
+
+
+@frozen(eq=False)
+class Mode:
+    """What decides about a call besides its arguments; one object for equal ones."""
+
+    interpreter: Interpreter
+    enable_x64: bool
+    staging: Staging
+
+
+UNKEPT: Final = "a trace"
+"""What stands for a mode during traces, whose calls are never kept."""
 
 
 class State(threading.local):
@@ -47,8 +70,13 @@ class State(threading.local):
     `meshes` are those of the `with` blocks around, `axes` the named axes of the
     transformations around, with their sizes; `forked` says that the devices belong to
     the process from which this one was forked. `staging` repeats the options
-    besides `enable_x64` that calls of jit depend on: one read in the keys of their
-    caches. `refresh_staging` keeps it up to date.
+    besides `enable_x64` that calls of jit depend on; `refresh_staging` keeps it up to
+    date.
+
+    Calls that are counted in microseconds are looked up by one object in place of all
+    that: `current_mode()`, or its first line, since what belongs to a thread takes 0.2
+    us to read. `shared` is the mode of every thread that has nothing of its own,
+    `owners` are the numbers of the threads that have, and `own` is what this one has.
     """
 
     interpreter: Interpreter = NoInterpreter()
@@ -88,6 +116,9 @@ class State(threading.local):
         False,
         "auto",
     )
+    own: object = None
+    shared: ClassVar[Mode] = Mode(interpreter, enable_x64, staging)
+    owners: ClassVar[set[int]] = set()
 
 
 STATE = State()
@@ -153,21 +184,73 @@ def refresh_staging() -> None:
     own = staging_of(STATE)
     if own != State.staging:
         STATE.staging = own
+    State.shared = mode_of(State)
+    refresh_own()
+
+
+@lru_cache(maxsize=1 << 10)
+def mode(interpreter: Interpreter, enable_x64: bool, staging: Staging) -> Mode:
+    """The one mode of these fields."""
+    return Mode(interpreter, enable_x64, staging)
+
+
+def mode_of(state: Any) -> Mode:
+    """The mode that a state asks for."""
+    return mode(state.interpreter, state.enable_x64, state.staging)
+
+
+def refresh_own() -> None:
+    """Bring `STATE.own` up to date with what this thread has of its own."""
+    own = vars(STATE)
+    if "interpreter" in own or "enable_x64" in own or "staging" in own:
+        own["own"] = mode_of(STATE) if STATE.interpreter.immediate else UNKEPT
+        State.owners.add(threading.get_ident())
+    else:
+        own.pop("own", None)
+        State.owners.discard(threading.get_ident())
+
+
+def current_mode() -> object:
+    """What decides in this thread what a call does, besides its arguments."""
+    shared = State.shared
+    if not State.owners or (own := STATE.own) is None:
+        return shared
+    # Another thread may change for all what this one has not set.
+    return own, shared
 
 
 @contextmanager
 def interpreting(interpreter: Interpreter) -> Iterator[None]:
     """Make `interpreter` the current one of this thread within the block."""
-    outer = STATE.interpreter
-    STATE.interpreter = interpreter
+    outer, own = STATE.interpreter, vars(STATE)
+    own["interpreter"] = interpreter
+    refresh_own()
     try:
         yield
     finally:
         if outer is State.interpreter:
             # What is true everywhere is not repeated, so that it can still change.
-            vars(STATE).pop("interpreter", None)
+            own.pop("interpreter", None)
         else:
-            STATE.interpreter = outer
+            own["interpreter"] = outer
+        refresh_own()
+
+
+@contextmanager
+def staged(staging: Staging) -> Iterator[None]:
+    """Have `staging` in this thread within the block."""
+    own = vars(STATE)
+    outer = own.get("staging")
+    own["staging"] = staging
+    refresh_own()
+    try:
+        yield
+    finally:
+        if outer is None:
+            own.pop("staging", None)
+        else:
+            own["staging"] = outer
+        refresh_own()
 
 
 @contextmanager
@@ -179,11 +262,13 @@ def widths_of(dtypes: Iterable[DType], x64: bool = False) -> Iterator[None]:
     """
     own = vars(STATE)
     outer = own.get("enable_x64")
-    STATE.enable_x64 = x64 or any([canonical(d, False) != d for d in dtypes])
+    own["enable_x64"] = x64 or any([canonical(d, False) != d for d in dtypes])
+    refresh_own()
     try:
         yield
     finally:
         if outer is None:
             own.pop("enable_x64", None)
         else:
-            STATE.enable_x64 = outer
+            own["enable_x64"] = outer
+        refresh_own()
