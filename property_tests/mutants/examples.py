@@ -37,11 +37,19 @@ from property_tests import (  # noqa: E402  # see above
     test_indexing_modes,
     test_weak_types,
 )
-from tests.api import test_callbacks  # noqa: E402
+from tests.api import (  # noqa: E402
+    test_callbacks,
+    test_checkpoint,
+    test_custom_jvp,
+    test_custom_vjp,
+    test_effects as test_order,
+)
 from tests.lax import (  # noqa: E402
     test_checkpointed,
     test_collectives,
+    test_control_flow as test_loops,
     test_sequential,
+    test_shrunk,
     test_solving,
 )
 from tests.ops import (  # noqa: E402
@@ -69,9 +77,15 @@ FILES: tuple[ModuleType, ...] = (
     test_indexing_modes,
     test_weak_types,
     test_callbacks,
+    test_checkpoint,
+    test_custom_jvp,
+    test_custom_vjp,
+    test_order,
     test_checkpointed,
     test_collectives,
+    test_loops,
     test_sequential,
+    test_shrunk,
     test_solving,
     test_found_by_laws,
     test_reductions,
@@ -89,8 +103,8 @@ FILES: tuple[ModuleType, ...] = (
 )
 MOST = 6
 """So many sets of parameters of one test are tried, or all if it is about rows."""
-OTHER = ("wrong", "error", "budget", "messages", "refused", "docs")
-"""Words in the names of tests that are about arguments."""
+OTHER = ("wrong", "error", "budget", "messages", "refused", "docs", "goldens")
+"""Words in the names of tests that are about arguments, or about text."""
 
 
 def choices(mark: Any) -> list[dict[str, Any]]:

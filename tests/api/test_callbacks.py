@@ -13,6 +13,7 @@ from verax.ir.check import check_jaxpr
 from verax.ir.effects import Effect
 from verax.ir.parser import parse_jaxpr
 from verax.ir.tokens import ParseError
+from verax.ops.callbacks import silenced
 from verax.ops.table import PRIMITIVES
 from verax.rules.host import CallbackError
 from verax.rules.infer import infer
@@ -128,6 +129,65 @@ def test_nested_vmap_goes_through_lanes_in_order(run: Any) -> None:
     run(verax.vmap(verax.vmap(f, (0, None)), (None, 0)))(vnp.arange(2), vnp.arange(3))
     verax.effects_barrier()
     assert seen == [(i, j) for j in range(3) for i in range(2)]
+
+
+@pytest.mark.parametrize("run", [eager, verax.jit])
+@pytest.mark.parametrize("method", METHODS)
+def test_several_results_are_batched_alike(run: Any, method: str) -> None:
+    def host(x: Any) -> Any:
+        return np.asarray(x) + 1, -np.asarray(x)
+
+    def f(x: Any) -> Any:
+        return verax.pure_callback(host, (like(x), like(x)), x, vmap_method=method)
+
+    x = vnp.arange(6.0).reshape(2, 3)
+    more, less = run(verax.vmap(f, 1, 1))(x)
+    assert more.tolist() == (x + 1).tolist()
+    assert less.tolist() == (-x).tolist()
+
+
+@pytest.mark.parametrize("run", [eager, verax.jit])
+def test_lanes_of_nested_vmaps_keep_the_dimensions_of_operands(run: Any) -> None:
+    def host(x: Any, y: Any, z: Any) -> Any:
+        return np.asarray(x) * 100 + np.asarray(y)[:, None] * 10 + np.asarray(z)
+
+    def f(x: Any, y: Any, z: Any) -> Any:
+        out = verax.ShapeDtypeStruct((2, 3), "float32")
+        return verax.pure_callback(host, out, x, y, z, vmap_method="sequential")
+
+    x = vnp.arange(4 * 6.0).reshape(4, 2, 3)
+    y = vnp.arange(5 * 2.0).reshape(5, 2)
+    z = vnp.arange(7 * 3.0).reshape(7, 3)
+    g = verax.vmap(f, (0, None, None))
+    g = verax.vmap(g, (None, 0, None))
+    g = verax.vmap(g, (None, None, 0))
+    expected = (
+        x[None, None] * 100 + y[None, :, None, :, None] * 10 + z[:, None, None, None]
+    )
+    assert run(g)(x, y, z).tolist() == expected.tolist()
+
+
+def test_silenced_programs_keep_all_but_debug_callbacks() -> None:
+    def shown(x: Any) -> None:
+        verax.debug.print("x = {x}", x=x)
+
+    def told(x: Any) -> None:
+        shown(x)
+        io_callback(print, None, x)
+
+    def f(x: Any) -> Any:
+        shown(x)
+        verax.jit(shown)(x)
+        verax.jit(told)(x)
+        return x + 1
+
+    jaxpr = silenced(verax.make_jaxpr(f)(1.0).jaxpr)
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["jit", "add"]
+    (inner,) = jaxpr.eqns[0].params.subjaxprs()
+    assert [eqn.primitive.name for eqn in inner.eqns] == ["io_callback"]
+    assert [str(effect) for effect in jaxpr.effects] == ["io"]
+    told_only = verax.make_jaxpr(lambda x: io_callback(print, None, x))(1.0).jaxpr
+    assert silenced(told_only) is told_only
 
 
 def test_vmap_without_a_method_says_what_to_write() -> None:

@@ -286,6 +286,49 @@ def test_linear_derivative_batched_and_transposed() -> None:
     close(mapped(XS)[0], 3 * np.sin(2) * XS)
 
 
+def test_linear_derivative_is_its_own_derivative() -> None:
+    _, push = verax.linearize(product, 2.0, 3.0)
+    slopes = 3 * np.sin(3), 10 * np.cos(3)
+
+    def both(a: Any, b: Any, s: Any, t: Any) -> Any:
+        return verax.jvp(push, (a, b), (s, t))[1]
+
+    def first(a: Any, b: Any, s: Any) -> Any:
+        return verax.jvp(lambda a: push(a, b), (a,), (s,))[1]
+
+    def second(a: Any, b: Any, t: Any) -> Any:
+        return verax.jvp(lambda b: push(a, b), (b,), (t,))[1]
+
+    def at_a_point(s: Any) -> Any:
+        return verax.jvp(lambda a: push(a, 1.0), (0.0,), (s,))[1]
+
+    close(verax.linear_transpose(both, *[1.0] * 4)(1.0), (0, 0, *slopes))
+    close(verax.linear_transpose(first, *[1.0] * 3)(1.0), (0, 0, slopes[0]))
+    close(verax.linear_transpose(second, *[1.0] * 3)(1.0), (0, 0, slopes[1]))
+    pull = verax.linear_transpose(at_a_point, 1.0)
+    close(pull(1.0)[0], slopes[0])
+    close(verax.jit(pull)(1.0)[0], slopes[0])
+
+
+def test_several_results_of_a_derivative_batched_and_transposed() -> None:
+    @verax.custom_vjp
+    def both(x: Any) -> Any:
+        return vnp.sin(x), x * vnp.ones(3)
+
+    def backward(x: Any, cts: Any) -> Any:
+        return (3 * cts[0] * vnp.cos(x) + 5 * cts[1].sum(),)
+
+    both.defvjp(lambda x: (both(x), x), backward)
+    _, push = verax.linearize(both, 1.0)
+    pull = verax.linear_transpose(verax.vmap(push), XS)
+    (found,) = pull((XS, vnp.ones((4, 3))))
+    close(found, 3 * np.cos(1) * XS + 15)
+    _, push = verax.linearize(verax.vmap(both), XS)
+    pull = verax.linear_transpose(verax.vmap(push, 1), vnp.zeros((4, 2)))
+    (found,) = pull((vnp.ones((2, 4)), vnp.zeros((2, 4, 3))))
+    close(found, np.stack([3 * np.cos(XS)] * 2, 1))
+
+
 def test_sequential_vmap() -> None:
     f = verax.custom_batching.sequential_vmap(lambda x, p: {"y": x * p["w"]})
     out = verax.vmap(f, (0, None))(XS, {"w": 3.0})["y"]

@@ -159,6 +159,60 @@ def test_inside_calls_loops_and_branches() -> None:
         inner(1.0)
 
 
+@pytest.mark.parametrize("run", [lambda f: f, verax.jit])
+def test_choices_whose_branches_meet(run: Any) -> None:
+    branches = [
+        lambda v: (lax.psum(v, "i"), v[0, 1]),
+        lambda v: (v, 1.0 * lax.axis_index("i")),
+        lambda v: (-v, lax.psum(v.sum(), "i")),
+    ]
+
+    def f(i: Any, v: Any) -> Any:
+        return lax.switch(i, branches, v)
+
+    index = np.array([2, 0, 1, 0])
+    first, second = run(verax.vmap(f, in_axes=(0, 1), axis_name="i"))(index, X)
+    lanes = np.moveaxis(X, 1, 0)
+    total = lanes.sum(0)
+    want = np.stack([-lanes[0], total, lanes[2], total])
+    np.testing.assert_allclose(first, want, rtol=1e-5, atol=1e-5)
+    want = np.array([X.sum(), lanes[1, 0, 1], 2.0, lanes[3, 0, 1]])
+    np.testing.assert_allclose(second, want, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("call", "shape"),
+    [
+        (lambda x: lax.all_gather(x, "i", axis=0, tiled=True), (16, 3)),
+        (lambda x: lax.all_gather(x, "i", axis=1, tiled=True), (4, 12)),
+        (lambda x: lax.psum_scatter(x, "i", tiled=True), (1, 3)),
+        (
+            lambda x: lax.psum_scatter(
+                x.reshape(1, 12, 1), "i", scatter_dimension=1, tiled=True
+            ),
+            (1, 3, 1),
+        ),
+        (lambda x: lax.all_gather(x, "i", axis=1), (4, 4, 3)),
+        (lambda x: lax.psum_scatter(x, "i"), (3,)),
+        (lambda x: lax.psum_scatter(x[:, :2].T, "i", scatter_dimension=1), (2,)),
+        (lambda x: lax.all_to_all(x, "i", 0, 1), (3, 4)),
+        (lambda x: lax.ppermute(x, "i", [(0, 1)]), (4, 3)),
+    ],
+)
+def test_types_are_known_while_tracing(call: Any, shape: Any) -> None:
+    seen = []
+
+    def f(x: Any) -> Any:
+        y = call(x)
+        seen.append(y.shape)
+        return y
+
+    inside = verax.make_jaxpr(f, axis_env=[("i", 4)])(X[0])
+    assert seen == [shape]
+    assert inside.out_avals[0].shape == shape
+    assert verax.vmap(f, axis_name="i")(X).shape == (4, *shape)
+
+
 def test_derivatives() -> None:
     stack = vnp.array(X)
 

@@ -125,8 +125,10 @@ def test_trees_complex_numbers_and_aux() -> None:
     np.testing.assert_allclose(verax.grad(size(of_pairs))(a), due, rtol=1e-5)
     _, pushed = verax.jvp(lambda a: of_pairs(a, b), (a,), (a,))
     np.testing.assert_allclose(pushed[0]["u"], -x["u"], rtol=1e-5)
-    batched, aux = verax.vmap(of_pairs, (0, None))(vnp.stack([a, 2 * a]), b)
-    assert batched["v"].shape == aux["steps"].shape == (2,)
+    lanes = vnp.stack([a, 2 * a, 3 * a])
+    batched, aux = verax.vmap(of_pairs, (0, None))(lanes, b)
+    assert batched["v"].shape == aux["steps"].shape == (3,)
+    assert aux["norm"].tolist() == [[1.0, 2.0]] * 3
 
 
 def newton(f: Callable[[Any], Any], guess: Any) -> Any:

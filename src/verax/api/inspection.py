@@ -111,8 +111,11 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
         ]
         nonzero = tuple(ct is not None for ct in cts)
         jaxpr, mask = ENGINE.transpose(traced.jaxpr, linear, nonzero)
-        live = [ct for ct in cts if ct is not None]
-        found = iter(apply(jaxpr, [*traced.captured, *live]))
+        # What only the function itself needs may be what nobody can compute.
+        slim, needed = ENGINE.dce(jaxpr, (True,) * len(jaxpr.outvars))
+        given = [*traced.captured, *[ct for ct in cts if ct is not None]]
+        operands = [x for x, flag in zip(given, needed, strict=True) if flag]
+        found = iter(apply(slim, operands))
         filled = [
             next(found) if flag else zero(aval.tangent())
             for flag, aval in zip(mask, avals, strict=True)

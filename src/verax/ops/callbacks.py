@@ -208,7 +208,7 @@ def transpose_refused(
 def callback_row(
     name: str,
     jvp: JvpRule[CallbackParams],
-    transpose: TransposeRule[CallbackParams],
+    transpose: TransposeRule[CallbackParams] | None = None,
 ) -> Row[CallbackParams]:
     """A row that calls the host; kinds of callbacks differ in their derivatives."""
     row: Row[CallbackParams] = Row(
@@ -226,10 +226,8 @@ def callback_row(
 
 pure_callback_p = callback_row("pure_callback", jvp_refused, transpose_refused)
 io_callback_p = callback_row("io_callback", jvp_refused, transpose_refused)
-# What is linear in reverse mode is never computed, so there is nothing to show.
-debug_callback_p = callback_row(
-    "debug_callback", jvp_debug, lambda engine, p, cts, args: [None] * len(args)
-)
+# Without results it has no cotangents, so that no rule is asked to transpose it.
+debug_callback_p = callback_row("debug_callback", jvp_debug)
 
 
 def refuse_callbacks(name: str, jaxpr: Jaxpr) -> None:

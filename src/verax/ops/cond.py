@@ -103,7 +103,7 @@ def transpose_cond(
     if isinstance(index, Linear):
         raise TypeError("cond is not linear in its index")
     linear, nonzero = unknowns(operands), nonzeros(cts)
-    avals = p.branches[0].in_avals
+    avals = p.in_avals
     due = chosen(linear, avals)
     rewritten = [engine.transpose(b, linear, nonzero) for b in p.branches]
     mask = either(*[found for _, found in rewritten])
@@ -120,7 +120,7 @@ def transpose_cond(
     known = [x for x in operands if isinstance(x, Array)]
     given = [
         instantiated(engine, ct, aval)
-        for ct, aval in zip(cts, p.branches[0].out_avals, strict=True)
+        for ct, aval in zip(cts, p.out_avals, strict=True)
         if isinstance(ct, Array)
     ]
     branches = [alike(jaxpr, has) for jaxpr, has in rewritten]
@@ -131,7 +131,7 @@ def transpose_cond(
 
     def pulled(x: Linear, is_mapped: bool) -> Tangent:
         if not next(results):
-            return Zero(x.aval.tangent())
+            return Zero(x.aval)
         ct = next(found)
         return ct if is_mapped or not extra else engine.core.reduce_sum(ct, extra)
 
@@ -155,12 +155,13 @@ def batch_cond(
     index, *operands = args
     place, *places = axes
     if place is not None:
-        if engine.axis is not None and engine.axis.name in p.named_axes:
-            front = move_axis(index, place, 0)
-            return batch_meeting(engine, p, size, front, operands, places)
-        if p.sequential or p.effects:
+        meets = engine.axis is not None and engine.axis.name in p.named_axes
+        if not meets and (p.sequential or p.effects):
             return one_by_one(lambda *xs: cond_p.bind(p, *xs), size, args, axes)
-        return batch_index(p, size, move_axis(index, place, 0), operands, places)
+        front = move_axis(index, place, 0)
+        if meets:
+            return batch_meeting(engine, p, size, front, operands, places)
+        return batch_index(p, size, front, operands, places)
     lanes, mapped = index.ndim, mapped_operands(p)
     if lanes:
         # Lanes come first in mapped operands, then the dimension of this batch.
@@ -195,7 +196,7 @@ def batch_meeting(
             "which the index differs, as it does over an inner map; take the "
             "collective out of the branches, or write the choice with where"
         )
-    every = (True,) * len(p.branches[0].outvars)
+    every = (True,) * len(p.out_avals)
     runs = [
         inlined(forced_batch(engine, b, size, tuple(axes), every), operands)
         for b in p.branches
@@ -242,7 +243,7 @@ def split_cond(engine: Engine, p: CondParams, args: Sequence[Known]) -> Split:
     if isinstance(index, Linear):
         return waiting(
             args,
-            len(p.branches[0].outvars),
+            len(p.out_avals),
             lambda i, *xs: bind_like(p, p.branches, i, xs, mapped_operands(p)),
         )
     unknown, mapped = unknowns(operands), mapped_operands(p)
@@ -282,7 +283,7 @@ def dce_cond(
 ) -> tuple[CondParams, Mask, Mask]:
     slim = [engine.dce(b, used) for b in p.branches]
     needed = either(*[flags for _, flags in slim])
-    avals = p.branches[0].in_avals
+    avals = p.in_avals
     branches = tuple([with_inputs(b, has, needed, avals) for b, has in slim])
     if not isinstance(p, CondLanesParams):
         return evolve(p, branches=branches), (True, *needed), used

@@ -38,7 +38,7 @@ def evaluate_lanes(
     index, *operands = xs
     outs = [
         np.zeros((*p.lanes, *stored_shape(a)), stored_dtype(a.dtype))
-        for a in p.branches[0].out_avals
+        for a in p.out_avals
     ]
     for lane in np.ndindex(*p.lanes):
         args = [

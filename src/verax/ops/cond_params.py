@@ -28,6 +28,16 @@ class CondParams(Params):
     branches: tuple[Jaxpr, ...]
     sequential: bool = field(default=False, kw_only=True, metadata=QUIET)
 
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        """What every branch takes."""
+        return self.branches[0].in_avals
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        """What every branch gives."""
+        return self.branches[0].out_avals
+
 
 @frozen(eq=False, repr=False)
 class CondLanesParams(CondParams):
@@ -44,7 +54,7 @@ def mapped_operands(p: CondParams) -> Mask:
     """Which operands differ between lanes."""
     if isinstance(p, CondLanesParams):
         return p.mapped
-    return (False,) * len(p.branches[0].invars)
+    return (False,) * len(p.in_avals)
 
 
 def cond_typing(p: CondParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
@@ -67,9 +77,9 @@ def cond_typing(p: CondParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
     for branch in p.branches:
         if not same_types(branch.in_avals, given):
             raise TypeError(f"a branch of cond takes {branch.in_avals}, not {given}")
-        if not same_types(branch.out_avals, p.branches[0].out_avals):
+        if not same_types(branch.out_avals, p.out_avals):
             raise TypeError(
-                f"branches of cond give {p.branches[0].out_avals} and "
+                f"branches of cond give {p.out_avals} and "
                 f"{branch.out_avals}: results must have equal types"
             )
-    return [a.with_shape((*lanes, *a.shape)) for a in p.branches[0].out_avals]
+    return [a.with_shape((*lanes, *a.shape)) for a in p.out_avals]

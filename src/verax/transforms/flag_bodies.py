@@ -192,7 +192,7 @@ def earliest(first: Sequence[object], second: Sequence[object]) -> list[object]:
 
 def flagged_cond(p: CondParams, args: Sequence[Array], flag: Flag) -> Written:
     index, *operands = args
-    count = len(p.branches[0].outvars)
+    count = len(p.out_avals)
     written = [flag(branch) for branch in p.branches]
     depth = max(len(branch.outvars) for branch in written) - count
     branches, base = [], 0
