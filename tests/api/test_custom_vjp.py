@@ -9,6 +9,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from verax.api.engine import ENGINE
 from verax.custom_derivatives import CustomVJPPrimal, SymbolicZero, linear_call
 
 
@@ -270,6 +271,9 @@ def test_custom_vmap() -> None:
     assert seen[0] == (4, [True, False])
     close(verax.grad(f)(2.0, 3.0), 3)
     close(verax.vmap(verax.grad(f), (0, None))(XS, 3.0), 3)
+    values, slopes = verax.vmap(verax.value_and_grad(f), (0, None))(XS, 3.0)
+    close(values, 3 * XS + 1)
+    close(slopes, 3)
     value, tangent = verax.vmap(
         lambda x, t: verax.jvp(lambda x: f(x, 2.0), (x,), (t,)), (None, 0)
     )(1.0, XS)
@@ -278,6 +282,83 @@ def test_custom_vmap() -> None:
     f.def_vmap(lambda size, flags, x, y: (x, True))
     with pytest.raises(TypeError, match=r"vmap rule of .* is float32\[\], but float32"):
         verax.vmap(lambda y: f(1.0, y))(XS[:2])
+
+
+def of_three(x: Any, n: Any, y: Any) -> Any:
+    return vnp.sin(x) * y, n + 1, 2 * y
+
+
+@pytest.mark.parametrize("moving", [("x",), ("y",), ("x", "y")])
+def test_derivatives_of_custom_vmap_are_batched_by_the_rule(
+    moving: tuple[str, ...],
+) -> None:
+    calls = []
+    f = verax.custom_batching.custom_vmap(of_three)
+
+    @f.def_vmap
+    def rule(size: int, in_batched: Any, *args: Any) -> Any:
+        calls.append(size)
+        x, n, y = in_batched
+        mask = x or y, n, y
+        axes, out_axes = (
+            tuple([0 if flag else None for flag in flags])
+            for flags in (in_batched, mask)
+        )
+        return verax.vmap(of_three, axes, out_axes)(*args), mask
+
+    values = {"x": XS[:3], "y": XS[1:] + 2}
+
+    def along(fun: Any) -> Any:
+        def pushed(x: Any, n: Any, y: Any, *ts: Any) -> Any:
+            def of(given: Any) -> Any:
+                both = {"x": x, "y": y} | given
+                a, b, c = fun(both["x"], n, both["y"])
+                return {"a": a, "c": c}, b
+
+            point = {name: {"x": x, "y": y}[name] for name in moving}
+            return verax.jvp(of, (point,), (dict(zip(moving, ts, strict=True)),), True)
+
+        return pushed
+
+    for flags in np.ndindex(*(2,) * (3 + len(moving))):
+        if sum(flags) % 2 == 0:
+            continue  # half of the ways are enough
+        place = flags[0]
+        axes = [place if flag else None for flag in flags]
+        args = [values["x"], np.arange(3), values["y"]]
+        args += [values[name] * 5 - 1 for name in moving]
+        own = [
+            np.stack([x, x + 1], place) if flag else x
+            for x, flag in zip(args, flags, strict=True)
+        ]
+        found = verax.vmap(along(f), axes)(*own)
+        due = verax.vmap(along(of_three), axes)(*own)
+        for ours, theirs in zip(*map(verax.tree.leaves, (found, due)), strict=True):
+            close(ours, theirs)
+    assert calls
+
+
+def test_unused_tangents_leave_the_rule_of_custom_vmap() -> None:
+    def g(c: Any, x: Any, y: Any) -> Any:
+        f = verax.custom_batching.custom_vmap(lambda x, y: (x + y, c * x * y))
+        f.def_vmap(lambda size, flags, x, y: ((x, 5 * x * y), (flags[0], True)))
+        return verax.jvp(f, (x, y), (1.0, 2.0))
+
+    jaxpr = verax.make_jaxpr(lambda *xs: g(*xs)[0][1])(2.0, 3.0, 4.0).jaxpr
+    slim, needed = ENGINE.dce(jaxpr, (True,))
+    assert needed == (True,) * 3
+    (call,) = slim.eqns
+    assert len(call.invars) == 3
+    assert len(call.outvars) == 1
+    batched, axes = ENGINE.batch(slim, 4, (None, 0, None))
+    assert axes == (0,)
+    (found,) = ENGINE.evaluate(batched, [np.float32(2), XS, np.float32(4)])
+    close(found, 20 * XS)
+    whole = verax.make_jaxpr(lambda *xs: g(*xs)[1][0])(2.0, 3.0, 4.0).jaxpr
+    kept, _ = ENGINE.dce(whole, (True,))
+    assert len(kept.eqns[-1].outvars) == 4, "tangents all or none"
+    batched, _ = ENGINE.batch(kept, 4, (None, 0, None))
+    close(ENGINE.evaluate(batched, [np.float32(2), XS, np.float32(4)])[0], 1.0)
 
 
 def test_linear_derivative_batched_and_transposed() -> None:

@@ -172,12 +172,10 @@ def split_custom(engine: Engine, p: CustomVmapParams, args: Sequence[Known]) -> 
     """Two calls; the results of the function keep the rule if only tangents wait."""
     given = [x for x in args if isinstance(x, Array)]
     waiting = [isinstance(x, Linear) for x in args]
-    count = p.captured + len(p.rule.avals) if isinstance(p.rule, PushedVmap) else 0
-    if (
-        not isinstance(p.rule, PushedVmap)
-        or any(waiting[:count])
-        or not all(waiting[count:])
-    ):
+    if not isinstance(p.rule, PushedVmap):
+        return split_call(engine, CallParams(p.name, p.jaxpr), args)
+    count = p.captured + len(p.rule.avals)
+    if any(waiting[:count]) or not all(waiting[count:]):
         return split_call(engine, CallParams(p.name, p.jaxpr), args)
     results = len(p.rule.out_nonzero)
     # Effects happen where the results are computed, below.
