@@ -43,6 +43,7 @@ from tests.api import (  # noqa: E402
     test_custom_jvp,
     test_custom_vjp,
     test_effects as test_order,
+    test_tracers,
 )
 from tests.lax import (  # noqa: E402
     test_checkpointed,
@@ -81,6 +82,7 @@ FILES: tuple[ModuleType, ...] = (
     test_custom_jvp,
     test_custom_vjp,
     test_order,
+    test_tracers,
     test_checkpointed,
     test_collectives,
     test_loops,

@@ -242,6 +242,21 @@ def test_linear_call() -> None:
     close(verax.vmap(verax.grad(scale, 1))(XS, XS), 100 * XS)
     total = verax.jit(verax.grad(lambda x: verax.vmap(scale, (0, None))(XS, x).sum()))
     close(total(3.0), 100 * XS.sum())
+
+    def pair(r: Any, x: Any) -> Any:
+        return linear_call(
+            lambda r, x: (r[0] * x[0], r[1] * x[1]),
+            lambda r, ct: (r[0] * ct[0] * 10, r[1] * ct[1] * 100),
+            r,
+            x,
+        )
+
+    _, pull = verax.vjp(lambda x: pair((2.0, 3.0), x), (4.0, 5.0))
+    close(pull((1.0, 2.0))[0], (20, 600))
+    _, pull = verax.vjp(
+        lambda x: linear_call(lambda r, x: x, lambda r, c: c, (), x), 1.0
+    )
+    close(pull(3.0)[0], 3)
     with pytest.raises(TypeError, match=r"float32\[2\] as cotangent of leaf 0"):
         verax.jit(
             lambda x: linear_call(lambda r, x: x, lambda r, c: vnp.ones(2), 1.0, x)
@@ -325,7 +340,7 @@ def test_derivatives_of_custom_vmap_are_batched_by_the_rule(
             continue  # half of the ways are enough
         place = flags[0]
         axes = [place if flag else None for flag in flags]
-        args = [values["x"], np.arange(3), values["y"]]
+        args: list[Any] = [values["x"], np.arange(3), values["y"]]
         args += [values[name] * 5 - 1 for name in moving]
         own = [
             np.stack([x, x + 1], place) if flag else x
@@ -350,15 +365,16 @@ def test_unused_tangents_leave_the_rule_of_custom_vmap() -> None:
     (call,) = slim.eqns
     assert len(call.invars) == 3
     assert len(call.outvars) == 1
+    given = [np.array(2.0, np.float32), XS, np.array(4.0, np.float32)]
     batched, axes = ENGINE.batch(slim, 4, (None, 0, None))
     assert axes == (0,)
-    (found,) = ENGINE.evaluate(batched, [np.float32(2), XS, np.float32(4)])
+    (found,) = ENGINE.evaluate(batched, given)
     close(found, 20 * XS)
     whole = verax.make_jaxpr(lambda *xs: g(*xs)[1][0])(2.0, 3.0, 4.0).jaxpr
     kept, _ = ENGINE.dce(whole, (True,))
     assert len(kept.eqns[-1].outvars) == 4, "tangents all or none"
     batched, _ = ENGINE.batch(kept, 4, (None, 0, None))
-    close(ENGINE.evaluate(batched, [np.float32(2), XS, np.float32(4)])[0], 1.0)
+    close(ENGINE.evaluate(batched, given)[0], 1.0)
 
 
 def test_linear_derivative_batched_and_transposed() -> None:

@@ -114,10 +114,15 @@ def test_gradient_through_a_wider_result() -> None:
     def f(x: Any, k: Any) -> Any:
         return lax.conv(x, k, (1,), "VALID", preferred_element_type=np.float32).sum()
 
-    to_x, to_k = verax.grad(f, (0, 1))(x, k)
-    assert (to_x.dtype, to_k.dtype) == (np.float16, np.float16)
-    np.testing.assert_array_equal(to_x.ravel(), [0, 1, 1, 1])
-    np.testing.assert_array_equal(to_k.ravel(), [3, 6])
+    def doubled(x: Any, k: Any) -> Any:
+        # The cotangents of the operands meet factors of their own dtype.
+        return f(x * np.float16(2), k * np.float16(2))
+
+    for fun, scale in ((f, 1), (doubled, 4)):
+        to_x, to_k = verax.grad(fun, (0, 1))(x, k)
+        assert (to_x.dtype, to_k.dtype) == (np.float16, np.float16)
+        np.testing.assert_array_equal(to_x.ravel(), np.array([0, 1, 1, 1]) * scale)
+        np.testing.assert_array_equal(to_k.ravel(), np.array([3, 6]) * scale)
 
 
 def test_one_operation_forward_and_in_vmap() -> None:

@@ -12,7 +12,7 @@ from verax.backend.executable import CompileOptions
 from verax.backend.program import compiled
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
-from verax.ops import dot, prng, reduce, sort, threefry
+from verax.ops import arith, dot, prng, reduce, sort, threefry
 from verax.ops.precision import DotAlgorithmPreset, Precision, precision_of
 from verax.rules.array import Array
 from verax.rules.builder import Builder
@@ -132,7 +132,9 @@ def test_the_gradient_of_a_wide_product_has_the_narrow_dtype() -> None:
 
     def f(x: Array) -> Array:
         numbers = (((1,), (1,)), ((), ()))
-        return dot.dot_general(x, x, numbers, preferred_element_type=np.float32)
+        # Its cotangents meet factors of the dtype of x.
+        y = arith.mul(x, ml_dtypes.bfloat16(1))
+        return dot.dot_general(y, y, numbers, preferred_element_type=np.float32)
 
     forward, tangent, _ = ENGINE.linearize(trace(f, x), (True,))
     _, *saved = ENGINE.evaluate(forward, [x])
