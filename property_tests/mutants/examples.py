@@ -38,6 +38,7 @@ from property_tests import (  # noqa: E402  # see above
     test_weak_types,
 )
 from tests.api import (  # noqa: E402
+    test_arrays,
     test_callbacks,
     test_checkpoint,
     test_custom_jvp,
@@ -77,6 +78,7 @@ FILES: tuple[ModuleType, ...] = (
     test_effects,
     test_indexing_modes,
     test_weak_types,
+    test_arrays,
     test_callbacks,
     test_checkpoint,
     test_custom_jvp,
