@@ -14,12 +14,15 @@ import numpy as np
 from attrs import frozen
 
 from verax.api.engine import (
+    COMPUTING,
     ENGINE,
     apply,
     as_array,
+    as_arrays,
     current_builder,
     typed_atoms,
 )
+from verax.api.linear_part import LinearPart, linear_part
 from verax.api.tracing import (
     Describe,
     describe_arguments,
@@ -36,8 +39,6 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ops import create
 from verax.rules.constants import aval_of
 from verax.transforms.jvp import jvp as push_forward, jvp_into, pushed_types
-from verax.transforms.linearize import linearize_into
-from verax.transforms.transpose import backward_types, transpose_into
 
 
 @frozen(eq=False)
@@ -192,8 +193,12 @@ def pushed_forward(
 ) -> tuple[Sequence[Any], tuple[bool, ...]]:
     """Outputs and their nonzero tangents, and which are, for the tangents in `mask`."""
     args, builder = [*at.captured, *at.leaves, *tangents], current_builder()
+    if builder is None:
+        values = [as_array(x) for x in args]
+        results, nonzero = jvp_into(ENGINE, COMPUTING, at.jaxpr, mask, values)
+        return as_arrays(results), nonzero
     atoms = typed_atoms(args, pushed_types(at.jaxpr, mask))
-    if builder is None or atoms is None:
+    if atoms is None:
         jaxpr, nonzero = push_forward(ENGINE, at.jaxpr, mask)
         return apply(jaxpr, args), nonzero
     with builder.undone_on_error():
@@ -273,26 +278,24 @@ class Pushforward:
     """The derivative of a function at a point: linear, reusable, nothing retraced."""
 
     at: Primals
-    tangent: Jaxpr
-    nonzero: Sequence[bool]
-    residuals: tuple[Any, ...]
+    linear: LinearPart
 
     def __call__(self, *tangents: Any) -> Any:
         """The tangent of the output for tangents of the arguments."""
-        pushed = check_tangents(self.at, tangents)
+        pushed, linear = check_tangents(self.at, tangents), self.linear
         live = [t for t in pushed if t is not None]
-        outs = apply(self.tangent, [*self.residuals, *live])
-        filled = fill(self.nonzero, outs, self.at.jaxpr.out_avals)
+        outs = apply(linear.tangent, [*linear.residuals, *live])
+        filled = fill(linear.nonzero, outs, self.at.jaxpr.out_avals)
         return self.at.out_tree.unflatten(filled[: self.at.out_tree.num_leaves])
 
     def columns(self, stacked: Sequence[Any], size: int) -> list[Any]:
         """Output tangents for `size` tangents, stacked in the last dimension."""
-        axes = (*[None] * len(self.residuals), *[0] * len(stacked))
-        wanted = [-1] * len(self.tangent.outvars)
-        args = [*self.residuals, *stacked]
-        outs = apply_batched(self.tangent, args, axes, size, wanted)
+        tangent, residuals = self.linear.program
+        axes = (*[None] * len(residuals), *[0] * len(stacked))
+        wanted = [-1] * len(tangent.outvars)
+        outs = apply_batched(tangent, [*residuals, *stacked], axes, size, wanted)
         avals = [a.with_shape((*a.shape, size)) for a in self.at.jaxpr.out_avals]
-        return fill(self.at.pad(self.nonzero), outs, avals)
+        return fill(self.at.pad(self.linear.nonzero), outs, avals)
 
 
 @frozen(eq=False)
@@ -300,9 +303,12 @@ class Pullback:
     """The transposed derivative of a function at a point; reusable."""
 
     at: Primals
-    tangent: Jaxpr
-    nonzero: Sequence[bool]
-    residuals: tuple[Any, ...]
+    linear: LinearPart
+
+    @property
+    def residuals(self) -> tuple[Any, ...]:
+        """What is kept of the point."""
+        return self.linear.residuals
 
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
         """The cotangents of the arguments for a cotangent of the output."""
@@ -328,37 +334,30 @@ class Pullback:
 
     def pull(self, cts: Sequence[object | None]) -> tuple[Any, ...]:
         """Cotangents of the arguments, from checked cotangent leaves."""
-        linear, given, live = self.masks(cts)
-        args, builder = [*self.residuals, *live], current_builder()
-        atoms = typed_atoms(args, backward_types(self.tangent, linear, given))
-        if builder is None or atoms is None:
-            jaxpr, mask = ENGINE.transpose(self.tangent, linear, given)
-            return self.pack(apply(jaxpr, args), mask)
-        with builder.undone_on_error():
-            found, mask = transpose_into(
-                ENGINE, builder, self.tangent, linear, given, atoms
-            )
-        return self.pack(builder.tracers(found), mask)
+        given, live = self.given(cts)
+        return self.pack(*self.linear.pulled(given, live))
 
     def rows(self, stacked: Sequence[Any], size: int) -> tuple[Any, ...]:
         """Cotangents of the arguments for `size` cotangents, stacked in the first."""
-        linear, given, live = self.masks(stacked)
-        jaxpr, mask = ENGINE.transpose(self.tangent, linear, given)
-        axes = (*[None] * len(self.residuals), *[0] * len(live))
-        args = [*self.residuals, *live]
-        outs = apply_batched(jaxpr, args, axes, size, [0] * len(jaxpr.outvars))
+        given, live = self.given(stacked)
+        tangent, residuals = self.linear.program
+        count = len(residuals)
+        linear = (False,) * count + (True,) * (len(tangent.invars) - count)
+        jaxpr, mask = ENGINE.transpose(tangent, linear, given)
+        axes = (*[None] * count, *[0] * len(live))
+        wanted = [0] * len(jaxpr.outvars)
+        outs = apply_batched(jaxpr, [*residuals, *live], axes, size, wanted)
         return self.pack(outs, mask, (size,))
 
-    def masks(
+    def given(
         self, cts: Sequence[object | None]
-    ) -> tuple[tuple[bool, ...], tuple[bool, ...], list[object | None]]:
-        """Which inputs are linear, which outputs have a cotangent, and which it is."""
-        proper = self.at.pad(self.nonzero)
+    ) -> tuple[tuple[bool, ...], list[object | None]]:
+        """Which outputs with a tangent have a cotangent, and which it is."""
+        nonzero = self.linear.nonzero
+        proper = self.at.pad(nonzero)
         live = [ct for ct, flag in zip(cts, proper, strict=True) if flag]
-        given = [*[True] * len(live), *[False] * sum(self.nonzero[len(proper) :])]
-        count = len(self.residuals)
-        linear = (False,) * count + (True,) * (len(self.tangent.invars) - count)
-        return linear, tuple(given), live
+        aux = sum(nonzero[len(proper) :])
+        return (True,) * len(live) + (False,) * aux, live
 
     def pack(
         self, outs: Sequence[Any], mask: Sequence[bool], stack: tuple[int, ...] = ()
@@ -380,22 +379,10 @@ class Pullback:
 
 def linearized(
     fun: Callable[..., Any], primals: Sequence[Any], purpose: str, has_aux: bool
-) -> tuple[Primals, Sequence[Any], Jaxpr, Sequence[bool], tuple[Any, ...]]:
-    """Trace, linearize, run forward: (trace, outputs, linear program, mask, saved)."""
+) -> tuple[Primals, Sequence[Any], LinearPart]:
+    """The trace at `primals`, the outputs, and the derivative."""
     at = trace_primals(fun, primals, purpose, has_aux)
-    args, builder = [*at.captured, *at.leaves], current_builder()
-    atoms = typed_atoms(args, at.jaxpr.in_avals)
-    if builder is not None and atoms is not None:
-        with builder.undone_on_error():
-            results, saved, tangent, nonzero = linearize_into(
-                ENGINE, builder, at.jaxpr, at.active, atoms
-            )
-        residuals = tuple(builder.tracers(saved))
-        return at, builder.tracers(results), tangent, nonzero, residuals
-    forward, tangent, nonzero = ENGINE.linearize(at.jaxpr, at.active)
-    outs = apply(forward, args)
-    count = len(at.jaxpr.outvars)
-    return at, outs[:count], tangent, nonzero, tuple(outs[count:])
+    return at, *linear_part(at.jaxpr, at.active, [*at.captured, *at.leaves])
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -409,9 +396,9 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> float(y), float(f_jvp(1.0))
     (9.0, 6.0)
     """
-    at, outs, tangent, nonzero, saved = linearized(fun, primals, "linearize", has_aux)
+    at, outs, linear = linearized(fun, primals, "linearize", has_aux)
     out, aux = at.unpack(outs)
-    push = Pushforward(at, tangent, nonzero, saved)
+    push = Pushforward(at, linear)
     return (out, push, aux) if has_aux else (out, push)
 
 
@@ -427,7 +414,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> [float(ct) for ct in pull(1.0)]
     [4.0, 3.0]
     """
-    at, outs, tangent, nonzero, saved = linearized(fun, primals, "vjp", has_aux)
+    at, outs, linear = linearized(fun, primals, "vjp", has_aux)
     out, aux = at.unpack(outs)
-    pull = Pullback(at, tangent, nonzero, saved)
+    pull = Pullback(at, linear)
     return (out, pull, aux) if has_aux else (out, pull)

@@ -7,6 +7,7 @@ are written into it, else they are computed::
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +16,15 @@ from verax.backend.eager import eager_interpreter
 from verax.backend.placed import fresh
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
-from verax.ir.jaxpr import Atom, Jaxpr, Literal, Var
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Source, Var
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
 from verax.rules.state import STATE
 from verax.transforms.finding import NonFinite
 from verax.transforms.standard import STANDARD
+
+type Value = Array | Literal
 
 ENGINE = STANDARD
 EAGER = eager_interpreter(ENGINE, None)
@@ -48,6 +51,44 @@ def apply(jaxpr: Jaxpr, args: Sequence[object]) -> Sequence[Array]:
         except NonFinite as error:
             raise error.at(eqn) from None
     return [as_array(read(a, env)) for a in jaxpr.outvars]
+
+
+class Computing:
+    """A writer that computes: what templates write, on values, under what is current.
+
+    A transformation of concrete values runs as it goes, without a program. Literals
+    stand for themselves until an operation, or `as_arrays`, makes arrays of them.
+    """
+
+    def copy(self, eqn: Eqn, values: tuple[Value, ...], /) -> Sequence[Value]:
+        """The results of `eqn` on these operands."""
+        try:
+            return STATE.interpreter.bind(eqn.primitive, eqn.params, as_arrays(values))
+        except NonFinite as error:
+            raise error.at(eqn) from None
+
+    def inline(
+        self, jaxpr: Jaxpr, values: Sequence[Value], source: Source | None = None, /
+    ) -> Sequence[Value]:
+        """The outputs of `jaxpr`; errors say `source` in place of its own lines."""
+        script = jaxpr.script
+        env: list[Any] = [*as_arrays(script.literals), *as_arrays(values)]
+        bind = STATE.interpreter.bind
+        for primitive, params, pick, _, own in script.steps:
+            ins = (env[pick],) if type(pick) is int else pick(env)  # type: ignore[operator]  # else a function
+            try:
+                env += bind(primitive, params, ins)
+            except NonFinite as error:
+                raise error.at(Eqn(primitive, params, (), (), source or own)) from None
+        return [env[i] for i in script.outs]
+
+
+COMPUTING = Computing()
+
+
+def as_arrays(values: Sequence[Value]) -> list[Array]:
+    """Values as arrays: literals become such, on the device where they are."""
+    return [literal_array(x) if isinstance(x, Literal) else x for x in values]
 
 
 def typed_atoms(

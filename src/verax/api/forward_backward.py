@@ -16,6 +16,7 @@ from attrs import evolve, field, frozen
 from verax.api.autodiff import Primals, Pullback, vjp
 from verax.api.grad import choose, with_rest
 from verax.api.jit_decorator import jit
+from verax.api.linear_part import LinearPart
 from verax.api.statics import numbers as positions
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.jaxpr import Jaxpr
@@ -37,9 +38,9 @@ def detached(pull: Pullback) -> dict[BackwardProgram, list[Any]]:
     # A dictionary's key is a part of its structure, not a leaf.
     at = evolve(pull.at, captured=(), leaves=())
     program = BackwardProgram(
-        at, pull.tangent, tuple(pull.nonzero), at.in_tree, at.out_tree
+        at, pull.linear.tangent, pull.linear.nonzero, at.in_tree, at.out_tree
     )
-    return {program: list(pull.residuals)}
+    return {program: list(pull.linear.residuals)}
 
 
 def fwd_and_bwd(
@@ -77,7 +78,7 @@ def fwd_and_bwd(
 
     def bwd(residuals: Any, cotangent: Any) -> tuple[Any, ...]:
         ((program, saved),) = residuals.items()
-        pull = Pullback(program.at, program.tangent, program.nonzero, tuple(saved))
-        return pull(cotangent)
+        linear = LinearPart(program.nonzero, (program.tangent, tuple(saved)))
+        return Pullback(program.at, linear)(cotangent)
 
     return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)

@@ -18,7 +18,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.memo import Recent
 from verax.rules import infer
 from verax.rules.constants import aval_of
-from verax.transforms import engine, linearize, templates
+from verax.transforms import engine, linearize, pulling, templates
 
 
 def typeof(x: Any) -> ShapedArray:
@@ -54,7 +54,7 @@ def clear_caches() -> None:
     for function in [x for x in gc.get_objects() if isinstance(x, JitFunction)]:
         function.clear_cache()
     backends = (alone, eager, recipes, placement, program, equation_text)
-    for module in (*backends, engine, linearize, templates, infer):
+    for module in (*backends, engine, linearize, pulling, templates, infer):
         for value in vars(module).values():
             if isinstance(value, functools._lru_cache_wrapper | Recent):
                 value.cache_clear()

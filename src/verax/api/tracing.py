@@ -77,6 +77,7 @@ def trace(
             traced = recorded(fun, in_tree, avals, builder, held)
     finally:
         builder.alive = False
+        builder.oracle = None  # it knows the builder: a circle for the collector
     if STATE.check_tracer_leaks and (left := left_behind(builder, fun)):
         raise abandoned(function_name(fun), left)
     seconds = perf_counter() - started

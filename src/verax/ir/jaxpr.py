@@ -213,7 +213,7 @@ class Script:
     the only one, or a function), the types of its results, and its source.
     """
 
-    literals: tuple[Atom, ...]
+    literals: tuple[Literal, ...]
     steps: tuple[tuple[Primitive, Params, Pick, tuple[ShapedArray, ...], Source], ...]
     outs: tuple[int, ...]
 
@@ -225,7 +225,7 @@ def no_operands(values: Sequence[Atom]) -> tuple[Atom, ...]:
 def script_of(jaxpr: "Jaxpr") -> Script:
     """See `Script`."""
     read = [a for eqn in jaxpr.eqns for a in eqn.invars] + list(jaxpr.outvars)
-    literals = tuple([a for a in read if type(a) is not Var])
+    literals = tuple([a for a in read if isinstance(a, Literal)])
     count, places = len(literals), iter(range(len(literals)))
 
     def numbers(atoms: tuple[Atom, ...]) -> list[int]:

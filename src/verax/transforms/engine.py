@@ -18,7 +18,8 @@ from verax.rules.row import Axis, BatchAxis, Core, NDArray, RuleTable
 from verax.transforms.dce import dce
 from verax.transforms.evaluate import evaluate
 from verax.transforms.jvp import jvp
-from verax.transforms.linearize import linearize, split
+from verax.transforms.linearize import linearize
+from verax.transforms.split import split
 from verax.transforms.templates import Mask
 from verax.transforms.transpose import transpose
 from verax.transforms.vmap import batch

@@ -9,13 +9,17 @@ One idea: beside every variable stands its tangent, or nothing where it is zero:
 from collections.abc import Sequence
 
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
+from verax.ir.jaxpr import Eqn, Jaxpr, Var
 from verax.rules.builder import Builder
 from verax.rules.row import Engine, MissingRule
-from verax.rules.state import interpreting
-from verax.transforms.templates import Mask, jvp_template, located, types
-
-type Tangents = list[Atom | None]
+from verax.transforms.templates import (
+    Mask,
+    Writer,
+    coerce,
+    jvp_template,
+    located,
+    types,
+)
 
 
 def jvp(engine: Engine, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Mask]:
@@ -38,38 +42,47 @@ def pushed_types(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> list[ShapedArray]:
     return [*jaxpr.in_avals, *[v.aval.tangent() for v, flag in active if flag]]
 
 
-def jvp_into(
+def jvp_into[V](
     engine: Engine,
-    builder: Builder,
+    writer: Writer[V],
     jaxpr: Jaxpr,
     nonzero: tuple[bool, ...],
-    ins: Sequence[Atom],
-) -> tuple[list[Atom], tuple[bool, ...]]:
-    """`jvp`, written into `builder` on atoms of the types `pushed_types`."""
+    ins: Sequence[V],
+) -> tuple[list[V], tuple[bool, ...]]:
+    """`jvp`, written, or run, by `writer` on what has the types `pushed_types`."""
     count = len(jaxpr.invars)
     primals, given = list(ins[:count]), iter(ins[count:])
-    tangents: Tangents = [next(given) if active else None for active in nonzero]
+    tangents: list[V | None] = [next(given) if active else None for active in nonzero]
     for eqn in jaxpr.eqns:
-        jvp_eqn(engine, builder, eqn, primals, tangents)
-    outs = [primals[a.index] if type(a) is Var else a for a in jaxpr.outvars]
+        jvp_eqn(engine, writer, eqn, primals, tangents)
+    outs: list[V] = [
+        primals[a.index] if type(a) is Var else a  # type: ignore[misc]  # a literal stands for itself
+        for a in jaxpr.outvars
+    ]
     pushed = [tangents[a.index] if type(a) is Var else None for a in jaxpr.outvars]
     live = [
-        coerce(engine, builder, t, a.aval.tangent())
+        coerce(engine, writer, t, a.aval.tangent())
         for t, a in zip(pushed, jaxpr.outvars, strict=True)
         if t is not None
     ]
     return [*outs, *live], tuple(t is not None for t in pushed)
 
 
-def jvp_eqn(
-    engine: Engine, builder: Builder, eqn: Eqn, primals: list[Atom], tangents: Tangents
+def jvp_eqn[V](
+    engine: Engine,
+    writer: Writer[V],
+    eqn: Eqn,
+    primals: list[V],
+    tangents: list[V | None],
 ) -> None:
     """Write one equation and its tangent, if any operand has one."""
-    ins = tuple([primals[a.index] if type(a) is Var else a for a in eqn.invars])
+    ins: tuple[V, ...] = tuple(
+        [primals[a.index] if type(a) is Var else a for a in eqn.invars]  # type: ignore[misc]  # a literal stands for itself
+    )
     ts = [tangents[a.index] if type(a) is Var else None for a in eqn.invars]
     live = [t for t in ts if t is not None]
     if not live:
-        primals += builder.copy(eqn, ins)
+        primals += writer.copy(eqn, ins)
         tangents += [None] * len(eqn.outvars)
         return
     mask = tuple([t is not None for t in ts])
@@ -79,17 +92,8 @@ def jvp_eqn(
         )
     except MissingRule as error:
         raise located(error, eqn) from error
-    outs = builder.inline(template, [*ins, *live], source=eqn.source.derived("jvp"))
+    outs = writer.inline(template, [*ins, *live], eqn.source.derived("jvp"))
     count = len(eqn.outvars)
     primals += outs[:count]
     rest = iter(outs[count:])
     tangents += [next(rest) if flag else None for flag in out_mask]
-
-
-def coerce(engine: Engine, builder: Builder, tangent: Atom, aval: ShapedArray) -> Atom:
-    """The tangent in the type that its primal has: only weakness may differ."""
-    if tangent.aval is aval:
-        return tangent
-    with interpreting(builder):
-        (x,) = builder.tracers((tangent,))
-        return builder.atom(engine.core.convert(x, aval.dtype, aval.weak_type))

@@ -1,4 +1,4 @@
-"""Floor 3: splitting a program in what is known now and what waits; linearization.
+"""Floor 3: linearization.
 
 One idea: in the jvp of an equation, what does not depend on a tangent is the residual
 part, and what does is the linear part. Splitting the template once gives both::
@@ -19,100 +19,25 @@ from verax.ir.jaxpr import (
     Atom,
     Eqn,
     Jaxpr,
+    Literal,
     Params,
     Primitive,
     Source,
     Var,
 )
-from verax.rules.builder import Builder, Tracer, renumber
-from verax.rules.row import Engine, Known, Linear, MissingRule
-from verax.rules.state import interpreting
-from verax.transforms.jvp import coerce
+from verax.rules.builder import Builder
+from verax.rules.row import Engine, MissingRule
+from verax.transforms.split import split
 from verax.transforms.templates import (
     TEMPLATES,
     Avals,
     Mask,
+    Writer,
+    coerce,
     jvp_template,
     located,
     types,
 )
-
-
-class Residuals:
-    """The inputs of a later program that stand for atoms of an earlier one."""
-
-    def __init__(self, later: Builder) -> None:
-        self.later = later
-        self.table: dict[Atom, Atom] = {}
-
-    def of(self, atom: Atom) -> Atom:
-        """What stands for `atom` later: literals stand for themselves."""
-        if type(atom) is not Var:
-            return atom
-        found = self.table.get(atom)
-        if found is None:
-            found = self.table[atom] = self.later.input(atom.aval).atom
-        return found
-
-    def close(self, outvars: Sequence[Atom], own: Sequence[Atom]) -> Jaxpr:
-        """The later program: residuals first, then its `own` inputs."""
-        jaxpr, _ = self.later.close(outvars)
-        order = [*self.table.values(), *own]
-        return renumber(jaxpr, [v for v in order if isinstance(v, Var)])
-
-
-def split(engine: Engine, jaxpr: Jaxpr, unknown: Mask) -> tuple[Jaxpr, Jaxpr, Mask]:
-    """Partial evaluation: the program of the known inputs, and the rest of it.
-
-    Contract: the first jaxpr maps the known inputs to the known outputs, then
-    residuals; the second maps residuals, then the unknown inputs, to the unknown
-    outputs; the mask tells which outputs are unknown. Running both is running `jaxpr`.
-    """
-    known, later = Builder("split"), Builder("split")
-    residuals = Residuals(later)
-    env: list[tuple[bool, Atom]] = []
-    for var, flag in zip(jaxpr.invars, unknown, strict=True):
-        env.append((flag, (later if flag else known).input(var.aval).atom))
-    own = [atom for flag, atom in env if flag]
-    for eqn in jaxpr.eqns:
-        env += split_eqn(engine, eqn, known, residuals, env)
-    outs = [env[a.index] if type(a) is Var else (False, a) for a in jaxpr.outvars]
-    second = residuals.close([a for flag, a in outs if flag], own)
-    first, _ = known.close(
-        [*[a for flag, a in outs if not flag], *residuals.table.keys()]
-    )
-    return first, second, tuple(flag for flag, _ in outs)
-
-
-def split_eqn(
-    engine: Engine,
-    eqn: Eqn,
-    known: Builder,
-    residuals: Residuals,
-    env: Sequence[tuple[bool, Atom]],
-) -> list[tuple[bool, Atom]]:
-    """Write one equation in the program where it belongs, or in both."""
-    ins = [env[a.index] if type(a) is Var else (False, a) for a in eqn.invars]
-    if not any(flag for flag, _ in ins):
-        return [(False, a) for a in known.copy(eqn, tuple([a for _, a in ins]))]
-    row = engine.rules[eqn.primitive]
-    if row.split is None:
-        operands = tuple([a if flag else residuals.of(a) for flag, a in ins])
-        return [(True, a) for a in residuals.later.copy(eqn, operands)]
-    args: list[Known] = [
-        Linear(a.aval) if flag else Tracer(known, a) for flag, a in ins
-    ]
-    with interpreting(known):
-        parts = row.split(engine, eqn.params, args)
-    later = residuals.later
-    saved = later.tracers([residuals.of(known.atom(r)) for r in parts.residuals])
-    waiting = later.tracers([a for flag, a in ins if flag])
-    with interpreting(later):
-        finished = iter(parts.finish(saved, waiting))
-    return [
-        (True, later.atom(next(finished))) if x is None else (False, known.atom(x))
-        for x in parts.known
-    ]
 
 
 @frozen
@@ -158,30 +83,59 @@ def with_constant_tangents(
     return builder.close(results)[0]
 
 
-class Step(NamedTuple):
+class Step[V](NamedTuple):
     """The linear part of one equation: on what it works, where its results go.
 
-    Tangents have numbers of their own: those of the inputs, then those of results.
+    `saved` are residuals and literals. Tangents have numbers of their own: those of the
+    inputs, then those of results.
     """
 
     tangent: Jaxpr
-    saved: tuple[Atom, ...]
+    saved: tuple[V, ...]
     operands: tuple[int, ...]
     results: tuple[int, ...]
     source: Source
 
 
-class Tape:
-    """The forward program under construction, and the linear steps so far."""
+@frozen(eq=False)
+class Steps[V]:
+    """The derivative of a program at a point, equation by equation.
+
+    Attributes:
+        steps: those that the outputs need, in order.
+        avals: the types of the tangents that go in; they have the first numbers.
+        wanted: the number and the type of each tangent that comes out.
+        count: how many tangents there are.
+    """
+
+    steps: Sequence[Step[V]]
+    avals: Sequence[ShapedArray]
+    wanted: Sequence[tuple[int, ShapedArray]]
+    count: int
+
+    @property
+    def saved(self) -> list[V]:
+        """The residuals, each once."""
+        found = [x for step in self.steps for x in step.saved]
+        return list({place(x): x for x in found if type(x) is not Literal}.values())
+
+
+def place(x: object) -> int:
+    """What tells residuals apart: to hash a variable takes longer."""
+    return x.index if type(x) is Var else id(x)
+
+
+class Tape[V]:
+    """The outputs of a program and its linear steps, as far as it has been written."""
 
     def __init__(
-        self, engine: Engine, forward: Builder, ins: Sequence[Atom], nonzero: Mask
+        self, engine: Engine, forward: Writer[V], ins: Sequence[V], nonzero: Mask
     ) -> None:
         self.engine = engine
         self.forward = forward
         self.primals = list(ins)
         self.count = 0
-        self.steps: list[Step] = []
+        self.steps: list[Step[V]] = []
         self.tangents: list[int | None] = [
             self.number() if active else None for active in nonzero
         ]
@@ -195,7 +149,9 @@ class Tape:
         """Write one equation forward, and keep its linear part as a step."""
         primals, tangents = self.primals, self.tangents
         invars = eqn.invars
-        ins = tuple([primals[a.index] if type(a) is Var else a for a in invars])
+        ins: tuple[V, ...] = tuple(
+            [primals[a.index] if type(a) is Var else a for a in invars]  # type: ignore[misc]  # a literal stands for itself
+        )
         ts = [tangents[a.index] if type(a) is Var else None for a in invars]
         live = tuple([t for t in ts if t is not None])
         if not live:
@@ -210,7 +166,7 @@ class Tape:
         except MissingRule as error:
             raise located(error, eqn) from error
         source = eqn.source.derived("jvp")
-        found = self.forward.inline(parts.forward, ins, source=source)
+        found = self.forward.inline(parts.forward, ins, source)
         count = len(eqn.outvars)
         primals += found[:count]
         pushed = [self.number() if flag else None for flag in parts.nonzero]
@@ -220,7 +176,7 @@ class Tape:
             Step(parts.tangent, tuple(found[count:]), live, results, source)
         )
 
-    def live_steps(self, wanted: Sequence[int | None]) -> list[Step]:
+    def live_steps(self, wanted: Sequence[int | None]) -> list[Step[V]]:
         """The steps that the wanted tangents need, in order."""
         needed = [False] * self.count
         for t in wanted:
@@ -245,27 +201,28 @@ def linearize(engine: Engine, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Jaxpr
     """
     forward = Builder("linearize")
     ins = [forward.input(v.aval).atom for v in jaxpr.invars]
-    outs, saved, second, mask = linearize_into(engine, forward, jaxpr, nonzero, ins)
+    outs, steps, mask = linearize_into(engine, forward, jaxpr, nonzero, ins)
+    saved = steps.saved
+    second = tangent_program(engine, steps)
     return forward.close([*outs, *saved])[0], second, mask
 
 
-def linearize_into(
-    engine: Engine, forward: Builder, jaxpr: Jaxpr, nonzero: Mask, ins: Sequence[Atom]
-) -> tuple[list[Atom], list[Var], Jaxpr, Mask]:
-    """`linearize`, whose first program is written into `forward` on atoms of its types.
+def linearize_into[V](
+    engine: Engine, forward: Writer[V], jaxpr: Jaxpr, nonzero: Mask, ins: Sequence[V]
+) -> tuple[list[V], Steps[V], Mask]:
+    """`linearize` on `ins`, whose first program is written, or run, by `forward`.
 
-    Returns the outputs there, the residuals, the second program, and the mask.
+    Returns the outputs there, the derivative, and the mask.
     """
     tape = Tape(engine, forward, ins, nonzero)
     for eqn in jaxpr.eqns:
         tape.write(eqn)
     primals, tangents = tape.primals, tape.tangents
-    outs = [primals[a.index] if type(a) is Var else a for a in jaxpr.outvars]
+    outs: list[V] = [
+        primals[a.index] if type(a) is Var else a  # type: ignore[misc]  # a literal stands for itself
+        for a in jaxpr.outvars
+    ]
     wanted = [tangents[a.index] if type(a) is Var else None for a in jaxpr.outvars]
-    steps = tape.live_steps(wanted)
-    # By the index: to hash a variable takes longer.
-    stored = {a.index: a for s in steps for a in s.saved if type(a) is Var}
-    saved = list(stored.values())
     avals = [
         v.aval.tangent() for v, flag in zip(jaxpr.invars, nonzero, strict=True) if flag
     ]
@@ -274,33 +231,31 @@ def linearize_into(
         for t, a in zip(wanted, jaxpr.outvars, strict=True)
         if t is not None
     ]
-    second = tangent_program(engine, steps, saved, avals, pairs, tape.count)
-    return outs, saved, second, tuple(t is not None for t in wanted)
+    steps = Steps(tape.live_steps(wanted), avals, pairs, tape.count)
+    return outs, steps, tuple([t is not None for t in wanted])
 
 
-def tangent_program(
-    engine: Engine,
-    steps: Sequence[Step],
-    saved: Sequence[Var],
-    avals: Avals | Sequence[ShapedArray],
-    wanted: Sequence[tuple[int, ShapedArray]],
-    count: int,
-) -> Jaxpr:
-    """The linear steps as a program of residuals, then tangents of types `avals`."""
+def tangent_program[V](engine: Engine, derivative: Steps[V]) -> Jaxpr:
+    """The linear steps as a program of the residuals, then the tangents that go in."""
     builder = Builder("linearize")
-    stored = {a.index: builder.input(a.aval).atom for a in saved}
-    env: list[Atom | None] = [None] * count
-    for i, aval in enumerate(avals):
+    stored = {
+        place(x): builder.input(x.aval).atom  # type: ignore[attr-defined]  # residuals have a type
+        for x in derivative.saved
+    }
+    env: list[Atom | None] = [None] * derivative.count
+    for i, aval in enumerate(derivative.avals):
         env[i] = builder.input(aval).atom
-    for step in steps:
-        ins = [stored[a.index] if type(a) is Var else a for a in step.saved]
+    for step in derivative.steps:
+        ins: list[Atom] = [
+            x if isinstance(x, Literal) else stored[place(x)] for x in step.saved
+        ]
         ins += [env[t] for t in step.operands]  # type: ignore[misc]  # made before
-        outs = builder.inline(step.tangent, ins, source=step.source)
+        outs = builder.inline(step.tangent, ins, step.source)
         for t, atom in zip(step.results, outs, strict=True):
             env[t] = atom
-    outs = [env[t] for t, _ in wanted]  # type: ignore[misc]  # every one is made
+    outs = [env[t] for t, _ in derivative.wanted]  # type: ignore[misc]  # every one is made
     live = [
         coerce(engine, builder, atom, aval)
-        for atom, (_, aval) in zip(outs, wanted, strict=True)
+        for atom, (_, aval) in zip(outs, derivative.wanted, strict=True)
     ]
     return builder.close(live)[0]

@@ -28,7 +28,7 @@ from verax.ir.words import aval_of_word
 from verax.rules.builder import Builder, Tracer
 from verax.rules.row import Engine
 from verax.rules.state import STATE, interpreting, widths_of
-from verax.transforms.jvp import coerce
+from verax.transforms.templates import coerce
 
 SAMPLES = ("f32[2,3]", "f32[]")
 """The types on which a pattern is traced, all variables alike, unless it says more."""

@@ -9,9 +9,10 @@ matching equation is rewritten by substituting variables::
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Protocol
 
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive, Source
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.infer import infer
@@ -24,12 +25,27 @@ from verax.rules.row import (
     Zero,
     missing,
 )
+from verax.rules.source import user_source
 from verax.rules.state import interpreting
 
 TEMPLATES = 1 << 14
 
 type Avals = tuple[ShapedArray, ...]
 type Mask = tuple[bool, ...]
+
+
+class Writer[V](Protocol):
+    """What `Builder` does with atoms, or somebody else with values."""
+
+    def copy(self, eqn: Eqn, atoms: tuple[V, ...], /) -> Sequence[V]:
+        """The results of `eqn` on other operands of the same types."""
+        ...
+
+    def inline(
+        self, jaxpr: Jaxpr, atoms: Sequence[V], source: Source | None = None, /
+    ) -> Sequence[V]:
+        """The outputs of `jaxpr`, whose equations come from `source`."""
+        ...
 
 
 def located(error: MissingRule, eqn: Eqn) -> MissingRule:
@@ -128,6 +144,35 @@ def batch_template(
         outs, out_axes = row.batch(engine, params, size, args, axes)
     jaxpr, _ = builder.finish(outs)
     return jaxpr, tuple(out_axes)
+
+
+@lru_cache(maxsize=TEMPLATES)
+def sum_template(engine: Engine, x: ShapedArray, y: ShapedArray) -> Jaxpr:
+    """The sum of two cotangents of these types, as a program."""
+    builder = Builder("transpose", source=UNKNOWN_SOURCE)
+    operands = builder.input(x), builder.input(y)
+    with interpreting(builder):
+        total = engine.core.add(*operands)
+    return builder.finish((total,))[0]
+
+
+@lru_cache(maxsize=TEMPLATES)
+def cast_template(engine: Engine, given: ShapedArray, due: ShapedArray) -> Jaxpr:
+    """The conversion of a tangent to the type `due`, as a program."""
+    builder = Builder("a cast", source=UNKNOWN_SOURCE)
+    operand = builder.input(given)
+    with interpreting(builder):
+        cast = engine.core.convert(operand, due.dtype, due.weak_type)
+    return builder.finish((cast,))[0]
+
+
+def coerce[V](engine: Engine, writer: Writer[V], tangent: V, due: ShapedArray) -> V:
+    """The tangent in the type that its primal has: only weakness may differ."""
+    given: ShapedArray = tangent.aval  # type: ignore[attr-defined]  # atoms and arrays have one
+    if given is due:
+        return tangent
+    template = cast_template(engine, given, due)
+    return writer.inline(template, (tangent,), user_source())[0]
 
 
 def types(atoms: Sequence[object]) -> Avals:

@@ -8,13 +8,11 @@ reverse and hand each what its results have gathered::
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
 from verax.ir.jaxpr import (
     NO_PARAMS,
-    UNKNOWN_SOURCE,
     Atom,
     Eqn,
     Jaxpr,
@@ -23,13 +21,12 @@ from verax.ir.jaxpr import (
 )
 from verax.rules.builder import Builder
 from verax.rules.row import Engine, MissingRule
-from verax.rules.state import interpreting
 from verax.rules.typed import NotAnArray, NotLinear
-from verax.transforms.jvp import coerce
 from verax.transforms.templates import (
-    TEMPLATES,
     Mask,
+    coerce,
     located,
+    sum_template,
     transpose_template,
     types,
 )
@@ -78,12 +75,7 @@ def transpose_into(
     given = iter(ins)
     env: list[Atom | None] = [None if flag else next(given) for flag in linear]
     cts = [next(given) if flag else None for flag in nonzero]
-    backward = [eqn for eqn in jaxpr.eqns if not write_known(builder, eqn, env)]
-    gathered: list[Atom | None] = [None] * len(env)
-    for atom, ct in zip(jaxpr.outvars, cts, strict=True):
-        gather(engine, builder, gathered, atom, ct, env)
-    for eqn in reversed(backward):
-        transpose_eqn(engine, builder, eqn, env, gathered)
+    gathered = backwards(engine, builder, jaxpr, env, cts)
     results = [
         (gathered[v.index], v)
         for v, flag in zip(jaxpr.invars, linear, strict=True)
@@ -97,6 +89,26 @@ def transpose_into(
     return live, tuple(ct is not None for ct, _ in results)
 
 
+def backwards(
+    engine: Engine,
+    builder: Builder,
+    jaxpr: Jaxpr,
+    env: list[Atom | None],
+    cts: Sequence[Atom | None],
+) -> Sequence[Atom | None]:
+    """The cotangent of each variable, as far as it has one, from those of the outputs.
+
+    `env` has the inputs in which `jaxpr` is not linear, and None for the others.
+    """
+    backward = [eqn for eqn in jaxpr.eqns if not write_known(builder, eqn, env)]
+    gathered: list[Atom | None] = [None] * len(env)
+    for atom, ct in zip(jaxpr.outvars, cts, strict=True):
+        gather(engine, builder, gathered, atom, ct, env)
+    for eqn in reversed(backward):
+        transpose_eqn(engine, builder, eqn, env, gathered)
+    return gathered
+
+
 def write_known(builder: Builder, eqn: Eqn, env: list[Atom | None]) -> bool:
     """Write an equation that has no linear operand; say whether it was one."""
     ins = [env[a.index] if type(a) is Var else a for a in eqn.invars]
@@ -106,16 +118,6 @@ def write_known(builder: Builder, eqn: Eqn, env: list[Atom | None]) -> bool:
         return False
     env += builder.copy(eqn, known)
     return True
-
-
-@lru_cache(maxsize=TEMPLATES)
-def sum_template(engine: Engine, x: ShapedArray, y: ShapedArray) -> Jaxpr:
-    """The sum of two cotangents of these types, as a program."""
-    builder = Builder("transpose", source=UNKNOWN_SOURCE)
-    operands = builder.input(x), builder.input(y)
-    with interpreting(builder):
-        total = engine.core.add(*operands)
-    return builder.finish((total,))[0]
 
 
 def gather(

@@ -10,10 +10,10 @@ dimension at a known place; an equation with no batched operand is copied as it 
 from collections.abc import Sequence
 
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
+from verax.ir.jaxpr import Eqn, Jaxpr, Var
 from verax.rules.builder import Builder
 from verax.rules.row import Axis, Engine, MissingRule
-from verax.transforms.templates import batch_template, located, types
+from verax.transforms.templates import Writer, batch_template, located, types
 
 
 def batch(
@@ -42,19 +42,22 @@ def stacked(jaxpr: Jaxpr, size: int, axes: Sequence[Axis]) -> list[ShapedArray]:
     return found
 
 
-def batch_into(
+def batch_into[V](
     engine: Engine,
-    builder: Builder,
+    writer: Writer[V],
     jaxpr: Jaxpr,
     size: int,
     axes: Sequence[Axis],
-    ins: Sequence[Atom],
-) -> tuple[list[Atom], tuple[Axis, ...]]:
-    """`batch`, written into `builder` on atoms of the types `stacked`."""
+    ins: Sequence[V],
+) -> tuple[list[V], tuple[Axis, ...]]:
+    """`batch`, written, or run, by `writer` on what has the types `stacked`."""
     env, places = list(ins), list(axes)
     for eqn in jaxpr.eqns:
-        batch_eqn(engine, builder, eqn, size, env, places)
-    outs = [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
+        batch_eqn(engine, writer, eqn, size, env, places)
+    outs: list[V] = [
+        env[a.index] if type(a) is Var else a  # type: ignore[misc]  # a literal stands for itself
+        for a in jaxpr.outvars
+    ]
     out_axes = [places[a.index] if type(a) is Var else None for a in jaxpr.outvars]
     return outs, tuple(out_axes)
 
@@ -65,19 +68,21 @@ def meets(engine: Engine, eqn: Eqn) -> bool:
     return axis is not None and axis.name in eqn.params.named_axes
 
 
-def batch_eqn(
+def batch_eqn[V](
     engine: Engine,
-    builder: Builder,
+    writer: Writer[V],
     eqn: Eqn,
     size: int,
-    env: list[Atom],
+    env: list[V],
     places: list[Axis],
 ) -> None:
     """Write one equation over all elements, or once if it is the same for all."""
-    ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
+    ins: tuple[V, ...] = tuple(
+        [env[a.index] if type(a) is Var else a for a in eqn.invars]  # type: ignore[misc]  # a literal stands for itself
+    )
     axes = tuple([places[a.index] if type(a) is Var else None for a in eqn.invars])
     if axes.count(None) == len(axes) and not meets(engine, eqn):
-        env += builder.copy(eqn, ins)
+        env += writer.copy(eqn, ins)
         places += [None] * len(eqn.outvars)
         return
     try:
@@ -86,5 +91,5 @@ def batch_eqn(
         )
     except MissingRule as error:
         raise located(error, eqn) from error
-    env += builder.inline(template, ins, source=eqn.source.derived("vmap"))
+    env += writer.inline(template, ins, eqn.source.derived("vmap"))
     places += out_axes

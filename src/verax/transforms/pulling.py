@@ -1,0 +1,96 @@
+"""Floor 3: reverse mode on the linear steps of a program, each by template.
+
+One idea: the linear part of an equation is a small program that many equations share,
+so it is transposed once, and the backward pass is one template for each step; neither a
+tangent program nor its transpose is written::
+
+    outs, steps, mask = linearize_into(engine, builder, jaxpr, (True,), ins)
+    cotangents, _ = pull_back(engine, builder, steps, (True,), [one])
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Source
+from verax.rules.builder import Builder
+from verax.rules.row import Engine
+from verax.transforms.linearize import Steps
+from verax.transforms.templates import TEMPLATES, Mask, Writer, coerce, sum_template
+from verax.transforms.transpose import backwards
+
+type Types = tuple[ShapedArray | None, ...]
+
+
+@lru_cache(maxsize=TEMPLATES)
+def backward_template(
+    engine: Engine, tangent: Jaxpr, saved: int, cts: Types
+) -> tuple[Jaxpr, Mask]:
+    """(residuals, cotangents) to cotangents of the other inputs, and of which.
+
+    `tangent` is linear in all but the first `saved` inputs, and `cts` are the types of
+    the cotangents of its outputs, None for those that are zero.
+    """
+    builder = Builder("transpose", source=UNKNOWN_SOURCE)
+    count = len(tangent.invars)
+    known = [builder.input(v.aval).atom for v in tangent.invars[:saved]]
+    given = [None if aval is None else builder.input(aval).atom for aval in cts]
+    env = [*known, *[None] * (count - saved)]
+    found = backwards(engine, builder, tangent, env, given)[saved:count]
+    jaxpr, _ = builder.close([ct for ct in found if ct is not None])
+    return jaxpr, tuple([ct is not None for ct in found])
+
+
+class Gathered[V]:
+    """The cotangents so far, by the number of their tangent."""
+
+    def __init__(self, engine: Engine, writer: Writer[V], count: int) -> None:
+        self.engine = engine
+        self.writer = writer
+        self.found: list[V | None] = [None] * count
+
+    def add(self, number: int, ct: V, source: Source | None = None) -> None:
+        """Add to what there is; `source` is that of the sum."""
+        before = self.found[number]
+        if before is not None:
+            template = sum_template(self.engine, before.aval, ct.aval)  # type: ignore[attr-defined]  # values have a type
+            (ct,) = self.writer.inline(template, (before, ct), source)
+        self.found[number] = ct
+
+
+def pull_back[V](
+    engine: Engine,
+    writer: Writer[V],
+    derivative: Steps[V],
+    given: Mask,
+    cts: Sequence[V],
+) -> tuple[list[V], Mask]:
+    """The cotangents of the tangents that go in, from those of some that come out.
+
+    `given` marks the tangents that have one; of those that the returned mask does not
+    mark it is zero. The steps have no effects.
+
+    Raises:
+        MissingRule: a step has no transpose rule; the message has no line.
+    """
+    gathered = Gathered(engine, writer, derivative.count)
+    live_outs = zip(derivative.wanted, given, strict=True)
+    numbers = [number for (number, _), flag in live_outs if flag]
+    for number, ct in zip(numbers, cts, strict=True):
+        gathered.add(number, ct)
+    found = gathered.found
+    for step in reversed(derivative.steps):
+        outs = [found[t] for t in step.results]
+        live = [ct for ct in outs if ct is not None]
+        if not live:
+            continue
+        avals = tuple([None if ct is None else ct.aval for ct in outs])  # type: ignore[attr-defined]  # values have a type
+        template, mask = backward_template(engine, step.tangent, len(step.saved), avals)
+        source = step.source.derived("transpose")
+        pulled = iter(writer.inline(template, (*step.saved, *live), source))
+        for number, flag in zip(step.operands, mask, strict=True):
+            if flag:
+                gathered.add(number, next(pulled), source)
+    results = list(zip(found, derivative.avals, strict=False))
+    live_ins = [coerce(engine, writer, ct, a) for ct, a in results if ct is not None]
+    return live_ins, tuple([ct is not None for ct, _ in results])
