@@ -7,6 +7,7 @@ in imports, which type checkers and editors read; the one is made of the other::
 """
 
 import ast
+import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,12 +51,22 @@ def stub(tree: ast.Module, package: str) -> str | None:
         else:
             words.setdefault(original, original)
             aliases.append(f"{name} = {original}")
+    shown = [name for name in table if not name.startswith("_")]
+    public = [f'"{name}"' for name in sorted(shown, key=kind_and_name)]
     lines = [
         line
         for home, words in by_home.items()
         for line in statement(home, list(words.values()))
     ]
-    return HEAD + "\n".join([*lines, *aliases, *constants(tree)]) + "\n"
+    listed = ["__all__ = [", *wrapped(", ".join(public)), "]"]
+    return HEAD + "\n".join([*lines, *aliases, *constants(tree), *listed]) + "\n"
+
+
+def kind_and_name(name: str) -> tuple[int, list[str | int]]:
+    """The order of `__all__`: constants, classes, the rest; 2 comes before 10."""
+    kind = 0 if len(name) > 1 and name.isupper() else 1 if name[0].isupper() else 2
+    parts = re.split(r"(\d+)", name)
+    return kind, [int(part) if part.isdigit() else part for part in parts]
 
 
 def statement(home: str, words: list[str]) -> Iterator[str]:
@@ -66,15 +77,19 @@ def statement(home: str, words: list[str]) -> Iterator[str]:
         return
     yield f"from {home} import ("
     # A name and its `as` stay together: the wrapping sees no space between them.
-    joined = ", ".join(words).replace(" as ", "\0as\0") + ","
-    for line in textwrap.wrap(joined, WIDTH - 4, break_on_hyphens=False):
-        yield "    " + line.replace("\0", " ")
+    for line in wrapped(", ".join(words).replace(" as ", "\0as\0")):
+        yield line.replace("\0", " ")
     yield ")"
 
 
+def wrapped(words: str) -> Iterator[str]:
+    """Indented lines of words with a comma after each."""
+    for line in textwrap.wrap(f"{words},", WIDTH - 4, break_on_hyphens=False):
+        yield "    " + line
+
+
 def constants(tree: ast.Module) -> Iterator[str]:
-    """The types of what the package itself holds: its list of names, its version."""
-    yield "__all__: list[str]"
+    """The types of the strings that the package itself holds, its version say."""
     for node in tree.body:
         match node:
             case ast.Assign([ast.Name(name)], ast.Constant(str())):

@@ -13,7 +13,7 @@ from verax.rules.collector import keeping
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = facade(
+__getattr__, __dir__ = facade(
     __name__,
     {
         ".api.autodiff": "jvp linearize vjp",

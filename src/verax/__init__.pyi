@@ -81,5 +81,26 @@ remat = checkpoint
 checking_leaks = check_tracer_leaks
 jacobian = jacrev
 P = PartitionSpec
-__all__: list[str]
 __version__: str
+__all__ = [
+    "Array", "Device", "ImpureFunction", "LeakedTracer", "Mesh", "NamedSharding", "P",
+    "ShapeDtypeStruct", "ad_checkpoint", "block_until_ready", "check_purity",
+    "check_tracer_leaks", "checking_leaks", "checkpoint", "checkpoint_policies",
+    "clear_caches", "closure_convert", "config", "copy_to_host_async", "core",
+    "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp",
+    "custom_vjp", "debug", "debug_infs", "debug_nans", "default_backend",
+    "default_device", "default_matmul_precision", "default_prng_impl", "device_count",
+    "device_get", "device_put", "device_put_replicated", "device_put_sharded",
+    "devices", "disable_jit", "dlpack", "dtypes", "effects_barrier", "enable_x64",
+    "ensure_compile_time_eval", "errors", "eval_shape", "experimental",
+    "explain_cache_misses", "export", "extend", "flatten_util", "float0", "fwd_and_bwd",
+    "grad", "hessian", "image", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp",
+    "lax", "linear_transpose", "linearize", "live_arrays", "local_device_count",
+    "local_devices", "make_array_from_callback", "make_array_from_single_device_arrays",
+    "make_jaxpr", "make_mesh", "metrics", "monitoring", "named_call", "named_scope",
+    "nn", "numpy", "numpy_dtype_promotion", "ops", "pmap", "print_environment_info",
+    "process_count", "process_index", "process_indices", "profiler", "pure_callback",
+    "random", "remat", "rewrites", "scipy", "shard_map", "sharding", "stages",
+    "test_util", "threefry_partitionable", "transforms", "tree", "tree_util", "typeof",
+    "typing", "value_and_grad", "vjp", "vmap",
+]

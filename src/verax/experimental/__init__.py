@@ -10,7 +10,7 @@ One idea: a shop window; the work is done in `verax.api`.
 
 from verax.ir.facade import facade
 
-__getattr__, __dir__, __all__ = facade(
+__getattr__, __dir__ = facade(
     __name__,
     {
         "verax.api.callbacks": "io_callback",

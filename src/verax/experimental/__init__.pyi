@@ -5,4 +5,6 @@ from verax.experimental import (
     layout as layout, serialize_executable as serialize_executable,
 )
 from verax.api.callbacks import io_callback as io_callback
-__all__: list[str]
+__all__ = [
+    "io_callback", "layout", "serialize_executable",
+]

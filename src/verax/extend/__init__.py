@@ -13,7 +13,7 @@ are passed along; nothing is registered and nothing in the library changes::
 
 from verax.ir.facade import facade
 
-__getattr__, __dir__, __all__ = facade(
+__getattr__, __dir__ = facade(
     __name__,
     {
         ".functions": "Opened opened propagate run",

@@ -25,4 +25,9 @@ from verax.transforms.propagation import (
     Parts as Parts, Propagation as Propagation, Rule as Rule,
 )
 from verax.transforms.standard import STANDARD as STANDARD
-__all__: list[str]
+__all__ = [
+    "CONTROL", "INSIDE", "NO_PARAMS", "PRIMITIVES", "STANDARD", "Domain", "MissingRule",
+    "NoParams", "Opened", "Params", "Parts", "Propagation", "Row", "Rule", "RuleTable",
+    "Sample", "Zero", "chlo", "composed", "composite", "elementwise", "inlined",
+    "opened", "parametric", "propagate", "run", "stablehlo", "standard", "with_rules",
+]

@@ -14,7 +14,7 @@ from verax.ir.facade import facade
 from verax.ir.walk import walk as walk
 
 # `walk` is a module, too, and so has to be here before anybody reads it.
-__getattr__, __dir__, __all__ = facade(
+__getattr__, __dir__ = facade(
     __name__,
     {
         ".atoms": "Atom array_literal scalar_literal variable",

@@ -30,4 +30,13 @@ from verax.ir.walk import (
     map_subjaxprs as map_subjaxprs, substitute as substitute,
     unused_variables as unused_variables, walk as walk,
 )
-__all__: list[str]
+__all__ = [
+    "Atom", "CapturedConstants", "ClosedJaxpr", "Effect", "Eqn", "IllTyped",
+    "InvalidFile", "Jaxpr", "Literal", "Params", "ParseError", "Primitive",
+    "ShapedArray", "Source", "Unsavable", "Var", "array_literal", "captured_constants",
+    "check_jaxpr", "close", "count_eqns", "diff", "dumps", "equation_at",
+    "free_variables", "from_json", "hoist", "html", "loads", "map_eqns", "map_jaxprs",
+    "map_subjaxprs", "parse_closed", "parse_jaxpr", "print_jaxpr", "scalar_literal",
+    "substitute", "svg", "to_json", "unused_variables", "used_consts", "variable",
+    "walk",
+]

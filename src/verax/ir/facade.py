@@ -4,7 +4,7 @@ One idea: a facade is a table from names to their homes, and Python asks the fun
 `__getattr__` of a module for what it does not find in it (PEP 562), so that a program
 loads the files of what it uses and no others::
 
-    __getattr__, __dir__, __all__ = facade(__name__, {".sums": "total mean=average"})
+    __getattr__, __dir__ = facade(__name__, {".sums": "total mean=average"})
 
 A facade has a stub beside it, `__init__.pyi`, which says the same to type checkers and
 editors; `python -m tests.stubs` writes it, and a test holds it to the table.
@@ -13,6 +13,7 @@ editors; `python -m tests.stubs` writes it, and a test holds it to the table.
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import ModuleType
 
 
@@ -45,8 +46,10 @@ def homes(
 
 def facade(
     package: str, names: Mapping[str, str], modules: str = ""
-) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package that holds no code.
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package that holds no code.
+
+    `__all__` is read through the first: the names without those of underscores.
 
     Args:
         package: its name.
@@ -58,19 +61,27 @@ def facade(
     imported in the package around it: the next reading is that of any global. So a name
     may not be that of a module of the package, unless it means it.
     """
-    table = homes(package, names, modules)
     own = vars(sys.modules[package])
 
-    def read(name: str) -> object:
-        if name not in table:
+    @cache
+    def table() -> dict[str, tuple[str, str]]:
+        return homes(package, names, modules)
+
+    def value_of(name: str) -> object:
+        if name == "__all__":
+            return [name for name in table() if not name.startswith("_")]
+        if name not in table():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home, original = table[name]
+        home, original = table()[name]
         module = module_named(home)
-        value = getattr(module, original) if original else module
-        own[name] = value
+        return getattr(module, original) if original else module
+
+    def read(name: str) -> object:
+        own[name] = value = value_of(name)
         return value
 
     def listed() -> list[str]:
-        return sorted({*own, *table})
+        hidden = [name for name, value in own.items() if value is facade]
+        return sorted({*own, *table()}.difference(hidden))
 
-    return read, listed, [name for name in table if not name.startswith("_")]
+    return read, listed

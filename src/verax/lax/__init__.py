@@ -9,7 +9,7 @@ equation; this module holds no code::
 
 from verax.ir.facade import facade
 
-__getattr__, __dir__, __all__ = facade(
+__getattr__, __dir__ = facade(
     __name__,
     {
         ".applying": "FftType composite scatter_apply shape_as_value stage",

@@ -7,7 +7,7 @@ Array([0., 2.], dtype=float32)
 
 from verax.ir.facade import facade
 
-__getattr__, __dir__, __all__ = facade(
+__getattr__, __dir__ = facade(
     __name__,
     {
         ".activations": (

@@ -7,7 +7,7 @@ The one idea: this module holds no code; each name is defined in a file of its s
 
 from verax.ir.facade import facade
 
-__getattr__, __dir__, __all__ = facade(
+__getattr__, __dir__ = facade(
     __name__,
     {
         ".arithmetic": (

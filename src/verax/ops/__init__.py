@@ -10,7 +10,7 @@ interpreter has it::
 
 from verax.ir.facade import facade
 
-__getattr__, __dir__, __all__ = facade(
+__getattr__, __dir__ = facade(
     __name__,
     {
         ".segments": "segment_max segment_min segment_prod segment_sum",

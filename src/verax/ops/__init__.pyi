@@ -5,4 +5,6 @@ from verax.ops.segments import (
     segment_max as segment_max, segment_min as segment_min,
     segment_prod as segment_prod, segment_sum as segment_sum,
 )
-__all__: list[str]
+__all__ = [
+    "segment_max", "segment_min", "segment_prod", "segment_sum",
+]

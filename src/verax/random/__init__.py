@@ -9,7 +9,7 @@ Array(4070199207, dtype=uint32)
 
 from verax.ir.facade import facade
 
-__getattr__, __dir__, __all__ = facade(
+__getattr__, __dir__ = facade(
     __name__,
     {
         ".continuous": (

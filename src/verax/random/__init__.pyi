@@ -34,4 +34,12 @@ from verax.random.normals import (
 )
 from verax.random.raw_bits import bits as bits, uniform as uniform
 from verax.random.shuffling import choice as choice, permutation as permutation
-__all__: list[str]
+__all__ = [
+    "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
+    "chisquare", "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential",
+    "f", "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key",
+    "key_data", "key_dtype", "key_impl", "laplace", "loggamma", "logistic", "lognormal",
+    "maxwell", "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto",
+    "permutation", "poisson", "rademacher", "randint", "rayleigh", "split", "t",
+    "triangular", "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
+]

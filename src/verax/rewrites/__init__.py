@@ -12,7 +12,7 @@ transformation like any other::
 
 from verax.ir.facade import facade
 
-__getattr__, __dir__, __all__ = facade(
+__getattr__, __dir__ = facade(
     __name__,
     {
         ".algebraic": "algebra",

@@ -10,4 +10,7 @@ from verax.transforms.rewrite_rules import (
     rewrite as rewrite,
 )
 from verax.transforms.rewriting import RewriteLoop as RewriteLoop
-__all__: list[str]
+__all__ = [
+    "Operand", "Rewrite", "RewriteError", "RewriteLoop", "algebra", "apply", "cheaper",
+    "rewrite", "stable",
+]

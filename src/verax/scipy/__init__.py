@@ -10,7 +10,7 @@ Array(0.5, dtype=float32, weak_type=True)
 
 from verax.ir.facade import facade
 
-__getattr__, __dir__, __all__ = facade(
+__getattr__, __dir__ = facade(
     __name__,
     {},
     modules=(

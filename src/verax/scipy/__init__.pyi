@@ -6,4 +6,7 @@ from verax.scipy import (
     linalg as linalg, ndimage as ndimage, optimize as optimize, signal as signal,
     sparse as sparse, special as special, stats as stats,
 )
-__all__: list[str]
+__all__ = [
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize",
+    "signal", "sparse", "special", "stats",
+]
