@@ -54,6 +54,12 @@ def first_laws(mutant: Mutant) -> set[str]:
     return {law for word, laws in FIRST.items() if word in name for law in laws}
 
 
+def about_types(mutant: Mutant) -> bool:
+    """Whether what is weak may change, which the examples of each row hold."""
+    site = mutant.site
+    return "typing" in site.function or site.kind == "lost weak type"
+
+
 def known_calls(mutant: Mutant, found: Reach) -> list[Call]:
     """The calls that run a mutant's lines, one of each row and law first."""
     calls = [call for place in places(mutant) for call in found.by_law.get(place, [])]
@@ -65,6 +71,8 @@ def known_calls(mutant: Mutant, found: Reach) -> list[Call]:
         late = 0 if call.law in likely else 2
         cost = found.seconds.get(call, 1.0)
         rank = pairs[call.row, call.law] + late + cost
+        if about_types(mutant) and call.law == "examples":
+            rank = 1 + cost  # no two of them are of one row
         ranked.append((rank, len(ranked), call))
     return [call for _, _, call in sorted(ranked)]
 

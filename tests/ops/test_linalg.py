@@ -1,7 +1,6 @@
 """Decompositions: their defining equations, failures, empty matrices, and errors."""
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import verax
 from verax.lax import linalg
 from verax.ops.linalg_lu import lu_solve
 
-SHAPES = ((3, 3), (2, 4, 3), (2, 3), (1, 1), (0, 3, 3), (0, 2), (2, 0))
 DTYPES = (np.float32, np.complex64)
 
 
@@ -30,38 +28,22 @@ def hosts(found: object) -> list[np.ndarray]:
     return [np.asarray(x) for x in found]  # type: ignore[attr-defined]  # a tuple
 
 
-@pytest.fixture(params=["eager", "jit"])
-def run(request: pytest.FixtureRequest) -> Callable[..., object]:
-    if request.param == "jit":
-        return lambda f, *xs: verax.jit(f)(*xs)
-    return lambda f, *xs: f(*xs)
+def eager(f: Callable[..., object], *xs: object) -> object:
+    return f(*xs)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_products_of_factors(
-    run: Callable[..., object], shape: tuple[int, ...], dtype: type
-) -> None:
-    a = matrices(shape, dtype)
-    for full in (False, True):
-        q, r = hosts(run(partial(linalg.qr, full_matrices=full), a))
-        np.testing.assert_allclose(q @ r, a, atol=1e-5)
-        np.testing.assert_allclose(adjoint(q) @ q, eye_like(q), atol=1e-5)
-        u, s, vh = hosts(run(partial(linalg.svd, full_matrices=full), a))
-        k = s.shape[-1]
-        product = (u[..., :k] * s[..., None, :]) @ vh[..., :k, :]
-        np.testing.assert_allclose(product, a, atol=1e-5)
-    packed, _, order = hosts(run(linalg.lu, a))
-    k = min(a.shape[-2:])
-    lower = np.tril(packed[..., :k], -1) + np.eye(a.shape[-2], k, dtype=dtype)
-    permuted = np.take_along_axis(a, order[..., None], -2)
-    np.testing.assert_allclose(lower @ np.triu(packed[..., :k, :]), permuted, atol=1e-5)
+def compiled(f: Callable[..., object], *xs: object) -> object:
+    return verax.jit(f)(*xs)
+
+
+WAYS = pytest.mark.parametrize("run", [eager, compiled], ids=["eager", "jit"])
 
 
 def eye_like(q: np.ndarray) -> np.ndarray:
     return np.broadcast_to(np.eye(q.shape[-1]), (*q.shape[:-2], *q.shape[-1:] * 2))
 
 
+@WAYS
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_spectra(run: Callable[..., object], dtype: type) -> None:
     a = matrices((2, 4, 4), dtype)
@@ -76,6 +58,7 @@ def test_spectra(run: Callable[..., object], dtype: type) -> None:
     np.testing.assert_allclose(z @ t @ adjoint(z), a, atol=1e-5)
 
 
+@WAYS
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tridiagonal_system(run: Callable[..., object], dtype: type) -> None:
     dl, d, du = matrices((3, 2, 4), dtype)
@@ -91,6 +74,7 @@ def test_tridiagonal_system(run: Callable[..., object], dtype: type) -> None:
     np.testing.assert_allclose(whole @ x, b, atol=1e-5)
 
 
+@WAYS
 def test_failures_are_nan_and_leave_the_others(run: Callable[..., object]) -> None:
     a = np.array([[[1, 0], [0, 1]], [[1, 2], [2, 1]]], np.float32)
     factor = np.asarray(run(linalg.cholesky, a))
@@ -102,6 +86,7 @@ def test_failures_are_nan_and_leave_the_others(run: Callable[..., object]) -> No
     assert np.isnan(np.asarray(x)).all()
 
 
+@WAYS
 def test_singular_matrix_has_factors(run: Callable[..., object]) -> None:
     packed, pivots, order = hosts(run(linalg.lu, np.zeros((2, 2), np.float32)))
     assert packed.tolist() == [[0, 0], [0, 0]]
@@ -117,12 +102,14 @@ def test_solving_with_factors(turned: int) -> None:
     np.testing.assert_allclose(operators[turned] @ np.asarray(x), b, atol=1e-5)
 
 
+@WAYS
 def test_permutation_of_exchanges(run: Callable[..., object]) -> None:
     pivots = np.array([[2, 2, 2], [0, 1, 2]], np.int32)
     found = run(lambda p: linalg.lu_pivots_to_permutation(p, 4), pivots)
     assert np.asarray(found).tolist() == [[2, 0, 1, 3], [0, 1, 2, 3]]
 
 
+@WAYS
 def test_reads_one_triangle(run: Callable[..., object]) -> None:
     a = np.array([[4, 99], [2, 5]], np.float32)
     factor = run(lambda x: linalg.cholesky(x, symmetrize_input=False), a)

@@ -99,19 +99,8 @@ class BlockedLoop:
 
     def skip(self, block: Jaxpr, xs: Sequence[Array]) -> Sequence[object]:
         """What a block gives that is not run."""
-        kept, rows = cut((self.carry, len(block.outvars) - self.carry), block.out_avals)
-        return [
-            *in_types(self.cut(xs)[1], kept),
-            *[blank(aval) for aval in rows],
-        ]
-
-
-def in_types(xs: Sequence[Array], avals: Sequence[ShapedArray]) -> list[Array]:
-    """Values in types that differ from theirs in weakness at most."""
-    return [
-        x if x.aval is aval else convert(x, aval.dtype, aval.weak_type)
-        for x, aval in zip(xs, avals, strict=True)
-    ]
+        rows = block.out_avals[self.carry :]
+        return [*self.cut(xs)[1], *map(blank, rows)]
 
 
 def again(block: Jaxpr) -> Jaxpr:

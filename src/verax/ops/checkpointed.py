@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from verax.ir.jaxpr import Jaxpr
-from verax.ops.blocks import BlockedLoop, counted, in_types
+from verax.ops.blocks import BlockedLoop, counted
 from verax.ops.joining import concatenate
 from verax.ops.programs import (
     blank,
@@ -64,8 +64,7 @@ def nest_of_scan(p: CheckpointedScanParams) -> Jaxpr:
         consts, start, xs = p.parts(args)
         outs = inlined(nest, [*consts, *begun, *start, *map(blocked, xs)])
         after, ys = outs[carry - p.num_carry : carry], outs[carry:]
-        due = p.results(p.jaxpr.out_avals)[0]
-        return [*in_types(after, due), *map(flat, ys)]
+        return [*after, *map(flat, ys)]
 
     consts, start, xs = p.parts(p.jaxpr.in_avals)
     stacked = [x.with_shape((p.length, *x.shape)) for x in xs]

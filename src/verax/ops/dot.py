@@ -101,14 +101,20 @@ def dot_dtype(p: DotParams, x: DType, y: DType) -> DType:
     wanted = p.preferred_element_type
     if wanted is None or wanted == natural:
         return natural
-    narrow = rank_of(wanted)[3] < rank_of(natural)[3]
-    simple = not isinstance(p.precision, DotAlgorithm | DotAlgorithmPreset)
-    if narrow and simple and not is_float(natural):
+    if (
+        rank_of(wanted)[3] < rank_of(natural)[3]
+        and not isinstance(p.precision, DotAlgorithm | DotAlgorithmPreset)
+        and not is_float(natural)
+    ):
         raise TypeError(
             f"preferred_element_type={wanted} is narrower than {natural}, the dtype of "
             "the product; convert the operands, or the result"
         )
     return wanted
+
+
+WHOLE = (False, -1, -1)
+"""Neither complex, nor of any range or precision that a float has."""
 
 
 def rank_of(dtype: DType) -> tuple[bool, int, int, int, bool]:
@@ -118,9 +124,9 @@ def rank_of(dtype: DType) -> tuple[bool, int, int, int, bool]:
         info = finfo(real)
         return is_complex(dtype), int(info.maxexp), int(info.nmant), info.bits, True
     if is_bool(dtype):
-        return False, -1, -1, 1, True
+        return *WHOLE, 1, True
     limits = iinfo(dtype)
-    return False, -1, -1, int(limits.bits), int(limits.min) < 0
+    return *WHOLE, int(limits.bits), int(limits.min) < 0
 
 
 def evaluate_dot(p: DotParams, x: NDArray, y: NDArray) -> NDArray:

@@ -155,8 +155,10 @@ def eig_results(p: EigParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray
 def evaluate_eig(p: EigParams, a: NDArray) -> Sequence[NDArray]:
     flags = p.compute_left_eigenvectors, p.compute_right_eigenvectors
     kind = np.result_type(a.dtype, np.complex64)
-    if not a.size:
-        return np.zeros((0,), kind), *(np.zeros((0, 0), kind),) * sum(flags)
+    if not a.size or not np.isfinite(a).all():
+        # LAPACK would write beyond its memory where numbers are infinite.
+        none = nan_like(a.astype(kind))
+        return none.diagonal(), *(none,) * sum(flags)
     (geev,) = lapack.get_lapack_funcs(("geev",), (a,))
     found = geev(a, compute_vl=flags[0], compute_vr=flags[1])
     *values, left, right, info = found
@@ -223,7 +225,7 @@ def jvp_eig(
             "or only right eigenvectors, with verax.lax.linalg.eig(..., "
             "compute_left_eigenvectors=False, enable_eigvec_derivs=True)"
         )
-    vectors = outs[-1] if flags[1] else eig_p.bind(EigParams(False, True), a)[1]
+    vectors = outs[1] if flags[1] else eig_p.bind(EigParams(False, True), a)[1]
     moved = matmul(like(t, vectors), vectors)
     inner = solve(vectors, moved)
     if not flags[1]:
@@ -234,9 +236,7 @@ def jvp_eig(
 
 def of_unit_length(vectors: Array, turn: Array) -> Array:
     """The tangent without what changes the lengths of the columns, which are one."""
-    products = mul(real_part(vectors), real_part(turn))
-    if is_complex(turn.dtype):
-        products = real_part(mul(conjugate(vectors), turn))
+    products = real_part(mul(conjugate(vectors), turn))
     growth = reduce_sum(products, (turn.ndim - 2,))
     return sub(turn, times_columns(vectors, growth))
 

@@ -17,7 +17,7 @@ import numpy as np
 from attrs import frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import int32, is_complex
+from verax.ir.dtypes import int32
 from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
 from verax.ops.along import take_along
 from verax.ops.arith import add
@@ -261,7 +261,7 @@ def lu_solve(packed: Array, order: Array, b: Array, turned: int = 0) -> Array:
             unit_diagonal=True,
         )  # fmt: skip
         return triangular_solve(packed, inner, left_side=True)
-    conjugate = turned == 2 and is_complex(packed.dtype)
+    conjugate = turned == 2
     inner = triangular_solve(
         packed, b, left_side=True, transpose_a=True, conjugate_a=conjugate
     )

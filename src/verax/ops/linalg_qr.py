@@ -86,7 +86,7 @@ def evaluate_householder(p: NoParams, a: NDArray, taus: NDArray) -> Sequence[NDA
 def lower_householder(
     e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
-    name = by_dtype(xs[0].aval.dtype, "?orgqr", "?ungqr")
+    name = by_dtype(outs[0].dtype, "?orgqr", "?ungqr")
     return routine(e, name, xs, outs, {0: 0})
 
 
@@ -160,7 +160,7 @@ def factor_with_pivots(
     """Packed factors, where each column came from (from 0), and scales."""
     free = e.broadcast(e.constant(0, order.with_shape(())), order.shape, ())
     packed, found, factors = routine(
-        e, "?geqp3", (a, free), (a.aval, order, taus), {0: 0, 1: 1}
+        e, "?geqp3", (a, free), (a.aval, order, taus), {i: i for i in range(2)}
     )
     one = e.constant(1, order)
     return packed, e.op("stablehlo.subtract", (found, one), (order,)), factors

@@ -167,10 +167,10 @@ def triangular_results(
     a, b = xs
     size = square("triangular_solve", a)
     if b.shape[0 if p.left_side else 1] != size:
-        side = "rows" if p.left_side else "columns"
         raise ValueError(
             f"triangular_solve with left_side={p.left_side} takes right-hand sides "
-            f"with as many {side} as the matrix, {size}, not {b}"
+            f"with as many {'rows' if p.left_side else 'columns'} as the matrix, "
+            f"{size}, not {b}"
         )
     return (b,)
 
@@ -225,9 +225,8 @@ def transpose_triangular(
     cts: Sequence[Tangent],
     args: Sequence[Known],
 ) -> Sequence[Tangent | None]:
-    (ct,), (a, b) = cts, args
-    if isinstance(ct, Zero):
-        return Zero(a.aval) if isinstance(a, Linear) else None, Zero(b.aval)
+    (ct,), (a, _) = cts, args
+    assert isinstance(ct, Array)  # the only result
     if isinstance(a, Linear):
         # Of two unknowns, one without influence: a single row with unit diagonal.
         return Zero(a.aval), ct
@@ -244,8 +243,9 @@ def batch_triangular(
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
     """Right-hand sides for one matrix stand beside each other."""
     (a, b), (a_axis, b_axis) = args, axes
-    if a_axis is not None or a.ndim > 2 or b_axis is None:
+    if a_axis is not None or a.ndim > 2:
         return batch_stack(engine, triangular_solve_p, p, size, args, axes)
+    assert b_axis is not None
     place = 2 if p.left_side else 0
     b = move_axis(b, b_axis, place)
     shape = b.shape

@@ -160,21 +160,16 @@ def algorithm_attribute(algorithm: Algorithm, lhs: str, rhs: str) -> str:
             mlir_name(a.lhs_precision_type),
             mlir_name(a.rhs_precision_type),
             mlir_name(a.accumulation_type),
-            a,
+            (a.lhs_component_count, a.rhs_component_count, a.num_primitive_operations),
+            a.allow_imprecise_accumulation,
         )
     words = algorithm.value.split("_")
     if words[0] == "ANY":
         sums = MLIR[WORDS.get(words[4], float32)]
-        fast = words[-1] == "ACCUM"
-        return algorithm_text(lhs, rhs, sums, parts_of(1, fast))
+        return algorithm_text(lhs, rhs, sums, (1, 1, 1), words[-1] == "ACCUM")
     products = int(words[3][1:]) if len(words) == 4 else 1
     first, second, sums = (word.lower() for word in words[:3])
-    return algorithm_text(first, second, sums, parts_of(products, False))
-
-
-def parts_of(products: int, imprecise: bool) -> DotAlgorithm:
-    """An algorithm that only says how many products there are."""
-    return DotAlgorithm(float32, float32, float32, 1, 1, products, imprecise)
+    return algorithm_text(first, second, sums, (1, 1, products), False)
 
 
 def mlir_name(dtype: DType) -> str:
@@ -183,13 +178,15 @@ def mlir_name(dtype: DType) -> str:
     return found or "f8" + dtype.name.partition("_")[2].upper()
 
 
-def algorithm_text(lhs: str, rhs: str, sums: str, parts: DotAlgorithm) -> str:
-    imprecise = "true" if parts.allow_imprecise_accumulation else "false"
+def algorithm_text(
+    lhs: str, rhs: str, sums: str, counts: tuple[int, int, int], imprecise: bool
+) -> str:
+    """The attribute; `counts` are parts of each operand, and products of parts."""
     return (
         f"#stablehlo.dot_algorithm<lhs_precision_type = {lhs}, "
         f"rhs_precision_type = {rhs}, accumulation_type = {sums}, "
-        f"lhs_component_count = {parts.lhs_component_count}, "
-        f"rhs_component_count = {parts.rhs_component_count}, "
-        f"num_primitive_operations = {parts.num_primitive_operations}, "
-        f"allow_imprecise_accumulation = {imprecise}>"
+        f"lhs_component_count = {counts[0]}, "
+        f"rhs_component_count = {counts[1]}, "
+        f"num_primitive_operations = {counts[2]}, "
+        f"allow_imprecise_accumulation = {str(imprecise).lower()}>"
     )

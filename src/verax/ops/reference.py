@@ -35,23 +35,21 @@ def in_wide(function: Callable[..., NDArray]) -> Callable[..., NDArray]:
 def as_bits(x: NDArray) -> NDArray:
     """The bit patterns of integers as uint64."""
     mask = np.uint64((1 << bit_width(x.dtype)) - 1)
-    return (
-        x.astype(np.int64 if x.dtype != np.uint64 else np.uint64).view(np.uint64) & mask
-    )
+    # Conversions between integers repeat the sign, or keep all 64 bits.
+    return x.astype(np.int64).view(np.uint64) & mask
 
 
 def from_bits(bits: NDArray, dtype: np.dtype[np.generic]) -> NDArray:
-    """Integers of `dtype` from their bit patterns."""
-    width = bit_width(dtype)
-    if is_unsigned(dtype):
-        return bits.astype(dtype)
-    shift = np.int64(64 - width)
-    return ((bits.view(np.int64) << shift) >> shift).astype(dtype)
+    """Integers of `dtype` from their bit patterns, above which other bits may stand."""
+    gap = 64 - bit_width(dtype)
+    top = bits << np.uint64(gap)
+    whole = top if is_unsigned(dtype) else top.view(np.int64)
+    return (whole >> whole.dtype.type(gap)).astype(dtype)
 
 
 def divide(x: NDArray, y: NDArray) -> NDArray:
     """x / y; for integers towards zero, and -1 (all bits) where y is zero."""
-    if x.dtype.kind in "fc" and x.dtype.itemsize > 2:
+    if x.dtype.kind in "fc":
         quick: NDArray = x / y
         return quick
     if not is_integer(x.dtype):
@@ -109,9 +107,8 @@ def shift_left(x: NDArray, y: NDArray) -> NDArray:
     if moves_within(x, y):
         return np.asarray(np.left_shift(x, y))
     width, amount = bit_width(x.dtype), as_bits(y)
-    ones = np.uint64((1 << width) - 1)
     moved = np.where(amount < width, as_bits(x) << np.minimum(amount, 63), 0)
-    return from_bits(moved.astype(np.uint64) & ones, x.dtype)
+    return from_bits(moved.astype(np.uint64), x.dtype)
 
 
 def shift_right_logical(x: NDArray, y: NDArray) -> NDArray:
@@ -125,12 +122,10 @@ def shift_right_logical(x: NDArray, y: NDArray) -> NDArray:
 
 def shift_right_arithmetic(x: NDArray, y: NDArray) -> NDArray:
     """The bits of x moved down, copies of the top bit moved in."""
-    width, amount = bit_width(x.dtype), as_bits(y)
-    gap = np.uint64(64 - width)
-    signed = (as_bits(x) << gap).view(np.int64) >> np.int64(64 - width)
-    moved = signed >> np.minimum(amount, np.uint64(63)).astype(np.int64)
-    ones = np.uint64((1 << width) - 1)
-    return from_bits(moved.view(np.uint64) & ones, x.dtype)
+    gap = 64 - bit_width(x.dtype)
+    signed = (as_bits(x) << np.uint64(gap)).view(np.int64) >> np.int64(gap)
+    moved = signed >> np.minimum(as_bits(y), 63).astype(np.int64)
+    return from_bits(moved.view(np.uint64), x.dtype)
 
 
 def count_leading_zeros(x: NDArray) -> NDArray:
@@ -152,19 +147,11 @@ def sign(x: NDArray) -> NDArray:
     """-1, 0 or 1; zeros keep their sign, NaN stays, complex numbers have length 1."""
     if is_complex(x.dtype):
         scale = np.abs(x)
-        return np.where(scale == 0, 0, x / np.where(scale == 0, 1, scale))
+        return np.where(scale == 0, 0, x / scale)
     if is_integer(x.dtype):
         return np.where(x > 0, 1, np.where(x < 0, -1, 0))
     signs: NDArray = np.copysign(np.sign(wide(x)), wide(x))
     return signs
-
-
-def absolute(x: NDArray) -> NDArray:
-    """|x|; the least integer stays as it is."""
-    if is_integer(x.dtype):
-        return np.where(x < 0, -x, x)
-    sizes: NDArray = np.abs(x)
-    return sizes
 
 
 def maximum(x: NDArray, y: NDArray) -> NDArray:

@@ -138,10 +138,9 @@ def check_operand(
             f"{dtype}; convert them with verax.lax.convert_element_type"
         )
     if aval.ndim < rank:
-        kind = "matrix" if rank == 2 else "vector"
         raise ValueError(
-            f"{name} takes a {kind} or a stack of them (at least {rank} dimensions), "
-            f"not {aval}"
+            f"{name} takes a {'vector' if rank == 1 else 'matrix'} or a stack of them "
+            f"(at least {rank} dimensions), not {aval}"
         )
 
 
@@ -151,7 +150,7 @@ def square(name: str, aval: ShapedArray) -> int:
     Raises:
         ValueError: the matrix is not square.
     """
-    rows, columns = aval.shape[-2:]
+    rows, columns = aval.shape
     if rows != columns:
         raise ValueError(
             f"{name} takes square matrices, not {rows} x {columns} ones ({aval})"
