@@ -1,5 +1,6 @@
 """What is remembered of a function is what it gives, whatever came before."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -228,3 +229,55 @@ def test_costly_rows_are_compiled_where_they_are_large(n: int) -> None:
         assert row.evaluate is not None
         [due] = row.evaluate(ENGINE, params, [np.asarray(a) for a in args])
         np.testing.assert_array_equal(got, due)
+
+
+CONDITIONS = (
+    np.array([True, False, True]),
+    np.array([0, 3, -1], np.int32),
+    np.array([np.nan, -0.0, 2.0], np.float32),
+    np.array([[1.0], [0.0]], np.float32),
+    np.array(True),
+)
+CHOICES = (
+    np.array([1.0, -0.0, np.inf], np.float32),
+    np.array([4, 5, 6], np.int32),
+    np.array([[1j], [2.0]], np.complex64),
+    np.float32(7.0),
+)
+
+
+@pytest.mark.parametrize("number", range(len(CONDITIONS)))
+def test_where_of_arrays_is_what_a_program_makes_of_it(number: int) -> None:
+    condition: Any = vnp.asarray(CONDITIONS[number])
+    weak = vnp.asarray(2.5)
+    choices: list[Any] = [weak, *map(vnp.asarray, CHOICES)]
+    for x, y in itertools.product(choices, choices[:2]):
+        due: Any = verax.jit(vnp.where)(condition, x, y)
+        for _ in range(2):
+            got: Any = vnp.where(condition, x, y)
+            assert got.aval is due.aval
+            assert got.numpy().tobytes() == due.numpy().tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "complex64"])
+@pytest.mark.parametrize("axis", [None, 0, (0, 1)])
+def test_sums_of_negative_zeros_are_zeros(dtype: str, axis: Any) -> None:
+    x = -vnp.zeros((2, 3), dtype)
+    for total in (vnp.sum(x, axis=axis), verax.jit(vnp.sum)(x)):
+        assert total.dtype == dtype
+        parts = np.asarray(total).astype(np.complex64)
+        assert not np.signbit(parts.real).any()
+        assert not np.signbit(parts.imag).any()
+
+
+def test_joining_like_arrays_checks_what_it_is_told() -> None:
+    x = vnp.ones((2, 3))
+    assert vnp.concatenate([x, x]).shape == (4, 3)
+    assert vnp.concatenate((x, x), axis=1).shape == (2, 6)
+    assert vnp.concatenate((x, x), axis=-1).shape == (2, 6)
+    assert vnp.concatenate((x, x), axis=None).shape == (12,)
+    for axis in (2, -3):
+        with pytest.raises(ValueError, match="out of bounds"):
+            vnp.concatenate((x, x), axis=axis)
+    with pytest.raises(ValueError, match="without dimensions"):
+        vnp.concatenate([vnp.float32(1), vnp.float32(1)])

@@ -32,16 +32,19 @@ from verax.backend.eager import (
 from verax.backend.program import compiled
 from verax.backend.pytrees import flatten
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Params, Var
 from verax.rules.builder import Builder, Tracer
 from verax.rules.costs import LARGE
 from verax.rules.row import Engine, EvaluateRule, NDArray
-from verax.rules.state import STATE, Staging, interpreting
+from verax.rules.state import STATE, State, current_mode, interpreting
 from verax.transforms.evaluate import as_typed, literal_value
 from verax.transforms.inline import inline
 
 type Compute = Callable[[Sequence[ConcreteArray]], Any]
-type Step = tuple[EvaluateRule[Any], Params, tuple[int, ...], tuple[ShapedArray, ...]]
+type Avals = tuple[ShapedArray, ...]
+# A rule with its params, the places of its operands, and what results it has.
+type Step = tuple[EvaluateRule[Any], Params, tuple[int, ...], DType | None, Avals]
 
 # Arguments of these classes are few, and equal ones mean the same.
 PLAIN = frozenset((bool, int, str, type(None)))
@@ -65,15 +68,11 @@ def remembered[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        state = STATE
-        interpreter = state.interpreter
-        if type(interpreter) is EagerInterpreter:
+        if not (owners := State.owners) or STATE.interpreter.immediate:
             try:
                 compute = recipe(
                     function,
-                    interpreter,
-                    state.enable_x64,
-                    state.staging,
+                    current_mode() if owners else State.shared,
                     *[x.aval if type(x) is ConcreteArray else x for x in args],
                     **kwargs,  # type: ignore[arg-type]  # else TypeError
                 )
@@ -90,17 +89,19 @@ def remembered[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 @lru_cache(maxsize=1 << 13, typed=True)
 def recipe(
     function: Callable[..., Any],
-    interpreter: EagerInterpreter,
-    enable_x64: bool,
-    staging: Staging,
+    mode: object,
     *args: Any,
     **kwargs: Any,
 ) -> Compute | None:
     """What `function` computes of arrays whose types stand among its arguments.
 
     None to ask it each time: an argument is none of which there are few; or the call
-    fails, so that the function itself says why.
+    fails, so that the function itself says why; or this thread places or checks what
+    it computes. `mode` is that of this thread.
     """
+    interpreter = STATE.interpreter
+    if type(interpreter) is not EagerInterpreter:
+        return None
     avals = [x for x in args if type(x) is ShapedArray]
     rest = [x for x in (*args, *kwargs.values()) if type(x) is not ShapedArray]
     if not avals or not all([is_plain(x) for x in rest]):
@@ -163,9 +164,9 @@ def computing(engine: Engine, jaxpr: Jaxpr, finish: Finish) -> Compute | None:
         if evaluate is None or eqn.outvars[0] in known:
             continue
         operands = tuple([places[atom_key(a)] for a in eqn.invars])
-        steps.append(
-            (evaluate, eqn.params, operands, tuple([v.aval for v in eqn.outvars]))
-        )
+        outs = tuple([v.aval for v in eqn.outvars])
+        dtype = outs[0].dtype if len(outs) == 1 else None
+        steps.append((evaluate, eqn.params, operands, dtype, outs))
         for var in eqn.outvars:
             places[var] = len(places)
     ends = [places[a] for a in jaxpr.outvars]
@@ -239,18 +240,27 @@ def several_steps(
 
     def run(hosts: Sequence[NDArray]) -> list[NDArray]:
         env = [*constants, *hosts]
-        for evaluate, params, places, outs in steps:
+        for evaluate, params, places, dtype, outs in steps:
             results = evaluate(engine, params, [env[i] for i in places])
-            if len(outs) == 1:
-                [value], [made] = results, outs
-                env.append(typed(value, made))
-            else:
+            if dtype is None:
                 env += map(typed, results, outs)
+                continue
+            [value] = results
+            if type(value) is not np.ndarray or value.dtype is not dtype:
+                value = typed(value, outs[0])
+            env.append(value)
         return env
+
+    end = ends[0] if finish is FIRST else None
 
     def compute(xs: Sequence[ConcreteArray]) -> Any:
         hosts = [x.numpy() if (held := x.host) is None else held for x in xs]
-        env = quietly(run, hosts)
+        try:
+            env = QUIET.context.run(run, hosts)
+        except RuntimeError as error:
+            env = again(error, run, hosts)
+        if end is not None:
+            return from_host(env[end], avals[0])
         return finish(
             [from_host(env[i], aval) for i, aval in zip(ends, avals, strict=True)]
         )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from verax.backend.recipes import remembered
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DTypeLike
 from verax.numpy.arguments import (
     ArrayLike,
@@ -88,6 +88,18 @@ def joined(name: str, parts: Sequence[Any], axis: int) -> Array:
     return concatenate_p.call(concatenate_params(axis), *parts)
 
 
+def common_aval(arrays: Arrays) -> ShapedArray | None:
+    """The one type of several arrays in a list or tuple; None if they are otherwise."""
+    if type(arrays) not in (list, tuple) or len(arrays) < 2:
+        return None
+    first = arrays[0]
+    if not isinstance(first, Array):
+        return None
+    aval = first.aval
+    alike = all([isinstance(x, Array) and x.aval is aval for x in arrays])
+    return aval if alike else None
+
+
 def joinable(own: Shape, first: Shape, axis: int) -> bool:
     """Whether two shapes agree but for one dimension."""
     return len(own) == len(first) and all(
@@ -103,6 +115,9 @@ def concatenate(
     Raises:
         ValueError: shapes differ elsewhere, or an array has no dimensions.
     """
+    aval = common_aval(arrays) if dtype is None else None
+    if aval is not None and type(axis) is int and 0 <= axis < len(aval.shape):
+        return concatenate_p.call(concatenate_params(axis), *arrays)
     parts = operands("concatenate", arrays, dtype)
     if axis is None:
         return joined("concatenate", [ravel(part) for part in parts], 0)
@@ -130,7 +145,13 @@ def stack(
     """
     if isinstance(arrays, Array) and axis == 0 and dtype is None and arrays.ndim:
         return arrays
-    parts = operands("stack", arrays, dtype)
+    known = dtype is None and common_aval(arrays) is not None
+    return piled(axis, *(arrays if known else operands("stack", arrays, dtype)))
+
+
+@remembered
+def piled(axis: int, *parts: Any) -> Array:
+    """`stack` for arrays of one dtype."""
     first = parts[0].shape
     if any(part.shape != first for part in parts):
         shapes = ", ".join(str(part.shape) for part in parts)

@@ -11,8 +11,9 @@ from typing import Any, overload
 
 import numpy as np
 
+from verax.backend.recipes import remembered
 from verax.ir.avals import Shape
-from verax.ir.dtypes import int32, is_bool
+from verax.ir.dtypes import bool_, int32, is_bool
 from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.arguments import (
     ArrayLike,
@@ -88,6 +89,12 @@ def where(
         raise ValueError("where takes both x and y, or none of them")
     if size is not None or fill_value is not None:
         raise ValueError("where takes size and fill_value only without x and y")
+    if isinstance(condition, Array) and isinstance(x, Array) and isinstance(y, Array):
+        aval = condition.aval
+        if aval.dtype is not bool_:
+            return pick(condition, x, y)
+        if x.aval is y.aval and x.aval.shape == aval.shape:
+            return select_n_p.call(NO_PARAMS, condition, y, x)
     chosen = as_condition("where", condition)
     if isinstance(x, Array) and not isinstance(y, Array):
         if (constant := adapted(y, x.aval)) is not None:
@@ -99,6 +106,12 @@ def where(
     ):
         return choose(chosen, constant, y)
     return choose(chosen, *promote("where", x, y))
+
+
+@remembered
+def pick(condition: Array, x: Array, y: Array) -> Array:
+    """`where` for three arrays."""
+    return choose(as_condition("where", condition), *promote("where", x, y))
 
 
 def choose(condition: Array, x: Any, y: Any) -> Array:

@@ -36,8 +36,12 @@ def as_constant(x: np.ndarray | np.generic, dtype: DType) -> Array:
 
 def copied(x: np.ndarray | np.generic, dtype: DType) -> Array:
     """A copy of `x` in `dtype`."""
-    with np.errstate(all="ignore"):
-        values = np.array(x, numpy_dtype(dtype), order="C")
+    wanted = numpy_dtype(dtype)
+    if x.dtype == wanted:
+        values = np.array(x, wanted, order="C")
+    else:
+        with np.errstate(all="ignore"):
+            values = np.array(x, wanted, order="C")
     return fresh(values, ShapedArray(x.shape, dtype))
 
 

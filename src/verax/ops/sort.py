@@ -81,7 +81,8 @@ def evaluate_sort(p: SortParams, xs: Sequence[NDArray]) -> Sequence[NDArray]:
     """Gather by the stable permutation of the keys."""
     if len(xs) == 1 and (alone := sorted_alone(xs[0], p.dimension)) is not None:
         return (alone,)
-    rows = [x.swapaxes(p.dimension, -1) for x in xs]
+    last = p.dimension == xs[0].ndim - 1
+    rows = xs if last else [x.swapaxes(p.dimension, -1) for x in xs]
     keys = [key for x in rows[: p.num_keys] for key in keys_of(x)]
     if len(xs) == 1 and is_float(xs[0].dtype):
         keys.append(~np.signbit(wide(rows[0])))
@@ -91,7 +92,10 @@ def evaluate_sort(p: SortParams, xs: Sequence[NDArray]) -> Sequence[NDArray]:
         order = keys[0].argsort(axis=-1, kind="stable")
     else:
         order = np.lexsort(keys[::-1], axis=-1)
-    return [gathered(x, order).swapaxes(-1, p.dimension) for x in rows]
+    places = in_order(order)
+    if last:
+        return [x.take(places) for x in rows]
+    return [x.take(places).swapaxes(-1, p.dimension) for x in rows]
 
 
 def sorted_alone(x: NDArray, dimension: int) -> NDArray | None:
@@ -107,13 +111,12 @@ def sorted_alone(x: NDArray, dimension: int) -> NDArray | None:
     return found
 
 
-def gathered(x: NDArray, order: NDArray) -> NDArray:
-    """The elements of each row at its places `order`."""
-    size = x.shape[-1]
-    if x.ndim == 1:
-        return x.take(order)
-    starts = np.arange(0, x.size, size).reshape((*x.shape[:-1], 1))
-    return x.take(order + starts)
+def in_order(order: NDArray) -> NDArray:
+    """Where the elements of each row are, that are to be at its places `order`."""
+    if order.ndim == 1:
+        return order
+    starts = np.arange(0, order.size, order.shape[-1])
+    return order + starts.reshape((*order.shape[:-1], 1))
 
 
 def keys_of(x: NDArray) -> list[NDArray]:

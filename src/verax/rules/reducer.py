@@ -7,7 +7,9 @@ axes go and where a batch dimension stays are the same for all::
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from random import Random
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -121,16 +123,32 @@ def fold(
     NumPy takes twice as long to start from a given value. So a sum starts from its
     first element, and 0 is added at the end: that turns -0.0 into 0.0.
     """
-    y = wide(x)
-    over = None if len(axes) == x.ndim else axes
+    over, dtype, zero = folding(ufunc, x.dtype, x.ndim, axes)
     if x.size == 0:
         start = np.asarray(identity(x.dtype), numpy_dtype(x.dtype))
-        found = ufunc.reduce(y, axes, y.dtype, initial=wide(start)[()])
+        found = ufunc.reduce(wide(x), axes, dtype, initial=wide(start)[()])
     else:
-        found = ufunc.reduce(y, over, y.dtype)
-        if axes and ufunc is np.add and y.dtype.kind in "fc":
-            found = found + y.dtype.type(0)
+        found = ufunc.reduce(x if dtype is x.dtype else wide(x), over, dtype)
+        if zero is not None:
+            found = found + zero
     return found if type(found) is np.ndarray else np.asarray(found)
+
+
+@lru_cache(maxsize=1 << 10)
+def folding(
+    ufunc: np.ufunc, dtype: np.dtype[Any], ndim: int, axes: Shape
+) -> tuple[Shape | None, np.dtype[Any], Any]:
+    """How arrays are folded: over what, in which dtype, and what is added at the end.
+
+    All dimensions are None, and what is added to one number is a number: NumPy needs
+    half the time, and a fourth.
+    """
+    over = None if len(axes) == ndim else axes
+    working = wide(np.empty(0, dtype)).dtype
+    if not axes or ufunc is not np.add or working.kind not in "fc":
+        return over, working, None
+    zero = np.zeros((), working)
+    return over, working, zero[()] if over is None else zero
 
 
 def batch_reduce(
