@@ -45,10 +45,26 @@ def value_and_grad[**P](
     (9.0, 6.0)
     """
     check_callable("value_and_grad", fun)
-    numbers = positions("argnums", argnums)
+    both = differentiated(fun, argnums, has_aux, holomorphic, allow_int)
 
     @functools.wraps(fun)
     def value_and_grad_of(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        return both(args, kwargs)
+
+    return value_and_grad_of
+
+
+def differentiated(
+    fun: Callable[..., Any],
+    argnums: Argnums,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, Any]]:
+    """`value_and_grad` as a function of positional arguments and keywords."""
+    numbers, single = positions("argnums", argnums), is_single(argnums)
+
+    def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         chosen = choose(fun, args, numbers)
         places = [number % len(args) for number in numbers]
         check_inputs("grad", fun, places, chosen, holomorphic, allow_int)
@@ -56,10 +72,10 @@ def value_and_grad[**P](
         value, pull = outcome[0], outcome[1]
         check_output(fun, value, holomorphic)
         gradients = pull(one_like(value))
-        found = gradients[0] if is_single(argnums) else gradients
+        found = gradients[0] if single else gradients
         return ((value, outcome[2]) if has_aux else value), found
 
-    return value_and_grad_of
+    return both
 
 
 def grad[**P](
@@ -79,11 +95,11 @@ def grad[**P](
     12.0
     """
     check_callable("grad", fun)
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+    both = differentiated(fun, argnums, has_aux, holomorphic, allow_int)
 
     @functools.wraps(fun)
     def grad_of(*args: P.args, **kwargs: P.kwargs) -> Any:
-        value, found = both(*args, **kwargs)
+        value, found = both(args, kwargs)
         return (found, value[1]) if has_aux else found
 
     return grad_of
@@ -91,7 +107,7 @@ def grad[**P](
 
 def is_single(argnums: Argnums) -> bool:
     """Whether `argnums` names one argument, whose gradient stands alone."""
-    return isinstance(argnums, SupportsIndex)
+    return type(argnums) is int or isinstance(argnums, SupportsIndex)
 
 
 def check_callable(name: str, fun: object) -> None:
@@ -145,8 +161,12 @@ def check_inputs(
     Reverse mode takes complex inputs; `jacfwd` takes them only where `holomorphic`
     says that one direction for each will do.
     """
-    leaves, _ = pytrees.flatten_with_path(tuple(chosen))
-    for (which, *path), leaf in leaves:
+    if not allow_int and not holomorphic and name != "jacfwd":
+        leaves, _ = pytrees.flatten(chosen)
+        if all([isinstance(x, Array) and is_inexact(x.aval.dtype) for x in leaves]):
+            return
+    labelled, _ = pytrees.flatten_with_path(tuple(chosen))
+    for (which, *path), leaf in labelled:
         label = f"argument {places[which.idx]}{''.join(map(str, path))}"
         try:
             dtype = aval_of(leaf).dtype

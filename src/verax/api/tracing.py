@@ -12,7 +12,7 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from verax.api.engine import current_builder
 from verax.api.oracle import oracle_for
@@ -33,6 +33,7 @@ from verax.rules.constants import aval_of
 from verax.rules.state import STATE, interpreting
 
 EMPTY: Mapping[int, object] = MappingProxyType({})
+ARRAYS = (Tracer, ConcreteArray)
 type Describe = Callable[[], Sequence[str]]
 
 
@@ -74,17 +75,15 @@ def trace(
         builder.oracle = oracle_for(builder, values)
     try:
         with paused(), interpreting(builder):
-            traced = recorded(fun, in_tree, avals, builder, held)
+            jaxpr, captured, out_tree = recorded(fun, in_tree, avals, builder, held)
     finally:
         builder.alive = False
         builder.oracle = None  # it knows the builder: a circle for the collector
     if STATE.check_tracer_leaks and (left := left_behind(builder, fun)):
         raise abandoned(function_name(fun), left)
     seconds = perf_counter() - started
-    RECORDER.record("traces")
-    RECORDER.record("trace_seconds", seconds)
-    RECORDER.record("equations", len(traced.jaxpr.eqns))
-    return evolve(traced, seconds=seconds)
+    RECORDER.record_all(traces=1, trace_seconds=seconds, equations=len(jaxpr.eqns))
+    return Traced(jaxpr, captured, out_tree, seconds)
 
 
 def recorded(
@@ -93,7 +92,7 @@ def recorded(
     avals: Sequence[ShapedArray],
     builder: Builder,
     held: Mapping[int, object],
-) -> Traced:
+) -> tuple[Jaxpr, tuple[Tracer, ...], PyTreeDef]:
     """What `fun` writes into `builder`; no variable here outlives the call."""
     tracers = [builder.input(aval) for aval in avals]
     given = [held.get(i, x) for i, x in enumerate(tracers)] if held else tracers
@@ -103,7 +102,7 @@ def recorded(
     leaves, out_tree = pytrees.flatten(out)
     check_outputs(fun, out, leaves)
     jaxpr, captured = builder.finish(leaves)
-    return Traced(jaxpr, captured, out_tree)
+    return jaxpr, captured, out_tree
 
 
 def check_outputs(
@@ -111,7 +110,7 @@ def check_outputs(
 ) -> None:
     """Raise TypeError with the place in the output of what is no array."""
     for i, leaf in enumerate(leaves):
-        if isinstance(leaf, Tracer | ConcreteArray):
+        if isinstance(leaf, ARRAYS):
             continue
         try:
             aval_of(leaf)

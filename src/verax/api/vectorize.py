@@ -85,14 +85,17 @@ def vmap[**P, R](
         leaves, tree = pytrees.flatten((args, kwargs))
         describe = describe_arguments(fun, tree)
         avals = leaf_avals(leaves, describe)
-        given = flat_axes("in_axes", (in_axes, 0), (args, kwargs))
+        given: list[Axis] = (
+            [in_axes] * len(leaves)  # what nearly every call has
+            if type(in_axes) is int and not kwargs
+            else flat_axes("in_axes", (in_axes, 0), (args, kwargs))
+        )
         axes = place_axes(avals, given, describe)
         size = mapped_size(fun, avals, axes, axis_size, describe)
         with axis_scope([] if name is None else [(name, size)]):
             traced = trace_element(fun, tree, leaves, avals, axes, describe)
         places = (*[None] * len(traced.captured), *axes)
-        out = traced.out_tree.unflatten(range(len(traced.jaxpr.outvars)))
-        wanted = flat_axes("out_axes", out_axes, out)
+        wanted = wanted_axes(out_axes, traced.out_tree)
         args_flat = [*traced.captured, *leaves]
         outs = apply_batched(traced.jaxpr, args_flat, places, size, wanted, engine)
         return traced.out_tree.unflatten(outs)
@@ -221,6 +224,14 @@ def flat_axes(name: str, axes: Any, tree: Any) -> list[Axis]:
         for leaf, part in zip(leaves, parts, strict=True)
         for _ in range(pytrees.flatten(part)[1].num_leaves)
     ]
+
+
+def wanted_axes(out_axes: Any, tree: PyTreeDef) -> list[Axis]:
+    """One axis per output."""
+    count = tree.num_leaves
+    if type(out_axes) is int:
+        return [out_axes] * count
+    return flat_axes("out_axes", out_axes, tree.unflatten(range(count)))
 
 
 def place_axes(

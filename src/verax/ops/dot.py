@@ -7,6 +7,8 @@ batch dimensions, the free ones of the left, the free ones of the right::
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
 from random import Random
 
 import numpy as np
@@ -129,30 +131,62 @@ def rank_of(dtype: DType) -> tuple[bool, int, int, int, bool]:
     return *WHOLE, int(limits.bits), int(limits.min) < 0
 
 
+type NumPyDType = np.dtype[np.generic]
+
+
+@frozen
+class Blocks:
+    """How a product of two types is a product of stacked matrices in NumPy.
+
+    `stored` are the dtypes to which an algorithm rounds the operands, if there is one;
+    `orders` put their dimensions in the order of (batch, free, contracted) and of
+    (batch, contracted, free), and `shapes` make matrices of them.
+    """
+
+    stored: tuple[NumPyDType, NumPyDType] | None
+    orders: tuple[Shape, Shape]
+    shapes: tuple[Shape, Shape]
+    working: NumPyDType
+    shape: Shape
+    out: NumPyDType
+
+
+@lru_cache(maxsize=1 << 12)
+def blocks(p: DotParams, x: Shape, dx: DType, y: Shape, dy: DType) -> Blocks:
+    """See `Blocks`, for shapes x and y and dtypes dx and dy."""
+    out = numpy_dtype(dot_dtype(p, dx, dy))
+    stored = None
+    if isinstance(p.precision, DotAlgorithm | DotAlgorithmPreset):
+        first, second = (numpy_dtype(storage(p.precision, d)[0]) for d in (dx, dy))
+        stored = first, second
+    contracted, batch = p.dimension_numbers
+    left, right = free(p, 0, len(x)), free(p, 1, len(y))
+    sizes = tuple([x[i] for i in batch[0]])
+    inner = prod([x[i] for i in contracted[0]])
+    rows, columns = [x[i] for i in left], [y[i] for i in right]
+    return Blocks(
+        stored,
+        ((*batch[0], *left, *contracted[0]), (*batch[1], *contracted[1], *right)),
+        ((*sizes, prod(rows), inner), (*sizes, inner, prod(columns))),
+        working_dtype(out, dx, dy),
+        (*sizes, *rows, *columns),
+        out,
+    )
+
+
 def evaluate_dot(p: DotParams, x: NDArray, y: NDArray) -> NDArray:
     """The product by `np.matmul` on (batch, free, contracted) blocks."""
     if is_plain(p, x, y):
         plain: NDArray = np.matmul(x, y)
         return plain
-    out = numpy_dtype(dot_dtype(p, x.dtype, y.dtype))
-    working = working_dtype(out, x.dtype, y.dtype)
-    if isinstance(p.precision, DotAlgorithm | DotAlgorithmPreset):
-        x, y = (v.astype(numpy_dtype(storage(p.precision, v.dtype)[0])) for v in (x, y))
-    contracted, batch = p.dimension_numbers
-    left, right = free(p, 0, x.ndim), free(p, 1, y.ndim)
-    xs = np.transpose(x, (*batch[0], *left, *contracted[0]))
-    ys = np.transpose(y, (*batch[1], *contracted[1], *right))
-    xs, ys = xs.astype(working, copy=False), ys.astype(working, copy=False)
-    b, m, n = len(batch[0]), len(left), len(right)
-    inner = int(np.prod(xs.shape[b + m :]))
-    rows = int(np.prod(xs.shape[b : b + m]))
-    columns = int(np.prod(ys.shape[ys.ndim - n :]))
-    product = np.matmul(
-        xs.reshape((*xs.shape[:b], rows, inner)),
-        ys.reshape((*xs.shape[:b], inner, columns)),
-    )
-    shape = (*xs.shape[: b + m], *ys.shape[ys.ndim - n :])
-    found: NDArray = product.reshape(shape).astype(out, copy=False)
+    form = blocks(p, x.shape, x.dtype, y.shape, y.dtype)
+    if form.stored is not None:
+        x, y = x.astype(form.stored[0]), y.astype(form.stored[1])
+    xs, ys = x.transpose(form.orders[0]), y.transpose(form.orders[1])
+    xs = xs.astype(form.working, copy=False).reshape(form.shapes[0])
+    ys = ys.astype(form.working, copy=False).reshape(form.shapes[1])
+    product = np.matmul(xs, ys).reshape(form.shape)
+    found: NDArray = product.astype(form.out, copy=False)
     return found
 
 
@@ -168,7 +202,7 @@ def is_plain(p: DotParams, x: NDArray, y: NDArray) -> bool:
     )
 
 
-def working_dtype(out: np.dtype[np.generic], *operands: DType) -> np.dtype[np.generic]:
+def working_dtype(out: NumPyDType, *operands: DType) -> NumPyDType:
     """The dtype in which NumPy contracts: as wide as all, float32 for small floats."""
     found = [
         float32
