@@ -24,7 +24,7 @@ from verax.ops.call import call
 from verax.ops.callbacks import refuse_callbacks
 from verax.ops.choose import select
 from verax.ops.compare import ge, ne
-from verax.ops.create import zeros
+from verax.ops.create import ones, zeros
 from verax.ops.joining import concatenate
 from verax.ops.shape import at_front, broadcast_in_dim, move_axis, reshape, transpose
 from verax.ops.slicing import index_in_dim, slice_in_dim
@@ -108,13 +108,14 @@ def fold_rows(
     """Arrays (n, m) folded over n, neighbours first, in NumPy."""
     n, m = xs[0].shape
     starts = [np.broadcast_to(init, (m,)) for init in inits]
-    if n == 0 or m == 0:
+    if n == 0:
         return starts
     rows = list(xs)
     while n > 1:
         half = n // 2
-        pairs = [x[place : 2 * half : 2].reshape(-1) for place in (0, 1) for x in rows]
-        made = evaluate_on(engine, jaxpr, half * m, pairs)
+        size = half * m
+        pairs = [x[i : 2 * half : 2].reshape(size) for i in (0, 1) for x in rows]
+        made = evaluate_on(engine, jaxpr, size, pairs)
         rows = [
             np.concatenate((y.reshape(half, m), x[2 * half :]))
             for y, x in zip(made, rows, strict=True)
@@ -152,7 +153,7 @@ def applied(engine: Engine, jaxpr: Jaxpr, size: int, args: Arrays) -> list[Array
 def fold_tree(engine: Engine, jaxpr: Jaxpr, xs: Arrays, inits: Arrays) -> list[Array]:
     """Arrays (n, m) folded over n, then after `inits` of m elements, as equations."""
     n, m = xs[0].shape
-    if n == 0 or m == 0:
+    if n == 0:
         return list(inits)
     rows = list(xs)
     while n > 1:
@@ -206,13 +207,11 @@ def tangents_of_fold(
 ) -> dict[int, Array]:
     """The tangents of folded arrays (n, m), by number of the array.
 
-    `ts` and `t0s` are the tangents of the inexact ones among `xs` and `inits`.
+    `inits` are scalars; `ts` and `t0s` are the tangents of the inexact ones.
     """
     both, active = dual(engine, jaxpr)
     m = xs[0].shape[1]
-    starts = [
-        broadcast_in_dim(x, (m,), ()) if not x.shape else x for x in (*inits, *t0s)
-    ]
+    starts = [broadcast_in_dim(x, (m,), ()) for x in (*inits, *t0s)]
     outs = fold_tree(engine, both, [*xs, *ts], starts)
     return dict(zip(active, outs[len(xs) :], strict=True))
 
@@ -301,9 +300,9 @@ def fold_region(
 def computation(
     body: Callable[..., Sequence[Array]], avals: Sequence[ShapedArray]
 ) -> Jaxpr:
-    """The jaxpr of `body` on two scalars of each of the types."""
+    """The jaxpr of `body` on two elements of each of the types, strong scalars."""
     builder = Builder("reduce")
-    inputs = [builder.input(a.with_shape(()).strong()) for a in (*avals, *avals)]
+    inputs = [builder.input(a) for a in (*avals, *avals)]
     with interpreting(builder):
         return builder.finish(body(*inputs))[0]
 
@@ -328,7 +327,7 @@ class Monoid:
     jaxpr: Jaxpr
     avals: tuple[ShapedArray, ...]
     neutral: tuple[float, ...]
-    values: Domain = AROUND
+    values: tuple[Domain, ...] = (AROUND, AROUND)
 
     def avals_of(self, shape: Shape) -> tuple[ShapedArray, ...]:
         """The types of arrays of that shape, and of initial values."""
@@ -337,17 +336,22 @@ class Monoid:
     def domains(self) -> tuple[Domain, ...]:
         """The domains of arrays, and of initial values."""
         inits = [Domain(value, value) for value in self.neutral]
-        return (*[self.values] * len(inits), *inits)
+        return (*self.values[: len(inits)], *inits)
 
 
 def draw_monoid(random: Random) -> Monoid:
     scalar = ShapedArray((), random.choice((float32, float64)))
     index = ShapedArray((), int32)
-    kind = random.choice(("add", "mul", "largest", "affine"))
+    kind = random.choice(("add", "mul", "largest", "affine", "beside"))
     if kind == "largest":
         avals = scalar, index
         return Monoid(computation(first_largest, avals), avals, (-100, 0))
-    factors = Domain(0.25, 4, special=(0.0, -1.0, -2.5))
+    if kind == "beside":
+        # A result may be weak, as Python numbers are, and need no operand.
+        one = scalar.with_dtype(scalar.dtype, weak_type=True)
+        jaxpr = computation(lambda x, a, y, b: (add(x, y), ones(one)), (scalar, scalar))
+        return Monoid(jaxpr, (scalar, scalar), (0, 1), (AROUND, Domain(1, 1)))
+    factors = (Domain(0.25, 4, special=(0.0, -1.0, -2.5)),) * 2
     if kind == "affine":
         # Affine maps under composition: associative, not commutative.
         jaxpr = computation(affine, (scalar, scalar))

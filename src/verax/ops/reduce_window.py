@@ -18,7 +18,7 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, int32
 from verax.ir.jaxpr import Jaxpr
-from verax.ops.bits import bitwise_or
+from verax.ops.bits import bitwise_and, bitwise_or
 from verax.ops.choose import select, stop_gradient
 from verax.ops.compare import ge, le, lt, ne
 from verax.ops.create import iota, zeros
@@ -147,8 +147,6 @@ def jvp_window_sum(
 
 def transpose_window_sum(p: WindowParams, ct: Array, x: ShapedArray) -> Array:
     """Cotangents over the windows that an element lies in."""
-    if not ct.size or not x.size:
-        return zeros(x)
     back = WindowParams(
         p.window_dimensions,
         p.base_dilation,
@@ -163,9 +161,8 @@ def choose_first(largest: bool) -> Callable[..., Sequence[Array]]:
     """The extreme of two elements and its place; no place (-1) never wins."""
 
     def body(x: Array, i: Array, y: Array, j: Array) -> Sequence[Array]:
-        better = ge(x, y) if largest else le(x, y)
-        chosen = select(lt(j, 0), True, bitwise_or(better, ne(x, x)))
-        chosen = select(lt(i, 0), lt(j, 0), chosen)
+        better = bitwise_or(ge(x, y) if largest else le(x, y), ne(x, x))
+        chosen = bitwise_or(lt(j, 0), bitwise_and(ge(i, 0), better))
         return select(chosen, x, y), select(chosen, i, j)
 
     return body
@@ -314,10 +311,22 @@ def batch_fold_window(
     ]
     starts = [reshape(broadcast_in_dim(x, (size, m), (0,)), (size * m,)) for x in inits]
     outs = fold_tree(engine, p.jaxpr, rows, starts)
-    return [
-        engine.core.convert(reshape(y, (size, *shape)), aval.dtype, aval.weak_type)
-        for y, aval in zip(outs, p.jaxpr.out_avals, strict=True)
-    ], (0,) * count
+    # Initial values may be weak, and so may be what the computation gives.
+    strong = [engine.core.convert(y, y.aval.dtype) for y in outs]
+    return [reshape(y, (size, *shape)) for y in strong], (0,) * count
+
+
+def lower_fold_window(
+    e: Emitter,
+    p: FoldWindowParams,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    """One `stablehlo.reduce_window` of several operands, in the order of elements."""
+    count = len(outs)
+    xs, inits = operands[:count], operands[count:]
+    region = fold_region(e, p.jaxpr)
+    return lower_windows(e, p, xs, inits, outs, region, ordered=True)
 
 
 def draw_windows(random: Random, accepts: Kind) -> Sample[WindowParams]:
@@ -339,9 +348,7 @@ reduce_window_p: Row[FoldWindowParams] = Row(
     evaluate=evaluate_fold_window,
     jvp=jvp_fold_window,
     batch=batch_fold_window,
-    lower=lambda e, p, xs, outs: lower_windows(
-        e, p, xs[: len(outs)], xs[len(outs) :], outs, fold_region(e, p.jaxpr)
-    ),
+    lower=lower_fold_window,
     draw=draw_fold_window,
 )
 

@@ -11,7 +11,7 @@ from math import prod
 from random import Random
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32
@@ -26,6 +26,7 @@ from verax.ops.moving_windows import (
     Geometry,
     Pads,
     dilated,
+    padded,
     pads_text,
     window_counts,
 )
@@ -110,7 +111,7 @@ def window_rows(p: WindowParams, x: Array, init: Array, batch: int = 0) -> Array
     rank = len(shape)
     full = (*lead, n, prod(counts))
     stretched = broadcast_in_dim(init, full, tuple(range(batch)))
-    if not prod(full) or not x.size:
+    if not x.size:
         return stretched
     mixed = tuple(
         size for pair in zip(counts, p.window_dimensions, strict=True) for size in pair
@@ -152,9 +153,8 @@ def elements(
     starts = mul(broadcasted_iota(int32, shape, 0), stride)
     at = add(starts, mul(broadcasted_iota(int32, shape, 1), spread))
     at = sub(at, pad[0]) if pad[0] else at
-    last = stride * (count - 1) + spread * (window - 1) - pad[0]
     held = None
-    if pad[0] > 0 or last >= dilated(size, base):
+    if max(pad) > 0:
         held = bitwise_and(ge(at, 0), lt(at, dilated(size, base)))
     if base > 1:
         real = eq(rem(at, base), 0)
@@ -170,15 +170,41 @@ def lower_windows(
     inits: Sequence[Operand],
     outs: Sequence[ShapedArray],
     region: Any,
+    *,
+    ordered: bool = False,
 ) -> Sequence[Operand]:
-    """One `stablehlo.reduce_window`; nothing but initial values if there is no more."""
-    if not outs[0].size or not xs[0].aval.size:
-        return [
-            e.broadcast(init, out.shape, ())
-            for init, out in zip(inits, outs, strict=True)
-        ]
+    """One `stablehlo.reduce_window`.
+
+    XLA aborts on windows of one element over a cropped array. On CPU it goes through
+    padded windows of several dimensions by columns, which shows if the computation is
+    `ordered`, that is, not commutative. Such are padded, or cropped, ahead.
+    """
+    long = sum(size > 1 for size in p.window_dimensions)
+    if long == 0 or (ordered and long > 1):
+        p, xs = padded_ahead(e, p, xs, inits)
     operands = (*xs, *inits)
     return e.op("stablehlo.reduce_window", operands, outs, (region,), **p.attributes())
+
+
+def padded_ahead(
+    e: Emitter, p: WindowParams, xs: Sequence[Operand], inits: Sequence[Operand]
+) -> tuple[WindowParams, list[Operand]]:
+    """Windows that need no padding, and what they move over, padded."""
+    counts = zip(xs[0].aval.shape, p.base_dilation, p.padding, strict=True)
+    shape = tuple(padded(dilated(n, base), pad) for n, base, pad in counts)
+    found = [
+        e.op(
+            "stablehlo.pad",
+            (x, init),
+            (x.aval.with_shape(shape),),
+            edge_padding_low=i64s([low for low, _ in p.padding]),
+            edge_padding_high=i64s([high for _, high in p.padding]),
+            interior_padding=i64s([base - 1 for base in p.base_dilation]),
+        )[0]
+        for x, init in zip(xs, inits, strict=True)
+    ]
+    rank = len(shape)
+    return evolve(p, padding=((0, 0),) * rank, base_dilation=(1,) * rank), found
 
 
 def draw_window_params(random: Random) -> tuple[WindowParams, Shape]:
