@@ -31,7 +31,7 @@ FIRST = MappingProxyType(
         "transpose": ("adjoint", "linear", "vjp"),
         "split": ("linear", "vjp", "loops"),
         "dce": ("dce",),
-        "typing": ("typed", "vmap", "compiled"),
+        "typing": ("typed", "vmap", "compiled", "examples"),
         "lower": ("compiled",),
         "emit": ("compiled",),
         "evaluate": ("typed", "compiled", "vmap", "jvp"),

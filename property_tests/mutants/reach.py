@@ -10,7 +10,7 @@ tried, not what is made of it::
 
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import CodeType
@@ -24,7 +24,10 @@ from property_tests.mutants.trial import Call, held, prepared
 TOOL = sys.monitoring.COVERAGE_ID
 FOLDERS = tuple(str(SOURCE / "verax" / name) + "/" for name in ("ops", "rules"))
 PER_LINE = 60
-"""So many calls are kept for each line, of different rows and laws first."""
+"""So many calls are kept for each line, of different rows and laws first.
+
+As many examples are kept beside them: the number of an example is none of a seed.
+"""
 type Place = tuple[str, int]
 
 
@@ -83,6 +86,7 @@ def of_import() -> Reach:
 def reached(calls: Sequence[Call]) -> Reach:
     """The calls that run each line of a rule; calls that fail are left out."""
     found, by_law = Reach(), defaultdict[Place, list[Call]](list)
+    kept = Counter[tuple[Place, bool]]()
     for call in calls:
         lines: set[Place] = set()
         begun = time.monotonic()
@@ -97,8 +101,10 @@ def reached(calls: Sequence[Call]) -> Reach:
             print(f"{call} fails without any mutant: {str(error)[:200]}", flush=True)
             continue
         found.seconds[call] = time.monotonic() - begun
+        example = call.law == "examples"
         for place in lines:
-            if len(by_law[place]) < PER_LINE:
+            if kept[place, example] < PER_LINE:
+                kept[place, example] += 1
                 by_law[place].append(call)
     found.by_law.update(by_law)
     return found

@@ -203,6 +203,17 @@ def test_product_with_several_updates_has_no_derivative() -> None:
         )
 
 
+def test_scatter_of_a_window_that_is_as_long_as_rows_are_wide() -> None:
+    window = ScatterDimensionNumbers((0, 1), (), (0, 1))
+    start = np.array([1, 1], np.int32)
+    found = run(
+        lambda x, u: scatter.scatter(x, start, u, window),
+        np.zeros((4, 3), np.float32),
+        np.ones((3, 2), np.float32),
+    )
+    np.testing.assert_array_equal(found, np.pad(np.ones((3, 2)), ((1, 0), (1, 0))))
+
+
 def test_scatter_into_nothing() -> None:
     found = run(lambda x, u: scatter.scatter(x, column(0), u, WRITE), f32s(), f32s(1))
     assert found.shape == (0,)

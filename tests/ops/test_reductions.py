@@ -14,6 +14,8 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ops import arg, cumulative, reduce
 from verax.rules.array import Array
 from verax.rules.builder import Builder
+from verax.rules.row import Row
+from verax.rules.scan import ScanParams
 from verax.rules.state import interpreting
 
 NAN, INF = np.nan, np.inf
@@ -107,6 +109,41 @@ def test_long_running_sums_are_compiled_in_two_levels(reverse: bool) -> None:
     (found,) = compiled(ENGINE, jaxpr, "f", CompileOptions()).run([x])
     (expected,) = ENGINE.evaluate(jaxpr, [x])
     np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+@pytest.mark.parametrize("row", cumulative.ROWS, ids=str)
+def test_what_stands_before_the_first_block_is_neutral(row: Row[ScanParams]) -> None:
+    """Blocks of a long running fold are folded into what is before them."""
+    x = np.where(np.arange(5001) % 7 == 0, -1.0, 1.0)
+    for reverse in (False, True):
+        jaxpr = trace(lambda x, r=reverse: row.call(ScanParams(0, r), x), x)
+        (found,) = compiled(ENGINE, jaxpr, "f", CompileOptions()).run([x])
+        (expected,) = ENGINE.evaluate(jaxpr, [x])
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
+
+
+def test_running_log_sum_exp_of_complex_numbers_does_not_overflow() -> None:
+    x = np.array([-1000 + 1j, 1 + 2j, 1000 - 1j, 999 + 1j])
+    terms = np.exp(x[2:] - 1000)
+    want = [x[0], x[1], x[2], np.log(terms.sum()) + 1000]
+    np.testing.assert_allclose(run(cumulative.cumlogsumexp, x), want, rtol=1e-12)
+
+
+def test_signs_of_zeros() -> None:
+    """Sums start from 0.0; what else is folded stays as it is."""
+    zero = np.array([-0.0], np.float32)
+    assert not np.signbit(run(lambda x: reduce.reduce_sum(x, (0,)), zero))
+    assert np.signbit(run(lambda x: reduce.reduce_max(x, (0,)), zero))
+    assert np.signbit(run(lambda x: reduce.reduce_prod(x, (0,)), zero))
+
+
+def test_an_extreme_of_nothing_has_no_slope() -> None:
+    empty = np.zeros((0, 2), np.float32)
+    for f in (reduce.reduce_max, reduce.reduce_min):
+        jaxpr = trace(lambda x, f=f: f(x, (0,)), empty)
+        pushed, mask = ENGINE.jvp(jaxpr, (True,))
+        tangents = ENGINE.evaluate(pushed, [empty, empty])[1:]
+        assert [t.tolist() for t in tangents] == [[0, 0]] * sum(mask)
 
 
 def test_errors_say_what_to_do() -> None:

@@ -42,7 +42,8 @@ def associative_scan(
 
     `combine` is associative and works on slices of all elements at once.
     """
-    n = elements[0].shape[axis]
+    x, *_ = elements
+    n = x.shape[axis]
     if n < 2:
         return elements
 

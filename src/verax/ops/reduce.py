@@ -78,12 +78,11 @@ def jvp_prod(
     x, t = (in_front(v, p, n) for v in (x, t))
     while n > 1:
         half = n // 2
-        (a, b, rest), (t_a, t_b, t_rest) = halves(x, half), halves(t, half)
-        x, t = mul(a, b), add(mul(t_a, b), mul(a, t_b))
-        n = half
-        if rest is not None and t_rest is not None:
-            x, t = concatenate((x, rest), 0), concatenate((t, t_rest), 0)
-            n += 1
+        a, b, *rest = halves(x, half)
+        t_a, t_b, *t_rest = halves(t, half)
+        x = concatenate((mul(a, b), *rest), 0)
+        t = concatenate((add(mul(t_a, b), mul(a, t_b)), *t_rest), 0)
+        n -= half
     return (y,), (reshape(t, y.shape),)
 
 
@@ -94,10 +93,10 @@ def in_front(x: Array, p: ReduceParams, n: int) -> Array:
     return reshape(moved, (n, *(x.shape[i] for i in stay)))
 
 
-def halves(x: Array, half: int) -> tuple[Array, Array, Array | None]:
+def halves(x: Array, half: int) -> list[Array]:
     """The first `half` elements, the next, and the one that may be left."""
-    rest = None if x.shape[0] == 2 * half else slice_in_dim(x, 2 * half, None)
-    return slice_in_dim(x, 0, half), slice_in_dim(x, half, 2 * half), rest
+    n = x.shape[0]
+    return [slice_in_dim(x, i, min(i + half, n)) for i in range(0, n, half)]
 
 
 def jvp_extreme(row_of: Callable[[], Row[ReduceParams]]) -> JvpRule[ReduceParams]:

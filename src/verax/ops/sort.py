@@ -266,8 +266,9 @@ def lower_top_k(
         nan = e.constant(np.nan, x.aval)
         x = one(e, "select", (compared(e, x, x, "NE"), nan, x), x.aval)
     operand = whole_bytes(e, x)
-    wide = outs[0].with_dtype(operand.aval.dtype)
-    y, places = e.op("chlo.top_k", (operand,), (wide, outs[1]), k=i64(p.k))
+    value, place = outs
+    wide = value.with_dtype(operand.aval.dtype)
+    y, places = e.op("chlo.top_k", (operand,), (wide, place), k=i64(p.k))
     return converted(e, y, dtype), places
 
 

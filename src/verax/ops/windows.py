@@ -245,8 +245,8 @@ def taken_axis(
 
 
 def all_inside(elements: np.ndarray, size: int) -> bool:
-    """Whether all elements are indices of a dimension of that size."""
-    return bool(not elements.size or (elements.min() >= 0 and elements.max() < size))
+    """Whether all elements, one at least, are indices of a dimension of that size."""
+    return bool(elements.min() >= 0 and elements.max() < size)
 
 
 def read_windows(
@@ -329,12 +329,12 @@ def write_windows(
     for d, i in pairs:
         base += along(np.arange(batch[i]) * strides[d], i, len(batch))
     leading = [d for d in windowed if d < tail]
-    inner = np.zeros((1,) * len(leading), np.int64)
+    inner = np.zeros(1, np.int64)
     for i, d in enumerate(leading):
         inner = inner + along(np.arange(slice_sizes[d]) * strides[d], i, len(leading))
-    places = base[valid].reshape(-1, 1) + inner.reshape(1, -1)
+    places = base[valid][:, None] + inner.ravel()
     row = shape[tail:] if prod(shape[tail:]) > 1 else ()
     values = updates.reshape((*batch, inner.size, *row))[valid]
     flat = result.reshape((prod(shape[:tail]), *row))
-    combine(flat, places.ravel(), values.reshape((-1, *row)))
+    combine(flat, places.ravel(), values.reshape((places.size, *row)))
     return result
