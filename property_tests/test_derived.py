@@ -10,13 +10,21 @@ import pytest
 from attrs import evolve
 from hypothesis import settings
 
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import float32
+from verax.ir.jaxpr import NO_PARAMS
 from verax.ops.arith import add_p, mul
 from verax.ops.choose import select_n_p
+from verax.ops.core import CORE
 from verax.ops.dynamic import dynamic_slice_p
 from verax.ops.explog import square_p
 from verax.ops.joining import concatenate_p
+from verax.ops.scan import scan_p
+from verax.ops.scan_params import ScanParams
 from verax.ops.sort import sort_p
+from verax.rules.builder import Builder
 from verax.rules.row import Row
+from verax.rules.state import interpreting
 from verax.verify.check import check_primitive
 
 ROWS: Sequence[Row[Any]] = (
@@ -36,6 +44,22 @@ def test_lanes_in_turn_and_the_host_stand_in_for_columns(row: Row[Any]) -> None:
     report = check_primitive(row, laws=laws, rules={row: bare}, cases=cases)
     report.raise_if_broken()
     assert [finding.verdict for finding in report] == ["holds"] * len(laws)
+
+
+def test_lanes_in_turn_are_a_loop_that_says_what_it_is_linear_in() -> None:
+    """In nothing, as far as is known; there is a flag for each operand."""
+    vector = ShapedArray((3,), float32)
+    one = Builder("a test")
+    pair = [one.input(vector), one.input(vector)]
+    body, _ = one.finish(one.bind(add_p, NO_PARAMS, pair))
+    all_lanes = Builder("a test")
+    xs = [all_lanes.input(vector), all_lanes.input(vector.with_shape((2, 3)))]
+    with interpreting(all_lanes):
+        outs = CORE.map_lanes(body, 2, xs[:1], xs[1:])
+    program, _ = all_lanes.finish(outs)
+    (params,) = [eqn.params for eqn in program.eqns if eqn.primitive is scan_p]
+    assert isinstance(params, ScanParams)
+    assert params.linear == (False, False)
 
 
 def test_a_composition_stands_in_for_all_columns() -> None:

@@ -59,7 +59,7 @@ WARM = (hypothesis, jaxlib, ml_dtypes, np, opt_einsum, pyrsistent, pytest, scipy
 """Imported here, before the forks, so that no child has to."""
 SAMPLE = 300
 SECONDS = 12.0
-"""So much time of a processor goes into one mutant that nothing catches, twice."""
+"""So much time of a processor goes into each batch of calls of one mutant."""
 CPU = 60
 """The process of a trial is killed after so many seconds of processor time."""
 LIMIT = 900.0
@@ -174,18 +174,18 @@ def searched(mutant: Mutant, calls: Sequence[Call], found: Reach) -> Outcome:
 
 def judged(mutant: Mutant, found: Reach) -> Outcome:
     """The outcome of one mutant."""
-    few, more = batches(mutant, found)
+    few, more, dear = batches(mutant, found)
     if not few or is_face(mutant, found):
         return searched(mutant, more, found)
 
     # A call that nobody has tried yet may fail by itself: then it proves nothing.
     early = found.early
-    for batch in (few, more):
+    for batch in (few, more, dear):
         trial = partial(run_trial, mutant, batch, SECONDS, early)
         breaks = in_child(trial, LIMIT, HANG, CPU)
         if breaks is None:
             continue
-        if batch is few or not breaks.row:
+        if batch is not more or not breaks.row:
             return Outcome(mutant, breaks.law)
         alone = partial(run_trial, None, [breaks], SECONDS, early)
         if in_child(alone, LIMIT, HANG) is None:

@@ -3,25 +3,32 @@
 One idea: calls that are known to run the line come first, one of each row and law, and
 then other seeds of the rows that stand next to the changed function::
 
-    likely, further = batches(mutant, reach)
+    likely, further, dear = batches(mutant, reach)
 """
 
+import ast
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from itertools import zip_longest
+from pathlib import Path
 from random import Random
 from types import MappingProxyType
 
 from property_tests.mutants.patch import name_in_verax
 from property_tests.mutants.reach import Place, Reach
-from property_tests.mutants.scope import above, strings_in
+from property_tests.mutants.scope import SOURCE, above, strings_in
 from property_tests.mutants.trial import Call, Mutant, widened_calls
 
 CALLS = 24
 """So many calls are tried first; most mutants are caught by these."""
 MORE = 240
+DEAR = 0.1
+"""Calls that take so many seconds have a time of their own, after all others."""
 NEAR = 8
 """Further seeds are tried of so many rows, the nearest to the function."""
+WEAK_TYPES = Path(__file__).parents[1] / "weak_types.txt"
+ABOUT_WEAKNESS = "test_weak_types.test_weak_results_are_those_written_down"
 FIRST = MappingProxyType(
     {
         "batch": ("vmap", "vmap twice", "promises"),
@@ -96,6 +103,23 @@ def near_rows(mutant: Mutant, rows: set[str]) -> list[list[str]]:
     return near
 
 
+def weakness_calls(mutant: Mutant, rows: set[str]) -> list[Call]:
+    """The examples that know which results of the nearest rows are weak.
+
+    They have a number for each line of the file. All of them run the rules of types
+    that rows share, so those next to a rule are not among the few that are noted.
+    """
+    if mutant.site.kind != "lost weak type":
+        return []
+    names = [line.split()[0] for line in WEAK_TYPES.read_text().splitlines()]
+    near = [name for group in near_rows(mutant, rows) for name in group]
+    return [
+        Call(ABOUT_WEAKNESS, "examples", names.index(name))
+        for name in near
+        if name in names
+    ]
+
+
 def near_calls(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call]]:
     """Calls of the rows next to the function, and of further ones, by row and law."""
     calls = [c for c in found.seconds if c.seed == 0 and c.law != "examples"]
@@ -104,22 +128,52 @@ def near_calls(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call]]:
     return next_to, [c for c in calls if any(c.row in rows for rows in groups[1:])]
 
 
-def batches(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call]]:
-    """The calls to try first, which pass without the mutant, and those to try then.
+@cache
+def imported_by(file: str) -> frozenset[str]:
+    """The modules that the test files of a name import."""
+    found = set()
+    for folder in ("tests", "property_tests"):
+        for path in sorted((SOURCE.parent / folder).rglob(f"{file}.py")):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    found.add(node.module)
+                    found.update(f"{node.module}.{name.name}" for name in node.names)
+    return frozenset(found)
+
+
+def examples_about(mutant: Mutant, found: Reach) -> list[Call]:
+    """The examples of the files that import the changed module, whatever they run.
+
+    Of the examples that run a line that many rules share, only some are noted.
+    """
+    calls = [c for c in found.seconds if c.law == "examples"]
+    files = {c.row.partition(".")[0] for c in calls}
+    about = {file for file in files if mutant.module in imported_by(file)}
+    cheap = [c for c in calls if found.seconds[c] <= DEAR]
+    return [c for c in cheap if c.row.partition(".")[0] in about]
+
+
+def batches(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call], list[Call]]:
+    """The calls to try first, those to try then, and those that take long.
 
     What an import runs is in every call: then the rows next to it are tried. The first
-    batch is empty if no call is known to run the line.
+    batch is empty if no call is known to run the line. All calls of the first and the
+    last one pass without the mutant.
     """
     known = known_calls(mutant, found)
     nearest, near = near_calls(mutant, found)
     if not known and any(place in found.importing for place in places(mutant)):
         known = nearest + near or Random(1).sample(list(found.seconds), MORE)
-    few = known[:CALLS]
-    few += [c for c in known[CALLS:] if c.law == "compiled"][: CALLS // 4]
+    weak = weakness_calls(mutant, {c.row for c in nearest + near}) if known else []
+    dear = [c for c in known if found.seconds.get(c, 0.0) > DEAR]
+    cheap = [c for c in known if c not in dear] or known
+    few = weak + cheap[:CALLS]
+    few += [c for c in cheap[CALLS:] if c.law == "compiled"][: CALLS // 4]
     laws = first_laws(mutant)
     drawn = [c for c in known if c.law != "examples"]
     ways = (
-        [c for c in known if c not in few],
+        [c for c in cheap if c not in few],
+        examples_about(mutant, found),
         widened_calls([c for c in nearest if c.law in laws], Random(0), 2 * MORE),
         widened_calls(nearest, Random(1), 2 * MORE),
         widened_calls([c for c in near if c.law in laws], Random(4), MORE),
@@ -127,7 +181,7 @@ def batches(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call]]:
         widened_calls([c for c in drawn if c.law in laws], Random(2), MORE // 2),
         widened_calls(drawn, Random(3), MORE),
     )
-    return few, in_turn(ways)
+    return few, in_turn(ways), dear
 
 
 def in_turn(ways: Sequence[Sequence[Call]]) -> list[Call]:

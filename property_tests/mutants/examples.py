@@ -57,7 +57,10 @@ from tests.lax import (  # noqa: E402
 from tests.ops import (  # noqa: E402
     test_arith,
     test_bits,
+    test_blank_keys,
+    test_choose,
     test_conv,
+    test_convert,
     test_dot_types,
     test_folds,
     test_found_by_laws,
@@ -104,6 +107,9 @@ FILES: tuple[ModuleType, ...] = (
     test_windows,
     test_arith,
     test_bits,
+    test_blank_keys,
+    test_choose,
+    test_convert,
     test_dot_types,
     test_incomplete,
     test_linalg,
@@ -113,7 +119,7 @@ FILES: tuple[ModuleType, ...] = (
     test_rbg,
     test_public,
 )
-MOST = 6
+MOST = 8
 """So many sets of parameters of one test are tried, or all if it is about rows."""
 OTHER = ("wrong", "error", "budget", "messages", "refused", "docs", "goldens")
 """Words in the names of tests that are about arguments, or about text."""

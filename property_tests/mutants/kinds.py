@@ -328,7 +328,12 @@ def site_of(
 
 
 DRAWN = ("draw", "sample", "domain")
-KEYWORDS = frozenset({"domains", "domain", "draw", "costly", "accepts", "kinks", "low"})
+KEYWORDS = frozenset(
+    {
+        *("domains", "domain", "draw", "params_of", "counts", "kinks", "low"),
+        *("costly", "accepts"),
+    }
+)
 
 
 def passed_over(node: ast.AST) -> bool:

@@ -37,6 +37,19 @@ def test_slopes_of_choices() -> None:
 def test_clamp_at_odd_bounds() -> None:
     assert value(choose.clamp, F(3), F(2), F(1)) == 1
     assert np.isnan(value(choose.clamp, F(0), F(np.nan), F(1)))
+    x, high = np.array([-1, 2, 9], F), np.array([1, 1, 5], F)
+    assert value(choose.clamp, F(0), x, high).tolist() == [0, 1, 5]
+    assert value(choose.clamp, -high, x, F(3)).tolist() == [-1, 2, 3]
+
+
+def test_one_case_is_chosen_whatever_the_number() -> None:
+    """And its derivative is that of the case, not zero."""
+    assert value(choose.select_n, np.int32(7), F(5)) == 5
+    for which in (np.int32(-1), np.False_):
+        assert slopes(lambda x, i=which: choose.select_n(i, x), F(5)) == [1.0]
+    x, y = F(1), F(2)
+    assert slopes(lambda x: choose.select_n(np.False_, x, y), x) == [1.0]
+    assert slopes(lambda y: choose.select_n(np.True_, x, y), y) == [1.0]
 
 
 def test_errors() -> None:

@@ -1,14 +1,19 @@
 """Conversions by value, by bits, and to a smaller precision."""
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.ops.laws import emitted, slopes, trace, value
+from verax.ir.limits import iinfo
 from verax.ops import convert
 from verax.ops.convert import bitcast_convert_type, convert_element_type
+from verax.rules.kinds import INTEGER
 
 F = np.float32
+FLOATS = [np.dtype(d) for d in (F, np.float64, np.float16, ml_dtypes.bfloat16)]
 
 
 @pytest.mark.parametrize(
@@ -35,6 +40,43 @@ def test_values(x: object, dtype: type, expected: object) -> None:
     found = value(lambda y: convert_element_type(y, dtype), x)
     assert found == expected
     assert found.dtype == np.dtype(dtype)
+
+
+def saturated(x: float, low: int, high: int) -> int:
+    """Towards zero, to the nearest bound outside, 0 for NaN: in exact integers."""
+    if np.isnan(x):
+        return 0
+    if np.isinf(x):
+        return high if x > 0 else low
+    return max(low, min(int(x), high))
+
+
+@pytest.mark.parametrize("old", FLOATS)
+@pytest.mark.parametrize("new", INTEGER.samples(), ids=str)
+def test_floats_saturate_at_the_ends_of_all_integers(
+    old: np.dtype[Any], new: np.dtype[Any]
+) -> None:
+    ends = [s * 2.0**bits for bits in (1, 3, 7, 15, 31, 63, 64) for s in (-1, 1)]
+    steps = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
+    near = [end + step for end in ends for step in steps]
+    few = [0.0, -0.0, 0.9, -0.9, 100.7, -100.7, 300.0, -300.0, 4e4, -4e4, 1e9, -1e9]
+    with np.errstate(over="ignore"):
+        points = np.array([*few, *ends, *near, np.nan, np.inf, -np.inf]).astype(old)
+        x = np.concatenate([points, np.nextafter(points, old.type(0))])
+    low, high = int(iinfo(new).min), int(iinfo(new).max)
+    expected = [saturated(float(v), low, high) for v in x]
+    inside = np.array([low <= float(v) <= high for v in x])
+    for part, due in ((x, expected), (x[inside], np.array(expected)[inside].tolist())):
+        found = convert.evaluate_convert(convert.ConvertParams(new), part)
+        assert found.dtype == new
+        assert [int(v) for v in found] == due
+
+
+def test_complex_numbers_keep_both_parts() -> None:
+    for old, new in ((np.complex64, np.complex128), (np.complex128, np.complex64)):
+        found = value(lambda x, d=new: convert.convert(x, np.dtype(d)), old(2 + 1j))
+        assert found == 2 + 1j
+        assert found.dtype == new
 
 
 def test_nothing_is_written_where_nothing_changes() -> None:

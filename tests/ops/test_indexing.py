@@ -14,9 +14,10 @@ from verax.backend.executable import CompileOptions
 from verax.backend.lower import lower
 from verax.backend.program import compiled
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import bool_, float32, int4, int32, uint4, uint8
+from verax.ir.dtypes import bool_, float32, int4, int8, int32, uint4, uint8
 from verax.ir.jaxpr import Jaxpr
-from verax.ops import create, dynamic, gather, scatter, shape, slicing
+from verax.ir.limits import iinfo
+from verax.ops import create, dynamic, gather, joining, scatter, shape, slicing
 from verax.ops.windows import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -294,6 +295,34 @@ def test_what_changes_nothing_writes_nothing(function: Maths) -> None:
     assert not trace(function, ShapedArray((2, 3), float32)).eqns
 
 
+@pytest.mark.parametrize(
+    ("start", "limit", "stride", "axis"),
+    [
+        *[(None, None, 1, 0), (None, 2, 1, 0), (1, None, 1, -1), (-2, -1, 1, 1)],
+        *[(0, 4, 3, 1), (-4, 4, 2, 1), (-1, None, 1, 0), (0, 0, 1, 0)],
+    ],
+)
+def test_parts_along_one_dimension(
+    start: int | None, limit: int | None, stride: int, axis: int
+) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    found = run(lambda x: slicing.slice_in_dim(x, start, limit, stride, axis), x)
+    part = slice(start, limit, stride)
+    np.testing.assert_array_equal(found, x[part] if axis == 0 else x[:, part])
+
+
+def test_elements_along_one_dimension() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for i in (0, 2, -1, -3):
+        found = run(lambda x, i=i: slicing.index_in_dim(x, i), x)
+        assert found.tolist() == [x[i].tolist()]
+    found = run(lambda x: slicing.index_in_dim(x, 1, -1, keepdims=False), x)
+    np.testing.assert_array_equal(found, x[:, 1])
+    np.testing.assert_array_equal(
+        run(lambda x: slicing.slice_in_dim(x, 1, 3), x), x[1:]
+    )
+
+
 def test_padding() -> None:
     found = run(lambda x: slicing.pad(x, -1.0, [(-1, 2, 1)]), f32s(1, 2, 3))
     assert found.tolist() == [-1, 2, -1, 3, -1, -1]
@@ -318,6 +347,9 @@ def test_fillings() -> None:
     )
     assert run(lambda: create.full((2,), 2, bool_)).tolist() == [True, True]
     assert run(lambda x: create.full_like(x, 2), f32s(1)).dtype == float32
+    found = run(lambda x: create.full((2,), x, int32), np.float32(2.5))
+    assert found.tolist() == [2, 2]
+    assert found.dtype == int32
     assert (
         run(lambda: create.broadcasted_iota(int32, (2, 3), 1)).tolist()
         == [[0, 1, 2]] * 2
@@ -385,6 +417,53 @@ def test_lanes_have_indices_of_four_bits(dtype: np.dtype[Any], mode: str) -> Non
     (want,) = ENGINE.evaluate(lanes, args)
     (got,) = compiled(ENGINE, lanes, "f", CompileOptions()).run(args)
     np.testing.assert_array_equal(np.asarray(got), want)
+
+
+@pytest.mark.parametrize("mode", ["fill", "clip"])
+@pytest.mark.parametrize("dtype", [int4, uint4, int8, uint8, int32])
+def test_indices_reach_as_far_as_their_dtype_does(
+    dtype: np.dtype[Any], mode: str
+) -> None:
+    """Bounds that the dtype cannot hold are cut to its end, and to nothing less."""
+    low, high, count = int(iinfo(dtype).min), int(iinfo(dtype).max), 1200
+    points = (low, -1, 0, 6, 7, 14, 48, 63, 100, 126, 200, 254, 961, 1199, 1200, high)
+    index = [i for i in points if low <= i <= high]
+    x = np.arange(1, count + 1, dtype=np.float32)
+
+    def both(x: Array, i: Array) -> Array:
+        y = gather.gather(x, i, READ, (1,), mode=mode, fill_value=-1)
+        z = gather.scatter_add(x, i, y, WRITE, mode=mode)
+        return joining.concatenate((y, z), 0)
+
+    read, written = [], x.copy()
+    for i in index:
+        place = min(max(i, 0), count - 1)
+        inside = mode == "clip" or i == place
+        read.append(x[place] if inside else -1)
+        written[place] += x[place] if inside else 0
+    args = [x, np.array(index).reshape(-1, 1).astype(dtype)]
+    jaxpr = trace(both, *types(args))
+    (evaluated,) = ENGINE.evaluate(jaxpr, args)
+    np.testing.assert_array_equal(evaluated, [*read, *written])
+    (found,) = compiled(ENGINE, jaxpr, "f", CompileOptions()).run(args)
+    np.testing.assert_array_equal(np.asarray(found), [*read, *written])
+
+
+def test_narrow_indices_are_widened_only_where_bounds_ask_for_it() -> None:
+    """Up to jaxlib 0.11, XLA compared starts with bounds that they cannot hold."""
+    sizes = {
+        count: operations(
+            trace(
+                lambda x, i, u: gather.scatter_add(x, i, u, WRITE),
+                ShapedArray((count,), float32),
+                ShapedArray((3, 1), int8),
+                ShapedArray((3,), float32),
+            )
+        )
+        for count in (5, 128, 129)
+    }
+    assert sizes[128] == sizes[5]
+    assert sizes[129] == sizes[5] + 1
 
 
 @pytest.mark.parametrize("promise", ["indices_are_sorted", "unique_indices"])

@@ -176,7 +176,7 @@ KEY = np.zeros(2, np.uint32)
 
 def test_threefry_gives_the_documented_stream() -> None:
     """Values of jax.random under key(0), with partitionable threefry."""
-    (keys,) = both(lambda k: threefry.split(k), KEY)
+    (keys,) = both(lambda k: threefry.split(k, (2,)), KEY)
     assert keys.tolist() == [[1797259609, 2579123966], [928981903, 3453687069]]
     (folded,) = both(lambda k: threefry.fold_in(k, np.uint32(7)), KEY)
     assert folded.tolist() == [2716826189, 292468403]
@@ -193,6 +193,15 @@ def test_threefry_gives_the_documented_stream() -> None:
         assert found.tolist() == expected
     (wide,) = both(lambda k: threefry.random_bits(k, 64, (1,)), KEY)
     assert wide.tolist() == [7719171245655871230]
+
+
+@pytest.mark.parametrize("count", [1, 1 << 32, (1 << 32) + 1])
+def test_places_are_counted_in_as_many_words_as_they_need(count: int) -> None:
+    """Nobody has room for so many here: how they are counted is all that is seen."""
+    program = trace(lambda: threefry.counter((count, 1))[1])
+    assert program.out_avals == (ShapedArray((count, 1), np.dtype(np.uint32)),)
+    counted = program.eqns[0].outvars[0].aval.dtype
+    assert counted == (np.uint64 if count > 1 << 32 else np.uint32)
 
 
 @pytest.mark.parametrize("value", [0, -1, 2**33 + 5])

@@ -41,7 +41,7 @@ def test_streams_are_those_of_jax() -> None:
 
 
 def test_splits_take_each_tenth_draw() -> None:
-    """JAX: split(key(42), (2, 3)); functions of raw keys split in two by default."""
+    """JAX: split(key(42), (2, 3))."""
     table = [
         [2620864722, 2991908441, 282133475, 2589630650],
         [4105776319, 298289174, 864345282, 274752888],
@@ -53,13 +53,13 @@ def test_splits_take_each_tenth_draw() -> None:
     key = random.key(42, impl="unsafe_rbg")
     assert words(random.split(key, (2, 3))) == [table[:3], table[3:]]
     raw = random.key_data(key)
-    assert rbg.unsafe_split(raw).tolist() == table[:2]
+    assert rbg.unsafe_split(raw, (2,)).tolist() == table[:2]
     stacked = vnp.stack([raw, random.key_data(random.fold_in(key, 7))])
     pairs = rbg.unsafe_split(stacked, (2,))
     assert pairs.shape == (2, 2, 4)
     assert pairs[0].tolist() == table[:2]
     halves = [[1832780943, 270669613], [64467757, 2916123636]]
-    assert threefry.split(random.key_data(random.key(42))).tolist() == halves
+    assert threefry.split(random.key_data(random.key(42)), (2,)).tolist() == halves
 
 
 @pytest.mark.parametrize("impl", IMPLS)
@@ -117,6 +117,18 @@ def test_generators_compiled_and_not(
 ) -> None:
     def draw(key: Any) -> Any:
         return lax.rng_bit_generator(key, (3, 5), dtype, algorithm)
+
+    for a, b in zip(draw(LATE), verax.jit(draw)(LATE), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("shape", [(5, 3, 1), (3, 5, 1), (3, 3, 2, 3), ()])
+def test_pairs_of_words_fill_any_dimension(shape: tuple[int, ...]) -> None:
+    """The first even one, or the first of the largest; XLA's own bits are the truth."""
+
+    def draw(key: Any) -> Any:
+        algorithm = lax.RandomAlgorithm.RNG_THREE_FRY
+        return lax.rng_bit_generator(key, shape, np.uint32, algorithm)
 
     for a, b in zip(draw(LATE), verax.jit(draw)(LATE), strict=True):
         np.testing.assert_array_equal(a, b)

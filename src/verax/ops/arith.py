@@ -6,6 +6,7 @@ a tangent and `ct` a cotangent::
     mul_p: z = x y,  dz = t_x y + x t_y
 """
 
+import builtins
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -253,7 +254,7 @@ def lower_integer_pow(
     if p.y == 0:
         return (e.constant(1, outs[0]),)
     power: Operand | None = None
-    left = p.y if p.y > 0 else -p.y
+    left = builtins.abs(p.y)
     while left:
         if left & 1:
             power = (
@@ -279,7 +280,7 @@ def integer_pow_jvp(p: IntegerPowParams, x: Array, z: Array, t: Array) -> Tangen
     return mul(t, mul(x if p.y == 2 else integer_pow(x, p.y - 1), p.y))
 
 
-def exponent_for(random: Random, dtype: DType) -> IntegerPowParams:
+def draw_exponent(random: Random, dtype: DType) -> IntegerPowParams:
     low = 0 if is_integer(dtype) else -4
     return IntegerPowParams(random.choice((2, 3, 1, 0, random.randint(low, 9))))
 
@@ -292,7 +293,7 @@ integer_pow_p = parametric(
     jvp=integer_pow_jvp,
     lower=lower_integer_pow,
     accepts=NUMBER,
-    params_of=exponent_for,
+    params_of=draw_exponent,
     domains=Domain(-3, 3, special=(0.0, 1.0, -1.0)),
     costly=huge,
 )

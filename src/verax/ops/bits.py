@@ -7,6 +7,7 @@ out, and its amount is read without sign::
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,10 @@ from verax.rules.operands import alike
 from verax.rules.row import Domain, Row
 
 BARE: dict[DType, DType] = {int2: uint2, int4: uint4}
-SIGNED = {4: int4, 8: int8, 16: int16, 32: int32, 64: int64}
-UNSIGNED = {4: uint4, 8: uint8, 16: uint16, 32: uint32, 64: uint64}
+SIGNED: Sequence[DType] = (int2, int4, int8, int16, int32, int64)
+UNSIGNED: Sequence[DType] = (uint2, uint4, uint8, uint16, uint32, uint64)
+WIDER = dict(pairwise(SIGNED)) | dict(pairwise(UNSIGNED))
+"""Twice the bits, with a sign if there was one."""
 AMOUNTS = (Domain(), Domain(-2, 40, special=(0, 7, 8, 31, 32)))
 
 
@@ -116,12 +119,11 @@ def lower_mulhi(
     width = iinfo(dtype).bits
     if width == 64:
         return lower_mulhi_64(e, xs, outs)
-    wide = (outs[0].with_dtype((SIGNED if is_signed(dtype) else UNSIGNED)[2 * width]),)
+    wide = (outs[0].with_dtype(WIDER[dtype]),)
     long = [e.op("stablehlo.convert", (x,), wide)[0] for x in xs]
     product = e.op("stablehlo.multiply", long, wide)
-    shift = "arithmetic" if is_signed(dtype) else "logical"
     amount = e.constant(width, wide[0])
-    high = e.op(f"stablehlo.shift_right_{shift}", (*product, amount), wide)
+    high = e.op("stablehlo.shift_right_logical", (*product, amount), wide)
     return e.op("stablehlo.convert", high, outs)
 
 

@@ -93,12 +93,11 @@ def transpose_select(
     engine: Engine, p: NoParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     (ct,), (which, *cases) = cts, args
+    assert isinstance(ct, Array)
     results: list[Tangent | None] = [None]
     for i, case in enumerate(cases):
         if not isinstance(case, Linear):
             results.append(None)
-        elif isinstance(ct, Zero):
-            results.append(Zero(case.aval))
         else:
             others: list[object] = [0.0] * len(cases)
             others[i] = ct

@@ -24,6 +24,7 @@ from verax.ir.dtypes import (
     is_float,
     is_inexact,
     is_integer,
+    is_signed,
     numpy_dtype,
     real_dtype,
 )
@@ -72,19 +73,14 @@ def evaluate_convert(p: ConvertParams, x: NDArray) -> NDArray:
 
 def saturate(x: NDArray, dtype: np.dtype[np.generic]) -> NDArray:
     """Floats as integers: towards zero, to the nearest bound outside, 0 for NaN."""
-    bits = bit_width(dtype)
-    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1))
-    if dtype.name.startswith("u"):
-        low, high = 0, 2**bits
-    if (
-        x.size
-        and np.minimum.reduce(x, None) > low
-        and np.maximum.reduce(x, None) < high
-    ):
-        return x.astype(np.uint64 if low == 0 else np.int64).astype(dtype)
-    inside = np.where((x > low) & (x < high), x, 0)
-    whole = inside.astype(np.uint64 if low == 0 else np.int64).astype(dtype)
-    below = np.where(x <= low, np.array(low).astype(dtype), whole)
+    signed = is_signed(dtype)
+    high = 2 ** (bit_width(dtype) - signed)
+    low, whole = (-high, np.int64) if signed else (0, np.uint64)
+    inside = (x > low) & (x < high)
+    if inside.all():
+        return x.astype(whole).astype(dtype)
+    found = np.where(inside, x, 0).astype(whole).astype(dtype)
+    below = np.where(x <= low, np.array(low).astype(dtype), found)
     return np.where(x >= high, np.array(high - 1, object).astype(dtype), below)
 
 
@@ -175,7 +171,7 @@ def evaluate_bitcast(p: BitcastParams, x: NDArray) -> NDArray:
     if x.dtype == dtype:
         return x
     old, new = bit_width(x.dtype), bit_width(dtype)
-    if old == new and old % 8 == 0:
+    if old == new >= 8:
         return x.view(dtype)
     octets = np.ascontiguousarray(x).reshape(*x.shape, 1).view(np.uint8)
     bits = np.unpackbits(octets, axis=-1, bitorder="little")[..., :old]

@@ -23,9 +23,6 @@ class CoreOperations:
     def add(self, x: Array, y: Array) -> Array:
         return arith.add(x, y)
 
-    def mul(self, x: Array, y: Array) -> Array:
-        return arith.mul(x, y)
-
     def zeros(self, aval: ShapedArray) -> Array:
         return create.zeros(aval)
 

@@ -61,10 +61,7 @@ def iota_typing(p: IotaParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
 def evaluate_iota(p: IotaParams) -> np.ndarray:
     """Counted in integers: small floats round once, small integers wrap."""
     size = p.shape[p.dimension]
-    counted = np.arange(size, dtype=np.int32 if size < 1 << 31 else np.int64)
-    dtype = numpy_dtype(p.dtype)
-    if dtype != counted.dtype:
-        counted = counted.astype(dtype)
+    counted = np.arange(size).astype(numpy_dtype(p.dtype), copy=False)
     if len(p.shape) == 1:
         return counted
     column = [1] * len(p.shape)

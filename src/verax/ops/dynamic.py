@@ -47,7 +47,6 @@ from verax.rules.row import (
     Row,
     Sample,
     Tangent,
-    Zero,
 )
 from verax.rules.sizes import as_integers, as_sizes
 
@@ -130,10 +129,8 @@ def transpose_dynamic_slice(
     engine: Engine, p: DynamicSliceParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     ct, x, starts = cts[0], args[0].aval, args[1:]
-    rest = (None,) * len(starts)
-    if isinstance(ct, Zero):
-        return Zero(x), *rest
-    return update_slice(zeros(x), ct, starts), *rest
+    assert isinstance(ct, Array)
+    return update_slice(zeros(x), ct, starts), *(None,) * len(starts)
 
 
 def transpose_dynamic_update_slice(
@@ -143,17 +140,14 @@ def transpose_dynamic_update_slice(
     args: Sequence[Known],
 ) -> Sequence[Tangent | None]:
     ct, (x, update, *starts) = cts[0], args
-    rest = (None,) * len(starts)
-    if isinstance(ct, Zero):
-        found = [Zero(a.aval) if isinstance(a, Linear) else None for a in (x, update)]
-        return *found, *rest
+    assert isinstance(ct, Array)
     kept, part = None, None
     if isinstance(x, Linear):
         kept = update_slice(ct, zeros(update.aval), starts)
     if isinstance(update, Linear):
         params = DynamicSliceParams(update.aval.shape)
         part = dynamic_slice_p.call(params, ct, *starts)
-    return kept, part, *rest
+    return kept, part, *(None,) * len(starts)
 
 
 def update_slice(x: Array, update: Array, starts: Sequence[object]) -> Array:

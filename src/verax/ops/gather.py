@@ -66,8 +66,7 @@ def transpose_gather(
     engine: Engine, p: GatherParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     ct, (operand, indices) = cts[0], args
-    if isinstance(ct, Zero):
-        return Zero(operand.aval), None
+    assert isinstance(ct, Array)
     return scatter_add_p.call(writing(p), zeros(operand.aval), indices, ct), None
 
 
@@ -129,8 +128,7 @@ def transpose_add(
     engine: Engine, p: ScatterParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     ct, (operand, indices, updates) = cts[0], args
-    if isinstance(ct, Zero):
-        return [Zero(a.aval) if isinstance(a, Linear) else None for a in args]
+    assert isinstance(ct, Array)
     assert isinstance(indices, Array)
     part = read_back(p, ct, indices, updates) if isinstance(updates, Linear) else None
     return ct if isinstance(operand, Linear) else None, None, part

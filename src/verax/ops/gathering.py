@@ -21,7 +21,7 @@ from verax.ir.dtypes import (
     numpy_dtype,
 )
 from verax.ir.jaxpr import Params
-from verax.ir.limits import bit_width
+from verax.ir.limits import bit_width, iinfo
 from verax.ops.slicing import inserted
 from verax.ops.windows import (
     GatherDimensionNumbers,
@@ -89,9 +89,8 @@ def filler(p: GatherParams, dtype: DType) -> Scalar:
         return float("nan")
     if is_bool(dtype):
         return True
-    bits = bit_width(dtype)
-    least, largest = -(1 << bits - 1), (1 << bits) - 1
-    return least if is_signed(dtype) else largest
+    limits = iinfo(dtype)
+    return int(limits.min if is_signed(dtype) else limits.max)
 
 
 def evaluate_gather(
@@ -107,7 +106,7 @@ def evaluate_gather(
     if all([size == 1 for size in p.slice_sizes]):
         elements = element_places(dims, operand.shape, indices)
         if elements is not None:
-            return operand.reshape(-1).take(elements).reshape(shape)
+            return operand.ravel().take(elements).reshape(shape)
     starts, upper = as_starts(indices), bounds(dims, operand.shape, p.slice_sizes)
     found = read_windows(operand, clipped(starts, upper), dims, p.slice_sizes)
     if p.mode == FILL and not (valid := inside(starts, upper)).all():
@@ -137,7 +136,7 @@ def element_places(
     )
     for d, own in pairs:
         lanes = np.arange(0, shape[d] * steps[d], steps[d])
-        lanes = lanes.reshape((-1, *(1,) * (rank - own - 1)))
+        lanes = lanes.reshape((shape[d], *(1,) * (rank - own - 1)))
         found = lanes if found is None else found + lanes
     return found if found is None else np.broadcast_to(found, indices.shape[:-1])
 

@@ -23,7 +23,7 @@ from verax.rules.draws import draw_shape, draw_size
 from verax.rules.emitter import i64, i64s
 from verax.rules.kinds import ANYTHING
 from verax.rules.linear import linear, one_linear
-from verax.rules.row import Axis, Engine, Known, Linear, Row, Sample, Tangent, Zero
+from verax.rules.row import Axis, Engine, Known, Linear, Row, Sample, Tangent
 from verax.rules.sizes import as_axes, as_axis
 
 
@@ -59,13 +59,12 @@ def transpose_concatenate(
     engine: Engine, p: ConcatenateParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     ct, start = cts[0], 0
+    assert isinstance(ct, Array)
     results: list[Tangent | None] = []
     for arg in args:
         limit = start + arg.aval.shape[p.dimension]
         if not isinstance(arg, Linear):
             results.append(None)
-        elif isinstance(ct, Zero):
-            results.append(Zero(arg.aval))
         else:
             results.append(slice_in_dim(ct, start, limit, axis=p.dimension))
         start = limit

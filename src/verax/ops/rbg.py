@@ -46,16 +46,16 @@ def halves(key: Array) -> tuple[Array, Array]:
     return slice_in_dim(key, 0, 2, axis=last), slice_in_dim(key, 2, 4, axis=last)
 
 
-def split(key: Array, shape: Sequence[int] = (2,)) -> Array:
+def split(key: Array, shape: Sequence[int]) -> Array:
     """New raw keys: those of shape (*s, 4) give keys of shape (*s, *shape, 4)."""
-    parts = [threefry.split(half, shape) for half in halves(key)]
-    return concatenate(parts, parts[0].ndim - 1)
+    first, second = (threefry.split(half, shape) for half in halves(key))
+    return concatenate((first, second), first.ndim - 1)
 
 
 def fold_in(key: Array, data: object) -> Array:
     """The raw keys that `key` and the uint32 `data` make."""
-    parts = [threefry.fold_in(half, data) for half in halves(key)]
-    return concatenate(parts, parts[0].ndim - 1)
+    first, second = (threefry.fold_in(half, data) for half in halves(key))
+    return concatenate((first, second), first.ndim - 1)
 
 
 def drawn(key: Array, width: int, shape: Shape) -> Array:
@@ -75,7 +75,7 @@ def random_bits(key: Array, bit_width: int, shape: Sequence[int]) -> Array:
     return drawn(key, bit_width, as_sizes("random_bits", "shape", shape))
 
 
-def unsafe_split(key: Array, shape: Sequence[int] = (2,)) -> Array:
+def unsafe_split(key: Array, shape: Sequence[int]) -> Array:
     """New raw keys, each the first of ten draws."""
     sizes = as_sizes("random_split", "shape", shape)
     front, count = key.shape[:-1], prod(sizes)

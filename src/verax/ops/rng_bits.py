@@ -23,20 +23,14 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, DTypeLike, as_dtype, uint8, uint16, uint32, uint64
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Params
 from verax.ops.arith import add, mul
-from verax.ops.bits import (
-    bitwise_or,
-    bitwise_xor,
-    mulhi,
-    shift_left,
-    shift_right_logical,
-)
+from verax.ops.bits import bitwise_xor, mulhi
 from verax.ops.compare import lt
 from verax.ops.convert import BitcastParams, bitcast_convert_type_p, convert
 from verax.ops.create import IotaParams, iota_p
 from verax.ops.joining import concatenate
 from verax.ops.shape import broadcast_in_dim, expand_dims, move_axis, reshape
 from verax.ops.slicing import slice_in_dim
-from verax.ops.threefry import half_of_64, threefry2x32
+from verax.ops.threefry import doubled, low_and_high, threefry2x32
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
@@ -98,12 +92,11 @@ def philox(
     return a, b, c, d
 
 
-def halved(shape: Shape) -> tuple[int, Shape]:
+def halved(sizes: Shape) -> tuple[int, Shape]:
     """The dimension that Threefry's pairs of words fill, and the shape of the pairs.
 
     As in XLA it is the first even one, or the first of the largest, rounded up.
     """
-    sizes = shape or (1,)
     even = [i for i, size in enumerate(sizes) if size % 2 == 0]
     place = even[0] if even else sizes.index(max(sizes))
     half = -(-sizes[place] // 2)
@@ -116,18 +109,6 @@ def counters(start: Array, count: int) -> Array:
     full = (*start.shape, count)
     places = iota_p.call(IotaParams(uint64, full, start.ndim))
     return add(broadcast_in_dim(start, full, front), places)
-
-
-def low_and_high(x: Array) -> tuple[Array, Array]:
-    """The two words of each uint64, the low one first."""
-    return convert(x, uint32), convert(shift_right_logical(x, half_of_64()), uint32)
-
-
-def doubled(low: Array, high: Array) -> Array:
-    """The uint64 of two words each."""
-    return bitwise_or(
-        convert(low, uint64), shift_left(convert(high, uint64), half_of_64())
-    )
 
 
 def by_philox(key: Array, start: Array, p: GeneratorParams) -> tuple[Array, int]:
@@ -158,7 +139,8 @@ def by_threefry(key: Array, start: Array, p: GeneratorParams) -> tuple[Array, in
     """Bits of two words for each counter; how many counters it took."""
     wide = p.dtype == uint64
     rank = start.ndim
-    place, half = halved(p.shape)
+    sizes = p.shape or (1,)
+    place, half = halved(sizes)
     shape = p.shape if wide else half
     own = counters(start, prod(shape))
     keys = broadcast_in_dim(key, own.shape, tuple(range(rank)))
@@ -169,7 +151,6 @@ def by_threefry(key: Array, start: Array, p: GeneratorParams) -> tuple[Array, in
     parts = [expand_dims(reshape(x, (*start.shape, *half)), (after,)) for x in words]
     full = (*start.shape, *half[:place], 2 * half[place], *half[place + 1 :])
     table = reshape(concatenate(parts, after), full)
-    sizes = p.shape or (1,)
     table = slice_in_dim(table, 0, sizes[place], axis=rank + place)
     return reshape(table, (*start.shape, *p.shape)), prod(shape)
 

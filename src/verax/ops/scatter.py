@@ -47,16 +47,11 @@ def jvp_linear(
     return (y,), (t,)
 
 
-def zero_cotangents(args: Sequence[Known]) -> Sequence[Tangent | None]:
-    return [Zero(a.aval) if isinstance(a, Linear) else None for a in args]
-
-
 def transpose_sub(
     engine: Engine, p: ScatterParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     ct, (operand, indices, updates) = cts[0], args
-    if isinstance(ct, Zero):
-        return zero_cotangents(args)
+    assert isinstance(ct, Array)
     assert isinstance(indices, Array)
     part = None
     if isinstance(updates, Linear):
@@ -118,8 +113,7 @@ def transpose_scatter(
     engine: Engine, p: ScatterParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     ct, (operand, indices, updates) = cts[0], args
-    if isinstance(ct, Zero):
-        return zero_cotangents(args)
+    assert isinstance(ct, Array)
     assert isinstance(indices, Array)
     kept, part = None, None
     if not p.unique_indices:
@@ -179,8 +173,7 @@ def transpose_mul(
     engine: Engine, p: ScatterParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     ct, (operand, indices, updates) = cts[0], args
-    if isinstance(ct, Zero):
-        return zero_cotangents(args)
+    assert isinstance(ct, Array)
     assert isinstance(indices, Array)
     if isinstance(operand, Linear):
         assert isinstance(updates, Array)

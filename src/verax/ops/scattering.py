@@ -13,7 +13,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import int32, numpy_dtype
+from verax.ir.dtypes import int64, numpy_dtype
 from verax.ir.jaxpr import Params
 from verax.ops.gather_draws import draw_gather
 from verax.ops.gathering import (
@@ -124,8 +124,8 @@ def evaluate_scatter(
     axis = taken_axis(dims, operand.shape, sizes, indices.ndim - 1)
     if axis == 0 and updates.size and all_inside(indices, operand.shape[0]):
         result = np.array(operand)
-        rows = updates.reshape((-1, *operand.shape[1:]))
-        store(combine, p, result, indices.reshape(-1).astype(np.intp), rows)
+        rows = updates.reshape((indices.size, *operand.shape[1:]))
+        store(combine, p, result, indices.ravel().astype(np.intp), rows)
         return result
     starts = as_starts(indices)
     if p.mode == CLIP:
@@ -261,14 +261,13 @@ def emit_with_index(
 
 
 def reaching(e: Emitter, indices: Operand, upper: Shape) -> Operand:
-    """Indices as int32 if the last start that fits is too large for their dtype.
+    """Indices as int64 if the last start that fits is too large for their dtype.
 
     XLA compares starts with it, and up to jaxlib 0.11 did so in that dtype.
     """
-    dtype = indices.aval.dtype
-    if dtype.itemsize >= 4 or capped(upper, dtype) == tuple(upper):
+    if capped(upper, indices.aval.dtype) == upper:
         return indices
-    wide = indices.aval.with_dtype(int32)
+    wide = indices.aval.with_dtype(int64)
     return e.op("stablehlo.convert", (indices,), (wide,))[0]
 
 

@@ -18,14 +18,14 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.jaxpr import Params
 from verax.ir.memo import memoised
 from verax.ops.choose import select
-from verax.ops.create import full_like
+from verax.ops.create import zeros
 from verax.ops.shape import at_front, broadcast_in_dim, draw_aval, squeeze
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
 from verax.rules.emitter import i64s
 from verax.rules.linear import linear, one_linear
 from verax.rules.operands import alike
-from verax.rules.row import Axis, Engine, Known, Linear, Row, Sample, Tangent, Zero
+from verax.rules.row import Axis, Engine, Known, Linear, Row, Sample, Tangent
 from verax.rules.sizes import as_axis, as_integers
 
 type Padding = tuple[tuple[int, int, int], ...]
@@ -198,8 +198,7 @@ def transpose_pad(
 ) -> Sequence[Tangent | None]:
     """The padding value takes what lies on no element, and nothing is subtracted."""
     ct, (x, value) = cts[0], args
-    if isinstance(ct, Zero):
-        return [Zero(a.aval) if isinstance(a, Linear) else None for a in args]
+    assert isinstance(ct, Array)
     operand = unpad(p, ct) if isinstance(x, Linear) else None
     if not isinstance(value, Linear):
         return operand, None
@@ -223,7 +222,7 @@ def batch_pad(
         return pad_p.bind(PadParams(config), x, value), (axis,)
     front = at_front(x, axis, size)
     config = ((0, 0, 0), *p.padding_config)
-    body = pad(front, full_like(front, 0, shape=()), config)
+    body = pad(front, zeros(front.aval.with_shape(())), config)
     outside = pad(broadcast_in_dim(np.False_, front.shape[1:], ()), True, config[1:])
     dims = tuple(range(1, body.ndim))
     chosen = broadcast_in_dim(outside, body.shape, dims)

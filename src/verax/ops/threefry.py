@@ -41,6 +41,7 @@ from verax.rules.row import Row, Sample
 from verax.rules.sizes import as_sizes
 from verax.rules.state import STATE, interpreting
 
+type Word = Array | np.uint32
 DTYPES = {8: uint8, 16: uint16, 32: uint32, 64: uint64}
 
 
@@ -88,7 +89,8 @@ def lower_threefry(
     """
     a, b = e.call(composed(*[x.aval for x in xs]), xs, "threefry2x32")
     return [
-        e.broadcast(y, outs[0].shape, ()) if y.aval != outs[0] else y for y in (a, b)
+        e.broadcast(y, out.shape, ()) if y.aval != out else y
+        for y, out in zip((a, b), outs, strict=True)
     ]
 
 
@@ -138,7 +140,8 @@ def words(key: Array) -> tuple[Array, Array]:
         raise TypeError(f"raw threefry keys are uint32[..., 2], not {key.aval}")
     last = key.ndim - 1
     first, second = (
-        reshape(slice_in_dim(key, i, i + 1, 1, last), key.shape[:-1]) for i in range(2)
+        reshape(slice_in_dim(key, i, i + 1, axis=last), key.shape[:-1])
+        for i in range(2)
     )
     return first, second
 
@@ -151,7 +154,7 @@ def joined(first: Array, second: Array) -> Array:
     )
 
 
-def counter(shape: Shape) -> tuple[object, object]:
+def counter(shape: Shape) -> tuple[Word, Word]:
     """The high and low words of the place of each element, in row-major order."""
     n = prod(shape)
     if not shape:
@@ -159,9 +162,8 @@ def counter(shape: Shape) -> tuple[object, object]:
     if n <= 1 << 32:
         places = iota_p.call(IotaParams(uint32, (n,), 0))
         return np.uint32(0), reshape(places, shape)
-    places = iota_p.call(IotaParams(uint64, (n,), 0))
-    high = convert(shift_right_logical(places, half_of_64()), uint32)
-    return reshape(high, shape), reshape(convert(places, uint32), shape)
+    low, high = low_and_high(iota_p.call(IotaParams(uint64, (n,), 0)))
+    return reshape(high, shape), reshape(low, shape)
 
 
 def half_of_64() -> Array:
@@ -169,18 +171,31 @@ def half_of_64() -> Array:
     return convert(np.uint32(32), uint64)
 
 
+def low_and_high(x: Array) -> tuple[Array, Array]:
+    """The two words of each uint64, the low one first."""
+    return convert(x, uint32), convert(shift_right_logical(x, half_of_64()), uint32)
+
+
+def doubled(low: Array, high: Array) -> Array:
+    """The uint64 of two words each."""
+    return bitwise_or(
+        convert(low, uint64), shift_left(convert(high, uint64), half_of_64())
+    )
+
+
+def spread(x: Word, shape: Shape, dims: Shape) -> Word:
+    """Words in a larger shape; one word alone stays as it is."""
+    return broadcast_in_dim(x, shape, dims) if x.shape else x
+
+
 def hashed(key: Array, shape: Shape) -> tuple[Array, Array]:
     """The hash of a counter over `shape` under each key."""
     k0, k1 = words(key)
     high, low = counter(shape)
-    if not k0.shape or not shape:
-        return threefry2x32(k0, k1, high, low)
     full = (*k0.shape, *shape)
     front, back = tuple(range(k0.ndim)), tuple(range(k0.ndim, len(full)))
-    first, second = (broadcast_in_dim(k, full, front) for k in (k0, k1))
-    place = broadcast_in_dim(low, full, back)
-    above = high if isinstance(high, np.uint32) else broadcast_in_dim(high, full, back)
-    return threefry2x32(first, second, above, place)
+    keys = [spread(k, full, front) for k in (k0, k1)]
+    return threefry2x32(*keys, *[spread(x, full, back) for x in (high, low)])
 
 
 def random_bits(key: Array, bit_width: int, shape: Sequence[int]) -> Array:
@@ -197,13 +212,12 @@ def random_bits(key: Array, bit_width: int, shape: Sequence[int]) -> Array:
         raise ValueError(f"random bits of width {bit_width}: it is 8, 16, 32 or 64")
     high, low = hashed(key, as_sizes("random_bits", "shape", shape))
     if bit_width == 64:
-        above = shift_left(convert(high, uint64), half_of_64())
-        return bitwise_or(above, convert(low, uint64))
+        return doubled(low, high)
     mixed = bitwise_xor(high, low)
     return mixed if bit_width == 32 else convert(mixed, dtype)
 
 
-def split(key: Array, shape: Sequence[int] = (2,)) -> Array:
+def split(key: Array, shape: Sequence[int]) -> Array:
     """New raw keys: those of shape (*s, 2) give keys of shape (*s, *shape, 2).
 
     Raises:
@@ -237,11 +251,10 @@ def seed(value: object) -> Array:
     aval = aval_of(value)
     if not is_integer(aval.dtype):
         raise TypeError(f"seeds are integers, not {aval}")
-    low = convert(value, uint32)
     if numpy_dtype(aval.dtype).itemsize < 8:
-        return joined(broadcast(np.uint32(0), aval.shape), low)
-    unsigned = convert(value, uint64)
-    return joined(convert(shift_right_logical(unsigned, half_of_64()), uint32), low)
+        return joined(broadcast(np.uint32(0), aval.shape), convert(value, uint32))
+    first, second = low_and_high(convert(value, uint64))
+    return joined(second, first)
 
 
 ROWS: tuple[Row[Any], ...] = (threefry2x32_p,)
