@@ -23,6 +23,7 @@ from verax.backend.sharding import Sharding, SingleDeviceSharding
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import INTEGER_SET
 from verax.ir.extended import ExtendedDType
+from verax.ir.records import Shown
 from verax.rules.array import Array
 from verax.rules.source import user_source
 
@@ -217,8 +218,8 @@ class ConcreteArray(PlainPlace, Exchangeable):
         return from_host(self.numpy().copy(), self.aval)
 
 
-@frozen(eq=False)
-class Shard:
+@frozen(eq=False, repr=False)
+class Shard(Shown):
     """The part of an array on one device.
 
     `index` says which part, `replica_id` which of the copies of that part it is.

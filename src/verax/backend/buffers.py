@@ -23,8 +23,9 @@ from jaxlib import _jax
 from numpy.typing import NDArray
 
 from verax.backend.errors import trimmed
-from verax.backend.host_runs import FAILURES
+from verax.backend.failures import FAILURES
 from verax.backend.metrics import TALLY
+from verax.ir.records import Shown
 
 __all__ = [
     "Aval",
@@ -77,8 +78,8 @@ class AvalLike(Protocol):
         """Whether the type came from a Python scalar."""
 
 
-@frozen
-class Aval:
+@frozen(repr=False)
+class Aval(Shown):
     """The smallest record that is `AvalLike`, for callers without one of their own."""
 
     shape: tuple[int, ...]

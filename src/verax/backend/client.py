@@ -18,6 +18,7 @@ from attrs import field, frozen
 from jaxlib._jax import ArrayImpl, Client, Device, DeviceList
 
 from verax.backend.environment import first_variable
+from verax.ir.records import Shown
 from verax.rules.lazy import LazyModule
 from verax.rules.state import STATE, State, refresh_staging
 
@@ -113,8 +114,8 @@ def device_count_from_environment() -> int | None:
     return check_device_count(count, variable)
 
 
-@frozen
-class ClientOptions:
+@frozen(repr=False)
+class ClientOptions(Shown):
     """How to start the client: what is `None` comes from the environment.
 
     The platform is read from `VERAX_PLATFORMS`, else `JAX_PLATFORMS`, else it is

@@ -17,6 +17,7 @@ from attrs import evolve, field, frozen
 from jaxlib import _jax
 
 from verax.backend.errors import CompileError, trimmed
+from verax.ir.records import Shown
 from verax.rules.state import STATE
 
 type OptionValue = str | bool | int | float
@@ -57,8 +58,8 @@ def typed_overrides(overrides: Overrides) -> object:
     )
 
 
-@frozen
-class CompileOptions:
+@frozen(repr=False)
+class CompileOptions(Shown):
     """How XLA shall compile a program.
 
     Attributes:

@@ -23,6 +23,7 @@ from verax.backend.placement import common_place
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import NARROWED, stored_dtype
 from verax.ir.jaxpr import Literal, Params, Primitive
+from verax.ir.records import Shown
 from verax.rules.array import Array
 from verax.rules.builder import Tracer, leaked
 from verax.rules.constants import array_aval, aval_of, scalar_of
@@ -98,8 +99,8 @@ def planned(
     return Plan(row.evaluate, outs, row)
 
 
-@frozen(eq=False)
-class EagerInterpreter:
+@frozen(eq=False, repr=False)
+class EagerInterpreter(Shown):
     """Computes with the rows of `engine.rules`."""
 
     immediate: ClassVar[bool] = True

@@ -34,8 +34,9 @@ from verax.backend.compile_options import (
 )
 from verax.backend.disk_cache import Load, entry_for, through_cache
 from verax.backend.errors import CompileError, ExecutionError, explained
+from verax.backend.failures import FAILURES
 from verax.backend.host_calls import NO_CALLS, HostCalls
-from verax.backend.host_runs import FAILURES, trampolines, with_calls
+from verax.backend.host_runs import trampolines, with_calls
 from verax.backend.mlir_text import without_algorithms
 from verax.backend.parsing import parsed
 

@@ -14,6 +14,7 @@ from attrs import field, frozen
 from jaxlib import _jax
 
 from verax.backend.sharding import Sharding
+from verax.ir.records import Shown
 
 type Tiles = tuple[tuple[int, ...], ...]
 
@@ -26,8 +27,8 @@ def as_tiles(tiling: Any) -> Tiles | None:
     return None if tiling is None else tuple(map(tuple, tiling))
 
 
-@frozen
-class Layout:
+@frozen(repr=False)
+class Layout(Shown):
     """The order of the dimensions in memory, the one that varies slowest first.
 
     `tiling` are the tiles of devices that store arrays in tiles, None if that is left
@@ -64,8 +65,8 @@ class Layout:
         )
 
 
-@frozen
-class Format:
+@frozen(repr=False)
+class Format(Shown):
     """A memory layout and a sharding; either may be left open with None.
 
     Raises:

@@ -14,14 +14,15 @@ from attrs import frozen
 from verax.backend.mlir_text import row_major
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS, Effect
+from verax.ir.records import Shown
 from verax.rules.emitter import TOKEN, HostCall, Operand, Region, flag
 
 TARGET: Final = '"xla_ffi_python_cpu_callback"'
 type Regions = Sequence[tuple[Sequence[ShapedArray], Region]]
 
 
-@frozen
-class HostCalls:
+@frozen(repr=False)
+class HostCalls(Shown):
     """The functions of a module, each with whether it is ordered, and its effects."""
 
     functions: tuple[tuple[HostCall, bool], ...]

@@ -1,18 +1,15 @@
 """Floor 4: running programs that call functions of the host.
 
-One idea: what such a function raises cannot travel through XLA, so it is kept under a
-number and XLA's message carries the number; effects that may still be under way are
-known by the tokens of the runs that cause them::
+One idea: effects that may still be under way are known by the tokens of the runs that
+cause them::
 
-    failure = FAILURES.behind(error)      # what the user's function raised, or None
     RUNS.wait()                           # verax.effects_barrier()
 """
 
 import atexit
-import re
 import threading
 import weakref
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
@@ -21,14 +18,12 @@ import numpy as np
 from attrs import frozen
 from jaxlib import _jax
 
-from verax.backend.errors import ExecutionError, explained
+from verax.backend.failures import FAILURES, MARK
 from verax.backend.host_calls import HostCalls
 from verax.ir.effects import is_ordered
+from verax.ir.records import Shown
 from verax.rules.emitter import HostCall
-from verax.rules.host import CallbackError
 
-MARK: Final = re.compile(r"verax callback failure (\d+)")
-KEPT = 16
 LONGEST_QUEUE = 32
 
 
@@ -38,72 +33,17 @@ class Token(Protocol):
     def block_until_ready(self) -> None: ...
 
 
-class FailedCallback(Exception):
-    """What XLA gets to see: the number under which the true exception is kept."""
-
-
-class Failures:
-    """The last exceptions of callbacks, by number; they are looked up many times."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.count = 0
-        self.kept: OrderedDict[int, BaseException] = OrderedDict()
-        self.seen: set[int] = set()
-
-    def keep(self, error: BaseException) -> FailedCallback:
-        """Note an exception; what to raise towards XLA in its place."""
-        with self.lock:
-            self.count += 1
-            self.kept[self.count] = error
-            if len(self.kept) > KEPT:
-                number, _ = self.kept.popitem(last=False)
-                self.seen.discard(number)
-            return FailedCallback(f"verax callback failure {self.count}")
-
-    def behind(
-        self, error: BaseException, *, new: bool = False
-    ) -> BaseException | None:
-        """The exception of a callback that made XLA raise `error`, ready to raise.
-
-        With `new`, only one that nobody has asked for yet.
-        """
-        found = MARK.search(str(error))
-        if found is None:
-            return None
-        number = int(found[1])
-        with self.lock:
-            kept = self.kept.get(number)
-            if kept is None or (new and number in self.seen):
-                return None
-            self.seen.add(number)
-        if not isinstance(kept, CallbackError):
-            return kept
-        again = CallbackError(*kept.args)
-        again.__cause__ = kept.__cause__
-        return again
-
-    def revealed(self, error: Exception) -> BaseException:
-        """What to raise for an error of the runtime: what is behind it, or its text."""
-        found = self.behind(error)
-        if found is None:
-            found = ExecutionError(explained(str(error)))
-            found.__cause__ = error
-        return found
-
-
 class Depth(threading.local):
     """How many callbacks this thread is in."""
 
     depth = 0
 
 
-FAILURES: Final = Failures()
 INSIDE: Final = Depth()
 
 
-@frozen
-class Trampoline:
+@frozen(repr=False)
+class Trampoline(Shown):
     """What XLA calls: the function of the host, with everything it may do caught.
 
     jaxlib never gives back what it was told to call, so the function itself belongs to

@@ -19,6 +19,7 @@ from verax.backend.placed import PlacedArray, default_place, devices_text
 from verax.backend.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from verax.ir.jaxpr import Jaxpr, Literal
 from verax.ir.meshes import MeshAxes
+from verax.ir.records import Shown
 from verax.ir.walk import walk
 from verax.ops.sharding import ShardingParams
 from verax.rules.array import Array
@@ -28,8 +29,8 @@ type Places = tuple[Sharding | None, ...]
 type Describe = Callable[[], Sequence[str]]
 
 
-@frozen(cache_hash=True)
-class Placement:
+@frozen(cache_hash=True, repr=False)
+class Placement(Shown):
     """The devices of a program, by number, and the shardings that are decided.
 
     `ins` and `outs` are None where nobody said anything: such inputs are given whole to
@@ -61,8 +62,8 @@ class Placement:
         return self.ins[number] or self.whole
 
 
-@frozen
-class Claim:
+@frozen(repr=False)
+class Claim(Shown):
     """Somebody who is committed to devices, and how messages call it."""
 
     sharding: Sharding

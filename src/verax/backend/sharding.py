@@ -23,6 +23,7 @@ from verax.backend.client import Device
 from verax.backend.mesh import UNCONSTRAINED, Mesh, PartitionSpec
 from verax.ir.avals import Shape
 from verax.ir.meshes import Layout, Split
+from verax.ir.records import Shown
 
 __all__ = ["NamedSharding", "Sharding", "SingleDeviceSharding"]
 
@@ -32,8 +33,8 @@ type Index = tuple[slice, ...]
 CACHE = 1 << 12
 
 
-@frozen
-class Tiling:
+@frozen(repr=False)
+class Tiling(Shown):
     """How many tiles each dimension has, and the tile of each device, by number."""
 
     counts: tuple[int, ...]

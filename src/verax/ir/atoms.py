@@ -12,6 +12,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from verax.ir.avals import ShapedArray
+from verax.ir.records import Shown
 from verax.ir.scalars import scalar_text
 
 
@@ -107,8 +108,8 @@ def letters(index: int) -> str:
             return name
 
 
-@frozen(eq=False)
-class Identity:
+@frozen(eq=False, repr=False)
+class Identity(Shown):
     """An object compared by identity: the key of an array constant."""
 
     held: object

@@ -14,6 +14,7 @@ from verax.ir.atoms import Atom, Literal, Var
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import Eqn, Jaxpr, Source
+from verax.ir.records import Shown
 
 type Typing = Callable[..., Sequence[ShapedArray]]
 """Gives the result types for (primitive, params, *operand types), or raises."""
@@ -36,8 +37,8 @@ def check_jaxpr(jaxpr: Jaxpr, typing: Typing) -> None:
     Checker(typing, set()).program(jaxpr)
 
 
-@frozen
-class Checker:
+@frozen(repr=False)
+class Checker(Shown):
     """The type rules, and the jaxprs that are known to be well formed."""
 
     typing: Typing

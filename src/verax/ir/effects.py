@@ -12,9 +12,11 @@ from typing import Final
 
 from attrs import frozen
 
+from verax.ir.records import Shown
 
-@frozen(cache_hash=True)
-class Effect:
+
+@frozen(cache_hash=True, repr=False)
+class Effect(Shown):
     """A kind of effect; ordered ones happen in the order of the program.
 
     >>> str(Effect("io", ordered=True))

@@ -32,7 +32,7 @@ from verax.ir.effects import NO_EFFECTS as NO_EFFECTS, Effect as Effect
 from verax.ir.facade import module_named
 from verax.ir.memo import memoised
 from verax.ir.printer import print_jaxpr
-from verax.ir.records import Record
+from verax.ir.records import Record, Shown
 
 NO_AXES: frozenset[str] = frozenset()
 
@@ -43,8 +43,8 @@ def field_names(kind: type[AttrsInstance]) -> tuple[str, ...]:
     return tuple([attribute.name for attribute in fields(kind)])
 
 
-@frozen
-class Aside:
+@frozen(repr=False)
+class Aside(Shown):
     """A value in a field of params that holds jaxprs which run elsewhere, or later.
 
     Such as the rule for the derivative of a call, once it is traced: transformations
@@ -111,8 +111,8 @@ class Primitive:
         return self.name
 
 
-@frozen(eq=False)
-class Source:
+@frozen(eq=False, repr=False)
+class Source(Shown):
     """Where an equation comes from: the user's line, and what derived it.
 
     `origin` lists the transformations that made the equation from the line, such
@@ -204,8 +204,8 @@ def equation(
 type Pick = int | Callable[[Sequence[Atom]], tuple[Atom, ...]]
 
 
-@frozen(eq=False)
-class Script:
+@frozen(eq=False, repr=False)
+class Script(Shown):
     """A jaxpr as what it takes to write it again, many times, on other operands.
 
     The values are `literals`, then the inputs, then the results in order. A step is a
@@ -248,8 +248,8 @@ def types_of(atoms: Sequence[Atom]) -> tuple[ShapedArray, ...]:
     return tuple([a.aval for a in atoms])
 
 
-@frozen(eq=False)
-class UsedConst:
+@frozen(eq=False, repr=False)
+class UsedConst(Shown):
     """An array constant of a program, and the first equation that reads it."""
 
     literal: Literal

@@ -8,6 +8,8 @@ values lie, print it and compare it without knowing any runtime::
 
 from attrs import frozen
 
+from verax.ir.records import Shown
+
 FIRST_DEVICE = "  sdy.mesh @first_device = <[], device_ids=[0]>\n"
 """The declaration of the first device alone, where calls of the host are made."""
 
@@ -15,8 +17,8 @@ type Split = tuple[str, ...] | None
 """The axes that split a dimension, outer first; None leaves it to the compiler."""
 
 
-@frozen(cache_hash=True)
-class MeshAxes:
+@frozen(cache_hash=True, repr=False)
+class MeshAxes(Shown):
     """Named axes over devices; the numbers of the devices are in row-major order."""
 
     names: tuple[str, ...]
@@ -28,8 +30,8 @@ class MeshAxes:
         return self.sizes[self.names.index(name)]
 
 
-@frozen(cache_hash=True)
-class Layout:
+@frozen(cache_hash=True, repr=False)
+class Layout(Shown):
     """The axes of `mesh` that split each dimension; further dimensions are whole."""
 
     mesh: MeshAxes

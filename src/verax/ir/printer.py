@@ -19,6 +19,7 @@ from attrs import evolve, field, fields, frozen, has
 from verax.ir.atoms import Atom, Identity, Literal, Var, letters
 from verax.ir.avals import ShapedArray
 from verax.ir.memo import memoised
+from verax.ir.records import Shown
 from verax.ir.scalars import scalar_text
 from verax.ir.words import bare, plain
 
@@ -76,8 +77,8 @@ class Program(Protocol):
     def outvars(self) -> tuple[Atom, ...]: ...
 
 
-@frozen(eq=False)
-class Block:
+@frozen(eq=False, repr=False)
+class Block(Shown):
     """Something with items: `opening item joint item closing`, or broken into lines."""
 
     opening: str
@@ -96,8 +97,8 @@ class Block:
         return ends + joints + sum([size_of(item) for item in self.items])
 
 
-@frozen(eq=False)
-class Commented:
+@frozen(eq=False, repr=False)
+class Commented(Shown):
     """An equation that ends its line with a comment."""
 
     layout: "Layout"

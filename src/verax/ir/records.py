@@ -20,7 +20,22 @@ from attrs import Attribute, fields
 type Read = Callable[["Record"], object]
 
 
-class Record:
+class Shown:
+    """Base of attrs classes made with `repr=False`: the text is that of attrs."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        kind = type(self)
+        shown = [
+            f"{a.name}={(a.repr if callable(a.repr) else repr)(getattr(self, a.name))}"
+            for a in fields(kind)  # type: ignore[arg-type]  # as above
+            if a.repr
+        ]
+        return f"{kind.__qualname__.rpartition('>.')[2]}({', '.join(shown)})"
+
+
+class Record(Shown):
     """Base of frozen attrs classes made with `eq=False, repr=False`.
 
     Records are equal if they are of one class and equal in every field, but for those
@@ -45,15 +60,6 @@ class Record:
     def __hash__(self) -> int:
         kind = type(self)
         return hash((kind, kind.compared(self)))
-
-    def __repr__(self) -> str:
-        kind = type(self)
-        shown = [
-            f"{a.name}={(a.repr if callable(a.repr) else repr)(getattr(self, a.name))}"
-            for a in fields(kind)  # type: ignore[arg-type]  # as above
-            if a.repr
-        ]
-        return f"{kind.__qualname__.rpartition('>.')[2]}({', '.join(shown)})"
 
 
 def reader(attributes: list["Attribute[object]"]) -> Read:

@@ -19,6 +19,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.effects import DEBUG, NO_EFFECTS, ORDERED_DEBUG, Effect
 from verax.ir.jaxpr import Eqn, Jaxpr, Params
+from verax.ir.records import Shown
 from verax.ir.walk import map_subjaxprs, walk
 from verax.ops.shape import at_front, broadcast, broadcast_in_dim, move_axis
 from verax.rules.array import Array
@@ -91,8 +92,8 @@ def on_host(p: CallbackParams, arrays: Sequence[NDArray]) -> list[NDArray]:
     return outs
 
 
-@frozen(cache_hash=True)
-class OnHost:
+@frozen(cache_hash=True, repr=False)
+class OnHost(Shown):
     """What a compiled program calls: `on_host` of fixed params."""
 
     params: CallbackParams

@@ -17,6 +17,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import uint32
 from verax.ir.extended import ExtendedDType, KeyDType
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Var
+from verax.ir.records import Shown
 from verax.ops.convert import convert
 from verax.ops.create import zeros
 from verax.ops.shape import at_front
@@ -212,8 +213,8 @@ def batched_results(
     return tuple([axis is not None for axis in out_axes])
 
 
-@frozen
-class Halves:
+@frozen(repr=False)
+class Halves(Shown):
     """A split program: known inputs to known results and residuals, and the rest.
 
     `first` gives the results that are not in the mask and then `count` residuals;

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import Shown
 from verax.ops.programs import (
     Halves,
     Mask,
@@ -32,8 +33,8 @@ from verax.rules.row import Engine, Known, Split
 type Bind = Callable[..., tuple[Array, ...]]
 
 
-@frozen
-class Later:
+@frozen(repr=False)
+class Later(Shown):
     """The loop that waits: its params, which results it gives, and its operands.
 
     Residuals are values that no step changes, initial values of carries, and stacks.

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import Shown
 from verax.ops.programs import (
     Mask,
     chosen,
@@ -112,8 +113,8 @@ def transpose_linear(
     )
 
 
-@frozen
-class Backward:
+@frozen(repr=False)
+class Backward(Shown):
     """The backward loop: which operands are linear, which cotangents are not zero.
 
     `fixed` and `rows` mark linear constants and arrays of rows; `mask` and `given`

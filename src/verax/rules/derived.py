@@ -24,6 +24,7 @@ from attrs import evolve, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Params
+from verax.ir.records import Shown
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.calling import pull, push, spread_batch
@@ -119,8 +120,8 @@ class NoEngine:
         )
 
 
-@frozen
-class OnHost:
+@frozen(repr=False)
+class OnHost(Shown):
     """The evaluation of a row with fixed params, as compiled programs call it."""
 
     row: Row[Any]

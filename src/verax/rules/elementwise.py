@@ -20,6 +20,7 @@ from attrs import frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, NoParams, Params
+from verax.ir.records import Shown
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.costs import Costly, narrow_floats
@@ -309,8 +310,8 @@ def full_operands(
     return [x if x.aval.shape == shape else e.broadcast(x, shape, ()) for x in operands]
 
 
-@frozen
-class Named:
+@frozen(repr=False)
+class Named(Shown):
     """A lowering to the one operation of that name."""
 
     operation: str
@@ -338,8 +339,8 @@ def chlo(name: str, **attributes: str) -> Named:
     return Named(f"chlo.{name}", tuple(attributes.items()))
 
 
-@frozen
-class Composed:
+@frozen(repr=False)
+class Composed(Shown):
     """A lowering to those of the operations that a function calls."""
 
     function: Maths

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from verax.ir.records import Shown
+
 # Holders of holders are asked so far; each step goes through all objects once.
 DEPTH: Final = 6
 # So many objects are followed at each step.
@@ -25,8 +27,8 @@ LIBRARY: Final = "verax."
 BEST: Final = ("the global", "the attribute", "the cache")
 
 
-@frozen(eq=False)
-class Link:
+@frozen(eq=False, repr=False)
+class Link(Shown):
     """An object on the way from the one that is held; `inner` is what it holds."""
 
     x: Any

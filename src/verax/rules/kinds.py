@@ -13,10 +13,11 @@ from attrs import frozen
 
 from verax.ir.dtypes import DType, is_bool, is_complex, is_float, is_signed, is_unsigned
 from verax.ir.extended import KeyDType
+from verax.ir.records import Shown
 
 
-@frozen
-class Kind:
+@frozen(repr=False)
+class Kind(Shown):
     """Some of: booleans, signed and unsigned integers, floats, complex, keys."""
 
     names: frozenset[str]

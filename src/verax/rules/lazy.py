@@ -14,6 +14,7 @@ from typing import Any, override
 from attrs import frozen
 
 from verax.ir.facade import module_named
+from verax.ir.records import Shown
 
 
 @cache
@@ -22,8 +23,8 @@ def loaded(module: str, name: str) -> Any:
     return getattr(module_named(module), name)
 
 
-@frozen
-class LazyFunction:
+@frozen(repr=False)
+class LazyFunction(Shown):
     """A function of a library that is imported at the first call."""
 
     module: str
@@ -33,8 +34,8 @@ class LazyFunction:
         return loaded(self.module, self.name)(*args, **options)
 
 
-@frozen
-class LazyModule:
+@frozen(repr=False)
+class LazyModule(Shown):
     """A library whose functions can be named without importing it.
 
     >>> float(LazyModule("scipy.special").erf(0.0))

@@ -21,21 +21,22 @@ from pyrsistent import PMap, pmap
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Jaxpr, Params, Primitive
+from verax.ir.records import Shown
 from verax.rules.array import Array
 from verax.rules.costs import Costly
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.state import STATE
 
 
-@frozen
-class Zero:
+@frozen(repr=False)
+class Zero(Shown):
     """A tangent or cotangent known to be zero, of the given tangent type."""
 
     aval: ShapedArray
 
 
-@frozen
-class Linear:
+@frozen(repr=False)
+class Linear(Shown):
     """An operand that a transpose or split rule may not look at: only its type."""
 
     aval: ShapedArray
@@ -62,8 +63,8 @@ class Core(Protocol):
     ) -> Sequence[Array]: ...
 
 
-@frozen
-class Split:
+@frozen(repr=False)
+class Split(Shown):
     """A split equation: what is known now, and how to finish later.
 
     `known` has a value for each output that is known and None for the others;
@@ -76,8 +77,8 @@ class Split:
     finish: Callable[[Sequence[Array], Sequence[Array]], Sequence[Array]]
 
 
-@frozen
-class BatchAxis:
+@frozen(repr=False)
+class BatchAxis(Shown):
     """The dimension that batch rules add: its name, and the mesh axes that split it."""
 
     name: str | None
@@ -150,8 +151,8 @@ class Sample[P]:
     domains: tuple["Domain", ...] = ()
 
 
-@frozen
-class Domain:
+@frozen(repr=False)
+class Domain(Shown):
     """From where tests draw operands: an interval, points of special interest.
 
     `kinks` are points at which no derivative exists. `smooth` says whether central
@@ -213,8 +214,8 @@ class MissingRule(NotImplementedError):
     """A transformation met a primitive whose row lacks the rule that it needs."""
 
 
-@frozen(eq=False)
-class RuleTable:
+@frozen(eq=False, repr=False)
+class RuleTable(Shown):
     """An immutable choice of rows: `table[p]` is the row that replaces `p`, or `p`.
 
     `complete` adds the columns that follow from others; a table without it is strict.

@@ -17,6 +17,7 @@ from attrs import frozen
 
 from verax.ir.dtypes import DType, canonical
 from verax.ir.jaxpr import Params, Primitive
+from verax.ir.records import Shown
 from verax.rules.array import Array
 
 type Staging = tuple[object, ...]
@@ -50,8 +51,8 @@ class NoInterpreter:
         )
 
 
-@frozen(eq=False)
-class Mode:
+@frozen(eq=False, repr=False)
+class Mode(Shown):
     """What decides about a call besides its arguments; one object for equal ones."""
 
     interpreter: Interpreter

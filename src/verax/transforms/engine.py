@@ -14,6 +14,7 @@ from functools import lru_cache
 from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import Shown
 from verax.rules.row import Axis, BatchAxis, Core, NDArray, RuleTable
 from verax.transforms.dce import dce
 from verax.transforms.evaluate import evaluate
@@ -27,8 +28,8 @@ from verax.transforms.vmap import batch
 REWRITES = 1 << 12
 
 
-@frozen(eq=False)
-class StandardEngine:
+@frozen(eq=False, repr=False)
+class StandardEngine(Shown):
     """The transformations of this floor under the table `rules`."""
 
     rules: RuleTable

@@ -25,6 +25,7 @@ from verax.ir.jaxpr import (
     Source,
     Var,
 )
+from verax.ir.records import Shown
 from verax.rules.builder import Builder
 from verax.rules.row import Engine, MissingRule
 from verax.transforms.split import split
@@ -40,8 +41,8 @@ from verax.transforms.templates import (
 )
 
 
-@frozen
-class Linearized:
+@frozen(repr=False)
+class Linearized(Shown):
     """An equation linearized: see the contract of `linearize`."""
 
     forward: Jaxpr

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Var
+from verax.ir.records import Shown
 from verax.ir.walk import Path, walk
 from verax.ops.callbacks import silenced
 from verax.ops.cond_params import CondLanesParams, CondParams
@@ -30,8 +31,8 @@ from verax.transforms.dce import dce
 PREDICATE = 1
 
 
-@frozen
-class Level:
+@frozen(repr=False)
+class Level(Shown):
     """An equation around another one: which of its jaxprs, and which step or lane."""
 
     eqn: Eqn
@@ -42,8 +43,8 @@ class Level:
         return f"{describe(self)}, at {self.eqn.source}"
 
 
-@frozen
-class Place:
+@frozen(repr=False)
+class Place(Shown):
     """Where an equation stands in a program, and what is around it, outermost first."""
 
     path: Path
