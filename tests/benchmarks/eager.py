@@ -117,7 +117,14 @@ def _cached(ns: Namespace, scale: Scale) -> Calls:
     power = jit(lambda x, n: x * n, static_argnums=1)
     named = jit(lambda x, n: x * n, static_argnames="n")
     counter = itertools.count(0.5)
-    one = ns.array(8)
+    one, two = ns.array(8), ns.array(8, seed=1)
+    product = jit(lambda x, y: x * y)
+    of_pair, couple = jit(lambda xy: xy[0] * xy[1]), (one, two)
+    used_up, state = jit(lambda x: x * 2.0, donate_argnums=0), [ns.array(8, seed=2)]
+
+    def step() -> None:
+        state[0] = used_up(state[0])
+
     return {
         "arrays_1": call(1),
         "arrays_10": call(10),
@@ -127,6 +134,9 @@ def _cached(ns: Namespace, scale: Scale) -> Calls:
         "dict_1000": lambda: pair(tree),
         "static_argument": lambda: power(one, 3),
         "static_keyword": lambda: named(one, n=3),
+        "keyword": lambda: product(one, y=two),
+        "tuple_2": lambda: of_pair(couple),
+        "donation": step,
         "numpy_scalar": lambda: scalar(single),
         "python_scalar": lambda: scalar(1.5),
         "numpy_array": lambda: scalar(host),
@@ -142,7 +152,7 @@ TABLES: list[tuple[str, Callable[[Namespace, Scale], Calls], list[str], Goal]] =
         [
             *("arrays_1", "arrays_10", "arrays_100", "arrays_1000", "numpy_scalar"),
             *("python_scalar", "new_scalar", "numpy_array", "dict_20", "dict_1000"),
-            *("static_argument", "static_keyword"),
+            *("static_argument", "static_keyword", "keyword", "tuple_2", "donation"),
         ],
         ONE_ARRAY,
     ),

@@ -175,3 +175,15 @@ def test_grids() -> None:
 def test_gradient_of_diag() -> None:
     x = np.ones((2, 2), np.float32)
     check(verax.grad(lambda x: jnp.sum(jnp.diag(x, 1)))(x), [[0, 1], [0, 0]])
+
+
+@pytest.mark.parametrize("stop", [0, 1, 8, -3])
+def test_counting_is_what_a_program_makes_of_it(stop: int) -> None:
+    due = verax.jit(lambda: jnp.arange(stop))()
+    got = jnp.arange(stop)
+    assert got.aval is due.aval
+    assert got.tolist() == due.tolist() == list(range(stop))
+    with verax.enable_x64():
+        assert jnp.arange(stop).dtype == np.int64
+    with pytest.raises(ValueError, match="takes no out_sharding"):
+        jnp.arange(stop, out_sharding=object())

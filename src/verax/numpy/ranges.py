@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from verax.backend.placed import fresh
+from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     DTypeLike,
     bool_,
     canonical,
+    default_dtype,
     inexact_dtype,
     is_integer,
 )
@@ -69,10 +72,16 @@ def arange(
     >>> jnp.arange(1, 7, 2).tolist()
     [1, 3, 5]
     """
-    unsharded("arange", out_sharding)
+    if out_sharding is not None:
+        unsharded("arange", out_sharding)
     if type(start) is int and stop is None and step is None and dtype is None:
         # What loops ask for; the dtype is that of Python's integers.
-        return placed("arange", ramp(0, 1, max(0, start), int), device)
+        size = max(0, start)
+        if size < MANY and STATE.interpreter.immediate:
+            dtype = default_dtype("integer", STATE.enable_x64)
+            values = np.arange(size, dtype=dtype)
+            return placed("arange", fresh(values, ShapedArray((size,), dtype)), device)
+        return placed("arange", ramp(0, 1, size, int), device)
     given = [x for x in (start, stop, step) if x is not None]
     avals = avals_of("arange", given)
     found = chosen_dtype("arange", dtype) or common_type(avals)[0]
@@ -88,6 +97,8 @@ def arange(
 
 
 INTS = np.dtype(np.int32)
+# Numbers that 32 bits do not count.
+MANY = 1 << 31
 
 
 def ramp(first: Any, stride: Any, size: int, dtype: Any) -> Array:
