@@ -63,10 +63,13 @@ def run(script: str) -> str:
 def test_importing_loads_few_modules_and_starts_no_backend() -> None:
     words = run(
         """
-        import sys
+        import gc, sys
+        collections = []
+        gc.callbacks.append(lambda phase, info: collections.append(phase))
         import verax, verax.numpy, verax.lax, verax.nn, verax.random
         from verax.backend import client
         assert client.SLOT.client is None
+        assert len(collections) < 20, "the collector ran all the time"
         print(*sys.modules)
         """
     ).split()

@@ -8,8 +8,11 @@ is first read; `verax.roof`, which joins the floors, is all that importing it ru
 Array(6., dtype=float32, weak_type=True)
 """
 
-from verax.ir.facade import facade
 from verax.rules.collector import keeping
+
+# What is imported is kept: the garbage collector would look at it again and again.
+with keeping():
+    from verax.ir.facade import facade
 
 __version__ = "0.1.0"
 
@@ -67,6 +70,5 @@ __getattr__, __dir__ = facade(
     ),
 )
 
-# What is imported is kept: the garbage collector would look at it again and again.
 with keeping():
     from verax import roof as roof
