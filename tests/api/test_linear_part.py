@@ -1,6 +1,7 @@
 """Reverse mode step by step is reverse mode by way of the tangent program."""
 
 import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -162,6 +163,26 @@ def test_eager_gradients_leave_nothing_to_the_collector() -> None:
         gc.set_debug(0)
         gc.garbage.clear()
     assert not [name for name in left if name in ("Builder", "Oracle", "Eqn", "Tape")]
+
+
+@pytest.mark.parametrize("name", ["grad", "jacrev", "jacfwd", "hessian", "vmap"])
+def test_eager_transformations_forget_what_functions_close_over(name: str) -> None:
+    alive = []
+
+    def call() -> None:
+        table = np.arange(3, dtype=np.float32)
+        alive.append(weakref.ref(table))
+
+        def f(x: Any) -> Any:
+            found = table * vnp.sin(x)
+            return found if name in ("jacrev", "jacfwd") else found.sum()
+
+        getattr(verax, name)(f)(X)
+
+    for _ in range(3):
+        call()
+    gc.collect()
+    assert [ref() for ref in alive] == [None] * 3
 
 
 def test_constants_of_templates_keep_their_device() -> None:

@@ -39,6 +39,7 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ops import create
 from verax.rules.constants import aval_of
 from verax.transforms.jvp import jvp as push_forward, jvp_into, pushed_types
+from verax.transforms.transpose import transpose
 
 
 @frozen(eq=False)
@@ -343,7 +344,7 @@ class Pullback:
         tangent, residuals = self.linear.program
         count = len(residuals)
         linear = (False,) * count + (True,) * (len(tangent.invars) - count)
-        jaxpr, mask = ENGINE.transpose(tangent, linear, given)
+        jaxpr, mask = transpose(ENGINE, tangent, linear, given)
         axes = (*[None] * count, *[0] * len(live))
         wanted = [0] * len(jaxpr.outvars)
         outs = apply_batched(jaxpr, [*residuals, *live], axes, size, wanted)

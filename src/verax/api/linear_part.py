@@ -34,7 +34,7 @@ from verax.transforms.linearize import (
     tangent_program,
 )
 from verax.transforms.pulling import pull_back
-from verax.transforms.transpose import backward_types, transpose_into
+from verax.transforms.transpose import backward_types, transpose, transpose_into
 
 type Mask = tuple[bool, ...]
 
@@ -87,7 +87,7 @@ class LinearPart:
         args, builder = [*self.residuals, *cts], current_builder()
         atoms = typed_atoms(args, backward_types(tangent, linear, given))
         if builder is None or atoms is None:
-            jaxpr, mask = ENGINE.transpose(tangent, linear, given)
+            jaxpr, mask = transpose(ENGINE, tangent, linear, given)
             return apply(jaxpr, args), mask
         with builder.undone_on_error():
             found, mask = transpose_into(ENGINE, builder, tangent, linear, given, atoms)
