@@ -1,9 +1,13 @@
 """Exponentials and powers at special points."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+import verax
 from tests.ops.laws import slopes, value
+from verax.ir.dtypes import bfloat16, float16
 from verax.ops import arith, explog, special, trig
 
 F = np.float32
@@ -34,6 +38,30 @@ def test_pow_with_integer_exponents() -> None:
     assert slopes(lambda x: explog.pow(x, 3), F(-2)) == [12.0]
     with pytest.raises(TypeError, match="float or complex base"):
         value(explog.pow, np.int32(2), np.int32(2))
+
+
+def test_exponents_of_pow_keep_the_dtype_of_the_base() -> None:
+    assert value(lambda x: explog.pow(x, 2.5), F(4)) == 32
+    assert value(explog.pow, F(4), np.float32(2.5)) == 32
+    with verax.enable_x64(), pytest.raises(TypeError, match="float32 and float64"):
+        explog.pow(F(4), np.float64(2.5))
+    with pytest.raises(TypeError, match="float32 and bool"):
+        explog.pow(F(4), True)
+
+
+def test_the_least_exponent_has_a_slope() -> None:
+    """Less one, it would be the largest."""
+    least = np.int32(np.iinfo(np.int32).min)
+    assert slopes(lambda x: explog.pow(x, least), F(0.5)) == [-INF]
+    assert slopes(lambda x: explog.pow(x, least), F(2)) == [0.0]
+
+
+@pytest.mark.parametrize("dtype", [bfloat16, float16])
+def test_whole_powers_of_two_are_exact_in_small_floats(dtype: np.dtype[Any]) -> None:
+    """log 2 has few digits there, and e to the power 7 log 2 is not 128."""
+    x = np.arange(-6.0, 8.0)
+    found = np.asarray(verax.jit(explog.exp2)(x.astype(dtype)))
+    np.testing.assert_array_equal(found.astype(float), 2.0**x)
 
 
 def test_second_derivatives_of_pow_are_finite_at_zero() -> None:

@@ -63,6 +63,13 @@ def test_exponents_at_the_end_of_their_dtype_do_not_wrap_round() -> None:
     np.testing.assert_allclose(slope, -128 * 1.25**-129, rtol=1e-12)
 
 
+def test_zero_to_a_complex_power_is_zero() -> None:
+    """XLA makes NaN of it where the exponent is not real."""
+    program = "{ lambda ; a:c64[4] b:c64[4]. let c:c64[4] = pow a b in (c,) }"
+    zeros = np.zeros(4, np.complex64)
+    COMPILED(ENGINE, case(program, zeros, np.array([1 + 1j, 0.1 - 2j, 2, 0], "c8")))
+
+
 def test_batched_updates_are_as_weak_as_single_ones() -> None:
     """A strong update of a weak array became weak where starts were batched."""
     for x, update in (("~i32[3]", "i32[1]"), ("i32[3]", "~i32[3]")):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import int32, is_inexact, is_integer, is_signed
+from verax.ir.dtypes import int32, is_complex, is_inexact, is_integer, is_signed
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ir.limits import bit_width, iinfo
 from verax.ops import reference
@@ -20,7 +20,8 @@ from verax.ops.accuracy import Accuracy, check_accuracy
 from verax.ops.arith import add, div, integer_pow, max as larger, mul, sub
 from verax.ops.bits import bitwise_and
 from verax.ops.choose import select
-from verax.ops.compare import eq
+from verax.ops.compare import eq, gt
+from verax.ops.complex import real
 from verax.ops.convert import convert
 from verax.rules.array import Array
 from verax.rules.constants import aval_of
@@ -34,7 +35,8 @@ from verax.rules.elementwise import (
 )
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import ANY_FLOAT, FLOAT, INTEGER, NUMBER
-from verax.rules.operands import adopt, alike
+from verax.rules.loops import lowered
+from verax.rules.operands import alike
 from verax.rules.row import Domain, NDArray, Row, Sample
 
 LN2 = float(np.log(2.0))
@@ -211,7 +213,7 @@ def one_less(y: Array) -> Array:
     if bit_width(y.dtype) < 32:
         return sub(convert(y, int32), 1)
     if is_signed(y.dtype):
-        y = larger(y, int(iinfo(y.dtype).min) + 1)
+        y = larger(y, -int(iinfo(y.dtype).max))
     return sub(y, 1)
 
 
@@ -226,7 +228,15 @@ def lower_pow(
     x, y = xs
     if y.aval.dtype != x.aval.dtype:
         (y,) = e.op("stablehlo.convert", (y,), (y.aval.with_dtype(x.aval.dtype),))
-    return e.op("stablehlo.power", (x, y), outs)
+    found = e.op("stablehlo.power", (x, y), outs)
+    if not is_complex(outs[0].dtype):
+        return found
+    return lowered(e, (x, y, *found), without_nan)
+
+
+def without_nan(x: Array, y: Array, z: Array) -> tuple[Array]:
+    """z = x^y with 0^y = 0 for all complex y on the right, of which XLA makes NaN."""
+    return (select(bitwise_and(eq(x, 0.0), gt(real(y), 0.0)), 0.0, z),)
 
 
 def draw_pow(random: Random) -> Sample[NoParams]:
@@ -244,7 +254,6 @@ pow_p = parametric(
     "pow",
     NoParams,
     evaluate_pow,
-    operands=2,
     typing=pow_typing,
     jvp=(pow_base_jvp, pow_exponent_jvp),
     lower=lower_pow,
@@ -343,13 +352,8 @@ def pow(x: object, y: object) -> Array:
     Raises:
         TypeError: x holds integers, or the dtypes differ.
     """
-    if isinstance(y, int) and not isinstance(y, bool):
-        return pow_p.call(NO_PARAMS, x, y)
-    if isinstance(y, float | complex) and not isinstance(y, np.generic):
-        return pow_p.call(NO_PARAMS, x, adopt(y, aval_of(x)))
-    if is_integer(aval_of(y).dtype):
-        return pow_p.call(NO_PARAMS, x, y)
-    return pow_p.call(NO_PARAMS, *alike(x, y))
+    operands = alike(x, y) if is_inexact(aval_of(y).dtype) else (x, y)
+    return pow_p.call(NO_PARAMS, *operands)
 
 
 ROWS: tuple[Row[Any], ...] = (
