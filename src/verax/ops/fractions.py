@@ -24,9 +24,11 @@ from verax.rules.array import Array
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.loops import lowered, repeat
 
-STEPS = 2000
-"""So often a loop runs at most; it ends as soon as all elements have converged."""
-TINY = 1e-30
+STEPS = 10_000
+"""So often a loop runs at most; it ends as soon as all elements have converged.
+
+Incomplete functions take some nine roots of their parameters: enough for a million."""
+TINY, LARGE = 1e-30, 1e30
 MARGIN = 3.0
 """Factors of a fraction are one to within rounding errors, which are a few."""
 type Loop = tuple[Operand, ...]
@@ -68,14 +70,11 @@ def in_float32(lower: Callable[..., Sequence[Operand]]) -> Any:
     def wider(
         e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
     ) -> Sequence[Operand]:
-        out = outs[0]
-        if not out.size:
-            return (e.constant(0, out),)
-        if finfo(out.dtype).bits >= 32:
+        dtype = outs[0].dtype
+        if finfo(dtype).bits >= 32:
             return lower(e, xs)
         full = [lowered(e, (x,), as_float32)[0] for x in xs]
-        back = lower(e, full)
-        return lowered(e, back, lambda y: (convert(y, out.dtype),))
+        return lowered(e, lower(e, full), lambda y: (convert(y, dtype),))
 
     return wider
 

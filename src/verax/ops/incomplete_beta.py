@@ -52,14 +52,19 @@ def beta_step(
     here = add(a, two)
     even = div(mul(mul(n, sub(b, n)), x), mul(sub(here, 1.0), here))
     odd = neg(div(mul(mul(add(a, n), add(add(a, b), n)), x), mul(here, add(here, 1.0))))
-    ratio = full_like(h, 1)
-    for top in (even, odd):
-        d = div(1.0, not_zero(add(mul(top, d), 1.0)))
-        c = not_zero(add(div(top, c), 1.0))
-        ratio = mul(d, c)
-        h = select(going, mul(h, ratio), h)
+    c, d, ratio = beta_level(even, c, d)
+    h = select(going, mul(h, ratio), h)
+    c, d, ratio = beta_level(odd, c, d)
+    h = select(going, mul(h, ratio), h)
     more = large(sub(ratio, 1.0), ratio, MARGIN)
     return n, a, b, x, c, d, h, bitwise_and(going, more)
+
+
+def beta_level(top: Array, c: Array, d: Array) -> tuple[Array, Array, Array]:
+    """The next c and d of Lentz's method, and the factor of the fraction."""
+    d = div(1.0, not_zero(add(mul(top, d), 1.0)))
+    c = not_zero(add(div(top, c), 1.0))
+    return c, d, mul(d, c)
 
 
 def beta_inside(a: Array, b: Array, x: Array) -> Array:

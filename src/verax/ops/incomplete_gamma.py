@@ -25,8 +25,8 @@ from verax.ops.compare import eq, gt, lt, ne
 from verax.ops.create import full_like
 from verax.ops.explog import exp, log, log1p
 from verax.ops.fractions import (
+    LARGE,
     MARGIN,
-    TINY,
     in_float32,
     large,
     loop,
@@ -78,7 +78,7 @@ def fraction_start(a: Array, x: Array) -> tuple[Array, ...]:
     d = div(one, b)
     # The derivative of b by a is -1.
     dd = mul(d, d)
-    return zero, a, b, full_like(a, 1 / TINY), d, d, zero, dd, dd, eq(a, a)
+    return zero, a, b, full_like(a, LARGE), d, d, zero, dd, dd, eq(a, a)
 
 
 def fraction_step(
@@ -148,8 +148,7 @@ def leading(a: Array, x: Array) -> Array:
     big = gt(a, 6.0)
     safe = select(big, a, full_like(a, 6))
     part = div(sub(x, safe), safe)
-    square = mul(safe, safe)
-    rest = div(sub(1 / 12, div(sub(1 / 360, div(1 / 1260, square)), square)), safe)
+    rest = div(sub(1 / 12, div(1 / 360, mul(safe, safe))), safe)
     size = add(mul(log(mul(safe, 2 * np.pi)), 0.5), rest)
     around = sub(mul(safe, sub(log1p(part), part)), size)
     return exp(select(big, around, plain))
@@ -212,7 +211,7 @@ def at_ends(
     return select(bitwise_or(outside, unknown), nan, found)
 
 
-def sample_slope(
+def quantile_slope(
     a1: Array, x1: Array, s: Array, ds: Array, a2: Array, x2: Array, h: Array,
     dh: Array, a: Array, x: Array,
 ) -> Array:  # fmt: skip
@@ -234,7 +233,7 @@ def eq_zero_inside(a: Array, x: Array) -> Array:
 def parameter_slope(*state: Array) -> Array:
     """The derivative of P(a, x) by a."""
     a, x = state[-2:]
-    slope = neg(mul(sample_slope(*state), density(a, x)))
+    slope = neg(mul(quantile_slope(*state), density(a, x)))
     zero = full_like(slope, 0)
     inf = float(np.inf)
     usable = bitwise_and(gt(a, 0.0), lt(a, inf))
@@ -254,25 +253,36 @@ def reference_igammac(a: NDArray, x: NDArray) -> NDArray:
     return found
 
 
-def sample_slope_of_one(a: float, x: float) -> float:
+def quantile_slope_of_one(a: float, x: float) -> float:
     """Minus the derivative of P by a over that by x: a sum, or far out an integral."""
     if x == 0 and 0 < a < np.inf:
         return 0.0
     if not (0 < a < np.inf and 0 < x < np.inf):
         return float(np.nan)
-    if x > 2 * a + 10:
-        s, w = np.polynomial.laguerre.laggauss(64)
-        ratio = np.exp((a - 1) * np.log1p(s / x))
-        return float(np.sum(w * ratio * (np.log(x + s) - special.digamma(a))))
-    n = np.arange(int(min(max(x - a, 0) + 12 * np.sqrt(x) + 100, 1e6)))
+    if x > a + 2 * np.sqrt(a) + 2:
+        return slope_by_integral(a, x)
+    n = np.arange(int(min(12 * np.sqrt(x) + 100, 1e6)))
     later = special.gammaln(a + n + 1) - special.gammaln(a)
     terms = np.exp((n + 1) * np.log(x) - later)
     return float(np.sum(terms * (special.digamma(a + n + 1) - np.log(x))))
 
 
-def reference_sample_slope(a: NDArray, x: NDArray) -> NDArray:
+def slope_by_integral(a: float, x: float) -> float:
+    """The integral of (t / x)^(a-1) exp(x - t) (log t - digamma(a)) from x on.
+
+    Without the exponential of -(1 - (a - 1) / x) (t - x), as which it falls at first,
+    it is so smooth that Gauss and Laguerre's rule is exact.
+    """
+    s, w = np.polynomial.laguerre.laggauss(64)
+    rate = 1 - (a - 1) / x
+    s = s / rate
+    rest = np.exp((a - 1) * (np.log1p(s / x) - s / x))
+    return float(np.sum(w * rest * (np.log(x + s) - special.digamma(a))) / rate)
+
+
+def reference_quantile_slope(a: NDArray, x: NDArray) -> NDArray:
     dtype = np.result_type(wide(a), wide(x))
-    found = np.vectorize(sample_slope_of_one, otypes=[np.float64])(
+    found = np.vectorize(quantile_slope_of_one, otypes=[np.float64])(
         a.astype(np.float64), x.astype(np.float64)
     )
     return np.asarray(found, dtype)
@@ -282,7 +292,7 @@ def reference_slope(a: NDArray, x: NDArray) -> NDArray:
     dtype = np.result_type(wide(a), wide(x))
     a, x = a.astype(np.float64), x.astype(np.float64)
     weight = np.exp(special.xlogy(a - 1, x) - x - special.gammaln(a))
-    slope = -reference_sample_slope(a, x) * weight
+    slope = -reference_quantile_slope(a, x) * weight
     end = (a > 0) & np.isfinite(a) & ((x == 0) | (x == np.inf))
     return np.asarray(np.where(end, 0.0, slope), dtype)
 
@@ -303,10 +313,10 @@ igamma_grad_a_p = elementwise(
 )
 random_gamma_grad_p = elementwise(
     "random_gamma_grad",
-    reference_sample_slope,
+    reference_quantile_slope,
     operands=2,
     jvp=[underived("random_gamma_grad", name) for name in "ax"],
-    lower=in_float32(partial(lower_gamma, sample_slope)),
+    lower=in_float32(partial(lower_gamma, quantile_slope)),
     accepts=FLOAT,
     domains=(FIXED, FIXED),
 )
