@@ -23,6 +23,7 @@ from verax.ops.scan import scan_p
 from verax.ops.scan_params import ScanParams
 from verax.ops.sort import sort_p
 from verax.rules.builder import Builder
+from verax.rules.derived import BY_HOST, IN_TURN, derived_columns
 from verax.rules.row import Row
 from verax.rules.state import interpreting
 from verax.verify.check import check_primitive
@@ -60,6 +61,20 @@ def test_lanes_in_turn_are_a_loop_that_says_what_it_is_linear_in() -> None:
     (params,) = [eqn.params for eqn in program.eqns if eqn.primitive is scan_p]
     assert isinstance(params, ScanParams)
     assert params.linear == (False, False)
+
+
+def test_only_what_is_missing_is_derived() -> None:
+    def means(**columns: None) -> dict[str, str]:
+        return dict(derived_columns(evolve(add_p, **columns)))
+
+    assert means() == {}
+    assert means(batch=None) == {"batch": IN_TURN}
+    assert means(lower=None) == {"lower": BY_HOST}
+    assert means(batch=None, lower=None) == {"batch": IN_TURN, "lower": BY_HOST}
+    assert means(evaluate=None) == {}
+    assert means(evaluate=None, lower=None) == {}
+    assert means(evaluate=None, batch=None) == {"batch": IN_TURN}
+    assert means(evaluate=None, batch=None, lower=None) == {}
 
 
 def test_a_composition_stands_in_for_all_columns() -> None:

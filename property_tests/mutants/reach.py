@@ -35,7 +35,7 @@ type Place = tuple[str, int]
 class Reach:
     """The calls whose laws run each line, and the lines that run on other occasions.
 
-    `early` are the codes that an import runs; `seconds` is how long each call took.
+    `early` are the codes that an import runs; `seconds` is what each call took of a processor.
     """
 
     by_law: dict[Place, list[Call]] = Factory(dict)
@@ -89,7 +89,7 @@ def reached(calls: Sequence[Call]) -> Reach:
     kept = Counter[tuple[Place, bool]]()
     for call in calls:
         lines: set[Place] = set()
-        begun = time.monotonic()
+        begun = time.process_time()
         try:
             with watching(found.making, set()):
                 case = prepared(call)
@@ -100,7 +100,7 @@ def reached(calls: Sequence[Call]) -> Reach:
         except Exception as error:
             print(f"{call} fails without any mutant: {str(error)[:200]}", flush=True)
             continue
-        found.seconds[call] = time.monotonic() - begun
+        found.seconds[call] = time.process_time() - begun
         example = call.law == "examples"
         for place in lines:
             if kept[place, example] < PER_LINE:
