@@ -156,14 +156,17 @@ def examples_about(mutant: Mutant, found: Reach) -> list[Call]:
 def batches(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call], list[Call]]:
     """The calls to try first, those to try then, and those that take long.
 
-    What an import runs is in every call: then the rows next to it are tried. The first
-    batch is empty if no call is known to run the line. All calls of the first and the
-    last one pass without the mutant.
+    What an import runs is in every call: then the rows next to it are tried, and some
+    of all calls. The first batch is empty if no call is known to run the line. All
+    calls of the first and the last one pass without the mutant.
     """
     known = known_calls(mutant, found)
     nearest, near = near_calls(mutant, found)
+    anywhere: list[Call] = []
     if not known and any(place in found.importing for place in places(mutant)):
-        known = nearest + near or Random(1).sample(list(found.seconds), MORE)
+        every = sorted(found.seconds, key=str)
+        anywhere = Random(1).sample(every, min(MORE, len(every)))
+        known = nearest + near or anywhere
     weak = weakness_calls(mutant, {c.row for c in nearest + near}) if known else []
     dear = [c for c in known if found.seconds.get(c, 0.0) > DEAR]
     cheap = [c for c in known if c not in dear] or known
@@ -173,6 +176,7 @@ def batches(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call], list[
     drawn = [c for c in known if c.law != "examples"]
     ways = (
         [c for c in cheap if c not in few],
+        anywhere,
         examples_about(mutant, found),
         widened_calls([c for c in nearest if c.law in laws], Random(0), 2 * MORE),
         widened_calls(nearest, Random(1), 2 * MORE),

@@ -35,7 +35,8 @@ type Place = tuple[str, int]
 class Reach:
     """The calls whose laws run each line, and the lines that run on other occasions.
 
-    `early` are the codes that an import runs; `seconds` is what each call took of a processor.
+    `early` are the codes that an import runs; `seconds` is how much time of a processor
+    each call took.
     """
 
     by_law: dict[Place, list[Call]] = Factory(dict)
