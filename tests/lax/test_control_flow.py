@@ -181,6 +181,28 @@ def test_eager_loops_compile_once_for_changing_constants(
 XS = vnp.arange(3.0)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_unrolled_loops_take_every_step_in_turn(reverse: bool) -> None:
+    for length, unroll in ((5, 2), (6, 2), (7, 3), (4, 4), (3, 5), (0, 2)):
+        rows = vnp.arange(3 * length).reshape(length, 3)
+
+        def step(c: Any, row: Any) -> Any:
+            return c * 3 + row[0], (c, row * c)
+
+        @verax.jit
+        def loop(rows: Any, step: Any = step, unroll: int = unroll) -> Any:
+            return lax.scan(step, vnp.int32(1), rows, reverse=reverse, unroll=unroll)
+
+        c, firsts, seconds = 1, [0] * length, [[0] * 3] * length
+        for i in reversed(range(length)) if reverse else range(length):
+            firsts[i], seconds[i] = c, [int(x) * c for x in rows[i]]
+            c = c * 3 + 3 * i
+        found, (ys, zs) = loop(rows)
+        assert int(found) == c
+        assert ys.tolist() == firsts
+        assert zs.tolist() == seconds
+
+
 def test_map_in_batches() -> None:
     for size in (1, 2, 3, 7, 9):
         found = lax.map(lambda x: x * x, vnp.arange(7), batch_size=size)

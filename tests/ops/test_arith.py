@@ -106,6 +106,9 @@ def test_products_in_another_dtype() -> None:
 
 def test_python_scalars_take_the_dtype() -> None:
     assert value(lambda x: arith.mul(x, 2), F(3)).dtype == np.float32
+    half = np.ones(3, np.float16)
+    assert arith.mul(half, 2.5).dtype == np.float16
+    assert arith.mul(2.5, half).dtype == np.float16
     with pytest.raises(TypeError, match="does not fit"):
         value(lambda x: arith.mul(x, 1.5), np.int32(3))
     with pytest.raises(TypeError, match="one dtype"):

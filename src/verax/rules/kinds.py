@@ -34,7 +34,7 @@ class Kind(Shown):
         return Kind(self.names | other.names)
 
     def __str__(self) -> str:
-        return " or ".join(n for n in ORDER if n in self.names) + " arrays"
+        return f"{' or '.join(n for n in ORDER if n in self.names)} arrays"
 
 
 ORDER = ("boolean", "signed integer", "unsigned integer", "float", "complex", "key")
