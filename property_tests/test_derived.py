@@ -64,7 +64,7 @@ def test_lanes_in_turn_are_a_loop_that_says_what_it_is_linear_in() -> None:
 
 
 def test_only_what_is_missing_is_derived() -> None:
-    def means(**columns: None) -> dict[str, str]:
+    def means(**columns: Any) -> dict[str, str]:
         return dict(derived_columns(evolve(add_p, **columns)))
 
     assert means() == {}

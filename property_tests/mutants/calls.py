@@ -16,6 +16,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, cast
 
+import pytest
 from attrs import evolve
 
 from property_tests import test_linalg
@@ -115,7 +116,10 @@ def hold(call: Call, case: object) -> bool:
         LawBroken: it does not hold.
     """
     if call.law == EXAMPLE:
-        EXAMPLES[call.row][call.seed]()
+        try:
+            EXAMPLES[call.row][call.seed]()
+        except pytest.skip.Exception:
+            return False
         return True
     assert isinstance(case, Case)
     try:

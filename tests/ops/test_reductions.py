@@ -96,6 +96,16 @@ def test_argmax_takes_the_first_extreme_and_nan() -> None:
     assert place([[1, 2], [3, 0]], -1).tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 2), (2, 0), (1, 0), (1,)])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_running_reductions_of_nothing(dtype: type, shape: tuple[int, ...]) -> None:
+    for row in (cumulative.cumsum_p, cumulative.cumlogsumexp_p):
+        for axis in range(len(shape)):
+            params = ScanParams(axis, reverse=axis == 1)
+            x = np.zeros(shape, dtype)
+            assert run(lambda x, p=params, row=row: row.call(p, x), x).shape == shape
+
+
 def test_running_log_sum_exp_of_infinities() -> None:
     x = np.array([-INF, -INF, 0, 1000, INF])
     found = run(lambda x: cumulative.cumlogsumexp(x), x)
