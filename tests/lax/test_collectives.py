@@ -185,6 +185,12 @@ def test_choices_whose_branches_meet(run: Any) -> None:
     [
         (lambda x: lax.all_gather(x, "i", axis=0, tiled=True), (16, 3)),
         (lambda x: lax.all_gather(x, "i", axis=1, tiled=True), (4, 12)),
+        (
+            lambda x: verax.vjp(
+                lambda y: lax.psum_scatter(y, "i", tiled=True), vnp.zeros((16, 3))
+            )[1](x)[0],
+            (16, 3),
+        ),
         (lambda x: lax.psum_scatter(x, "i", tiled=True), (1, 3)),
         (
             lambda x: lax.psum_scatter(

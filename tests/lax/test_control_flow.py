@@ -181,6 +181,19 @@ def test_eager_loops_compile_once_for_changing_constants(
 XS = vnp.arange(3.0)
 
 
+def test_operands_batched_around_a_choice_for_each_lane() -> None:
+    def f(p: Any, y: Any) -> Any:
+        return lax.cond(p, lambda y: 2 * y, lambda y: -y, y)
+
+    flags, ys = vnp.array([True, False, True]), vnp.arange(10.0).reshape(2, 5)
+    inner = verax.vmap(f, (0, None))
+    for run in (lambda g: g, verax.jit):
+        found = run(verax.vmap(inner, (None, 0)))(flags, ys)
+        assert found.tolist() == vnp.stack([2 * ys, -ys, 2 * ys], 1).tolist()
+        found = run(verax.vmap(inner, (None, 1)))(flags, ys.T)
+        assert found.tolist() == vnp.stack([2 * ys, -ys, 2 * ys], 1).tolist()
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 def test_unrolled_loops_take_every_step_in_turn(reverse: bool) -> None:
     for length, unroll in ((5, 2), (6, 2), (7, 3), (4, 4), (3, 5), (0, 2)):

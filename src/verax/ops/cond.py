@@ -202,8 +202,8 @@ def batch_meeting(
         for b in p.branches
     ]
     outs = []
-    for cases in zip(*runs, strict=True):
-        which = broadcast_in_dim(index, cases[0].shape, (0,))
+    for aval, *cases in zip(p.out_avals, *runs, strict=True):
+        which = broadcast_in_dim(index, (size, *aval.shape), (0,))
         outs.append(select_n(which, *cases))
     return outs, [0] * len(outs)
 
