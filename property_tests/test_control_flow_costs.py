@@ -60,6 +60,18 @@ def test_residuals_are_few() -> None:
     stacks = [v.aval.shape for v in forward.outvars if v.aval.shape]
     assert len(stacks) <= 2
     assert not inner_of(forward.params.jaxpr, "exp")
+
+    def g(c: Any, xs: Any) -> Any:
+        def step(c: Any, x: Any) -> Any:
+            grown = vnp.exp(c * x)
+            return grown, grown
+
+        return lax.scan(step, c, xs)[1].sum()
+
+    closed = verax.make_jaxpr(verax.grad(g, (0, 1)))(1.0, vnp.ones(7))
+    forward, _ = inner_of(closed.jaxpr, "scan")
+    # What a step gives anyway, and the carry before it; its row is an operand.
+    assert [v.aval.shape for v in forward.outvars] == [(), (7,), (7,)]
     closed = verax.make_jaxpr(verax.grad(f, 1))(0.5, 1.0, vnp.ones(7))
     (backward,) = [e for e in inner_of(closed.jaxpr, "scan") if e.params.reverse]
     assert backward.params.length == 7

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
 import verax
 import verax.numpy as vnp
@@ -14,11 +15,13 @@ from verax.ir.dtypes import float32, int32
 from verax.ir.jaxpr import scalar_literal
 from verax.ops.arith import add
 from verax.ops.compare import lt
-from verax.ops.programs import program
+from verax.ops.programs import inlined, program
 from verax.ops.while_ import while_p
 from verax.ops.while_params import WhileParams
 from verax.rules.infer import infer
 from verax.verify.standard import ENGINE
+
+INTEGER = ShapedArray((), int32)
 
 
 @custom_vmap
@@ -115,3 +118,20 @@ def test_flags_of_loops_are_hidden_from_xla() -> None:
     assert verax.jit(verax.vmap(count))(lanes).tolist() == [3, 3, 3, 3, 4]
     # Counters stay visible: XLA counts steps by them.
     assert "optimization_barrier" not in verax.jit(count).lower(1).as_text()
+
+
+@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize("inside", [False, True])
+def test_bodies_keep_their_types_whatever_the_weakness_of_operands(
+    inside: bool, outside: bool
+) -> None:
+    given, own = (ShapedArray((), float32, weak) for weak in (outside, inside))
+    body = program([INTEGER, own], lambda n, x: [add(x, x), n])
+    assert body.out_avals[0].weak_type == inside
+    whole = program([given, INTEGER], lambda x, n: inlined(body, [n, x]))
+    check_jaxpr(whole, infer)
+    assert whole.out_avals == body.out_avals
+    (found, _) = ENGINE.evaluate(
+        whole, [np.array(1.5, np.float32), np.array(2, np.int32)]
+    )
+    assert float(found) == 3.0

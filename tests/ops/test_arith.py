@@ -7,6 +7,8 @@ import verax
 from tests.ops.laws import emitted, slopes, value
 from verax.ops import arith
 from verax.ops.arith import integer_pow
+from verax.rules.constants import aval_of
+from verax.rules.operands import alike
 
 INT_MIN = np.int32(-(2**31))
 F = np.float32
@@ -107,6 +109,7 @@ def test_products_in_another_dtype() -> None:
 def test_python_scalars_take_the_dtype() -> None:
     assert value(lambda x: arith.mul(x, 2), F(3)).dtype == np.float32
     half = np.ones(3, np.float16)
+    assert [aval_of(x).dtype for x in alike(half, 2.5)] == [np.float16] * 2
     assert arith.mul(half, 2.5).dtype == np.float16
     assert arith.mul(2.5, half).dtype == np.float16
     with pytest.raises(TypeError, match="does not fit"):

@@ -7,6 +7,7 @@ carries and the sums of the cotangents of the constants::
 """
 
 from collections.abc import Sequence
+from itertools import repeat
 
 from attrs import frozen
 
@@ -180,13 +181,13 @@ class Backward(Shown):
             *merged(
                 self.fixed,
                 filled(self.to_consts, found[0], chosen(self.fixed, consts)),
-                [None] * (len(consts) - sum(self.fixed)),
+                repeat(None),
             ),
             *filled(self.mask, found[1], carry),
             *merged(
                 self.rows,
                 filled(self.to_rows, found[2], chosen(self.rows, xs)),
-                [None] * (len(xs) - sum(self.rows)),
+                repeat(None),
             ),
         ]
         return [
