@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .catalog import select
 from .driver import Plan, Side, run
-from .report import rows, show_table
+from .report import markdown, rows, show_table
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -29,6 +29,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="under four minutes")
     parser.add_argument("--seconds", type=float, help="least time for each case")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the table for a page"
+    )
     parser.add_argument("--list", action="store_true", help="print names and stop")
     parser.add_argument("--baseline", default="jax", help="library of the first side")
     parser.add_argument("--candidate", default="verax", help="of the second side")
@@ -83,6 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table = rows(cases, results)
     show_table(table, names)
     print(f"{plan.rounds} rounds, {seconds:.0f} s")
+    if options.markdown:
+        options.markdown.write_text(markdown(table, names))
     if options.json:
         record = {
             "machine": machine,

@@ -114,6 +114,13 @@ def aligned(table: list[Row], names: tuple[str, str], *, colour: bool = False) -
     return "\n".join(f"\x1b[{code}m{text}\x1b[0m" for code, text in painted)
 
 
+def markdown(table: list[Row], names: tuple[str, str]) -> str:
+    """Write the rows as a table for a page."""
+    lines = [tuple(h.format(*names) for h in HEADINGS), ("---",) * len(HEADINGS)]
+    lines += [(f"`{r.case}`", *r.cells()[1:]) for r in table]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
 def errors(table: list[Row], names: tuple[str, str]) -> list[str]:
     """Return one line for every failure."""
     return [

@@ -140,10 +140,16 @@ def test_the_command_compares_two_sides(tmp_path: Path) -> None:
     chosen = ["--only", "^(eager/add|startup/import)$", "--rounds", "1"]
     sides = ["--baseline", LIBRARY, "--candidate", LIBRARY]
     python = ["--jax-python", sys.executable, "--seconds", "0.01"]
-    assert __main__.main([*chosen, *sides, *python, "--json", str(file)]) == 0
+    page = tmp_path / "figures.md"
+    files = ["--json", str(file), "--markdown", str(page)]
+    assert __main__.main([*chosen, *sides, *python, *files]) == 0
     rows = json.loads(file.read_text())["rows"]
     assert [r["case"] for r in rows] == ["eager/add", "startup/import"]
     assert all(r["ratio"] > 0 for r in rows), rows
+    head, rule, *lines = page.read_text().splitlines()
+    assert head.startswith(f"| case | {LIBRARY} | {LIBRARY} | ratio |")
+    assert {len(line.split("|")) for line in (head, rule, *lines)} == {10}
+    assert [line.split("`")[1] for line in lines] == ["eager/add", "startup/import"]
 
 
 def test_no_case_chosen_is_said() -> None:
