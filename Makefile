@@ -38,7 +38,7 @@ define make_venv
 	@touch $(1)/.ready
 endef
 
-.PHONY: help setup demo test test-oldest test-jax check format mutants soak bench docs \
+.PHONY: help setup demo test test-oldest test-jax check format stubs mutants soak bench docs \
   clean
 
 help: ## list the targets
@@ -69,6 +69,9 @@ check: $(VENV)/.ready ## ruff, mypy --strict and the architecture test
 format: $(VENV)/.ready ## let ruff put imports and layout in order
 	$(BIN)/ruff check --fix-only --quiet $(CHECKED)
 	$(BIN)/ruff format $(CHECKED)
+
+stubs: $(VENV)/.ready ## write the stubs of packages that hold no code anew
+	$(BIN)/python -m tests.stubs
 
 mutants: $(VENV)/.ready ## wrong rules on purpose: the laws must notice (ARGS="--all")
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 PYTHONPATH=src:. \
