@@ -340,6 +340,13 @@ def test_cotangent_of_the_padding_value_ignores_infinite_elements() -> None:
     assert cts[1].tolist() == 3
 
 
+@pytest.mark.parametrize("weak", [True, False])
+def test_zeros_and_ones_of_a_type_are_as_weak_as_it_is(weak: bool) -> None:
+    aval = ShapedArray((2,), float32, weak)
+    for fill in (create.zeros, create.ones):
+        assert trace(lambda fill=fill: fill(aval)).out_avals == (aval,)
+
+
 def test_fillings() -> None:
     assert trace(lambda: create.full((2,), 1.5)).out_avals[0].weak_type
     assert trace(lambda: create.full((2,), 1, uint8)).out_avals == (

@@ -186,10 +186,9 @@ CLAMP_RULES = (
 def lower_clamp(
     e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
+    """One operation, which takes each bound in full or as a scalar."""
     low, x, high = xs
     (x,) = full_operands(e, (x,), outs)
-    if low.aval.shape or high.aval.shape:
-        low, high = full_operands(e, (low, high), outs)
     return e.op("stablehlo.clamp", (low, x, high), outs)
 
 

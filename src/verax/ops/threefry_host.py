@@ -99,5 +99,4 @@ def random_bits(keys: NDArray, width: int, shape: Shape) -> NDArray:
     high, low = over(keys, shape)
     if width == 64:
         return stored(low, high)
-    mixed = high ^ low
-    return mixed if width == 32 else np.asarray(mixed.astype(f"u{width // 8}"))
+    return np.asarray((high ^ low).astype(f"u{width // 8}", copy=False))
