@@ -1,5 +1,6 @@
 """Arithmetic at the points where implementations differ."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -23,6 +24,9 @@ F = np.float32
         (INT_MIN, np.int32(-1), INT_MIN, 0),
         (np.uint32(5), np.uint32(0), 2**32 - 1, 5),
         (np.int8(-128), np.int8(-1), -128, 0),
+        (ml_dtypes.int4(-7), ml_dtypes.int4(2), -3, -1),
+        (ml_dtypes.uint4(15), ml_dtypes.uint4(2), 7, 1),
+        (ml_dtypes.int4(5), ml_dtypes.int4(0), -1, 5),
     ],
 )
 def test_integer_division(
@@ -48,6 +52,13 @@ def test_extremes_split_ties_and_keep_nan() -> None:
     z, w = np.complex64(1 + 2j), np.complex64(1 + 3j)
     assert value(arith.max, z, w) == w
     assert value(arith.min, z, w) == z
+
+
+def test_of_equal_complex_numbers_the_second_is_the_extreme() -> None:
+    for z, w in ((0.0, -0.0), (-0.0, 0.0)):
+        for extreme in (arith.max, arith.min):
+            found = value(extreme, np.complex64(z), np.complex64(w))
+            assert np.signbit(found.real) == np.signbit(w)
 
 
 def test_complex_extremes_follow_the_larger_imaginary_part_at_a_tie() -> None:

@@ -58,7 +58,7 @@ def evaluate_schur(p: SchurParams, a: NDArray) -> Sequence[NDArray]:
     if not a.size:
         return (a, a)[: 1 + p.compute_schur_vectors]
     (gees,) = lapack.get_lapack_funcs(("gees",), (a,))
-    found = gees(lambda *x: None, a, compute_v=p.compute_schur_vectors, sort_t=0)
+    found = gees(lambda *x: None, a, compute_v=p.compute_schur_vectors)
     outs = (found[0], found[-3])[: 1 + p.compute_schur_vectors]
     return [nan_like(x) for x in outs] if found[-1] else outs
 
@@ -67,8 +67,8 @@ def lower_schur(
     e: Emitter, p: SchurParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
     (a,) = xs
-    stack, size = a.aval.shape[:-2], a.aval.shape[-1]
-    values = a.aval.with_shape((*stack, size))
+    stack = a.aval.shape[:-2]
+    values = a.aval.with_shape(a.aval.shape[:-1])
     parts = (values,) if is_complex(a.aval.dtype) else (values, values)
     found = routine(
         e,

@@ -242,8 +242,8 @@ def batch_triangular(
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
     """Right-hand sides for one matrix stand beside each other."""
-    (a, b), (a_axis, b_axis) = args, axes
-    if a_axis is not None or a.ndim > 2:
+    (a, b), (_, b_axis) = args, axes
+    if a.ndim > 2:
         return batch_stack(engine, triangular_solve_p, p, size, args, axes)
     assert b_axis is not None
     place = 2 if p.left_side else 0

@@ -6,7 +6,7 @@ becomes one hashable value of params: nothing, a pair of `Precision`, or an algo
     precision_of("highest")    # (Precision.HIGHEST, Precision.HIGHEST)
 """
 
-from enum import Enum
+from enum import Enum, unique
 
 from attrs import field, frozen
 
@@ -22,6 +22,7 @@ from verax.ir.dtypes import (
 from verax.rules.state import STATE
 
 
+@unique
 class Precision(Enum):
     """How many passes a float32 product may take on accelerators; CPUs are exact."""
 
