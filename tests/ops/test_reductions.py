@@ -62,6 +62,9 @@ def test_reductions_of_nothing_are_identities() -> None:
     assert run(lambda x: reduce.reduce_min(x, (0,)), bytes_) == 255
     assert run(lambda x: reduce.reduce_and(x, (0,)), bytes_) == 255
     assert run(lambda x: reduce.reduce_or(x, (0,)), bytes_) == 0
+    flags = np.zeros((0,), bool)
+    assert run(lambda x: reduce.reduce_max(x, (0,)), flags).tolist() is False
+    assert run(lambda x: reduce.reduce_min(x, (0,)), flags).tolist() is True
 
 
 def test_integers_wrap_and_small_floats_accumulate_wide() -> None:
