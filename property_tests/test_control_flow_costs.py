@@ -40,6 +40,9 @@ def test_what_is_not_batched_stays_single() -> None:
     (loop,) = inner_of(closed.jaxpr, "while")
     assert [v.aval.shape for v in loop.outvars] == [(), (), (3,)]
     assert loop.params.cond_jaxpr.out_avals[0].shape == ()
+    closed = verax.make_jaxpr(verax.vmap(f, (None, 0)))(2.0, vnp.arange(3))
+    assert len(inner_of(closed.jaxpr, "while")) == 1
+    assert not inner_of(closed.jaxpr, "scan"), "lanes are not run one by one"
     closed = verax.make_jaxpr(verax.vmap(total(scanned(False, 1)), (None, 0, None)))(
         0.7, vnp.ones(5), rows(3)
     )

@@ -11,7 +11,7 @@ from attrs import evolve
 from hypothesis import settings
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import float32
+from verax.ir.dtypes import float32, float64
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ops.arith import add_p, mul
 from verax.ops.choose import select_n_p
@@ -25,8 +25,9 @@ from verax.ops.sort import sort_p
 from verax.rules.builder import Builder
 from verax.rules.derived import BY_HOST, IN_TURN, derived_columns
 from verax.rules.row import Row
-from verax.rules.state import interpreting
+from verax.rules.state import STATE, interpreting, widths_of
 from verax.verify.check import check_primitive
+from verax.verify.precision import double_precision
 
 ROWS: Sequence[Row[Any]] = (
     add_p,
@@ -61,6 +62,28 @@ def test_lanes_in_turn_are_a_loop_that_says_what_it_is_linear_in() -> None:
     (params,) = [eqn.params for eqn in program.eqns if eqn.primitive is scan_p]
     assert isinstance(params, ScanParams)
     assert params.linear == (False, False)
+
+
+def test_widths_of_a_program_end_with_it() -> None:
+    def own() -> tuple[bool, ...]:
+        return tuple([value for name, value in vars(STATE).items() if "x64" in name])
+
+    def on() -> bool:
+        return STATE.enable_x64
+
+    outside = own()
+    for around in (True, False):
+        with double_precision(around):
+            before = own()
+            with widths_of([float64]):
+                assert on()
+                with widths_of([float32]):
+                    assert not on()
+                assert on()
+            assert own() == before
+    with widths_of([float64]):
+        assert on()
+    assert own() == outside
 
 
 def test_only_what_is_missing_is_derived() -> None:

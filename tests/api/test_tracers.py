@@ -48,6 +48,7 @@ def test_every_conversion_of_python() -> None:
         seen.extend([bool(x > 1), int(x), float(x), complex(x), x.item()])
         seen.append(np.asarray(x * 2).tolist())
         seen.append([10, 20, 30][vnp.int32(x)])
+        assert (x.weak_type, (x * vnp.float32(1)).weak_type) == (True, False)
         assert not x.__array__().flags.writeable
         assert x.__array__(copy=True).flags.writeable
         assert x.__array__(np.dtype(np.int8)).dtype == np.int8

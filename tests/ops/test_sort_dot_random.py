@@ -284,9 +284,9 @@ def test_zeros_stand_in_order_and_sums_of_them_are_positive(zero: float) -> None
     assert not np.signbit(total)
 
 
-@pytest.mark.parametrize("dtype", [ml_dtypes.int4, ml_dtypes.uint4])
-def test_top_k_of_four_bits(dtype: type[np.generic]) -> None:
-    x = np.array([[3, 1, 7], [0, 5, 5]]).astype(dtype)
+@pytest.mark.parametrize(("dtype", "low"), [(ml_dtypes.int4, -4), (ml_dtypes.uint4, 0)])
+def test_top_k_of_four_bits(dtype: type[np.generic], low: int) -> None:
+    x = (np.array([[3, 1, 7], [0, 5, 5]]) + low).astype(dtype)
     y, places = both(lambda x: sort.top_k(x, 2), x)
-    assert y.astype(int).tolist() == [[7, 3], [5, 5]]
+    assert (y.astype(int) - low).tolist() == [[7, 3], [5, 5]]
     assert places.tolist() == [[2, 0], [1, 2]]
