@@ -18,14 +18,14 @@ F = np.float32
 @pytest.mark.parametrize(
     ("x", "y", "quotient", "rest"),
     [
+        (ml_dtypes.int4(-7), ml_dtypes.int4(2), -3, -1),
+        (ml_dtypes.uint4(15), ml_dtypes.uint4(2), 7, 1),
         (np.int32(5), np.int32(0), -1, 5),
         (np.int32(-7), np.int32(2), -3, -1),
         (np.int32(7), np.int32(-2), -3, 1),
         (INT_MIN, np.int32(-1), INT_MIN, 0),
         (np.uint32(5), np.uint32(0), 2**32 - 1, 5),
         (np.int8(-128), np.int8(-1), -128, 0),
-        (ml_dtypes.int4(-7), ml_dtypes.int4(2), -3, -1),
-        (ml_dtypes.uint4(15), ml_dtypes.uint4(2), 7, 1),
         (ml_dtypes.int4(5), ml_dtypes.int4(0), -1, 5),
     ],
 )
