@@ -91,6 +91,10 @@ def forget() -> None:
     for name in names:
         if name not in ("property_tests.mutants",):
             del sys.modules[name]
+            home, _, last = name.rpartition(".")
+            if home in sys.modules:
+                # `from package import module` would else give the module as it was.
+                vars(sys.modules[home]).pop(last, None)
 
 
 def load(mutant: Mutant, early: set[Key]) -> None:
