@@ -78,6 +78,29 @@ def test_sort_of_extreme_integers_with_two_values(dtype: type[np.generic]) -> No
     assert order.tolist() == np.argsort(x, kind="stable").tolist()
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64])
+def test_wide_keys_with_two_values_keep_all_their_bits(dtype: type[np.generic]) -> None:
+    x = np.array([3 << 40, 1 << 40, 5, 2 << 40, 1 << 33, 5], dtype)
+    places = np.arange(6, dtype=np.int32)
+    y, order, _ = both(lambda *xs: sort.sort(xs), x, places, places[::-1].copy())
+    assert y.tolist() == sorted(x.tolist())
+    assert order.tolist() == np.argsort(x, kind="stable").tolist()
+
+
+@pytest.mark.parametrize(
+    "name", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"]
+)
+def test_floats_of_eight_bits_are_sorted_with_values(name: str) -> None:
+    x = np.array([1, -2, NAN, 0, 0.5, -0.25, 2, -1]).astype(name)
+    y, order, _ = both(
+        lambda *xs: sort.sort(xs), x, *[np.arange(8, dtype=np.int32)] * 2
+    )
+    numbers = x.astype(np.float32)
+    assert order.tolist() == np.argsort(numbers, kind="stable").tolist()
+    assert np.array_equal(y.astype(np.float32), np.sort(numbers), equal_nan=True)
+    both(sort.sort, x)
+
+
 def test_sort_by_two_keys_and_along_a_middle_dimension() -> None:
     random = np.random.default_rng(0)
     a = random.integers(0, 3, (3, 20, 2)).astype(np.float32)
