@@ -192,8 +192,8 @@ class custom_jvp(CustomRules):
         >>> import verax
         >>> f = verax.custom_jvp(lambda x, y: x * y)
         >>> f.defjvps(lambda t, out, x, y: t * y, None)
-        >>> [float(g) for g in verax.grad(f, (0, 1))(2.0, 3.0)]
-        [3.0, 0.0]
+        >>> print(*verax.grad(f, (0, 1))(2.0, 3.0))
+        3.0 0.0
         """
         if self.positions:
             raise TypeError("defjvps takes no nondiff_argnums; use defjvp")

@@ -61,8 +61,8 @@ def fwd_and_bwd(
     >>> import verax
     >>> fwd, bwd = verax.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
     >>> y, residuals = fwd(3.0, 4.0)
-    >>> [float(ct) for ct in bwd(residuals, 1.0)]
-    [4.0, 3.0]
+    >>> print(*bwd(residuals, 1.0))
+    4.0 3.0
     """
     numbers = positions("argnums", argnums)
 

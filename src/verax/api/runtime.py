@@ -112,8 +112,8 @@ def print_environment_info(return_string: bool = False) -> str | None:
     """Print what a report of a bug should hold, or return it.
 
     >>> import verax
-    >>> verax.print_environment_info(return_string=True).splitlines()[0][:6]
-    'verax:'
+    >>> verax.print_environment_info(return_string=True).startswith("verax:")
+    True
     """
     text = environment_info()
     if return_string:

@@ -263,8 +263,9 @@ def gmres(
 ) -> tuple[Any, Array]:
     """The x with A x = b for any regular A, by minimal residuals.
 
+    `A`, `b`, `x0`, `tol`, `atol` and `M` are those of `cg`.
+
     Args:
-        A, b, x0, tol, atol, M: see `cg`.
         restart: the dimension of the space in which residuals are minimised.
         maxiter: how many such spaces at most, by default ten for each number.
         solve_method: "batched" fills each space, "incremental" stops within one when
