@@ -13,15 +13,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from verax.api.engine import (
-    COMPUTING,
-    ENGINE,
-    apply,
-    as_array,
-    as_arrays,
-    current_builder,
-    typed_atoms,
-)
+from verax.api.engine import ENGINE, apply, as_array, rewritten
 from verax.api.linear_part import LinearPart, linear_part
 from verax.api.tracing import (
     Describe,
@@ -193,18 +185,12 @@ def pushed_forward(
     at: Primals, mask: tuple[bool, ...], tangents: Sequence[object]
 ) -> tuple[Sequence[Any], tuple[bool, ...]]:
     """Outputs and their nonzero tangents, and which are, for the tangents in `mask`."""
-    args, builder = [*at.captured, *at.leaves, *tangents], current_builder()
-    if builder is None:
-        values = [as_array(x) for x in args]
-        results, nonzero = jvp_into(ENGINE, COMPUTING, at.jaxpr, mask, values)
-        return as_arrays(results), nonzero
-    atoms = typed_atoms(args, pushed_types(at.jaxpr, mask))
-    if atoms is None:
-        jaxpr, nonzero = push_forward(ENGINE, at.jaxpr, mask)
-        return apply(jaxpr, args), nonzero
-    with builder.undone_on_error():
-        found, nonzero = jvp_into(ENGINE, builder, at.jaxpr, mask, atoms)
-    return builder.tracers(found), nonzero
+    return rewritten(
+        [*at.captured, *at.leaves, *tangents],
+        lambda: pushed_types(at.jaxpr, mask),
+        lambda writer, values: jvp_into(ENGINE, writer, at.jaxpr, mask, values),
+        lambda: push_forward(ENGINE, at.jaxpr, mask),
+    )
 
 
 def check_sequence(name: str, primals: object, tangents: object) -> None:
@@ -342,10 +328,8 @@ class Pullback:
         """Cotangents of the arguments for `size` cotangents, stacked in the first."""
         given, live = self.given(stacked)
         tangent, residuals = self.linear.program
-        count = len(residuals)
-        linear = (False,) * count + (True,) * (len(tangent.invars) - count)
-        jaxpr, mask = transpose(ENGINE, tangent, linear, given)
-        axes = (*[None] * count, *[0] * len(live))
+        jaxpr, mask = transpose(ENGINE, tangent, self.linear.linear_inputs, given)
+        axes = (*[None] * len(residuals), *[0] * len(live))
         wanted = [0] * len(jaxpr.outvars)
         outs = apply_batched(jaxpr, [*residuals, *live], axes, size, wanted)
         return self.pack(outs, mask, (size,))

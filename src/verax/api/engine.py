@@ -6,7 +6,7 @@ are written into it, else they are computed::
     outs = apply(jaxpr, args)
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from verax.rules.constants import aval_of
 from verax.rules.state import STATE
 from verax.transforms.finding import NonFinite
 from verax.transforms.standard import STANDARD
+from verax.transforms.templates import Writer
 
 type Value = Array | Literal
 
@@ -105,6 +106,30 @@ def typed_atoms(
     atoms = [builder.atom(x) for x in args]
     same = [atom.aval is aval for atom, aval in zip(atoms, avals, strict=True)]
     return atoms if all(same) else None
+
+
+def rewritten[E](
+    args: Sequence[object],
+    avals: Callable[[], Sequence[ShapedArray]],
+    into: Callable[[Writer[Any], Sequence[Any]], tuple[Sequence[Any], E]],
+    program: Callable[[], tuple[Jaxpr, E]],
+) -> tuple[Sequence[Array], E]:
+    """What a rewrite makes of a program on `args`, and what it says of the outputs.
+
+    Values are computed as the rewrite goes, by `into`. Under a trace it writes there,
+    if the arguments have just its input types `avals`; else `program` is applied.
+    """
+    builder = current_builder()
+    if builder is None:
+        outs, found = into(COMPUTING, [as_array(x) for x in args])
+        return as_arrays(outs), found
+    atoms = typed_atoms(args, avals())
+    if atoms is None:
+        jaxpr, found = program()
+        return apply(jaxpr, args), found
+    with builder.undone_on_error():
+        outs, found = into(builder, atoms)
+    return builder.tracers(outs), found
 
 
 def read(atom: Var | Literal, env: Sequence[object]) -> object:

@@ -76,14 +76,19 @@ class LinearPart:
         """What the derivative needs of the point."""
         return self.program[1]
 
+    @property
+    def linear_inputs(self) -> Mask:
+        """Which inputs of the tangent program are tangents."""
+        count = len(self.residuals)
+        return (False,) * count + (True,) * (len(self.tangent.invars) - count)
+
     def transposed(self, given: Mask, cts: Sequence[object]) -> tuple[Any, Mask]:
         """Cotangents of the inputs, and of which, by way of the tangent program.
 
         `cts` are the cotangents of the outputs that `given` marks among those that
         have a tangent.
         """
-        count, tangent = len(self.residuals), self.tangent
-        linear = (False,) * count + (True,) * (len(tangent.invars) - count)
+        tangent, linear = self.tangent, self.linear_inputs
         args, builder = [*self.residuals, *cts], current_builder()
         atoms = typed_atoms(args, backward_types(tangent, linear, given))
         if builder is None or atoms is None:

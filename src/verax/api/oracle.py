@@ -10,7 +10,6 @@ is computed when it is asked for, from the equations that the trace has written 
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from attrs import evolve
@@ -69,15 +68,15 @@ class Oracle:
         if eqn.params.named_axes:
             return
         with np.errstate(all="ignore"):
-            outs = evaluate_eqn(SILENT, eqn, Operands(self, eqn.invars))
+            outs = evaluate_eqn(SILENT, eqn, self.env)
         for var, out in zip(eqn.outvars, outs, strict=True):
             self.env[var.index] = out
 
     def fill_inputs(self) -> None:
         """Values for the arguments, and for captured tracers that are new."""
         caught = {inner.atom: outer for outer, inner in self.builder.captured.values()}
-        own = [var for var in self.builder.inputs if var not in caught]
         if not self.env and not self.refusals:
+            own = [var for var in self.builder.inputs if var not in caught]
             for var, x in zip(own, self.values, strict=True):
                 self.fill(var, x)
         for atom, outer in caught.items():
@@ -99,17 +98,12 @@ class Oracle:
     def refused(self, tracer: Tracer, wanted: str) -> AbstractValueError:
         """The error for a tracer without a value: which argument has none."""
         below = roots(tracer)
-        without = [i for i in self.refusals if any(v.index == i for v in below)]
-        if not without:
-            return after_effect(tracer)
-        for i in without:
-            if self.refusals[i] is None:
-                return abstract(
-                    tracer, wanted, {v for v in below if v.index in self.env}
-                )
-        error = self.refusals[without[0]]
-        assert error is not None
-        return error
+        errors = [self.refusals[v.index] for v in below if v.index in self.refusals]
+        outer = [error for error in errors if error is not None]
+        if len(outer) < len(errors):
+            known = {v for v in below if v.index in self.env}
+            return abstract(tracer, wanted, known)
+        return outer[0] if outer else after_effect(tracer)
 
     def read(self, atom: Atom) -> np.ndarray:
         return self.env[atom.index] if isinstance(atom, Var) else literal_value(atom)
@@ -148,20 +142,6 @@ def after_effect(tracer: Tracer) -> AbstractValueError:
         "which happens when the program runs and not while it is traced, so Python "
         "cannot branch on its value; use verax.lax.cond or verax.numpy.where"
     )
-
-
-class Operands(Sequence[np.ndarray]):
-    """The environment of an oracle, indexed as `evaluate_eqn` does."""
-
-    def __init__(self, oracle: Oracle, atoms: Sequence[Atom]) -> None:
-        self.oracle = oracle
-        self.atoms = atoms
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.oracle.env[index]
-
-    def __len__(self) -> int:
-        return len(self.oracle.env)
 
 
 def concrete(x: object, aval: ShapedArray) -> np.ndarray:

@@ -12,15 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from verax.api.engine import (
-    COMPUTING,
-    ENGINE,
-    apply,
-    as_array,
-    as_arrays,
-    current_builder,
-    typed_atoms,
-)
+from verax.api.engine import ENGINE, rewritten
 from verax.api.tracing import (
     Describe,
     Traced,
@@ -175,18 +167,12 @@ def apply_batched(
     engine: StandardEngine = ENGINE,
 ) -> list[Array]:
     """The outputs of `jaxpr` over `size` elements, batched at the axes `wanted`."""
-    builder = current_builder()
-    if builder is None:
-        values = [as_array(x) for x in args]
-        results, found = batch_into(engine, COMPUTING, jaxpr, size, axes, values)
-        outs: Sequence[Array] = as_arrays(results)
-    elif (atoms := typed_atoms(args, stacked(jaxpr, size, axes))) is None:
-        batched, found = batch(engine, jaxpr, size, axes)
-        outs = apply(batched, args)
-    else:
-        with builder.undone_on_error():
-            written, found = batch_into(engine, builder, jaxpr, size, axes, atoms)
-        outs = builder.tracers(written)
+    outs, found = rewritten(
+        args,
+        lambda: stacked(jaxpr, size, axes),
+        lambda writer, values: batch_into(engine, writer, jaxpr, size, axes, values),
+        lambda: batch(engine, jaxpr, size, axes),
+    )
     return [move(x, a, b, size) for x, a, b in zip(outs, found, wanted, strict=True)]
 
 

@@ -6,7 +6,7 @@ other way of running it is held to this one::
     (y,) = evaluate(engine, jaxpr, (np.float32(0.5),))
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import Eqn, Jaxpr, Literal, Var
 from verax.rules.array import Array
 from verax.rules.row import Engine, NDArray, missing
+
+type Env = Sequence[NDArray] | Mapping[int, NDArray]
+"""Values by the number of their variable."""
 
 
 def evaluate(engine: Engine, jaxpr: Jaxpr, args: Sequence[NDArray]) -> list[NDArray]:
@@ -34,7 +37,7 @@ def evaluate(engine: Engine, jaxpr: Jaxpr, args: Sequence[NDArray]) -> list[NDAr
     return [read(a, env) for a in jaxpr.outvars]
 
 
-def evaluate_eqn(engine: Engine, eqn: Eqn, env: Sequence[NDArray]) -> list[NDArray]:
+def evaluate_eqn(engine: Engine, eqn: Eqn, env: Env) -> list[NDArray]:
     """The results of one equation, in the dtypes that its variables promise."""
     row = engine.rules[eqn.primitive]
     if row.evaluate is None:
@@ -46,7 +49,7 @@ def evaluate_eqn(engine: Engine, eqn: Eqn, env: Sequence[NDArray]) -> list[NDArr
     return [as_typed(out, var.aval) for out, var in zip(outs, eqn.outvars, strict=True)]
 
 
-def read(atom: Var | Literal, env: Sequence[NDArray]) -> NDArray:
+def read(atom: Var | Literal, env: Env) -> NDArray:
     return env[atom.index] if type(atom) is Var else literal_value(atom)
 
 

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Source
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr
 from verax.rules.builder import Builder
 from verax.rules.row import Engine
 from verax.transforms.linearize import Steps
-from verax.transforms.templates import TEMPLATES, Mask, Writer, coerce, sum_template
+from verax.transforms.templates import TEMPLATES, Mask, Writer, added, coerce
 from verax.transforms.transpose import backwards
 
 type Types = tuple[ShapedArray | None, ...]
@@ -41,23 +41,6 @@ def backward_template(
     return jaxpr, tuple([ct is not None for ct in found])
 
 
-class Gathered[V]:
-    """The cotangents so far, by the number of their tangent."""
-
-    def __init__(self, engine: Engine, writer: Writer[V], count: int) -> None:
-        self.engine = engine
-        self.writer = writer
-        self.found: list[V | None] = [None] * count
-
-    def add(self, number: int, ct: V, source: Source | None = None) -> None:
-        """Add to what there is; `source` is that of the sum."""
-        before = self.found[number]
-        if before is not None:
-            template = sum_template(self.engine, before.aval, ct.aval)  # type: ignore[attr-defined]  # values have a type
-            (ct,) = self.writer.inline(template, (before, ct), source)
-        self.found[number] = ct
-
-
 def pull_back[V](
     engine: Engine,
     writer: Writer[V],
@@ -73,12 +56,11 @@ def pull_back[V](
     Raises:
         MissingRule: a step has no transpose rule; the message has no line.
     """
-    gathered = Gathered(engine, writer, derivative.count)
+    found: list[V | None] = [None] * derivative.count
     live_outs = zip(derivative.wanted, given, strict=True)
     numbers = [number for (number, _), flag in live_outs if flag]
     for number, ct in zip(numbers, cts, strict=True):
-        gathered.add(number, ct)
-    found = gathered.found
+        found[number] = added(engine, writer, found[number], ct, None)
     for step in reversed(derivative.steps):
         outs = [found[t] for t in step.results]
         live = [ct for ct in outs if ct is not None]
@@ -90,7 +72,9 @@ def pull_back[V](
         pulled = iter(writer.inline(template, (*step.saved, *live), source))
         for number, flag in zip(step.operands, mask, strict=True):
             if flag:
-                gathered.add(number, next(pulled), source)
+                found[number] = added(
+                    engine, writer, found[number], next(pulled), source
+                )
     results = list(zip(found, derivative.avals, strict=False))
     live_ins = [coerce(engine, writer, ct, a) for ct, a in results if ct is not None]
     return live_ins, tuple([ct is not None for ct, _ in results])

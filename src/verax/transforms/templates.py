@@ -156,6 +156,16 @@ def sum_template(engine: Engine, x: ShapedArray, y: ShapedArray) -> Jaxpr:
     return builder.finish((total,))[0]
 
 
+def added[V](
+    engine: Engine, writer: Writer[V], before: V | None, ct: V, source: Source | None
+) -> V:
+    """A cotangent added to what there is so far; `source` is that of the sum."""
+    if before is None:
+        return ct
+    template = sum_template(engine, before.aval, ct.aval)  # type: ignore[attr-defined]  # atoms and arrays have one
+    return writer.inline(template, (before, ct), source)[0]
+
+
 @lru_cache(maxsize=TEMPLATES)
 def cast_template(engine: Engine, given: ShapedArray, due: ShapedArray) -> Jaxpr:
     """The conversion of a tangent to the type `due`, as a program."""

@@ -24,9 +24,9 @@ from verax.rules.row import Engine, MissingRule
 from verax.rules.typed import NotAnArray, NotLinear
 from verax.transforms.templates import (
     Mask,
+    added,
     coerce,
     located,
-    sum_template,
     transpose_template,
     types,
 )
@@ -132,11 +132,7 @@ def gather(
     """Add a cotangent to what the variable has so far; `source` is that of the sum."""
     if ct is None or type(atom) is not Var or env[atom.index] is not None:
         return
-    before = gathered[atom.index]
-    if before is not None:
-        template = sum_template(engine, before.aval, ct.aval)
-        (ct,) = builder.inline(template, (before, ct), source)
-    gathered[atom.index] = ct
+    gathered[atom.index] = added(engine, builder, gathered[atom.index], ct, source)
 
 
 def refuse_effects(eqn: Eqn) -> None:
