@@ -93,10 +93,10 @@ __getattr__, __dir__ = facade(
         ".reductions": "all amax amin any count_nonzero max min prod ptp sum",
         ".rounding": "around ceil fix floor modf rint round trunc",
         ".searching": (
-            "argwhere choose compress extract flatnonzero nonzero place "
+            "argwhere compress extract flatnonzero nonzero place "
             "ravel_multi_index unravel_index where"
         ),
-        ".selecting": "piecewise select",
+        ".selecting": "choose piecewise select",
         ".sets": (
             "intersect1d isin setdiff1d setxor1d union1d unique unique_all "
             "unique_counts unique_inverse unique_values"

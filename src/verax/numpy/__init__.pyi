@@ -169,12 +169,14 @@ from verax.numpy.rounding import (
     rint as rint, round as round, trunc as trunc,
 )
 from verax.numpy.searching import (
-    argwhere as argwhere, choose as choose, compress as compress, extract as extract,
+    argwhere as argwhere, compress as compress, extract as extract,
     flatnonzero as flatnonzero, nonzero as nonzero, place as place,
     ravel_multi_index as ravel_multi_index, unravel_index as unravel_index,
     where as where,
 )
-from verax.numpy.selecting import piecewise as piecewise, select as select
+from verax.numpy.selecting import (
+    choose as choose, piecewise as piecewise, select as select,
+)
 from verax.numpy.sets import (
     intersect1d as intersect1d, isin as isin, setdiff1d as setdiff1d,
     setxor1d as setxor1d, union1d as union1d, unique as unique,

@@ -10,6 +10,7 @@ no transpose, if that can be::
 
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import index
 from typing import Any, NamedTuple
 
 from attrs import frozen
@@ -18,13 +19,13 @@ from verax.backend.recipes import remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, is_bool
 from verax.numpy.arguments import (
-    ArrayLike,
     as_array,
     as_type,
     avals_of,
     chosen_dtype,
     common_type,
     no_out,
+    shown,
 )
 from verax.numpy.products import Contraction, Precision, contract
 from verax.numpy.rearranging import main_diagonal
@@ -217,6 +218,8 @@ def path_of(
         return [tuple(range(len(inputs)))]
     subscripts = f"{','.join(inputs)}->{out}"
     wanted = "optimal" if optimize is True else optimize
+    if isinstance(wanted, tuple):
+        wanted = list(wanted)
     if optimize is False:
         return [(0, 1), *((0, n - 1) for n in range(len(inputs) - 1, 1, -1))]
     path, _ = OPT_EINSUM.contract_path(
@@ -321,8 +324,7 @@ def einsum(
         raise ValueError("einsum takes at least one operand")
     dtype, weak = common_type(avals)
     wanted = chosen_dtype("einsum", preferred_element_type)
-    key = optimize if isinstance(optimize, str | bool) else tuple(map(tuple, optimize))
-    steps = einsum_plan(subscripts, tuple([a.shape for a in avals]), key)
+    steps = einsum_plan(subscripts, tuple([a.shape for a in avals]), as_key(optimize))
     left = [
         as_array("einsum", as_type(x, a, dtype, weak))
         for x, a in zip(arrays, avals, strict=True)
@@ -330,6 +332,21 @@ def einsum(
     for step in steps:
         left.append(performed(step, left, precision, wanted))
     return left[0] if wanted is None else finished(left[0], wanted)
+
+
+def as_key(optimize: Any) -> Optimize:
+    """How to find the order, as a key: a name, or a path as of `einsum_path`."""
+    if optimize is None or isinstance(optimize, str | bool):
+        return optimize or False
+    steps = list(optimize)
+    if steps and isinstance(steps[0], str):
+        if steps[0] != "einsum_path":
+            raise ValueError(
+                f"einsum: optimize={shown(optimize)} is no path, which is a list of "
+                "tuples of operands, perhaps after the word 'einsum_path'"
+            )
+        steps = steps[1:]
+    return tuple([tuple([index(i) for i in taken]) for taken in steps])
 
 
 def finished(x: Array, dtype: DType) -> Array:
@@ -355,11 +372,18 @@ def letters(names: Sequence[Any]) -> str:
 
 
 def einsum_path(
-    subscripts: str, /, *operands: ArrayLike, optimize: Optimize = "greedy"
+    subscripts: Any, /, *operands: Any, optimize: Optimize = "greedy"
 ) -> tuple[list[Any], Any]:
-    """The order in which `einsum` would contract, and a report on its cost."""
-    shapes = [a.shape for a in avals_of("einsum_path", operands)]
-    wanted = "optimal" if optimize is True else optimize
+    """The order in which `einsum` would contract, and a report on its cost.
+
+    The order can be given to `einsum` as `optimize`.
+    """
+    arrays: Sequence[Any] = operands
+    if not isinstance(subscripts, str):
+        subscripts, arrays = named(subscripts, operands)
+    shapes = [a.shape for a in avals_of("einsum_path", arrays)]
+    key = as_key(optimize)
+    wanted = "optimal" if key is True else list(key) if isinstance(key, tuple) else key
     path, report = OPT_EINSUM.contract_path(
         subscripts, *shapes, shapes=True, optimize=wanted
     )

@@ -7,7 +7,7 @@ equation; values that the caller hands in are constants in both::
     zeros((2, 3), dtype=jnp.int8)
 """
 
-from collections.abc import Sequence
+from collections.abc import Buffer, Sequence
 from typing import Any
 
 import numpy as np
@@ -145,8 +145,12 @@ def as_values(name: str, x: Any, dtype: DType | None) -> Array:
         return from_nest(name, x, dtype)
     if isinstance(x, bool | int | float | complex):
         return from_scalar(x, dtype)
-    if hasattr(x, "__array__") or isinstance(x, memoryview | bytearray):
+    if isinstance(x, range):
+        return from_nest(name, list(x), dtype)
+    if hasattr(x, "__array__"):
         return from_numpy(np.asarray(x), dtype)
+    if isinstance(x, Buffer):
+        return from_numpy(np.asarray(memoryview(x)), dtype)
     raise TypeError(
         f"{name} takes numbers, arrays and nested lists of these, not {shown(x)} of "
         f"type {type(x).__name__}"

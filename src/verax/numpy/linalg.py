@@ -18,6 +18,7 @@ from verax.numpy.factors import (
     svd as svd,
     svdvals as svdvals,
 )
+from verax.numpy.matrix_diagonals import diagonal as diagonal, trace as trace
 from verax.numpy.matrix_products import (
     cross as cross,
     multi_dot as multi_dot,
@@ -34,7 +35,6 @@ from verax.numpy.products import (
     tensordot as tensordot,
     vecdot as vecdot,
 )
-from verax.numpy.rearranging import diagonal as diagonal, trace as trace
 from verax.numpy.shapes import matrix_transpose as matrix_transpose
 from verax.numpy.solving import (
     det as det,

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from verax.backend.recipes import remembered
-from verax.ir.dtypes import complex64, complex128, float64, numpy_dtype, real_dtype
+from verax.ir.dtypes import (
+    complex64,
+    complex128,
+    float64,
+    int32,
+    numpy_dtype,
+    real_dtype,
+)
 from verax.ir.limits import finfo
 from verax.numpy.arguments import (
     ArrayLike,
@@ -26,12 +33,18 @@ from verax.numpy.arguments import (
 )
 from verax.numpy.arithmetic import add, multiply, negative, subtract, true_divide
 from verax.numpy.calculus import convolve
+from verax.numpy.comparison import equal, less
+from verax.numpy.division import remainder
+from verax.numpy.extremes import cumprod
 from verax.numpy.factors import eigvals
 from verax.numpy.filling import filled, zeros_like
 from verax.numpy.grids import diag
 from verax.numpy.joining import concatenate
+from verax.numpy.ordering import argsort
+from verax.numpy.searching import where
 from verax.numpy.shapes import broadcast_to, reshape
 from verax.ops.convert import convert
+from verax.ops.create import iota
 from verax.ops.slicing import pad
 from verax.rules.array import Array
 from verax.rules.builder import Tracer
@@ -260,17 +273,18 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial, complex: eigenvalues of its companion matrix.
 
     Leading zeros are stripped, which depends on values; with `strip_zeros=False` the
-    function can be traced, and leading zeros give NaN.
+    function can be traced, and there is a NaN at the end for each leading zero.
 
     Raises:
         ValueError: `p` is no vector.
     """
-    (x,) = coefficients("roots", *promote_inexact("roots", p))
+    x = as_array("roots", promote_inexact("roots", p)[0])
+    x = reshape(x, x.shape or (1,))
     if x.ndim != 1:
         raise ValueError(f"roots takes a vector of coefficients, not {x.aval}")
     dtype = complex128 if x.dtype in (float64, complex128) else complex64
     if not strip_zeros:
-        return convert(companion_roots(x), dtype)
+        return convert(roots_and_nans(x), dtype)
     if isinstance(x, Tracer):
         values = x.concrete("roots without strip_zeros=False")
     else:
@@ -284,6 +298,22 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     if not trailing:
         return found
     return concatenate((found, filled((trailing,), 0, dtype)))
+
+
+def roots_and_nans(x: Array) -> Array:
+    """As many roots as the size says; those that leading zeros take away are NaN.
+
+    The zeros are moved from the front to the back, where each is one root of 0 more.
+    """
+    if x.shape[0] < 2:
+        return x[:0]
+    leading = as_array("roots", cumprod(equal(x, 0).astype(np.int32)).sum())
+    whole = where(equal(leading, x.shape[0]), 1, x)
+    places = remainder(iota(int32, x.shape[0]) + leading, x.shape[0])
+    found = companion_roots(whole[places])
+    order = argsort(equal(found, 0), stable=True)
+    kept = less(iota(int32, found.shape[0]), found.shape[0] - leading)
+    return as_array("roots", where(kept, found[order], complex(np.nan, np.nan)))
 
 
 def companion_roots(x: Array) -> Array:

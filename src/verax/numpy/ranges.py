@@ -13,18 +13,24 @@ from typing import Any
 import numpy as np
 
 from verax.backend.placed import fresh
+from verax.backend.recipes import remembered
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
+    DType,
     DTypeLike,
     bool_,
     canonical,
     default_dtype,
+    float32,
     inexact_dtype,
+    is_complex,
     is_integer,
+    numpy_dtype,
 )
+from verax.ir.limits import finfo
 from verax.numpy.arguments import (
     ArrayLike,
-    as_type,
+    as_array,
     avals_of,
     broadcast_shapes_of,
     canonical_axis,
@@ -37,13 +43,15 @@ from verax.numpy.arithmetic import power
 from verax.numpy.creation import Placement, placed
 from verax.numpy.filling import filled
 from verax.numpy.transcendental import log10
-from verax.ops.arith import add, div, mul, sign, sub
-from verax.ops.choose import select
-from verax.ops.compare import eq
+from verax.ops.arith import abs as magnitude, add, div, mul, sign, sub
+from verax.ops.bits import bitwise_and
+from verax.ops.choose import select, stop_gradient
+from verax.ops.compare import eq, le
+from verax.ops.complex import complex as complex_of, imag, real
 from verax.ops.convert import convert
-from verax.ops.create import iota
+from verax.ops.create import full_like, iota
 from verax.ops.joining import concatenate
-from verax.ops.rounding import floor
+from verax.ops.rounding import floor, round
 from verax.ops.shape import broadcast_in_dim, move_axis, reshape
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
@@ -143,73 +151,113 @@ def linspace(
     Raises:
         ValueError: `num` is negative.
     """
-    points = spaced("linspace", start, stop, num, endpoint, dtype, axis)
-    line = placed("linspace", points, device)
-    if not retstep:
-        return line
-    x, y = ends("linspace", start, stop)
-    parts = num - 1 if endpoint else num
-    step = div(sub(y, x), parts) if parts > 0 else filled((), np.nan, line.dtype)
-    return line, step
-
-
-def ends(name: str, start: ArrayLike, stop: ArrayLike) -> list[Any]:
-    """Both ends as floats or complex numbers, in one shape."""
-    avals = avals_of(name, (start, stop))
-    dtype = canonical(inexact_dtype(common_type(avals)[0]), STATE.enable_x64)
-    shape = broadcast_shapes_of(name, [aval.shape for aval in avals])
-    pair = zip((start, stop), avals, strict=True)
-    return [stretched(as_type(x, aval, dtype, False), shape) for x, aval in pair]
-
-
-def spaced(
-    name: str,
-    start: ArrayLike,
-    stop: ArrayLike,
-    num: int,
-    endpoint: bool,
-    dtype: DTypeLike | None,
-    axis: int,
-) -> Array:
-    """start (1 - t) + stop t for evenly spaced t; the last one is `stop` exactly."""
-    num = int(known(name, "num", num))
-    if num < 0:
-        raise ValueError(f"{name}: num is not negative, but it is {num}")
-    found = chosen_dtype(name, dtype)
-    x, y = ends(name, start, stop)
-    shape, kind = x.shape, x.dtype
-    target = kind if found is None else found
-    parts = num - 1 if endpoint else num
-    if num == 0:
-        line = filled((0, *shape), 0, kind)
-    elif parts == 0:
-        line = broadcast_in_dim(x, (1, *shape), tuple(range(1, len(shape) + 1)))
-    else:
-        line = between(x, y, parts, endpoint)
+    num = counted("linspace", num)
+    x, y, own = ends("linspace", dtype, start, stop)
+    line = spaced(x, y, num, endpoint)
+    target = chosen_dtype("linspace", dtype) or own
     if is_integer(target):
         line = floor(line)
-    place = canonical_axis(name, axis, len(shape) + 1)
-    return convert(move_axis(line, 0, place) if place else line, target)
+    line = placed("linspace", laid("linspace", line, axis, target), device)
+    if not retstep:
+        return line
+    parts = num - 1 if endpoint else num
+    kind = canonical(inexact_dtype(target), STATE.enable_x64)
+    step = div(sub(y, x), parts) if parts > 0 else filled((), np.nan, kind)
+    return line, convert(step, kind)
 
 
-def between(x: Any, y: Any, parts: int, endpoint: bool) -> Array:
-    """The points that divide the way from x to y into `parts`; x first."""
-    shape = (parts, *x.shape)
-    kind = np.dtype(x.dtype)
-    t = div(iota(kind, parts), constant_of(parts, kind))
-    opposite = sub(constant_of(1, kind), t)
-    if x.shape:
-        t, opposite = (broadcast_in_dim(w, shape, (0,)) for w in (t, opposite))
-        inner = tuple(range(1, len(shape)))
-        line = add(
-            mul(broadcast_in_dim(x, shape, inner), opposite),
-            mul(broadcast_in_dim(y, shape, inner), t),
-        )
-    else:
-        line = add(mul(x, opposite), mul(y, t))
+def counted(name: str, num: Any) -> int:
+    """How many numbers.
+
+    Raises:
+        ValueError: a negative number.
+    """
+    found = int(known(name, "num", num))
+    if found < 0:
+        raise ValueError(f"{name}: num is not negative, but it is {found}")
+    return found
+
+
+def ends(
+    name: str, dtype: DTypeLike | None, start: ArrayLike, stop: ArrayLike
+) -> tuple[Array, Array, DType]:
+    """Both ends as one computes with them, in one shape, and the dtype they have.
+
+    That is at least float32: half precision has neither the digits to count with nor
+    the range for the products.
+    """
+    avals = avals_of(name, (start, stop))
+    own = canonical(inexact_dtype(common_type(avals)[0]), STATE.enable_x64)
+    wanted = inexact_dtype(chosen_dtype(name, dtype) or own)
+    kind = canonical(
+        wanted if numpy_dtype(wanted).itemsize >= 4 else float32, STATE.enable_x64
+    )
+    shape = broadcast_shapes_of(name, [aval.shape for aval in avals])
+    pair = [as_array(name, x, i) for i, x in enumerate((start, stop))]
+    if not is_complex(kind):
+        pair = [real(x) if is_complex(x.dtype) else x for x in pair]
+    x, y = (stretched(convert(x, kind), shape) for x in pair)
+    return x, y, own
+
+
+@remembered
+def spaced(x: Array, y: Array, num: int, endpoint: bool) -> Array:
+    """`num` points from `x` to `y` along a new first dimension; the ends are exact."""
+    parts = num - 1 if endpoint else num
+    if num == 0:
+        return filled((0, *x.shape), 0, x.dtype)
+    if parts == 0:
+        return reshape(x, (1, *x.shape))
+    line = between(x, y, parts)
     if not endpoint:
         return line
     return concatenate([line, reshape(y, (1, *x.shape))], 0)
+
+
+def laid(name: str, line: Array, axis: int, dtype: DType) -> Array:
+    """The points along `axis`, in their dtype."""
+    place = canonical_axis(name, axis, line.ndim)
+    return convert(move_axis(line, 0, place) if place else line, dtype)
+
+
+def between(x: Array, y: Array, parts: int) -> Array:
+    """The points that divide the way from x to y into `parts`; x first, y left out.
+
+    They are x + i (y - x) / parts with the division last, so that a point which is a
+    whole number comes out as one. Ends so large that the product might overflow are
+    weighed instead.
+    """
+    if is_complex(x.dtype):
+        return complex_of(
+            between(real(x), real(y), parts), between(imag(x), imag(y), parts)
+        )
+    shape, inner = (parts, *x.shape), tuple(range(1, x.ndim + 1))
+    kind = numpy_dtype(x.dtype)
+    steps = broadcast_in_dim(iota(kind, parts), shape, (0,))
+    count = constant_of(parts, kind)
+    first, last, way = (
+        broadcast_in_dim(end, shape, inner) for end in (x, y, sub(y, x))
+    )
+    line = add(first, quotient(mul(steps, way), count))
+    bound = constant_of(float(finfo(kind).max) / (4 * parts), kind)
+    small = bitwise_and(le(magnitude(x), bound), le(magnitude(y), bound))
+    weight = div(steps, count)
+    weighed = add(
+        mul(first, sub(constant_of(1, kind), weight)), mul(div(last, count), steps)
+    )
+    return select(broadcast_in_dim(small, shape, inner), line, weighed)
+
+
+def quotient(x: Array, count: np.ndarray) -> Array:
+    """x / count, which is exact where it is a multiple of 1/8.
+
+    A compiled division by a constant is a product with its reciprocal, which is not.
+    """
+    eighth = constant_of(0.125, count.dtype)
+    found = div(x, count)
+    near = mul(round(div(found, eighth)), eighth)
+    error = select(eq(mul(near, count), x), sub(near, found), full_like(found, 0))
+    return add(found, stop_gradient(error))
 
 
 def logspace(
@@ -222,9 +270,15 @@ def logspace(
     axis: int = 0,
 ) -> Array:
     """`base` to the powers of `linspace`."""
-    found = chosen_dtype("logspace", dtype)
-    line = power(base, spaced("logspace", start, stop, num, endpoint, None, axis))
-    return line if found is None else convert(line, found)
+    x, y, own = ends("logspace", dtype, start, stop)
+    shape = broadcast_shapes_of("logspace", [x.shape, np.shape(base)])
+    x, y = stretched(x, shape), stretched(y, shape)
+    line = spaced(x, y, counted("logspace", num), endpoint)
+    target = chosen_dtype("logspace", dtype)
+    if target is None:
+        (weight,) = avals_of("logspace", (base,))
+        target = common_type([weight, ShapedArray((), own)])[0]
+    return laid("logspace", power(base, line), axis, target)
 
 
 def geomspace(
@@ -239,19 +293,17 @@ def geomspace(
 
     The ends are exact.
     """
-    found = chosen_dtype("geomspace", dtype)
-    x, y = ends("geomspace", start, stop)
+    num = counted("geomspace", num)
+    x, y, own = ends("geomspace", dtype, start, stop)
     factor = sign(x)
     low, high = log10(div(x, factor)), log10(div(y, factor))
-    line = logspace(low, high, num, endpoint, axis=0)
+    line = power(constant_of(10, x.dtype), spaced(low, high, num, endpoint))
     line = mul(line, broadcast_in_dim(factor, line.shape, tuple(range(1, line.ndim))))
     first = eq(iota(INTS, num), 0)
     line = replaced(line, x, first) if num else line
     if endpoint and num > 1:
         line = replaced(line, y, eq(iota(INTS, num), num - 1))
-    place = canonical_axis("geomspace", axis, line.ndim)
-    line = move_axis(line, 0, place) if place else line
-    return line if found is None else convert(line, found)
+    return laid("geomspace", line, axis, chosen_dtype("geomspace", dtype) or own)
 
 
 def replaced(line: Array, value: Any, where: Array) -> Array:

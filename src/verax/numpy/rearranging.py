@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from verax.backend.recipes import remembered
-from verax.ir.dtypes import DTypeLike
+from verax.ir.dtypes import DTypeLike, int32, is_integer
 from verax.numpy.arguments import (
     ArrayLike,
     as_array,
@@ -21,8 +21,12 @@ from verax.numpy.arguments import (
     chosen_dtype,
     no_out,
 )
+from verax.numpy.arithmetic import clip
+from verax.numpy.comparison import less, less_equal
 from verax.numpy.division import remainder
 from verax.numpy.joining import concatenate
+from verax.numpy.ordering import sort
+from verax.numpy.searching import where
 from verax.numpy.shapes import (
     AxisLike,
     broadcast_to,
@@ -31,6 +35,7 @@ from verax.numpy.shapes import (
     reshape,
     transpose,
 )
+from verax.ops.create import iota
 from verax.ops.dynamic_dims import dynamic_slice_in_dim
 from verax.ops.joining import rev
 from verax.ops.slicing import slice_in_dim
@@ -162,18 +167,40 @@ def delete(
     *,
     assume_unique_indices: bool = False,
 ) -> Array:
-    """`arr` without the parts at the places `obj`, which must be concrete.
+    """`arr` without the parts at the places `obj`.
+
+    Places are concrete, unless they are integers with `assume_unique_indices`: then
+    they may be traced, none may come twice, and those outside delete nothing, but for
+    as many parts from the end.
 
     Raises:
-        IndexError: a place lies outside.
+        IndexError: a concrete place lies outside.
+        AbstractValueError: places are traced that are not assumed to be unique.
     """
     x = as_array("delete", arr)
     if axis is None:
         x, axis = ravel(x), 0
     place = canonical_axis("delete", axis, x.ndim)
     n = x.shape[place]
+    if isinstance(obj, Tracer):
+        if assume_unique_indices and is_integer(obj.dtype):
+            return without_unique(x, ravel(obj), place)
+        obj = obj.concrete("delete without assume_unique_indices=True and integers")
     keep = ~kept_places("delete", obj, n)
     return joined_runs(x, np.flatnonzero(keep), place)
+
+
+def without_unique(x: Array, places: Array, axis: int) -> Array:
+    """The parts of `x` at other places than these, each of which comes once.
+
+    A part that stays is moved by the number of places that lie before it.
+    """
+    n, count = x.shape[axis], places.size
+    wrapped = clip(where(less(places, 0), places + n, places), 0, n).astype(int32)
+    before = sort(wrapped) - iota(int32, count)
+    left = iota(int32, n - count)
+    shift = less_equal(before[:, None], left).sum(0, dtype=int32)
+    return x[(*(slice(None),) * axis, left + shift)]
 
 
 def joined_runs(x: Array, places: np.ndarray, axis: int) -> Array:
@@ -226,15 +253,38 @@ def insert(
     return concatenate((x, new), place)[(*window, source.astype(np.int32))]
 
 
-def trim_zeros(filt: ArrayLike, trim: str = "fb") -> Array:
-    """A vector without the zeros at its front ("f") and back ("b"), if concrete."""
+def trim_zeros(
+    filt: ArrayLike, trim: str = "fb", axis: AxisLike | None = None
+) -> Array:
+    """`filt` without the zeros at the front ("f") and the back ("b") of each `axis`.
+
+    A part along an axis is cut off if all its elements are zero; by default of all
+    axes, which leaves the smallest block that holds all that is not zero.
+
+    Raises:
+        AbstractValueError: `filt` is traced, since the shape depends on its values.
+    """
     x = as_array("trim_zeros", filt)
-    places = np.flatnonzero(np.asarray(x))
-    if not places.size:
-        return x[:0]
-    start = int(places[0]) if "f" in trim.lower() else 0
-    stop = int(places[-1]) + 1 if "b" in trim.lower() else x.shape[0]
-    return x[start:stop]
+    axes = tuple(range(x.ndim))
+    if axis is not None:
+        axes = canonical_axes("trim_zeros", axis, x.ndim)
+    values = (
+        x.concrete("trim_zeros: the shape of the result, which depends on filt,")
+        if isinstance(x, Tracer)
+        else np.asarray(x)
+    )
+    ends = trim.lower()
+    for place in axes if "f" in ends or "b" in ends else ():
+        others = tuple([i for i in range(x.ndim) if i != place])
+        kept = np.flatnonzero((values != 0).any(others))
+        start, stop = 0, x.shape[place]
+        if not kept.size:
+            stop = 0
+        else:
+            start = int(kept[0]) if "f" in ends else start
+            stop = int(kept[-1]) + 1 if "b" in ends else stop
+        x = slice_in_dim(x, start, stop, axis=place)
+    return x
 
 
 # ---------------------------------------------------------------------- diagonals

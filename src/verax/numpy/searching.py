@@ -32,6 +32,7 @@ from verax.numpy.indexing import at
 from verax.numpy.joining import stack
 from verax.numpy.shapes import broadcast_to, moveaxis, ravel, reshape
 from verax.ops.choose import select_n, select_n_p
+from verax.ops.convert import convert
 from verax.ops.create import full, iota
 from verax.rules.array import Array
 from verax.rules.builder import AbstractValueError, Tracer
@@ -98,23 +99,23 @@ def where(
     chosen = as_condition("where", condition)
     if isinstance(x, Array) and not isinstance(y, Array):
         if (constant := adapted(y, x.aval)) is not None:
-            return choose(chosen, x, constant)
+            return mixed(chosen, x, constant)
     elif (
         isinstance(y, Array)
         and not isinstance(x, Array)
         and (constant := adapted(x, y.aval)) is not None
     ):
-        return choose(chosen, constant, y)
-    return choose(chosen, *promote("where", x, y))
+        return mixed(chosen, constant, y)
+    return mixed(chosen, *promote("where", x, y))
 
 
 @remembered
 def pick(condition: Array, x: Array, y: Array) -> Array:
     """`where` for three arrays."""
-    return choose(as_condition("where", condition), *promote("where", x, y))
+    return mixed(as_condition("where", condition), *promote("where", x, y))
 
 
-def choose(condition: Array, x: Any, y: Any) -> Array:
+def mixed(condition: Array, x: Any, y: Any) -> Array:
     """`where` for operands of one dtype."""
     if isinstance(x, VALUED) and isinstance(y, VALUED):
         shape = condition.shape
@@ -172,10 +173,25 @@ def nonzero(
     missing = greater_equal(iota(int32, count), total)
     return tuple(
         [
-            choose(missing, np.int32(0 if fill is None else fill), part)
+            mixed(missing, as_filling(fill), part)
             for part, fill in zip(coordinates(flat, x.shape), fills, strict=True)
         ]
     )
+
+
+def as_filling(fill: ArrayLike | None) -> Array:
+    """The index that stands for what is missing; it may be traced.
+
+    Raises:
+        ValueError: it has dimensions.
+    """
+    found = as_array("nonzero", 0 if fill is None else fill)
+    if found.ndim:
+        raise ValueError(
+            f"nonzero: a fill value is a scalar, not {found.aval}; give a tuple with "
+            "one for each dimension"
+        )
+    return convert(found, int32)
 
 
 def places_of(mask: Array, count: int) -> tuple[Array, Array]:
@@ -188,7 +204,7 @@ def places_of(mask: Array, count: int) -> tuple[Array, Array]:
     if not n:
         return empty, as_array("nonzero", np.int32(0))
     ranks = cumsum(mask.astype(int32))
-    targets = choose(mask, ranks - 1, np.int32(count))
+    targets = mixed(mask, ranks - 1, np.int32(count))
     return at(empty)[targets].set(iota(int32, n), mode="drop"), ranks[-1]
 
 
@@ -274,7 +290,7 @@ def picked_rows(hits: Array, x: Array, size: int | None, fill_value: Any) -> Arr
     valid = less(iota(int32, count), total)
     column = reshape(valid, (count, *(1,) * (x.ndim - 1)))
     fill = full((), fill_value, x.dtype)
-    return choose(broadcast_to(column, rows.shape), rows, fill)
+    return mixed(broadcast_to(column, rows.shape), rows, fill)
 
 
 def extract(
@@ -310,7 +326,7 @@ def place(
         return x
     ranks = cumsum(hits.astype(int32)) - 1
     chosen = values[remainder(ranks, values.size)].astype(x.dtype)
-    return reshape(choose(hits, chosen, ravel(x)), x.shape)
+    return reshape(mixed(hits, chosen, ravel(x)), x.shape)
 
 
 # ------------------------------------------------------------- indices as numbers
@@ -324,7 +340,7 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     x = as_array("unravel_index", indices)
     sizes = one_or_more(shape)
     total = int(np.prod(sizes, dtype=np.int64))
-    wrapped = choose(less(x, 0), x + total, x)
+    wrapped = mixed(less(x, 0), x + total, x)
     inside = wrapped.clip(0, max(total - 1, 0))
     return tuple(coordinates(inside, sizes))
 
@@ -349,7 +365,10 @@ def ravel_multi_index(
             f"ravel_multi_index: mode is 'raise', 'wrap' or 'clip' and order 'C' or "
             f"'F', not {mode!r} and {order!r}"
         )
-    inside = [within(i, n, mode) for i, n in zip(parts, sizes, strict=True)]
+    inside = [
+        within("ravel_multi_index", i, n, mode)
+        for i, n in zip(parts, sizes, strict=True)
+    ]
     pairs = list(zip(inside, sizes, strict=True))
     total: Any = None
     for part, size in pairs if order == "C" else pairs[::-1]:
@@ -357,21 +376,22 @@ def ravel_multi_index(
     return as_array("ravel_multi_index", 0 if total is None else total)
 
 
-def within(places: Array, size: int, mode: str) -> Array:
-    """Indices in bounds, in the way that `mode` says."""
+def within(name: str, places: Array, size: int, mode: str) -> Array:
+    """Indices in bounds, in the way that `mode` says.
+
+    Raises:
+        ValueError: the mode is "raise" and one is out of bounds.
+        AbstractValueError: the mode is "raise" and they are traced.
+    """
     if mode == "wrap":
         return remainder(places, size)
     if mode == "clip":
         return places.clip(0, size - 1)
     values = (
-        places.concrete(
-            "ravel_multi_index(mode='raise'), where 'wrap' or 'clip' would do"
-        )
+        places.concrete(f"{name}(mode='raise'), where 'wrap' or 'clip' would do")
         if isinstance(places, Tracer)
         else np.asarray(places)
     )
     if values.size and (values.min() < 0 or values.max() >= size):
-        raise ValueError(
-            f"ravel_multi_index: an index is out of bounds for size {size}"
-        )
+        raise ValueError(f"{name}: an index is out of bounds for size {size}")
     return places

@@ -1,7 +1,9 @@
-"""Floor 6: values by the first condition that holds, and functions by pieces.
+"""Floor 6: values by index, by the first condition that holds, functions by pieces.
 
-One idea: a chain of conditions is a chain of `where`, written from its end::
+One idea: a chain of conditions is a chain of `where`, written from its end, and an
+index takes from the stack of the choices::
 
+    choose(i, [a, b, c], mode="clip")
     select([x < 0, x < 1], [-x, x], default=1.0)
     piecewise(x, [x < 0, x >= 0], [lambda x: -x, 1.0])
 """
@@ -9,14 +11,59 @@ One idea: a chain of conditions is a chain of `where`, written from its end::
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from verax.api.vectorize import vmap
-from verax.ir.dtypes import bool_
-from verax.numpy.arguments import ArrayLike, as_array, promote
+from verax.ir.dtypes import bool_, is_integer
+from verax.numpy.arguments import (
+    ArrayLike,
+    as_array,
+    broadcast_shapes_of,
+    no_out,
+    promote,
+)
 from verax.numpy.creation import asarray
-from verax.numpy.searching import as_condition, choose
+from verax.numpy.joining import stack
+from verax.numpy.searching import as_condition, mixed, within
 from verax.numpy.shapes import broadcast_to, ravel, reshape
+from verax.numpy.taking import take_along_axis
 from verax.ops.convert import convert
 from verax.rules.array import Array
+
+
+def choose(
+    a: ArrayLike,
+    choices: Array | np.ndarray | Sequence[ArrayLike],
+    out: None = None,
+    mode: str = "raise",
+) -> Array:
+    """At each place the element of `choices[a]`; `a` and the choices broadcast.
+
+    Indices out of bounds are an error with the mode "raise", count on around with
+    "wrap", and mean the first or the last choice with "clip".
+
+    Raises:
+        ValueError: `a` holds no integers, there is no choice or no such mode, or an
+            index is out of bounds.
+        AbstractValueError: `a` is traced and the mode is "raise".
+
+    >>> import verax.numpy as jnp
+    >>> jnp.choose(jnp.array([1, 0]), [jnp.array([1, 2]), 10]).tolist()
+    [10, 2]
+    """
+    no_out("choose", out)
+    places = as_array("choose", a)
+    if not is_integer(places.dtype):
+        raise ValueError(f"choose: the indices a are integers, not {places.aval}")
+    rows = list(choices)
+    if not rows:
+        raise ValueError("choose: there are no choices")
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"choose: mode is 'raise', 'wrap' or 'clip', not {mode!r}")
+    inside = within("choose", places, len(rows), mode)
+    full = broadcast_shapes_of("choose", [inside.shape, *map(np.shape, rows)])
+    pile = stack([broadcast_to(row, full) for row in promote("choose", *rows)])
+    return take_along_axis(pile, broadcast_to(inside, (1, *full)), 0)[0]
 
 
 def select(
@@ -38,7 +85,7 @@ def select(
     conditions = [as_condition("select", condition) for condition in condlist]
     *choices, found = promote("select", *choicelist, default)
     for condition, choice in zip(conditions[::-1], choices[::-1], strict=True):
-        found = choose(condition, choice, found)
+        found = mixed(condition, choice, found)
     return as_array("select", found)
 
 
@@ -69,7 +116,7 @@ def piecewise(
     rest = pieces.pop() if len(pieces) > len(conditions) else 0
     found = piece(rest, array, args, kw)
     for condition, function in zip(conditions, pieces, strict=True):
-        found = choose(condition, piece(function, array, args, kw), found)
+        found = mixed(condition, piece(function, array, args, kw), found)
     return found
 
 
