@@ -400,10 +400,10 @@ def no_out(name: str, out: object) -> None:
     """Raise unless `out` is None: arrays are immutable.
 
     Raises:
-        TypeError: an output array was given.
+        NotImplementedError: an output array was given.
     """
     if out is not None:
-        raise TypeError(
+        raise NotImplementedError(
             f"{name}: out={shown(out)} cannot be written to, since arrays are "
             "immutable; use the result"
         )

@@ -47,11 +47,11 @@ def check_sort(name: str, kind: object, order: object) -> None:
     """Raise unless NumPy's names for algorithms and fields are left out.
 
     Raises:
-        ValueError: one is given.
+        TypeError: one is given.
     """
     for argument, value in (("kind", kind), ("order", order)):
         if value is not None:
-            raise ValueError(
+            raise TypeError(
                 f"{name}: {argument}={shown(value)} is not available; use stable=... "
                 "and descending=..."
             )

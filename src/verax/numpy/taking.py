@@ -31,6 +31,7 @@ from verax.ops.gather import gather
 from verax.ops.shape import reshape as reshape_to
 from verax.ops.windows import GatherDimensionNumbers, GatherScatterMode
 from verax.rules.array import Array
+from verax.rules.builder import Tracer
 
 FILL = GatherScatterMode.FILL_OR_DROP
 CLIP = GatherScatterMode.CLIP
@@ -86,11 +87,14 @@ def take(
     """The parts of `a` at `indices` along `axis`, or of its elements in one row.
 
     `mode` is "fill" (the default: out of bounds is `fill_value`, or NaN, the least
-    integer, the largest without sign), "clip", "wrap" or "promise_in_bounds".
+    integer, the largest without sign), "clip", "wrap", "promise_in_bounds" or NumPy's
+    "raise", which asks for the values of the indices.
 
     Raises:
         ValueError: there is no such mode or axis.
-        IndexError: there is nothing to take from.
+        IndexError: there is nothing to take from, or the mode is "raise" and an index
+            is out of bounds.
+        NotImplementedError: the mode is "raise" and the indices are traced.
     """
     no_out("take", out)
     x, places = as_array("take", a), integer_indices("take", indices)
@@ -125,10 +129,28 @@ def take_mode(mode: str | None, places: Array, n: int) -> tuple[GatherScatterMod
         return FILL, wrapped(places, n, True)
     if mode == "promise_in_bounds":
         return PROMISE, wrapped(places, n, True)
+    if mode == "raise":
+        check_bounds(places, n)
+        return PROMISE, wrapped(places, n, True)
     raise ValueError(
-        f"take: no mode {mode!r}; there are 'fill', 'clip', 'wrap' and "
-        "'promise_in_bounds'"
+        f"take: no mode {mode!r}; there are 'fill', 'clip', 'wrap', "
+        "'promise_in_bounds' and 'raise'"
     )
+
+
+def check_bounds(places: Array, n: int) -> None:
+    """Raise IndexError unless every index is one of a dimension of size `n`."""
+    if isinstance(places, Tracer):
+        raise NotImplementedError(
+            "take: mode='raise', NumPy's default, asks for the values of the indices, "
+            "which are traced; use verax.numpy.take, or mode='clip' or 'wrap'"
+        )
+    values = np.asarray(places)
+    if (outside := (values < -n) | (values >= n)).any():
+        raise IndexError(
+            f"take: index {values[outside][0]} is out of bounds for a dimension of "
+            f"size {n}"
+        )
 
 
 # ---------------------------------------------------------------------- along axes

@@ -237,147 +237,243 @@ class Array(Operators, Convertible, Located):
         """The size of all elements in bytes."""
         return self.size * self.itemsize
 
-    def reshape(self, *shape: Any, order: str = "C") -> "Array":
+    def reshape(
+        self,
+        *shape: Any,
+        order: str = "C",
+        copy: bool | None = None,
+        out_sharding: Any = None,
+    ) -> "Array":
         """The same elements in another shape; one dimension may be -1."""
         target = shape[0] if len(shape) == 1 else shape
-        return self.namespace.reshape(self, target, order=order)
+        return self.namespace.reshape(
+            self, target, order, copy=copy, out_sharding=out_sharding
+        )
 
     def transpose(self, *axes: Any) -> "Array":
         """The dimensions in the order `axes`, or reversed."""
         order = axes[0] if len(axes) == 1 else axes or None
         return self.namespace.transpose(self, order)
 
-    def flatten(self, order: str = "C") -> "Array":
+    def flatten(self, order: str = "C", *, out_sharding: Any = None) -> "Array":
         """One dimension, in the given order."""
-        return self.namespace.ravel(self, order=order)
+        return self.namespace.ravel(self, order, out_sharding=out_sharding)
 
-    def view(self, dtype: Any) -> "Array":
-        """The same bits read as another dtype."""
+    def view(self, dtype: Any = None, type: None = None) -> "Array":
+        """The same bits read as another dtype.
+
+        Raises:
+            NotImplementedError: `type` is given, NumPy's class of the result.
+        """
+        if type is not None:
+            raise NotImplementedError(
+                "x.view: there is one class of arrays; leave out type"
+            )
         return self.namespace.view(self, dtype)
 
-    def all(self, axis: Axes = None, keepdims: bool = False) -> "Array":
-        return self.namespace.all(self, axis=axis, keepdims=keepdims)
+    def all(
+        self,
+        axis: Axes = None,
+        out: None = None,
+        keepdims: bool = False,
+        *,
+        where: Any = None,
+    ) -> "Array":
+        return self.namespace.all(self, axis, out, keepdims, where=where)
 
-    def any(self, axis: Axes = None, keepdims: bool = False) -> "Array":
-        return self.namespace.any(self, axis=axis, keepdims=keepdims)
+    def any(
+        self,
+        axis: Axes = None,
+        out: None = None,
+        keepdims: bool = False,
+        *,
+        where: Any = None,
+    ) -> "Array":
+        return self.namespace.any(self, axis, out, keepdims, where=where)
 
     def sum(
         self,
         axis: Axes = None,
         dtype: Any = None,
+        out: None = None,
         keepdims: bool = False,
         initial: Any = None,
         where: Any = None,
+        promote_integers: bool = True,
     ) -> "Array":
         return self.namespace.sum(
-            self,
-            axis=axis,
-            dtype=dtype,
-            keepdims=keepdims,
-            initial=initial,
-            where=where,
+            self, axis, dtype, out, keepdims, initial, where, promote_integers
         )
 
     def prod(
         self,
         axis: Axes = None,
         dtype: Any = None,
+        out: None = None,
         keepdims: bool = False,
         initial: Any = None,
         where: Any = None,
+        promote_integers: bool = True,
     ) -> "Array":
         return self.namespace.prod(
-            self,
-            axis=axis,
-            dtype=dtype,
-            keepdims=keepdims,
-            initial=initial,
-            where=where,
+            self, axis, dtype, out, keepdims, initial, where, promote_integers
         )
 
     def max(
         self,
         axis: Axes = None,
+        out: None = None,
         keepdims: bool = False,
         initial: Any = None,
         where: Any = None,
     ) -> "Array":
-        return self.namespace.max(
-            self, axis=axis, keepdims=keepdims, initial=initial, where=where
-        )
+        return self.namespace.max(self, axis, out, keepdims, initial, where)
 
     def min(
         self,
         axis: Axes = None,
+        out: None = None,
         keepdims: bool = False,
         initial: Any = None,
         where: Any = None,
     ) -> "Array":
-        return self.namespace.min(
-            self, axis=axis, keepdims=keepdims, initial=initial, where=where
-        )
+        return self.namespace.min(self, axis, out, keepdims, initial, where)
 
     def mean(
         self,
         axis: Axes = None,
         dtype: Any = None,
+        out: None = None,
         keepdims: bool = False,
+        *,
         where: Any = None,
     ) -> "Array":
-        return self.namespace.mean(
-            self, axis=axis, dtype=dtype, keepdims=keepdims, where=where
-        )
+        return self.namespace.mean(self, axis, dtype, out, keepdims, where=where)
 
     def var(
         self,
         axis: Axes = None,
         dtype: Any = None,
+        out: None = None,
         ddof: int = 0,
         keepdims: bool = False,
+        *,
+        where: Any = None,
+        mean: Any = None,
+        correction: float | None = None,
     ) -> "Array":
         return self.namespace.var(
-            self, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims
+            self,
+            axis,
+            dtype,
+            out,
+            ddof,
+            keepdims,
+            where=where,
+            mean=mean,
+            correction=correction,
         )
 
     def std(
         self,
         axis: Axes = None,
         dtype: Any = None,
+        out: None = None,
         ddof: int = 0,
         keepdims: bool = False,
+        *,
+        where: Any = None,
+        mean: Any = None,
+        correction: float | None = None,
     ) -> "Array":
         return self.namespace.std(
-            self, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims
+            self,
+            axis,
+            dtype,
+            out,
+            ddof,
+            keepdims,
+            where=where,
+            mean=mean,
+            correction=correction,
         )
 
-    def ptp(self, axis: Axes = None, keepdims: bool = False) -> "Array":
-        return self.namespace.ptp(self, axis=axis, keepdims=keepdims)
+    def ptp(
+        self,
+        axis: Axes = None,
+        out: None = None,
+        keepdims: bool = False,
+    ) -> "Array":
+        return self.namespace.ptp(self, axis, out, keepdims)
 
-    def cumsum(self, axis: int | None = None, dtype: Any = None) -> "Array":
-        return self.namespace.cumsum(self, axis=axis, dtype=dtype)
+    def cumsum(
+        self, axis: int | None = None, dtype: Any = None, out: None = None
+    ) -> "Array":
+        return self.namespace.cumsum(self, axis, dtype, out)
 
-    def cumprod(self, axis: int | None = None, dtype: Any = None) -> "Array":
-        return self.namespace.cumprod(self, axis=axis, dtype=dtype)
+    def cumprod(
+        self, axis: int | None = None, dtype: Any = None, out: None = None
+    ) -> "Array":
+        return self.namespace.cumprod(self, axis, dtype, out)
 
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> "Array":
-        return self.namespace.argmax(self, axis=axis, keepdims=keepdims)
+    def argmax(
+        self,
+        axis: int | None = None,
+        out: None = None,
+        keepdims: bool | None = None,
+    ) -> "Array":
+        return self.namespace.argmax(self, axis, out, keepdims)
 
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> "Array":
-        return self.namespace.argmin(self, axis=axis, keepdims=keepdims)
+    def argmin(
+        self,
+        axis: int | None = None,
+        out: None = None,
+        keepdims: bool | None = None,
+    ) -> "Array":
+        return self.namespace.argmin(self, axis, out, keepdims)
 
     def argsort(
-        self, axis: int | None = -1, stable: bool = True, descending: bool = False
+        self,
+        axis: int | None = -1,
+        *,
+        kind: None = None,
+        order: None = None,
+        stable: bool = True,
+        descending: bool = False,
     ) -> "Array":
         return self.namespace.argsort(
-            self, axis=axis, stable=stable, descending=descending
+            self,
+            axis,
+            kind=kind,
+            order=order,
+            stable=stable,
+            descending=descending,
         )
 
     def sort(
-        self, axis: int | None = -1, stable: bool = True, descending: bool = False
+        self,
+        axis: int | None = -1,
+        *,
+        kind: None = None,
+        order: None = None,
+        stable: bool = True,
+        descending: bool = False,
     ) -> "Array":
         return self.namespace.sort(
-            self, axis=axis, stable=stable, descending=descending
+            self,
+            axis,
+            kind=kind,
+            order=order,
+            stable=stable,
+            descending=descending,
         )
+
+    def argpartition(
+        self, kth: int, axis: int = -1, kind: str = "introselect", order: None = None
+    ) -> "Array":
+        if order is not None:
+            raise TypeError("x.argpartition: arrays have no fields to order by")
+        return self.namespace.argpartition(self, kth, axis)
 
     def astype(self, dtype: Any, copy: bool = False, device: Any = None) -> "Array":
         return self.namespace.astype(self, dtype, copy=copy, device=device)
@@ -395,11 +491,13 @@ class Array(Operators, Convertible, Located):
             )
         return self.namespace
 
-    def clip(self, min: Any = None, max: Any = None) -> "Array":
+    def clip(self, min: Any = None, max: Any = None, out: None = None) -> "Array":
+        if out is not None:  # verax.numpy.clip, as JAX's, has no such argument
+            raise TypeError("x.clip: out cannot be written to; use the result")
         return self.namespace.clip(self, min, max)
 
-    def round(self, decimals: int = 0) -> "Array":
-        return self.namespace.round(self, decimals)
+    def round(self, decimals: int = 0, out: None = None) -> "Array":
+        return self.namespace.round(self, decimals, out)
 
     def conj(self) -> "Array":
         return self.namespace.conj(self)
@@ -410,41 +508,95 @@ class Array(Operators, Convertible, Located):
     def copy(self) -> "Array":
         return self.namespace.copy(self)
 
+    def choose(self, choices: Any, out: None = None, mode: str = "raise") -> "Array":
+        return self.namespace.choose(self, choices, out, mode)
+
+    def compress(
+        self,
+        condition: Any,
+        axis: int | None = None,
+        *,
+        out: None = None,
+        size: int | None = None,
+        fill_value: Any = 0,
+    ) -> "Array":
+        return self.namespace.compress(
+            condition, self, axis, size=size, fill_value=fill_value, out=out
+        )
+
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array":
         return self.namespace.diagonal(self, offset, axis1, axis2)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array":
-        return self.namespace.trace(self, offset, axis1, axis2)
+    def trace(
+        self,
+        offset: int = 0,
+        axis1: int = 0,
+        axis2: int = 1,
+        dtype: Any = None,
+        out: None = None,
+    ) -> "Array":
+        return self.namespace.trace(self, offset, axis1, axis2, dtype, out)
 
-    def dot(self, other: Any) -> "Array":
-        return self.operate("dot", self, other)
+    def dot(
+        self, b: Any, *, precision: Any = None, preferred_element_type: Any = None
+    ) -> "Array":
+        return self.namespace.dot(
+            self, b, precision=precision, preferred_element_type=preferred_element_type
+        )
 
-    def ravel(self, order: str = "C") -> "Array":
-        return self.namespace.ravel(self, order=order)
+    def ravel(self, order: str = "C", *, out_sharding: Any = None) -> "Array":
+        return self.namespace.ravel(self, order, out_sharding=out_sharding)
 
     def repeat(
         self,
         repeats: Any,
         axis: int | None = None,
+        *,
         total_repeat_length: int | None = None,
+        out_sharding: Any = None,
     ) -> "Array":
         return self.namespace.repeat(
-            self, repeats, axis=axis, total_repeat_length=total_repeat_length
+            self,
+            repeats,
+            axis,
+            total_repeat_length=total_repeat_length,
+            out_sharding=out_sharding,
         )
 
     def squeeze(self, axis: Axes = None) -> "Array":
-        return self.namespace.squeeze(self, axis=axis)
+        return self.namespace.squeeze(self, axis)
 
     def swapaxes(self, axis1: int, axis2: int) -> "Array":
         return self.namespace.swapaxes(self, axis1, axis2)
 
     def take(
-        self, indices: Any, axis: int | None = None, mode: str | None = None
+        self,
+        indices: Any,
+        axis: int | None = None,
+        out: None = None,
+        mode: str | None = None,
+        unique_indices: bool = False,
+        indices_are_sorted: bool = False,
+        fill_value: Any = None,
     ) -> "Array":
-        return self.namespace.take(self, indices, axis=axis, mode=mode)
+        return self.namespace.take(
+            self,
+            indices,
+            axis,
+            out,
+            mode,
+            unique_indices,
+            indices_are_sorted,
+            fill_value,
+        )
 
-    def searchsorted(self, v: Any, side: str = "left") -> "Array":
-        return self.namespace.searchsorted(self, v, side=side)
+    def searchsorted(
+        self, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+    ) -> "Array":
+        return self.namespace.searchsorted(self, v, side, sorter, method=method)
 
-    def nonzero(self, size: int | None = None) -> "Array":
-        return self.namespace.nonzero(self, size=size)
+    def nonzero(
+        self, *, size: int | None = None, fill_value: Any = None
+    ) -> "tuple[Array, ...]":
+        found: Any = self.namespace.nonzero(self, size=size, fill_value=fill_value)
+        return cast("tuple[Array, ...]", found)
