@@ -6,7 +6,7 @@ takes what NumPy passes; the table has a row for each function that NumPy has.
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -60,7 +60,9 @@ CALLS: dict[str, list[Call]] = {
     "std": [np.std, lambda x: np.std(x, axis=0, ddof=1, keepdims=True, where=x >= 0)],
     "sum": [
         np.sum,
-        lambda x: np.sum(x, (0, 1), np.float32, None, True, 1.0, x > 0),
+        lambda x: np.sum(
+            x, (0, 1), np.float32, keepdims=True, initial=1.0, where=x > 0
+        ),
     ],
     "swapaxes": [lambda x: np.swapaxes(x, 0, -1)],
     "take": [
@@ -185,3 +187,67 @@ def test_methods_have_the_parameters_of_their_functions() -> None:
         positional = [p.name for p in ours if p.kind is p.POSITIONAL_OR_KEYWORD]
         due = [p.name for p in of_function if p.kind is p.POSITIONAL_OR_KEYWORD]
         assert name == "view" or positional == due, name
+
+
+class Parameter:
+    """What the field's libraries hand over in place of an array."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __jax_array__(self) -> Any:
+        return self.value
+
+    def __radd__(self, other: object) -> str:
+        return "radd"
+
+
+class Reflected:
+    def __radd__(self, other: object) -> str:
+        return "radd"
+
+
+def test_objects_that_say_how_they_become_arrays() -> None:
+    x = jnp.ones((2, 2))
+    p = Parameter(2 * x)
+    assert (x + p).tolist() == (p.value + x).tolist() == [[3, 3], [3, 3]]
+    assert verax.jit(lambda x: x @ p)(x).tolist() == [[4, 4], [4, 4]]
+    assert jnp.asarray(p) is p.value
+    assert jnp.array([p, p]).shape == (2, 2, 2)
+    assert jnp.asarray(p, jnp.int32).dtype == jnp.int32
+    assert x + Reflected() == "radd"
+    for function in (jnp.sin, verax.lax.sin, lambda p: jnp.dot(p, p)):
+        with pytest.raises(ValueError, match=r"numpy\.asarray"):
+            function(p)
+
+
+def test_messages_cut_the_text_of_what_is_no_array() -> None:
+    class Long:
+        def __repr__(self) -> str:
+            return "x" * 9000
+
+    calls: list[Callable[[], Any]] = [
+        lambda: jnp.sin(Long()),
+        lambda: verax.lax.sin(Long()),
+        lambda: verax.jit(lambda x: x)(Long()),
+        lambda: verax.jit(lambda: Long())(),
+        lambda: verax.vmap(lambda x: x)(Long()),
+        lambda: verax.grad(lambda x: x)(Long()),
+        lambda: verax.lax.scan(lambda c, x: (c, Long()), 1.0, None, 2),
+        lambda: verax.lax.cond(True, lambda: Long(), lambda: Long()),
+        lambda: verax.make_jaxpr(lambda: Long())(),
+        lambda: verax.eval_shape(lambda: Long()),
+        lambda: verax.device_put(Long()),
+        lambda: verax.jvp(lambda x: x, (1.0,), (Long(),)),
+        lambda: verax.vjp(lambda x: x, 1.0)[1](Long()),
+        lambda: verax.pure_callback(lambda: 1, Long()),
+        lambda: verax.vmap(lambda x: x, in_axes=cast(int, Long()))(jnp.ones(2)),
+        lambda: verax.jit(lambda x: x, static_argnums=0)([Long()]),
+        lambda: jnp.asarray(Long()),
+        lambda: jnp.zeros(Long()),
+        lambda: verax.tree_util.tree_map(lambda x, y: x, (1, 2), Long()),
+    ]
+    for i, call in enumerate(calls):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            call()
+        assert len(str(caught.value)) < 500, (i, str(caught.value)[:300])

@@ -36,6 +36,7 @@ from verax.rules.host import WrongStructure, called
 from verax.rules.row import Row
 from verax.rules.source import user_source
 from verax.rules.state import STATE
+from verax.rules.typed import described
 
 
 class Held:
@@ -155,8 +156,8 @@ def result_type(leaf: Any) -> ShapedArray:
     shape, given = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is None or given is None:
         raise TypeError(
-            f"result_shape_dtypes has {leaf!r} of type {type(leaf).__name__}, which "
-            "has no shape and dtype; give verax.ShapeDtypeStruct(shape, dtype)"
+            f"result_shape_dtypes has {described(leaf)}, which has no shape "
+            "and dtype; give verax.ShapeDtypeStruct(shape, dtype)"
         )
     dtype = as_dtype(given)
     if isinstance(dtype, ExtendedDType):

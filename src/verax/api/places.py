@@ -18,6 +18,7 @@ from verax.backend.mesh import PartitionSpec, current_mesh
 from verax.backend.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from verax.ops.sharding import sharding_constraint
 from verax.rules.array import Array
+from verax.rules.typed import described
 
 type Places = tuple[Sharding | None, ...]
 
@@ -47,7 +48,7 @@ def as_place(what: str, x: object) -> Sharding | None:
     if not isinstance(x, PartitionSpec):
         raise TypeError(
             f"{what} takes a device, a Sharding, a PartitionSpec, None, or a tree of "
-            f"these, not {x!r} of type {type(x).__name__}"
+            f"these, not {described(x)}"
         )
     mesh = current_mesh()
     if mesh is None:

@@ -15,6 +15,7 @@ from attrs import field, frozen
 
 from verax.api.static_values import typed
 from verax.backend.pytrees import PyTreeDef
+from verax.rules.typed import SHOWN, shown
 
 type Numbers = int | Sequence[int] | None
 type Names = str | Iterable[str] | None
@@ -149,7 +150,8 @@ def check_hashable(label: int | str, value: object) -> None:
         kind = "argument" if isinstance(label, int) else "keyword argument"
         raise ValueError(
             f"static {kind} {label!r} of type {type(value).__name__} is not hashable: "
-            f"{value!r}; pass a tuple for a list, or an object with __hash__ and __eq__"
+            f"{shown(value, SHOWN)}; pass a tuple for a list, or an object with "
+            "__hash__ and __eq__"
         ) from None
 
 

@@ -31,6 +31,7 @@ from verax.rules.builder import (
 from verax.rules.collector import paused
 from verax.rules.constants import aval_of
 from verax.rules.state import STATE, interpreting
+from verax.rules.typed import described
 
 EMPTY: Mapping[int, object] = MappingProxyType({})
 ARRAYS = (Tracer, ConcreteArray)
@@ -118,9 +119,8 @@ def check_outputs(
             path, _ = pytrees.flatten_with_path(out)[0][i]
             place = "".join(map(str, path))
             raise TypeError(
-                f"{function_name(fun)} returned {leaf!r} of type "
-                f"{type(leaf).__name__} at output{place}, where only arrays and "
-                "scalars can be"
+                f"{function_name(fun)} returned {described(leaf)} at output{place}, "
+                "where only arrays and scalars can be"
             ) from error
 
 

@@ -44,6 +44,7 @@ from verax.rules.array import Array
 from verax.rules.builder import Tracer
 from verax.rules.constants import aval_of
 from verax.rules.state import STATE
+from verax.rules.typed import described
 
 
 def device_put(
@@ -180,7 +181,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
     if not isinstance(shards, Sequence):
         raise TypeError(
             "device_put_sharded takes a sequence with a tree for each device, not "
-            f"{shards!r} of type {type(shards).__name__}"
+            f"{described(shards)}"
         )
     if len(shards) != len(devices):
         raise ValueError(

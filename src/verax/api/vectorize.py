@@ -30,6 +30,7 @@ from verax.rules.array import Array
 from verax.rules.constants import PYTHON_SCALARS
 from verax.rules.row import Axis, BatchAxis
 from verax.rules.state import STATE, refresh_staging
+from verax.rules.typed import described
 from verax.transforms.engine import StandardEngine, over_axis
 from verax.transforms.vmap import batch, batch_into, stacked
 
@@ -181,7 +182,7 @@ def check_entries(in_axes: object) -> None:
     if not isinstance(in_axes, int | tuple | None):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple with an entry for each "
-            f"positional argument, not {in_axes!r} of type {type(in_axes).__name__}; "
+            f"positional argument, not {described(in_axes)}; "
             "for one argument that is a container write in_axes=(axes,)"
         )
 
@@ -192,7 +193,7 @@ def check_axes(name: str, axes: object) -> None:
         if type(leaf) is not int:
             raise TypeError(
                 f"vmap {name} must be an int, None, or a nested container of those, "
-                f"but it holds {leaf!r} of type {type(leaf).__name__}"
+                f"but it holds {described(leaf)}"
             )
 
 

@@ -46,7 +46,7 @@ from verax.rules.array import Array
 from verax.rules.constants import aval_of, scalar_of
 from verax.rules.sizes import as_axes, as_axis, as_sizes, is_index
 from verax.rules.state import STATE
-from verax.rules.typed import NotAnArray
+from verax.rules.typed import NotAnArray, NotYetAnArray, shown as shown
 
 type Scalar = bool | int | float | complex
 type ArrayLike = Array | np.ndarray | np.generic | Scalar
@@ -71,19 +71,14 @@ def operand_aval(name: str, position: int, x: object) -> ShapedArray:
         return x.aval
     if isinstance(x, VALUES):
         return aval_of(x)
-    advice = (
-        "; convert it with verax.numpy.asarray" if isinstance(x, list | tuple) else ""
-    )
-    raise NotAnArray(
+    later = hasattr(x, "__jax_array__")
+    advice = ""
+    if later or isinstance(x, list | tuple):
+        advice = "; convert it with verax.numpy.asarray"
+    raise (NotYetAnArray if later else NotAnArray)(
         f"{name} takes arrays and scalars, but argument {position} is "
         f"{shown(x)} of type {type(x).__name__}{advice}"
     )
-
-
-def shown(x: object) -> str:
-    """A short text of any object for messages."""
-    text = repr(x)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def avals_of(name: str, args: Sequence[object]) -> list[ShapedArray]:

@@ -147,6 +147,8 @@ def as_values(name: str, x: Any, dtype: DType | None) -> Array:
         return from_scalar(x, dtype)
     if isinstance(x, range):
         return from_nest(name, list(x), dtype)
+    if hasattr(x, "__jax_array__"):
+        return as_values(name, x.__jax_array__(), dtype)
     if hasattr(x, "__array__"):
         return from_numpy(np.asarray(x), dtype)
     if isinstance(x, Buffer):
@@ -182,6 +184,7 @@ def from_nest(name: str, x: Sequence[Any], dtype: DType | None) -> Array:
     """Nested lists: plain numbers by NumPy, anything else leaf by leaf."""
     kinds = set(map(type, x))
     if not kinds <= PLAIN:
+        x = unwrapped(x)
         flat = leaves(x)
         if any(isinstance(leaf, Array) for leaf in flat):
             return stacked(name, x, dtype or leaf_dtype(name, flat))
@@ -222,6 +225,13 @@ def leaves(x: Any) -> list[Any]:
     if isinstance(x, list | tuple):
         return [leaf for item in x for leaf in leaves(item)]
     return [x]
+
+
+def unwrapped(x: Any) -> Any:
+    """Nested lists with arrays in place of objects that say how to become one."""
+    if isinstance(x, list | tuple):
+        return [unwrapped(item) for item in x]
+    return x.__jax_array__() if hasattr(x, "__jax_array__") else x
 
 
 def leaf_dtype(name: str, flat: Sequence[Any]) -> DType:

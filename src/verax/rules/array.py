@@ -46,11 +46,19 @@ class Operators(Convertible):
 
     def operate(self, name: str, x: Any, y: Any) -> "Array":
         """A binary operator; Python tries the other operand's if this is no array."""
+        function: Function = getattr(self.namespace, name)
         try:
-            function: Function = getattr(self.namespace, name)
             return function(x, y)
         except NotAnArray:
-            return cast("Array", NotImplemented)
+            if (converted := self.converted(y if x is self else x)) is None:
+                return cast("Array", NotImplemented)
+        return function(self, converted) if x is self else function(converted, self)
+
+    @staticmethod
+    def converted(other: Any) -> "Array | None":
+        """What the operand says that it is as an array, by JAX's protocol."""
+        convert: Callable[[], Array] | None = getattr(other, "__jax_array__", None)
+        return None if convert is None else convert()
 
     def __add__(self, other: Any) -> "Array":
         return self.operate("add", self, other)

@@ -17,7 +17,7 @@ from verax.ir.dtypes import canonical
 from verax.ir.jaxpr import Literal, array_literal, scalar_literal
 from verax.rules.array import Array
 from verax.rules.state import STATE
-from verax.rules.typed import NotAnArray
+from verax.rules.typed import NotAnArray, NotYetAnArray, described
 
 PYTHON_SCALARS = {
     bool: np.bool_,
@@ -49,10 +49,16 @@ def array_aval(
 
 def not_an_array(x: object) -> NotAnArray:
     """The error for an operand that is no array, with the three ways out."""
+    if hasattr(x, "__jax_array__"):
+        return NotYetAnArray(
+            f"{described(x)} is no array yet: make it "
+            "one (verax.numpy.asarray), or register its class as a pytree"
+        )
     return NotAnArray(
-        f"{x!r} of type {type(x).__name__} is no array, scalar or tracer. Make it an "
-        "array (verax.numpy.asarray), mark the argument static (static_argnums), or "
-        "register its class as a pytree (verax.tree_util.register_pytree_node)"
+        f"{described(x)} is no array, scalar or tracer. "
+        "Make it an array (verax.numpy.asarray), mark the argument static "
+        "(static_argnums), or register its class as a pytree "
+        "(verax.tree_util.register_pytree_node)"
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from verax.ir.avals import Shape
+from verax.rules.typed import described, shown
 
 
 def is_index(x: object) -> bool:
@@ -50,14 +51,14 @@ def as_integers(function: str, argument: str, values: object) -> Shape:
             return values
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):
         raise TypeError(
-            f"{function}: {argument} is a sequence of integers, not {values!r}"
+            f"{function}: {argument} is a sequence of integers, not {shown(values)}"
         )
     found = []
     for value in values:
         if not hasattr(value, "__index__"):
             raise TypeError(
-                f"{function}: {argument} holds integers, not {value!r} of type "
-                f"{type(value).__name__}; sizes must be known while tracing"
+                f"{function}: {argument} holds integers, not {described(value)}; "
+                "sizes must be known while tracing"
             )
         found.append(operator.index(value))
     return tuple(found)

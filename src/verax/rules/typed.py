@@ -5,8 +5,13 @@ One idea: shape and dtype are read off the aval, which is the only state here::
     x.aval, x.shape, x.dtype, x.weak_type
 """
 
+from typing import Final
+
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType
+
+# As many characters of an object may stand in a message about a leaf of a tree.
+SHOWN: Final = 160
 
 
 class Typed:
@@ -42,9 +47,24 @@ class Typed:
         return self.aval.size
 
 
+def shown(x: object, limit: int = 60) -> str:
+    """A text of any object for messages, cut at `limit` characters."""
+    text = repr(x)
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def described(x: object) -> str:
+    """An object and its class, for a message that says it should be another."""
+    return f"{shown(x, SHOWN)} of type {type(x).__name__}"
+
+
 class NotLinear(TypeError):
     """An operation was to be transposed in operands in which it is not linear."""
 
 
 class NotAnArray(TypeError):
     """An operand that is no array, scalar or tracer."""
+
+
+class NotYetAnArray(NotAnArray, ValueError):
+    """An operand that `verax.numpy.asarray` makes an array, by its `__jax_array__`."""
