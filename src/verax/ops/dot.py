@@ -47,7 +47,7 @@ from verax.rules.axes import beside, unsharded
 from verax.rules.bilinear import bilinear
 from verax.rules.constants import aval_of
 from verax.rules.costs import contraction
-from verax.rules.emitter import Emitter, Operand, ints
+from verax.rules.emitter import Emitter, Operand, converted, ints
 from verax.rules.kinds import ANYTHING
 from verax.rules.row import Axis, Domain, Engine, NDArray, Sample
 from verax.rules.sizes import as_axes
@@ -316,12 +316,6 @@ def lower_algorithm(
     leaving = out.with_dtype(types[0][1])
     (z,) = e.op("stablehlo.dot_general", entering, (leaving,), (), **attributes)
     return (converted(e, z, out.dtype),)
-
-
-def converted(e: Emitter, x: Operand, dtype: DType) -> Operand:
-    if x.aval.dtype == dtype:
-        return x
-    return e.op("stablehlo.convert", (x,), (x.aval.with_dtype(dtype),))[0]
 
 
 def draw_dot(random: Random) -> Sample[DotParams]:

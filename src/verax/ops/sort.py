@@ -32,7 +32,7 @@ from verax.rules.axes import beside, kept
 from verax.rules.constants import aval_of
 from verax.rules.costs import SMALL, reading
 from verax.rules.draws import draw_shape
-from verax.rules.emitter import Emitter, Operand, i64
+from verax.rules.emitter import Emitter, Operand, converted, i64
 from verax.rules.kinds import ANYTHING, ORDERED
 from verax.rules.reducer import EXTREMES, wide
 from verax.rules.row import (
@@ -47,7 +47,7 @@ from verax.rules.row import (
 )
 from verax.rules.sizes import as_axis, as_integers
 from verax.rules.small import whole_bytes
-from verax.rules.sorting import compared, converted, lower_sort, one
+from verax.rules.sorting import compared, lower_sort, one
 
 
 @frozen(eq=False, repr=False)

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import float0
+from verax.ir.dtypes import DType, float0
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import Layout
 from verax.ir.records import Shown
@@ -126,6 +126,13 @@ class Emitter(Protocol):
     ) -> tuple[Jaxpr, tuple[int | None, ...]]:
         """`jaxpr` over a stack of inputs, under the rules of this module's engine."""
         ...
+
+
+def converted(e: Emitter, x: Operand, dtype: DType) -> Operand:
+    """`x` in another dtype; itself where it has that."""
+    if x.aval.dtype == dtype:
+        return x
+    return e.op("stablehlo.convert", (x,), (x.aval.with_dtype(dtype),))[0]
 
 
 def i64(value: int) -> str:

@@ -21,9 +21,10 @@ from verax.ir.limits import finfo, iinfo
 from verax.ir.memo import memoised
 from verax.rules.array import Array
 from verax.rules.axes import beside, without
+from verax.rules.chains import CHAIN, count, total, working_dtype
 from verax.rules.costs import Costly
 from verax.rules.draws import draw_shape
-from verax.rules.emitter import Emitter, Operand, i64s
+from verax.rules.emitter import Emitter, Operand, converted, i64s
 from verax.rules.kinds import Kind
 from verax.rules.linear import zero_jvp
 from verax.rules.row import (
@@ -78,7 +79,9 @@ def reducer(
         jvp=jvp or zero_jvp(lambda: row),
         transpose=transpose,
         batch=lambda engine, p, size, xs, axes: batch_reduce(row, p, xs, axes),
-        lower=lambda e, p, xs, outs: lower_reduce(e, p, xs, outs, combine, identity),
+        lower=lambda e, p, xs, outs: lower_reduce(
+            e, p, xs, outs, ufunc, combine, identity
+        ),
         draw=lambda random: draw_reduce(random, accepts),
         domains=(domain,),
         costly=costly,
@@ -123,10 +126,12 @@ def fold(
     NumPy takes twice as long to start from a given value. So a sum starts from its
     first element, and 0 is added at the end: that turns -0.0 into 0.0.
     """
-    over, dtype, zero = folding(ufunc, x.dtype, x.ndim, axes)
+    over, dtype, zero, many = folding(ufunc, x.dtype, x.shape, axes)
     if x.size == 0:
         start = np.asarray(identity(x.dtype), numpy_dtype(x.dtype))
         found = ufunc.reduce(wide(x), axes, dtype, initial=wide(start)[()])
+    elif many:
+        found = total(x if dtype is x.dtype else wide(x), axes) + zero
     else:
         found = ufunc.reduce(x if dtype is x.dtype else wide(x), over, dtype)
         if zero is not None:
@@ -134,21 +139,24 @@ def fold(
     return found if type(found) is np.ndarray else np.asarray(found)
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(maxsize=1 << 12)
 def folding(
-    ufunc: np.ufunc, dtype: np.dtype[Any], ndim: int, axes: Shape
-) -> tuple[Shape | None, np.dtype[Any], Any]:
+    ufunc: np.ufunc, dtype: np.dtype[Any], shape: Shape, axes: Shape
+) -> tuple[Shape | None, np.dtype[Any], Any, bool]:
     """How arrays are folded: over what, in which dtype, and what is added at the end.
 
+    And whether they are sums of so many floats that they are added in short chains.
     All dimensions are None, and what is added to one number is a number: NumPy needs
     half the time, and a fourth.
     """
-    over = None if len(axes) == ndim else axes
-    working = wide(np.empty(0, dtype)).dtype
+    over = None if len(axes) == len(shape) else axes
+    terms = count(shape, axes)
+    own = wide(np.empty(0, dtype)).dtype
+    working = numpy_dtype(working_dtype(ufunc, own, terms))
     if not axes or ufunc is not np.add or working.kind not in "fc":
-        return over, working, None
+        return over, working, None, False
     zero = np.zeros((), working)
-    return over, working, zero[()] if over is None else zero
+    return over, working, zero[()] if over is None else zero, terms > CHAIN
 
 
 def batch_reduce(
@@ -170,18 +178,26 @@ def lower_reduce(
     p: ReduceParams,
     operands: Sequence[Operand],
     outs: Sequence[ShapedArray],
+    ufunc: np.ufunc,
     combine: LowerRule[ReduceParams],
     identity: Callable[[DType], Scalar],
 ) -> Sequence[Operand]:
     """One `stablehlo.reduce`, or nothing where no dimension goes."""
     if not p.axes:
         return operands
-    scalar = outs[0].with_shape(())
-    start = e.constant(identity(scalar.dtype), scalar)
+    (x,), (out,) = operands, outs
+    working = working_dtype(ufunc, out.dtype, count(x.aval.shape, p.axes))
+    scalar = out.with_shape(()).with_dtype(working, out.weak_type)
+    start = e.constant(identity(working), scalar)
     region = ((scalar, scalar), lambda xs: combine(e, p, xs, (scalar,)))
-    return e.op(
-        "stablehlo.reduce", (*operands, start), outs, (region,), dimensions=i64s(p.axes)
+    (y,) = e.op(
+        "stablehlo.reduce",
+        (converted(e, x, working), start),
+        (out.with_dtype(working, out.weak_type),),
+        (region,),
+        dimensions=i64s(p.axes),
     )
+    return (converted(e, y, out.dtype),)
 
 
 def draw_reduce(random: Random, accepts: Kind) -> Sample[ReduceParams]:

@@ -31,7 +31,16 @@ from verax.ir.dtypes import (
 )
 from verax.ir.limits import iinfo
 from verax.rules.axes import kept
-from verax.rules.emitter import Emitter, Operand, Region, flag, i64, i64s, ints
+from verax.rules.emitter import (
+    Emitter,
+    Operand,
+    Region,
+    converted,
+    flag,
+    i64,
+    i64s,
+    ints,
+)
 
 SAME_WIDTH = {1: int8, 2: int16, 4: int32, 8: int64}
 
@@ -52,12 +61,6 @@ def compared(
     if kind:
         text["compare_type"] = f"#stablehlo<comparison_type {kind}>"
     return one(e, "compare", (x, y), x.aval.with_dtype(bool_), **text)
-
-
-def converted(e: Emitter, x: Operand, dtype: DType) -> Operand:
-    if x.aval.dtype == dtype:
-        return x
-    return one(e, "convert", (x,), x.aval.with_dtype(dtype))
 
 
 def nan_bits(dtype: DType) -> int:

@@ -1,0 +1,69 @@
+"""Sums of many floats keep their digits, on every axis, eager and compiled alike."""
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax
+from verax.rules.chains import total
+
+RANDOM = np.random.default_rng(0)
+
+
+def ulps(found: object, exact: np.ndarray, dtype: object = np.float32) -> float:
+    """How far off, relative to `exact`, in units of the last place of `dtype`."""
+    error = np.abs(np.asarray(found).astype(exact.dtype) - exact) / np.abs(exact)
+    return float(np.max(error) / float(ml_dtypes.finfo(dtype).eps))
+
+
+def test_ones_are_counted_over_leading_axes() -> None:
+    ones = vnp.ones((2**25, 2))
+    assert ones.sum(0).tolist() == [2**25, 2**25]
+    assert ones.mean(0).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, (0, 1), (0, 2), (1, 2), None])
+def test_sums_of_a_million_keep_digits(axis: int | tuple[int, ...] | None) -> None:
+    x = RANDOM.random((100, 1000, 10), dtype=np.float32)
+    exact = x.astype(np.longdouble).sum(axis)
+    assert ulps(vnp.sum(x, axis), exact) < 4
+    assert ulps(vnp.asarray(x.T).T.sum(axis), exact) < 4
+    assert ulps(verax.jit(lambda x: vnp.sum(x, axis))(x), exact) < 4
+
+
+def test_sums_of_ten_million_keep_digits() -> None:
+    x = RANDOM.random((10**6, 10), dtype=np.float32)
+    exact = np.ascontiguousarray(x.T).sum(1, np.float64)
+    assert ulps(vnp.sum(x, 0), exact) < 4
+    assert ulps(verax.jit(vnp.sum)(x), exact.sum()) < 4
+
+
+@pytest.mark.parametrize("shape", [(100,), (1000, 3), (33, 34, 35), (200, 1), (5, 40)])
+def test_total_is_the_sum_in_every_layout(shape: tuple[int, ...]) -> None:
+    x = RANDOM.integers(-9, 9, shape).astype(float)
+    for order in itertools.permutations(range(x.ndim)):
+        y = x.transpose(order)
+        for view in (y, y[::-1], y[..., ::2], np.broadcast_to(y[:1], y.shape)):
+            for count in range(1, y.ndim + 1):
+                for axes in itertools.combinations(range(y.ndim), count):
+                    assert np.array_equal(total(view, axes), view.sum(axes))
+
+
+def test_products_round_once() -> None:
+    x = (1 + (RANDOM.random(10**5) - 0.5) / 1000).astype(np.float32)
+    exact = np.prod(x.astype(np.longdouble))
+    assert ulps(vnp.prod(x), exact) < 1
+    assert ulps(verax.jit(vnp.prod)(x), exact) < 1
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_small_floats_are_folded_in_wider_ones(dtype: type) -> None:
+    x = (0.9 + RANDOM.random(1000) / 5).astype(dtype)
+    for fold, exact in ((lax.reduce_sum, np.sum), (lax.reduce_prod, np.prod)):
+        wide = exact(x.astype(np.longdouble))
+        assert ulps(fold(x, (0,)), wide, dtype) < 1
+        assert ulps(verax.jit(lambda x, fold=fold: fold(x, (0,)))(x), wide, dtype) < 1
