@@ -1,6 +1,7 @@
 """Sums of many floats keep their digits, on every axis, eager and compiled alike."""
 
 import itertools
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -9,15 +10,16 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
+from verax.ir.limits import finfo
 from verax.rules.chains import total
 
 RANDOM = np.random.default_rng(0)
 
 
-def ulps(found: object, exact: np.ndarray, dtype: object = np.float32) -> float:
+def ulps(found: Any, exact: Any, dtype: Any = np.float32) -> float:
     """How far off, relative to `exact`, in units of the last place of `dtype`."""
     error = np.abs(np.asarray(found).astype(exact.dtype) - exact) / np.abs(exact)
-    return float(np.max(error) / float(ml_dtypes.finfo(dtype).eps))
+    return float(np.max(error) / float(finfo(vnp.dtype(dtype)).eps))
 
 
 def test_ones_are_counted_over_leading_axes() -> None:
@@ -61,9 +63,36 @@ def test_products_round_once() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
-def test_small_floats_are_folded_in_wider_ones(dtype: type) -> None:
-    x = (0.9 + RANDOM.random(1000) / 5).astype(dtype)
+def test_small_floats_are_folded_in_wider_ones(dtype: Any) -> None:
+    x: np.ndarray = (0.9 + RANDOM.random(1000) / 5).astype(dtype)
     for fold, exact in ((lax.reduce_sum, np.sum), (lax.reduce_prod, np.prod)):
         wide = exact(x.astype(np.longdouble))
         assert ulps(fold(x, (0,)), wide, dtype) < 1
         assert ulps(verax.jit(lambda x, fold=fold: fold(x, (0,)))(x), wide, dtype) < 1
+
+
+def exact_scan(name: str, x: np.ndarray) -> np.ndarray:
+    wide = x.astype(np.longdouble)
+    if name == "cumlogsumexp":
+        return np.log(np.cumsum(np.exp(wide), 0))
+    return np.cumsum(wide, 0) if name == "cumsum" else np.cumprod(wide, 0)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cumlogsumexp"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("shape", [(1000,), (100_000,), (10_001, 10)])
+def test_running_folds_keep_digits(
+    name: str, dtype: str, shape: tuple[int, ...]
+) -> None:
+    x: np.ndarray = RANDOM.random(shape)
+    if name == "cumprod":
+        x = 1 + (x - 0.5) / 1000
+    x = x.astype(vnp.dtype(dtype))
+    fold = getattr(lax, name)
+    # The steps of a product round in double precision, too.
+    most = 1000 if (name, dtype) == ("cumprod", "float64") else 16
+    with verax.enable_x64(True):
+        for f in (fold, verax.jit(fold, static_argnums=(1, 2))):
+            assert ulps(f(x, 0), exact_scan(name, x), dtype) < most
+            back = np.asarray(f(x, 0, True))[::-1]
+            assert ulps(back, exact_scan(name, x[::-1]), dtype) < most

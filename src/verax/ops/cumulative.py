@@ -23,6 +23,7 @@ from verax.ops.explog import exp
 from verax.ops.joining import concatenate, rev
 from verax.ops.slicing import pad, slice_in_dim
 from verax.rules.array import Array
+from verax.rules.chains import accumulated
 from verax.rules.constants import aval_of
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import ANY_FLOAT, NUMBER, REAL
@@ -206,11 +207,11 @@ def complex_log_add_exp(e: Emitter, x: Operand, y: Operand) -> Operand:
 
 def evaluate_log_sum_exp(x: NDArray) -> NDArray:
     if not is_complex(x.dtype):
-        return np.logaddexp.accumulate(x, 0)
-    rows = [x[0]]
+        return accumulated(np.logaddexp, x)
+    rows = [x[0].astype(np.complex128)]
     for row in x[1:]:
         rows.append(complex_log_sum(rows[-1], row))
-    return np.stack(rows)
+    return np.stack(rows).astype(x.dtype)
 
 
 def complex_log_sum(x: NDArray, y: NDArray) -> NDArray:
@@ -221,7 +222,7 @@ def complex_log_sum(x: NDArray, y: NDArray) -> NDArray:
 
 cumsum_p: Row[ScanParams] = running(
     "cumsum",
-    lambda x: np.add.accumulate(x, 0, dtype=x.dtype),
+    lambda x: accumulated(np.add, x),
     named("add"),
     lambda dtype: 0,
     accepts=NUMBER,
@@ -232,7 +233,7 @@ cumsum_p: Row[ScanParams] = running(
 )
 cumprod_p: Row[ScanParams] = running(
     "cumprod",
-    lambda x: np.multiply.accumulate(x, 0, dtype=x.dtype),
+    lambda x: accumulated(np.multiply, x),
     named("multiply"),
     lambda dtype: 1,
     accepts=NUMBER,
@@ -246,6 +247,7 @@ cummax_p: Row[ScanParams] = running(
     accepts=REAL,
     jvp=jvp_by_scan(lambda: cummax_p, extreme_tangent(max)),
     domain=EXTREMES,
+    exact=True,
 )
 cummin_p: Row[ScanParams] = running(
     "cummin",
@@ -255,6 +257,7 @@ cummin_p: Row[ScanParams] = running(
     accepts=REAL,
     jvp=jvp_by_scan(lambda: cummin_p, extreme_tangent(min)),
     domain=EXTREMES,
+    exact=True,
 )
 cumlogsumexp_p: Row[ScanParams] = running(
     "cumlogsumexp",

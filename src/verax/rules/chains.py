@@ -15,7 +15,15 @@ import math
 import numpy as np
 
 from verax.ir.avals import Shape
-from verax.ir.dtypes import DType, complex64, complex128, float32, float64, is_float
+from verax.ir.dtypes import (
+    DType,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    is_float,
+    numpy_dtype,
+)
 
 type NDArray = np.ndarray
 
@@ -30,6 +38,15 @@ def count(shape: Shape, axes: Shape) -> int:
     return math.prod([shape[i] for i in axes])
 
 
+def doubled(dtype: DType) -> DType:
+    """The dtype of twice the width, for floats that have one; else `dtype` itself.
+
+    Running folds are kept in it: each element is rounded once, however long the chain.
+    """
+    small = is_float(dtype) and dtype.itemsize < 4
+    return float64 if small else DOUBLE.get(dtype, dtype)
+
+
 def working_dtype(ufunc: np.ufunc, dtype: DType, terms: int) -> DType:
     """The dtype in which `terms` numbers of `dtype` are added or multiplied.
 
@@ -40,7 +57,7 @@ def working_dtype(ufunc: np.ufunc, dtype: DType, terms: int) -> DType:
         return dtype
     if is_float(dtype) and dtype.itemsize < 4:
         dtype = float32
-    return DOUBLE.get(dtype, dtype) if ufunc is np.multiply and terms > CHAIN else dtype
+    return doubled(dtype) if ufunc is np.multiply and terms > CHAIN else dtype
 
 
 def total(x: NDArray, axes: Shape) -> NDArray:
@@ -82,19 +99,34 @@ def few_rows(x: NDArray, axis: int) -> NDArray:
     return x
 
 
-def running(ufunc: np.ufunc, x: NDArray) -> NDArray:
-    """`ufunc.accumulate` along axis 0 in blocks, each after the fold of those before.
+def accumulated(ufunc: np.ufunc, x: NDArray) -> NDArray:
+    """The folds of the elements so far along axis 0, by an associative `ufunc`.
 
-    It is associative. Blocks are longer than `CHAIN`, since each costs calls of NumPy.
+    They are kept in double precision, or made in blocks where `x` has that.
+    """
+    working = numpy_dtype(doubled(x.dtype))
+    if x.shape[0] <= CHAIN or x.dtype.kind not in "fc":
+        return np.asarray(ufunc.accumulate(x, 0, dtype=x.dtype))
+    if working != x.dtype:
+        return np.asarray(ufunc.accumulate(x, 0, dtype=working).astype(x.dtype))
+    if ufunc is np.multiply:  # All steps round in whichever order.
+        return np.asarray(ufunc.accumulate(x, 0))
+    return in_blocks(ufunc, x)
+
+
+def in_blocks(ufunc: np.ufunc, x: NDArray) -> NDArray:
+    """The folds so far of blocks, each after the fold of those before it.
+
+    Blocks are longer than `CHAIN`, since each level costs several calls of NumPy.
     """
     n, size = x.shape[0], 2 * CHAIN
     if n <= size:
-        return np.asarray(ufunc.accumulate(x, 0, dtype=x.dtype))
+        return np.asarray(ufunc.accumulate(x, 0))
     out, whole = np.empty_like(x), n // size * size
-    before = (n // size, size, *x.shape[1:])
-    blocks = out[:whole].reshape(before)
-    ufunc.accumulate(x[:whole].reshape(before), 1, out=blocks)
-    totals = running(ufunc, blocks[:, -1])
+    shape = (n // size, size, *x.shape[1:])
+    blocks = out[:whole].reshape(shape)
+    ufunc.accumulate(x[:whole].reshape(shape), 1, out=blocks)
+    totals = in_blocks(ufunc, blocks[:, -1])
     ufunc(totals[:-1, None], blocks[1:], blocks[1:])
     if whole < n:
         ufunc.accumulate(x[whole:], 0, out=out[whole:])

@@ -2,8 +2,9 @@
 
 One idea: a running reduction folds each element into the one before it. Compiled, that
 is one loop over rows in place, which on CPU beats every other form (a window per
-element costs 3 to 15 times as much, log-many steps cost more to compile); long
-dimensions are folded in two levels, for the sake of rounding::
+element costs 3 to 15 times as much, log-many steps cost more to compile). The fold so
+far goes along in double precision, which costs next to nothing beside the memory; long
+dimensions are folded in two levels, so that there are fewer and longer steps::
 
     cumsum_p = running("cumsum", np.add, stablehlo("add"), zero, ...)
 """
@@ -18,8 +19,9 @@ from verax.ir.dtypes import DType, bool_, float32, int32, is_float, is_integer
 from verax.ir.jaxpr import Params
 from verax.rules.array import Array
 from verax.rules.axes import beside
+from verax.rules.chains import doubled
 from verax.rules.draws import draw_shape
-from verax.rules.emitter import Emitter, Operand, i64s
+from verax.rules.emitter import Emitter, Operand, converted, i64s
 from verax.rules.kinds import Kind
 from verax.rules.reducer import Scalar, wide
 from verax.rules.row import (
@@ -45,6 +47,19 @@ class ScanParams(Params):
     reverse: bool = False
 
 
+@frozen
+class Step:
+    """How one row is folded into the next, in StableHLO, and from what on."""
+
+    combine: Combine
+    identity: Callable[[DType], Scalar]
+    exact: bool
+
+    def working(self, dtype: DType) -> DType:
+        """The dtype of the fold so far."""
+        return dtype if self.exact else doubled(dtype)
+
+
 def running(
     name: str,
     evaluate: Callable[[NDArray], NDArray],
@@ -55,12 +70,14 @@ def running(
     jvp: JvpRule[ScanParams],
     transpose: TransposeRule[ScanParams] | None = None,
     domain: Domain = REALS,
+    exact: bool = False,
 ) -> Row[ScanParams]:
     """A row that folds each element into the fold of those before it.
 
     `evaluate(x)` is NumPy's running fold along dimension 0; `combine` lowers one step
-    on rows, and `identity(dtype)` is its neutral element.
+    on rows, and `identity(dtype)` is its neutral element. A step rounds unless `exact`.
     """
+    step = Step(combine, identity, exact)
     row: Row[ScanParams] = Row(
         name,
         ScanParams,
@@ -69,7 +86,7 @@ def running(
         jvp=jvp,
         transpose=transpose,
         batch=lambda engine, p, size, xs, axes: batch_scan(row, p, xs, axes),
-        lower=lambda e, p, xs, outs: (lower_scan(e, p, xs[0], combine, identity),),
+        lower=lambda e, p, xs, outs: (lower_scan(e, p, xs[0], step),),
         draw=lambda random: draw_scan(random, accepts),
         domains=(domain,),
     )
@@ -124,34 +141,22 @@ def draw_scan(random: Random, accepts: Kind) -> Sample[ScanParams]:
     return Sample(evolve(params, axis=0), (x,), (Domain(-2, 2, smooth=False),))
 
 
-def lower_scan(
-    e: Emitter,
-    p: ScanParams,
-    x: Operand,
-    combine: Combine,
-    identity: Callable[[DType], Scalar],
-) -> Operand:
+def lower_scan(e: Emitter, p: ScanParams, x: Operand, step: Step) -> Operand:
     """A loop over the rows of the dimension, which goes to the front for it.
 
-    Small floats are folded as float32: they would be rounded in every step.
+    Small floats are folded as float32: two levels would round them twice.
     """
     shape, axis, dtype = x.aval.shape, p.axis, x.aval.dtype
     if shape[axis] < 2:
         return x
     small = is_float(dtype) and dtype.itemsize < 4
-    if small:
-        (x,) = e.op("stablehlo.convert", (x,), (x.aval.with_dtype(float32),))
+    x = converted(e, x, float32) if small else x
     order = (axis, *(i for i in range(len(shape)) if i != axis))
     rows = transposed(e, x, order)
-    if shape[axis] > LONGEST:
-        start = identity(x.aval.dtype)
-        found = two_levels(e, rows, combine, start, p.reverse)
-    else:
-        found = loop(e, rows, combine, p.reverse)
+    fold = two_levels if shape[axis] > LONGEST else loop
+    found = fold(e, rows, step, p.reverse)
     y = transposed(e, found, tuple(order.index(i) for i in range(len(shape))))
-    if not small:
-        return y
-    return e.op("stablehlo.convert", (y,), (y.aval.with_dtype(dtype),))[0]
+    return converted(e, y, dtype)
 
 
 def transposed(e: Emitter, x: Operand, order: Shape) -> Operand:
@@ -161,13 +166,13 @@ def transposed(e: Emitter, x: Operand, order: Shape) -> Operand:
     return e.op("stablehlo.transpose", (x,), (aval,), permutation=i64s(order))[0]
 
 
-def loop(e: Emitter, x: Operand, combine: Combine, reverse: bool) -> Operand:
-    """Fold each row into the next in place."""
+def loop(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:
+    """Fold each row into those before it, in place; the fold so far is carried."""
     n, rest = x.aval.shape[0], x.aval.shape[1:]
     counter = ShapedArray((), int32)
     row = x.aval.with_shape((1, *rest))
+    total = row.with_dtype(step.working(row.dtype))
     zeros = [e.constant(0, counter) for _ in rest]
-    step = -1 if reverse else 1
     first, end = (n - 2, -1) if reverse else (1, n)
 
     def more(xs: Sequence[Operand]) -> Sequence[Operand]:
@@ -179,49 +184,46 @@ def loop(e: Emitter, x: Operand, combine: Combine, reverse: bool) -> Operand:
         )
 
     def fold(xs: Sequence[Operand]) -> Sequence[Operand]:
-        i, y = xs
-        (last,) = e.op("stablehlo.add", (i, e.constant(-step, counter)), (counter,))
+        i, before, y = xs
         sizes = i64s((1, *rest))
-        before, here = (
-            e.op("stablehlo.dynamic_slice", (y, j, *zeros), (row,), slice_sizes=sizes)[
-                0
-            ]
-            for j in (last, i)
+        (here,) = e.op(
+            "stablehlo.dynamic_slice", (y, i, *zeros), (row,), slice_sizes=sizes
         )
-        new = combine(e, before, here)
+        folded = step.combine(e, before, converted(e, here, total.dtype))
+        new = converted(e, folded, row.dtype)
         (y,) = e.op("stablehlo.dynamic_update_slice", (y, new, i, *zeros), (x.aval,))
-        (i,) = e.op("stablehlo.add", (i, e.constant(step, counter)), (counter,))
-        return i, y
+        forward = e.constant(-1 if reverse else 1, counter)
+        (i,) = e.op("stablehlo.add", (i, forward), (counter,))
+        return i, folded, y
 
-    types = (counter, x.aval)
+    start = sliced(e, x, n - 1, n) if reverse else sliced(e, x, 0, 1)
+    types = (counter, total, x.aval)
     return e.op(
         "stablehlo.while",
-        (e.constant(first, counter), x),
+        (e.constant(first, counter), converted(e, start, total.dtype), x),
         types,
         ((types, more), (types, fold)),
-    )[1]
+    )[2]
 
 
-def two_levels(
-    e: Emitter, x: Operand, combine: Combine, start: Scalar, reverse: bool
-) -> Operand:
+def two_levels(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:
     """Blocks side by side, then what comes before each block."""
     n, rest = x.aval.shape[0], x.aval.shape[1:]
     size = 1 << ((n - 1).bit_length() + 1) // 2
     count = -(-n // size)
     missing = count * size - n
-    tail = tuple(range(2, 2 + len(rest)))
+    tail, start = tuple(range(2, 2 + len(rest))), step.identity(x.aval.dtype)
     full = padded(e, x, start, 0, missing)
     blocks = reshaped(e, full, (count, size, *rest))
-    inside = loop(e, transposed(e, blocks, (1, 0, *tail)), combine, reverse)
+    inside = loop(e, transposed(e, blocks, (1, 0, *tail)), step, reverse)
     edge = 0 if reverse else size - 1
     totals = reshaped(e, sliced(e, inside, edge, edge + 1), (count, *rest))
-    totals = loop(e, totals, combine, reverse)
+    totals = loop(e, totals, step, reverse)
     shifted = (
         padded(e, totals, start, -1, 1) if reverse else padded(e, totals, start, 1, -1)
     )
     spread = e.broadcast(shifted, inside.aval.shape, (1, *tail))
-    joined = transposed(e, combine(e, spread, inside), (1, 0, *tail))
+    joined = transposed(e, step.combine(e, spread, inside), (1, 0, *tail))
     return sliced(e, reshaped(e, joined, (count * size, *rest)), 0, n)
 
 
