@@ -23,7 +23,7 @@ from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.calling import Rebind, pull, push, spread_batch
 from verax.rules.elementwise import SHAPES
-from verax.rules.emitter import Emitter, Operand
+from verax.rules.emitter import Emitter, Operand, apart
 from verax.rules.kinds import ANYTHING
 from verax.rules.lazy import LazyModule
 from verax.rules.row import (
@@ -191,14 +191,8 @@ def lower_checkpoint(
 ) -> Sequence[Operand]:
     """A call; the second computation behind a barrier, so that it stays one."""
     if p.differentiated and p.prevent_cse and operands:
-        operands = lower_barrier(e, operands)
+        operands = apart(e, operands)
     return e.call(p.jaxpr, operands, p.name)
-
-
-def lower_barrier(e: Emitter, operands: Sequence[Operand]) -> Sequence[Operand]:
-    """The operands behind a barrier."""
-    avals = [x.aval for x in operands]
-    return e.op("stablehlo.optimization_barrier", operands, avals)
 
 
 def jvp_checkpoint(
@@ -305,7 +299,7 @@ optimization_barrier_p: Row[NoBarrierParams] = Row(
         optimization_barrier_p.bind(p, *xs),
         axes,
     ),
-    lower=lambda e, p, xs, outs: lower_barrier(e, xs) if xs else (),
+    lower=lambda e, p, xs, outs: apart(e, xs),
     draw=lambda random: Sample(BARRIER, drawn_avals(random, random.randint(0, 3))),
 )
 

@@ -27,7 +27,7 @@ from verax.rules.array import Array
 from verax.rules.axes import without
 from verax.rules.builder import Builder
 from verax.rules.costs import large
-from verax.rules.emitter import Emitter, Operand
+from verax.rules.emitter import Emitter, Operand, apart
 from verax.rules.linear import zero_jvp
 from verax.rules.row import Axis, NDArray, Row, Sample, TypeRule
 from verax.rules.state import interpreting
@@ -161,7 +161,8 @@ def on_words[P: Named](
     """A row that means `compute(params, stored operands)`.
 
     `on_host` computes the same in NumPy, for threefry, where that is quicker than to
-    evaluate a program of many small equations.
+    evaluate a program of many small equations. A row that has it hashes, so its result
+    is kept apart from what uses it: see `HashParams`.
     """
 
     @lru_cache(maxsize=512)
@@ -176,8 +177,10 @@ def on_words[P: Named](
         e: Emitter, p: P, xs: Sequence[Operand], outs: Sequence[ShapedArray]
     ) -> Sequence[Operand]:
         plain = [evolve(x, aval=stored(x.aval)) for x in xs]
-        (found,) = e.inline(program(p, *[x.aval for x in plain]), plain)
-        return (evolve(found, aval=outs[0]),)
+        found = e.inline(program(p, *[x.aval for x in plain]), plain)
+        if on_host is not None:
+            found = apart(e, found)
+        return (evolve(found[0], aval=outs[0]),)
 
     row: Row[P] = Row(
         name,

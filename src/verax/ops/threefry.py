@@ -17,10 +17,11 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import is_integer, numpy_dtype, uint8, uint16, uint32, uint64
-from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, Jaxpr, NoParams
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Params
 from verax.ops import threefry_host
 from verax.ops.arith import add
 from verax.ops.bits import bitwise_or, bitwise_xor, shift_left, shift_right_logical
@@ -35,7 +36,7 @@ from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
 from verax.rules.costs import large
 from verax.rules.elementwise import batch_elementwise, common_shape
-from verax.rules.emitter import Emitter, Operand
+from verax.rules.emitter import Emitter, Operand, apart
 from verax.rules.linear import zero_jvp
 from verax.rules.row import Row, Sample
 from verax.rules.sizes import as_sizes
@@ -45,7 +46,20 @@ type Word = Array | np.uint32
 DTYPES = {8: uint8, 16: uint16, 32: uint32, 64: uint64}
 
 
-def threefry_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+@frozen(eq=False, repr=False)
+class HashParams(Params):
+    """Whether XLA shall fuse nothing with the hash.
+
+    LLVM takes a time exponential in the rounds that it finds in one loop, so a hash is
+    a loop of its own: by itself if `apart`, else whoever uses it takes care of it.
+    """
+
+    apart: bool
+
+
+def threefry_typing(
+    p: HashParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
     if len(avals) != 4 or any(aval.dtype != uint32 for aval in avals):
         raise TypeError(
             "threefry2x32 takes four uint32 arrays (two words of key, two of counter), "
@@ -81,40 +95,43 @@ def composed(*avals: ShapedArray) -> Jaxpr:
 
 
 def lower_threefry(
-    e: Emitter, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+    e: Emitter, p: HashParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
     """A function that all calls of these types share.
 
     Its rounds are written out: on CPU they run five times as fast as a loop.
     """
-    a, b = e.call(composed(*[x.aval for x in xs]), xs, "threefry2x32")
+    words = e.call(composed(*[x.aval for x in xs]), xs, "threefry2x32")
     return [
         e.broadcast(y, out.shape, ()) if y.aval != out else y
-        for y, out in zip((a, b), outs, strict=True)
+        for y, out in zip(apart(e, words) if p.apart else words, outs, strict=True)
     ]
 
 
-def draw_threefry(random: Random) -> Sample[NoParams]:
+def draw_threefry(random: Random) -> Sample[HashParams]:
     shape = tuple(random.choice((0, 1, 3)) for _ in range(random.randint(0, 2)))
     avals = [
         ShapedArray(() if random.random() < 0.4 else shape, uint32) for _ in range(4)
     ]
-    return Sample(NO_PARAMS, tuple(avals))
+    return Sample(HashParams(random.random() < 0.7), tuple(avals))
 
 
-threefry2x32_p: Row[NoParams] = Row(
+threefry2x32_p: Row[HashParams] = Row(
     "threefry2x32",
-    NoParams,
+    HashParams,
     typing=threefry_typing,
     evaluate=lambda engine, p, xs: threefry_host.hashed(*xs),
     jvp=zero_jvp(lambda: threefry2x32_p),
     batch=lambda engine, p, size, xs, axes: twice(
         *batch_elementwise(engine, threefry2x32_p, p, size, xs, axes)
     ),
-    lower=lambda e, p, xs, outs: lower_threefry(e, xs, outs),
+    lower=lower_threefry,
     draw=draw_threefry,
     costly=large,
 )
+
+
+APART, FUSED = HashParams(True), HashParams(False)
 
 
 def twice(
@@ -127,10 +144,12 @@ def twice(
 def threefry2x32(k0: object, k1: object, x0: object, x1: object) -> tuple[Array, Array]:
     """The hash of counters (x0, x1) under the key (k0, k1), all uint32, elementwise.
 
+    Nothing is fused with it.
+
     Raises:
         TypeError: an operand is not uint32, or has another shape than the rest.
     """
-    a, b = threefry2x32_p.bind(NO_PARAMS, k0, k1, x0, x1)
+    a, b = threefry2x32_p.bind(APART, k0, k1, x0, x1)
     return a, b
 
 
@@ -189,13 +208,15 @@ def spread(x: Word, shape: Shape, dims: Shape) -> Word:
 
 
 def hashed(key: Array, shape: Shape) -> tuple[Array, Array]:
-    """The hash of a counter over `shape` under each key."""
+    """The hash of a counter over `shape` under each key, for rows to keep apart."""
     k0, k1 = words(key)
     high, low = counter(shape)
     full = (*k0.shape, *shape)
     front, back = tuple(range(k0.ndim)), tuple(range(k0.ndim, len(full)))
     keys = [spread(k, full, front) for k in (k0, k1)]
-    return threefry2x32(*keys, *[spread(x, full, back) for x in (high, low)])
+    counters = [spread(x, full, back) for x in (high, low)]
+    first, second = threefry2x32_p.bind(FUSED, *keys, *counters)
+    return first, second
 
 
 def random_bits(key: Array, bit_width: int, shape: Sequence[int]) -> Array:
@@ -233,7 +254,7 @@ def fold_in(key: Array, data: object) -> Array:
         TypeError: `key` is not uint32[..., 2], or `data` not uint32.
     """
     k0, k1 = words(key)
-    return joined(*threefry2x32(k0, k1, np.uint32(0), data))
+    return joined(*threefry2x32_p.bind(FUSED, k0, k1, np.uint32(0), data))
 
 
 def seed(value: object) -> Array:

@@ -18,7 +18,7 @@ from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.printer import QUIET
 from verax.ops.programs import Mask, same_types
-from verax.rules.emitter import Emitter, Operand
+from verax.rules.emitter import Emitter, Operand, apart
 from verax.rules.row import Engine, NDArray
 
 
@@ -112,11 +112,6 @@ def evaluate_while(
     return [np.asarray(x) for x in carry]
 
 
-def hidden(e: Emitter, x: Operand) -> Operand:
-    """The same value, of which XLA knows nothing."""
-    return e.op("stablehlo.optimization_barrier", (x,), (x.aval,))[0]
-
-
 def lower_while(
     e: Emitter, p: WhileParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
@@ -126,7 +121,7 @@ def lower_while(
     flag that goes in is hidden from it; counters, by which it counts steps, are not.
     """
     cond_consts, body_consts, carry = p.parts(xs)
-    carry = [hidden(e, x) if is_bool(x.aval.dtype) else x for x in carry]
+    carry = [apart(e, (x,))[0] if is_bool(x.aval.dtype) else x for x in carry]
 
     def more(state: Sequence[Operand]) -> Sequence[Operand]:
         return e.inline(p.cond_jaxpr, [*cond_consts, *state])

@@ -135,6 +135,13 @@ def converted(e: Emitter, x: Operand, dtype: DType) -> Operand:
     return e.op("stablehlo.convert", (x,), (x.aval.with_dtype(dtype),))[0]
 
 
+def apart(e: Emitter, xs: Sequence[Operand]) -> tuple[Operand, ...]:
+    """The same values, of which XLA knows nothing and across which it fuses nothing."""
+    if not xs:
+        return ()
+    return e.op("stablehlo.optimization_barrier", xs, [x.aval for x in xs])
+
+
 def i64(value: int) -> str:
     return f"{value} : i64"
 
