@@ -9,24 +9,28 @@ the library's own rows and to its backend::
 from collections.abc import Sequence
 
 from verax.backend.eager import as_array
-from verax.backend.executable import CompileOptions
-from verax.backend.program import compiled as compiled_program
+from verax.backend.program import Program
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.memo import Recent
 from verax.ops.core import CORE
 from verax.ops.standard import standard
 from verax.rules.row import NDArray
 from verax.transforms.engine import StandardEngine
+from verax.verify.compiling import held
 from verax.verify.laws import compiled
 from verax.verify.meaning import Runner
 
+FEW = 64
+"""Programs that are kept: one is tried with many values."""
 ENGINE = StandardEngine(standard, CORE)
 
 
 def runner(engine: StandardEngine) -> Runner:
-    """What runs programs compiled, under the rules of `engine`."""
+    """What runs programs compiled, under the rules of `engine`; compiling must end."""
+    programs = Recent[Jaxpr, Program](FEW)
 
     def run(jaxpr: Jaxpr, args: Sequence[NDArray]) -> Sequence[NDArray]:
-        program = compiled_program(engine, jaxpr, "law", CompileOptions())
+        program = programs.find(jaxpr) or programs.add(jaxpr, held(engine, jaxpr))
         typed = [as_array(x, v.aval) for x, v in zip(args, jaxpr.invars, strict=True)]
         return [x.stored() for x in program.run(typed)]
 
