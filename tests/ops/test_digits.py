@@ -96,3 +96,25 @@ def test_running_folds_keep_digits(
             assert ulps(f(x, 0), exact_scan(name, x), dtype) < most
             back = np.asarray(f(x, 0, True))[::-1]
             assert ulps(back, exact_scan(name, x[::-1]), dtype) < most
+
+
+def test_many_updates_of_one_place_keep_digits() -> None:
+    x = RANDOM.random(10**5, dtype=np.float32)
+    places = np.zeros(10**5, np.int32)
+    exact = x.astype(np.longdouble).sum()
+
+    def added(x: Any, places: Any) -> Any:
+        return vnp.zeros(2, vnp.float32).at[places].add(x)[0]
+
+    for f in (added, verax.jit(added)):
+        assert ulps(f(x, places), exact) < 1
+        assert f(np.ones(2**24 + 4, np.float32), np.zeros(2**24 + 4, int)) == 2**24 + 4
+
+
+def test_small_floats_are_scattered_in_wider_ones() -> None:
+    ones, places = vnp.ones(1000, vnp.bfloat16), np.zeros(1000, np.int32)
+
+    def added(x: Any, places: Any) -> Any:
+        return vnp.zeros(2, vnp.bfloat16).at[places].add(x)[0]
+
+    assert added(ones, places) == verax.jit(added)(ones, places) == 1000

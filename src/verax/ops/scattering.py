@@ -13,7 +13,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import int64, numpy_dtype
+from verax.ir.dtypes import DType, float32, int64, is_float, numpy_dtype
 from verax.ir.jaxpr import Params
 from verax.ops.gather_draws import draw_gather
 from verax.ops.gathering import (
@@ -37,7 +37,8 @@ from verax.ops.windows import (
     write_windows,
 )
 from verax.rules.array import Array
-from verax.rules.emitter import Emitter, Operand, flag, ints
+from verax.rules.chains import doubled
+from verax.rules.emitter import Emitter, Operand, converted, flag, ints
 from verax.rules.kinds import Kind
 from verax.rules.row import (
     REALS,
@@ -48,6 +49,10 @@ from verax.rules.row import (
     TransposeRule,
 )
 from verax.rules.small import whole_bytes
+
+# The updates of an element, on average, from which on they are combined in double.
+MANY = 1024
+ROUNDING = (np.add, np.subtract, np.multiply)
 
 
 @frozen(eq=False, repr=False)
@@ -113,6 +118,35 @@ def scatter_typing(
             f"{p.dimension_numbers}"
         )
     return (operand,)
+
+
+def working_dtype(
+    combine: np.ufunc | None, p: ScatterParams, dtype: DType, size: int, many: int
+) -> DType:
+    """The dtype in which `many` updates are combined with `size` elements.
+
+    Updates of one element are combined one after another. So small floats would be
+    rounded in every step; and where an element has a thousand updates on average, long
+    chains lose digits, and sums stop to grow.
+    """
+    if combine not in ROUNDING or p.unique_indices:
+        return dtype
+    if many > MANY * size:
+        return doubled(dtype)
+    return float32 if is_float(dtype) and dtype.itemsize < 4 else dtype
+
+
+def evaluate_working(
+    combine: np.ufunc | None, p: ScatterParams, args: Sequence[np.ndarray]
+) -> np.ndarray:
+    """The scatter in NumPy, in the working dtype."""
+    operand, indices, updates = args
+    own = operand.dtype
+    working = numpy_dtype(working_dtype(combine, p, own, operand.size, updates.size))
+    if working == own:
+        return evaluate_scatter(combine, p, args)
+    given = operand.astype(working), indices, updates.astype(working)
+    return evaluate_scatter(combine, p, given).astype(own)
 
 
 def evaluate_scatter(
@@ -183,6 +217,24 @@ def batch_scatter(
     found = ScatterDimensionNumbers(windows, inserted, mapped, batching, together)
     params = evolve(p, dimension_numbers=found)
     return row.bind(params, operand, indices, updates), (0,)
+
+
+def lower_working(
+    combine: np.ufunc | None,
+    operation: str | None,
+    e: Emitter,
+    p: ScatterParams,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    """The scatter in the working dtype."""
+    (operand, indices, updates), (out,) = operands, outs
+    working = working_dtype(combine, p, out.dtype, out.size, updates.aval.size)
+    if working == out.dtype:
+        return lower_scatter(operation, e, p, operands, outs)
+    given = converted(e, operand, working), indices, converted(e, updates, working)
+    (found,) = lower_scatter(operation, e, p, given, (out.with_dtype(working),))
+    return (converted(e, found, out.dtype),)
 
 
 def lower_scatter(
@@ -303,11 +355,11 @@ def scatter_family(
         name,
         ScatterParams,
         typing=lambda p, avals: scatter_typing(name, accepts, p, avals),
-        evaluate=lambda engine, p, xs: (evaluate_scatter(combine, p, xs),),
+        evaluate=lambda engine, p, xs: (evaluate_working(combine, p, xs),),
         jvp=jvp,
         transpose=transpose,
         batch=lambda engine, p, size, xs, axes: batch_scatter(row, p, size, xs, axes),
-        lower=lambda e, p, xs, outs: lower_scatter(operation, e, p, xs, outs),
+        lower=lambda e, p, xs, outs: lower_working(combine, operation, e, p, xs, outs),
         draw=lambda random: draw_scatter(random, accepts, counts),
     )
     return row
