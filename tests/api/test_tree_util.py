@@ -4,10 +4,12 @@ import dataclasses
 import functools
 import pickle
 from collections import OrderedDict, defaultdict, namedtuple
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+import verax
+import verax.numpy as vnp
 from verax import tree, tree_util
 from verax.api.pytrees import broadcast_prefix
 from verax.backend import pytrees
@@ -335,3 +337,87 @@ def test_too_deep_a_tree_is_an_error() -> None:
         SystemError("returned a result with an exception set")
     )
     assert isinstance(error, RecursionError)
+
+
+# -------------------------------------------------------- namedtuples, and equal names
+
+
+class Span(NamedTuple):
+    """Explicitly a node: the unit belongs to the structure."""
+
+    length: Any
+    unit: Any
+
+
+class Step(NamedTuple):
+    size: Any
+    kind: Any
+
+
+tree_util.register_pytree_node(
+    Span, lambda s: ((s.length,), s.unit), lambda unit, c: Span(c[0], unit)
+)
+
+
+def test_a_namedtuple_may_be_registered_once() -> None:
+    before = tree_util.tree_structure(Step(1, 2))
+    tree_util.register_pytree_with_keys(
+        Step,
+        lambda s: (((tree_util.GetAttrKey("size"), s.size),), s.kind),
+        lambda kind, children: Step(children[0], kind),
+    )
+    after = tree_util.tree_structure(Step(1, "big"))
+    assert tree_util.tree_leaves(Step(1, "big")) == [1]
+    assert after != before
+    assert after.unflatten([3]) == Step(3, "big")
+    assert before.unflatten([3, 4]) == Step(3, 4)
+    [(path, _)] = tree_util.tree_leaves_with_path(Step(1, None))
+    assert tree_util.keystr(path) == ".size"
+    with pytest.raises(ValueError, match="pytree node already"):
+        tree_util.register_pytree_node(
+            Step, lambda s: ((), None), lambda _, c: Step(1, 2)
+        )
+
+
+def test_a_registered_namedtuple_in_programs_and_files() -> None:
+    span = Span(vnp.ones(2), "m")
+    doubled = verax.jit(lambda s: tree_util.tree_map(lambda x: 2 * x, s))(span)
+    assert doubled.unit == "m"
+    assert doubled.length.tolist() == [2, 2]
+    treedef = tree_util.tree_structure({"a": Span(1, "m")})
+    assert str(treedef) == "PyTreeDef({'a': CustomNode(Span[m], [*])})"
+    assert pickle.loads(pickle.dumps(treedef)) == treedef
+    assert tree_util.tree_structure({"a": Span(1, "s")}) != treedef
+    exported = verax.export.export(verax.jit(lambda s: s.length * 2))(span)
+    with pytest.raises(TypeError, match="register_pytree_node_serialization"):
+        exported.serialize()
+    verax.export.register_pytree_node_serialization(
+        Span,
+        serialized_name="tests.Span",
+        serialize_auxdata=str.encode,
+        deserialize_auxdata=bytes.decode,
+    )
+    again = verax.export.deserialize(exported.serialize())
+    assert again.in_tree == exported.in_tree
+    assert again.call(span).tolist() == [2, 2]
+
+
+def test_classes_of_one_name_are_different_nodes() -> None:
+    def make(count: int) -> Any:
+        class Same:
+            def __init__(self, *children: Any) -> None:
+                self.children = children
+
+        tree_util.register_pytree_node(
+            Same, lambda s: (s.children[:count], None), lambda _, c: Same(*c)
+        )
+        return Same
+
+    one, two = make(1), make(2)
+    assert tree_util.tree_leaves(one(1, 2)) == [1]
+    assert tree_util.tree_leaves(two(1, 2)) == [1, 2]
+    assert tree_util.tree_structure(one(1)) != tree_util.tree_structure(two(1))
+    data = [dataclasses.make_dataclass("Point", ["x"]) for _ in range(2)]
+    for cls in data:
+        assert tree_util.register_dataclass(cls) is cls
+        assert type(verax.jit(lambda p: p)(cls(1.0))) is cls

@@ -165,6 +165,12 @@ def write_tree(tree: PyTreeDef) -> Json:
     if known is None:
         raise TypeError(without_form(kind))
     if known.write is None:
+        if data is not None:
+            raise TypeError(
+                f"the namedtuple {kind.__qualname__!r} is registered as a node of its "
+                "own, with metadata: give it a serialised form with verax.export."
+                "register_pytree_node_serialization"
+            )
         return [f":{known.name}", None, children]
     written = known.write(data)
     if not isinstance(written, bytes | bytearray):

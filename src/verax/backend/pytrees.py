@@ -196,15 +196,23 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     return pytree.treedef_tuple(REGISTRY, list(treedefs))
 
 
-def check_unregistered(node_type: type) -> None:
-    """A type has one meaning: a second registration is an error."""
+def register(node_type: type, add: Callable[[PyTreeRegistry], None]) -> None:
+    """Add a class to both registries, in which a class has one meaning.
+
+    A namedtuple is a node by its looks until it is added, and then what is said of it.
+    """
     if not isinstance(node_type, type):
         raise TypeError(f"A pytree node type must be a class, got {node_type!r}.")
-    if is_node(node_type):
+    try:
+        add(REGISTRY)
+    except ValueError as error:
+        if "Duplicate" not in str(error):
+            raise
         raise ValueError(
             f"The class {node_type.__qualname__!r} is a pytree node already: it can be "
             "registered only once, and the built-in containers not at all."
-        )
+        ) from error
+    add(NONE_LEAF_REGISTRY)
 
 
 def register_node[T](
@@ -218,11 +226,12 @@ def register_node[T](
     Raises:
         ValueError: the class is registered already.
     """
-    check_unregistered(node_type)
-    for registry in (REGISTRY, NONE_LEAF_REGISTRY):
-        registry.register_node(
+    register(
+        node_type,
+        lambda registry: registry.register_node(
             node_type, to_iterable, from_iterable, to_iterable_with_keys
-        )
+        ),
+    )
 
 
 def register_dataclass_node(
@@ -233,8 +242,8 @@ def register_dataclass_node(
     Raises:
         ValueError: the class is registered already.
     """
-    check_unregistered(node_type)
-    for registry in (REGISTRY, NONE_LEAF_REGISTRY):
-        registry.register_dataclass_node(
-            node_type, list(data_fields), list(meta_fields)
-        )
+    data, meta = list(data_fields), list(meta_fields)
+    register(
+        node_type,
+        lambda registry: registry.register_dataclass_node(node_type, data, meta),
+    )
