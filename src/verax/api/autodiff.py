@@ -7,14 +7,15 @@ One idea: trace once, rewrite the jaxpr, run what comes out; `grad` is `vjp` at 
     (gradient,) = pull(1.0)
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from verax.api.engine import ENGINE, apply, as_array, rewritten
 from verax.api.linear_part import LinearPart, linear_part
+from verax.api.pytree_classes import register_pytree_node_class
 from verax.api.tracing import (
     Describe,
     describe_arguments,
@@ -24,12 +25,13 @@ from verax.api.tracing import (
 )
 from verax.api.vectorize import apply_batched
 from verax.backend import pytrees
-from verax.backend.pytrees import PyTreeDef
+from verax.backend.pytrees import Partial, PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ops import create
 from verax.rules.constants import aval_of
+from verax.rules.typed import shown
 from verax.transforms.jvp import jvp as push_forward, jvp_into, pushed_types
 from verax.transforms.transpose import transpose
 
@@ -52,6 +54,28 @@ class Aux:
         return self.tree.unflatten(leaves)
 
 
+@frozen(cache_hash=True)
+class Signature:
+    """The types of a function's arguments and outputs, without auxiliary ones.
+
+    `name` is what messages call the function: two of one type are equal.
+    """
+
+    name: str = field(eq=False)
+    in_tree: PyTreeDef
+    avals: tuple[ShapedArray, ...]
+    out_tree: PyTreeDef
+    out_avals: tuple[ShapedArray, ...]
+
+    def pad(self, mask: Sequence[bool]) -> Sequence[bool]:
+        """The part of an output mask that belongs to the output proper."""
+        return mask[: self.out_tree.num_leaves]
+
+    def describe(self) -> Sequence[str]:
+        """What messages call the leaves of the arguments."""
+        return describe_arguments(self.name, self.in_tree)()
+
+
 @frozen(eq=False)
 class Primals:
     """A function traced at some arguments, ready to be differentiated."""
@@ -59,28 +83,22 @@ class Primals:
     jaxpr: Jaxpr
     captured: tuple[object, ...]
     leaves: tuple[object, ...]
-    avals: tuple[ShapedArray, ...]
-    in_tree: PyTreeDef
-    out_tree: PyTreeDef
     aux: Aux | None
-    describe: Describe
+    signature: Signature
 
     @property
     def active(self) -> tuple[bool, ...]:
         """Which inputs of the jaxpr have tangents: arguments of inexact dtype."""
         return (False,) * len(self.captured) + tuple(
-            is_inexact(aval.dtype) for aval in self.avals
+            is_inexact(aval.dtype) for aval in self.signature.avals
         )
 
     def unpack(self, outs: Sequence[Any]) -> tuple[Any, Any]:
         """Output and auxiliary output, as the user's trees."""
-        count = self.out_tree.num_leaves
+        tree = self.signature.out_tree
+        count = tree.num_leaves
         aux = None if self.aux is None else self.aux.rebuilt(outs[count:])
-        return self.out_tree.unflatten(outs[:count]), aux
-
-    def pad(self, mask: Sequence[bool]) -> Sequence[bool]:
-        """The part of an output mask that belongs to the output proper."""
-        return mask[: self.out_tree.num_leaves]
+        return tree.unflatten(outs[:count]), aux
 
 
 def trace_primals(
@@ -88,7 +106,8 @@ def trace_primals(
 ) -> Primals:
     """Trace `fun` at `primals`, where Python may branch on concrete values."""
     leaves, tree = pytrees.flatten((tuple(primals), {}))
-    describe = describe_arguments(fun, tree)
+    name = function_name(fun)
+    describe = describe_arguments(name, tree)
     avals = leaf_avals(leaves, describe)
     found: list[tuple[PyTreeDef, Aux | None]] = []
 
@@ -104,17 +123,12 @@ def trace_primals(
         found[:] = [(out_tree, kept)]
         return [*leaves, *arrays]
 
-    flat.__name__ = function_name(fun)
+    flat.__name__ = name
     traced = trace(flat, tree, avals, purpose, describe=describe, values=leaves)
-    return Primals(
-        traced.jaxpr,
-        traced.captured,
-        tuple(leaves),
-        tuple(avals),
-        tree,
-        *found[0],
-        describe,
-    )
+    jaxpr, [(out_tree, kept)] = traced.jaxpr, found
+    out_avals = tuple(jaxpr.out_avals[: out_tree.num_leaves])
+    signature = Signature(name, tree, tuple(avals), out_tree, out_avals)
+    return Primals(jaxpr, traced.captured, tuple(leaves), kept, signature)
 
 
 def split_aux(aux: Any) -> tuple[list[Any], Aux]:
@@ -165,7 +179,8 @@ def jvp[R](
     """
     check_sequence("jvp", primals, tangents)
     at = trace_primals(fun, primals, "jvp", has_aux)
-    pushed = check_tangents(at, tuple(tangents))
+    signature = at.signature
+    pushed = check_tangents(signature, tuple(tangents))
     active = [
         flag and t is not None
         for flag, t in zip(at.active[len(at.captured) :], pushed, strict=True)
@@ -175,8 +190,8 @@ def jvp[R](
     outs, nonzero = pushed_forward(at, mask, live)
     count = len(at.jaxpr.outvars)
     out, aux = at.unpack(outs[:count])
-    tangent = at.out_tree.unflatten(
-        fill(at.pad(nonzero), outs[count:], at.jaxpr.out_avals)
+    tangent = signature.out_tree.unflatten(
+        fill(signature.pad(nonzero), outs[count:], signature.out_avals)
     )
     return (out, tangent, aux) if has_aux else (out, tangent)
 
@@ -202,7 +217,7 @@ def check_sequence(name: str, primals: object, tangents: object) -> None:
             )
 
 
-def check_tangents(at: Primals, tangents: tuple[Any, ...]) -> list[object | None]:
+def check_tangents(at: Signature, tangents: tuple[Any, ...]) -> list[object | None]:
     """Tangent leaves of the right types, None for float0 ones."""
     leaves, tree = pytrees.flatten((tangents, {}))
     if tree != at.in_tree:
@@ -260,42 +275,71 @@ def zero(aval: ShapedArray) -> Any:
     return create.zeros(aval)
 
 
-@frozen(eq=False)
+@frozen(cache_hash=True, repr=False)
 class Pushforward:
-    """The derivative of a function at a point: linear, reusable, nothing retraced."""
+    """The derivative of a function, linear in tangents, at the point of its residuals.
 
-    at: Primals
-    linear: LinearPart
+    It holds no arrays, so that it can be a part of a structure: equal programs have
+    equal trees around their residuals, and nothing is kept alive by a cached call.
+    """
 
-    def __call__(self, *tangents: Any) -> Any:
+    at: Signature
+    nonzero: tuple[bool, ...]
+    tangent: Jaxpr
+
+    def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
         """The tangent of the output for tangents of the arguments."""
-        pushed, linear = check_tangents(self.at, tangents), self.linear
+        pushed = check_tangents(self.at, tangents)
         live = [t for t in pushed if t is not None]
-        outs = apply(linear.tangent, [*linear.residuals, *live])
-        filled = fill(linear.nonzero, outs, self.at.jaxpr.out_avals)
-        return self.at.out_tree.unflatten(filled[: self.at.out_tree.num_leaves])
+        outs = apply(self.tangent, [*residuals, *live])
+        filled = fill(self.at.pad(self.nonzero), outs, self.at.out_avals)
+        return self.at.out_tree.unflatten(filled)
 
-    def columns(self, stacked: Sequence[Any], size: int) -> list[Any]:
+    def __repr__(self) -> str:
+        """Short, because the text of a tree holds it."""
+        types = shown(list(self.at.avals))
+        return f"derivative of {self.at.name} at {types}"
+
+    def columns(
+        self, residuals: Sequence[Any], stacked: Sequence[Any], size: int
+    ) -> list[Any]:
         """Output tangents for `size` tangents, stacked in the last dimension."""
-        tangent, residuals = self.linear.program
         axes = (*[None] * len(residuals), *[0] * len(stacked))
-        wanted = [-1] * len(tangent.outvars)
-        outs = apply_batched(tangent, [*residuals, *stacked], axes, size, wanted)
-        avals = [a.with_shape((*a.shape, size)) for a in self.at.jaxpr.out_avals]
-        return fill(self.at.pad(self.linear.nonzero), outs, avals)
+        wanted = [-1] * len(self.tangent.outvars)
+        outs = apply_batched(self.tangent, [*residuals, *stacked], axes, size, wanted)
+        avals = [a.with_shape((*a.shape, size)) for a in self.at.out_avals]
+        return fill(self.at.pad(self.nonzero), outs, avals)
 
 
-@frozen(eq=False)
+@register_pytree_node_class
+@frozen(eq=False, repr=False)
 class Pullback:
-    """The transposed derivative of a function at a point; reusable."""
+    """The transposed derivative of a function at a point; reusable.
 
-    at: Primals
+    A pytree: its residuals are the leaves, and the rest belongs to the structure.
+    """
+
+    at: Signature
     linear: LinearPart
 
     @property
     def residuals(self) -> tuple[Any, ...]:
         """What is kept of the point."""
         return self.linear.residuals
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Pushforward]:
+        """The residuals, and the program that they complete."""
+        tangent, residuals = self.linear.parted()
+        return residuals, Pushforward(self.at, self.linear.nonzero, tangent)
+
+    @classmethod
+    def tree_unflatten(cls, program: Pushforward, residuals: Iterable[Any]) -> Self:
+        """The pullback at the point of these residuals."""
+        given = (program.tangent, tuple(residuals))
+        return cls(program.at, LinearPart(program.nonzero, given))
+
+    def __repr__(self) -> str:
+        return f"Pullback({self.at.name})"
 
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
         """The cotangents of the arguments for a cotangent of the output."""
@@ -312,10 +356,10 @@ class Pullback:
                 f"the cotangent has the structure {tree}, but the output "
                 f"{self.at.out_tree}"
             )
-        avals = self.at.jaxpr.out_avals
+        avals = self.at.out_avals
         cts = [
             check_tangent(lambda: [f"output {k}" for k in range(len(avals))], i, a, ct)
-            for i, (a, ct) in enumerate(zip(avals, leaves, strict=False))
+            for i, (a, ct) in enumerate(zip(avals, leaves, strict=True))
         ]
         return self.pull(cts)
 
@@ -327,7 +371,7 @@ class Pullback:
     def rows(self, stacked: Sequence[Any], size: int) -> tuple[Any, ...]:
         """Cotangents of the arguments for `size` cotangents, stacked in the first."""
         given, live = self.given(stacked)
-        tangent, residuals = self.linear.program
+        tangent, residuals = self.linear.parted()
         jaxpr, mask = transpose(ENGINE, tangent, self.linear.linear_inputs, given)
         axes = (*[None] * len(residuals), *[0] * len(live))
         wanted = [0] * len(jaxpr.outvars)
@@ -374,7 +418,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     """The value of `fun` at `primals` and its derivative there, as a function.
 
     The function takes tangents like the primals and may be called many times; `fun` is
-    not run again. With `has_aux`, the auxiliary output comes third.
+    not run again. It is a `tree_util.Partial`, whose leaves are what the derivative
+    needs of the point. With `has_aux`, the auxiliary output comes third.
 
     >>> import verax
     >>> y, f_jvp = verax.linearize(lambda x: x * x, 3.0)
@@ -383,7 +428,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     """
     at, outs, linear = linearized(fun, primals, "linearize", has_aux)
     out, aux = at.unpack(outs)
-    push = Pushforward(at, linear)
+    tangent, residuals = linear.parted()
+    push = Partial(Pushforward(at.signature, linear.nonzero, tangent), residuals)
     return (out, push, aux) if has_aux else (out, push)
 
 
@@ -391,8 +437,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of `fun` at `primals` and the pullback of cotangents there.
 
     The pullback takes a cotangent like the output and returns a tuple of cotangents
-    like the primals; it may be called many times. With `has_aux`, the auxiliary output
-    comes third.
+    like the primals; it may be called many times. It is a pytree, whose leaves are what
+    the derivative needs of the point. With `has_aux`, the auxiliary output comes third.
 
     >>> import verax
     >>> y, pull = verax.vjp(lambda x, y: x * y, 3.0, 4.0)
@@ -401,5 +447,5 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """
     at, outs, linear = linearized(fun, primals, "vjp", has_aux)
     out, aux = at.unpack(outs)
-    pull = Pullback(at, linear)
+    pull = Pullback(at.signature, linear)
     return (out, pull, aux) if has_aux else (out, pull)

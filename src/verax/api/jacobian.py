@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from verax.api.autodiff import Pullback, Pushforward, linearize, vjp
+from verax.api.autodiff import Pullback, linearize, vjp
 from verax.api.grad import (
     Argnums,
     check_callable,
@@ -54,13 +54,14 @@ def jacfwd[**P](
         rest = with_rest(fun, args, kwargs, numbers)
         outcome = linearize(rest, *chosen, has_aux=has_aux)
         leaves, tree = pytrees.flatten(chosen)
-        push: Pushforward = outcome[1]
+        push = outcome[1]
+        stacked, size = basis(leaves)
         trees = [
             tree.unflatten(split_axis(leaf, leaves, -1, first=False))
-            for leaf in push.columns(*basis(leaves))
+            for leaf in push.func.columns(*push.args, stacked, size)
         ]
         single = is_single(argnums)
-        found = push.at.out_tree.unflatten([t[0] if single else t for t in trees])
+        found = push.func.at.out_tree.unflatten([t[0] if single else t for t in trees])
         return (found, outcome[2]) if has_aux else found
 
     return jacobian

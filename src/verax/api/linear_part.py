@@ -26,6 +26,7 @@ from verax.api.engine import (
 from verax.ir.jaxpr import Jaxpr, Literal
 from verax.rules.builder import Builder, Tracer
 from verax.rules.row import MissingRule
+from verax.transforms.closed import hoist
 from verax.transforms.linearize import (
     Step,
     Steps,
@@ -65,6 +66,20 @@ class LinearPart:
         owner = self.builder
         residuals = saved if owner is None else owner.tracers(saved)
         return tangent_program(ENGINE, self.steps), tuple(residuals)
+
+    def parted(self) -> tuple[Jaxpr, tuple[Any, ...]]:
+        """`program`, with the arrays that it captured among the residuals, in front.
+
+        So no array is left in it, and programs that differ in these alone are equal.
+        """
+        tangent, residuals = self.program
+        if not tangent.used_consts:
+            return tangent, residuals
+        closed = hoist(tangent)
+        free = closed.jaxpr
+        invars = (*free.constvars, *free.invars)
+        constants = [as_array(value) for value in closed.consts]
+        return Jaxpr((), invars, free.eqns, free.outvars), (*constants, *residuals)
 
     @property
     def tangent(self) -> Jaxpr:

@@ -125,7 +125,12 @@ def check_outputs(
 
 
 def function_name(fun: object) -> str:
-    """The user's name of a callable, through partial and wrapped ones."""
+    """The user's name of a callable, through partial and wrapped ones.
+
+    A text is such a name.
+    """
+    if isinstance(fun, str):
+        return fun
     name = getattr(fun, "__name__", None)
     if isinstance(name, str):
         return name

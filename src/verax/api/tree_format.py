@@ -163,7 +163,7 @@ def write_tree(tree: PyTreeDef) -> Json:
         return [KEYED[kind], [checked_key(key) for key in data], children]
     known = FORMATS.by_type.get(kind)
     if known is None:
-        raise TypeError(without_form(kind))
+        raise TypeError(without_form(kind, data))
     if known.write is None:
         if data is not None:
             raise TypeError(
@@ -181,9 +181,9 @@ def write_tree(tree: PyTreeDef) -> Json:
     return [f":{known.name}", base64.b64encode(written).decode(), children]
 
 
-def without_form(kind: type) -> str:
+def without_form(kind: type, data: object) -> str:
     """What to do about a class that no file can hold yet."""
-    if is_namedtuple(kind):
+    if is_namedtuple(kind) and data is None:
         call = "register_namedtuple_serialization"
     else:
         call = "register_pytree_node_serialization"
