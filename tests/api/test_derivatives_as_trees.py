@@ -3,6 +3,7 @@
 import gc
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "nothing saved": lambda x: x[::-1] * 2.0,
     "a constant": lambda x: vnp.asarray(A) @ vnp.tanh(x),
     "constants of inner programs": verax.jit(lambda x: vnp.asarray(A) @ x * x),
+    "an output of integers": lambda x: {"a": x * 2.0, "i": vnp.argmax(x)},
     "several outputs": lambda x: {"a": x * 2.0, "b": vnp.sin(x)},
     "no use": lambda x: vnp.ones(3),
     "scan": looped,
@@ -48,6 +50,7 @@ def same(found: Any, wanted: Any) -> None:
     assert tree_structure(found) == tree_structure(wanted)
     for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
         assert a.dtype == b.dtype
+        assert a.shape == b.shape
         if a.dtype != verax.dtypes.float0:
             np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-6)
 
@@ -98,6 +101,14 @@ def test_out_of_jit_and_into_it(name: str) -> None:
         assert len(traces) == 1
 
 
+def with_derivative(make: Any, fun: Any, carry: Any, x: Any) -> tuple[Any, Any]:
+    return carry, make(fun, x)[1]
+
+
+def at_argument(argument: Any, carry: Any, f: Any) -> tuple[Any, Any]:
+    return carry, f(argument)
+
+
 @NAMES
 def test_out_of_vmap_and_scan_and_into_them(name: str) -> None:
     fun = FUNCTIONS[name]
@@ -108,8 +119,8 @@ def test_out_of_vmap_and_scan_and_into_them(name: str) -> None:
         found = verax.vmap(lambda f, t: f(t), (0, None), axis_size=2)(mapped, argument)
         for i, row in enumerate(wanted):
             same(tree_util.tree_map(lambda a, i=i: a[i], found), row)
-        _, stacked = lax.scan(lambda c, x, make=make: (c, make(fun, x)[1]), 0, xs)
-        _, rows = lax.scan(lambda c, f, t=argument: (c, f(t)), 0, stacked, 2)
+        _, stacked = lax.scan(partial(with_derivative, make, fun), 0, xs)
+        _, rows = lax.scan(partial(at_argument, argument), 0, stacked, 2)
         for i, row in enumerate(wanted):
             same(tree_util.tree_map(lambda a, i=i: a[i], rows), row)
 
@@ -117,7 +128,11 @@ def test_out_of_vmap_and_scan_and_into_them(name: str) -> None:
 def test_as_a_carry_and_out_of_branches() -> None:
     for make in (verax.vjp, verax.linearize):
         _, f = make(vnp.sin, vnp.float32(1))
-        last, _ = lax.scan(lambda f, x, make=make: (make(vnp.sin, x)[1], f(1.0)), f, X)
+
+        def step(f: Any, x: Any, make: Any = make) -> tuple[Any, Any]:
+            return make(vnp.sin, x)[1], f(1.0)
+
+        last, _ = lax.scan(step, f, X)
         same(last(1.0), make(vnp.sin, X[2])[1](1.0))
         chosen = lax.cond(
             True,
@@ -172,7 +187,7 @@ def test_a_cached_call_keeps_nothing_alive() -> None:
         array, held = vnp.asarray(np.random.default_rng(0).normal(size=3)), Held()
 
         def fun(x: Any) -> Any:
-            assert held
+            assert held is not None
             return vnp.sin(x) * array
 
         call(make(fun, X)[1], X)

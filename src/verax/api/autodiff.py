@@ -8,7 +8,7 @@ One idea: trace once, rewrite the jaxpr, run what comes out; `grad` is `vjp` at 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from attrs import field, frozen
@@ -234,7 +234,7 @@ def check_tangent(
     """`tangent` in the tangent type of `aval`, or an error that says what was due."""
     due = aval.tangent()
     if getattr(tangent, "dtype", None) == float0:
-        given = ShapedArray(np.asarray(tangent).shape, float0)
+        given = ShapedArray(np.shape(cast(Any, tangent)), float0)
     else:
         given = aval_of(tangent)
     if given.shape != due.shape or (

@@ -16,6 +16,7 @@ from verax.api.engine import current_builder
 from verax.api.statics import resolve_statics
 from verax.api.tracing import describe_arguments, function_name, leaf_avals, trace
 from verax.backend import pytrees
+from verax.backend.results import result_tree
 from verax.ir.jaxpr import Primitive
 from verax.ops.checkpoint import (
     BARRIER,
@@ -77,7 +78,7 @@ def checkpoint[**P, R](
         name = function_name(fun)
         params = CheckpointParams(name, False, prevent_cse, policy, traced.jaxpr)
         outs = checkpoint_p.bind(params, *traced.captured, *leaves)
-        return traced.out_tree.unflatten(outs)
+        return result_tree(traced.out_tree, outs)
 
     return rematerialised
 

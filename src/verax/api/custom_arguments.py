@@ -10,7 +10,7 @@ differentiable (its leaves are operands) or held (a value of the rule itself)::
 import inspect
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from attrs import frozen
@@ -226,5 +226,5 @@ def describe_type(aval: ShapedArray) -> str:
 def leaf_type(x: object) -> ShapedArray:
     """The type of a leaf that may be a NumPy array of float0."""
     if getattr(x, "dtype", None) == float0:
-        return ShapedArray(np.asarray(x).shape, float0)
+        return ShapedArray(np.shape(cast(Any, x)), float0)
     return aval_of(x)

@@ -19,6 +19,7 @@ from verax.api.structs import struct_avals
 from verax.api.tracing import describe_arguments, function_name, leaf_avals, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
+from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
@@ -121,7 +122,7 @@ def closure_convert(
             ENGINE.core.convert(x, a.dtype, a.weak_type)
             for x, a in zip([*ins, *found], traced.jaxpr.in_avals, strict=True)
         ]
-        return traced.out_tree.unflatten(apply(traced.jaxpr, typed))
+        return result_tree(traced.out_tree, apply(traced.jaxpr, typed))
 
     return converted, list(constants)
 

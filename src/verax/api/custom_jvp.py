@@ -41,6 +41,7 @@ from verax.api.custom_zeros import SymbolicZero, instantiate
 from verax.api.engine import ENGINE, current_builder
 from verax.api.tracing import Traced, function_name, trace
 from verax.backend import pytrees
+from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0
 from verax.ir.jaxpr import Jaxpr
@@ -220,7 +221,7 @@ class custom_jvp(CustomRules):
         rule, captured, jaxpr = jvp_rule(user, body, given.leaves, captures)
         params = CustomJvpParams(user.name, len(captured), jaxpr, rule)
         outs = custom_jvp_call_p.bind(params, *captured, *given.leaves)
-        return body.out_tree.unflatten(outs)
+        return result_tree(body.out_tree, outs)
 
 
 def sum_of_trees(out: Any, parts: Sequence[Any]) -> Any:

@@ -41,6 +41,7 @@ from verax.api.engine import ENGINE, current_builder
 from verax.api.tracing import Traced, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
+from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0
 from verax.ir.jaxpr import Jaxpr
@@ -295,7 +296,7 @@ class custom_vjp(CustomRules):
         rule, captured, jaxpr = vjp_rule(user, body, given.leaves, captures)
         params = CustomVjpParams(user.name, len(captured), jaxpr, rule)
         outs = custom_vjp_call_p.bind(params, *captured, *given.leaves)
-        return body.out_tree.unflatten(outs)
+        return result_tree(body.out_tree, outs)
 
 
 def vjp_rule(

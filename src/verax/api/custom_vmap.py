@@ -21,6 +21,7 @@ from verax.api.engine import ENGINE, current_builder
 from verax.api.tracing import function_name, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
+from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.custom_vmap import CustomVmapParams, custom_vmap_call_p
@@ -164,4 +165,4 @@ class custom_vmap:
         )
         params = CustomVmapParams(user.name, len(body.captured), body.jaxpr, user)
         outs = custom_vmap_call_p.bind(params, *body.captured, *given.leaves)
-        return body.out_tree.unflatten(outs)
+        return result_tree(body.out_tree, outs)

@@ -32,6 +32,7 @@ from verax.backend.client import default_backend
 from verax.backend.lower import lower
 from verax.backend.portable import custom_targets, from_portable, to_portable
 from verax.backend.pytrees import PyTreeDef
+from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0, is_inexact
 from verax.ir.jaxpr import Jaxpr
@@ -138,7 +139,7 @@ class Exported:
         leaves, tree = pytrees.flatten((args, kwargs))
         self.check_platform()
         self.check_arguments(leaves, tree)
-        return self.out_tree.unflatten(self.flat(*leaves))
+        return result_tree(self.out_tree, self.flat(*leaves))
 
     def check_platform(self) -> None:
         """This process must run on a platform of the module's."""

@@ -50,6 +50,7 @@ from verax.backend.placed import PlacedArray
 from verax.backend.placement import Placement, placement_of
 from verax.backend.program import MADE, Program, Recipe, compiled
 from verax.backend.pytrees import PyTreeDef
+from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ops.call import call
 from verax.rules.state import STATE, UNKEPT, State, current_mode, is_fresh
@@ -154,7 +155,7 @@ class JitFunction[**P, R]:
         else:
             outs = call(entry.name, entry.traced.jaxpr, *ins)
         outs = constrained(outs, shardings.of_outputs(entry.traced.out_tree))
-        return entry.traced.out_tree.unflatten(outs)
+        return result_tree(entry.traced.out_tree, outs)
 
     def remember(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], entry: Entry, make: Maker

@@ -27,6 +27,7 @@ from verax.api.tracing import (
 from verax.api.vectorize import axis_scope
 from verax.backend import pytrees
 from verax.backend.mesh import Mesh, PartitionSpec, current_mesh
+from verax.backend.results import result_tree
 from verax.backend.sharding import NamedSharding
 from verax.ir.avals import Shape
 from verax.ir.jaxpr import Jaxpr
@@ -202,7 +203,7 @@ class Mapped:
             )
         ]
         places = tuple([spread.sharding for spread in results])
-        return traced.out_tree.unflatten(constrained(wholes, places))
+        return result_tree(traced.out_tree, constrained(wholes, places))
 
     def assembled(
         self, x: Array, spread: Parts, varying: Sequence[str], shape: Shape

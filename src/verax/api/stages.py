@@ -41,6 +41,7 @@ from verax.backend.placed import PlacedArray, put
 from verax.backend.placed_program import spread_of
 from verax.backend.placement import Placement, committed_place, relocated
 from verax.backend.program import Program, build, compiled
+from verax.backend.results import result_tree
 from verax.backend.sharding import Sharding, SingleDeviceSharding
 from verax.ir.consts import hoist
 from verax.ir.effects import Effect
@@ -97,7 +98,7 @@ class TracedStage(Stage):
             ENGINE.core.convert(x, aval.dtype, aval.weak_type)
             for x, aval in zip([*captured, *leaves], jaxpr.in_avals, strict=True)
         ]
-        return self.out_tree.unflatten(apply(jaxpr, typed))
+        return result_tree(self.out_tree, apply(jaxpr, typed))
 
     def closure_convert(self) -> tuple[list[Any], Any]:
         """What the function captured, and the function that takes it first.

@@ -23,6 +23,7 @@ from verax.api.tracing import (
 )
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
+from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ops import shape
@@ -91,7 +92,7 @@ def vmap[**P, R](
         wanted = wanted_axes(out_axes, traced.out_tree)
         args_flat = [*traced.captured, *leaves]
         outs = apply_batched(traced.jaxpr, args_flat, places, size, wanted, engine)
-        return traced.out_tree.unflatten(outs)
+        return result_tree(traced.out_tree, outs)
 
     return vmapped
 

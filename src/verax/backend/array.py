@@ -21,7 +21,7 @@ from verax.backend.exchange import Exchangeable
 from verax.backend.formats import Format, Layout
 from verax.backend.sharding import Sharding, SingleDeviceSharding
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import INTEGER_SET
+from verax.ir.dtypes import INTEGER_SET, bool_, device_value, float0
 from verax.ir.extended import ExtendedDType
 from verax.ir.records import Shown
 from verax.rules.array import Array
@@ -260,6 +260,8 @@ def to_buffer(values: np.ndarray, aval: ShapedArray) -> Buffer:
     """NumPy values of type `aval` on the default device, without a copy if possible."""
     if not isinstance(aval.dtype, np.dtype):
         aval = ShapedArray(values.shape, aval.dtype.element_dtype)
+    if aval.dtype == float0:
+        values, aval = device_value(values, float0), ShapedArray(values.shape, bool_)
     return buffers.from_numpy(values, local_devices()[0], copy=False, aval=aval)  # type: ignore[arg-type]  # extended dtypes are gone
 
 

@@ -28,6 +28,7 @@ from verax.backend.placed import PlacedArray
 from verax.backend.placed_program import donation_to
 from verax.backend.program import Program, buffer_of, device_aval
 from verax.backend.pytrees import PyTreeDef, flatten
+from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import COMPLEX, FLOATING, NUMERIC, stored_dtype
 from verax.rules.constants import scalar_of
@@ -137,6 +138,7 @@ def caller(
     if (
         program.placement is not None
         or None in kinds
+        or not program.plain
         or not all([type(kinds[i]) is ShapedArray for i in donated])
     ):
         return cached(general_caller(program, out_tree, places))
@@ -157,10 +159,10 @@ def caller(
 
 def general_caller(program: Program, out_tree: PyTreeDef, places: Places) -> Call:
     """A call that looks at each argument, and gives up those that are donated."""
-    run, unflatten = program.run, out_tree.unflatten
+    run = program.run
     if places is None:
-        return lambda args: unflatten(run(args))
-    return lambda args: unflatten(run([args[i] for i in places]))
+        return lambda args: result_tree(out_tree, run(args))
+    return lambda args: result_tree(out_tree, run([args[i] for i in places]))
 
 
 def sharing_caller(

@@ -20,7 +20,7 @@ from attrs import frozen
 
 from verax.backend.function_text import FunctionText, scalar_bytes
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import stored_dtype
+from verax.ir.dtypes import device_value
 from verax.ir.jaxpr import Atom, Jaxpr, Params, Var
 from verax.rules.emitter import Operand, Region
 from verax.rules.row import Engine, Row
@@ -125,8 +125,7 @@ class Recorder(FunctionText):
                 return env[atom.index]
             if atom.aval.shape:
                 raise NeedsModule
-            dtype = stored_dtype(atom.aval.dtype)
-            return Operand("", atom.aval, np.asarray(atom.value, dtype))
+            return Operand("", atom.aval, device_value(atom.value, atom.aval.dtype))
 
         for eqn in jaxpr.eqns:
             row = self.engine.rules[eqn.primitive]

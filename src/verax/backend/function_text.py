@@ -15,13 +15,13 @@ import numpy as np
 
 from verax.backend.mlir_text import dense, mlir_type, stored_shape
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import stored_dtype
+from verax.ir.dtypes import device_value
 from verax.rules.emitter import Operand, Region, i64s
 
 
 def scalar_bytes(value: object, aval: ShapedArray) -> bytes:
     """The bytes of a constant of type `aval`, by which constants are compared."""
-    return np.asarray(value, stored_dtype(aval.dtype)).tobytes()
+    return device_value(value, aval.dtype).tobytes()
 
 
 class FunctionText:
@@ -49,7 +49,7 @@ class FunctionText:
         found = self.scalars.get(key)
         if found is None:
             found = self.scalars[key] = self.name(x.aval)
-            text = dense(np.asarray(x.value, stored_dtype(x.aval.dtype)), x.aval)
+            text = dense(x.value, x.aval)
             self.lines.append(f"    {found.name} = stablehlo.constant {text}\n")
         return found
 

@@ -14,7 +14,15 @@ from typing import Any, Final
 import numpy as np
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType, is_bool, is_complex, is_float, stored_dtype
+from verax.ir.dtypes import (
+    DType,
+    device_dtype,
+    device_value,
+    is_bool,
+    is_complex,
+    is_float,
+    stored_dtype,
+)
 from verax.ir.extended import ExtendedDType
 from verax.rules.emitter import TOKEN
 
@@ -49,11 +57,10 @@ def element_type(dtype: DType) -> str:
     >>> element_type(np.dtype("uint8")), element_type(np.dtype("bool"))
     ('ui8', 'i1')
     """
+    dtype = device_dtype(dtype)
     known = FLOATS.get(dtype.name)
     if known is not None:
         return known
-    if isinstance(dtype, ExtendedDType):
-        return element_type(dtype.element_dtype)
     digits = dtype.name.lstrip("uint")
     return f"ui{digits}" if dtype.name.startswith("u") else f"i{digits}"
 
@@ -119,7 +126,7 @@ def scalar_text(value: Any, dtype: DType) -> str:
 
 def dense(value: object, aval: ShapedArray) -> str:
     """The attribute of a constant: one element for all, or nested lists of them."""
-    array, dtype = np.asarray(value), stored_dtype(aval.dtype)
+    array, dtype = device_value(value, aval.dtype), device_dtype(aval.dtype)
     if array.ndim == 0:
         return f"dense<{scalar_text(array[()], dtype)}> : {mlir_type(aval)}"
     if array.size == 0:

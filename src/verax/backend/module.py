@@ -12,8 +12,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-import numpy as np
-
 from verax.backend.body import Body, body_of
 from verax.backend.equation_text import (
     EquationText,
@@ -33,7 +31,7 @@ from verax.backend.mlir_text import mlir_type, symbol
 from verax.backend.module_meshes import Meshes
 from verax.backend.portable import renamed
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import stored_dtype
+from verax.ir.dtypes import device_value
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
 from verax.ir.meshes import Layout
@@ -411,7 +409,7 @@ class Writer(FunctionText):
             return Operand(x, aval)
         if isinstance(x, Operand):
             return x
-        value = np.asarray(literal_value(x), stored_dtype(aval.dtype))
+        value = device_value(literal_value(x), aval.dtype)
         return Operand("", aval, value)
 
     def read(self, atom: Atom, env: Env) -> Operand:

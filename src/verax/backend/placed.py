@@ -24,6 +24,7 @@ from verax.backend.sharding import (
     runtime_sharding,
 )
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import bool_, device_value, float0
 from verax.ir.extended import ExtendedDType
 from verax.rules.state import STATE
 
@@ -92,6 +93,8 @@ def stored_aval(aval: ShapedArray) -> AvalLike:
     if isinstance(aval.dtype, ExtendedDType):
         shape = (*aval.shape, *aval.dtype.element_shape)
         return Aval(shape, aval.dtype.element_dtype)
+    if aval.dtype == float0:
+        return Aval(aval.shape, bool_)
     return aval  # type: ignore[return-value]  # NumPy's dtype, then
 
 
@@ -162,6 +165,8 @@ def spread(
         ValueError: the array cannot lie so.
     """
     stored = stored_aval(aval)
+    if aval.dtype == float0:
+        values = device_value(values, float0)
     place.check(aval.shape, f"an array {aval}")
     local = [device for device in place.ordered if is_local(device)]
     if place.num_devices == 1:

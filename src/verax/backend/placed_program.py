@@ -27,7 +27,7 @@ from verax.backend.sharding import (
     runtime_sharding,
 )
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import stored_dtype
+from verax.ir.dtypes import device_value
 from verax.ir.jaxpr import Literal
 from verax.ir.meshes import Layout
 from verax.rules.builder import Tracer, leaked
@@ -169,7 +169,7 @@ def operand_buffer(x: object, aval: ShapedArray, place: Sharding) -> Buffer:
     if isinstance(x, Tracer):
         raise leaked(x)
     if isinstance(x, np.ndarray):
-        return spread(np.array(x, stored_dtype(aval.dtype)), aval, place, copy=False)
+        return spread(np.array(device_value(x, aval.dtype)), aval, place, copy=False)
     return spread(scalar_of(x, aval), aval, place, copy=False)
 
 

@@ -36,7 +36,7 @@ from verax.backend.placed_program import (
 from verax.backend.placement import Placement
 from verax.backend.sharding import Sharding
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import stored_dtype
+from verax.ir.dtypes import bool_, device_value, float0
 from verax.ir.extended import ExtendedDType
 from verax.ir.jaxpr import Jaxpr, Literal
 from verax.ir.memo import Recent
@@ -97,6 +97,12 @@ class Program:
 
         return run
 
+    @cached_property
+    def plain(self) -> bool:
+        """Whether every value is on a device what its type says, keys included."""
+        avals = (*self.lowered.in_avals, *self.out_avals)
+        return not any([aval.dtype == float0 for aval in avals])
+
 
 type Run = Callable[[Sequence[object]], list[ConcreteArray]]
 
@@ -109,7 +115,7 @@ def buffer_of(x: object, aval: ShapedArray) -> Buffer:
         raise leaked(x)
     if isinstance(x, np.ndarray):
         # The caller may write to its array while the program runs: copy.
-        values = np.asarray(x, stored_dtype(aval.dtype))
+        values = device_value(x, aval.dtype)
         return buffers.put(device_aval(aval), values, local_devices()[0], copy=True)
     value = scalar_of(x, aval)
     return buffers.put(device_aval(aval), value, local_devices()[0], copy=False)
@@ -128,11 +134,11 @@ def constant_buffer(literal: Literal) -> Buffer:
 
 
 def stored(aval: ShapedArray) -> ShapedArray:
-    """The type on the device: keys are their words."""
+    """The type on the device: keys are their words, and float0 has booleans."""
     if isinstance(aval.dtype, ExtendedDType):
         shape = (*aval.shape, *aval.dtype.element_shape)
         return ShapedArray(shape, aval.dtype.element_dtype)
-    return aval
+    return ShapedArray(aval.shape, bool_) if aval.dtype == float0 else aval
 
 
 def build(lowered: Lowered, options: CompileOptions, late: bool = False) -> Program:

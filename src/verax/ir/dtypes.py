@@ -293,6 +293,26 @@ def stored_dtype(dtype: DType) -> NumpyDType:
     return dtype if isinstance(dtype, np.dtype) else dtype.element_dtype
 
 
+def device_dtype(dtype: DType) -> NumpyDType:
+    """The dtype of the elements on a device, where float0 has booleans in its place.
+
+    >>> device_dtype(int32), device_dtype(float0)
+    (dtype('int32'), dtype('bool'))
+    """
+    return bool_ if dtype == float0 else stored_dtype(dtype)
+
+
+def device_value(value: object, dtype: DType) -> np.ndarray:
+    """A value in NumPy as devices hold it; of float0 only the shape is one.
+
+    >>> device_value(np.zeros(2, float0), float0)
+    array([False, False])
+    """
+    if dtype == float0:
+        return np.zeros(np.asarray(value).shape, bool_)
+    return np.asarray(value, stored_dtype(dtype))
+
+
 def default_dtype(category: Category, x64: bool) -> NumpyDType:
     """What a Python scalar of `category` becomes: int32, uint32, float32, complex64.
 

@@ -13,6 +13,7 @@ from verax.api.oracle import is_known
 from verax.api.tracing import function_name, leaf_avals
 from verax.backend import pytrees
 from verax.backend.client import default_backend
+from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32, is_bool, is_extended, is_integer
 from verax.lax.bodies import (
@@ -214,7 +215,7 @@ def choose(
     given = [as_operand(x, aval) for x, aval in zip(leaves, avals, strict=True)]
     params = CondParams(jaxprs, sequential=sequential)
     outs = cond_p.bind(params, index, *consts, *given)
-    return bodies[0].out_tree.unflatten(outs)
+    return result_tree(bodies[0].out_tree, outs)
 
 
 def common_types(

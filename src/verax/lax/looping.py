@@ -16,6 +16,7 @@ from verax.api.tracing import function_name, leaf_avals
 from verax.api.vectorize import vmap
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
+from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, is_integer
 from verax.lax.bodies import (
@@ -177,10 +178,10 @@ def staged(
     parts = (body.jaxpr, len(body.consts), test.jaxpr, len(test.consts))
     if blocks is None:
         plain = WhileParams(*parts, sequential=sequential)
-        return tree.unflatten(while_p.bind(plain, *operands))
+        return result_tree(tree, while_p.bind(plain, *operands))
     linear = (False,) * len(operands)
     params = BoundedWhileParams(*parts, blocks, linear, sequential=sequential)
-    return tree.unflatten(bounded_while_p.bind(params, *operands))
+    return result_tree(tree, bounded_while_p.bind(params, *operands))
 
 
 def check_truth(fun: object, tree: PyTreeDef, avals: Sequence[ShapedArray]) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from verax.api.tracing import function_name, leaf_avals
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
+from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import field_names
 from verax.lax.bodies import (
@@ -97,7 +98,7 @@ def scan(
     )
     outs = bind_loop(params, blocks, operands)
     carry, ys = params.results(outs)
-    return tree.unflatten(carry), y_tree.unflatten(ys)
+    return result_tree(tree, carry), result_tree(y_tree, ys)
 
 
 def bind_loop(
