@@ -182,3 +182,33 @@ def test_bernoulli_and_wrong_calls() -> None:
     for error, call in wrong:
         with pytest.raises(error):
             call()
+
+
+def test_cosine_integral_of_negative_numbers() -> None:
+    x = np.array([-1.0, -7.5], np.float32)
+    found = np.asarray(special.sici(x)[1])
+    np.testing.assert_allclose(found, scipy.special.sici(x)[1], 1e-6)
+
+
+def test_extremes() -> None:
+    """What overflowed, cancelled or lost its digits on the way."""
+    cases = (
+        (special.betaln, scipy.special.betaln, (1.0, 1e30)),
+        (special.beta, scipy.special.beta, (np.inf, 2.0)),
+        (special.rel_entr, scipy.special.rel_entr, (1e30, 1e-30)),
+        (special.kl_div, scipy.special.kl_div, (27.1, 27.05)),
+        (special.log_ndtr, scipy.special.log_ndtr, (4.75,)),
+        (special.fresnel, scipy.special.fresnel, (1e30,)),
+        (special.boxcox1p, scipy.special.boxcox1p, (1e-30, 1e-30)),
+        (special.gammainc, scipy.special.gammainc, (16.67, 0.1056)),
+        (special.betainc, scipy.special.betainc, (0.5, 1e30, 0.5)),
+        (special.betainc, scipy.special.betainc, (5.636, 0.0021, 0.004)),
+        (special.gammaln, scipy.special.gammaln, (1.33,)),
+        (special.gammaln, scipy.special.gammaln, (1.0,)),
+    )
+    for ours, theirs, args in cases:
+        xs = [np.float32(x) for x in args]
+        want = theirs(*[np.float64(x) for x in xs])
+        for found in (ours(*xs), verax.jit(ours)(*xs)):
+            np.testing.assert_allclose(np.asarray(found), want, 2e-5, 1e-35)
+    assert float(special.i0(np.float16(12.25))) == pytest.approx(24064, rel=1e-2)

@@ -233,5 +233,6 @@ def as_array(value: Any, aval: ShapedArray) -> ConcreteArray:
     if value.dtype is not aval.dtype:
         dtype = stored_dtype(aval.dtype)
         if value.dtype != dtype:
-            value = value.astype(dtype)
+            with np.errstate(all="ignore"):  # what was computed wider may overflow
+                value = value.astype(dtype)
     return from_host(value, aval)

@@ -9,19 +9,21 @@ Sources: NIST Digital Library of Mathematical Functions, section 8.17; the fract
 Lentz's method, as in W. H. Press et al., Numerical Recipes, section 6.4.
 """
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from verax.ir.jaxpr import NO_PARAMS
-from verax.ops.arith import add, div, mul, neg, sub
+from verax.ops.arith import add, div, max as maximum, min as minimum, mul, neg, sub
 from verax.ops.bits import bitwise_and, bitwise_or
 from verax.ops.choose import select
-from verax.ops.compare import eq, gt, le, lt, ne
+from verax.ops.compare import eq, ge, gt, le, lt, ne
 from verax.ops.create import full_like
 from verax.ops.explog import exp, log, log1p
 from verax.ops.fractions import MARGIN, in_float32, large, loop, not_zero
+from verax.ops.log_gamma import FAR, stirling_rest
 from verax.ops.reference import in_wide
 from verax.ops.special import lgamma, underived
 from verax.rules.array import Array
@@ -34,6 +36,8 @@ from verax.rules.operands import alike
 from verax.rules.row import Domain, NDArray, Row
 
 special = LazyModule("scipy.special")
+
+LOG_SQRT_2_PI: Final = 0.5 * math.log(2 * math.pi)
 
 
 def beta_start(a: Array, b: Array, x: Array) -> tuple[Array, ...]:
@@ -95,7 +99,31 @@ def beta_operands(a: Array, b: Array, x: Array) -> tuple[Array, Array, Array]:
 
 
 def log_beta(a: Array, b: Array) -> Array:
-    return sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
+    """log |B(a, b)|; where a parameter is large, what would cancel is left out.
+
+    That is the difference of two of Stirling's series, DLMF 5.11.1.
+    """
+    few, many = minimum(a, b), maximum(a, b)
+    far = bitwise_and(gt(few, 0.0), ge(many, FAR))
+    some = select(far, few, full_like(a, 1))
+    most = select(far, many, full_like(b, FAR))
+    both = bitwise_and(far, ge(some, FAR))
+    plain = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
+    total = add(some, most)
+    rest = sub(stirling_rest(most), stirling_rest(total))
+    rate = div(some, most)
+    # One parameter is large ...
+    turn = mul(sub(most, 0.5), neg(log1p(rate)))
+    one = add(lgamma(some), add(rest, add(sub(some, mul(some, log(total))), turn)))
+    # ... or both are.
+    safe = select(both, some, full_like(a, FAR))
+    head = add(mul(log(most), -0.5), add(LOG_SQRT_2_PI, add(rest, stirling_rest(safe))))
+    share = mul(sub(safe, 0.5), log(div(safe, total)))
+    two = add(head, sub(share, mul(most, log1p(rate))))
+    found = select(far, select(both, two, one), plain)
+    # B is infinite at 0 and 0 at infinity.
+    inf = full_like(a, np.inf)
+    return select(bitwise_and(gt(few, 0.0), eq(many, inf)), neg(inf), found)
 
 
 def finish_beta(
@@ -103,7 +131,8 @@ def finish_beta(
 ) -> tuple[Array]:
     exponent = add(mul(first, log(place)), mul(second, log1p(neg(place))))
     size = exp(sub(exponent, log_beta(first, second)))
-    value = div(mul(size, h), first)
+    # Where the size is nothing, the fraction may have lost itself among huge numbers.
+    value = select(eq(size, 0.0), size, div(mul(size, h), first))
     found = select(turned(a, b, x), sub(1.0, value), value)
     found = select(eq(x, 0.0), full_like(found, 0), found)
     found = select(eq(x, 1.0), full_like(found, 1), found)
@@ -139,7 +168,10 @@ def lower_beta(e: Emitter, xs: Sequence[Operand]) -> Sequence[Operand]:
 
 def reference_beta(a: NDArray, b: NDArray, x: NDArray) -> NDArray:
     positive = (a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)
-    found: NDArray = np.where(positive, special.betainc(a, b, x), np.nan)
+    # SciPy's own single precision keeps five digits.
+    full = [np.asarray(v, np.float64) for v in (a, b, x)]
+    value = special.betainc(*full).astype(np.result_type(a, b, x))
+    found: NDArray = np.where(positive, value, np.nan)
     # The limits in one parameter; where both are at an end there is none.
     zero, one = (b == 0) | (a == np.inf), (a == 0) | (b == np.inf)
     allowed = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1) & (zero != one)

@@ -150,7 +150,10 @@ def leading(a: Array, x: Array) -> Array:
     part = div(sub(x, safe), safe)
     rest = div(sub(1 / 12, div(1 / 360, mul(safe, safe))), safe)
     size = add(mul(log(mul(safe, 2 * np.pi)), 0.5), rest)
-    around = sub(mul(safe, sub(log1p(part), part)), size)
+    # Far below a the distance has lost the digits of x.
+    below = lt(part, -0.5)
+    logarithm = select(below, log(div(x, safe)), log1p(select(below, 0.0, part)))
+    around = sub(mul(safe, sub(logarithm, part)), size)
     return exp(select(big, around, plain))
 
 

@@ -22,6 +22,8 @@ from verax.ops.accuracy import Accuracy, check_accuracy
 from verax.ops.arith import add, mul, neg
 from verax.ops.choose import clamp
 from verax.ops.explog import exp, square
+from verax.ops.fractions import in_float32
+from verax.ops.log_gamma import log_gamma
 from verax.ops.reference import in_wide
 from verax.rules.array import Array
 from verax.rules.costs import large
@@ -29,6 +31,7 @@ from verax.rules.elementwise import chlo, elementwise
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import FLOAT
 from verax.rules.lazy import LazyModule
+from verax.rules.loops import lowered
 from verax.rules.operands import alike
 from verax.rules.row import Domain, Row
 
@@ -103,7 +106,7 @@ lgamma_p = elementwise(
     "lgamma",
     in_wide(reference.lgamma),
     jvp=lambda x, y, t: mul(t, digamma(x)),
-    lower=chlo("lgamma"),
+    lower=in_float32(lambda e, xs: lowered(e, xs, log_gamma)),
     accepts=FLOAT,
     domains=Domain(0.05, 30, special=(1.0, 2.0, np.inf, -np.inf)),
     costly=large,

@@ -17,7 +17,7 @@ from verax.numpy import where
 from verax.numpy.arguments import ArrayLike
 from verax.ops.special import lgamma
 from verax.rules.array import Array
-from verax.scipy.special.arguments import inexact, reals
+from verax.scipy.special.arguments import in_wide, inexact
 from verax.scipy.special.functions import gammasgn
 
 # B_2k / (2k (2k - 1)), for Stirling's series.
@@ -37,10 +37,17 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     >>> round(float(comb(5, 2)), 3), round(float(comb(5, 2, repetition=True)), 3)
     (10.0, 15.0)
     """
-    n, taken = reals("comb", N, k)
-    if repetition:
-        found = comb(n + taken - 1, taken)
-        return where((taken == 0) & (n >= 0), 1.0, found)
+    return in_wide("comb", repeated if repetition else combinations, N, k)
+
+
+def repeated(n: Array, taken: Array) -> Array:
+    """Ways to take so many of n things, each of them again and again."""
+    found = combinations(n + taken - 1, taken)
+    return where((taken == 0) & (n >= 0), 1.0, found)
+
+
+def combinations(n: Array, taken: Array) -> Array:
+    """Ways to take so many of n things."""
     possible = (taken <= n) & (n >= 0) & (taken >= 0)
     n, taken = where(possible, n, 0.0), where(possible, taken, 0.0)
     logarithm = lgamma(n + 1) - lgamma(taken + 1) - lgamma(n - taken + 1)
@@ -57,7 +64,11 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     >>> round(float(poch(2.0, 3.0)), 3)
     24.0
     """
-    x, steps = vnp.broadcast_arrays(*reals("poch", z, m))
+    return in_wide("poch", pochhammer, z, m)
+
+
+def pochhammer(x: Array, steps: Array) -> Array:
+    """`poch` of float32 or float64."""
     top = x + steps
     # From one pole to another the symbol is finite: both are turned around 1/2.
     poles = (x <= 0) & (x == vnp.floor(x)) & (top <= 0) & (top == vnp.floor(top))

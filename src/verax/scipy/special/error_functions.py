@@ -214,7 +214,8 @@ def fresnel_integrals(x: Array) -> tuple[Array, Array]:
     near = where(small, size, 0.0)
     angle = 0.5 * math.pi * near * near
     s, c = alternating(angle, 3), alternating(angle, 1)
-    infinite = vnp.isinf(x)
+    # Beyond this what is left is less than half a unit in the last place.
+    infinite = size > 1 / float(vnp.finfo(x.dtype).eps)
     away = where(small | infinite, 1.5, size)
     # What is left beyond x turns with x²; its size is Faddeeva's function.
     z = 0.5 * SQRT_PI * (1 + 1j) * away

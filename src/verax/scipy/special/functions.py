@@ -10,8 +10,10 @@ The formulas are those of the NIST Digital Library of Mathematical Functions.
 
 import math
 import operator
+from typing import Final
 
 from verax.backend.recipes import remembered
+from verax.ir.limits import finfo
 from verax.nn import reductions
 from verax.numpy.arguments import ArrayLike, Axis, constant_of
 from verax.ops import (
@@ -33,7 +35,10 @@ from verax.ops.rounding import floor
 from verax.ops.shape import broadcast_in_dim
 from verax.ops.special import erfc as complement, lgamma
 from verax.rules.array import Array
-from verax.scipy.special.arguments import inexact, reals, row
+from verax.scipy.special.arguments import in_wide, inexact, polynomial, reals, row
+
+# Terms of a series in r² for |r| up to 1/3.
+DIVERGENCE_TERMS: Final = 16
 
 
 def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
@@ -128,16 +133,20 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 @remembered
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """log |B(a, b)| = log |Γ(a) Γ(b) / Γ(a + b)|."""
-    x, y = reals("betaln", a, b)
-    return sub(add(lgamma(x), lgamma(y)), lgamma(add(x, y)))
+    return in_wide("betaln", incomplete_beta.log_beta, a, b)
 
 
 @remembered
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """B(a, b) = Γ(a) Γ(b) / Γ(a + b)."""
-    x, y = reals("beta", a, b)
-    sign = mul(mul(gammasgn(x), gammasgn(y)), gammasgn(add(x, y)))
-    return mul(sign, exp(betaln(x, y)))
+    return in_wide("beta", whole_beta, a, b)
+
+
+def whole_beta(a: Array, b: Array) -> Array:
+    below = gammasgn(add(a, b))
+    # Where only the gamma function below is infinite, the quotient is 0.
+    sign = mul(mul(gammasgn(a), gammasgn(b)), select(ne(below, below), 1.0, below))
+    return mul(sign, exp(incomplete_beta.log_beta(a, b)))
 
 
 @remembered
@@ -180,47 +189,74 @@ def relative(p: Array, q: Array) -> Array:
     """p log(p / q), 0 where p is 0, and inf where p or q is negative."""
     inside = bitwise_and(gt(p, 0.0), gt(q, 0.0))
     safe_p, safe_q = select(inside, p, 1.0), select(inside, q, 1.0)
+    # Near each other their ratio is accurate; far from each other it may overflow.
+    near = bitwise_and(lt(safe_p, mul(safe_q, 4.0)), lt(safe_q, mul(safe_p, 4.0)))
+    ratio = div(select(near, safe_p, 1.0), select(near, safe_q, 1.0))
+    apart = sub(log(safe_p), log(safe_q))
+    found = mul(safe_p, select(near, log(ratio), apart))
+    return at_ends(p, q, inside, found, 0.0)
+
+
+def at_ends(
+    p: Array, q: Array, inside: Array, found: Array, beside: Array | float
+) -> Array:
+    """A function of two positive numbers, `beside` where p is 0 and inf beyond."""
     nothing = bitwise_and(eq(p, 0.0), ge(q, 0.0))
-    found = mul(safe_p, log(div(safe_p, safe_q)))
     missing = select(
         bitwise_or(ne(p, p), ne(q, q)), math.nan, constant_of(math.inf, p.dtype)
     )
-    return select(inside, found, select(nothing, 0.0, missing))
+    return select(inside, found, select(nothing, beside, missing))
 
 
 @remembered
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """p log(p / q), the relative entropy of one element; inf outside its domain."""
-    return relative(*reals("rel_entr", p, q))
+    return in_wide("rel_entr", relative, p, q)
 
 
 @remembered
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """p log(p / q) - p + q, the Kullback-Leibler divergence of one element."""
-    x, y = reals("kl_div", p, q)
-    found = relative(x, y)
-    return select(eq(found, math.inf), math.inf, add(sub(found, x), y))
+    return in_wide("kl_div", divergence, p, q)
+
+
+def divergence(p: Array, q: Array) -> Array:
+    """For near numbers p (t - log(1 + t)) with t = (q - p) / p, by its series."""
+    inside = bitwise_and(gt(p, 0.0), gt(q, 0.0))
+    safe_p, safe_q = select(inside, p, 1.0), select(inside, q, 1.0)
+    gap = sub(safe_q, safe_p)
+    near = bitwise_and(lt(magnitude(gap), mul(safe_p, 0.5)), lt(safe_p, math.inf))
+    t = div(select(near, gap, 0.0), select(near, safe_p, 1.0))
+    # log(1 + t) = 2 artanh(r), of which 2r is t less t r.
+    r = div(t, add(t, 2.0))
+    square = mul(r, r)
+    terms = [2.0 / k for k in range(2 * DIVERGENCE_TERMS + 1, 1, -2)]
+    close = mul(safe_p, mul(r, sub(t, mul(square, polynomial(square, terms)))))
+    away = add(relative(safe_p, safe_q), gap)
+    # Where both are infinite, so is the sum of the first two terms.
+    return at_ends(p, q, inside, select(near, close, away), q)
 
 
 @remembered
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """(x^lmbda - 1) / lmbda, and log x for lmbda = 0."""
-    z, power = inexact("boxcox", x, lmbda)
-    return transformed(log(z), power)
+    return in_wide("boxcox", lambda x, power: transformed(log(x), power), x, lmbda)
 
 
 @remembered
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """`boxcox` of 1 + x, accurate for small x."""
-    z, power = inexact("boxcox1p", x, lmbda)
-    return transformed(log1p(z), power)
+    return in_wide("boxcox1p", lambda x, power: transformed(log1p(x), power), x, lmbda)
 
 
 def transformed(logarithm: Array, power: Array) -> Array:
     """(exp(logarithm power) - 1) / power, with its limit at power 0."""
-    none = eq(power, constant_of(0, power.dtype))
+    product = mul(power, logarithm)
+    # A product of so little changes nothing, and may have lost its digits.
+    none = lt(magnitude(product), float(finfo(power.dtype).eps) ** 2)
     safe = select(none, constant_of(1, power.dtype), power)
-    return select(none, logarithm, div(expm1(mul(safe, logarithm)), safe))
+    linear = mul(logarithm, add(mul(product, 0.5), 1.0))
+    return select(none, linear, div(expm1(mul(safe, logarithm)), safe))
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
@@ -245,8 +281,13 @@ def i0e(x: ArrayLike) -> Array:
 
 def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0."""
-    (z,) = reals("i0", x)
-    return mul(exp(magnitude(z)), bessel.bessel_i0e(z))
+    return in_wide("i0", lambda z: scaled_up(z, bessel.bessel_i0e(z)), x)
+
+
+def scaled_up(z: Array, found: Array) -> Array:
+    """A function times exp |z|, in two steps so that only the result overflows."""
+    half = exp(mul(magnitude(z), 0.5))
+    return mul(mul(found, half), half)
 
 
 @remembered
@@ -258,5 +299,4 @@ def i1e(x: ArrayLike) -> Array:
 @remembered
 def i1(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1."""
-    (z,) = reals("i1", x)
-    return mul(exp(magnitude(z)), bessel.bessel_i1e(z))
+    return in_wide("i1", lambda z: scaled_up(z, bessel.bessel_i1e(z)), x)

@@ -154,7 +154,7 @@ def principal_value_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
 def sici(x: ArrayLike) -> tuple[Array, Array]:
     """Si(x) and Ci(x): the integrals of sin(t)/t from 0, and of cos(t)/t from infinity.
 
-    Ci is NaN for negative x.
+    Ci of a negative x is that of |x|, the real part of the function, as in SciPy.
 
     >>> s, c = sici(1.0)
     >>> round(float(s), 4), round(float(c), 4)
@@ -188,7 +188,7 @@ def sine_and_cosine(x: Array) -> tuple[Array, Array]:
     unknown = vnp.isnan(x)
     return (
         where(unknown, np.nan, where(x < 0, -sine, sine)),
-        where(unknown | (x < 0), np.nan, cosine),
+        where(unknown, np.nan, cosine),
     )
 
 

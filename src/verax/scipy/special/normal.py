@@ -88,12 +88,17 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """
     if not 0 <= series_order <= 30:
         raise ValueError(f"log_ndtr: series_order is 0 to 30, not {series_order}")
-    (z,) = reals("log_ndtr", x)
-    lower, upper = (-20.0, 8.0) if z.dtype == float64 else (-10.0, 5.0)
-    high, low = gt(z, upper), le(z, lower)
+    return in_wide("log_ndtr", lambda z: log_normal(z, series_order), x)
+
+
+def log_normal(z: Array, order: int) -> Array:
+    """`log_ndtr` of float32 or float64: above 0 the log of 1 less the other tail."""
+    lower = -20.0 if z.dtype == float64 else -10.0
+    high, low = gt(z, 0.0), le(z, lower)
     middle = log(ndtr(select(bitwise_or(high, low), 0.0, z)))
-    tail = log_tail(select(low, z, lower), series_order)
-    return select(high, neg(ndtr(neg(z))), select(low, tail, middle))
+    tail = log_tail(select(low, z, lower), order)
+    above = log1p(neg(ndtr(neg(select(high, z, 0.0)))))
+    return select(high, above, select(low, tail, middle))
 
 
 def log_tail(x: Array, order: int) -> Array:

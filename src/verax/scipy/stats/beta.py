@@ -51,5 +51,5 @@ def valid(a: Array, b: Array, found: Array) -> Array:
 
 
 pdf = exponential("pdf", logpdf)
-logcdf = logarithm("logcdf", cdf)
-logsf = logarithm("logsf", sf)
+logcdf = logarithm("logcdf", cdf, sf)
+logsf = logarithm("logsf", sf, cdf)

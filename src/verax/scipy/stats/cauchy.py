@@ -15,6 +15,7 @@ from verax.rules.array import Array
 from verax.scipy.stats.standard import (
     density,
     exponential,
+    log1p_square,
     logarithm,
     probability,
     quantile,
@@ -24,7 +25,7 @@ from verax.scipy.stats.standard import (
 @density
 def logpdf(z: Array) -> Array:
     """The logarithm of the density, -log(π (1 + z²))."""
-    return -math.log(math.pi) - vnp.log1p(z * z)
+    return -math.log(math.pi) - log1p_square(z)
 
 
 @probability
@@ -70,5 +71,5 @@ def upper(above: Array, below: Array) -> Array:
 
 
 pdf = exponential("pdf", logpdf)
-logcdf = logarithm("logcdf", cdf)
-logsf = logarithm("logsf", sf)
+logcdf = logarithm("logcdf", cdf, sf)
+logsf = logarithm("logsf", sf, cdf)

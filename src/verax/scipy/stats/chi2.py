@@ -33,5 +33,5 @@ def sf(z: Array, df: Array) -> Array:
 
 
 pdf = exponential("pdf", logpdf)
-logcdf = logarithm("logcdf", cdf)
-logsf = logarithm("logsf", sf)
+logcdf = logarithm("logcdf", cdf, sf)
+logsf = logarithm("logsf", sf, cdf)

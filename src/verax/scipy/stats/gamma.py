@@ -45,5 +45,5 @@ def positive(a: Array) -> Array:
 
 
 pdf = exponential("pdf", logpdf)
-logcdf = logarithm("logcdf", cdf)
-logsf = logarithm("logsf", sf)
+logcdf = logarithm("logcdf", cdf, sf)
+logsf = logarithm("logsf", sf, cdf)

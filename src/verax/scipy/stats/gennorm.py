@@ -10,7 +10,7 @@ import numpy as np
 from verax import numpy as vnp
 from verax.numpy import where
 from verax.rules.array import Array
-from verax.scipy.special import gammainc, gammaln
+from verax.scipy.special import gammainc, gammaincc, gammaln
 from verax.scipy.stats.standard import exponential, of_number
 
 
@@ -23,9 +23,11 @@ def logpdf(x: Array, beta: Array) -> Array:
 
 @of_number
 def cdf(x: Array, beta: Array) -> Array:
-    """1/2 plus or minus half an incomplete gamma function."""
+    """1/2 plus half an incomplete gamma function, and below 0 half the other side."""
     b = where(beta > 0, beta, np.nan)
-    return 0.5 * (1 + vnp.sign(x) * gammainc(1 / b, abs(x) ** b))
+    size = abs(x) ** b
+    above = 0.5 + 0.5 * gammainc(1 / b, size)
+    return where(x < 0, 0.5 * gammaincc(1 / b, size), above)
 
 
 pdf = exponential("pdf", logpdf)

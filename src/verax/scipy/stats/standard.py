@@ -150,9 +150,29 @@ def exponential(name: str, function: Function) -> Function:
     return derived(name, function, vnp.exp, "The exponential")
 
 
-def logarithm(name: str, function: Function) -> Function:
-    """log of a function that gives probabilities."""
-    return derived(name, function, vnp.log, "The logarithm")
+def logarithm(name: str, function: Function, rest: Function) -> Function:
+    """log of a function that gives probabilities, of which `rest` is 1 less it.
+
+    Near 1 it is taken from the rest, which has the digits there.
+    """
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Array:
+        value, other = function(*args, **kwargs), rest(*args, **kwargs)
+        high = value > 0.5
+        near = vnp.log1p(-where(high, other, 0.0))
+        return where(high, near, vnp.log(where(high, 1.0, value)))
+
+    called.__name__ = called.__qualname__ = name
+    called.__doc__ = f"The logarithm of `{function.__name__}`."
+    return called
+
+
+def log1p_square(z: Array) -> Array:
+    """log(1 + z²), also where the square overflows."""
+    far = abs(z) > 1e9
+    near, away = where(far, 0.0, z), where(far, abs(z), 1.0)
+    return where(far, 2 * vnp.log(away), vnp.log1p(near * near))
 
 
 def supported(

@@ -13,7 +13,7 @@ from verax import numpy as vnp
 from verax.numpy import where
 from verax.rules.array import Array
 from verax.scipy.special import gammaln
-from verax.scipy.stats.standard import density, exponential
+from verax.scipy.stats.standard import density, exponential, log1p_square
 
 
 @density
@@ -22,7 +22,7 @@ def logpdf(z: Array, df: Array) -> Array:
     free = where(df > 0, df, np.nan)
     half = (free + 1) / 2
     constant = gammaln(half) - gammaln(free / 2) - 0.5 * vnp.log(math.pi * free)
-    return constant - half * vnp.log1p(z * z / free)
+    return constant - half * log1p_square(z / vnp.sqrt(free))
 
 
 pdf = exponential("pdf", logpdf)
