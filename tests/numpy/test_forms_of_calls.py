@@ -200,3 +200,108 @@ def test_delete_at_traced_places(axis: int | None) -> None:
     np.testing.assert_array_equal(drop(np.int32(2)), np.delete(x, 2, axis))
     message = error_of(lambda: verax.jit(lambda i: jnp.delete(x, i))(places), TypeError)
     assert "assume_unique_indices" in message
+
+
+# ---------------------------------------------------- widths, limits, empty operands
+
+
+def test_indices_have_the_default_width() -> None:
+    x = np.array([0, 3, 0], np.int8)
+    for wide, name in ((False, "int32"), (True, "int64")):
+        with verax.enable_x64(wide):
+            a = jnp.asarray(x)
+            assert jnp.nonzero(a)[0].dtype == name
+            assert jnp.nonzero(a, size=2)[0].dtype == name
+            assert jnp.where(a)[0].dtype == name
+            assert jnp.flatnonzero(a).dtype == name
+            assert jnp.argwhere(a).dtype == name
+            assert jnp.linalg.matrix_rank(np.eye(2)).dtype == name
+            assert jnp.linalg.lstsq(np.eye(2), np.ones(2))[2].dtype == name
+
+
+def test_places_from_narrow_indices() -> None:
+    i = np.array([90], np.int8)
+    assert jnp.ravel_multi_index((i, i), (100, 100)).tolist() == [9090]
+    assert [part.tolist() for part in jnp.unravel_index(i, (20, 10))] == [[9], [0]]
+    message = error_of(lambda: jnp.unravel_index(1.5, (2, 3)), TypeError)
+    assert "integers" in message
+
+
+def test_standard_scans_widen_small_integers() -> None:
+    x = np.array([200, 100], np.uint8)
+    found = jnp.cumulative_sum(x, axis=0)
+    assert (found.dtype, found.tolist()) == (np.dtype("uint32"), [200, 300])
+    assert jnp.cumulative_prod(x).tolist() == [200, 20000]
+    assert jnp.cumulative_sum(x, dtype="uint8").tolist() == [200, 44]
+
+
+def test_bincount_of_unsigned_numbers() -> None:
+    assert jnp.bincount(np.array([1, 2, 0], np.uint8), minlength=5).tolist() == [
+        *(1, 1, 1, 0, 0)
+    ]
+    assert jnp.bincount(np.zeros(0, np.uint8)).shape == (0,)
+
+
+def test_differences_of_sets_have_the_dtype_of_the_first() -> None:
+    x = np.array([3, 1, 2], np.int8)
+    found = jnp.setdiff1d(x, np.array([1.0, 2.5], np.float32))
+    assert (found.dtype, found.tolist()) == (np.dtype("int8"), [2, 3])
+
+
+def test_functions_at_infinity() -> None:
+    x = np.array([np.inf, -np.inf, -1.5], np.float32)
+    fraction, whole = jnp.modf(x)
+    assert fraction.tolist() == [0, 0, -0.5]
+    assert whole.tolist() == [np.inf, -np.inf, -1]
+    assert np.isnan(jnp.spacing(x[:2].astype(np.float16))).all()
+
+
+def test_trapezoid_of_nothing() -> None:
+    assert jnp.trapezoid(np.zeros((2, 0))).tolist() == [0, 0]
+    assert jnp.trapezoid(np.zeros((0, 2)), axis=0).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("places", [0.5, np.array([0.0, 1.0, 3.0, 3.5], np.float32)])
+def test_gradient_with_parabolas_at_the_edges(places: Any) -> None:
+    x = np.array([[1.0, 4.0, 2.0, 8.0], [0.0, 1.0, 4.0, 9.0]], np.float32)
+    for order in (1, 2):
+        np.testing.assert_allclose(
+            jnp.gradient(x, places, axis=1, edge_order=order),
+            np.gradient(x, places, axis=1, edge_order=order),
+            1e-6,
+        )
+    assert "edge_order" in error_of(lambda: jnp.gradient(x, edge_order=3), ValueError)
+    assert "3 elements" in error_of(
+        lambda: jnp.gradient(x, axis=0, edge_order=2), ValueError
+    )
+
+
+def test_quantiles_of_weighted_elements() -> None:
+    x = np.array([[3.0, 1.0, 2.0, 5.0], [4.0, 0.0, 7.0, 7.0]], np.float32)
+    weights = np.array([1.0, 3.0, 0.0, 2.0], np.float32)
+    q = np.array([0.0, 0.5, 0.51, 0.9, 1.0], np.float32)
+    options: dict[str, Any] = {"axis": 1, "method": "inverted_cdf"}
+    wanted = np.quantile(x, q, weights=weights, **options)
+    found = jnp.quantile(x, q, weights=weights, **options)
+    np.testing.assert_array_equal(found, wanted)
+    traced = verax.jit(lambda x, w: jnp.quantile(x, q, weights=w, **options))
+    np.testing.assert_array_equal(traced(x, weights), wanted)
+    percent = jnp.percentile(x, 50, weights=weights, keepdims=True, **options)
+    assert percent.tolist() == [[1], [0]]
+    everywhere = np.broadcast_to(weights, x.shape)
+    np.testing.assert_array_equal(
+        jnp.quantile(x, q, weights=everywhere, method="inverted_cdf"),
+        np.quantile(x, q, weights=everywhere, method="inverted_cdf"),
+    )
+    holed = np.where(x == 5, np.nan, x)
+    assert np.isnan(jnp.quantile(holed, 0.5, weights=weights, **options)[0])
+    assert float(jnp.nanquantile(holed, 0.9, weights=weights, **options)[0]) == 3
+    np.testing.assert_array_equal(
+        jnp.quantile(x, q, **options), np.quantile(x, q, **options)
+    )
+    assert "inverted_cdf" in error_of(
+        lambda: jnp.quantile(x, 0.5, weights=weights, axis=1), ValueError
+    )
+    assert "weights have the shape" in error_of(
+        lambda: jnp.quantile(x, 0.5, weights=weights, method="inverted_cdf"), ValueError
+    )

@@ -113,13 +113,15 @@ def gradient(
     """Central differences, one-sided at the edges, along each dimension or `axis`.
 
     `varargs` are the distances: one for all, or for each dimension a scalar or the
-    coordinates.
+    coordinates. An edge has the slope of the line through two elements, or with an
+    `edge_order` of 2 of the parabola through three.
 
     Raises:
-        ValueError: there are fewer than two elements, or another number of distances.
+        ValueError: there are too few elements, or another number of distances, or there
+            is no such edge order.
     """
-    if edge_order is not None and edge_order != 1:
-        raise ValueError(f"gradient: edge_order is 1, not {edge_order}")
+    if edge_order not in (None, 1, 2):
+        raise ValueError(f"gradient: edge_order is 1 or 2, not {edge_order}")
     (x,) = inexact("gradient", f)
     axes = (
         tuple(range(x.ndim))
@@ -131,7 +133,10 @@ def gradient(
         steps = steps * len(axes)
     if len(steps) != len(axes):
         raise ValueError(f"gradient: {len(steps)} distances for {len(axes)} dimensions")
-    found = [slope(x, place, step) for place, step in zip(axes, steps, strict=True)]
+    order = edge_order or 1
+    found = [
+        slope(x, place, step, order) for place, step in zip(axes, steps, strict=True)
+    ]
     single = len(axes) == 1 if axis is None else isinstance(axis, int)
     return found[0] if single else found
 
@@ -144,24 +149,27 @@ def inexact(name: str, *args: ArrayLike) -> list[Array]:
     return [as_array(name, x) for x in parts]
 
 
-def slope(x: Array, axis: int, step: ArrayLike) -> Array:
+def slope(x: Array, axis: int, step: ArrayLike, order: int) -> Array:
     """The gradient along one dimension."""
     n = x.shape[axis]
-    if n < 2:
-        raise ValueError(f"gradient takes two elements at least, but {x.shape}[{axis}]")
+    if n < order + 1:
+        raise ValueError(
+            f"gradient takes {order + 1} elements at least, but {x.shape}[{axis}]"
+        )
     later, earlier = neighbours(x, axis)
     spacing = as_array("gradient", step)
-    if spacing.ndim == 0:
-        ends = true_divide(later - earlier, spacing)
-        first = slice_in_dim(ends, 0, 1, axis=axis)
-        last = slice_in_dim(ends, n - 2, n - 1, axis=axis)
-        ahead = slice_in_dim(x, 2, n, axis=axis)
-        behind = slice_in_dim(x, 0, n - 2, axis=axis)
-        return concatenate((first, (ahead - behind) / (spacing * 2), last), axis)
-    return uneven_slope(x, axis, spacing, later - earlier)
+    if spacing.ndim:
+        return uneven_slope(x, axis, spacing, later - earlier, order)
+    secants = true_divide(later - earlier, spacing)
+    first, last = edges(secants, axis, order, None)
+    ahead = slice_in_dim(x, 2, n, axis=axis)
+    behind = slice_in_dim(x, 0, n - 2, axis=axis)
+    return concatenate((first, (ahead - behind) / (spacing * 2), last), axis)
 
 
-def uneven_slope(x: Array, axis: int, places: Array, change: Array) -> Array:
+def uneven_slope(
+    x: Array, axis: int, places: Array, change: Array, order: int
+) -> Array:
     """The gradient at given coordinates: secants, weighted by the other's length."""
     n = x.shape[axis]
     if places.shape != (n,):
@@ -172,9 +180,29 @@ def uneven_slope(x: Array, axis: int, places: Array, change: Array) -> Array:
     after, before = neighbours(secants, axis)
     right, left = neighbours(lengths, axis)
     inner = (before * right + after * left) / (left + right)
-    first = slice_in_dim(secants, 0, 1, axis=axis)
-    last = slice_in_dim(secants, n - 2, n - 1, axis=axis)
+    first, last = edges(secants, axis, order, lengths)
     return concatenate((first, inner, last), axis)
+
+
+def edges(
+    secants: Array, axis: int, order: int, lengths: Array | None
+) -> tuple[Array, Array]:
+    """The slopes at both ends; without `lengths` the steps are equal."""
+
+    def part(x: Array, place: int) -> Array:
+        place %= x.shape[axis]
+        return slice_in_dim(x, place, place + 1, axis=axis)
+
+    def bent(place: int, inward: int) -> Array:
+        end, other = part(secants, place), part(secants, inward)
+        if lengths is None:
+            return end + (end - other) * 0.5
+        own = part(lengths, place)
+        return end + (end - other) * own / (own + part(lengths, inward))
+
+    if order == 1:
+        return part(secants, 0), part(secants, -1)
+    return bent(0, 1), bent(-1, -2)
 
 
 @remembered
@@ -193,6 +221,8 @@ def trapezoid(
         values, places = inexact("trapezoid", y, x)
         values = moveaxis(values, axis, -1)
         step = diff(places) if places.ndim == 1 else diff(moveaxis(places, axis, -1))
+    if not values.shape[-1]:
+        return sum(values, axis=-1)
     later, earlier = neighbours(values, values.ndim - 1)
     return multiply(sum(multiply(step, later + earlier), axis=-1), 0.5)
 

@@ -25,6 +25,7 @@ from verax.numpy.arguments import (
     no_out,
 )
 from verax.numpy.filling import filled
+from verax.numpy.reductions import widened
 from verax.ops import arg, cumulative
 from verax.ops.bits import bitwise_or
 from verax.ops.choose import select
@@ -230,7 +231,9 @@ def cumulative_sum(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
-    """`cumsum` as the array API has it; 0 comes first if `include_initial`.
+    """`cumsum` as the array API has it: small integers are summed in at least 32 bits.
+
+    0 comes first if `include_initial`.
 
     Raises:
         ValueError: `x` has no dimension, or several and `axis` is not given.
@@ -246,7 +249,9 @@ def cumulative_prod(
     dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
-    """`cumprod` as the array API has it; 1 comes first if `include_initial`.
+    """`cumprod` as the array API has it: small integers get at least 32 bits.
+
+    1 comes first if `include_initial`.
 
     Raises:
         ValueError: `x` has no dimension, or several and `axis` is not given.
@@ -263,7 +268,8 @@ def standard(
     if axis is None and given.ndim > 1:
         raise ValueError(f"{name}: {given.aval} has several dimensions; say which axis")
     along = canonical_axis(name, 0 if axis is None else axis, given.ndim)
-    found: Array = scan(given, along, dtype)
+    chosen = widened(given.dtype, STATE.enable_x64) if dtype is None else dtype
+    found: Array = scan(given, along, chosen)
     if not lead:
         return found
     sizes = [1 if i == along else size for i, size in enumerate(found.shape)]

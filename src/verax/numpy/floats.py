@@ -159,7 +159,10 @@ def spacing(x: ArrayLike, /) -> Array:
     (given,) = promote_inexact("spacing", as_array("spacing", x))
     infinity = constant_of(np.inf, given.dtype)
     if given.dtype == float16:
-        return sub(nextafter_p.call(NO_PARAMS, given, infinity), given)
+        above = sub(nextafter_p.call(NO_PARAMS, given, infinity), given)
+        return select(
+            eq(magnitude(given), infinity), constant_of(np.nan, given.dtype), above
+        )
     target = copysign(infinity, given)
     distance = sub(nextafter_p.call(NO_PARAMS, given, target), given)
     tiny = constant_of(float(finfo(given.dtype).smallest_subnormal), given.dtype)

@@ -63,7 +63,8 @@ def bincount(
             given.concrete(
                 "bincount without length=..., on whose values its shape depends,"
             )
-        highest = int(np.asarray(given).max(initial=-1))
+        values = np.asarray(given)
+        highest = int(values.max()) if values.size else -1
         length = max(int(minlength), highest + 1)
     places = larger(given, constant_of(0, given.dtype))
     if weights is None:

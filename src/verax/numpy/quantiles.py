@@ -9,30 +9,32 @@ read by their place::
 import numpy as np
 
 from verax.backend.recipes import remembered
-from verax.ir.dtypes import canonical, inexact_dtype, is_complex
+from verax.ir.dtypes import is_complex
 from verax.numpy.arguments import (
     ArrayLike,
     Axis,
     as_array,
     constant_of,
+    inexact_type,
     no_out,
     promote_inexact,
     reduction_axes,
 )
-from verax.ops import sort as sorts
+from verax.ops import cumulative, sort as sorts
 from verax.ops.along import take_along
 from verax.ops.arith import add, div, max as larger, min as smaller, mul, sub
 from verax.ops.choose import select
-from verax.ops.compare import eq, ne
+from verax.ops.compare import eq, lt, ne
 from verax.ops.convert import convert
+from verax.ops.create import full_like
 from verax.ops.reduce import reduce_or, reduce_sum
 from verax.ops.rounding import RoundingMethod, ceil, floor, round
 from verax.ops.shape import broadcast_in_dim, reshape, transpose
+from verax.ops.slicing import slice_in_dim
 from verax.rules.array import Array
-from verax.rules.state import STATE
 
 INTS = np.dtype(np.int32)
-METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
 def quantile(
@@ -49,11 +51,13 @@ def quantile(
     """The values below which lie the parts `q` (0 to 1) of the elements over `axis`.
 
     The dimensions of `q` come first. NaN if there is a NaN. `method` says what to do
-    between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+    between two elements: "linear", "lower", "higher", "midpoint", "nearest", or
+    "inverted_cdf", the first element up to which there is that part. With that method
+    elements may have `weights`, of the shape of `a` or of its dimensions `axis`.
 
     Raises:
         TypeError: an argument is complex.
-        ValueError: `method` is unknown, or weights are given.
+        ValueError: `method` is unknown or takes no weights, or their shape differs.
     """
     no_out("quantile", out)
     return parts("quantile", a, q, axis, method, keepdims, weights, False)
@@ -150,25 +154,34 @@ def parts(
     axis: Axis,
     method: str,
     keepdims: bool,
-    weights: object,
+    weights: ArrayLike | None,
     skip_nan: bool,
 ) -> Array:
     """What all of them share."""
-    if weights is not None:
-        raise ValueError(
-            f"{name}: weights are not available; repeat the elements instead"
-        )
     if method not in METHODS:
         raise ValueError(f"{name}: method={method!r} is none of {', '.join(METHODS)}")
+    if weights is not None and method != "inverted_cdf":
+        raise ValueError(
+            f"{name}: method={method!r} takes no weights, only 'inverted_cdf' does"
+        )
     x, share = as_array(name, a), as_array(name, q, 1)
-    if is_complex(x.dtype) or is_complex(share.dtype):
+    given = None if weights is None else as_array(name, weights, 2)
+    operands = [x, share] if given is None else [x, share, given]
+    if any(is_complex(operand.dtype) for operand in operands):
         raise TypeError(
             f"{name} takes real arguments, since complex numbers have no order"
         )
-    dtype = canonical(inexact_dtype(x.dtype), STATE.enable_x64)
+    typed = [x.aval] if given is None else [x.aval, given.aval]
+    dtype, _ = inexact_type(typed)
     axes = reduction_axes(name, axis, x.ndim)
-    lines = in_rows(convert(x, dtype), axes)
-    found = read_quantiles(lines, convert(share, dtype), method, skip_nan)
+    lines, share = in_rows(convert(x, dtype), axes), convert(share, dtype)
+    if method == "inverted_cdf":
+        one = constant_of(1, dtype)
+        given = as_array(name, one) if given is None else convert(given, dtype)
+        heavy = in_rows(weights_like(name, given, x, axes), axes)
+        found = read_weighted(lines, heavy, share, skip_nan)
+    else:
+        found = read_quantiles(lines, share, method, skip_nan)
     if keepdims:
         own = [1 if i in axes else size for i, size in enumerate(x.shape)]
         return reshape(found, (*share.shape, *own))
@@ -228,6 +241,51 @@ def between(line: Array, target: Array, last: Array, method: str) -> Array:
         return mul(add(left, right), 0.5)
     other = sub(constant_of(1, weight.dtype), weight)
     return add(mul(left, other), mul(right, weight))
+
+
+def weights_like(name: str, weights: Array, x: Array, axes: tuple[int, ...]) -> Array:
+    """Weights in the shape of `x`.
+
+    Raises:
+        ValueError: they have neither its shape nor that of its dimensions `axes`.
+    """
+    reduced = tuple([x.shape[i] for i in axes])
+    if weights.shape == x.shape:
+        return weights
+    if weights.ndim and weights.shape != reduced:
+        raise ValueError(
+            f"{name}: the weights have the shape {weights.shape}, where the array has "
+            f"{x.shape} and its dimensions {axes} have {reduced}"
+        )
+    return broadcast_in_dim(weights, x.shape, axes if weights.ndim else ())
+
+
+@remembered
+def read_weighted(x: Array, weights: Array, share: Array, skip_nan: bool) -> Array:
+    """The first elements of the rows up to which there is the share of all weights."""
+    rows, size = x.shape
+    zero = constant_of(0, x.dtype)
+    nan = ne(x, x)
+    if skip_nan:
+        weights = select(nan, full_like(weights, 0), weights)
+    else:
+        spoilt = broadcast_in_dim(reduce_or(nan, (1,)), x.shape, (0,))
+        x = select(spoilt, constant_of(np.nan, x.dtype), x)
+    line, heavy = sorts.sort([x, weights], 1, num_keys=1)
+    total = cumulative.cumsum(heavy, 1)
+    whole = slice_in_dim(total, size - 1, size, axis=1)
+    reached = div(total, broadcast_in_dim(whole, x.shape, (0, 1)))
+    # What has no weight is never the first, also for a share of 0.
+    reached = select(eq(total, zero), full_like(total, -1), reached)
+    count = share.size
+    cube = (rows, count, size)
+    missing = lt(
+        broadcast_in_dim(reached, cube, (0, 2)),
+        broadcast_in_dim(reshape(share, (count,)), cube, (1,)),
+    )
+    place = reduce_sum(convert(missing, INTS), (2,))
+    last = constant_of(max(size - 1, 0), INTS)
+    return transpose(take_along(line, smaller(place, last), 1), (1, 0))
 
 
 def at_place(line: Array, place: Array) -> Array:

@@ -5,6 +5,8 @@ One idea: integers are round already; floats go through one row each::
     floor(-1.5), trunc(-1.5), round(2.5), round(1234, -2)    # -2 -1 2 1200
 """
 
+import numpy as np
+
 from verax.ir.dtypes import (
     DType,
     bool_,
@@ -24,12 +26,13 @@ from verax.numpy.arguments import (
 )
 from verax.numpy.arithmetic import refuse_complex
 from verax.numpy.division import floor_divide
-from verax.ops.arith import add, div, mul, sub
+from verax.ops.arith import abs_p, add, div, mul, sub
 from verax.ops.bits import bitwise_and, bitwise_or
 from verax.ops.choose import select
 from verax.ops.compare import eq, ge, gt, lt, ne
 from verax.ops.complex import complex as make_complex, imag, real
 from verax.ops.convert import convert
+from verax.ops.create import full_like
 from verax.ops.rounding import RoundingMethod, ceil_p, floor_p, round as round_half
 from verax.rules.array import Array
 from verax.rules.row import Row
@@ -136,4 +139,6 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     (given,) = promote_inexact("modf", as_array("modf", x))
     down, up = floor_p.call(NO_PARAMS, given), ceil_p.call(NO_PARAMS, given)
     part = select(ge(given, 0), down, up)
-    return sub(given, part), part
+    # Infinities are whole, where a difference would be NaN.
+    endless = eq(abs_p.call(NO_PARAMS, given), constant_of(np.inf, given.dtype))
+    return select(endless, full_like(given, 0), sub(given, part)), part

@@ -13,7 +13,7 @@ import numpy as np
 
 from verax.backend.recipes import remembered
 from verax.ir.avals import Shape
-from verax.ir.dtypes import bool_, int32, is_bool
+from verax.ir.dtypes import bool_, default_dtype, int32, is_bool, is_integer
 from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.arguments import (
     ArrayLike,
@@ -30,6 +30,7 @@ from verax.numpy.extremes import cumsum
 from verax.numpy.index_parsing import NonConcreteBooleanIndexError
 from verax.numpy.indexing import at
 from verax.numpy.joining import stack
+from verax.numpy.reductions import widened
 from verax.numpy.shapes import broadcast_to, moveaxis, ravel, reshape
 from verax.ops.choose import select_n, select_n_p
 from verax.ops.convert import convert
@@ -37,6 +38,7 @@ from verax.ops.create import full, iota
 from verax.rules.array import Array
 from verax.rules.builder import AbstractValueError, Tracer
 from verax.rules.sizes import one_or_more
+from verax.rules.state import STATE
 
 # A tuple made once: a union would be made anew by every check.
 VALUED = (Array, np.ndarray)
@@ -164,7 +166,7 @@ def nonzero(
     mask = as_condition("nonzero", x)
     if size is None:
         found = known_mask("nonzero", mask).nonzero()
-        return tuple([as_array("nonzero", i.astype(np.int32)) for i in found])
+        return tuple([as_array("nonzero", i.astype(index_dtype())) for i in found])
     count = index(size)
     flat, total = places_of(ravel(mask), count)
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
@@ -173,10 +175,15 @@ def nonzero(
     missing = greater_equal(iota(int32, count), total)
     return tuple(
         [
-            mixed(missing, as_filling(fill), part)
+            mixed(missing, as_filling(fill), convert(part, index_dtype()))
             for part, fill in zip(coordinates(flat, x.shape), fills, strict=True)
         ]
     )
+
+
+def index_dtype() -> Any:
+    """The dtype of indices that are results: the default one of integers."""
+    return default_dtype("integer", STATE.enable_x64)
 
 
 def as_filling(fill: ArrayLike | None) -> Array:
@@ -191,7 +198,7 @@ def as_filling(fill: ArrayLike | None) -> Array:
             f"nonzero: a fill value is a scalar, not {found.aval}; give a tuple with "
             "one for each dimension"
         )
-    return convert(found, int32)
+    return convert(found, index_dtype())
 
 
 def places_of(mask: Array, count: int) -> tuple[Array, Array]:
@@ -231,7 +238,7 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
     x = as_array("argwhere", a)
     if not x.ndim:
         count = int(bool(known_mask("argwhere", x))) if size is None else size
-        return full((count, 0), 0, int32)
+        return full((count, 0), 0, index_dtype())
     return stack(nonzero(x, size=size, fill_value=fill_value), axis=-1)
 
 
@@ -335,9 +342,10 @@ def place(
 def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     """The index in an array of `shape` of each place in the row of its elements.
 
-    Negative places count from the end; those out of bounds are moved inside.
+    Negative places count from the end; those out of bounds are moved inside. Narrow
+    integers are widened, since sizes need not fit them.
     """
-    x = as_array("unravel_index", indices)
+    x = widened_index("unravel_index", indices)
     sizes = one_or_more(shape)
     total = int(np.prod(sizes, dtype=np.int64))
     wrapped = mixed(less(x, 0), x + total, x)
@@ -355,7 +363,7 @@ def ravel_multi_index(
         AbstractValueError: an index is traced and the mode is "raise".
     """
     sizes = tuple(map(index, dims))
-    parts = [as_array("ravel_multi_index", i) for i in multi_index]
+    parts = [widened_index("ravel_multi_index", i) for i in multi_index]
     if len(parts) != len(sizes):
         raise ValueError(
             f"ravel_multi_index: {len(parts)} indices for {len(sizes)} dimensions"
@@ -374,6 +382,18 @@ def ravel_multi_index(
     for part, size in pairs if order == "C" else pairs[::-1]:
         total = part if total is None else total * size + part
     return as_array("ravel_multi_index", 0 if total is None else total)
+
+
+def widened_index(name: str, x: ArrayLike) -> Array:
+    """Indices in at least the default width of integers.
+
+    Raises:
+        TypeError: they are no integers.
+    """
+    found = as_array(name, x)
+    if not is_integer(found.dtype):
+        raise TypeError(f"{name}: indices are integers, not {found.aval}")
+    return convert(found, widened(found.dtype, STATE.enable_x64))
 
 
 def within(name: str, places: Array, size: int, mode: str) -> Array:

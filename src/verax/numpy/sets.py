@@ -372,7 +372,7 @@ def setdiff1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """What is in the first and not in the second set, in order.
+    """What is in the first and not in the second set, in order and in its dtype.
 
     Raises:
         AbstractValueError: an argument is traced and `size` is not given.
@@ -382,7 +382,8 @@ def setdiff1d(
     groups = grouped(column(x), True)
     keep = bitwise_not(among(reshape(groups.rows, (x.size,)), y))
     value = 0 if fill_value is None else fill_value
-    return select_set("setdiff1d", groups, keep, wanted, value)[0]
+    found = select_set("setdiff1d", groups, keep, wanted, value)[0]
+    return convert(found, as_array("setdiff1d", ar1).dtype)
 
 
 def setxor1d(

@@ -9,11 +9,12 @@ singular values for what is not square or not regular::
 import operator
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from verax.backend.recipes import remembered
+from verax.ir.dtypes import default_dtype
 from verax.ir.limits import finfo
 from verax.numpy.arguments import ArrayLike, as_array, broadcast_shapes_of, stretched
 from verax.numpy.factors import as_matrices, check_square, svd, values_of
@@ -39,6 +40,12 @@ from verax.ops.matrices import (
 )
 from verax.ops.reduce import reduce_max, reduce_prod, reduce_sum
 from verax.rules.array import Array
+from verax.rules.state import STATE
+
+
+def counting_dtype() -> np.dtype[Any]:
+    """The dtype of ranks: the default one of integers."""
+    return default_dtype("integer", STATE.enable_x64)
 
 
 class SlogdetResult(NamedTuple):
@@ -193,7 +200,7 @@ def matrix_rank(
     x = as_array("matrix_rank", M)
     if x.ndim < 2:
         (x,) = as_matrices("matrix_rank", reshape(x, (1, -1)))
-        return convert(reduce_max(ne(x, 0.0), (0, 1)), np.dtype(np.int32))
+        return convert(reduce_max(ne(x, 0.0), (0, 1)), counting_dtype())
     (x,) = as_matrices("matrix_rank", x)
     s = svd(x, compute_uv=False, hermitian=hermitian) if hermitian else values_of(x)
     assert isinstance(s, Array)
@@ -205,7 +212,7 @@ def matrix_rank(
         default = max(x.shape[-2:]) * float(finfo(x.dtype).eps)
         bound = cutoff(s, default if rtol is None else rtol)
     above = gt(s, stretched(bound, s.shape))
-    return reduce_sum(convert(above, np.dtype(np.int32)), (s.ndim - 1,))
+    return reduce_sum(convert(above, counting_dtype()), (s.ndim - 1,))
 
 
 @remembered
@@ -264,7 +271,7 @@ def lstsq(
     u, s, vh = found
     default = max(x.shape) * float(finfo(x.dtype).eps)
     above = gt(s, stretched(cutoff(s, default if rcond is None else rcond), s.shape))
-    rank = reduce_sum(convert(above, np.dtype(np.int32)), (0,))
+    rank = reduce_sum(convert(above, counting_dtype()), (0,))
     inverse = select(
         above, div(1.0, select(above, s, full_like(s, 1))), full_like(s, 0)
     )

@@ -1,0 +1,171 @@
+"""Every function of `verax.numpy` that NumPy has is NumPy's, but for what is said.
+
+One idea: a table has for each function a draw of its arguments, and one law compares
+the results; a function or a parameter that is missing from the table fails a test,
+unless it is listed here with a reason.
+"""
+
+import inspect
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import verax
+from property_tests import (
+    numpy_table_elements,
+    numpy_table_making,
+    numpy_table_products,
+    numpy_table_reductions,
+    numpy_table_searching,
+    numpy_table_shapes,
+)
+from property_tests.numpy_draws import Draw
+from property_tests.numpy_law import Subject, holds
+
+SUBJECTS: Sequence[Subject] = [
+    *numpy_table_elements.SUBJECTS,
+    *numpy_table_reductions.SUBJECTS,
+    *numpy_table_shapes.SUBJECTS,
+    *numpy_table_products.SUBJECTS,
+    *numpy_table_making.SUBJECTS,
+    *numpy_table_searching.SUBJECTS,
+]
+
+TYPES = "works on dtypes, which tests/numpy/test_dtypes.py compares"
+TEXT = "text, which tests/numpy/test_rest.py compares"
+FILES = "files and buffers, which tests/numpy/test_rest.py tries"
+FUNCTIONS = "makes functions, which tests/numpy/test_rest.py tries"
+ELSEWHERE = {
+    **dict.fromkeys(
+        ("can_cast", "finfo", "iinfo", "isdtype", "issubdtype", "promote_types"), TYPES
+    ),
+    **dict.fromkeys(("result_type", "isscalar", "iterable"), TYPES),
+    **dict.fromkeys(("array_repr", "array_str", "get_printoptions"), TEXT),
+    **dict.fromkeys(("printoptions", "set_printoptions"), TEXT),
+    **dict.fromkeys(("from_dlpack", "fromfile", "load", "save", "savez"), FILES),
+    **dict.fromkeys(("frompyfunc", "vectorize"), FUNCTIONS),
+    "einsum_path": "a path of opt_einsum, which need not be NumPy's",
+}
+"""Functions that are not in the table, and why."""
+
+PARAMETERS = {
+    "out": "arrays are immutable",
+    "device": "JAX's: where a result lies",
+    "out_sharding": "JAX's: where a result lies",
+    "precision": "JAX's: how exact a product is",
+    "preferred_element_type": "JAX's: the dtype of a product",
+    "size": "JAX's: how many elements there are at most",
+    "fill_value": "JAX's: stands for what `size` leaves over",
+    "overwrite_input": "arrays are immutable",
+    "promote_integers": "JAX's: whether small integers are summed in wider ones",
+    "total_repeat_length": "JAX's: a size that is known while tracing",
+    "assume_unique_indices": "JAX's: allows traced places",
+    "unique_indices": "JAX's: a promise that changes no value",
+    "indices_are_sorted": "JAX's: a promise that changes no value",
+    "wrap_negative_indices": "JAX's: another meaning of negative indices",
+    "length": "JAX's: a size that is known while tracing",
+    "trim_leading_zeros": "JAX's: needs concrete values",
+    "strip_zeros": "JAX's: allows traced coefficients",
+    "unroll": "JAX's: how a loop is compiled",
+    "batch_size": "JAX's: how much is sorted at once",
+    "symmetrize_input": "JAX's: which triangle is read",
+    "subset_by_index": "JAX's: which of the singular values",
+    "numpy_resid": "JAX's: whether residuals are those of NumPy",
+    "sorted": "unsorted values are sorted in JAX",
+}
+"""Parameters that draws need not give, and why."""
+
+SOME_PARAMETERS = {
+    ("copy", "order"): "the memory layout is the compiler's",
+    ("reshape", "copy"): "arrays are immutable",
+    ("asarray", "copy"): "about memory, in tests/numpy/test_creation.py",
+    ("take_along_axis", "mode"): "JAX's modes of indices out of bounds",
+    ("put_along_axis", "mode"): "JAX's modes of indices out of bounds",
+    ("sort", "kind"): "there is one algorithm",
+    ("sort", "order"): "there are no structured arrays",
+    ("argsort", "kind"): "there is one algorithm",
+    ("argsort", "order"): "there are no structured arrays",
+    ("argsort", "descending"): "JAX's, as for sort",
+    ("argsort", "dtype"): "JAX's: the dtype of places",
+    ("digitize", "method"): "JAX's, as for searchsorted",
+    ("isin", "method"): "JAX's: how members are found",
+    ("histogram_bin_edges", "weights"): "changes no edge",
+    ("corrcoef", "dtype"): "as for cov",
+    ("polyfit", "full"): "residuals and rank, in tests/numpy/test_rest.py",
+    ("linalg.cross", "axisa"): "JAX's, as for cross",
+    ("linalg.cross", "axisb"): "JAX's, as for cross",
+    ("linalg.cross", "axisc"): "JAX's, as for cross",
+    ("linalg.slogdet", "method"): "JAX's: by lu or by qr",
+    ("linalg.tensorsolve", "axes"): "in tests/numpy/test_linalg.py",
+}
+"""Parameters of one function that draws need not give, and why."""
+
+EXAMPLES = 20
+
+
+@pytest.mark.parametrize(
+    "subject", SUBJECTS, ids=[f"{s.name}-{i}" for i, s in enumerate(SUBJECTS)]
+)
+def test_function_is_that_of_numpy(subject: Subject) -> None:
+    @settings(max_examples=max(10, settings().max_examples // 2))
+    @given(st.integers(0, 2**20))
+    def search(seed: int) -> None:
+        holds(subject, seed)
+
+    search()
+
+
+def public() -> list[str]:
+    """The functions that both libraries have, with the module they are in."""
+    found = []
+    for prefix in ("", "linalg.", "fft."):
+        own, theirs = verax.numpy, np
+        if prefix:
+            own, theirs = (getattr(m, prefix[:-1]) for m in (own, theirs))
+        found += [
+            prefix + name
+            for name in dir(own)
+            if not name.startswith("_")
+            and callable(getattr(theirs, name, None))
+            and not isinstance(getattr(theirs, name), type)
+            and callable(getattr(own, name))
+        ]
+    return found
+
+
+def test_table_is_complete() -> None:
+    known = {subject.name for subject in SUBJECTS}
+    missing = [name for name in public() if name not in known | ELSEWHERE.keys()]
+    assert not missing, f"neither in a table nor listed with a reason: {missing}"
+    both = sorted(known & ELSEWHERE.keys())
+    assert not both, f"in a table, and listed as missing: {both}"
+
+
+def test_every_parameter_is_drawn() -> None:
+    given_to: dict[str, set[str]] = defaultdict(set)
+    signatures = {s.name: inspect.signature(s.of(verax.numpy)) for s in SUBJECTS}
+    for subject in SUBJECTS:
+        names = list(signatures[subject.name].parameters)
+        for seed in range(3 * EXAMPLES):
+            call = subject.draw(Draw(seed))
+            given_to[subject.name] |= set(names[: len(call.args)]) | set(call.kwargs)
+    missing = [
+        (name, p.name)
+        for name, signature in signatures.items()
+        for p in signature.parameters.values()
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        and p.name not in given_to[name] | PARAMETERS.keys()
+        and (name, p.name) not in SOME_PARAMETERS
+    ]
+    assert not missing, f"neither drawn nor listed with a reason: {missing}"
+
+
+def test_most_draws_are_compared() -> None:
+    """A draw that is refused, or compared with nothing, is the exception."""
+    for subject in SUBJECTS:
+        calls = [subject.draw(Draw(seed)) for seed in range(3 * EXAMPLES)]
+        skipped = [call for call in calls if subject.differs(call)]
+        assert len(skipped) <= len(calls) * 0.6, f"{subject.name}: {len(skipped)}"
