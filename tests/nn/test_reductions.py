@@ -8,6 +8,7 @@ import pytest
 import scipy.special
 
 import verax
+import verax.numpy as vnp
 from verax import nn
 
 RANDOM = np.random.default_rng(3)
@@ -144,3 +145,13 @@ def test_small_floats_are_summed_in_float32() -> None:
     x = np.zeros(4096, np.float16)
     close(nn.logsumexp(x), np.float16(math.log(4096)), 1e-3)
     assert nn.softmax(x).dtype == np.float16
+
+
+def test_sums_of_small_floats_do_not_overflow() -> None:
+    """65,504 is the largest number of float16: the sum of 100,000 ones is beyond."""
+    x = vnp.zeros(100_000, vnp.float16)
+    for f in (lambda f: f, verax.jit):
+        assert f(nn.softmax)(x)[0] == np.float16(1e-5)
+        assert f(nn.log_softmax)(x)[0] == np.float16(-np.log(1e5))
+        assert f(nn.logsumexp)(x) == np.float16(np.log(1e5))
+        assert f(nn.softmax)(x).dtype == f(nn.log_softmax)(x).dtype == vnp.float16

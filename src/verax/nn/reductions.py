@@ -13,7 +13,7 @@ import numpy as np
 
 from verax.backend.recipes import remembered
 from verax.ir.avals import Shape
-from verax.ir.dtypes import bfloat16, float16, float32, is_complex, real_dtype
+from verax.ir.dtypes import float32, is_complex, is_float, real_dtype
 from verax.nn.operand import inexact, inexact_pair
 from verax.numpy.arguments import (
     ArrayLike,
@@ -36,8 +36,6 @@ from verax.ops.rounding import is_finite
 from verax.ops.shape import broadcast_in_dim
 from verax.rules.array import Array
 
-NARROW = (bfloat16, float16)
-
 
 def spread(reduced: Array, shape: Shape, axes: Shape) -> Array:
     """A reduction over `axes` back in the shape of its operand, by one equation."""
@@ -58,11 +56,18 @@ def as_mask(name: str, where: ArrayLike, x: Array) -> tuple[Array, Array]:
     return mask, x
 
 
-def summed(x: Array, axes: Shape) -> Array:
-    """The sum over `axes`; that of 16-bit floats is taken in float32."""
-    if x.dtype not in NARROW:
-        return reduce_sum(x, axes)
-    return convert(reduce_sum(convert(x, float32), axes), x.dtype, x.weak_type)
+def is_small(x: Array) -> bool:
+    return is_float(x.dtype) and x.dtype.itemsize < 4
+
+
+def widened(x: Array) -> Array:
+    """Small floats as float32, in which a sum of many neither overflows nor rounds."""
+    return convert(x, float32, x.weak_type) if is_small(x) else x
+
+
+def narrowed(found: Array, x: Array) -> Array:
+    """What was made of `widened(x)`, in the dtype of x."""
+    return convert(found, x.dtype, x.weak_type) if is_small(x) else found
 
 
 @remembered
@@ -91,8 +96,9 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
 
 def normalized(x: Array, axes: Shape) -> Array:
     """exp(x) / sum exp(x)."""
-    unnormalized = exp(below_zero(x, axes))
-    return div(unnormalized, spread(summed(unnormalized, axes), x.shape, axes))
+    unnormalized = widened(exp(below_zero(x, axes)))
+    total = spread(reduce_sum(unnormalized, axes), x.shape, axes)
+    return narrowed(div(unnormalized, total), x)
 
 
 def below_zero(x: Array, axes: Shape) -> Array:
@@ -113,7 +119,8 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
         x = select(mask, x, -math.inf)
     axes = reduction_axes("log_softmax", axis, x.ndim)
     shifted = below_zero(x, axes)
-    found = sub(shifted, spread(log(summed(exp(shifted), axes)), x.shape, axes))
+    total = log(reduce_sum(widened(exp(shifted)), axes))
+    found = narrowed(sub(widened(shifted), spread(total, x.shape, axes)), x)
     return found if mask is None else select(mask, found, -math.inf)
 
 
@@ -166,6 +173,9 @@ def logsumexp(
     if signed and (return_sign or not is_complex(x.dtype)):
         total = arith.abs(total)
     found = add(log(total), convert(top, total.dtype, total.weak_type))
+    found = narrowed(found, x)
+    if sign is not None and return_sign:
+        sign = narrowed(sign, x)
     if sign is not None and not return_sign and not is_complex(found.dtype):
         found = select(lt(sign, 0.0), math.nan, found)
     if keepdims:
@@ -207,7 +217,7 @@ def scaled_sum(x: Array, weight: Array | None, axes: Shape) -> tuple[Array, Arra
     found = exp(sub(x, spread(wide, x.shape, axes)))
     if weight is not None:
         found = mul(found, weight)
-    return top, summed(found, axes)
+    return top, reduce_sum(widened(found), axes)
 
 
 @remembered
