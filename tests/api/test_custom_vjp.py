@@ -472,3 +472,21 @@ def test_type_errors_of_rules_are_their_own() -> None:
     f.defvjp(lambda x: inner(x, x), lambda r, g: (g,))  # type: ignore[call-arg]  # on purpose
     with pytest.raises(TypeError, match=r"inner\(\) takes 1 positional"):
         verax.grad(f)(1.0)
+
+
+def test_rules_of_functions_within() -> None:
+    """`custom_vjp(custom_vmap(f)).def_vmap` gives the rule to the inner function."""
+    f = verax.custom_vjp(verax.custom_batching.custom_vmap(lambda x: x + 1))
+    f.defvjp(lambda x: (f(x), None), lambda _, ct: (2 * ct,))
+    f.def_vmap(lambda size, batched, x: (x + size, batched[0]))
+    assert verax.vmap(f)(vnp.zeros(3)).tolist() == [3, 3, 3]
+    assert float(verax.grad(f)(1.0)) == 2
+    g = verax.custom_batching.custom_vmap(verax.custom_jvp(lambda x: x + 1))
+    g.defjvp(lambda primals, tangents: (g(*primals), 5 * tangents[0]))
+    g.def_vmap(lambda size, batched, x: (x, batched[0]))
+    assert float(verax.jvp(g, (1.0,), (1.0,))[1]) == 5
+    assert verax.vmap(g)(vnp.zeros(2)).tolist() == [0, 0]
+    with pytest.raises(AttributeError, match=r"'custom_vjp' object has no .*'other'"):
+        _ = f.other
+    with pytest.raises(AttributeError, match="def_vmap"):
+        _ = verax.custom_vjp(lambda x: x).def_vmap

@@ -8,14 +8,14 @@ import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import verax
 import verax.numpy as vnp
-from verax import export
+from verax import export, lax
 from verax.api.engine import ENGINE
 from verax.export import DisabledSafetyCheck, Exported, deserialize
 from verax.rules.row import MissingRule
@@ -321,8 +321,8 @@ def test_wrong_arguments_are_named() -> None:
 
 
 def test_what_cannot_be_exported_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"a function made by verax\.jit"):
-        export.export(lambda x: x)  # type: ignore[arg-type]  # the wrong call
+    with pytest.raises(ValueError, match=r"a function made by verax\.jit"):
+        export.export(lambda x: x)
     with pytest.raises(ValueError, match="unknown platform 'tpu'"):
         export.export(verax.jit(vnp.sin), platforms=["tpu"])
     with pytest.raises(ValueError, match="sequence of names"):
@@ -413,3 +413,27 @@ def test_equal_programs_give_equal_bytes_in_every_process(tmp_path: Path) -> Non
     assert one == two
     found = deserialize(one).call({"b": np.zeros(3, np.float32), "a": 0.0})
     assert found["b"].tolist() == [0, 0, 0]
+
+
+def test_functions_of_the_library_need_no_jit() -> None:
+    x = vnp.arange(6.0).reshape(2, 3)
+    calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], tuple[Any, ...]]] = [
+        (vnp.sin, (x,), {}, (x,)),
+        (vnp.add, (x, 1), {}, (x, 1)),
+        (vnp.sum, (x, 1), {"keepdims": True}, (x,)),
+        (vnp.cumsum, (x,), {"axis": 0, "dtype": vnp.float32}, (x,)),
+        (vnp.where, (x > 1, x, 0.0), {}, (x > 1, x, 0.0)),
+        (vnp.concatenate, ([x, x], 0), {}, ([x, x],)),
+        (lax.add, (x, x), {}, (x, x)),
+        (lax.reshape, (x, (6,)), {}, (x,)),
+        (verax.nn.softmax, (x,), {"axis": 0}, (x,)),
+        (verax.scipy.special.logsumexp, (x,), {"axis": 1}, (x,)),
+    ]
+    for fun, args, kwargs, arrays in calls:
+        exported = export.export(fun)(*args, **kwargs)
+        found = exported.call(*arrays)
+        np.testing.assert_allclose(found, fun(*args, **kwargs), rtol=1e-6)
+    assert export.export(vnp.sin)(x).fun_name == "sin"
+    for other in (lambda x: x, np.sin, 3, print):
+        with pytest.raises(ValueError, match="made by"):
+            export.export(cast(Any, other))

@@ -140,6 +140,19 @@ def on_its_own(traced: Traced) -> Jaxpr:
     return traced.jaxpr
 
 
+def inner_rule(outer: Any, name: str) -> Any:
+    """The method `name` of the function within, if it is one that gives rules.
+
+    Raises:
+        AttributeError: it is another name, or the function has none.
+    """
+    if name.startswith("def") and "fun" in vars(outer):
+        return getattr(outer.fun, name)
+    raise AttributeError(
+        f"{type(outer).__name__!r} object has no attribute {name!r}", name=name
+    )
+
+
 class CustomRules:
     """A function with rules: how it is made, called, and bound as a method."""
 
@@ -156,6 +169,10 @@ class CustomRules:
         self.positions = held_positions(fun, nondiff_argnums, nondiff_argnames)
         self.rules: tuple[Callable[..., Any], ...] = ()
         self.symbolic = False
+
+    def __getattr__(self, name: str) -> Any:
+        """What gives rules to the function within: `custom_vjp(custom_vmap(f))`."""
+        return inner_rule(self, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The value of the function; under a trace, with its rules."""

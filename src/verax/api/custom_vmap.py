@@ -15,7 +15,7 @@ from typing import Any
 from attrs import field, frozen
 
 from verax.api.custom_arguments import describe_type, matching_leaves, sort_arguments
-from verax.api.custom_rules import called, pair_of
+from verax.api.custom_rules import called, inner_rule, pair_of
 from verax.api.custom_tracing import fits, precision, trace_body
 from verax.api.engine import ENGINE, current_builder
 from verax.api.tracing import function_name, trace
@@ -136,6 +136,10 @@ class custom_vmap:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.rule: Callable[..., Any] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """What gives rules to the function within: `custom_vmap(custom_jvp(f))`."""
+        return inner_rule(self, name)
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Give the rule."""

@@ -8,9 +8,11 @@ another exported function::
     exported.call(x), exported.vjp(), exported.serialize(vjp_order=1)
 """
 
+import inspect
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import field, frozen
@@ -42,8 +44,11 @@ from verax.ops.exported import ExportedModule, ExportedParams, call_exported_p
 from verax.rules.builder import leaked
 from verax.rules.constants import aval_of
 from verax.rules.state import STATE, interpreting
+from verax.rules.typed import SHOWN, shown
 
 CALLING_CONVENTION = 1
+# How the library annotates parameters that take arrays or numbers.
+OF_VALUES: Final = re.compile(r"Array|Where|Any|float|complex")
 # XLA itself has these on every platform.
 STABLE_TARGETS = frozenset(("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"))
 
@@ -230,23 +235,51 @@ def named[F: Callable[..., Any]](name: str) -> Callable[[F], F]:
     return rename
 
 
+def exportable(fun: object) -> JitFunction[..., Any]:
+    """A jitted function; for one of this library, `verax.numpy.sin`, the jit of it.
+
+    Raises:
+        ValueError: it is another.
+    """
+    if isinstance(fun, JitFunction):
+        return fun
+    library, home = __name__.partition(".")[0], getattr(fun, "__module__", None) or ""
+    if not callable(fun) or home.partition(".")[0] != library:
+        raise ValueError(
+            "export takes a function made by verax.jit, or one of the library, not "
+            f"{shown(fun, SHOWN)}: write export(verax.jit(f))"
+        )
+    parameters = inspect.signature(fun).parameters.values()
+    return jit(fun, static_argnames=[p.name for p in parameters if is_setting(p)])
+
+
+def is_setting(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter of the library's functions takes no arrays: axis, dtype."""
+    kind, empty = parameter.annotation, parameter.empty
+    if kind is empty or OF_VALUES.search(str(kind)):
+        return False
+    # An operand of `verax.lax` may be any object, and has no default.
+    return kind is not object or parameter.default is not empty
+
+
 def export[**P, R](
-    fun_jit: JitFunction[P, R],
+    fun_jit: Callable[P, R],
     *,
     platforms: Sequence[str] | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
 ) -> Callable[..., Exported]:
     """A function that exports `fun_jit` for its arguments.
 
-    They may be arrays, scalars, `ShapeDtypeStruct`s and pytrees of them; static
-    arguments are fixed. Arrays that the function captures become part of the module.
+    `fun_jit` is a jitted function, or one of the library: `verax.numpy.sin`. Arguments
+    may be arrays, scalars, `ShapeDtypeStruct`s and pytrees of them; static ones, such
+    as an axis, are fixed. Arrays that the function captures become part of the module.
     `platforms` are those on which it shall run ("cpu", "cuda"), the present one if not
     given. What `disabled_checks` names is not checked.
 
     Raises:
-        TypeError: `fun_jit` is no jitted function.
-        ValueError: the program calls functions of this process or what only one
-            platform has, or runs on several devices; an unknown platform.
+        ValueError: `fun_jit` is no jitted function; the program calls functions of this
+            process or what only one platform has, or runs on several devices; an
+            unknown platform.
 
     >>> import verax, verax.numpy as vnp
     >>> exported = export(verax.jit(vnp.sin))(vnp.zeros(3))
@@ -255,13 +288,12 @@ def export[**P, R](
     >>> exported.call(vnp.zeros(3)).tolist()
     [0.0, 0.0, 0.0]
     """
-    if not isinstance(fun_jit, JitFunction):
-        raise TypeError(f"export takes a function made by verax.jit, not {fun_jit!r}")
+    jitted = exportable(fun_jit)
     wanted = checked_platforms(platforms)
     checks = tuple(disabled_checks)
 
     def export_for(*args: Any, **kwargs: Any) -> Exported:
-        traced = fun_jit.trace(*args, **kwargs)
+        traced = jitted.trace(*args, **kwargs)
         if traced.traced.captured:
             raise leaked(traced.traced.captured[0])
         return exported_program(traced, wanted, checks)

@@ -98,7 +98,9 @@ def iota(dtype: DTypeLike, size: int) -> Array:
     return iota_p.call(iota_params(found, as_sizes("iota", "size", (size,)), 0))
 
 
-def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int) -> Array:
+def broadcasted_iota(
+    dtype: DTypeLike, shape: int | Sequence[int], dimension: int
+) -> Array:
     """An array of `shape` whose elements are their index along `dimension`.
 
     Raises:
@@ -129,7 +131,7 @@ def filling(fill_value: object, dtype: DType, weak_type: bool) -> object:
 
 
 def full(
-    shape: Sequence[int], fill_value: object, dtype: DTypeLike | None = None
+    shape: int | Sequence[int], fill_value: object, dtype: DTypeLike | None = None
 ) -> Array:
     """An array of `shape` that holds `fill_value` everywhere.
 
@@ -154,7 +156,7 @@ def full_like(
     x: object,
     fill_value: object,
     dtype: DTypeLike | None = None,
-    shape: Sequence[int] | None = None,
+    shape: int | Sequence[int] | None = None,
 ) -> Array:
     """`full` in the shape and dtype of `x`, unless they are given.
 
@@ -168,7 +170,7 @@ def full_like(
     return broadcast(filling(fill_value, aval.dtype, aval.weak_type), sizes)
 
 
-def empty(shape: Sequence[int], dtype: DTypeLike) -> Array:
+def empty(shape: int | Sequence[int], dtype: DTypeLike) -> Array:
     """An array of `shape` with elements of no meaning; zeros, in fact."""
     return full(shape, 0, dtype)
 

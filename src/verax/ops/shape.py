@@ -374,7 +374,9 @@ def broadcast_to_rank(x: object, rank: int) -> Array:
 
 
 def reshape(
-    operand: object, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None
+    operand: object,
+    new_sizes: int | Sequence[int],
+    dimensions: Sequence[int] | None = None,
 ) -> Array:
     """The elements of `operand`, read in the order `dimensions`, in another shape.
 

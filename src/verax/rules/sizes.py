@@ -65,12 +65,17 @@ def as_integers(function: str, argument: str, values: object) -> Shape:
 
 
 def as_sizes(function: str, argument: str, values: object) -> Shape:
-    """A shape from any sequence of integers that are not negative.
+    """A shape from any sequence of integers that are not negative, or from one.
 
     Raises:
         TypeError: `values` holds something that is no integer.
         ValueError: a size is negative.
+
+    >>> as_sizes("full", "shape", 3)
+    (3,)
     """
+    if type(values) is not tuple and is_index(values):
+        values = (values,)
     sizes = as_integers(function, argument, values)
     if sizes and min(sizes) < 0:
         raise ValueError(f"{function}: {argument} holds a negative size: {sizes}")
