@@ -10,7 +10,7 @@ programs of one equation::
 import contextvars
 import threading
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from verax.backend.placed import PlacedArray, put
 from verax.backend.placement import common_place
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import NARROWED, stored_dtype
-from verax.ir.jaxpr import Literal, Params, Primitive
+from verax.ir.jaxpr import Jaxpr, Literal, Params, Primitive
 from verax.ir.records import Shown
 from verax.rules.array import Array
 from verax.rules.builder import Tracer, leaked
@@ -72,11 +72,15 @@ def again[R](error: RuntimeError, function: Callable[..., R], *args: Any) -> R:
 
 
 class Plan(NamedTuple):
-    """How operands of known types go through a row: `evaluate` is None to compile."""
+    """How operands of known types go through a row: `evaluate` is None to compile.
+
+    If there is a `body`, its equations go through their own rows instead.
+    """
 
     evaluate: Callable[..., Any] | None
     outs: tuple[ShapedArray, ...]
     row: Row[Any]
+    body: Jaxpr | None = None
 
 
 @lru_cache(maxsize=1 << 16)
@@ -91,6 +95,9 @@ def planned(
     """
     row = engine.rules[primitive]
     outs = infer(row, params, *avals)
+    body = None if row.spelled is None else row.spelled(params)
+    if body is not None:
+        return Plan(None, outs, row, body)
     costly = row.costly
     if row.compiled or (costly is not None and costly(params, avals, outs)):
         return Plan(None, outs, row)
@@ -122,7 +129,9 @@ class EagerInterpreter(Shown):
             ]
         except HasPlace:
             return bind_placed(engine, primitive, params, args)
-        evaluate, outs, row = planned(engine, primitive, params, *avals)
+        evaluate, outs, row, body = planned(engine, primitive, params, *avals)
+        if body is not None:
+            return one_by_one(self.bind, body, args, outs)
         if evaluate is None:
             run = alone(engine, row, params, tuple(avals), STATE.forked)
             return tuple(run(args))
@@ -140,6 +149,33 @@ class EagerInterpreter(Shown):
         if type(value) is np.ndarray and value.dtype is aval.dtype:
             return (from_host(value, aval),)
         return (as_array(value, aval),)
+
+
+type Bind = Callable[[Primitive, Params, Sequence[object]], tuple[Array, ...]]
+
+
+def one_by_one(
+    bind: Bind, jaxpr: Jaxpr, args: Sequence[object], outs: Sequence[ShapedArray]
+) -> tuple[Array, ...]:
+    """The outputs of `jaxpr`, of types `outs`, whose equations `bind` computes."""
+    script = jaxpr.script
+    env: list[Any] = [typed(x.value, x.aval) for x in script.literals]
+    env += map(typed, args, jaxpr.in_avals)
+    for primitive, params, pick, _, _ in script.steps:
+        ins = (env[pick],) if type(pick) is int else pick(env)  # type: ignore[operator]  # else a function
+        env += bind(primitive, params, ins)
+    return tuple(
+        [typed(env[i], aval) for i, aval in zip(script.outs, outs, strict=True)]
+    )
+
+
+def typed(x: object, aval: ShapedArray) -> Array:
+    """A value as an array of type `aval`, which it has but for the weakness."""
+    if isinstance(x, Array) and x.aval is aval:
+        return x
+    if type(x) is PlacedArray:
+        return x
+    return as_array(host_of(x), aval)
 
 
 @frozen(eq=False)
@@ -184,7 +220,9 @@ def bind_placed(
     devices, and on others, a compiled program does.
     """
     avals = [aval_of(x) for x in args]
-    evaluate, outs, row = planned(engine, primitive, params, *avals)
+    evaluate, outs, row, body = planned(engine, primitive, params, *avals)
+    if body is not None:
+        return one_by_one(partial(bind_placed, engine), body, args, outs)
     place, committed = common_place(args)
     hosted = place is not None and place.ordered[0].platform == "cpu"
     if place is None or not hosted or evaluate is None:

@@ -8,10 +8,11 @@ jaxpr and calls that; the rewrites are memoised, for jaxprs hash by structure::
 
 from collections.abc import Sequence
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.printer import QUIET
 from verax.rules.array import Array
 from verax.rules.calling import Rebind, pull, push, spread_batch
 from verax.rules.row import Engine, Known, Linear, Row, Split
@@ -19,10 +20,20 @@ from verax.rules.row import Engine, Known, Linear, Row, Split
 
 @frozen(eq=False, repr=False)
 class CallParams(Params):
-    """The jaxpr that is called, and the name that the user's function has."""
+    """The jaxpr that is called, and the name that the user's function has.
+
+    `asked` says whether somebody asked for a compiled program, as `jit` does; the call
+    of a user's rule is only a name for its equations.
+    """
 
     name: str
     jaxpr: Jaxpr
+    asked: bool = field(default=True, metadata=QUIET)
+
+
+def rule_call(name: str, jaxpr: Jaxpr) -> CallParams:
+    """A call for which nobody asked: eagerly its equations run one by one."""
+    return CallParams(name, jaxpr, asked=False)
 
 
 def call_typing(p: CallParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
@@ -96,6 +107,7 @@ jit_p: Row[CallParams] = Row(
     split=split_call,
     dce=dce_call,
     compiled=True,
+    spelled=lambda p: None if p.asked else p.jaxpr,
 )
 
 

@@ -246,7 +246,7 @@ checkpoint_p: Row[CheckpointParams] = Row(
     split=split_checkpoint,
     dce=dce_checkpoint,
     draw=draw_checkpoint,
-    compiled=True,
+    spelled=lambda p: p.jaxpr,
 )
 
 

@@ -16,7 +16,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32, float64
 from verax.ir.jaxpr import Aside, Jaxpr, Params
 from verax.ops.arith import add, mul
-from verax.ops.call import CallParams, jit_p
+from verax.ops.call import jit_p, rule_call
 from verax.ops.callbacks import silenced
 from verax.ops.core import CORE
 from verax.ops.trig import cos, sin
@@ -153,7 +153,7 @@ def jvp_custom(
         return push_captured(engine, p, primals, tangents)
     jaxpr, mask = p.rule.pushed(tuple(not isinstance(t, Zero) for t in own))
     live = [t for t in own if not isinstance(t, Zero)]
-    outs = jit_p.bind(CallParams(f"jvp_{p.name}", jaxpr), *primals, *live)
+    outs = jit_p.bind(rule_call(f"jvp_{p.name}", jaxpr), *primals, *live)
     count = len(mask)
     pushed = spread_tangents(p.jaxpr, mask, outs[count:])
     if all(isinstance(t, Zero) for t in tangents[: p.captured]):
@@ -189,7 +189,7 @@ def derivative_in_captured(
     zeros = [Zero(x.aval.tangent()) for x in primals[captured:]]
 
     def bind(inner: Jaxpr, *args: Array) -> Sequence[Array]:
-        return jit_p.bind(CallParams(name, inner), *args)
+        return jit_p.bind(rule_call(name, inner), *args)
 
     return push(engine, jaxpr, bind, primals, [*tangents[:captured], *zeros])
 
@@ -216,7 +216,7 @@ def transpose_of_call(
     """The transpose of the function itself, where it is used as a linear one."""
 
     def bind(inner: Jaxpr, *operands: Array) -> Sequence[Array]:
-        return jit_p.bind(CallParams(p.name, inner), *operands)
+        return jit_p.bind(rule_call(p.name, inner), *operands)
 
     return pull(engine, p.jaxpr, bind, cts, args)
 
@@ -282,7 +282,7 @@ custom_jvp_call_p: Row[CustomJvpParams] = Row(
     batch=batch_custom,
     lower=lambda e, p, xs, outs: lower_body(e, p.jaxpr, p.name, xs),
     dce=dce_custom,
-    compiled=True,
+    spelled=lambda p: p.jaxpr,
     draw=draw_custom,
 )
 ROWS = (custom_jvp_call_p,)

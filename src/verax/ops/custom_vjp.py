@@ -16,7 +16,7 @@ from attrs import evolve, field, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Aside, Jaxpr, Params
-from verax.ops.call import CallParams, jit_p
+from verax.ops.call import jit_p, rule_call
 from verax.ops.callbacks import silenced
 from verax.ops.core import CORE
 from verax.ops.custom_jvp import (
@@ -215,7 +215,7 @@ def jvp_custom(
         return derivative_in_captured(engine, p.name, p.jaxpr, count, primals, tangents)
     nonzero = tuple(not isinstance(t, Zero) for t in own)
     forward = p.rule.forward(nonzero)
-    found = jit_p.bind(CallParams(f"fwd_{p.name}", forward), *primals)
+    found = jit_p.bind(rule_call(f"fwd_{p.name}", forward), *primals)
     avals = p.jaxpr.out_avals
     outs, residuals = found[: len(avals)], found[len(avals) :]
     active = tuple(is_inexact(aval.dtype) for aval in avals)
@@ -273,7 +273,7 @@ custom_vjp_call_p: Row[CustomVjpParams] = Row(
     batch=batch_custom,
     lower=lambda e, p, xs, outs: lower_body(e, p.jaxpr, p.name, xs),
     dce=dce_custom,
-    compiled=True,
+    spelled=lambda p: p.jaxpr,
 )
 
 
@@ -332,7 +332,7 @@ def transpose_linear(
     ]
     if len(residuals) < p.residuals:
         raise TypeError(f"the rule of {p.name} is not linear in its residuals")
-    params = CallParams(f"bwd_{p.name}", jaxpr)
+    params = rule_call(f"bwd_{p.name}", jaxpr)
     runs = jaxpr.outvars or jaxpr.effects
     found = iter(jit_p.bind(params, *residuals, *live) if runs else ())
     marks = [m for m, flag in zip(mask, p.nonzero, strict=True) if flag]

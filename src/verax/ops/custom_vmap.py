@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Atom, Jaxpr, Params
-from verax.ops.call import CallParams, jit_p, split_call
+from verax.ops.call import jit_p, rule_call, split_call
 from verax.ops.callbacks import silenced
 from verax.ops.custom_jvp import lower_body, transpose_of_call, typing_of_call
 from verax.ops.programs import with_inputs
@@ -134,7 +134,7 @@ def jvp_custom(
 
     def bind(jaxpr: Jaxpr, *args: Array) -> Sequence[Array]:
         if any(nonzero[: p.captured]):
-            return jit_p.bind(CallParams(p.name, jaxpr), *args)
+            return jit_p.bind(rule_call(p.name, jaxpr), *args)
         _, out_nonzero = engine.jvp(p.jaxpr, nonzero)
         own = nonzero[p.captured :]
         rule = PushedVmap(engine, p.rule, avals, own, out_nonzero)
@@ -164,7 +164,7 @@ def batch_custom(
         x if axis is None else placed(engine.core, x, axis, 0, size)
         for x, axis in zip(own, places, strict=True)
     ]
-    outs = jit_p.bind(CallParams(f"vmap_{p.name}", jaxpr), *stacks)
+    outs = jit_p.bind(rule_call(f"vmap_{p.name}", jaxpr), *stacks)
     return outs, tuple(0 if flag else None for flag in out_batched)
 
 
@@ -173,13 +173,13 @@ def split_custom(engine: Engine, p: CustomVmapParams, args: Sequence[Known]) -> 
     given = [x for x in args if isinstance(x, Array)]
     waiting = [isinstance(x, Linear) for x in args]
     if not isinstance(p.rule, PushedVmap):
-        return split_call(engine, CallParams(p.name, p.jaxpr), args)
+        return split_call(engine, rule_call(p.name, p.jaxpr), args)
     count = p.captured + len(p.rule.avals)
     if any(waiting[:count]) or not all(waiting[count:]):
-        return split_call(engine, CallParams(p.name, p.jaxpr), args)
+        return split_call(engine, rule_call(p.name, p.jaxpr), args)
     results = len(p.rule.out_nonzero)
     # Effects happen where the results are computed, below.
-    parts = split_call(engine, CallParams(p.name, silenced(p.jaxpr)), args)
+    parts = split_call(engine, rule_call(p.name, silenced(p.jaxpr)), args)
     # The last inputs are tangents, of which the results do not depend.
     total = len(p.jaxpr.outvars)
     values = with_outputs(engine, p.jaxpr, [i < results for i in range(total)])
@@ -227,6 +227,6 @@ custom_vmap_call_p: Row[CustomVmapParams] = Row(
     lower=lambda e, p, xs, outs: lower_body(e, p.jaxpr, p.name, xs),
     split=split_custom,
     dce=dce_custom,
-    compiled=True,
+    spelled=lambda p: p.jaxpr,
 )
 ROWS = (custom_vmap_call_p,)

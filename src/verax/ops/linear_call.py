@@ -140,7 +140,7 @@ linear_call_p: Row[LinearCallParams] = Row(
     transpose=transpose_linear,
     batch=batch_linear,
     lower=lambda e, p, xs, outs: lower_body(e, p.jaxpr, p.name, xs),
-    compiled=True,
+    spelled=lambda p: p.jaxpr,
     draw=draw_linear,
 )
 ROWS = (linear_call_p,)

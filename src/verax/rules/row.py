@@ -177,7 +177,8 @@ class Row[P: Params](Primitive):
     else the transformation that needs it raises an error which names primitive, column,
     the user's line and what to write. `composition(params, *operands)` says a row in
     terms of other primitives. Eager calls run in NumPy; those that are `costly` there
-    and all of `compiled` rows run as compiled programs.
+    and all of `compiled` rows run as compiled programs. Where `spelled(params)` gives a
+    jaxpr, its equations run instead, one by one: the row is only a name for them.
     """
 
     typing: TypeRule[P]
@@ -192,6 +193,7 @@ class Row[P: Params](Primitive):
     domains: tuple[Domain, ...] = (REALS,)
     costly: Costly | None = None
     compiled: bool = False
+    spelled: Callable[[P], Jaxpr | None] | None = None
     composition: Callable[..., Any] | None = None
     whole: bool = field(init=False)
 
