@@ -4,7 +4,9 @@ One idea: `numpy.sum(x)` is `x.sum(axis=None, dtype=None, out=None)`, so every m
 takes what NumPy passes; the table has a row for each function that NumPy has.
 """
 
+import gc
 import inspect
+import weakref
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -251,3 +253,33 @@ def test_messages_cut_the_text_of_what_is_no_array() -> None:
         with pytest.raises((TypeError, ValueError)) as caught:
             call()
         assert len(str(caught.value)) < 500, (i, str(caught.value)[:300])
+
+
+def test_keys_are_compared_whole() -> None:
+    k, other = verax.random.split(verax.random.key(0))
+    ways: list[Any] = [lambda f: f, verax.jit]
+    for run in ways:
+        assert not run(jnp.allclose)(k, other)
+        assert run(jnp.allclose)(k, k)
+        assert not run(jnp.isclose)(k, other)
+        assert run(lambda k: jnp.array_equal(k, k, equal_nan=True))(k)
+
+
+def test_scalar_types_are_found_by_those_of_numpy() -> None:
+    assert np.int32 in {jnp.int32}
+    assert jnp.int32 in {np.int32: 1}
+    assert {jnp.float32: 1}[np.float32] == {jnp.bfloat16: 1}[jnp.bfloat16.dtype.type]
+
+
+def test_weak_references_to_tracers() -> None:
+    held: list[Any] = []
+
+    def f(x: Any) -> Any:
+        reference: Any = weakref.ref(x)
+        held.append(reference)
+        assert reference() is x
+        return x + 1
+
+    assert float(verax.jit(f)(1.0)) == 2
+    gc.collect()
+    assert held[0]() is None

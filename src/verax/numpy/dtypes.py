@@ -59,7 +59,8 @@ class ScalarType:
             return False
 
     def __hash__(self) -> int:
-        return hash(self.dtype)
+        # As NumPy's class of the scalars, which finds it in a set, and as in JAX.
+        return hash(self.dtype.type)
 
     def __repr__(self) -> str:
         return f"verax.numpy.{self.dtype.name}"

@@ -85,7 +85,7 @@ class AbstractValueError(TypeError):
 class Tracer(Array):
     """A value under tracing: a type, and an atom of the jaxpr that is being built."""
 
-    __slots__ = ("atom", "builder")
+    __slots__ = ("__weakref__", "atom", "builder")
 
     def __init__(self, builder: "Builder", atom: Atom) -> None:
         self.aval = atom.aval
