@@ -180,6 +180,36 @@ def check_any(modules: Sequence[Module]) -> Iterator[Violation]:
             yield module.violation(line, "any", "", "says Any in ir/")
 
 
+MEMO_HOMES = frozenset({"verax.rules.memo", "verax.rules.state"})
+BARE_MEMOS = ("lru_cache", "cache")
+
+
+def check_memos(modules: Sequence[Module]) -> Iterator[Violation]:
+    """Above ir/, memos are made by `memo` and `pure`, whose keys are complete.
+
+    `memoised` of ir/ may wrap a class there, whose constructor reads no state.
+    """
+    for module in modules:
+        if folder(module.name) == "ir" or module.name in MEMO_HOMES:
+            continue
+        for node in ast.walk(module.tree):
+            match node:
+                case ast.ImportFrom(module="functools", names=names, lineno=line):
+                    bare = [a.name for a in names if a.name in BARE_MEMOS]
+                case ast.Attribute(
+                    value=ast.Name(id="functools"), attr=attr, lineno=line
+                ):
+                    bare = [attr] if attr in BARE_MEMOS else []
+                case ast.FunctionDef(decorator_list=marks, lineno=line):
+                    names_of = [m.id for m in marks if isinstance(m, ast.Name)]
+                    bare = [name for name in names_of if name == "memoised"]
+                case _:
+                    continue
+            for name in bare:
+                message = f"makes a memo by {name}: use memo or pure of rules/memo.py"
+                yield module.violation(line, "memos", name, message)
+
+
 def mentions(tree: ast.AST, name: str) -> list[int]:
     """The lines on which a name is read, reached as an attribute, or imported."""
     lines = set()
@@ -236,6 +266,7 @@ CHECKS: tuple[Check, ...] = (
     check_type_checking,
     check_module_state,
     check_any,
+    check_memos,
     check_sizes,
     check_docstrings,
 )

@@ -16,6 +16,7 @@ from tests.architecture import (
     check_docstrings,
     check_floors,
     check_late_imports,
+    check_memos,
     check_packages,
     check_sizes,
     check_type_checking,
@@ -315,6 +316,18 @@ def test_any_in_ir_is_found_and_only_there(source: str) -> None:
     (found,) = messages(check_any, planted(ir__avals=source))
     assert found.endswith("says Any in ir/")
     assert messages(check_any, planted(rules__table=source)) == []
+
+
+def test_memos_above_ir_have_the_context_in_their_keys() -> None:
+    for source in (
+        "from functools import lru_cache\n",
+        "import functools\n@functools.cache\ndef f(): ...\n",
+        "from verax.ir.memo import memoised\n@memoised\ndef f(x): ...\n",
+    ):
+        assert len(messages(check_memos, planted(api__jit=source))) == 1
+        assert messages(check_memos, planted(ir__avals=source)) == []
+    wrapped = "from verax.ir.memo import memoised\nparams = memoised(Params)\n"
+    assert messages(check_memos, planted(ops__shape=wrapped)) == []
 
 
 def test_sizes_at_the_limit_pass_and_beyond_it_are_found() -> None:

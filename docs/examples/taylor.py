@@ -31,7 +31,7 @@ from verax.extend import (
 )
 from verax.ir.jaxpr import Primitive
 from verax.ops.programs import inlined
-from verax.transforms.templates import jvp_template
+from verax.transforms.templates import equation_jvp
 
 type Values = Sequence[Parts]
 type Terms = Sequence[Array | None]
@@ -98,7 +98,7 @@ def derived(primitive: Primitive) -> Any:
         assert isinstance(primitive, Row)
         active = tuple([len(parts) > 1 for parts in values])
         avals = tuple([base(parts).aval for parts in values])
-        pushed, mask = jvp_template(STANDARD, primitive, params, avals, active)
+        pushed, mask = equation_jvp(STANDARD, primitive, params, avals, active)
         ys = primitive.bind(params, *map(base, values))
         if not any(mask):
             return [(y,) for y in ys]

@@ -12,7 +12,7 @@ from verax import lax
 from verax.api.config import from_environment, override
 from verax.backend.client import local_devices
 from verax.backend.compile_options import EFFORTS, CompileOptions, jaxlib_options
-from verax.rules.state import State, refresh_staging
+from verax.rules.state import State, refresh
 
 SMALL, LARGE = vnp.ones((4, 8)), vnp.ones((64, 64))
 
@@ -119,4 +119,4 @@ def test_the_environment_is_read_and_checked(monkeypatch: pytest.MonkeyPatch) ->
             from_environment()
     finally:
         State.compile_effort = before
-        refresh_staging()
+        refresh()

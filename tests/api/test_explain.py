@@ -16,7 +16,7 @@ import verax
 import verax.numpy as vnp
 from verax.api.cache_misses import ADVICE
 from verax.api.explanation import Explanation
-from verax.rules.state import STAGED, State
+from verax.rules.state import TRACED, State
 
 
 class Plain:
@@ -244,7 +244,7 @@ OPTIONS: dict[str, tuple[Callable[[], AbstractContextManager[None]], str]] = {
         lambda: verax.default_device(verax.devices()[0]),
         "config.default_device: cpu:0, before None",
     ),
-    "mesh": (mesh, "the mesh of the block around: Mesh('batch': 1), before none"),
+    "mesh": (mesh, "the mesh of the enclosing block: Mesh('batch': 1), before none"),
 }
 
 
@@ -263,7 +263,7 @@ def test_options_that_differ_are_named(name: str) -> None:
 
 
 def test_every_option_of_the_keys_has_a_name() -> None:
-    assert len(STAGED) == 1 + len(State.staging)
+    assert len(TRACED) == len(State.context.values)
 
 
 def test_the_nearest_signature_is_compared() -> None:

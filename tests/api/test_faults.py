@@ -50,13 +50,13 @@ TRANSFORMED: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
 
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_exceptions_of_the_user_leave_the_state(name: str) -> None:
-    before = (STATE.interpreter, STATE.axes, STATE.staging, STATE.enable_x64)
+    before = (STATE.interpreter, STATE.axes, STATE.context, STATE.enable_x64)
     switch, x = Switch(), np.ones(3, np.float32)
     call = TRANSFORMED[name](switch)
     for _ in range(2):
         with pytest.raises(ValueError, match=r"^boom$"):
             call(x)
-        after = (STATE.interpreter, STATE.axes, STATE.staging, STATE.enable_x64)
+        after = (STATE.interpreter, STATE.axes, STATE.context, STATE.enable_x64)
         assert after == before
     switch.fails = False
     assert call(x) is not None

@@ -19,7 +19,7 @@ from verax.extend import (
 )
 from verax.ir.jaxpr import Primitive
 from verax.transforms.standard import STANDARD
-from verax.transforms.templates import jvp_template
+from verax.transforms.templates import equation_jvp
 
 
 def full(parts: Parts, width: int) -> Parts:
@@ -190,7 +190,7 @@ def forward(primitive: Primitive) -> Rule[Any]:
     def rule(walk: Propagation, p: Any, values: Any) -> list[Parts]:
         active = tuple([len(v) > 1 for v in values])
         avals = tuple([v[0].aval for v in values])
-        template, mask = jvp_template(STANDARD, primitive, p, avals, active)
+        template, mask = equation_jvp(STANDARD, primitive, p, avals, active)
         live = [v[1] for v in values if len(v) > 1]
         outs: list[Array] = walk_in(template, [*[v[0] for v in values], *live])
         rest = iter(outs[len(mask) :])

@@ -20,7 +20,7 @@ from verax.api.tracing import function_name
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
-from verax.rules.state import STAGED
+from verax.rules.state import TRACED
 
 type Key = tuple[Any, ...]
 # Arguments with more leaves are not shown one by one.
@@ -122,7 +122,7 @@ def aval_text(aval: ShapedArray) -> str:
 
 def signature_of(fun: Callable[..., Any], key: Key) -> Signature:
     """The signature that a key of `fun` stands for; see `JitFunction.slow_call`."""
-    tree, wide, staging, *rest, (positions, values, named) = key
+    tree, context, *rest, (positions, values, named) = key
     count = tree.num_leaves
     places = dict(rest[count:])
     names = Names(fun)
@@ -154,7 +154,8 @@ def signature_of(fun: Callable[..., Any], key: Key) -> Signature:
         },
         **{name: static_argument(BY_KEYWORD, value) for name, value in named},
     }
-    options = dict(zip(STAGED, (wide, *staging), strict=False))
+    words = [words for _, words in TRACED]
+    options = dict(zip(words, context.values, strict=True))
     return Signature(found, static, options)
 
 

@@ -106,11 +106,11 @@ def same(now: object, before: object) -> bool:
 
 def distance(now: Key, before: Key) -> int:
     """How much differs, without saying what."""
-    tree, wide, staging, *leaves, static = now
-    other_tree, other_wide, other_staging, *other_leaves, other_static = before
+    tree, context, *leaves, static = now
+    other_tree, other_context, *other_leaves, other_static = before
     found: int = 0 if tree == other_tree else STRUCTURE
-    found += wide != other_wide
-    found += sum([a != b for a, b in zip(staging, other_staging, strict=True)])
+    pairs = zip(context.values, other_context.values, strict=True)
+    found += sum([a != b for a, b in pairs])
     for leaf, other in zip_longest(leaves, other_leaves):
         if leaf is not other:
             found += leaf_distance(leaf, other)

@@ -23,6 +23,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, as_dtype, canonical, stored_dtype
 from verax.ir.effects import IO, ORDERED_IO, Effect
 from verax.ir.extended import ExtendedDType
+from verax.ir.holding import holds
 from verax.ir.jaxpr import Source
 from verax.ops.callbacks import (
     METHODS,
@@ -63,6 +64,11 @@ class Held:
             found == other.hashed() and bool(self.value == other.value)
         )
 
+    @property
+    def transient(self) -> bool:
+        """Whether a memo must not keep the value alive."""
+        return holds(self.value)
+
     def __hash__(self) -> int:
         found = self.hashed()
         return id(self.value) if found is None else found
@@ -83,6 +89,14 @@ class UserFunction:
     statics: tuple[tuple[int, Held], ...] = field(repr=False)
     out_tree: PyTreeDef | None = field(repr=False)
     source: Source = field(eq=False, repr=False)
+
+    @property
+    def transient(self) -> bool:
+        """Whether a memo must not keep the function alive."""
+        trees = [tree for tree in (self.tree, self.out_tree) if tree is not None]
+        return any(map(holds, (self.function, self.statics))) or any(
+            map(pytrees.tree_holds, trees)
+        )
 
     @property
     def __name__(self) -> str:

@@ -29,8 +29,9 @@ from verax.rules.state import (
     STATE,
     Interpreter,
     State,
+    changing,
     interpreting,
-    refresh_staging,
+    refresh,
 )
 
 # What looks for NaNs is loaded when it is first asked for.
@@ -118,7 +119,7 @@ class Config:
         setattr(State, option, checked(option, value))
         if option in EAGER_OPTIONS:
             State.interpreter = State.eager = eager_of(State)
-        refresh_staging()
+        refresh()
 
     def read(self, name: str) -> Any:
         """The value of an option in this thread."""
@@ -167,19 +168,8 @@ def as_device(value: object) -> Device | None:
 def override(name: str, value: Any) -> Iterator[None]:
     """Set an option for this thread within the block."""
     option = option_name(name)
-    new = checked(option, value)
-    own = vars(STATE)
-    had, before = option in own, own.get(option)
-    own[option] = new
-    refresh_staging()
-    try:
+    with changing({option: checked(option, value)}):
         yield
-    finally:
-        if had:
-            own[option] = before
-        else:
-            del own[option]
-        refresh_staging()
 
 
 def eager_of(state: Any) -> Interpreter:
@@ -365,7 +355,7 @@ def from_environment() -> None:
             setattr(State, option, checked(option, value))
             break
     State.interpreter = State.eager = eager_of(State)
-    refresh_staging()
+    refresh()
 
 
 def from_text(variable: str, kind: type, text: str) -> Any:

@@ -9,7 +9,6 @@ differentiable (its leaves are operands) or held (a value of the rule itself)::
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +20,7 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0
+from verax.ir.holding import holds
 from verax.rules.builder import Builder, Tracer
 from verax.rules.constants import aval_of
 
@@ -43,6 +43,11 @@ class Held:
             self.key = (type(value), id(value))
         if isinstance(value, Tracer):
             self.key = (Tracer, id(value))
+
+    @property
+    def transient(self) -> bool:
+        """Whether a memo must not keep the value alive."""
+        return holds(self.value)
 
     def __hash__(self) -> int:
         return self.hashed
@@ -84,28 +89,31 @@ class SortedArguments:
         )
 
 
-@lru_cache(maxsize=1 << 10)
-def signature_of(fun: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a function, which takes longer to find than to trace it."""
-    return inspect.signature(fun)
+def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of a function; None if it does not say what it takes."""
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
 
 
 def positional(
-    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    fun: Callable[..., Any],
+    signature: inspect.Signature | None,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
 ) -> tuple[Any, ...]:
     """All arguments by position, with the defaults that the signature has.
 
     Raises:
         TypeError: they do not fit the signature, or one is keyword-only.
     """
-    try:
-        signature = signature_of(fun)
-    except (TypeError, ValueError):
+    if signature is None:
         if kwargs:
             raise TypeError(
                 f"{function_name(fun)} has no signature, so its arguments must be "
                 f"given by position, not as {sorted(kwargs)}"
-            ) from None
+            )
         return tuple(args)
     try:
         bound = signature.bind(*args, **kwargs)
@@ -152,12 +160,16 @@ def held_positions(
 
 def sort_arguments(
     fun: Callable[..., Any],
+    signature: inspect.Signature | None,
     held: tuple[int, ...],
     args: Sequence[Any],
     kwargs: dict[str, Any],
 ) -> SortedArguments:
-    """Tell the differentiable arguments of a call from the held ones."""
-    given = positional(fun, args, kwargs)
+    """Tell the differentiable arguments of a call from the held ones.
+
+    `signature` is that of `fun`: to find it takes longer than to trace.
+    """
+    given = positional(fun, signature, args, kwargs)
     if held and held[-1] >= len(given):
         raise ValueError(
             f"nondiff_argnums names argument {held[-1]}, but {function_name(fun)} "

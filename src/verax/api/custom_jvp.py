@@ -9,7 +9,6 @@ per set of nonzero tangents::
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 from attrs import field, frozen
@@ -21,7 +20,6 @@ from verax.api.custom_arguments import (
     matching_leaves,
 )
 from verax.api.custom_rules import (
-    RULES,
     CustomRules,
     Mask,
     UserRules,
@@ -33,7 +31,6 @@ from verax.api.custom_rules import (
 from verax.api.custom_tracing import (
     after_captured,
     fits,
-    precision,
     union,
     with_captured,
 )
@@ -53,6 +50,7 @@ from verax.ops.custom_jvp import (
 )
 from verax.rules.array import Array
 from verax.rules.builder import Tracer
+from verax.rules.state import entered
 
 
 @frozen(cache_hash=True)
@@ -62,13 +60,18 @@ class UserJvp(UserRules):
     rule: Callable[..., Any] = field(repr=False)
 
     @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """See `UserRules.functions`."""
+        return (self.rule,)
+
+    @property
     def purpose(self) -> str:
         """How messages call the rule."""
         return f"the jvp rule of {self.name}"
 
     def pushed(self, nonzero: Mask) -> tuple[Jaxpr, Mask]:
         """See `JvpRule.pushed`."""
-        return pushed_once(self, nonzero)
+        return self.kept(traced_jvp, nonzero)
 
     def trace(
         self, nonzero: Mask, values: Sequence[object] | None = None
@@ -88,7 +91,7 @@ class UserJvp(UserRules):
         count = len(self.avals)
         ones = [[0] * count, [0] * len(live)]
         _, tree = pytrees.flatten((tuple(ones), {}))
-        with precision(self.x64):
+        with entered(self.context):
             traced = trace(
                 flat, tree, [*self.avals, *live], self.purpose, values=values
             )
@@ -123,8 +126,7 @@ class UserJvp(UserRules):
         return [*typed, *live], tuple([t is not None for t in pushed])
 
 
-@lru_cache(maxsize=RULES)
-def pushed_once(rule: UserJvp, nonzero: Mask) -> tuple[Jaxpr, Mask]:
+def traced_jvp(rule: UserJvp, nonzero: Mask) -> tuple[Jaxpr, Mask]:
     """The rule traced on its own: nothing around it may be captured.
 
     Raises:

@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
+from weakref import ReferenceType, ref
 
 from attrs import field, frozen
 
@@ -23,22 +24,57 @@ from verax.api.custom_arguments import (
     held_positions,
     matching_leaves,
     reads_tracers,
+    signature_of,
     sort_arguments,
 )
 from verax.api.custom_tracing import in_type, trace_body
 from verax.api.engine import current_builder
 from verax.api.tracing import Traced, function_name
-from verax.backend.pytrees import PyTreeDef
+from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
+from verax.ir.holding import holds
 from verax.ir.jaxpr import Jaxpr
 from verax.rules.array import Array
 from verax.rules.builder import AbstractValueError, LeakedTracer, Tracer, leaked
-from verax.rules.state import STATE
+from verax.rules.state import Context, current_context
 
 type Mask = tuple[bool, ...]
 RULES = 1 << 12
-"""How many rules are kept traced."""
+"""How many traces of its rules a function keeps."""
+
+
+class Home:
+    """A function with rules of its own; what became of them is kept here.
+
+    So the traces of rules, and the arrays that these captured, die with the function.
+    """
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        self.fun = fun
+        self.traced: dict[object, Any] = {}
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature | None:
+        """The signature of the function; None if it does not say what it takes."""
+        return signature_of(self.fun)
+
+    def clear_cache(self) -> None:
+        """Forget how the rules were traced."""
+        self.traced.clear()
+
+
+def at_home[R](home: Home | None, what: Callable[..., R], *key: Any) -> R:
+    """`what(*key)`, kept by the function `home` if that still exists."""
+    if home is None:
+        return what(*key)
+    traced = home.traced
+    if (what, key) not in traced:
+        if len(traced) >= RULES:
+            traced.clear()
+        traced[what, key] = what(*key)
+    found: R = traced[what, key]
+    return found
 
 
 @frozen(cache_hash=True)
@@ -56,7 +92,24 @@ class UserRules:
     avals: tuple[ShapedArray, ...] = field(repr=False)
     out_tree: PyTreeDef = field(repr=False)
     out_avals: tuple[ShapedArray, ...] = field(repr=False)
-    x64: bool = field(repr=False)
+    context: Context = field(repr=False)
+    home: ReferenceType[Home] = field(eq=False, repr=False)
+
+    @property
+    def transient(self) -> bool:
+        """Whether a memo must not keep the rules alive."""
+        return any(map(holds, (self.functions, self.held, self.positions))) or any(
+            map(tree_holds, (self.tree, self.out_tree))
+        )
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """The rules as the user gave them."""
+        raise NotImplementedError
+
+    def kept[R](self, what: Callable[..., R], *masks: Mask) -> R:
+        """`what(self, *masks)`, kept by the function to which the rules belong."""
+        return at_home(self.home(), what, self, *masks)
 
     @property
     def active(self) -> Mask:
@@ -153,7 +206,7 @@ def inner_rule(outer: Any, name: str) -> Any:
     )
 
 
-class CustomRules:
+class CustomRules(Home):
     """A function with rules: how it is made, called, and bound as a method."""
 
     kind = "custom"
@@ -164,8 +217,8 @@ class CustomRules:
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
+        super().__init__(fun)
         functools.update_wrapper(self, fun)
-        self.fun = fun
         self.positions = held_positions(fun, nondiff_argnums, nondiff_argnames)
         self.rules: tuple[Callable[..., Any], ...] = ()
         self.symbolic = False
@@ -184,7 +237,12 @@ class CustomRules:
             )
         if current_builder() is None:
             return self.fun(*args, **kwargs)
-        return self.bind(sort_arguments(self.fun, self.positions, args, kwargs))
+        return self.bind(self.sorted(args, kwargs))
+
+    def sorted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> SortedArguments:
+        """The arguments of a call, by kind."""
+        signature, positions = self.signature, self.positions
+        return sort_arguments(self.fun, signature, positions, args, kwargs)
 
     def bind(self, given: SortedArguments) -> Any:
         """Write the call as an equation of the current trace."""
@@ -207,7 +265,8 @@ class CustomRules:
             avals,
             body.out_tree,
             body.jaxpr.out_avals,
-            STATE.enable_x64,
+            current_context(),
+            ref(self),
             *self.rules,
         )
         captures = body.captured or given.held_tracers

@@ -6,8 +6,7 @@ operands of one equation, so their jaxprs are brought to common first inputs::
     body, avals = trace_body(f, sort_arguments(f, (), args, {}))
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from verax.api.custom_arguments import SortedArguments, describe_type, leaf_type
@@ -26,14 +25,6 @@ from verax.ir.jaxpr import Atom, Jaxpr
 from verax.rules.array import Array
 from verax.rules.batched import on_inputs
 from verax.rules.builder import Builder, Tracer
-from verax.rules.state import widths_of
-
-
-@contextmanager
-def precision(x64: bool) -> Iterator[None]:
-    """Trace with the 64-bit option that held when the function was called."""
-    with widths_of((), x64):
-        yield
 
 
 def trace_body(

@@ -8,7 +8,6 @@ the pair of rules as a value; they are traced when somebody differentiates::
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 from attrs import field, frozen
@@ -20,7 +19,6 @@ from verax.api.custom_arguments import (
     matching_leaves,
 )
 from verax.api.custom_rules import (
-    RULES,
     CustomRules,
     Mask,
     UserRules,
@@ -32,7 +30,6 @@ from verax.api.custom_rules import (
 from verax.api.custom_tracing import (
     after_captured,
     fits,
-    precision,
     union,
     with_captured,
 )
@@ -53,6 +50,7 @@ from verax.ops.custom_vjp import (
 )
 from verax.rules.array import Array
 from verax.rules.builder import Tracer
+from verax.rules.state import entered
 
 
 @frozen(cache_hash=True)
@@ -61,6 +59,11 @@ class UserVjp(UserRules):
 
     fwd: Callable[..., Any] = field(repr=False)
     bwd: Callable[..., Any] = field(repr=False)
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """See `UserRules.functions`."""
+        return self.fwd, self.bwd
 
     @property
     def purpose(self) -> str:
@@ -74,11 +77,11 @@ class UserVjp(UserRules):
 
     def forward(self, nonzero: Mask) -> Jaxpr:
         """See `VjpRule.forward`."""
-        return forward_once(self, nonzero)[0]
+        return self.kept(traced_forward, nonzero)[0]
 
     def backward(self, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
         """See `VjpRule.backward`."""
-        return backward_once(self, nonzero, given)
+        return self.kept(traced_backward, nonzero, given)
 
     def trace_forward(
         self, nonzero: Mask, values: Sequence[object] | None = None
@@ -93,7 +96,7 @@ class UserVjp(UserRules):
 
         flat.__name__ = self.purpose
         _, tree = pytrees.flatten(((0,) * len(self.avals), {}))
-        with precision(self.x64):
+        with entered(self.context):
             traced = trace(flat, tree, self.avals, self.purpose, values=values)
         return traced, trees[0]
 
@@ -137,7 +140,7 @@ class UserVjp(UserRules):
             a.tangent() for a, flag in zip(self.out_avals, given, strict=True) if flag
         ]
         _, tree = pytrees.flatten((([0] * len(avals), [0] * len(cts)), {}))
-        with precision(self.x64):
+        with entered(self.context):
             purpose = self.backward_purpose
             traced = trace(flat, tree, [*avals, *cts], purpose, values=values)
         return traced, masks[0]
@@ -223,17 +226,15 @@ class UserVjp(UserRules):
         return f"argument {others[number]}{''.join(map(str, rest))} of {self.name}"
 
 
-@lru_cache(maxsize=RULES)
-def forward_once(rule: UserVjp, nonzero: Mask) -> tuple[Jaxpr, PyTreeDef]:
+def traced_forward(rule: UserVjp, nonzero: Mask) -> tuple[Jaxpr, PyTreeDef]:
     """The forward rule traced on its own: nothing around it may be captured."""
     traced, tree = rule.trace_forward(nonzero)
     return on_its_own(traced), tree
 
 
-@lru_cache(maxsize=RULES)
-def backward_once(rule: UserVjp, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
+def traced_backward(rule: UserVjp, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
     """The backward rule traced on its own: nothing around it may be captured."""
-    forward, tree = forward_once(rule, nonzero)
+    forward, tree = rule.kept(traced_forward, nonzero)
     avals = forward.out_avals[len(rule.out_avals) :]
     traced, mask = rule.trace_backward(nonzero, given, tree, avals)
     return on_its_own(traced), mask

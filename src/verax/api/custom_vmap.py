@@ -9,29 +9,33 @@ the rule as a value; the rule is traced when somebody batches::
 
 import functools
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
+from weakref import ReferenceType, ref
 
 from attrs import field, frozen
 
-from verax.api.custom_arguments import describe_type, matching_leaves, sort_arguments
-from verax.api.custom_rules import called, inner_rule, pair_of
-from verax.api.custom_tracing import fits, precision, trace_body
+from verax.api.custom_arguments import (
+    describe_type,
+    matching_leaves,
+    sort_arguments,
+)
+from verax.api.custom_rules import Home, at_home, called, inner_rule, pair_of
+from verax.api.custom_tracing import fits, trace_body
 from verax.api.engine import ENGINE, current_builder
 from verax.api.tracing import function_name, trace
 from verax.backend import pytrees
-from verax.backend.pytrees import PyTreeDef
+from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
+from verax.ir.holding import holds
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.custom_vmap import CustomVmapParams, custom_vmap_call_p
 from verax.rules.array import Array
 from verax.rules.builder import leaked
 from verax.rules.constants import aval_of
-from verax.rules.state import STATE
+from verax.rules.state import Context, current_context, entered
 
 type Mask = tuple[bool, ...]
-RULES = 1 << 12
 
 
 @frozen(cache_hash=True)
@@ -44,7 +48,13 @@ class UserVmap:
     avals: tuple[ShapedArray, ...] = field(repr=False)
     out_tree: PyTreeDef = field(repr=False)
     out_avals: tuple[ShapedArray, ...] = field(repr=False)
-    x64: bool = field(repr=False)
+    context: Context = field(repr=False)
+    home: ReferenceType[Home] = field(eq=False, repr=False)
+
+    @property
+    def transient(self) -> bool:
+        """Whether a memo must not keep the rule alive."""
+        return holds(self.rule) or any(map(tree_holds, (self.tree, self.out_tree)))
 
     @property
     def purpose(self) -> str:
@@ -53,7 +63,7 @@ class UserVmap:
 
     def batched(self, size: int, in_batched: Mask) -> tuple[Jaxpr, Mask]:
         """See `VmapRule.batched`."""
-        return batched_once(self, size, in_batched)
+        return at_home(self.home(), traced_batch, self, size, in_batched)
 
     def call(
         self, size: int, in_batched: Mask, leaves: tuple[Any, ...]
@@ -91,8 +101,7 @@ class UserVmap:
         return ENGINE.core.convert(x, due.dtype, due.weak_type)
 
 
-@lru_cache(maxsize=RULES)
-def batched_once(rule: UserVmap, size: int, in_batched: Mask) -> tuple[Jaxpr, Mask]:
+def traced_batch(rule: UserVmap, size: int, in_batched: Mask) -> tuple[Jaxpr, Mask]:
     """The rule traced on its own.
 
     Raises:
@@ -111,14 +120,14 @@ def batched_once(rule: UserVmap, size: int, in_batched: Mask) -> tuple[Jaxpr, Ma
         for a, flag in zip(rule.avals, in_batched, strict=True)
     ]
     _, tree = pytrees.flatten(((0,) * len(avals), {}))
-    with precision(rule.x64):
+    with entered(rule.context):
         traced = trace(flat, tree, avals, rule.purpose)
     if traced.captured:
         raise leaked(traced.captured[0])
     return traced.jaxpr, masks[0]
 
 
-class custom_vmap:
+class custom_vmap(Home):
     """A function whose batched form is given by a rule.
 
     The rule takes the size, for each argument the tree of what is stacked in its
@@ -133,8 +142,8 @@ class custom_vmap:
     """
 
     def __init__(self, fun: Callable[..., Any]) -> None:
+        super().__init__(fun)
         functools.update_wrapper(self, fun)
-        self.fun = fun
         self.rule: Callable[..., Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -156,7 +165,7 @@ class custom_vmap:
             )
         if current_builder() is None:
             return self.fun(*args, **kwargs)
-        given = sort_arguments(self.fun, (), args, kwargs)
+        given = sort_arguments(self.fun, self.signature, (), args, kwargs)
         body, avals = trace_body(self.fun, given)
         user = UserVmap(
             function_name(self.fun),
@@ -165,7 +174,8 @@ class custom_vmap:
             avals,
             body.out_tree,
             body.jaxpr.out_avals,
-            STATE.enable_x64,
+            current_context(),
+            ref(self),
         )
         params = CustomVmapParams(user.name, len(body.captured), body.jaxpr, user)
         outs = custom_vmap_call_p.bind(params, *body.captured, *given.leaves)

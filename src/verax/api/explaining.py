@@ -20,11 +20,10 @@ from verax.api.static_values import changes
 from verax.backend.lower import lower
 from verax.backend.lowered import Lowered
 from verax.backend.placed_program import spread_of
-from verax.backend.program import MADE, Made, Program, Recipe
+from verax.backend.program import Made, Program, Recipe, made_of
 from verax.backend.stored import Stored, stored
 from verax.ir.captured import CapturedConstants, captured_constants
 from verax.ir.walk import count_eqns
-from verax.rules.state import is_fresh
 
 type Reason = tuple[str, tuple[Difference, ...]]
 NOTHING: Final[tuple[Difference, ...]] = ()
@@ -67,7 +66,7 @@ class Asked:
 
 def trace_key(key: Key) -> Key:
     """The key of the trace of a program: without the places of its arguments."""
-    return (*key[: 3 + key[0].num_leaves], key[-1])
+    return (*key[: 2 + key[0].num_leaves], key[-1])
 
 
 def seen_keys(programs: Sequence[Key], traces: Sequence[Key]) -> list[Key]:
@@ -77,7 +76,7 @@ def seen_keys(programs: Sequence[Key], traces: Sequence[Key]) -> list[Key]:
     """
     made = {trace_key(key) for key in programs}
     found = [*[key for key in traces if key not in made], *programs]
-    return [key for key in found if not is_fresh(key[2])]
+    return [key for key in found if not key[1].fresh]
 
 
 def why(
@@ -122,7 +121,7 @@ def explained(asked: Asked) -> Explanation:
     """The report on a call."""
     made = None
     if asked.recipe is not None and asked.program is None:
-        made = MADE.find(asked.recipe)
+        made = made_of(asked.recipe)
     program = made.program if made else asked.program
     lowered, disk = None if program is None else program.lowered, Stored(None)
     if asked.recipe is not None and lowered is None:

@@ -48,12 +48,12 @@ from verax.backend.locks import Locks
 from verax.backend.metrics import RECORDER
 from verax.backend.placed import PlacedArray
 from verax.backend.placement import Placement, placement_of
-from verax.backend.program import MADE, Program, Recipe, compiled
+from verax.backend.program import Program, Recipe, compiled, made_of, recipe_of
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ops.call import call
-from verax.rules.state import STATE, UNKEPT, State, current_mode, is_fresh
+from verax.rules.state import STATE, UNKEPT, State, current_context, current_mode
 
 type Key = tuple[Any, ...]
 CACHE_SIZE = 4096
@@ -130,7 +130,7 @@ class JitFunction[**P, R]:
         leaves, tree = pytrees.flatten(call_args.dynamic)
         describe = describe_arguments(self.fun, tree, call_args.positions)
         avals = leaf_avals(leaves, describe)
-        key = (tree, STATE.enable_x64, STATE.staging, *avals, call_args.key)
+        key = (tree, current_context(), *avals, call_args.key)
         builder = current_builder()
         if builder is None:
             program, entry = self.program(key, tree, leaves, avals, call_args)
@@ -202,11 +202,11 @@ class JitFunction[**P, R]:
             warn_unusable(call_args.donated(tree), entry.donated, avals)
             placement = self.placement(entry, tree, leaves, call_args)
             recipe = self.recipe(entry, placement)
-            made = MADE.find(recipe)
+            made = made_of(recipe)
             RECORDER.record("executable_misses" if made is None else "executable_hits")
             program = compiled(
                 ENGINE,
-                recipe.jaxpr,
+                entry.traced.jaxpr,
                 entry.name,
                 recipe.options,
                 recipe.keep_unused,
@@ -225,14 +225,15 @@ class JitFunction[**P, R]:
     def recipe(self, entry: Entry, placement: Placement | None) -> Recipe:
         """What decides about the program of a trace."""
         settings = self.settings
-        return Recipe(
+        recipe, _ = recipe_of(
             ENGINE,
             entry.traced.jaxpr,
-            settings.options.configured(),
+            settings.options,
             settings.keep_unused,
             entry.donated,
             placement,
         )
+        return recipe
 
     def placement(
         self, entry: Entry, tree: PyTreeDef, leaves: Sequence[object], call_args: Any
@@ -280,7 +281,7 @@ class JitFunction[**P, R]:
 
     def miss(self, key: Key, trace_key: Key) -> Miss | None:
         """What a call found that is about to be traced; None unless that is logged."""
-        if not STATE.explain_cache_misses or is_fresh(STATE.staging):
+        if not STATE.explain_cache_misses or current_context().fresh:
             return None
         seen = seen_keys([*self.programs], [*self.traces])
         traced = trace_key in self.traces
@@ -311,7 +312,7 @@ class JitFunction[**P, R]:
         leaves, tree = pytrees.flatten(call_args.dynamic)
         describe = describe_arguments(self.fun, tree, call_args.positions)
         avals = struct_avals(leaves, describe)
-        key = (tree, STATE.enable_x64, STATE.staging, *avals, call_args.key)
+        key = (tree, current_context(), *avals, call_args.key)
         full = program_key(key, leaves)
         if STATE.disable_jit:
             return unjitted(self.fun, full)
@@ -355,7 +356,7 @@ class JitFunction[**P, R]:
         avals = struct_avals(
             leaves, describe_arguments(self.fun, tree, call_args.positions)
         )
-        key = (tree, STATE.enable_x64, STATE.staging, *avals, call_args.key)
+        key = (tree, current_context(), *avals, call_args.key)
         with turn(self.locks.of(key)):
             entry = self.trace_once(key, tree, avals, call_args)
         traced, settings = entry.traced, self.settings

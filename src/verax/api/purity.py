@@ -11,8 +11,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from verax.ir.printer import print_jaxpr
 from verax.ir.saving import array_bytes
 from verax.ir.walk import map_jaxprs
 from verax.rules.builder import leaked
-from verax.rules.state import STATE, Fresh, staged, widths_of
+from verax.rules.state import STATE, fresh_context, widths_of
 
 CHILD = "import sys; from verax.api.purity import child; child(sys.stdin.buffer.read())"
 SEEDS = ("1", "2")
@@ -79,21 +78,13 @@ def check_purity[**P](
 def traced(fun: Callable[..., Any], tree: PyTreeDef, leaves: Sequence[Any]) -> Traced:
     """The function traced on the types of the leaves, inner functions too."""
     describe = describe_arguments(fun, tree)
-    with uncached():
+    with fresh_context():
         found = trace(
             fun, tree, struct_avals(leaves), "check_purity", describe=describe
         )
     if found.captured:
         raise leaked(found.captured[0])
     return found
-
-
-@contextmanager
-def uncached() -> Iterator[None]:
-    """Within the block, no function behind `jit` finds a trace that it made before."""
-    before = STATE.staging
-    with staged((Fresh(before[0]), *before[1:])):
-        yield
 
 
 def compare(fun: Callable[..., Any], first: Traced, second: Traced) -> None:

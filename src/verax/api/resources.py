@@ -5,20 +5,18 @@ One idea: nothing is registered while a program runs; these functions look::
     typeof(x), live_arrays(), clear_caches()
 """
 
-import functools
 import gc
 from typing import Any
 
+from verax.api.custom_rules import Home
 from verax.api.jit import JitFunction
-from verax.backend import alone, eager, equation_text, placement, program, recipes
 from verax.backend.array import ConcreteArray
 from verax.backend.client import check_backend
 from verax.backend.placed import PlacedArray
 from verax.ir.avals import ShapedArray
 from verax.ir.memo import Recent
-from verax.rules import infer
 from verax.rules.constants import aval_of
-from verax.transforms import engine, linearize, pulling, templates
+from verax.rules.memo import is_memo
 
 
 def typeof(x: Any) -> ShapedArray:
@@ -51,10 +49,8 @@ def clear_caches() -> None:
 
     It goes through the objects of the process, as `live_arrays` does.
     """
-    for function in [x for x in gc.get_objects() if isinstance(x, JitFunction)]:
-        function.clear_cache()
-    backends = (alone, eager, recipes, placement, program, equation_text)
-    for module in (*backends, engine, linearize, pulling, templates, infer):
-        for value in vars(module).values():
-            if isinstance(value, functools._lru_cache_wrapper | Recent):
-                value.cache_clear()
+    for found in gc.get_objects():
+        if isinstance(found, JitFunction | Home):
+            found.clear_cache()
+        elif is_memo(found) or isinstance(found, Recent):
+            found.cache_clear()

@@ -48,7 +48,7 @@ from verax.ir.effects import Effect
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ops.hoisting import as_operands
 from verax.rules.builder import leaked
-from verax.rules.state import STATE
+from verax.rules.state import STATE, current_context
 
 type OptionsByName = Mapping[str, OptionValue]
 CALLS = 1 << 8
@@ -283,7 +283,7 @@ class CompiledStage(Stage):
         if tree == self.interface.in_tree:
             kinds = leaf_kinds(leaves)
             if None not in kinds:
-                key = (STATE.enable_x64, STATE.staging, kinds)
+                key = (current_context(), kinds)
                 call = self.calls.get(key)
                 if call is None:
                     call = self.first_call(leaves, tree, kinds)

@@ -9,7 +9,6 @@ compare by identity are looked at again, because a key cannot see them change::
 
 import warnings
 from collections.abc import Hashable, Iterable
-from functools import lru_cache
 from operator import is_
 from types import (
     BuiltinFunctionType,
@@ -44,13 +43,11 @@ def typed(value: Any) -> Hashable:
         return (tuple, *[typed(item) for item in value])
     if cls is frozenset:
         return (frozenset, frozenset([typed(item) for item in value]))
-    floating = is_floating(cls)  # type: ignore[arg-type]  # mypy#11469
-    if floating and (value == 0 or value != value):  # NaN
+    if is_floating(cls) and (value == 0 or value != value):  # NaN
         return (cls, repr(value))
     return (cls, value)
 
 
-@lru_cache(maxsize=1 << 10)
 def is_floating(cls: type) -> bool:
     """Whether objects of a class have zeros with a sign, and values without equals."""
     return issubclass(cls, FLOATS)

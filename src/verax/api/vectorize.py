@@ -30,7 +30,7 @@ from verax.ops import shape
 from verax.rules.array import Array
 from verax.rules.constants import PYTHON_SCALARS
 from verax.rules.row import Axis, BatchAxis
-from verax.rules.state import STATE, refresh_staging
+from verax.rules.state import STATE, changing
 from verax.rules.typed import described
 from verax.transforms.engine import StandardEngine, over_axis
 from verax.transforms.vmap import batch, batch_into, stacked
@@ -150,14 +150,8 @@ def axis_scope(axes: Sequence[tuple[str, int]]) -> Iterator[None]:
     if not axes:
         yield
         return
-    before = STATE.axes
-    STATE.axes = (*before, *axes)
-    refresh_staging()
-    try:
+    with changing({"axes": (*STATE.axes, *axes)}):
         yield
-    finally:
-        STATE.axes = before
-        refresh_staging()
 
 
 def apply_batched(

@@ -8,7 +8,6 @@ when the first of them needs it::
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from verax.backend.array import ConcreteArray
@@ -18,12 +17,13 @@ from verax.backend.program import Run, compiled
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.rules.builder import Builder
+from verax.rules.memo import pure, recall
 from verax.rules.row import Engine, Row
 
 OPTIONS = CompileOptions()
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def single(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) -> Jaxpr:
     """The program of one equation."""
     builder = Builder("eager")
@@ -31,7 +31,7 @@ def single(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) -> Jax
     return builder.finish(builder.bind(row, params, args))[0]
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def alone(
     engine: Engine,
     row: Row[Any],
@@ -40,7 +40,9 @@ def alone(
     forked: bool,
 ) -> Run:
     """One operation as a compiled program on the default device."""
-    return compiled(engine, single(row, params, avals), row.name, OPTIONS).run
+    return compiled(
+        engine, recall(single, params, row, params, avals), row.name, OPTIONS
+    ).run
 
 
 def run_alone(
@@ -51,6 +53,6 @@ def run_alone(
     args: Sequence[object],
 ) -> list[ConcreteArray]:
     """One operation as a compiled program."""
-    jaxpr = single(row, params, avals)
+    jaxpr = recall(single, params, row, params, avals)
     placement = placement_of(jaxpr, args)
     return compiled(engine, jaxpr, row.name, OPTIONS, placement=placement).run(args)

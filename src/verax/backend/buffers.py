@@ -13,7 +13,6 @@ trusts a method that another library may have put on it.
 """
 
 from collections.abc import Sequence
-from functools import cache
 from time import perf_counter
 from typing import Any, Final, Protocol
 
@@ -26,6 +25,7 @@ from verax.backend.errors import trimmed
 from verax.backend.failures import FAILURES
 from verax.backend.metrics import TALLY
 from verax.ir.records import Shown
+from verax.rules.memo import pure
 
 __all__ = [
     "Aval",
@@ -87,7 +87,7 @@ class Aval(Shown):
     weak_type: bool = False
 
 
-@cache
+@pure(lasting=(_jax.Device,))
 def single_device(device: _jax.Device) -> _jax.SingleDeviceSharding:
     """The sharding that puts a whole array on one device, one object per device."""
     return _jax.SingleDeviceSharding(device)

@@ -7,7 +7,6 @@ one, and a function around the call of a program; on a hit, the search says wher
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from verax.ops.callbacks import silenced
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.constants import aval_of
+from verax.rules.memo import pure
 from verax.rules.row import Engine
 from verax.rules.source import user_source
 from verax.rules.state import Interpreter, interpreting
@@ -75,7 +75,7 @@ class CheckingInterpreter:
         return outs
 
 
-@lru_cache(maxsize=64)
+@pure(64)
 def checking(eager: EagerInterpreter, nans: bool, infs: bool) -> Interpreter:
     """An eager interpreter that looks for what is asked for; itself if for nothing."""
     return CheckingInterpreter(eager, kinds_of(nans, infs)) if nans or infs else eager

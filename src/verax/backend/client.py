@@ -20,7 +20,7 @@ from jaxlib._jax import ArrayImpl, Client, Device, DeviceList
 from verax.backend.environment import first_variable
 from verax.ir.records import Shown
 from verax.rules.lazy import LazyModule
-from verax.rules.state import STATE, State, refresh_staging
+from verax.rules.state import STATE, State, refresh
 
 __all__ = [
     "Client",
@@ -159,7 +159,7 @@ def note_fork() -> None:
     Calls of jit are looked up by what this changes, so that none is found any more.
     """
     State.forked = True
-    refresh_staging()
+    refresh()
 
 
 def check_not_forked() -> None:

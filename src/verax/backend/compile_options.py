@@ -9,7 +9,7 @@ where something is compiled or loaded::
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final
 
 import jaxlib.version
 import numpy as np
@@ -75,6 +75,8 @@ class CompileOptions(Shown):
     >>> CompileOptions(effort="fast")
     CompileOptions(num_partitions=1, effort='fast', overrides=(), free_outputs=())
     """
+
+    transient: ClassVar[bool] = False
 
     num_partitions: int = 1
     effort: str | None = None

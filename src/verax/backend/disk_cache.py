@@ -15,7 +15,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +24,7 @@ from jaxlib import _jax
 
 from verax.backend.metrics import RECORDER
 from verax.rules.lazy import LazyModule
+from verax.rules.memo import pure
 from verax.rules.state import STATE
 
 # Imported when first called: both cost as much as twenty modules of ours.
@@ -125,7 +125,7 @@ def evict(directory: Path, limit: int) -> None:
         total -= size
 
 
-@cache
+@pure()
 def processor() -> str:
     """What the code of a program for the CPU depends on: the processor's features."""
     with suppress(OSError):

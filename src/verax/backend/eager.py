@@ -10,7 +10,7 @@ programs of one equation::
 import contextvars
 import threading
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from verax.rules.builder import Tracer, leaked
 from verax.rules.constants import array_aval, aval_of, scalar_of
 from verax.rules.infer import infer
 from verax.rules.lazy import LazyModule
+from verax.rules.memo import pure, recall
 from verax.rules.row import Engine, Row, missing
 from verax.rules.state import STATE
 from verax.transforms.evaluate import literal_value
@@ -83,7 +84,7 @@ class Plan(NamedTuple):
     body: Jaxpr | None = None
 
 
-@lru_cache(maxsize=1 << 16)
+@pure(1 << 16)
 def planned(
     engine: Engine, primitive: Primitive, params: Params, *avals: ShapedArray
 ) -> Plan:
@@ -94,7 +95,7 @@ def planned(
         TypeError, ValueError: the operands do not fit.
     """
     row = engine.rules[primitive]
-    outs = infer(row, params, *avals)
+    outs = recall(infer, params, row, params, *avals)
     body = None if row.spelled is None else row.spelled(params)
     if body is not None:
         return Plan(None, outs, row, body)
@@ -109,6 +110,8 @@ def planned(
 @frozen(eq=False, repr=False)
 class EagerInterpreter(Shown):
     """Computes with the rows of `engine.rules`."""
+
+    transient: ClassVar[bool] = False
 
     immediate: ClassVar[bool] = True
     engine: Engine
@@ -129,11 +132,15 @@ class EagerInterpreter(Shown):
             ]
         except HasPlace:
             return bind_placed(engine, primitive, params, args)
-        evaluate, outs, row, body = planned(engine, primitive, params, *avals)
+        evaluate, outs, row, body = (
+            recall(planned, params, engine, primitive, params, *avals)
+            if params.transient
+            else planned(engine, primitive, params, *avals)
+        )
         if body is not None:
             return one_by_one(self.bind, body, args, outs)
         if evaluate is None:
-            run = alone(engine, row, params, tuple(avals), STATE.forked)
+            run = recall(alone, params, engine, row, params, tuple(avals), STATE.forked)
             return tuple(run(args))
         hosts = [
             x.host if type(x) is ConcreteArray and x.host is not None else host_of(x)
@@ -188,7 +195,7 @@ class PlacingInterpreter(EagerInterpreter):
         return bind_placed(self.engine, primitive, params, args)
 
 
-@lru_cache(maxsize=64)
+@pure(64, lasting=(Device,))
 def eager_interpreter(engine: Engine, device: Device | None) -> EagerInterpreter:
     """The interpreter whose results go to `device` if no operand says otherwise."""
     if device is None:
@@ -220,7 +227,8 @@ def bind_placed(
     devices, and on others, a compiled program does.
     """
     avals = [aval_of(x) for x in args]
-    evaluate, outs, row, body = planned(engine, primitive, params, *avals)
+    plan = recall(planned, params, engine, primitive, params, *avals)
+    evaluate, outs, row, body = plan
     if body is not None:
         return one_by_one(partial(bind_placed, engine), body, args, outs)
     place, committed = common_place(args)

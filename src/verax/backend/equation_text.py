@@ -12,7 +12,6 @@ text; they are asked each time.
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -23,6 +22,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import device_value
 from verax.ir.jaxpr import Atom, Jaxpr, Params, Var
 from verax.rules.emitter import Operand, Region
+from verax.rules.memo import pure
 from verax.rules.row import Engine, Row
 from verax.transforms.templates import TEMPLATES, Avals, Mask
 
@@ -194,7 +194,7 @@ def recorded(engine: Engine, avals: Avals, scalars: Mask, rule: Rule) -> Equatio
     )
 
 
-@lru_cache(maxsize=TEMPLATES)
+@pure(TEMPLATES)
 def equation_text(
     engine: Engine,
     row: Row[Any],

@@ -6,10 +6,10 @@ the text is looked at, and the first one that does pays for the registration::
     require_routines(lowered.text)
 """
 
-from functools import cache
-
 import numpy as np
 from jaxlib import _jax, lapack
+
+from verax.rules.memo import pure
 
 # In a text of ours, and in one that MLIR has printed.
 PREFIXES = ('"lapack_', "@lapack_")
@@ -21,7 +21,7 @@ def require_routines(text: str) -> None:
         register_routines()
 
 
-@cache
+@pure()
 def register_routines() -> None:
     """Hand jaxlib's LAPACK routines, which are SciPy's, to XLA on CPU; once."""
     lapack.prepare_lapack_call("potrf", np.float32)  # type: ignore[no-untyped-call]  # finds SciPy's routines

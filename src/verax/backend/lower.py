@@ -19,6 +19,7 @@ from verax.backend.metrics import RECORDER
 from verax.backend.module import Module
 from verax.ir.jaxpr import Jaxpr, Literal
 from verax.rules.row import Engine
+from verax.rules.state import NEUTRAL, entered
 
 
 def lower(
@@ -34,6 +35,8 @@ def lower(
 ) -> Lowered:
     """The module of `jaxpr`, without dead code; deterministic.
 
+    It is made where nothing is configured, so that it depends on the program alone.
+
     `donated[i]` lets XLA reuse the memory of argument i. With `inline_constants` the
     module holds its array constants, and takes none; with `located` it says for each
     operation which line of the user's made it.
@@ -41,6 +44,30 @@ def lower(
     Raises:
         MissingRule: a primitive has no lower rule.
     """
+    with entered(NEUTRAL):
+        return lowered_here(
+            engine,
+            jaxpr,
+            name,
+            keep_unused,
+            donated,
+            spread,
+            inline_constants,
+            located,
+        )
+
+
+def lowered_here(
+    engine: Engine,
+    jaxpr: Jaxpr,
+    name: str,
+    keep_unused: bool,
+    donated: Sequence[bool],
+    spread: Spread | None,
+    inline_constants: bool,
+    located: bool,
+) -> Lowered:
+    """`lower`, where nothing is configured."""
     started = perf_counter()
     if keep_unused:
         body, kept = body_of(jaxpr), (True,) * len(jaxpr.invars)

@@ -15,14 +15,14 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from math import prod
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from attrs import field, frozen
 
 from verax.backend.client import Device, devices as all_devices
 from verax.ir.meshes import MeshAxes
-from verax.rules.state import STATE, refresh_staging
+from verax.rules.state import STATE, refresh_own
 
 __all__ = ["UNCONSTRAINED", "AxisType", "Mesh", "PartitionSpec", "make_mesh"]
 
@@ -67,6 +67,8 @@ class PartitionSpec:
     Raises:
         TypeError: an entry is no name, tuple of names, None or `UNCONSTRAINED`.
     """
+
+    transient: ClassVar[bool] = False
 
     __slots__ = ("partitions",)
     UNCONSTRAINED = UNCONSTRAINED
@@ -135,6 +137,8 @@ class Mesh:
     (1, ('x',), 1)
     """
 
+    transient: ClassVar[bool] = False
+
     devices: np.ndarray = field(converter=as_device_array)
     axis_names: tuple[str, ...] = field(converter=as_names)
     axis_types: Any = field(default=None)
@@ -197,8 +201,7 @@ class Mesh:
         return f"Mesh({axes})"
 
     def __enter__(self) -> "Mesh":
-        STATE.meshes = (*STATE.meshes, self)
-        refresh_staging()
+        enclose((*STATE.meshes, self))
         return self
 
     def __exit__(
@@ -207,8 +210,18 @@ class Mesh:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        STATE.meshes = STATE.meshes[:-1]
-        refresh_staging()
+        enclose(STATE.meshes[:-1])
+
+
+def enclose(meshes: tuple[Mesh, ...]) -> None:
+    """Note that this thread is inside `with` blocks of these meshes."""
+    own = vars(STATE)
+    if meshes:
+        own.update(meshes=meshes, mesh=meshes[-1:])
+    else:
+        own.pop("meshes", None)
+        own.pop("mesh", None)
+    refresh_own()
 
 
 def check_axis_types(types: object, names: tuple[str, ...]) -> None:
@@ -256,6 +269,6 @@ def make_mesh(
 
 def current_mesh() -> Mesh | None:
     """The mesh of the innermost `with mesh:` of this thread."""
-    meshes = STATE.meshes
-    mesh: Mesh | None = meshes[-1] if meshes else None
+    found = STATE.mesh
+    mesh: Mesh | None = found[0] if found else None
     return mesh

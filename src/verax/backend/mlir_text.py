@@ -8,7 +8,6 @@ once per aval, and a float is printed by its bits where digits would not do::
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +24,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.extended import ExtendedDType
 from verax.rules.emitter import TOKEN
+from verax.rules.memo import pure
 
 FLOATS = {
     "float64": "f64",
@@ -50,7 +50,7 @@ MANY = 32
 PACKED = frozenset(("int2", "uint2", "int4", "uint4", "float4_e2m1fn"))
 
 
-@lru_cache(maxsize=256)
+@pure(256)
 def element_type(dtype: DType) -> str:
     """The MLIR type of an element.
 
@@ -72,7 +72,7 @@ def stored_shape(aval: ShapedArray) -> Shape:
     return aval.shape
 
 
-@lru_cache(maxsize=1 << 14)
+@pure(1 << 14)
 def mlir_type(aval: ShapedArray) -> str:
     """The MLIR type of an array.
 

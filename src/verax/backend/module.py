@@ -36,6 +36,7 @@ from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
 from verax.ir.meshes import Layout
 from verax.rules.emitter import TOKEN, HostCall, Operand, Region
+from verax.rules.memo import recall
 from verax.rules.row import Engine, Row, missing
 from verax.transforms.dce import variables
 from verax.transforms.evaluate import literal_value
@@ -100,7 +101,7 @@ class Module:
             text = call_text(self.engine, self.shared(key), key[2], key[3], scalars)
         elif not any(eqn.params.subjaxprs()):
             with suppress(NeedsModule):
-                text = equation_text(self.engine, *key, scalars)
+                text = recall(equation_text, key[1], self.engine, *key, scalars)
         if text is not None and text.size >= LARGE and key not in self.large:
             self.large.add(key)
         else:

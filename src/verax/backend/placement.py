@@ -8,7 +8,7 @@ the key under which the program is kept::
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from attrs import frozen
@@ -17,12 +17,14 @@ from verax.backend.client import Device, default_client, local_devices
 from verax.backend.mesh import Mesh, PartitionSpec
 from verax.backend.placed import PlacedArray, default_place, devices_text
 from verax.backend.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from verax.ir.consts import Slot
 from verax.ir.jaxpr import Jaxpr, Literal
 from verax.ir.meshes import MeshAxes
 from verax.ir.records import Shown
 from verax.ir.walk import walk
 from verax.ops.sharding import ShardingParams
 from verax.rules.array import Array
+from verax.rules.memo import pure, recall
 from verax.rules.state import STATE
 
 type Places = tuple[Sharding | None, ...]
@@ -37,6 +39,8 @@ class Placement(Shown):
     every device, and such outputs lie as the compiler likes. `mesh` names the axes of
     shardings that the compiler chooses. `committed` says whether outputs are.
     """
+
+    transient: ClassVar[bool] = False
 
     devices: tuple[Device, ...]
     ins: Places
@@ -54,12 +58,18 @@ class Placement(Shown):
     def of_constant(self, literal: Literal) -> Sharding:
         """Where a captured array lies: where it is, or whole on every device."""
         value = literal.value
-        if isinstance(value, PlacedArray) and value.place.ordered == self.devices:
-            return value.place
+        place = value.place if isinstance(value, Slot) else place_of(value)
+        if isinstance(place, Sharding) and place.ordered == self.devices:
+            return place
         return self.whole
 
     def of_input(self, number: int) -> Sharding:
         return self.ins[number] or self.whole
+
+
+def place_of(value: object) -> Sharding | None:
+    """Where a captured array lies, if somebody placed it."""
+    return value.place if isinstance(value, PlacedArray) else None
 
 
 @frozen(repr=False)
@@ -78,7 +88,7 @@ class Claim(Shown):
         return self.describe()[self.named] if self.describe else f"operand {self.named}"
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def facts(jaxpr: Jaxpr) -> tuple[tuple[MeshAxes, ...], tuple[Literal, ...]]:
     """The meshes in a program, and its constants that are committed somewhere."""
     meshes = [
@@ -118,7 +128,7 @@ def placement_of(
         ValueError: two of them are committed to different devices, an array is
             committed to another sharding than `ins` says, or it cannot be split so.
     """
-    meshes, consts = facts(jaxpr)
+    meshes, consts = recall(facts, jaxpr, jaxpr)
     special = any(ins) or any(outs) or meshes or consts or device is not None
     special = special or STATE.default_device is not None
     if not special and not any(map(has_place, args)):
@@ -235,7 +245,11 @@ def relocated(
             f"the program runs on {count} different devices, and {len(devices)} were "
             f"given: {devices_text(devices)}"
         )
-    if facts(jaxpr)[0] and placement is not None and placement.devices != devices:
+    if (
+        recall(facts, jaxpr, jaxpr)[0]
+        and placement is not None
+        and placement.devices != devices
+    ):
         raise ValueError(
             "the program has sharding constraints, which name devices: it cannot run "
             f"on others than {devices_text(placement.devices)}"

@@ -9,8 +9,8 @@ executable; constants and unused arguments are sorted out when the program is ma
 
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
-from typing import Final
+from functools import cached_property
+from typing import Final, cast
 
 import numpy as np
 from attrs import evolve, frozen
@@ -33,12 +33,13 @@ from verax.backend.placed_program import (
     placed_run,
     spread_of,
 )
-from verax.backend.placement import Placement
+from verax.backend.placement import Placement, place_of
 from verax.backend.sharding import Sharding
 from verax.ir.avals import ShapedArray
+from verax.ir.consts import Slot, numbered
 from verax.ir.dtypes import bool_, device_value, float0
 from verax.ir.extended import ExtendedDType
-from verax.ir.jaxpr import Jaxpr, Literal
+from verax.ir.jaxpr import Jaxpr, Literal, empty_jaxpr
 from verax.ir.memo import Recent
 from verax.rules.builder import Tracer, leaked
 from verax.rules.constants import scalar_of
@@ -167,7 +168,11 @@ def build(lowered: Lowered, options: CompileOptions, late: bool = False) -> Prog
 
 @frozen
 class Recipe:
-    """All that decides about a program, but for the name that messages give it."""
+    """All that decides about a program, but for the name that messages give it.
+
+    The jaxpr has slots for its array constants, so that closures over other arrays of
+    the same types share the executable, and nothing here keeps an array alive.
+    """
 
     engine: Engine
     jaxpr: Jaxpr
@@ -179,45 +184,74 @@ class Recipe:
 
 @frozen(eq=False)
 class Made:
-    """A program, and the jaxpr it was made of, whose lines say who asked first."""
+    """A program without its constants, and the jaxpr it was made of.
+
+    The lines of the jaxpr say who asked first.
+    """
 
     program: Program
     jaxpr: Jaxpr
 
 
 MADE: Final = Recent[Recipe, Made](PROGRAMS)
-"""The programs of this process by what they compute, whatever they are called."""
+"""The programs of this process by what they compute, whatever they are called.
+
+Those that hold functions of the user's are kept by the jaxprs that they were made of.
+"""
 
 
-@lru_cache(maxsize=PROGRAMS)
-def compiled_once(
+def recipe_of(
     engine: Engine,
     jaxpr: Jaxpr,
-    name: str,
     options: CompileOptions,
-    keep_unused: bool,
-    donated: tuple[bool, ...],
-    placement: Placement | None,
-) -> Program:
-    """The program for `jaxpr`, without its constants if they may change.
+    keep_unused: bool = False,
+    donated: tuple[bool, ...] = (),
+    placement: Placement | None = None,
+) -> tuple[Recipe, tuple[Literal, ...]]:
+    """The recipe of a program, and the constants for the slots of its jaxpr."""
+    numbered_jaxpr, literals = slots_of(jaxpr)
+    options = options.configured()
+    recipe = Recipe(engine, numbered_jaxpr, options, keep_unused, donated, placement)
+    return recipe, literals
 
-    One that was made under another name is taken, and called by this one.
-    """
-    recipe = Recipe(engine, jaxpr, options, keep_unused, donated, placement)
-    program = shared(recipe, name)
-    if program.lowered.name == name:
-        return program
-    return evolve(program, lowered=evolve(program.lowered, name=name))
+
+def slots_of(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Literal, ...]]:
+    """`numbered`, found again by the jaxpr, so that its memos are, too."""
+    if not jaxpr.used_consts:
+        return jaxpr, ()
+    store = cast(dict[object, tuple[Jaxpr, tuple[Literal, ...]]], jaxpr.kept)
+    if numbered not in store:
+        store[numbered] = numbered(jaxpr, place_of)
+    return store[numbered]
+
+
+def made_of(recipe: Recipe) -> Made | None:
+    """What was made of a recipe, if anything is known."""
+    if not recipe.jaxpr.transient:
+        return MADE.find(recipe)
+    return cast(Made | None, recipe.jaxpr.kept.get(without_jaxpr(recipe)))
+
+
+def without_jaxpr(recipe: Recipe) -> Recipe:
+    """The recipe as a key beside its jaxpr, which would keep itself alive."""
+    return evolve(recipe, jaxpr=EMPTY)
+
+
+EMPTY: Final = empty_jaxpr((), ())
 
 
 def shared(recipe: Recipe, name: str) -> Program:
     """The program of a recipe, made now if there is none."""
-    found = MADE.find(recipe)
+    found = made_of(recipe)
     if found is None:
         with LOCKS.of(recipe):
-            found = MADE.find(recipe)  # another thread may have made it meanwhile
+            found = made_of(recipe)  # another thread may have made it meanwhile
             if found is None:
-                found = MADE.add(recipe, Made(make(recipe, name), recipe.jaxpr))
+                found = Made(make(recipe, name), recipe.jaxpr)
+                if recipe.jaxpr.transient:
+                    recipe.jaxpr.kept[without_jaxpr(recipe)] = found
+                else:
+                    found = MADE.add(recipe, found)
     return found.program
 
 
@@ -226,15 +260,14 @@ def make(recipe: Recipe, name: str) -> Program:
     engine, jaxpr, options = recipe.engine, recipe.jaxpr, recipe.options
     keep_unused, donated = recipe.keep_unused, recipe.donated
     placement = recipe.placement
-    if placement is None:
-        lowered = lower(engine, jaxpr, name, keep_unused=keep_unused, donated=donated)
-        return build(lowered, options, late=changeable(lowered))
-    spread = spread_of(placement)
+    spread = None if placement is None else spread_of(placement)
     lowered = lower(
         engine, jaxpr, name, keep_unused=keep_unused, donated=donated, spread=spread
     )
+    if placement is None:
+        return build(lowered, options, late=True)
     try:
-        return build_placed(lowered, options, placement, late=changeable(lowered))
+        return build_placed(lowered, options, placement, late=True)
     except Uneven as error:
         even = evolve(placement, outs=error.outs)
     return shared(evolve(recipe, placement=even), name)
@@ -267,11 +300,6 @@ def constants_of(lowered: Lowered, placement: Placement | None) -> tuple[Buffer,
     return tuple([constant_at(c, placement) for c in lowered.constants])
 
 
-def changeable(lowered: Lowered) -> bool:
-    """Whether somebody may write to a constant: jaxprs know arrays by identity only."""
-    return any(isinstance(c.value, np.ndarray) for c in lowered.constants)
-
-
 def compiled(
     engine: Engine,
     jaxpr: Jaxpr,
@@ -281,19 +309,28 @@ def compiled(
     donated: tuple[bool, ...] = (),
     placement: Placement | None = None,
 ) -> Program:
-    """The program for `jaxpr`; equal jaxprs share the executable.
+    """The program for `jaxpr`; jaxprs that are equal but for constants share it.
 
     Without `placement` it runs on the first device. Threads that ask for one program at
     the same time wait until one of them has made it; other programs are made meanwhile.
 
-    NumPy arrays among its constants are read anew, as they are now.
+    NumPy arrays among its constants are read now: later changes are not seen.
     """
     check_not_forked()
-    options = options.configured()
-    program = compiled_once(
-        engine, jaxpr, name, options, keep_unused, donated, placement
+    recipe, literals = recipe_of(
+        engine, jaxpr, options, keep_unused, donated, placement
     )
-    if not changeable(program.lowered):
+    program = shared(recipe, name)
+    lowered = program.lowered
+    if lowered.name == name and not lowered.constants:
         return program
-    constants = constants_of(program.lowered, program.placement)
-    return evolve(program, constants=constants)
+    own = tuple([literal_of(c, literals) for c in lowered.constants])
+    lowered = evolve(lowered, name=name, constants=own)
+    constants = constants_of(lowered, program.placement)
+    return evolve(program, lowered=lowered, constants=constants)
+
+
+def literal_of(constant: Literal, literals: Sequence[Literal]) -> Literal:
+    """The constant of a slot."""
+    assert isinstance(constant.value, Slot)
+    return literals[constant.value.number]

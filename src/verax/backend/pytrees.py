@@ -28,6 +28,7 @@ from verax.backend.pytree_builtins import (
     KeyChildren,
     Partial,
 )
+from verax.ir.holding import holds
 
 __all__ = [
     "NONE_LEAF_REGISTRY",
@@ -51,6 +52,7 @@ __all__ = [
     "is_node",
     "register_dataclass_node",
     "register_node",
+    "tree_holds",
     "treedef_tuple",
     "unflatten",
 ]
@@ -79,6 +81,16 @@ def named_registry(name: str, *, none_is_node: bool) -> PyTreeRegistry:
 
 REGISTRY: Final = named_registry("REGISTRY", none_is_node=True)
 NONE_LEAF_REGISTRY: Final = named_registry("NONE_LEAF_REGISTRY", none_is_node=False)
+
+
+def tree_holds(tree: PyTreeDef) -> bool:
+    """Whether a structure has data of the user's that a memo must not keep alive."""
+    node = tree.node_data()
+    if node is None:
+        return False
+    kind, data = node
+    own = list(data) if kind is dict else [data]
+    return any(map(holds, own)) or any(map(tree_holds, tree.children()))
 
 
 def flatten_error(error: Exception) -> Exception:

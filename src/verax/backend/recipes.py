@@ -13,7 +13,7 @@ result depends on more than types.
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, wraps
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Params, Var
 from verax.rules.builder import Builder, Tracer
 from verax.rules.costs import LARGE
+from verax.rules.memo import memo, recall
 from verax.rules.row import Engine, EvaluateRule, NDArray
 from verax.rules.state import STATE, State, current_mode, interpreting
 from verax.transforms.evaluate import as_typed, literal_value
@@ -71,10 +72,10 @@ def remembered[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         if not (owners := State.owners) or STATE.interpreter.immediate:
             try:
                 compute = recipe(
-                    function,
                     current_mode() if owners else State.shared,
+                    function,
                     *[x.aval if type(x) is ConcreteArray else x for x in args],
-                    **kwargs,  # type: ignore[arg-type]  # else TypeError
+                    **kwargs,
                 )
             except TypeError:  # an argument without a hash
                 compute = None
@@ -86,10 +87,10 @@ def remembered[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-@lru_cache(maxsize=1 << 13, typed=True)
+@memo(1 << 13, typed=True)
 def recipe(
-    function: Callable[..., Any],
     mode: object,
+    function: Callable[..., Any],
     *args: Any,
     **kwargs: Any,
 ) -> Compute | None:
@@ -187,9 +188,7 @@ def folded(engine: Engine, jaxpr: Jaxpr) -> dict[object, NDArray]:
                 known[id(atom)] = literal_value(atom)
         if all([atom_key(a) in known for a in eqn.invars]):
             hosts = [known[atom_key(a)] for a in eqn.invars]
-            evaluate = planned(
-                engine, eqn.primitive, eqn.params, *[a.aval for a in eqn.invars]
-            ).evaluate
+            evaluate = evaluation(engine, eqn)
             assert evaluate is not None
             results = quietly(evaluate, engine, eqn.params, hosts)
             for var, value in zip(eqn.outvars, results, strict=True):
@@ -206,7 +205,8 @@ def evaluation(engine: Engine, eqn: Eqn) -> EvaluateRule[Any] | None:
     if eqn.effects or any(True for _ in eqn.params.subjaxprs()):
         return None
     avals = [a.aval for a in eqn.invars]
-    return planned(engine, eqn.primitive, eqn.params, *avals).evaluate
+    params = eqn.params
+    return recall(planned, params, engine, eqn.primitive, params, *avals).evaluate
 
 
 def single_step(

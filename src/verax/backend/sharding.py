@@ -10,9 +10,9 @@ holds; jaxlib's own classes are made from it, and never seen by users.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import field, frozen
@@ -24,6 +24,7 @@ from verax.backend.mesh import UNCONSTRAINED, Mesh, PartitionSpec
 from verax.ir.avals import Shape
 from verax.ir.meshes import Layout, Split
 from verax.ir.records import Shown
+from verax.rules.memo import pure
 
 __all__ = ["NamedSharding", "Sharding", "SingleDeviceSharding"]
 
@@ -37,12 +38,16 @@ CACHE = 1 << 12
 class Tiling(Shown):
     """How many tiles each dimension has, and the tile of each device, by number."""
 
+    transient: ClassVar[bool] = False
+
     counts: tuple[int, ...]
     places: tuple[tuple[int, ...], ...]
 
 
 class Sharding:
     """How an array lies on devices; see `SingleDeviceSharding` and `NamedSharding`."""
+
+    transient: ClassVar[bool] = False
 
     @property
     def ordered(self) -> tuple[Device, ...]:
@@ -266,7 +271,7 @@ def index_of(place: tuple[int, ...], sizes: Shape, shape: Shape) -> Index:
     )
 
 
-@lru_cache(maxsize=CACHE)
+@pure(CACHE)
 def named_tiling(sharding: NamedSharding, ndim: int) -> Tiling:
     """The tiles of a named sharding: positions along the axes, as mixed digits."""
     mesh = sharding.mesh
@@ -286,7 +291,7 @@ def named_tiling(sharding: NamedSharding, ndim: int) -> Tiling:
     return Tiling(tuple(counts), places)
 
 
-@lru_cache(maxsize=CACHE)
+@pure(CACHE)
 def runtime_sharding(sharding: Sharding, ndim: int) -> _jax.Sharding:
     """What jaxlib wants to know of a sharding of arrays with `ndim` dimensions.
 

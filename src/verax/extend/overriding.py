@@ -9,13 +9,13 @@ transformation then uses::
 
 import functools
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, cast
 
 from verax.api.engine import apply
 from verax.extend.functions import opened
 from verax.ir.jaxpr import Eqn, Jaxpr, Primitive
 from verax.ir.walk import map_eqns, map_jaxprs
+from verax.rules.memo import pure, recall
 from verax.rules.row import Row, RuleTable
 
 PROGRAMS = 1 << 10
@@ -56,7 +56,9 @@ def with_rules[**P, R](
     @functools.wraps(fun)
     def overridden(*args: P.args, **kwargs: P.kwargs) -> R:
         program = opened(fun, args, kwargs, purpose="with_rules")
-        outs = apply(replaced(program.jaxpr, table), program.operands)
+        outs = apply(
+            recall(replaced, program.jaxpr, program.jaxpr, table), program.operands
+        )
         return cast(R, program.rebuild(outs))
 
     return overridden
@@ -77,7 +79,7 @@ def check_rows(rows: Mapping[Primitive, Row[Any]]) -> None:
             )
 
 
-@lru_cache(maxsize=PROGRAMS)
+@pure(PROGRAMS)
 def replaced(jaxpr: Jaxpr, table: RuleTable) -> Jaxpr:
     """The program with the rows of the table, nested programs included."""
 

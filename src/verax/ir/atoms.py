@@ -8,10 +8,13 @@ while it knows equations and jaxprs by their shape only::
     scalar_literal(np.float32(3), ShapedArray((), float32))    # 3.0:f32[]
 """
 
+from typing import ClassVar
+
 import numpy as np
 from attrs import define, field, frozen
 
 from verax.ir.avals import ShapedArray
+from verax.ir.holding import holds
 from verax.ir.records import Shown
 from verax.ir.scalars import scalar_text
 
@@ -19,6 +22,8 @@ from verax.ir.scalars import scalar_text
 @define(repr=False)
 class VarFields:
     """The fields of a variable, while it is being made; see `equation`."""
+
+    transient: ClassVar[bool] = False
 
     index: int
     aval: ShapedArray
@@ -132,6 +137,11 @@ class Literal:
     value: object = field(eq=False)
     aval: ShapedArray
     key: bytes | Identity
+
+    @property
+    def transient(self) -> bool:
+        """Whether the constant is an array, which a memo must not keep alive."""
+        return type(self.key) is Identity and holds(self.key.held)
 
     def __repr__(self) -> str:
         """The scalar; an array stays unread, since it may be large or far away."""

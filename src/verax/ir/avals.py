@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from attrs import frozen
@@ -52,6 +53,8 @@ class ShapedArray:
     >>> ShapedArray((2, 3), np.dtype("float32"))
     f32[2,3]
     """
+
+    transient: ClassVar[bool] = False
 
     shape: Shape
     dtype: DType

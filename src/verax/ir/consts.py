@@ -7,8 +7,10 @@ the user looks at, or the runtime calls, has it as an input::
     close(closed) == jaxpr
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import ClassVar
 
+from attrs import frozen
 from pyrsistent import pvector
 
 from verax.ir.atoms import (
@@ -21,6 +23,7 @@ from verax.ir.atoms import (
     variable,
 )
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, UsedConst, equation
+from verax.ir.memo import memoised
 from verax.ir.walk import map_eqns, map_subjaxprs
 
 type Hoistable = Callable[[Eqn, tuple[Literal, ...]], Eqn | None]
@@ -48,6 +51,60 @@ def close(closed: ClosedJaxpr) -> Jaxpr:
         for value, var in zip(closed.consts, constvars, strict=True)
     ]
     return rebuilt(closed.jaxpr, literals, {})
+
+
+@frozen
+class Slot:
+    """What stands for an array constant: its number, and where the array lies."""
+
+    number: int
+    place: Hashable = None
+
+    transient: ClassVar[bool] = False
+
+
+slot = memoised(Slot)
+
+
+def numbered(
+    jaxpr: Jaxpr, place_of: Callable[[object], Hashable]
+) -> tuple[Jaxpr, tuple[Literal, ...]]:
+    """The jaxpr with slots for its array constants, and the constants by number.
+
+    Programs that differ in the values of their constants alone have equal ones.
+    `place_of` says where an array lies, if that is part of the program.
+    """
+    literals = tuple([use.literal for use in jaxpr.used_consts])
+    if not literals:
+        return jaxpr, ()
+    slots: dict[Atom, Atom] = {}
+    for number, literal in enumerate(literals):
+        held = slot(number, place_of(literal.value))
+        slots[literal] = Literal(held, literal.aval, Identity(held))
+    done: dict[int, Jaxpr] = {}
+
+    def atoms(found: tuple[Atom, ...]) -> tuple[Atom, ...]:
+        return tuple([slots.get(a, a) if type(a) is Literal else a for a in found])
+
+    def changed(inner: Jaxpr) -> Jaxpr:
+        if not inner.used_consts:
+            return inner
+        if id(inner) not in done:
+            eqns = [
+                equation(
+                    eqn.primitive,
+                    map_subjaxprs(eqn.params, changed),
+                    atoms(eqn.invars),
+                    eqn.outvars,
+                    eqn.source,
+                )
+                for eqn in inner.eqns
+            ]
+            outvars = atoms(inner.outvars)
+            done[id(inner)] = Jaxpr((), inner.invars, pvector(eqns), outvars)
+        return done[id(inner)]
+
+    return changed(jaxpr), literals
 
 
 def hoist(jaxpr: Jaxpr, hoistable: Hoistable | None = None) -> ClosedJaxpr:

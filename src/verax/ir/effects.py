@@ -8,7 +8,7 @@ a program are those of its equations, so nothing has to track them::
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import ClassVar, Final
 
 from attrs import frozen
 
@@ -22,6 +22,8 @@ class Effect(Shown):
     >>> str(Effect("io", ordered=True))
     'ordered io'
     """
+
+    transient: ClassVar[bool] = False
 
     name: str
     ordered: bool = False

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from math import prod
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from attrs import frozen
@@ -43,6 +43,8 @@ class ExtendedDType(ABC):
     An array of this dtype and shape `s` is stored as an array of `element_dtype` and
     shape `s + element_shape`.
     """
+
+    transient: ClassVar[bool] = False
 
     __slots__ = ()
 

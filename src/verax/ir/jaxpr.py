@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from types import CodeType
+from typing import ClassVar
 
 from attrs import AttrsInstance, define, field, fields, frozen
 from pyrsistent import PVector, pvector
@@ -30,6 +31,7 @@ from verax.ir.atoms import (
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS as NO_EFFECTS, Effect as Effect
 from verax.ir.facade import module_named
+from verax.ir.holding import holds, is_plain_type
 from verax.ir.memo import memoised
 from verax.ir.printer import print_jaxpr
 from verax.ir.records import Record, Shown
@@ -55,6 +57,23 @@ class Aside(Shown):
 @frozen(eq=False, repr=False)
 class Params(Record):
     """What an equation knows beside its operands: one frozen subclass per primitive."""
+
+    @classmethod
+    def __attrs_init_subclass__(cls) -> None:
+        """Called by attrs once the class has its fields."""
+        super().__attrs_init_subclass__()
+        if all([is_plain_type(attribute.type) for attribute in fields(cls)]):
+            cls.transient = False  # type: ignore[assignment]  # instead of the property
+
+    @cached_property
+    def transient(self) -> bool:
+        """Whether a field holds what a memo must not keep alive; see `holds`."""
+        return any([holds(getattr(self, name)) for name in field_names(type(self))])
+
+    @cached_property
+    def kept(self) -> dict[object, object]:
+        """What memos keep for transient params: it dies with them."""
+        return {}
 
     def subjaxprs(self, aside: bool = True) -> "Iterator[Jaxpr]":
         """The jaxprs among the fields, in order, those inside tuples included.
@@ -103,6 +122,8 @@ NO_PARAMS = NoParams()
 @frozen(eq=False, repr=False)
 class Primitive:
     """The name of an operation; its rules live in a row one floor up."""
+
+    transient: ClassVar[bool] = False
 
     name: str
     params: type[Params]
@@ -332,6 +353,19 @@ class Jaxpr:
             low.twin[0] = high
         return equal
 
+    @cached_property
+    def transient(self) -> bool:
+        """Whether the program holds what a memo must not keep alive; see `holds`."""
+        inside = [e.params for e in self.eqns if e.params is not NO_PARAMS]
+        return any([p.transient for p in inside]) or any(
+            [use.literal.transient for use in self.used_consts]
+        )
+
+    @cached_property
+    def kept(self) -> dict[object, object]:
+        """What memos keep for a transient program: it dies with it."""
+        return {}
+
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:
         return tuple([v.aval for v in self.invars])
@@ -416,6 +450,11 @@ class ClosedJaxpr:
 
     def __hash__(self) -> int:
         return hash((self.jaxpr, tuple(map(id, self.consts))))
+
+    @cached_property
+    def kept(self) -> dict[object, object]:
+        """What is kept of the program: it dies with it."""
+        return {}
 
 
 def standing_for(jaxpr: Jaxpr) -> Jaxpr:

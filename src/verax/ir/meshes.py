@@ -6,6 +6,8 @@ values lie, print it and compare it without knowing any runtime::
     MeshAxes(("x", "y"), (2, 2), (0, 1, 2, 3)), (("x",), ())
 """
 
+from typing import ClassVar
+
 from attrs import frozen
 
 from verax.ir.records import Shown
@@ -21,6 +23,8 @@ type Split = tuple[str, ...] | None
 class MeshAxes(Shown):
     """Named axes over devices; the numbers of the devices are in row-major order."""
 
+    transient: ClassVar[bool] = False
+
     names: tuple[str, ...]
     sizes: tuple[int, ...]
     devices: tuple[int, ...]
@@ -33,6 +37,8 @@ class MeshAxes(Shown):
 @frozen(cache_hash=True, repr=False)
 class Layout(Shown):
     """The axes of `mesh` that split each dimension; further dimensions are whole."""
+
+    transient: ClassVar[bool] = False
 
     mesh: MeshAxes
     splits: tuple[Split, ...] = ()

@@ -8,7 +8,6 @@ replaced before the formula, not its result after, so that gradients stay finite
 """
 
 import math
-from functools import lru_cache
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from verax.ops.explog import exp, expm1, log, log1p, logistic, sqrt, square
 from verax.ops.slicing import slice_in_dim
 from verax.ops.special import erfc
 from verax.rules.array import Array
+from verax.rules.memo import pure
 
 SELU_ALPHA = 1.6732632423543772
 SELU_SCALE = 1.0507009873554805
@@ -65,7 +65,7 @@ def sigmoid(x: ArrayLike) -> Array:
     return logistic(inexact("sigmoid", x))
 
 
-@lru_cache(maxsize=64)
+@pure(64)
 def large(dtype: DType) -> float:
     """From here on exp(-x) is less than one rounding error of 1."""
     return round(-math.log(finfo(real_dtype(dtype)).eps), 3)

@@ -11,7 +11,6 @@ constant of the common dtype, and only arrays of another dtype are converted::
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,7 @@ from verax.ops.shape import (
 )
 from verax.rules.array import Array
 from verax.rules.constants import aval_of, scalar_of
+from verax.rules.memo import pure
 from verax.rules.sizes import as_axes, as_axis, as_sizes, is_index
 from verax.rules.state import STATE
 from verax.rules.typed import NotAnArray, NotYetAnArray, shown as shown
@@ -105,7 +105,7 @@ def is_scalar(x: object) -> bool:
     return isinstance(x, PYTHON_NUMBERS) and not isinstance(x, np.generic)
 
 
-@lru_cache(maxsize=1 << 12, typed=True)
+@pure(1 << 12, typed=True)
 def scalar_constant(value: Scalar, dtype: DType) -> np.ndarray:
     """`value` as a read-only constant without dimensions, one object per value."""
     with np.errstate(all="ignore"):
@@ -265,7 +265,7 @@ def broadcast_shapes_of(name: str, shapes: Sequence[Shape]) -> Shape:
     return joined_shape(name, tuple(shapes))
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def joined_shape(name: str, shapes: tuple[Shape, ...]) -> Shape:
     rank = max(len(shape) for shape in shapes)
     sizes = []
@@ -294,7 +294,7 @@ def stretched(x: Any, shape: Shape) -> Any:
     return broadcast_in_dim_p.call(stretching(len(own), shape), x)
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def stretching(rank: int, shape: Shape) -> BroadcastInDimParams:
     """The params that broadcast the last `rank` dimensions of `shape` to it."""
     return BroadcastInDimParams(shape, tuple(range(len(shape) - rank, len(shape))))
@@ -361,7 +361,7 @@ def keep_dims(x: Array, shape: Shape, axes: Iterable[int]) -> Array:
     return reshape_p.call(with_ones(shape, tuple(axes)), x)
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def with_ones(shape: Shape, axes: Shape) -> ReshapeParams:
     """The params that make `shape` again, with size 1 at `axes`."""
     return ReshapeParams(tuple([1 if i in axes else s for i, s in enumerate(shape)]))

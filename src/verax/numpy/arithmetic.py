@@ -8,13 +8,13 @@ the few that its mathematics asks for::
 """
 
 import operator
-from functools import lru_cache
 
 import numpy as np
 
 from verax.backend.recipes import remembered
 from verax.ir.dtypes import bool_, is_complex, is_inexact, is_integer, is_unsigned
 from verax.ir.jaxpr import NO_PARAMS
+from verax.ir.memo import memoised
 from verax.numpy.apply import binary, binary_inexact, unary, unary_inexact
 from verax.numpy.arguments import (
     ArrayLike,
@@ -52,7 +52,7 @@ from verax.rules.builder import Tracer
 from verax.rules.constants import aval_of
 
 EXPONENT_BITS = 6
-power_params = lru_cache(maxsize=1 << 8)(IntegerPowParams)
+power_params = memoised(IntegerPowParams)
 
 
 def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:

@@ -9,7 +9,6 @@ no transpose, if that can be::
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from operator import index
 from typing import Any, NamedTuple
 
@@ -35,6 +34,7 @@ from verax.ops.reduce import reduce_or, reduce_sum
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
 from verax.rules.lazy import LazyModule
+from verax.rules.memo import pure
 
 type Optimize = Any
 OPT_EINSUM = LazyModule("opt_einsum")
@@ -130,7 +130,7 @@ def places(names: str, wanted: Sequence[str]) -> Shape:
     return tuple(names.index(n) for n in wanted)
 
 
-@lru_cache(maxsize=1 << 10)
+@pure(1 << 10)
 def einsum_plan(
     subscripts: str, shapes: tuple[Shape, ...], optimize: Optimize
 ) -> tuple[Step, ...]:

@@ -9,7 +9,6 @@ its parameters, ready to be bound::
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from attrs import frozen
@@ -27,6 +26,7 @@ from verax.ops.shape import (
 )
 from verax.ops.slicing import SliceParams, slice_p
 from verax.ops.windows import GatherDimensionNumbers
+from verax.rules.memo import pure
 from verax.rules.row import Row
 
 type Step = tuple[Row[Any], Params]
@@ -117,7 +117,7 @@ def canonical_slice(part: slice, size: int) -> slice:
     return slice(start, start + count * step, step) if count else slice(0, 0, 1)
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def layout(kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool) -> Layout:
     """The canonical parts of an index; `filling`: ints outside are not clamped."""
     parts: list[Part] = []
@@ -187,7 +187,7 @@ class ReadPlan:
     after: tuple[Step, ...]
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def read_plan(
     kinds: tuple[Kind, ...], aval: ShapedArray, filling: bool, wrap: bool
 ) -> ReadPlan:

@@ -8,7 +8,6 @@ the places of a scatter, whose index vectors have one column per dimension that 
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from attrs import frozen
 
@@ -29,6 +28,7 @@ from verax.numpy.index_plans import (
 )
 from verax.ops.slicing import slice_p
 from verax.ops.windows import GatherDimensionNumbers
+from verax.rules.memo import pure
 
 
 @frozen
@@ -50,7 +50,7 @@ class WritePlan:
     read: tuple[Step, ...]
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def write_plan(
     kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool
 ) -> WritePlan:
@@ -109,7 +109,7 @@ class ScatterPlan:
     advanced: bool
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def scatter_plan(
     kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool
 ) -> ScatterPlan:

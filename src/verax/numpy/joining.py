@@ -7,7 +7,6 @@ first, and all splits are slices::
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import pairwise
 from operator import index
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from verax.backend.recipes import remembered
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DTypeLike
+from verax.ir.memo import memoised
 from verax.numpy.arguments import (
     ArrayLike,
     as_array,
@@ -42,7 +42,7 @@ from verax.ops.slicing import slice_in_dim
 from verax.rules.array import Array
 from verax.rules.sizes import one_or_more
 
-concatenate_params = lru_cache(maxsize=256)(ConcatenateParams)
+concatenate_params = memoised(ConcatenateParams)
 
 type Arrays = Array | np.ndarray | Sequence[ArrayLike]
 

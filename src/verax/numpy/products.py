@@ -8,7 +8,6 @@ order than NumPy's::
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from attrs import frozen
@@ -41,6 +40,7 @@ from verax.ops.dot import DotParams, dot_general_p
 from verax.ops.precision import precision_of
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
+from verax.rules.memo import pure
 from verax.rules.sizes import is_index
 
 type Precision = Any
@@ -53,7 +53,7 @@ class Contraction(NamedTuple):
     batch: tuple[Shape, Shape]
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def dot_params(
     numbers: Contraction, precision: Precision, preferred: DType | None
 ) -> DotParams:
@@ -108,7 +108,7 @@ class MatmulPlan:
     order: Shape | None
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def matmul_plan(a: Shape, b: Shape) -> MatmulPlan:
     """The plan for operands of the shapes `a` and `b`.
 

@@ -6,7 +6,6 @@ elements that `where` leaves out; the rest is one row::
     sum(x, axis=0), max(x, keepdims=True), mean(x, where=x > 0)
 """
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from verax.ir.dtypes import (
     is_unsigned,
     numpy_dtype,
 )
+from verax.ir.memo import memoised
 from verax.numpy.apply import truth
 from verax.numpy.arguments import (
     ArrayLike,
@@ -54,6 +54,7 @@ from verax.ops.reduce import (
     reduce_sum_p,
 )
 from verax.rules.array import Array
+from verax.rules.memo import pure
 from verax.rules.reducer import ReduceParams, highest, lowest
 from verax.rules.row import Row
 from verax.rules.state import STATE
@@ -61,7 +62,7 @@ from verax.rules.state import STATE
 type Where = ArrayLike | None
 
 
-reduce_params = lru_cache(maxsize=1 << 10)(ReduceParams)
+reduce_params = memoised(ReduceParams)
 
 
 def fold(
@@ -94,7 +95,7 @@ def as_mask(name: str, where: ArrayLike, shape: Shape) -> Array:
     return stretched(mask, shape) if mask.shape else mask
 
 
-@lru_cache(maxsize=1 << 8)
+@pure(1 << 8)
 def sum_types(
     own: DType, dtype: DType | None, promote_integers: bool, x64: bool
 ) -> tuple[DType, DType]:

@@ -7,7 +7,6 @@ once per shape and remembered::
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from operator import index
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from verax.ir.avals import Shape
+from verax.ir.memo import memoised
 from verax.numpy.arguments import (
     ArrayLike,
     ShapeLike,
@@ -38,12 +38,13 @@ from verax.ops.shape import (
 )
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
+from verax.rules.memo import pure
 from verax.rules.sizes import is_index, one_or_more
 
 type AxisLike = int | Sequence[int]
 
-reshape_params = lru_cache(maxsize=1 << 12)(ReshapeParams)
-transpose_params = lru_cache(maxsize=1 << 12)(TransposeParams)
+reshape_params = memoised(ReshapeParams)
+transpose_params = memoised(TransposeParams)
 
 
 # ----------------------------------------------------------------- what is there
@@ -70,7 +71,7 @@ def size(a: ArrayLike, axis: AxisLike | None = None) -> int:
 # ---------------------------------------------------------------------- reshaping
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def completed(own: Shape, target: Shape) -> Shape:
     """`target` with the size that its -1 stands for.
 
@@ -183,7 +184,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     return transpose_p.call(transpose_params(order), x)
 
 
-@lru_cache(maxsize=64)
+@pure(64)
 def reversing(rank: int) -> TransposeParams:
     """The params that reverse the order of the dimensions."""
     return TransposeParams(tuple(range(rank - 1, -1, -1)))
@@ -269,7 +270,7 @@ def squeeze(a: ArrayLike, axis: AxisLike | None = None) -> Array:
     return rows.squeeze(x, axes)
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def expand_params(own: Shape, axis: int | Shape) -> BroadcastInDimParams:
     """The equation that gives an array of shape `own` dimensions of size 1."""
     count = 1 if isinstance(axis, int) else len(axis)

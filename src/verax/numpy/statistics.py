@@ -7,7 +7,6 @@ which elements count::
 """
 
 import math
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,6 +46,7 @@ from verax.ops.explog import sqrt
 from verax.ops.reduce import reduce_sum_p
 from verax.ops.shape import broadcast_in_dim
 from verax.rules.array import Array
+from verax.rules.memo import pure
 from verax.rules.state import STATE
 
 
@@ -55,7 +55,7 @@ def extent(x: Array, axes: Shape) -> int:
     return math.prod([x.shape[i] for i in axes])
 
 
-@lru_cache(maxsize=1 << 8)
+@pure(1 << 8)
 def mean_types(own: DType, dtype: DType | None, x64: bool) -> tuple[DType, DType]:
     """The dtype of a mean, and the one in which it is computed."""
     result = canonical(inexact_dtype(own), x64) if dtype is None else dtype

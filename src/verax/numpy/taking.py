@@ -6,7 +6,6 @@ One idea: they are gathers and scatters whose windows are whole rows; out of bou
     take(x, rows, axis=0), take_along_axis(x, order), put(x, 3, 0.0, inplace=False)
 """
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +31,7 @@ from verax.ops.shape import reshape as reshape_to
 from verax.ops.windows import GatherDimensionNumbers, GatherScatterMode
 from verax.rules.array import Array
 from verax.rules.builder import Tracer
+from verax.rules.memo import pure
 
 FILL = GatherScatterMode.FILL_OR_DROP
 CLIP = GatherScatterMode.CLIP
@@ -66,7 +66,7 @@ def check_rank(name: str, x: Array, places: Array) -> None:
         )
 
 
-@lru_cache(maxsize=1 << 10)
+@pure(1 << 10)
 def take_dims(rank: int, axis: int, batch: int) -> GatherDimensionNumbers:
     """A gather of rows: the indices' dimensions stand in place of `axis`."""
     offsets = (*range(axis), *range(axis + batch, rank + batch - 1))
@@ -165,7 +165,7 @@ class AlongPlan(NamedTuple):
     dims: GatherDimensionNumbers
 
 
-@lru_cache(maxsize=1 << 10)
+@pure(1 << 10)
 def along_plan(own: Shape, indices: Shape, axis: int) -> AlongPlan:
     """The plan for an array of shape `own` and indices of as many dimensions.
 

@@ -9,7 +9,6 @@ Source: NIST Digital Library of Mathematical Functions, section 10.29 for deriva
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import FLOAT
 from verax.rules.lazy import LazyModule
 from verax.rules.loops import lowered
+from verax.rules.memo import pure
 from verax.rules.row import Domain, Row
 
 special = LazyModule("scipy.special")
@@ -41,7 +41,7 @@ NEAR, FAR = 28, 25
 BESSEL = Domain(-20, 20, special=(0.0, np.inf, -np.inf, SPLIT))
 
 
-@cache
+@pure()
 def coefficients(
     function: Callable[..., Any], odd: bool
 ) -> tuple[list[float], list[float]]:

@@ -7,7 +7,6 @@ batch dimensions, the free ones of the left, the free ones of the right::
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from random import Random
 
@@ -49,6 +48,7 @@ from verax.rules.constants import aval_of
 from verax.rules.costs import contraction
 from verax.rules.emitter import Emitter, Operand, converted, ints
 from verax.rules.kinds import ANYTHING
+from verax.rules.memo import pure
 from verax.rules.row import Axis, Domain, Engine, NDArray, Sample
 from verax.rules.sizes import as_axes
 from verax.rules.state import STATE
@@ -151,7 +151,7 @@ class Blocks:
     out: NumPyDType
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def blocks(p: DotParams, x: Shape, dx: DType, y: Shape, dy: DType) -> Blocks:
     """See `Blocks`, for shapes x and y and dtypes dx and dy."""
     out = numpy_dtype(dot_dtype(p, dx, dy))

@@ -7,7 +7,7 @@ derivatives are modules of their own, and a batch goes through one lane at a tim
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from attrs import frozen
@@ -28,6 +28,7 @@ class ExportedModule:
     """
 
     __slots__ = ("__name__", "run", "text")
+    transient: ClassVar[bool] = False
 
     def __init__(self, name: str, text: str, run: Run) -> None:
         self.__name__ = name

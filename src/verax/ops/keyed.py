@@ -7,7 +7,6 @@ bitcasts, so a generator is a record of four functions::
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from random import Random
 from types import MappingProxyType
 
@@ -29,6 +28,7 @@ from verax.rules.builder import Builder
 from verax.rules.costs import large
 from verax.rules.emitter import Emitter, Operand, apart
 from verax.rules.linear import zero_jvp
+from verax.rules.memo import pure
 from verax.rules.row import Axis, NDArray, Row, Sample, TypeRule
 from verax.rules.state import interpreting
 
@@ -165,7 +165,7 @@ def on_words[P: Named](
     is kept apart from what uses it: see `HashParams`.
     """
 
-    @lru_cache(maxsize=512)
+    @pure(512)
     def program(p: P, *avals: ShapedArray) -> Jaxpr:
         builder = Builder(name, source=UNKNOWN_SOURCE)
         inputs = [builder.input(aval) for aval in avals]

@@ -10,7 +10,7 @@ using triangular factorization, Mathematics of Computation 80 (2011).
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ from verax.rules.lazy import LazyModule
 from verax.rules.linear import zero_jvp
 from verax.rules.loops import repeat
 from verax.rules.matrix import info_type, matrix_row, or_nan, routine
+from verax.rules.memo import pure
 from verax.rules.row import Engine, NDArray, Row, Tangent, Zero
 
 lapack = LazyModule("scipy.linalg.lapack")
@@ -135,7 +136,7 @@ def lu_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     return a, ShapedArray((min(m, n),), int32), ShapedArray((m,), int32)
 
 
-@cache
+@pure()
 def factoring(dtype: np.dtype[np.generic]) -> Callable[[NDArray], Sequence[NDArray]]:
     """LAPACK's factorisation for a dtype; to look it up costs as much as to call it."""
     (found,) = lapack.get_lapack_funcs(("getrf",), dtype=dtype)

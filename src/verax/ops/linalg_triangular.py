@@ -10,7 +10,6 @@ Source: I. Murray, Differentiation of the Cholesky decomposition, arXiv:1602.075
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from random import Random
 from typing import Any
 
@@ -51,6 +50,7 @@ from verax.rules.matrix import (
     routine,
     square,
 )
+from verax.rules.memo import pure
 from verax.rules.row import (
     Axis,
     Domain,
@@ -68,14 +68,14 @@ blas = LazyModule("scipy.linalg.blas")
 lapack = LazyModule("scipy.linalg.lapack")
 
 
-@cache
+@pure()
 def factoring(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     """LAPACK's factorisation for a dtype; to look it up costs as much as to call it."""
     (found,) = lapack.get_lapack_funcs(("potrf",), dtype=dtype)
     return found  # type: ignore[no-any-return]  # scipy has no types
 
 
-@cache
+@pure()
 def solving(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     """BLAS's solution of triangular equations for a dtype."""
     (found,) = blas.get_blas_funcs(("trsm",), dtype=dtype)

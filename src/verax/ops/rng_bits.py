@@ -11,7 +11,6 @@ Philox on every platform.
 
 from collections.abc import Sequence
 from enum import IntEnum
-from functools import lru_cache
 from math import prod
 from random import Random
 from typing import Any
@@ -37,6 +36,7 @@ from verax.rules.constants import aval_of
 from verax.rules.costs import large
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.linear import zero_jvp
+from verax.rules.memo import pure
 from verax.rules.row import Axis, Engine, NDArray, Row, Sample
 from verax.rules.sizes import as_sizes
 from verax.rules.state import interpreting
@@ -167,7 +167,7 @@ def generated(key: Array, p: GeneratorParams) -> tuple[Array, Array]:
     return concatenate(states, last), convert(bits, p.dtype)
 
 
-@lru_cache(maxsize=256)
+@pure(256)
 def written_out(p: GeneratorParams, aval: ShapedArray) -> Jaxpr:
     """`generated` as a program."""
     builder = Builder("rng_bit_generator", source=UNKNOWN_SOURCE)

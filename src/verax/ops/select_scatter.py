@@ -8,7 +8,6 @@ adds to the winners and `select_and_gather_add` reads there, so they are adjoint
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from random import Random
 from typing import Any
@@ -34,6 +33,7 @@ from verax.rules.constants import aval_of
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.kinds import NUMBER, ORDERED
 from verax.rules.linear import linear
+from verax.rules.memo import pure
 from verax.rules.reducer import wide
 from verax.rules.row import (
     Axis,
@@ -141,7 +141,7 @@ def batch_select(
     return select_and_scatter_add_p.bind(params, *fronts), (0,)
 
 
-@lru_cache(maxsize=1 << 10)
+@pure(1 << 10)
 def expanded(p: SelectParams, source: ShapedArray, operand: ShapedArray) -> Jaxpr:
     """The winners, and a scatter to them, as equations.
 

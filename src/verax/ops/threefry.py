@@ -11,7 +11,6 @@ Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from random import Random
 from typing import Any
@@ -38,6 +37,7 @@ from verax.rules.costs import large
 from verax.rules.elementwise import batch_elementwise, common_shape
 from verax.rules.emitter import Emitter, Operand, apart
 from verax.rules.linear import zero_jvp
+from verax.rules.memo import pure
 from verax.rules.row import Row, Sample
 from verax.rules.sizes import as_sizes
 from verax.rules.state import STATE, interpreting
@@ -84,7 +84,7 @@ def rounds(k0: Array, k1: Array, a: Array, b: Array) -> tuple[Array, Array]:
     return a, b
 
 
-@lru_cache(maxsize=256)
+@pure(256)
 def composed(*avals: ShapedArray) -> Jaxpr:
     """`rounds` as a program."""
     builder = Builder("threefry2x32", source=UNKNOWN_SOURCE)

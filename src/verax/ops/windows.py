@@ -8,7 +8,6 @@ are checked, and run in NumPy, as one family of windows at given starts::
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -16,6 +15,7 @@ from attrs import field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import is_integer
+from verax.rules.memo import pure
 
 
 def plain_dimensions(values: Sequence[int]) -> Shape:
@@ -101,7 +101,7 @@ class ScatterDimensionNumbers:
         return gathering(self)
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def gathering(dims: ScatterDimensionNumbers) -> GatherDimensionNumbers:
     """The dimension numbers of the gather that reads what the scatter writes."""
     return GatherDimensionNumbers(
@@ -222,7 +222,7 @@ def along(values: np.ndarray, place: int, rank: int) -> np.ndarray:
     return values.reshape(shape)
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def taken_axis(
     dims: GatherDimensionNumbers, shape: Shape, slice_sizes: Shape, batch: int
 ) -> int | None:

@@ -14,15 +14,16 @@ NumPy takes 0.1 ms for a small draw, a program 0.01 ms and its compilation 50 ms
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from verax.api.engine import current_builder
 from verax.api.jit_decorator import jit
 from verax.rules.array import Array
+from verax.rules.memo import pure
 
 
-@lru_cache(maxsize=256)
+@pure(256)
 def program(
     function: Callable[..., Array], static: tuple[str, ...] = ()
 ) -> Callable[..., Array]:
@@ -52,7 +53,7 @@ class Sampler:
         self.program = jit(partial(function, **static))
 
 
-@lru_cache(maxsize=1 << 10)
+@pure(1 << 10)
 def sampler(
     function: Callable[..., Array], static: tuple[tuple[str, Any], ...]
 ) -> Sampler:

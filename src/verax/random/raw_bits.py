@@ -7,7 +7,6 @@ subtracted, so that all results are equally spaced and exact::
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,7 @@ from verax.random.keys import one_key
 from verax.rules.array import Array
 from verax.rules.axes import unsharded
 from verax.rules.constants import aval_of
+from verax.rules.memo import pure
 from verax.rules.state import STATE
 
 type Sizes = int | Sequence[int]
@@ -154,7 +154,7 @@ def unit_of(key: Array, shape: Shape, dtype: DType) -> Array:
     return sub(bitcast_convert_type_p.call(as_float, found), 1.0)
 
 
-@lru_cache(maxsize=64)
+@pure(64)
 def mantissa_parts(dtype: DType) -> tuple[int, Any, Any, BitcastParams]:
     """How many bits to draw, how far to shift them, the bits of 1, and the way back."""
     width, mantissa = dtype.itemsize * 8, finfo(dtype).nmant

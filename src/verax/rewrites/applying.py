@@ -8,7 +8,6 @@ One idea: a function is traced, rewritten, and written or computed in place, so 
 
 import functools
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import Any, cast, overload
 
 from attrs import frozen
@@ -18,8 +17,10 @@ from verax.api.engine import ENGINE
 from verax.api.tracing import describe_arguments, leaf_avals, trace
 from verax.backend import pytrees
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from verax.rules.memo import kept_with, memo
+from verax.rules.state import Context, current_context
 from verax.transforms.closed import hoist, opened
-from verax.transforms.rewrite_rules import Rewrite, configured
+from verax.transforms.rewrite_rules import Rewrite
 from verax.transforms.rewriting import PASSES, rewritten
 
 PROGRAMS = 1 << 10
@@ -82,7 +83,8 @@ class Applied:
 
     def rewritten(self, jaxpr: Jaxpr) -> Jaxpr:
         """The program after the rules."""
-        return remembered(jaxpr, self.rules, self.passes, configured())
+        context = current_context()
+        return kept_with(jaxpr, remembered, context, jaxpr, self.rules, self.passes)
 
     def function[**P, R](self, fun: Callable[P, R]) -> Callable[P, R]:
         """The function whose program is rewritten on every call."""
@@ -102,9 +104,9 @@ class Applied:
         return applied
 
 
-@lru_cache(maxsize=PROGRAMS)
+@memo(PROGRAMS)
 def remembered(
-    jaxpr: Jaxpr, rules: tuple[Rewrite, ...], passes: int, configuration: object
+    context: Context, jaxpr: Jaxpr, rules: tuple[Rewrite, ...], passes: int
 ) -> Jaxpr:
     """`rewritten` by the standard engine, once per program and rules."""
     return rewritten(ENGINE, jaxpr, rules, passes)

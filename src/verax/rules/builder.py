@@ -15,7 +15,7 @@ import gc
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import ClassVar, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 import numpy as np
 from pyrsistent import pvector
@@ -41,6 +41,7 @@ from verax.rules.array import Array
 from verax.rules.constants import constant
 from verax.rules.holders import holder, is_kept, reachable
 from verax.rules.infer import infer
+from verax.rules.memo import recall
 from verax.rules.source import user_source
 
 INPUT: Final = "an input of that trace"
@@ -196,7 +197,13 @@ class Builder:
                 for a in args
             ]
         )
-        avals = infer(primitive, params, *[a.aval for a in atoms])
+        row: Any = primitive  # what is bound has rules
+        types = [a.aval for a in atoms]
+        avals = (
+            recall(infer, params, row, params, *types)
+            if params.transient
+            else infer(row, params, *types)
+        )
         outs = results(self.count, avals)
         self.count += len(outs)
         source = self.source or user_source(3)

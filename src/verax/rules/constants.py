@@ -8,7 +8,6 @@ narrowed to 32 bits unless x64 is on::
 """
 
 from collections.abc import Hashable
-from functools import lru_cache
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import canonical
 from verax.ir.jaxpr import Literal, array_literal, scalar_literal
 from verax.rules.array import Array
+from verax.rules.memo import pure
 from verax.rules.state import STATE
 from verax.rules.typed import NotAnArray, NotYetAnArray, described
 
@@ -29,7 +29,7 @@ PYTHON_SCALARS = {
 HOST_VALUES = (np.ndarray, np.generic)
 
 
-@lru_cache(maxsize=64)
+@pure(64)
 def scalar_aval(kind: Hashable, x64: bool) -> ShapedArray | None:
     """The type of a Python scalar class: weak but for bool; None for other classes."""
     for python, numpy in PYTHON_SCALARS.items():
@@ -39,7 +39,7 @@ def scalar_aval(kind: Hashable, x64: bool) -> ShapedArray | None:
     return None
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def array_aval(
     shape: tuple[int, ...], dtype: np.dtype[np.generic], x64: bool
 ) -> ShapedArray:

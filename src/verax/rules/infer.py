@@ -5,15 +5,15 @@ One idea: a type rule is pure, so its answer is a cache entry::
     infer(sin_p, NO_PARAMS, ShapedArray((3,), float32))
 """
 
-from functools import lru_cache
 from typing import Any
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Params
+from verax.rules.memo import pure
 from verax.rules.row import Row
 
 
-@lru_cache(maxsize=1 << 16)
+@pure(1 << 16)
 def infer(
     row: Row[Any], params: Params, *avals: ShapedArray
 ) -> tuple[ShapedArray, ...]:

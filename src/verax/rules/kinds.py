@@ -5,8 +5,6 @@ One idea: a kind is a small value that can be asked, printed and joined::
     (INTEGER | BOOL).holds(np.dtype("int8"))
 """
 
-from functools import cache
-
 import ml_dtypes
 import numpy as np
 from attrs import frozen
@@ -14,6 +12,7 @@ from attrs import frozen
 from verax.ir.dtypes import DType, is_bool, is_complex, is_float, is_signed, is_unsigned
 from verax.ir.extended import KeyDType
 from verax.ir.records import Shown
+from verax.rules.memo import pure
 
 
 @frozen(repr=False)
@@ -67,7 +66,7 @@ RARE: tuple[DType, ...] = tuple(
 """Dtypes with branches of their own in some rules; drawn half as often."""
 
 
-@cache
+@pure()
 def sampled(kind: Kind) -> tuple[DType, ...]:
     """The dtypes that are of a kind: draws of rows ask at every call."""
     return tuple([d for d in (*PLAIN, *PLAIN, *RARE) if kind.holds(d)])

@@ -8,16 +8,16 @@ reach it, so a row names the function and Python imports it at the first call::
 """
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any, override
 
 from attrs import frozen
 
 from verax.ir.facade import module_named
 from verax.ir.records import Shown
+from verax.rules.memo import pure
 
 
-@cache
+@pure()
 def loaded(module: str, name: str) -> Any:
     """The function `name` of `module`, which is imported now."""
     return getattr(module_named(module), name)
@@ -32,6 +32,11 @@ class LazyFunction(Shown):
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         return loaded(self.module, self.name)(*args, **options)
+
+    @property
+    def once(self) -> Any:
+        """What runs without being kept, where the function is a memo."""
+        return loaded(self.module, self.name).once
 
 
 @frozen(repr=False)

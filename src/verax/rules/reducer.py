@@ -7,7 +7,6 @@ axes go and where a batch dimension stays are the same for all::
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -27,6 +26,7 @@ from verax.rules.draws import draw_shape
 from verax.rules.emitter import Emitter, Operand, converted, i64s
 from verax.rules.kinds import Kind
 from verax.rules.linear import zero_jvp
+from verax.rules.memo import pure
 from verax.rules.row import (
     REALS,
     Axis,
@@ -139,7 +139,7 @@ def fold(
     return found if type(found) is np.ndarray else np.asarray(found)
 
 
-@lru_cache(maxsize=1 << 12)
+@pure(1 << 12)
 def folding(
     ufunc: np.ufunc, dtype: np.dtype[Any], shape: Shape, axes: Shape
 ) -> tuple[Shape | None, np.dtype[Any], Any, bool]:

@@ -12,7 +12,7 @@ construction, so a rule reads as mathematics and runs once per kind of equation.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from attrs import field, frozen
@@ -222,6 +222,8 @@ class RuleTable(Shown):
 
     `complete` adds the columns that follow from others; a table without it is strict.
     """
+
+    transient: ClassVar[bool] = False
 
     replaced: PMap[Primitive, Row[Any]] = field(factory=pmap)
     complete: Callable[[Row[Any]], Row[Any]] | None = None

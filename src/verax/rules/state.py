@@ -8,9 +8,10 @@ are one mechanism::
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Protocol
 
 from attrs import frozen
@@ -19,8 +20,6 @@ from verax.ir.dtypes import DType, canonical
 from verax.ir.jaxpr import Params, Primitive
 from verax.ir.records import Shown
 from verax.rules.array import Array
-
-type Staging = tuple[object, ...]
 
 
 class Interpreter(Protocol):
@@ -52,12 +51,63 @@ class NoInterpreter:
 
 
 @frozen(eq=False, repr=False)
+class Context(Shown):
+    """All that a trace, a rule or a template may read besides its arguments.
+
+    There is one object for equal values (`context_of`), so a memo compares contexts by
+    identity. `values` are those of the attributes in `TRACED`, in order. A `fresh`
+    context equals no other: what is traced under it is never found again.
+    """
+
+    transient: ClassVar[bool] = False
+
+    values: tuple[object, ...]
+    fresh: bool = False
+
+    @property
+    def enable_x64(self) -> bool:
+        """Whether dtypes may have 64 bits."""
+        return bool(self.values[0])
+
+
+TRACED: Final = (
+    ("enable_x64", "config.enable_x64"),
+    ("numpy_dtype_promotion", "config.numpy_dtype_promotion"),
+    ("default_matmul_precision", "config.default_matmul_precision"),
+    ("disable_jit", "config.disable_jit"),
+    ("default_prng_impl", "config.default_prng_impl"),
+    ("default_device", "config.default_device"),
+    ("debug_nans", "config.debug_nans"),
+    ("debug_infs", "config.debug_infs"),
+    ("check_tracer_leaks", "config.check_tracer_leaks"),
+    ("mesh", "the mesh of the enclosing block"),
+    ("axes", "the enclosing named axes"),
+    ("forked", "whether the process was forked"),
+    ("compile_effort", "config.compile_effort"),
+)
+"""The attributes of the state that a context holds, and what messages call them.
+
+`threefry_partitionable` has one value, and the options of the disk cache change no
+program, so they are not here. `enable_x64` comes first.
+"""
+NAMES: Final = tuple([name for name, _ in TRACED])
+read_traced: Final = attrgetter(*NAMES)
+
+
+@lru_cache(maxsize=1 << 10)
+def context_of(values: tuple[object, ...]) -> Context:
+    """The one context of these values."""
+    return Context(values)
+
+
+@frozen(eq=False, repr=False)
 class Mode(Shown):
     """What decides about a call besides its arguments; one object for equal ones."""
 
+    transient: ClassVar[bool] = False
+
     interpreter: Interpreter
-    enable_x64: bool
-    staging: Staging
+    context: Context
 
 
 UNKEPT: Final = "a trace"
@@ -68,11 +118,10 @@ class State(threading.local):
     """One thread's interpreter and configuration; see `verax.config` for the names.
 
     `default_device` is where arrays go that nobody placed, None for the first device;
-    `meshes` are those of the `with` blocks around, `axes` the named axes of the
-    transformations around, with their sizes; `forked` says that the devices belong to
-    the process from which this one was forked. `staging` repeats the options
-    besides `enable_x64` that calls of jit depend on; `refresh_staging` keeps it up to
-    date.
+    `meshes` are those of the enclosing `with` blocks, `mesh` holds the last; `axes` are
+    the named axes of the enclosing transformations, with their sizes; `forked` says
+    that the devices belong to the process from which this one was forked. `context`
+    sums up those that traces may read; `refresh` keeps it up to date.
 
     Calls that are counted in microseconds are looked up by one object in place of all
     that: `current_mode()`, or its first line, since what belongs to a thread takes 0.2
@@ -101,114 +150,72 @@ class State(threading.local):
     check_tracer_leaks: bool = False
     compile_effort: str = "auto"
     meshes: tuple[Any, ...] = ()
+    mesh: tuple[Any, ...] = ()
     axes: tuple[tuple[str, int], ...] = ()
     forked: bool = False
-    staging: Staging = (
-        "standard",
-        None,
-        False,
-        "threefry2x32",
-        None,
-        False,
-        False,
-        False,
-        (),
-        (),
-        False,
-        "auto",
-    )
+    context: Context
     own: object = None
-    shared: ClassVar[Mode] = Mode(interpreter, enable_x64, staging)
+    base: object = None
+    shared: ClassVar[Mode]
     owners: ClassVar[set[int]] = set()
 
 
-STATE = State()
+STATE: Final = State()
+NEUTRAL: Final = context_of(read_traced(State))
+"""The context of a thread that has chosen nothing."""
+State.context = NEUTRAL
+State.shared = Mode(State.interpreter, NEUTRAL)
 
 
-# What messages call `enable_x64` and the entries of `staging_of`, in order.
-STAGED: Final = (
-    "config.enable_x64",
-    "config.numpy_dtype_promotion",
-    "config.default_matmul_precision",
-    "config.disable_jit",
-    "config.default_prng_impl",
-    "config.default_device",
-    "config.debug_nans",
-    "config.debug_infs",
-    "config.check_tracer_leaks",
-    "the mesh of the block around",
-    "the named axes around",
-    "the process was forked",
-    "config.compile_effort",
-)
-
-
-def staging_of(state: Any) -> Staging:
-    """What besides `enable_x64` decides which trace, or none, a call leads to."""
-    return (
-        state.numpy_dtype_promotion,
-        state.default_matmul_precision,
-        state.disable_jit,
-        state.default_prng_impl,
-        state.default_device,
-        state.debug_nans,
-        state.debug_infs,
-        state.check_tracer_leaks,
-        state.meshes[-1:],
-        state.axes,
-        state.forked,
-        state.compile_effort,
-    )
-
-
-class Fresh(str):
-    """A configuration word that equals no other: caches of traces miss."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
-
-
-def is_fresh(staging: Staging) -> bool:
-    """Whether what is traced now is traced anew on purpose, and never found again."""
-    return isinstance(staging[0], Fresh)
-
-
-def refresh_staging() -> None:
-    """Bring the summary in `State.staging` up to date, globally and in this thread."""
-    State.staging = staging_of(State)
-    vars(STATE).pop("staging", None)
-    own = staging_of(STATE)
-    if own != State.staging:
-        STATE.staging = own
+def refresh() -> None:
+    """Bring `context` and `own` up to date, for all threads and for this one."""
+    State.context = context_of(read_traced(State))
     State.shared = mode_of(State)
     refresh_own()
 
 
 @lru_cache(maxsize=1 << 10)
-def mode(interpreter: Interpreter, enable_x64: bool, staging: Staging) -> Mode:
+def mode(interpreter: Interpreter, context: Context) -> Mode:
     """The one mode of these fields."""
-    return Mode(interpreter, enable_x64, staging)
+    return Mode(interpreter, context)
 
 
 def mode_of(state: Any) -> Mode:
     """The mode that a state asks for."""
-    return mode(state.interpreter, state.enable_x64, state.staging)
+    return mode(state.interpreter, state.context)
 
 
 def refresh_own() -> None:
-    """Bring `STATE.own` up to date with what this thread has of its own."""
+    """Bring what this thread has of its own up to date: its context and its mode."""
     own = vars(STATE)
-    if "interpreter" in own or "enable_x64" in own or "staging" in own:
+    fresh = "context" in own and own["context"].fresh
+    own["base"] = State.shared
+    if not own.keys().isdisjoint(NAMES):
+        values = read_traced(STATE)
+        own["context"] = Context(values, True) if fresh else context_of(values)
+    elif not fresh:
+        own.pop("context", None)
+    refresh_mode()
+
+
+def refresh_mode() -> None:
+    """Bring `STATE.own` up to date with the interpreter and the context."""
+    own = vars(STATE)
+    if "interpreter" in own or "context" in own:
         own["own"] = mode_of(STATE) if STATE.interpreter.immediate else UNKEPT
         State.owners.add(threading.get_ident())
     else:
         own.pop("own", None)
         State.owners.discard(threading.get_ident())
+
+
+def current_context() -> Context:
+    """All that a trace in this thread may read besides its arguments."""
+    context = STATE.context
+    if context is State.context or STATE.base is State.shared:
+        return context
+    refresh_own()  # since then another thread has changed what this one has not set
+    return STATE.context
 
 
 def current_mode() -> object:
@@ -231,7 +238,7 @@ class Interpreting:
     def __enter__(self) -> None:
         self.outer = STATE.interpreter
         vars(STATE)["interpreter"] = self.interpreter
-        refresh_own()
+        refresh_mode()
 
     def __exit__(self, *error: object) -> None:
         own = vars(STATE)
@@ -240,7 +247,7 @@ class Interpreting:
             own.pop("interpreter", None)
         else:
             own["interpreter"] = self.outer
-        refresh_own()
+        refresh_mode()
 
 
 def interpreting(interpreter: Interpreter) -> Interpreting:
@@ -249,20 +256,25 @@ def interpreting(interpreter: Interpreter) -> Interpreting:
 
 
 @contextmanager
-def staged(staging: Staging) -> Iterator[None]:
-    """Have `staging` in this thread within the block."""
-    own = vars(STATE)
-    outer = own.get("staging")
-    own["staging"] = staging
-    refresh_own()
-    try:
+def entered(context: Context) -> Iterator[None]:
+    """Have the values of `context` in this thread within the block."""
+    if current_context() is context:
         yield
-    finally:
-        if outer is None:
-            own.pop("staging", None)
-        else:
-            own["staging"] = outer
-        refresh_own()
+        return
+    changed = {
+        name: value
+        for name, value in zip(NAMES, context.values, strict=True)
+        if getattr(STATE, name) is not value
+    }
+    with changing(changed, context if context.fresh else None):
+        yield
+
+
+@contextmanager
+def fresh_context() -> Iterator[None]:
+    """Have what is configured in a context that no memo has met."""
+    with changing({}, Context(current_context().values, True)):
+        yield
 
 
 @contextmanager
@@ -272,15 +284,27 @@ def widths_of(dtypes: Iterable[DType], x64: bool = False) -> Iterator[None]:
     Functions that are traced later than the program in which their operands were made
     mean what they would have meant there, whatever this thread has chosen since.
     """
+    wide = x64 or any([canonical(d, False) != d for d in dtypes])
+    with changing({"enable_x64": wide}):
+        yield
+
+
+@contextmanager
+def changing(
+    options: Mapping[str, object], context: Context | None = None
+) -> Iterator[None]:
+    """Have options of this thread's own within the block; `context` if it is fresh."""
     own = vars(STATE)
-    outer = own.get("enable_x64")
-    own["enable_x64"] = x64 or any([canonical(d, False) != d for d in dtypes])
+    names = [*options, "context"]
+    outer = [(name, own[name]) for name in names if name in own]
+    own.update(options)
+    if context is not None:
+        own["context"] = context
     refresh_own()
     try:
         yield
     finally:
-        if outer is None:
-            own.pop("enable_x64", None)
-        else:
-            own["enable_x64"] = outer
+        for name in names:
+            own.pop(name, None)
+        own.update(outer)
         refresh_own()

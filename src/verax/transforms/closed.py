@@ -11,6 +11,7 @@ returns. A plain `Jaxpr` is taken too.
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -40,7 +41,8 @@ def opened(program: AnyJaxpr) -> Jaxpr:
         ValueError: a plain jaxpr has constvars, whose values are not known.
     """
     if isinstance(program, ClosedJaxpr):
-        return close(program)
+        store = cast(dict[object, Jaxpr], program.kept)
+        return store.setdefault(close, close(program))
     if not isinstance(program, Jaxpr):
         raise TypeError(
             f"a Jaxpr or a ClosedJaxpr is due, not {type(program).__name__}; "

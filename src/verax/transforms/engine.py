@@ -9,13 +9,15 @@ are memoised because jaxprs hash by structure::
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from typing import ClassVar
 
 from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import Shown
+from verax.rules.memo import memo, pure, recall
 from verax.rules.row import Axis, BatchAxis, Core, NDArray, RuleTable
+from verax.rules.state import Context, current_context
 from verax.transforms.dce import dce
 from verax.transforms.evaluate import evaluate
 from verax.transforms.jvp import jvp
@@ -32,6 +34,8 @@ REWRITES = 1 << 12
 class StandardEngine(Shown):
     """The transformations of this floor under the table `rules`."""
 
+    transient: ClassVar[bool] = False
+
     rules: RuleTable
     core: Core
     axis: BatchAxis | None = None
@@ -40,7 +44,7 @@ class StandardEngine(Shown):
         return evaluate(self, jaxpr, args)
 
     def jvp(self, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Mask]:
-        return nested_jvp(self, jaxpr, nonzero)
+        return recall(nested_jvp, jaxpr, current_context(), self, jaxpr, nonzero)
 
     def linearize(self, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Jaxpr, Mask]:
         return linearize(self, jaxpr, nonzero)
@@ -48,28 +52,63 @@ class StandardEngine(Shown):
     def transpose(
         self, jaxpr: Jaxpr, linear: Mask, nonzero: Mask
     ) -> tuple[Jaxpr, Mask]:
-        return nested_transpose(self, jaxpr, linear, nonzero)
+        return recall(
+            nested_transpose, jaxpr, current_context(), self, jaxpr, linear, nonzero
+        )
 
     def batch(
         self, jaxpr: Jaxpr, size: int, axes: tuple[Axis, ...]
     ) -> tuple[Jaxpr, tuple[Axis, ...]]:
-        return nested_batch(self, jaxpr, size, axes)
+        return recall(nested_batch, jaxpr, current_context(), self, jaxpr, size, axes)
 
     def split(self, jaxpr: Jaxpr, unknown: Mask) -> tuple[Jaxpr, Jaxpr, Mask]:
-        return nested_split(self, jaxpr, unknown)
+        return recall(nested_split, jaxpr, current_context(), self, jaxpr, unknown)
 
     def dce(self, jaxpr: Jaxpr, used: Mask) -> tuple[Jaxpr, Mask]:
-        return nested_dce(self, jaxpr, used)
+        return recall(nested_dce, jaxpr, current_context(), self, jaxpr, used)
 
 
-nested_jvp = lru_cache(maxsize=REWRITES)(jvp)
-nested_transpose = lru_cache(maxsize=REWRITES)(transpose)
-nested_batch = lru_cache(maxsize=REWRITES)(batch)
-nested_split = lru_cache(maxsize=REWRITES)(split)
-nested_dce = lru_cache(maxsize=REWRITES)(dce)
+@memo(REWRITES)
+def nested_jvp(
+    context: Context, engine: StandardEngine, jaxpr: Jaxpr, nonzero: Mask
+) -> tuple[Jaxpr, Mask]:
+    """`jvp`, remembered for programs inside of programs; so are those that follow."""
+    return jvp(engine, jaxpr, nonzero)
 
 
-@lru_cache(maxsize=REWRITES)
+@memo(REWRITES)
+def nested_transpose(
+    context: Context, engine: StandardEngine, jaxpr: Jaxpr, linear: Mask, nonzero: Mask
+) -> tuple[Jaxpr, Mask]:
+    return transpose(engine, jaxpr, linear, nonzero)
+
+
+@memo(REWRITES)
+def nested_batch(
+    context: Context,
+    engine: StandardEngine,
+    jaxpr: Jaxpr,
+    size: int,
+    axes: tuple[Axis, ...],
+) -> tuple[Jaxpr, tuple[Axis, ...]]:
+    return batch(engine, jaxpr, size, axes)
+
+
+@memo(REWRITES)
+def nested_split(
+    context: Context, engine: StandardEngine, jaxpr: Jaxpr, unknown: Mask
+) -> tuple[Jaxpr, Jaxpr, Mask]:
+    return split(engine, jaxpr, unknown)
+
+
+@memo(REWRITES)
+def nested_dce(
+    context: Context, engine: StandardEngine, jaxpr: Jaxpr, used: Mask
+) -> tuple[Jaxpr, Mask]:
+    return dce(engine, jaxpr, used)
+
+
+@pure(REWRITES)
 def over_axis(engine: StandardEngine, axis: BatchAxis) -> StandardEngine:
     """The engine while the dimension that is added is `axis`; one for each axis."""
     return evolve(engine, axis=axis)

@@ -12,7 +12,6 @@ like any other: it is interpreted, compiled, and batched, where each lane has a 
 
 from collections.abc import Sequence
 from enum import Enum
-from functools import lru_cache
 
 import numpy as np
 
@@ -30,7 +29,8 @@ from verax.ops.reduce import reduce_or
 from verax.ops.rounding import is_finite
 from verax.rules.array import Array
 from verax.rules.builder import Builder
-from verax.rules.state import interpreting
+from verax.rules.memo import memo, recall
+from verax.rules.state import Context, current_context, interpreting
 from verax.transforms.evaluate import literal_value
 from verax.transforms.flag_bodies import NONE, Code, flagged_bodies
 
@@ -76,8 +76,13 @@ def is_inexact_type(aval: ShapedArray) -> bool:
     return is_inexact(aval.dtype)
 
 
-@lru_cache(maxsize=PROGRAMS)
 def flag(jaxpr: Jaxpr, kind: Kind) -> Jaxpr:
+    """`flagged`, found again where that was asked before."""
+    return recall(flagged, jaxpr, current_context(), jaxpr, kind)
+
+
+@memo(PROGRAMS)
+def flagged(context: Context, jaxpr: Jaxpr, kind: Kind) -> Jaxpr:
     """The program with a flag at each inexact equation.
 
     Contract: outputs are those of `jaxpr`, then int32 scalars: the number of the

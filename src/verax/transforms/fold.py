@@ -10,8 +10,6 @@ The values are those of the reference interpreter, bit for bit. A compiled progr
 have rounded the last place of a transcendental function otherwise.
 """
 
-from functools import lru_cache
-
 import numpy as np
 
 from verax.ir.avals import ShapedArray
@@ -31,6 +29,7 @@ from verax.ir.jaxpr import (
 from verax.ir.walk import map_subjaxprs
 from verax.ops.checkpoint import name_p, optimization_barrier_p
 from verax.rules.builder import Builder
+from verax.rules.memo import pure, recall
 from verax.rules.row import Engine
 from verax.transforms.evaluate import as_typed, literal_value
 
@@ -40,6 +39,15 @@ FOLDED = 1 << 12
 
 
 def fold(engine: Engine, jaxpr: Jaxpr, limit: int = LIMIT) -> Jaxpr:
+    """`folded`, found again where that was asked before.
+
+    Arrays compare by identity, so equal programs must lead to one array.
+    """
+    return recall(folded, jaxpr, engine, jaxpr, limit)
+
+
+@pure(FOLDED)
+def folded(engine: Engine, jaxpr: Jaxpr, limit: int) -> Jaxpr:
     """The program without pure equations on constants, nested jaxprs included.
 
     Contract: inputs, output types, values and effects are kept. Equations with an
@@ -91,8 +99,6 @@ def small(aval: ShapedArray, limit: int) -> bool:
     return aval.dtype != float0 and aval.size <= limit
 
 
-# Arrays compare by identity: equal equations give one array while they are remembered.
-@lru_cache(maxsize=FOLDED)
 def computed(
     engine: Engine,
     primitive: Primitive,

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Eqn, Jaxpr, Var
 from verax.rules.builder import Builder
+from verax.rules.memo import recall
 from verax.rules.row import Engine, MissingRule
+from verax.rules.state import Context, current_context
 from verax.transforms.templates import (
     Mask,
     Writer,
@@ -51,10 +53,11 @@ def jvp_into[V](
 ) -> tuple[list[V], tuple[bool, ...]]:
     """`jvp`, written, or run, by `writer` on what has the types `pushed_types`."""
     count = len(jaxpr.invars)
+    context = current_context()
     primals, given = list(ins[:count]), iter(ins[count:])
     tangents: list[V | None] = [next(given) if active else None for active in nonzero]
     for eqn in jaxpr.eqns:
-        jvp_eqn(engine, writer, eqn, primals, tangents)
+        jvp_eqn(context, engine, writer, eqn, primals, tangents)
     outs: list[V] = [
         primals[a.index] if type(a) is Var else a  # type: ignore[misc]  # a literal stands for itself
         for a in jaxpr.outvars
@@ -69,6 +72,7 @@ def jvp_into[V](
 
 
 def jvp_eqn[V](
+    context: Context,
     engine: Engine,
     writer: Writer[V],
     eqn: Eqn,
@@ -85,10 +89,13 @@ def jvp_eqn[V](
         primals += writer.copy(eqn, ins)
         tangents += [None] * len(eqn.outvars)
         return
-    mask = tuple([t is not None for t in ts])
+    mask, params = tuple([t is not None for t in ts]), eqn.params
+    key = context, engine, eqn.primitive, params, types(eqn.invars), mask
     try:
-        template, out_mask = jvp_template(
-            engine, eqn.primitive, eqn.params, types(eqn.invars), mask
+        template, out_mask = (
+            recall(jvp_template, params, *key)
+            if params.transient
+            else jvp_template(*key)
         )
     except MissingRule as error:
         raise located(error, eqn) from error

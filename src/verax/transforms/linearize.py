@@ -8,7 +8,6 @@ part, and what does is the linear part. Splitting the template once gives both::
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from attrs import frozen
@@ -27,7 +26,9 @@ from verax.ir.jaxpr import (
 )
 from verax.ir.records import Shown
 from verax.rules.builder import Builder
+from verax.rules.memo import memo, recall
 from verax.rules.row import Engine, MissingRule
+from verax.rules.state import Context, current_context
 from verax.transforms.split import split
 from verax.transforms.templates import (
     TEMPLATES,
@@ -50,12 +51,19 @@ class Linearized(Shown):
     nonzero: Mask
 
 
-@lru_cache(maxsize=TEMPLATES)
+@memo(TEMPLATES)
 def linear_template(
-    engine: Engine, primitive: Primitive, params: Params, avals: Avals, nonzero: Mask
+    context: Context,
+    engine: Engine,
+    primitive: Primitive,
+    params: Params,
+    avals: Avals,
+    nonzero: Mask,
 ) -> Linearized:
     """The jvp template of an equation, split into residual and linear part."""
-    template, out_mask = jvp_template(engine, primitive, params, avals, nonzero)
+    template, out_mask = recall(
+        jvp_template, params, context, engine, primitive, params, avals, nonzero
+    )
     unknown = (False,) * len(avals) + (True,) * sum(nonzero)
     forward, tangent, waiting = split(engine, template, unknown)
     count = len(template.outvars) - sum(out_mask)
@@ -132,6 +140,7 @@ class Tape[V]:
     def __init__(
         self, engine: Engine, forward: Writer[V], ins: Sequence[V], nonzero: Mask
     ) -> None:
+        self.context = current_context()
         self.engine = engine
         self.forward = forward
         self.primals = list(ins)
@@ -159,10 +168,13 @@ class Tape[V]:
             primals += self.forward.copy(eqn, ins)
             tangents += [None] * len(eqn.outvars)
             return
-        mask = tuple([t is not None for t in ts])
+        mask, params = tuple([t is not None for t in ts]), eqn.params
+        key = self.context, self.engine, eqn.primitive, params, types(invars), mask
         try:
-            parts = linear_template(
-                self.engine, eqn.primitive, eqn.params, types(invars), mask
+            parts = (
+                recall(linear_template, params, *key)
+                if params.transient
+                else linear_template(*key)
             )
         except MissingRule as error:
             raise located(error, eqn) from error

@@ -21,14 +21,15 @@ from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Literal, Primitive, Var
 from verax.ops.arith import add_p, max_p, min_p, mul_p
 from verax.ops.bits import and_p, or_p, xor_p
 from verax.ops.compare import eq_p, ne_p
+from verax.rules.memo import kept_with
+from verax.rules.state import current_context
 from verax.transforms.evaluate import literal_value
 from verax.transforms.rewrite_rules import (
     Operand,
     Pattern,
     Rewrite,
-    configured,
     retraced,
-    skeletons,
+    skeletons_of,
     sources,
 )
 
@@ -87,7 +88,7 @@ class Match:
 def matches(rule: Rewrite, program: Program, place: int) -> Iterator[Match]:
     """The ways in which the rule's pattern ends in the equation at `place`."""
     eqn = program.jaxpr.eqns[place]
-    for skeleton in skeletons(rule):
+    for skeleton in skeletons_of(rule):
         if skeleton.anchor.primitive is not eqn.primitive:
             continue
         for bound in occurrences(skeleton, program, eqn, exact=False):
@@ -109,7 +110,8 @@ def verified(
     if params is None:
         return None
     avals = tuple([a.aval for a in operands])
-    pattern = retraced(rule, avals, params, configured())
+    context = current_context()
+    pattern = kept_with(rule, retraced, context, rule, avals, params)
     if pattern is None or pattern.anchor.primitive is not eqn.primitive:
         return None
     given = {v.index: a for v, a in zip(pattern.jaxpr.invars, operands, strict=True)}

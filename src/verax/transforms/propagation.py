@@ -14,8 +14,7 @@ functions. Rules run once per kind of equation (note 0002), so they must be pure
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import evolve, field, frozen
 from pyrsistent import PMap, pmap
@@ -25,8 +24,9 @@ from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Params, Primitive, 
 from verax.ops.programs import inlined
 from verax.rules.array import Array
 from verax.rules.builder import Builder
+from verax.rules.memo import memo, recall
 from verax.rules.row import MissingRule
-from verax.rules.state import interpreting
+from verax.rules.state import Context, current_context, interpreting
 from verax.transforms.templates import located
 
 PROGRAMS = 1 << 12
@@ -79,6 +79,8 @@ class Propagation:
             that: in its carry.
     """
 
+    transient: ClassVar[bool] = False
+
     name: str
     rules: PMap[Primitive, Rule[Any]] = field(converter=as_map)
     otherwise: Otherwise = no_rule
@@ -117,7 +119,8 @@ class Propagation:
         Raises:
             MissingRule: a primitive on values that are not plain has no rule.
         """
-        return propagated(self, jaxpr, tuple(types))
+        context = current_context()
+        return recall(propagated, jaxpr, context, self, jaxpr, tuple(types))
 
     def __call__(self, jaxpr: Jaxpr, values: Sequence[Parts]) -> list[Parts]:
         """The parts of the outputs of `jaxpr`, written where a rule is being run."""
@@ -146,9 +149,9 @@ def grouped[T](types: Iterable[Types], xs: Iterable[T]) -> list[tuple[T | None, 
     return [tuple([None if t is None else next(rest) for t in ts]) for ts in types]
 
 
-@lru_cache(maxsize=PROGRAMS)
+@memo(PROGRAMS)
 def propagated(
-    table: Propagation, jaxpr: Jaxpr, types: tuple[Types, ...]
+    context: Context, table: Propagation, jaxpr: Jaxpr, types: tuple[Types, ...]
 ) -> tuple[Jaxpr, tuple[Types, ...]]:
     """`Propagation.program`."""
     builder = Builder(table.name)
@@ -180,8 +183,11 @@ def written(
         builder.source = eqn.source
         outs = builder.bind(eqn.primitive, eqn.params, builder.tracers(atoms))
         return [(builder.atom(x),) for x in outs]
+    params = eqn.params
     try:
-        template, out_types = template_of(table, eqn.primitive, eqn.params, types)
+        template, out_types = recall(
+            template_of, params, current_context(), table, eqn.primitive, params, types
+        )
     except MissingRule as error:
         raise located(error, eqn) from error
     if len(out_types) != len(eqn.outvars):
@@ -194,9 +200,13 @@ def written(
     return grouped(out_types, builder.inline(template, atoms, source=source))
 
 
-@lru_cache(maxsize=PROGRAMS)
+@memo(PROGRAMS)
 def template_of(
-    table: Propagation, primitive: Primitive, params: Params, types: tuple[Types, ...]
+    context: Context,
+    table: Propagation,
+    primitive: Primitive,
+    params: Params,
+    types: tuple[Types, ...],
 ) -> tuple[Jaxpr, tuple[Types, ...]]:
     """What the rule makes of an equation, as a small program on parts."""
     rule = table.rule(primitive)

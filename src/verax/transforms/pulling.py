@@ -9,12 +9,13 @@ tangent program nor its transpose is written::
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr
 from verax.rules.builder import Builder
+from verax.rules.memo import memo, recall
 from verax.rules.row import Engine
+from verax.rules.state import Context, current_context
 from verax.transforms.linearize import Steps
 from verax.transforms.templates import TEMPLATES, Mask, Writer, added, coerce
 from verax.transforms.transpose import backwards
@@ -22,9 +23,9 @@ from verax.transforms.transpose import backwards
 type Types = tuple[ShapedArray | None, ...]
 
 
-@lru_cache(maxsize=TEMPLATES)
+@memo(TEMPLATES)
 def backward_template(
-    engine: Engine, tangent: Jaxpr, saved: int, cts: Types
+    context: Context, engine: Engine, tangent: Jaxpr, saved: int, cts: Types
 ) -> tuple[Jaxpr, Mask]:
     """(residuals, cotangents) to cotangents of the other inputs, and of which.
 
@@ -56,6 +57,7 @@ def pull_back[V](
     Raises:
         MissingRule: a step has no transpose rule; the message has no line.
     """
+    context = current_context()
     found: list[V | None] = [None] * derivative.count
     live_outs = zip(derivative.wanted, given, strict=True)
     numbers = [number for (number, _), flag in live_outs if flag]
@@ -67,7 +69,13 @@ def pull_back[V](
         if not live:
             continue
         avals = tuple([None if ct is None else ct.aval for ct in outs])  # type: ignore[attr-defined]  # values have a type
-        template, mask = backward_template(engine, step.tangent, len(step.saved), avals)
+        tangent = step.tangent
+        key = context, engine, tangent, len(step.saved), avals
+        template, mask = (
+            recall(backward_template, tangent, *key)
+            if tangent.transient
+            else backward_template(*key)
+        )
         source = step.source.derived("transpose")
         pulled = iter(writer.inline(template, (*step.saved, *live), source))
         for number, flag in zip(step.operands, mask, strict=True):

@@ -15,8 +15,8 @@ for params, such as the axes of a sum; the default is the sample.
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import field, frozen
@@ -26,8 +26,9 @@ from verax.ir.dtypes import DType
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Literal, Var
 from verax.ir.words import aval_of_word
 from verax.rules.builder import Builder, Tracer
+from verax.rules.memo import kept_with, memo
 from verax.rules.row import Engine
-from verax.rules.state import STATE, interpreting, widths_of
+from verax.rules.state import Context, current_context, interpreting, widths_of
 from verax.transforms.templates import coerce
 
 SAMPLES = ("f32[2,3]", "f32[]")
@@ -96,6 +97,13 @@ class Rewrite:
     types: tuple[tuple[str, ...], ...] = ()
     ulps: float = 0.0
     domain: tuple[float, float] = (-np.inf, np.inf)
+
+    transient: ClassVar[bool] = True
+
+    @cached_property
+    def kept(self) -> dict[object, object]:
+        """What memos keep for the rule, which is one of a kind: it dies with it."""
+        return {}
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -184,7 +192,8 @@ def traced(
         for arg in args
     ]
     dtypes = [tracer.aval.dtype for tracer in tracers]
-    with interpreting(builder), widths_of(dtypes, STATE.enable_x64):
+    wide = current_context().enable_x64
+    with interpreting(builder), widths_of(dtypes, wide):
         out = function(*tracers, **params)
     return builder, out if isinstance(out, tuple | list) else (out,)
 
@@ -215,8 +224,13 @@ def pattern_of(rule: Rewrite, avals: Sequence[ShapedArray], params: Args) -> Pat
     return Pattern(jaxpr, made, made[max(places)][0])
 
 
-@lru_cache(maxsize=TRACES)
-def skeletons(rule: Rewrite) -> tuple[Pattern, ...]:
+def skeletons_of(rule: Rewrite) -> tuple[Pattern, ...]:
+    """`skeletons`, found again where that was asked before."""
+    return kept_with(rule, skeletons, current_context(), rule)
+
+
+@memo(TRACES)
+def skeletons(context: Context, rule: Rewrite) -> tuple[Pattern, ...]:
     """The pattern on its sample types, one for each set of equations that it has.
 
     Raises:
@@ -264,12 +278,12 @@ def same(value: object, sample: object) -> bool:
     return type(value) is type(sample) and value == sample
 
 
-@lru_cache(maxsize=TRACES)
+@memo(TRACES)
 def retraced(
+    context: Context,
     rule: Rewrite,
     avals: tuple[ShapedArray, ...],
     params: tuple[tuple[str, object], ...],
-    configuration: object,
 ) -> Pattern | None:
     """The pattern on the types that were found; None if it does not take them."""
     try:
@@ -278,14 +292,14 @@ def retraced(
         return None
 
 
-@lru_cache(maxsize=TRACES)
+@memo(TRACES)
 def replacement_of(
+    context: Context,
     engine: Engine,
     rule: Rewrite,
     args: tuple[ShapedArray | Literal, ...],
     params: tuple[tuple[str, object], ...],
     wanted: tuple[ShapedArray, ...],
-    configuration: object,
 ) -> Jaxpr:
     """The replacement on operands of these types, or these literals.
 
@@ -308,11 +322,6 @@ def replacement_of(
         for atom, aval in zip(atoms, wanted, strict=True)
     ]
     return builder.close(typed)[0]
-
-
-def configured() -> object:
-    """What tracing depends on besides types."""
-    return STATE.enable_x64, STATE.staging
 
 
 def listed(parts: Sequence[object]) -> str:

@@ -16,15 +16,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Literal, Primitive, Var
 from verax.ir.walk import map_eqns, map_subjaxprs
 from verax.rules.builder import Builder
+from verax.rules.memo import kept_with
 from verax.rules.row import Engine
+from verax.rules.state import current_context
 from verax.transforms.dce import dce
 from verax.transforms.matching import Match, Program, matches
 from verax.transforms.rewrite_rules import (
     Rewrite,
     RewriteError,
-    configured,
     replacement_of,
-    skeletons,
+    skeletons_of,
 )
 
 PASSES = 100
@@ -64,7 +65,7 @@ class Rewriter:
                     f"a rule must be made with verax.rewrites.rewrite, not {rule!r}"
                 )
             for primitive in dict.fromkeys(
-                [skeleton.anchor.primitive for skeleton in skeletons(rule)]
+                [skeleton.anchor.primitive for skeleton in skeletons_of(rule)]
             ):
                 by_primitive.setdefault(primitive, []).append(rule)
         self.rules = by_primitive
@@ -149,8 +150,16 @@ class Rewriter:
             [a if type(a) is Literal and not a.aval.shape else a.aval for a in atoms]
         )
         wanted = tuple([v.aval for v in match.results])
-        template = replacement_of(
-            self.engine, match.rule, args, match.params, wanted, configured()
+        context, rule = current_context(), match.rule
+        template = kept_with(
+            rule,
+            replacement_of,
+            context,
+            self.engine,
+            rule,
+            args,
+            match.params,
+            wanted,
         )
         live = [a for a, x in zip(atoms, args, strict=True) if a is not x]
         source = eqn.source.derived(f"rewrite({match.rule.name})")

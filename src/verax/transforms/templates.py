@@ -1,14 +1,16 @@
 """Floor 3: rules run once: an equation's rewrite as a small jaxpr, memoised.
 
-One idea: what a pure rule makes of an equation depends only on (table, primitive,
-params, operand types, which operands take part), so it is a cache entry, and every
-matching equation is rewritten by substituting variables::
+One idea: what a pure rule makes of an equation depends only on (context, table,
+primitive, params, operand types, which operands take part), so it is a memo entry, and
+every matching equation is rewritten by substituting variables::
 
-    template, nonzero = jvp_template(engine, sin_p, NO_PARAMS, (f32_8,), (True,))
+    found = jvp_template(context, engine, sin_p, NO_PARAMS, (f32_8,), (True,))
+
+Params that hold captured arrays or closures keep their templates themselves
+(`recall`).
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Protocol
 
 from verax.ir.avals import ShapedArray
@@ -16,6 +18,7 @@ from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive, Source
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.infer import infer
+from verax.rules.memo import memo, pure, recall
 from verax.rules.row import (
     Axis,
     Engine,
@@ -26,7 +29,7 @@ from verax.rules.row import (
     missing,
 )
 from verax.rules.source import user_source
-from verax.rules.state import interpreting
+from verax.rules.state import Context, current_context, interpreting
 
 TEMPLATES = 1 << 14
 
@@ -53,9 +56,14 @@ def located(error: MissingRule, eqn: Eqn) -> MissingRule:
     return MissingRule(f"{error}; met at {eqn.source}")
 
 
-@lru_cache(maxsize=TEMPLATES)
+@memo(TEMPLATES)
 def jvp_template(
-    engine: Engine, primitive: Primitive, params: Params, avals: Avals, nonzero: Mask
+    context: Context,
+    engine: Engine,
+    primitive: Primitive,
+    params: Params,
+    avals: Avals,
+    nonzero: Mask,
 ) -> tuple[Jaxpr, Mask]:
     """(operands, nonzero tangents) -> (results, nonzero tangents), and which are."""
     row = engine.rules[primitive]
@@ -67,7 +75,7 @@ def jvp_template(
         builder.input(aval.tangent()) if active else Zero(aval.tangent())
         for aval, active in zip(avals, nonzero, strict=True)
     ]
-    due = infer(row, params, *avals)
+    due = recall(infer, params, row, params, *avals)
     with interpreting(builder):
         outs, out_tangents = row.jvp(engine, params, primals, tangents)
         results = [weak_as(engine, x, a) for x, a in zip(outs, due, strict=True)]
@@ -78,6 +86,16 @@ def jvp_template(
         ]
     jaxpr, _ = builder.finish([*results, *live])
     return jaxpr, tuple(not isinstance(t, Zero) for t in out_tangents)
+
+
+def equation_jvp(
+    engine: Engine, primitive: Primitive, params: Params, avals: Avals, nonzero: Mask
+) -> tuple[Jaxpr, Mask]:
+    """`jvp_template` in the current context, for transformations of one's own."""
+    context = current_context()
+    return recall(
+        jvp_template, params, context, engine, primitive, params, avals, nonzero
+    )
 
 
 def weak_as(engine: Engine, x: Array, aval: ShapedArray) -> Array:
@@ -92,8 +110,9 @@ def weak_as(engine: Engine, x: Array, aval: ShapedArray) -> Array:
     return engine.core.convert(x, aval.dtype, aval.weak_type)
 
 
-@lru_cache(maxsize=TEMPLATES)
+@memo(TEMPLATES)
 def transpose_template(
+    context: Context,
     engine: Engine,
     primitive: Primitive,
     params: Params,
@@ -125,8 +144,9 @@ def transpose_template(
     return jaxpr, tuple(isinstance(ct, Array) for ct in results)
 
 
-@lru_cache(maxsize=TEMPLATES)
+@memo(TEMPLATES)
 def batch_template(
+    context: Context,
     engine: Engine,
     primitive: Primitive,
     params: Params,
@@ -146,7 +166,7 @@ def batch_template(
     return jaxpr, tuple(out_axes)
 
 
-@lru_cache(maxsize=TEMPLATES)
+@pure(TEMPLATES)
 def sum_template(engine: Engine, x: ShapedArray, y: ShapedArray) -> Jaxpr:
     """The sum of two cotangents of these types, as a program."""
     builder = Builder("transpose", source=UNKNOWN_SOURCE)
@@ -166,7 +186,7 @@ def added[V](
     return writer.inline(template, (before, ct), source)[0]
 
 
-@lru_cache(maxsize=TEMPLATES)
+@pure(TEMPLATES)
 def cast_template(engine: Engine, given: ShapedArray, due: ShapedArray) -> Jaxpr:
     """The conversion of a tangent to the type `due`, as a program."""
     builder = Builder("a cast", source=UNKNOWN_SOURCE)

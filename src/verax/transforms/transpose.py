@@ -20,7 +20,9 @@ from verax.ir.jaxpr import (
     Var,
 )
 from verax.rules.builder import Builder
+from verax.rules.memo import recall
 from verax.rules.row import Engine, MissingRule
+from verax.rules.state import Context, current_context
 from verax.rules.typed import NotAnArray, NotLinear
 from verax.transforms.templates import (
     Mask,
@@ -104,8 +106,9 @@ def backwards(
     gathered: list[Atom | None] = [None] * len(env)
     for atom, ct in zip(jaxpr.outvars, cts, strict=True):
         gather(engine, builder, gathered, atom, ct, env)
+    context = current_context()
     for eqn in reversed(backward):
-        transpose_eqn(engine, builder, eqn, env, gathered)
+        transpose_eqn(context, engine, builder, eqn, env, gathered)
     return gathered
 
 
@@ -146,6 +149,7 @@ def refuse_effects(eqn: Eqn) -> None:
 
 
 def transpose_eqn(
+    context: Context,
     engine: Engine,
     builder: Builder,
     eqn: Eqn,
@@ -172,9 +176,14 @@ def transpose_eqn(
                 for v, ct in zip(outvars, cts, strict=True)
             ]
         )
+    params = eqn.params
+    operands = types(invars)
+    key = context, engine, eqn.primitive, params, operands, linear, nonzero, out_types
     try:
-        template, mask = transpose_template(
-            engine, eqn.primitive, eqn.params, types(invars), linear, nonzero, out_types
+        template, mask = (
+            recall(transpose_template, params, *key)
+            if params.transient
+            else transpose_template(*key)
         )
     except MissingRule as error:
         raise located(error, eqn) from error

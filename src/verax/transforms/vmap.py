@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Eqn, Jaxpr, Var
 from verax.rules.builder import Builder
+from verax.rules.memo import recall
 from verax.rules.row import Axis, Engine, MissingRule
+from verax.rules.state import Context, current_context
 from verax.transforms.templates import Writer, batch_template, located, types
 
 
@@ -51,9 +53,10 @@ def batch_into[V](
     ins: Sequence[V],
 ) -> tuple[list[V], tuple[Axis, ...]]:
     """`batch`, written, or run, by `writer` on what has the types `stacked`."""
+    context = current_context()
     env, places = list(ins), list(axes)
     for eqn in jaxpr.eqns:
-        batch_eqn(engine, writer, eqn, size, env, places)
+        batch_eqn(context, engine, writer, eqn, size, env, places)
     outs: list[V] = [
         env[a.index] if type(a) is Var else a  # type: ignore[misc]  # a literal stands for itself
         for a in jaxpr.outvars
@@ -69,6 +72,7 @@ def meets(engine: Engine, eqn: Eqn) -> bool:
 
 
 def batch_eqn[V](
+    context: Context,
     engine: Engine,
     writer: Writer[V],
     eqn: Eqn,
@@ -85,9 +89,13 @@ def batch_eqn[V](
         env += writer.copy(eqn, ins)
         places += [None] * len(eqn.outvars)
         return
+    params = eqn.params
+    key = context, engine, eqn.primitive, params, types(ins), size, axes
     try:
-        template, out_axes = batch_template(
-            engine, eqn.primitive, eqn.params, types(ins), size, axes
+        template, out_axes = (
+            recall(batch_template, params, *key)
+            if params.transient
+            else batch_template(*key)
         )
     except MissingRule as error:
         raise located(error, eqn) from error

@@ -9,8 +9,8 @@ function itself to what only a function can break::
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import evolve, frozen
@@ -40,7 +40,9 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.printer import print_jaxpr
 from verax.rules.array import Array
 from verax.rules.builder import leaked
+from verax.rules.memo import kept_with, memo
 from verax.rules.row import REALS, Domain, NDArray
+from verax.rules.state import Context, current_context
 from verax.transforms.engine import StandardEngine
 from verax.transforms.evaluate import literal_value
 from verax.verify.agreement import Run, agree, has_types
@@ -70,6 +72,13 @@ class Function:
     examples: tuple[NDArray | None, ...]
     domains: tuple[Domain | None, ...]
 
+    transient: ClassVar[bool] = True
+
+    @cached_property
+    def kept(self) -> dict[object, object]:
+        """What memos keep with the function."""
+        return {}
+
     @property
     def name(self) -> str:
         return function_name(self.fun)
@@ -84,7 +93,7 @@ class Function:
 
     def jaxpr(self, wide: bool) -> Jaxpr:
         """The program at the given types, or in double precision."""
-        return program(self, wide)
+        return kept_with(self, program, current_context(), self, wide)
 
     def leaves(self, values: Sequence[NDArray]) -> list[Array]:
         """The leaves of a call as arrays of the right types, weakness included."""
@@ -114,8 +123,8 @@ class Function:
         ]
 
 
-@lru_cache(maxsize=64)
-def program(function: Function, wide: bool) -> Jaxpr:
+@memo(64)
+def program(context: Context, function: Function, wide: bool) -> Jaxpr:
     if not wide:
         return function.traced(function.avals)
     with double_precision():

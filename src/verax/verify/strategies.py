@@ -8,7 +8,6 @@ drawn first, so that a counterexample shrinks to ones and zeros unless it must n
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from random import Random
 from types import MappingProxyType
 from typing import Any
@@ -45,6 +44,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.limits import finfo, iinfo
 from verax.ops.table import ROWS
+from verax.rules.memo import pure
 from verax.rules.row import REALS, Domain, NDArray, Row, Sample
 from verax.rules.state import STATE
 from verax.verify.case import Case, traced
@@ -123,7 +123,7 @@ def filled(
     return (flat.view(dtype) if is_complex(dtype) else flat).reshape(shape)
 
 
-@lru_cache(maxsize=1024)
+@pure(1024)
 def elements(dtype: DType, domain: Domain) -> Strategy[Any]:
     """Elements of an array, as Python numbers; the parts of complex ones."""
     if is_bool(dtype):
