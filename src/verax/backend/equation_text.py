@@ -24,6 +24,7 @@ from verax.ir.jaxpr import Atom, Jaxpr, Params, Var
 from verax.rules.emitter import Operand, Region
 from verax.rules.memo import pure
 from verax.rules.row import Engine, Row
+from verax.rules.state import widths_of
 from verax.transforms.templates import TEMPLATES, Avals, Mask
 
 MARK: Final = "\0"
@@ -211,7 +212,11 @@ def equation_text(
     """
     lower = row.lower
     assert lower is not None
-    return recorded(engine, avals, scalars, lambda e, xs: lower(e, params, xs, outs))
+    # Rules that trace functions mean the widths of their operands.
+    with widths_of([aval.dtype for aval in (*avals, *outs)]):
+        return recorded(
+            engine, avals, scalars, lambda e, xs: lower(e, params, xs, outs)
+        )
 
 
 def call_text(

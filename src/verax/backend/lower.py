@@ -19,7 +19,7 @@ from verax.backend.metrics import RECORDER
 from verax.backend.module import Module
 from verax.ir.jaxpr import Jaxpr, Literal
 from verax.rules.row import Engine
-from verax.rules.state import NEUTRAL, entered
+from verax.rules.state import NEUTRAL, entered, widths_of
 
 
 def lower(
@@ -35,7 +35,8 @@ def lower(
 ) -> Lowered:
     """The module of `jaxpr`, without dead code; deterministic.
 
-    It is made where nothing is configured, so that it depends on the program alone.
+    It is made where nothing is configured but, in programs with 64 bits, x64, so that it
+    depends on the program alone.
 
     `donated[i]` lets XLA reuse the memory of argument i. With `inline_constants` the
     module holds its array constants, and takes none; with `located` it says for each
@@ -44,7 +45,9 @@ def lower(
     Raises:
         MissingRule: a primitive has no lower rule.
     """
-    with entered(NEUTRAL):
+    dtypes = {v.aval.dtype for eqn in jaxpr.eqns for v in eqn.outvars}
+    dtypes |= {v.aval.dtype for v in jaxpr.invars}
+    with entered(NEUTRAL), widths_of(dtypes):
         return lowered_here(
             engine,
             jaxpr,

@@ -285,6 +285,9 @@ def widths_of(dtypes: Iterable[DType], x64: bool = False) -> Iterator[None]:
     mean what they would have meant there, whatever this thread has chosen since.
     """
     wide = x64 or any([canonical(d, False) != d for d in dtypes])
+    if STATE.enable_x64 == wide:
+        yield
+        return
     with changing({"enable_x64": wide}):
         yield
 
