@@ -35,7 +35,7 @@ def lower(
 ) -> Lowered:
     """The module of `jaxpr`, without dead code; deterministic.
 
-    It is made where nothing is configured but, in programs with 64 bits, x64, so that it
+    It is made where nothing is configured but, in programs with 64 bits, x64: so it
     depends on the program alone.
 
     `donated[i]` lets XLA reuse the memory of argument i. With `inline_constants` the
