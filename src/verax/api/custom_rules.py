@@ -53,6 +53,7 @@ class Home:
     def __init__(self, fun: Callable[..., Any]) -> None:
         self.fun = fun
         self.traced: dict[object, Any] = {}
+        vars(self).pop("signature", None)
 
     @functools.cached_property
     def signature(self) -> inspect.Signature | None:
@@ -217,8 +218,8 @@ class CustomRules(Home):
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
+        functools.update_wrapper(self, fun)  # copies what the function within has
         super().__init__(fun)
-        functools.update_wrapper(self, fun)
         self.positions = held_positions(fun, nondiff_argnums, nondiff_argnames)
         self.rules: tuple[Callable[..., Any], ...] = ()
         self.symbolic = False

@@ -142,8 +142,8 @@ class custom_vmap(Home):
     """
 
     def __init__(self, fun: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, fun)  # copies what the function within has
         super().__init__(fun)
-        functools.update_wrapper(self, fun)
         self.rule: Callable[..., Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
