@@ -369,7 +369,7 @@ def interpolated(d: Draw) -> Call:
 
 
 def coarse_places(call: Call) -> str:
-    if call[2].dtype.itemsize > 4 and kind_of(call[2].dtype) in "iu":
+    if call[2].dtype in (np.int64, np.float64, np.complex128):
         return "places are counted in the dtype of x and xp, the values in 64 bits"
     return ""
 

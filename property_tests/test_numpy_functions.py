@@ -21,6 +21,7 @@ from property_tests import (
     numpy_table_reductions,
     numpy_table_searching,
     numpy_table_shapes,
+    numpy_table_sizes,
 )
 from property_tests.numpy_draws import Draw
 from property_tests.numpy_law import Subject, holds
@@ -32,6 +33,7 @@ SUBJECTS: Sequence[Subject] = [
     *numpy_table_products.SUBJECTS,
     *numpy_table_making.SUBJECTS,
     *numpy_table_searching.SUBJECTS,
+    *numpy_table_sizes.SUBJECTS,
 ]
 
 TYPES = "works on dtypes, which tests/numpy/test_dtypes.py compares"
@@ -61,14 +63,10 @@ PARAMETERS = {
     "fill_value": "JAX's: stands for what `size` leaves over",
     "overwrite_input": "arrays are immutable",
     "promote_integers": "JAX's: whether small integers are summed in wider ones",
-    "total_repeat_length": "JAX's: a size that is known while tracing",
-    "assume_unique_indices": "JAX's: allows traced places",
     "unique_indices": "JAX's: a promise that changes no value",
     "indices_are_sorted": "JAX's: a promise that changes no value",
     "wrap_negative_indices": "JAX's: another meaning of negative indices",
-    "length": "JAX's: a size that is known while tracing",
     "trim_leading_zeros": "JAX's: needs concrete values",
-    "strip_zeros": "JAX's: allows traced coefficients",
     "unroll": "JAX's: how a loop is compiled",
     "batch_size": "JAX's: how much is sorted at once",
     "symmetrize_input": "JAX's: which triangle is read",
@@ -88,7 +86,6 @@ SOME_PARAMETERS = {
     ("sort", "order"): "there are no structured arrays",
     ("argsort", "kind"): "there is one algorithm",
     ("argsort", "order"): "there are no structured arrays",
-    ("argsort", "descending"): "JAX's, as for sort",
     ("argsort", "dtype"): "JAX's: the dtype of places",
     ("digitize", "method"): "JAX's, as for searchsorted",
     ("isin", "method"): "JAX's: how members are found",
