@@ -215,3 +215,24 @@ def test_rules_of_the_users_may_branch_on_what_is_not_mapped() -> None:
     ones = vnp.ones(2)
     assert verax.vmap(slope, (0, None))(ones, vnp.array(3.0)).tolist() == [3, 3]
     assert verax.vmap(slope, (0, None))(ones, vnp.array(-3.0)).tolist() == [-1, -1]
+
+
+def test_what_is_not_mapped_may_be_anything() -> None:
+    class Mode:
+        scale = 2.0
+
+    x = vnp.arange(3.0)
+    for run in (lambda f: f, verax.jit):
+        found = run(lambda x: verax.vmap(lambda x, f: f(x), (0, None))(x, vnp.sin))(x)
+        np.testing.assert_allclose(found, np.sin(x), rtol=1e-6)
+        found = run(
+            lambda x: verax.vmap(
+                lambda x, rest: x * rest["mode"].scale + rest["y"], (0, None)
+            )(x, {"mode": Mode(), "y": x[1], "name": "a"})
+        )(x)
+        assert found.tolist() == [1, 3, 5]
+    assert verax.vmap(lambda x, k: x, (0, None))(x, "text").tolist() == [0, 1, 2]
+    with pytest.raises(TypeError, match=r"argument 1 of .*sin"):
+        verax.vmap(lambda x, f: f(x))(x, vnp.sin)
+    with pytest.raises(TypeError, match="only arrays"):
+        verax.vmap(lambda x, k: k, (0, None))(x, "text")

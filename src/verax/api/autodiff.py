@@ -30,7 +30,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ops import create
-from verax.rules.constants import aval_of
+from verax.rules.constants import aval_of, is_operand
 from verax.rules.typed import shown
 from verax.transforms.jvp import jvp as push_forward, jvp_into, pushed_types
 from verax.transforms.transpose import transpose
@@ -134,19 +134,10 @@ def trace_primals(
 def split_aux(aux: Any) -> tuple[list[Any], Aux]:
     """The arrays of an auxiliary output, and the rest of it."""
     leaves, tree = pytrees.flatten(aux)
-    others = [(i, leaf) for i, leaf in enumerate(leaves) if not is_array(leaf)]
+    others = [(i, leaf) for i, leaf in enumerate(leaves) if not is_operand(leaf)]
     places = {i for i, _ in others}
     arrays = [leaf for i, leaf in enumerate(leaves) if i not in places]
     return arrays, Aux(tree, tuple(others))
-
-
-def is_array(x: object) -> bool:
-    """Whether `x` is an array, scalar or tracer."""
-    try:
-        aval_of(x)
-    except TypeError:
-        return False
-    return True
 
 
 def check_pair(fun: object, out: Any) -> tuple[Any, Any]:

@@ -28,7 +28,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ops import shape
 from verax.rules.array import Array
-from verax.rules.constants import PYTHON_SCALARS
+from verax.rules.constants import PYTHON_SCALARS, is_operand
 from verax.rules.row import Axis, BatchAxis
 from verax.rules.state import STATE, changing
 from verax.rules.typed import described
@@ -78,16 +78,12 @@ def vmap[**P, R](
         check_count(fun, in_axes, len(args))
         leaves, tree = pytrees.flatten((args, kwargs))
         describe = describe_arguments(fun, tree)
+        given, held, leaves = axes_of(in_axes, args, kwargs, leaves)
         avals = leaf_avals(leaves, describe)
-        given: list[Axis] = (
-            [in_axes] * len(leaves)  # what nearly every call has
-            if type(in_axes) is int and not kwargs
-            else flat_axes("in_axes", (in_axes, 0), (args, kwargs))
-        )
         axes = place_axes(avals, given, describe)
         size = mapped_size(fun, avals, axes, axis_size, describe)
         with axis_scope([] if name is None else [(name, size)]):
-            traced = trace_element(fun, tree, leaves, avals, axes, describe)
+            traced = trace_element(fun, tree, leaves, avals, axes, held, describe)
         places = (*[None] * len(traced.captured), *axes)
         wanted = wanted_axes(out_axes, traced.out_tree)
         args_flat = [*traced.captured, *leaves]
@@ -95,6 +91,23 @@ def vmap[**P, R](
         return result_tree(traced.out_tree, outs)
 
     return vmapped
+
+
+def axes_of(
+    in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]
+) -> tuple[list[Axis], dict[int, object], list[Any]]:
+    """The axis of each leaf, which the function gets as they are, and the leaves.
+
+    In these a boolean stands for what is no array, since nobody asks for its type.
+    """
+    if type(in_axes) is int and not kwargs:  # what nearly every call has
+        return [in_axes] * len(leaves), {}, leaves
+    given = flat_axes("in_axes", (in_axes, 0), (args, kwargs))
+    held = unmapped(leaves, given)
+    typed = [
+        False if i in held and not is_operand(x) else x for i, x in enumerate(leaves)
+    ]
+    return given, held, typed
 
 
 def check_count(fun: object, in_axes: object, count: int) -> None:
@@ -293,6 +306,7 @@ def trace_element(
     leaves: Sequence[object],
     avals: Sequence[ShapedArray],
     axes: Sequence[Axis],
+    held: dict[int, object],
     describe: Describe,
 ) -> Traced:
     """`fun` traced for one element; what is not mapped keeps its value."""
@@ -303,16 +317,19 @@ def trace_element(
         "vmap",
         describe=describe,
         values=without_mapped(leaves, axes),
-        held=unmapped(leaves, axes),
+        held=held,
     )
 
 
 def unmapped(leaves: Sequence[object], axes: Sequence[Axis]) -> dict[int, object]:
-    """The Python numbers that are the same for all elements, by their places."""
+    """What is the same for all elements and no array, by its place.
+
+    Python numbers are, and whatever else a function may take.
+    """
     return {
         i: leaf
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
-        if axis is None and type(leaf) in PYTHON_SCALARS
+        if axis is None and (type(leaf) in PYTHON_SCALARS or not is_operand(leaf))
     }
 
 

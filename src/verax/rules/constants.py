@@ -80,6 +80,15 @@ def aval_of(x: object) -> ShapedArray:
     return found
 
 
+def is_operand(x: object) -> bool:
+    """Whether `x` is an array, scalar or tracer."""
+    try:
+        aval_of(x)
+    except TypeError:
+        return False
+    return True
+
+
 def scalar_of(x: object, aval: ShapedArray) -> np.ndarray:
     """A NumPy scalar array of `aval`'s dtype that holds the Python or NumPy scalar x.
 
