@@ -7,7 +7,9 @@ unless it is listed here with a reason.
 
 import inspect
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,6 +141,58 @@ def test_table_is_complete() -> None:
     assert not missing, f"neither in a table nor listed with a reason: {missing}"
     both = sorted(known & ELSEWHERE.keys())
     assert not both, f"in a table, and listed as missing: {both}"
+
+
+CONSTANTS = ("e", "euler_gamma", "inf", "nan", "newaxis", "pi")
+CATEGORIES = (
+    *("character", "complexfloating", "flexible", "floating", "generic", "inexact"),
+    *("integer", "number", "object_", "signedinteger", "unsignedinteger", "dtype"),
+)
+ARRAY_TYPES = {"ndarray": "verax.Array", "ufunc": "has other methods than NumPy's"}
+INDEXED: dict[str, tuple[Callable[[Any], Any], ...]] = {
+    "mgrid": (lambda m: m[0:3, 1:5:2], lambda m: m[0:1:5j], lambda m: m[4:0:-1]),
+    "ogrid": (lambda m: m[0:3, 1:5:2], lambda m: m[0:1:5j], lambda m: m[4:0:-1]),
+    "r_": (
+        lambda m: m[1:4, 0, 7],
+        lambda m: m[np.arange(3), 0:1:3j],
+        lambda m: m["-1", np.ones((2, 2)), np.zeros((2, 1))],
+        lambda m: m["0,2", [1, 2], [3, 4]],
+    ),
+    "c_": (lambda m: m[np.arange(3), 4:7], lambda m: m[np.ones((2, 2)), [5, 6]]),
+}
+PLAIN = ("index_exp", "s_")
+
+
+def test_names_that_are_no_functions() -> None:
+    """Constants, scalar types, and what is indexed: equal to NumPy's."""
+    own: Any = verax.numpy
+    known = {*CONSTANTS, *CATEGORIES, *ARRAY_TYPES, *INDEXED, *PLAIN, "fft", "linalg"}
+    known |= {name.split(".")[0] for name in public()} | ELSEWHERE.keys()
+    for name in dir(own):
+        theirs = getattr(np, name, None)
+        if name.startswith("_") or name in known or theirs is None:
+            continue
+        if isinstance(theirs, ModuleType):
+            continue
+        assert np.dtype(getattr(own, name).dtype) == np.dtype(theirs), name
+    for name in CONSTANTS:
+        np.testing.assert_equal(getattr(own, name), getattr(np, name))
+    for name in CATEGORIES:
+        assert getattr(own, name) is getattr(np, name)
+    for name, samples in INDEXED.items():
+        for sample in samples:
+            found = sample(getattr(own, name))
+            wanted = sample(getattr(np, name))
+            pairs = (
+                zip(found, wanted, strict=True)
+                if isinstance(wanted, tuple)
+                else [(found, wanted)]
+            )
+            for x, y in pairs:
+                assert x.shape == y.shape, name
+                np.testing.assert_allclose(x, y, 1e-6)
+    for name in PLAIN:
+        assert getattr(own, name)[1:3, ..., None] == getattr(np, name)[1:3, ..., None]
 
 
 def test_every_parameter_is_drawn() -> None:
