@@ -290,3 +290,9 @@ def test_codes_and_integrals() -> None:
         cluster.vq.vq(X, X[None])
     close(integrate.trapezoid(X, dx=0.5), scipy.integrate.trapezoid(X, dx=0.5))
     assert float(vnp.sum(integrate.trapezoid(X.reshape(8, 8), axis=0))) != 0
+
+
+def test_detrend_pieces_of_two_points() -> None:
+    x = np.array([3.0, 1.0, 2.0, 5.0, 4.0, 0.0], np.float32)
+    want = scipy.signal.detrend(x, bp=[2, 4])
+    np.testing.assert_allclose(np.asarray(signal.detrend(x, bp=[2, 4])), want, 0, 4e-6)

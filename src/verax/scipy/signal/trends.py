@@ -61,7 +61,7 @@ def without_line(x: Array) -> Array:
     """Less the line of least squares along the last axis."""
     n = x.shape[-1]
     time = np.arange(n) - (n - 1) / 2
-    length = max(float((time * time).sum()), 1.0)
+    length = float((time * time).sum()) or 1.0  # of one point there is no slope
     unit = constant(time / np.sqrt(length), x.real)
     level = x - x.mean(-1, keepdims=True)
     return level - (level * unit).sum(-1, keepdims=True) * unit

@@ -41,8 +41,11 @@ def cdf(z: Array, a: Array, b: Array) -> Array:
 
 @probability
 def sf(z: Array, a: Array, b: Array) -> Array:
-    """The incomplete beta function, from the other side."""
-    return valid(a, b, betainc(b, a, vnp.clip(1 - z, 0.0, 1.0)))
+    """The incomplete beta function from the other side, or below 1/2 one less it."""
+    low = z < 0.5  # where 1 - z has lost digits of z
+    place = vnp.clip(where(low, z, 1 - z), 0.0, 1.0)
+    found = betainc(where(low, a, b), where(low, b, a), place)
+    return valid(a, b, where(low, 1 - found, found))
 
 
 def valid(a: Array, b: Array, found: Array) -> Array:
