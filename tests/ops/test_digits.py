@@ -118,3 +118,22 @@ def test_small_floats_are_scattered_in_wider_ones() -> None:
         return vnp.zeros(2, vnp.bfloat16).at[places].add(x)[0]
 
     assert added(ones, places) == verax.jit(added)(ones, places) == 1000
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float64"])
+@pytest.mark.parametrize(
+    "rule", ["i,ij->j", "ji,i->j", "ij,i->j", "i,i->", "ab,jba->j"]
+)
+def test_long_products_with_vectors_keep_digits(rule: str, dtype: str) -> None:
+    sizes = {"i": 20_001, "j": 10, "a": 200, "b": 101}
+    operands = rule.split("->")[0].split(",")
+    x, y = (RANDOM.random([sizes[i] for i in s]).astype(dtype) for s in operands)
+    wide = np.clongdouble if dtype == "complex64" else np.longdouble
+    exact = np.einsum(rule, x.astype(wide), y.astype(wide))
+
+    def product(x: Any, y: Any) -> Any:
+        return vnp.einsum(rule, x, y)
+
+    with verax.enable_x64(True):
+        eps = {"complex64": "float32"}.get(dtype, dtype)
+        assert ulps(product(x, y), exact, eps) < 8

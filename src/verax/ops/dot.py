@@ -29,6 +29,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Params
 from verax.ir.limits import finfo, iinfo
+from verax.ops.dot_chains import LONG_CHAIN, product
 from verax.ops.dot_draws import Numbers, draw_dtypes, draw_numbers, draw_precision
 from verax.ops.precision import (
     Algorithm,
@@ -176,7 +177,7 @@ def blocks(p: DotParams, x: Shape, dx: DType, y: Shape, dy: DType) -> Blocks:
 
 def evaluate_dot(p: DotParams, x: NDArray, y: NDArray) -> NDArray:
     """The product by `np.matmul` on (batch, free, contracted) blocks."""
-    if is_plain(p, x, y):
+    if x.shape[-1:] < LONG_CHAIN and is_plain(p, x, y):
         plain: NDArray = np.matmul(x, y)
         return plain
     form = blocks(p, x.shape, x.dtype, y.shape, y.dtype)
@@ -185,8 +186,7 @@ def evaluate_dot(p: DotParams, x: NDArray, y: NDArray) -> NDArray:
     xs, ys = x.transpose(form.orders[0]), y.transpose(form.orders[1])
     xs = xs.astype(form.working, copy=False).reshape(form.shapes[0])
     ys = ys.astype(form.working, copy=False).reshape(form.shapes[1])
-    product = np.matmul(xs, ys).reshape(form.shape)
-    found: NDArray = product.astype(form.out, copy=False)
+    found: NDArray = product(xs, ys).reshape(form.shape).astype(form.out, copy=False)
     return found
 
 
@@ -294,9 +294,9 @@ def lower_dot(
         "dot_dimension_numbers": f"#stablehlo.dot<{text}>",
         "precision_config": precision_attribute(precision),
     }
-    if not isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
-        return e.op("stablehlo.dot_general", operands, outs, (), **attributes)
-    return lower_algorithm(e, precision, operands, outs[0], attributes)
+    if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
+        return lower_algorithm(e, precision, operands, outs[0], attributes)
+    return e.op("stablehlo.dot_general", operands, outs, (), **attributes)
 
 
 def lower_algorithm(
