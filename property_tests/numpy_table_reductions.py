@@ -30,7 +30,10 @@ def reductions(
     def draw(d: Draw) -> Call:
         x = d.array(kinds, special=special)
         given: dict[str, Any] = {"axis": d.axes(x.ndim), "keepdims": d.flag()}
-        if dtype and kind_of(x.dtype) != "c":
+        # Infinities have no integer.
+        if dtype == "if" and special and not np.isfinite(x.astype(complex)).all():
+            given["dtype"] = d.dtype("f")
+        elif dtype and kind_of(x.dtype) != "c":
             given["dtype"] = d.dtype(dtype)
         elif dtype:
             given["dtype"] = d.dtype("c")

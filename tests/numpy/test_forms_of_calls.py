@@ -256,6 +256,13 @@ def test_functions_at_infinity() -> None:
     assert np.isnan(jnp.spacing(x[:2].astype(np.float16))).all()
 
 
+def test_numbers_near_unsigned_ones() -> None:
+    x = np.array([1, 3, 0], np.uint8)
+    assert jnp.isclose(x, -1, rtol=1.0).tolist() == [False, False, True]
+    assert not bool(jnp.allclose(x, -1, rtol=1.0))
+    assert jnp.isclose(x, x + 1, atol=1.0).tolist() == [True] * 3
+
+
 def test_trapezoid_of_nothing() -> None:
     assert jnp.trapezoid(np.zeros((2, 0))).tolist() == [0, 0]
     assert jnp.trapezoid(np.zeros((0, 2)), axis=0).tolist() == [0, 0]

@@ -8,7 +8,13 @@ themselves::
 
 from verax.backend.recipes import remembered
 from verax.ir.dtypes import bool_, is_complex, is_extended, is_inexact
-from verax.numpy.arguments import ArrayLike, as_array, promote_args, promote_inexact
+from verax.numpy.arguments import (
+    ArrayLike,
+    as_array,
+    common_type,
+    promote_args,
+    promote_inexact,
+)
 from verax.numpy.comparison import equal, logical_and, logical_or
 from verax.numpy.filling import filled
 from verax.numpy.floats import isfinite, isnan
@@ -32,9 +38,10 @@ def isclose(
     x, y = as_array("isclose", a), as_array("isclose", b, 1)
     if is_extended(x.dtype):  # keys are equal, or as far apart as can be
         return equal(x, y)
+    common, _ = common_type([x.aval, y.aval])
+    if not is_inexact(common):
+        return equal(x, y) if common == bool_ else near_integers(x, y, rtol, atol)
     x, y = promote_args("isclose", x, y)
-    if not is_inexact(x.dtype):
-        return equal(x, y) if x.dtype == bool_ else near_integers(x, y, rtol, atol)
     kind = magnitude(y).dtype if is_complex(y.dtype) else y.dtype
     bound = add(
         convert(as_array("isclose", atol, 3), kind),
@@ -48,7 +55,10 @@ def isclose(
 
 
 def near_integers(x: Array, y: Array, rtol: ArrayLike, atol: ArrayLike) -> Array:
-    """`isclose` of integers, whose distance does not overflow as a float."""
+    """`isclose` of integers, whose distance does not overflow as a float.
+
+    They come in their own dtypes: a number below 0 is none of an unsigned dtype.
+    """
     x, y = promote_inexact("isclose", x, y)
     return isclose(x, y, rtol, atol)
 
