@@ -67,18 +67,18 @@ def checkpoint[**P, R](
         leaves, tree = pytrees.flatten(call_args.dynamic)
         describe = describe_arguments(fun, tree)
         avals = leaf_avals(leaves, describe)
-        traced = trace(
+        opened = trace(
             call_args.with_statics(fun),
             tree,
             avals,
             "checkpoint",
             describe=describe,
             values=leaves,
-        )
+        ).opened
         name = function_name(fun)
-        params = CheckpointParams(name, False, prevent_cse, policy, traced.jaxpr)
-        outs = checkpoint_p.bind(params, *traced.captured, *leaves)
-        return result_tree(traced.out_tree, outs)
+        params = CheckpointParams(name, False, prevent_cse, policy, opened.jaxpr)
+        outs = checkpoint_p.bind(params, *opened.captured, *leaves)
+        return result_tree(opened.out_tree, outs)
 
     return rematerialised
 

@@ -69,7 +69,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         leaves, tree = pytrees.flatten(out)
         _, in_tree = pytrees.flatten(((tree.unflatten(leaves),), {}))
         avals = [leaf_type(x).tangent() for x in leaves]
-        traced = trace(pullback, in_tree, avals, f"the pullback of {name}")
+        traced = trace(pullback, in_tree, avals, f"the pullback of {name}").opened
         # A dictionary's key is a part of its structure, not a leaf.
         program = PullbackProgram(traced.jaxpr, traced.out_tree)
         return out, {program: list(traced.captured)}
@@ -154,14 +154,15 @@ def linear_call(
     _, in_tree = pytrees.flatten(((residual_args, linear_args), {}))
     describe = describe_arguments(fun, in_tree)
     avals = leaf_avals([*saved, *leaves], describe)
-    first = trace(fun, in_tree, avals, "linear_call", describe=describe)
+    first = trace(fun, in_tree, avals, "linear_call", describe=describe).opened
     count = len(saved)
     due = [aval.tangent() for aval in avals[count:]]
     outs = [aval.tangent() for aval in first.jaxpr.out_avals]
     like_out = first.out_tree.unflatten([0] * len(outs))
     _, back_tree = pytrees.flatten(((saved_tree.unflatten(saved), like_out), {}))
     transposed = checked_transpose(fun_transpose, function_name(fun), tree, due)
-    second = trace(transposed, back_tree, [*avals[:count], *outs], "linear_call")
+    types = [*avals[:count], *outs]
+    second = trace(transposed, back_tree, types, "linear_call").opened
     captured = union(first.captured, second.captured)
     params = LinearCallParams(
         function_name(fun),

@@ -36,7 +36,7 @@ from verax.api.custom_tracing import (
 )
 from verax.api.custom_zeros import SymbolicZero, instantiate
 from verax.api.engine import ENGINE, current_builder
-from verax.api.tracing import Traced, function_name, trace
+from verax.api.tracing import Opened, Traced, function_name, trace
 from verax.backend import pytrees
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
@@ -49,7 +49,6 @@ from verax.ops.custom_jvp import (
     custom_jvp_call_p,
 )
 from verax.rules.array import Array
-from verax.rules.builder import Tracer
 from verax.rules.state import entered
 
 
@@ -239,8 +238,8 @@ def sum_of_trees(out: Any, parts: Sequence[Any]) -> Any:
 
 
 def jvp_rule(
-    user: UserJvp, body: Traced, leaves: Sequence[Any], captures: bool
-) -> tuple[JvpRule, tuple[Tracer, ...], Jaxpr]:
+    user: UserJvp, body: Opened, leaves: Sequence[Any], captures: bool
+) -> tuple[JvpRule, tuple[Any, ...], Jaxpr]:
     """The rule of an equation, what it and the function capture, and the function.
 
     A rule that captures tracers, or branches on values at hand, is traced now.
@@ -260,9 +259,10 @@ def jvp_rule(
     if builder is not None and builder.oracle is not None:
         values = [*leaves, *tangent_values(user)]
     traced, mask = user.trace(user.active, values)
-    captured = union(body.captured, traced.captured)
+    opened = traced.opened
+    captured = union(body.captured, opened.captured)
     jaxpr = with_captured(body.jaxpr, body.captured, captured)
-    pushed = with_captured(traced.jaxpr, traced.captured, captured)
+    pushed = with_captured(opened.jaxpr, opened.captured, captured)
     return TracedJvp(pushed, user.active, mask), captured, jaxpr
 
 

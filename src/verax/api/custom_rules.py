@@ -29,14 +29,14 @@ from verax.api.custom_arguments import (
 )
 from verax.api.custom_tracing import in_type, trace_body
 from verax.api.engine import current_builder
-from verax.api.tracing import Traced, function_name
+from verax.api.tracing import Opened, Traced, function_name
 from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.holding import holds
 from verax.ir.jaxpr import Jaxpr
 from verax.rules.array import Array
-from verax.rules.builder import AbstractValueError, LeakedTracer, Tracer, leaked
+from verax.rules.builder import AbstractValueError, LeakedTracer, leaked
 from verax.rules.state import Context, current_context
 
 type Mask = tuple[bool, ...]
@@ -251,7 +251,7 @@ class CustomRules(Home):
 
     def user_rules[R: UserRules](
         self, kind: type[R], given: SortedArguments
-    ) -> tuple[R, Traced, bool]:
+    ) -> tuple[R, Opened, bool]:
         """The rules of a call, the function traced, and whether one of them captures.
 
         `kind` takes the fields of `UserRules`, then the rules.
@@ -270,7 +270,7 @@ class CustomRules(Home):
             ref(self),
             *self.rules,
         )
-        captures = body.captured or given.held_tracers
+        captures = body.reads_tracers or given.held_tracers
         return user, body, bool(captures or any(map(reads_tracers, self.rules)))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -282,11 +282,11 @@ class CustomRules(Home):
 def waiting_rule[U, S](
     user: U,
     purposes: Sequence[str],
-    body: Traced,
+    body: Opened,
     captures: bool,
     shifted: Callable[[U, tuple[ShapedArray, ...]], S],
     probe: Callable[[], object],
-) -> tuple[U | S, tuple[Tracer, ...], Jaxpr] | None:
+) -> tuple[U | S, tuple[Any, ...], Jaxpr] | None:
     """The rule of an equation, what the function captures, and the function.
 
     None if the rule must be traced now: it captures tracers, or it branches on values
@@ -295,14 +295,16 @@ def waiting_rule[U, S](
     being traced too often already.
     """
     builder = current_builder()
+    avals = body.captured_avals
+    rule = shifted(user, avals) if avals else user
+    found = rule, body.captured, body.jaxpr
     if builder is None or deep_within(builder, *purposes):
-        avals = tuple([x.aval for x in body.captured])
-        return shifted(user, avals) if avals else user, body.captured, body.jaxpr
+        return found
     if captures:
         return None
     if builder.oracle is None:
-        return user, (), body.jaxpr
+        return found
     with suppress(AbstractValueError, LeakedTracer):
         probe()
-        return user, (), body.jaxpr
+        return found
     return None

@@ -12,7 +12,7 @@ from typing import Any, cast
 from verax.api.custom_arguments import SortedArguments, describe_type, leaf_type
 from verax.api.engine import ENGINE
 from verax.api.tracing import (
-    Traced,
+    Opened,
     describe_arguments,
     function_name,
     leaf_avals,
@@ -25,11 +25,12 @@ from verax.ir.jaxpr import Atom, Jaxpr
 from verax.rules.array import Array
 from verax.rules.batched import on_inputs
 from verax.rules.builder import Builder, Tracer
+from verax.rules.constants import aval_of
 
 
 def trace_body(
     fun: Callable[..., Any], given: SortedArguments
-) -> tuple[Traced, tuple[ShapedArray, ...]]:
+) -> tuple[Opened, tuple[ShapedArray, ...]]:
     """The function traced in its differentiable arguments."""
 
     def flat(*others: Any) -> Any:
@@ -48,7 +49,7 @@ def trace_body(
         describe=describe,
         values=leaves,
     )
-    return traced, tuple(avals)
+    return traced.opened, tuple(avals)
 
 
 def in_type(x: Any, aval: ShapedArray, what: str, name: str) -> Array:
@@ -75,20 +76,24 @@ def fits(given: ShapedArray, aval: ShapedArray) -> bool:
     )
 
 
-def union(*groups: Sequence[Tracer]) -> tuple[Tracer, ...]:
-    """Captured tracers, each once."""
-    found = {(id(x.builder), x.atom): x for group in groups for x in group}
-    return tuple(found.values())
+def identity(x: object) -> object:
+    """What tells captured arrays and tracers apart."""
+    return (id(x.builder), x.atom) if isinstance(x, Tracer) else id(x)
+
+
+def union(*groups: Sequence[object]) -> tuple[Any, ...]:
+    """What was captured, each array and each tracer once."""
+    return tuple({identity(x): x for group in groups for x in group}.values())
 
 
 def with_captured(
-    jaxpr: Jaxpr, inner: Sequence[Tracer], captured: Sequence[Tracer]
+    jaxpr: Jaxpr, inner: Sequence[object], captured: Sequence[object]
 ) -> Jaxpr:
     """A jaxpr whose first inputs stand for `inner`, with inputs for all `captured`."""
     builder = Builder("captured")
-    heads = {x.atom: builder.input(x.aval).atom for x in captured}
+    heads = {identity(x): builder.input(aval_of(x)).atom for x in captured}
     rest = [builder.input(v.aval).atom for v in jaxpr.invars[len(inner) :]]
-    atoms: list[Atom] = [heads[x.atom] for x in inner]
+    atoms: list[Atom] = [heads[identity(x)] for x in inner]
     return builder.close(builder.inline(jaxpr, [*atoms, *rest]))[0]
 
 

@@ -30,12 +30,13 @@ from verax.api.custom_rules import (
 from verax.api.custom_tracing import (
     after_captured,
     fits,
+    identity,
     union,
     with_captured,
 )
 from verax.api.custom_zeros import CustomVJPPrimal, SymbolicZero, instantiate
 from verax.api.engine import ENGINE, current_builder
-from verax.api.tracing import Traced, trace
+from verax.api.tracing import Opened, Traced, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
@@ -49,7 +50,6 @@ from verax.ops.custom_vjp import (
     custom_vjp_call_p,
 )
 from verax.rules.array import Array
-from verax.rules.builder import Tracer
 from verax.rules.state import entered
 
 
@@ -301,8 +301,8 @@ class custom_vjp(CustomRules):
 
 
 def vjp_rule(
-    user: UserVjp, body: Traced, leaves: Sequence[Any], captures: bool
-) -> tuple[VjpRule, tuple[Tracer, ...], Jaxpr]:
+    user: UserVjp, body: Opened, leaves: Sequence[Any], captures: bool
+) -> tuple[VjpRule, tuple[Any, ...], Jaxpr]:
     """The rules of an equation, what they and the function capture, and the function.
 
     Rules that capture tracers, or branch on values at hand, are traced now.
@@ -323,21 +323,24 @@ def vjp_rule(
 
 
 def traced_rule(
-    user: UserVjp, body: Traced, values: Sequence[Any] | None
-) -> tuple[TracedVjp, tuple[Tracer, ...], Jaxpr]:
+    user: UserVjp, body: Opened, values: Sequence[Any] | None
+) -> tuple[TracedVjp, tuple[Any, ...], Jaxpr]:
     """Both rules traced now; what the backward one captures becomes a residual."""
-    first, tree = user.trace_forward(user.active, values)
+    traced, tree = user.trace_forward(user.active, values)
+    first = traced.opened
     avals = first.jaxpr.out_avals[len(user.out_avals) :]
-    second, mask = user.trace_backward(user.active, user.out_active, tree, avals)
+    pulled, mask = user.trace_backward(user.active, user.out_active, tree, avals)
+    second = pulled.opened
     captured = union(body.captured, first.captured, second.captured)
     jaxpr = with_captured(body.jaxpr, body.captured, captured)
     forward = with_captured(first.jaxpr, first.captured, captured)
-    places = {x.atom: v for x, v in zip(captured, forward.invars, strict=False)}
+    pairs = zip(captured, forward.invars, strict=False)
+    places = {identity(x): v for x, v in pairs}
     outs, saved = (
         forward.outvars[: len(user.out_avals)],
         forward.outvars[len(user.out_avals) :],
     )
-    extra = [places[x.atom] for x in second.captured]
+    extra = [places[identity(x)] for x in second.captured]
     forward = Jaxpr((), forward.invars, forward.eqns, (*outs, *extra, *saved))
     rule = TracedVjp(forward, second.jaxpr, user.out_active, mask)
     return rule, captured, jaxpr

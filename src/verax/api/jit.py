@@ -149,11 +149,12 @@ class JitFunction[**P, R]:
         warn_changed(entry.name, entry.watched, 4)
         shardings = self.settings.shardings
         placed = constrained(leaves, shardings.of_inputs(*call_args.dynamic))
-        ins = [*entry.traced.captured, *placed]
+        traced = entry.traced
         if self.settings.inline:
-            outs = apply(entry.traced.jaxpr, ins)
+            outs = apply(traced.jaxpr, [*traced.captured, *placed])
         else:
-            outs = call(entry.name, entry.traced.jaxpr, *ins)
+            opened = traced.opened
+            outs = call(entry.name, opened.jaxpr, *opened.captured, *placed)
         outs = constrained(outs, shardings.of_outputs(entry.traced.out_tree))
         return result_tree(entry.traced.out_tree, outs)
 

@@ -74,7 +74,7 @@ class Oracle:
 
     def fill_inputs(self) -> None:
         """Values for the arguments, and for captured tracers that are new."""
-        caught = {inner.atom: outer for outer, inner in self.builder.captured.values()}
+        caught = {inner: outer for outer, inner in self.builder.captured.values()}
         if not self.env and not self.refusals:
             own = [var for var in self.builder.inputs if var not in caught]
             for var, x in zip(own, self.values, strict=True):

@@ -8,6 +8,7 @@ function closes over from an outer trace becomes a leading input::
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +22,9 @@ from verax.backend.array import ConcreteArray
 from verax.backend.metrics import RECORDER
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
+from verax.ir.consts import hoist
 from verax.ir.jaxpr import Jaxpr
+from verax.ops.hoisting import as_operands
 from verax.rules.builder import (
     Builder,
     Tracer,
@@ -46,6 +49,41 @@ class Traced:
     captured: tuple[Tracer, ...]
     out_tree: PyTreeDef
     seconds: float = 0.0
+
+    @cached_property
+    def opened(self) -> "Opened":
+        """The function as a part of an equation: see `Opened`."""
+        closed = hoist(self.jaxpr, as_operands)
+        if not closed.consts:
+            return Opened(self.jaxpr, self.captured, self.out_tree)
+        inner = closed.jaxpr
+        invars = (*inner.constvars, *inner.invars)
+        jaxpr = Jaxpr((), invars, inner.eqns, inner.outvars)
+        return Opened(jaxpr, (*closed.consts, *self.captured), self.out_tree)
+
+
+@frozen(eq=False)
+class Opened:
+    """A traced function whose jaxpr holds no array: it takes `captured`, then leaves.
+
+    What it captured are arrays and tracers of traces around it. As operands of the
+    equation that holds the jaxpr, other arrays need no new program, and memos of the
+    equation keep no array alive.
+    """
+
+    jaxpr: Jaxpr
+    captured: tuple[Any, ...]
+    out_tree: PyTreeDef
+
+    @property
+    def captured_avals(self) -> tuple[ShapedArray, ...]:
+        """The types of what the function captured."""
+        return self.jaxpr.in_avals[: len(self.captured)]
+
+    @property
+    def reads_tracers(self) -> bool:
+        """Whether the function captured tracers."""
+        return any([isinstance(x, Tracer) for x in self.captured])
 
 
 def trace(

@@ -17,7 +17,7 @@ from verax.backend.program import Run, compiled
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.rules.builder import Builder
-from verax.rules.memo import pure, recall
+from verax.rules.memo import asked, pure
 from verax.rules.row import Engine, Row
 
 OPTIONS = CompileOptions()
@@ -41,7 +41,7 @@ def alone(
 ) -> Run:
     """One operation as a compiled program on the default device."""
     return compiled(
-        engine, recall(single, params, row, params, avals), row.name, OPTIONS
+        engine, asked(single, params, row, params, avals), row.name, OPTIONS
     ).run
 
 
@@ -53,6 +53,6 @@ def run_alone(
     args: Sequence[object],
 ) -> list[ConcreteArray]:
     """One operation as a compiled program."""
-    jaxpr = recall(single, params, row, params, avals)
+    jaxpr = asked(single, params, row, params, avals)
     placement = placement_of(jaxpr, args)
     return compiled(engine, jaxpr, row.name, OPTIONS, placement=placement).run(args)

@@ -29,7 +29,7 @@ from verax.rules.builder import Tracer, leaked
 from verax.rules.constants import array_aval, aval_of, scalar_of
 from verax.rules.infer import infer
 from verax.rules.lazy import LazyModule
-from verax.rules.memo import pure, recall
+from verax.rules.memo import asked, pure
 from verax.rules.row import Engine, Row, missing
 from verax.rules.state import STATE
 from verax.transforms.evaluate import literal_value
@@ -95,7 +95,7 @@ def planned(
         TypeError, ValueError: the operands do not fit.
     """
     row = engine.rules[primitive]
-    outs = recall(infer, params, row, params, *avals)
+    outs = asked(infer, params, row, params, *avals)
     body = None if row.spelled is None else row.spelled(params)
     if body is not None:
         return Plan(None, outs, row, body)
@@ -133,14 +133,14 @@ class EagerInterpreter(Shown):
         except HasPlace:
             return bind_placed(engine, primitive, params, args)
         evaluate, outs, row, body = (
-            recall(planned, params, engine, primitive, params, *avals)
+            asked(planned, params, engine, primitive, params, *avals)
             if params.transient
             else planned(engine, primitive, params, *avals)
         )
         if body is not None:
             return one_by_one(self.bind, body, args, outs)
         if evaluate is None:
-            run = recall(alone, params, engine, row, params, tuple(avals), STATE.forked)
+            run = asked(alone, params, engine, row, params, tuple(avals), STATE.forked)
             return tuple(run(args))
         hosts = [
             x.host if type(x) is ConcreteArray and x.host is not None else host_of(x)
@@ -227,7 +227,7 @@ def bind_placed(
     devices, and on others, a compiled program does.
     """
     avals = [aval_of(x) for x in args]
-    plan = recall(planned, params, engine, primitive, params, *avals)
+    plan = asked(planned, params, engine, primitive, params, *avals)
     evaluate, outs, row, body = plan
     if body is not None:
         return one_by_one(partial(bind_placed, engine), body, args, outs)

@@ -186,7 +186,8 @@ class Recipe:
 class Made:
     """A program without its constants, and the jaxpr it was made of.
 
-    The lines of the jaxpr say who asked first.
+    The lines of the jaxpr say who asked first. It is empty where the program is kept by
+    its jaxpr, which would keep itself alive.
     """
 
     program: Program
@@ -247,11 +248,12 @@ def shared(recipe: Recipe, name: str) -> Program:
         with LOCKS.of(recipe):
             found = made_of(recipe)  # another thread may have made it meanwhile
             if found is None:
-                found = Made(make(recipe, name), recipe.jaxpr)
+                program = make(recipe, name)
                 if recipe.jaxpr.transient:
+                    found = Made(program, EMPTY)
                     recipe.jaxpr.kept[without_jaxpr(recipe)] = found
                 else:
-                    found = MADE.add(recipe, found)
+                    found = MADE.add(recipe, Made(program, recipe.jaxpr))
     return found.program
 
 

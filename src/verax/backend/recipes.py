@@ -36,7 +36,7 @@ from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Params, Var
 from verax.rules.builder import Builder, Tracer
 from verax.rules.costs import LARGE
-from verax.rules.memo import memo, recall
+from verax.rules.memo import asked, memo
 from verax.rules.row import Engine, EvaluateRule, NDArray
 from verax.rules.state import STATE, State, current_mode, interpreting
 from verax.transforms.evaluate import as_typed, literal_value
@@ -206,7 +206,7 @@ def evaluation(engine: Engine, eqn: Eqn) -> EvaluateRule[Any] | None:
         return None
     avals = [a.aval for a in eqn.invars]
     params = eqn.params
-    return recall(planned, params, engine, eqn.primitive, params, *avals).evaluate
+    return asked(planned, params, engine, eqn.primitive, params, *avals).evaluate
 
 
 def single_step(

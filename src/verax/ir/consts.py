@@ -81,30 +81,36 @@ def numbered(
     for number, literal in enumerate(literals):
         held = slot(number, place_of(literal.value))
         slots[literal] = Literal(held, literal.aval, Identity(held))
-    done: dict[int, Jaxpr] = {}
+    return exchanged(jaxpr, slots, {}), literals
+
+
+def exchanged(
+    jaxpr: Jaxpr, slots: Mapping[Atom, Atom], done: dict[int, Jaxpr]
+) -> Jaxpr:
+    """`jaxpr` with other constants, nested jaxprs included; `done` has those so far."""
+    if not jaxpr.used_consts:
+        return jaxpr
 
     def atoms(found: tuple[Atom, ...]) -> tuple[Atom, ...]:
         return tuple([slots.get(a, a) if type(a) is Literal else a for a in found])
 
-    def changed(inner: Jaxpr) -> Jaxpr:
-        if not inner.used_consts:
-            return inner
-        if id(inner) not in done:
-            eqns = [
-                equation(
-                    eqn.primitive,
-                    map_subjaxprs(eqn.params, changed),
-                    atoms(eqn.invars),
-                    eqn.outvars,
-                    eqn.source,
-                )
-                for eqn in inner.eqns
-            ]
-            outvars = atoms(inner.outvars)
-            done[id(inner)] = Jaxpr((), inner.invars, pvector(eqns), outvars)
-        return done[id(inner)]
+    def inside(inner: Jaxpr) -> Jaxpr:
+        return exchanged(inner, slots, done)
 
-    return changed(jaxpr), literals
+    if id(jaxpr) not in done:
+        eqns = [
+            equation(
+                eqn.primitive,
+                map_subjaxprs(eqn.params, inside),
+                atoms(eqn.invars),
+                eqn.outvars,
+                eqn.source,
+            )
+            for eqn in jaxpr.eqns
+        ]
+        outvars = atoms(jaxpr.outvars)
+        done[id(jaxpr)] = Jaxpr((), jaxpr.invars, pvector(eqns), outvars)
+    return done[id(jaxpr)]
 
 
 def hoist(jaxpr: Jaxpr, hoistable: Hoistable | None = None) -> ClosedJaxpr:

@@ -1,7 +1,7 @@
 """Floor 6: bodies of control flow as jaxprs, and what is said when types differ.
 
-One idea: a body is traced once on types; what it closes over from an outer trace, and
-under no trace its array constants too, become operands of the equation::
+One idea: a body is traced once on types; what it closes over, arrays and tracers of
+outer traces, become operands of the equation::
 
     body = trace_body(f, tree, avals, "scan")
     body.jaxpr, body.consts, body.out_tree
@@ -18,11 +18,9 @@ from verax.api.tracing import describe_arguments, function_name, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
-from verax.ir.consts import hoist
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.promotion import TypePromotionError, result_type
 from verax.ops.convert import convert
-from verax.ops.hoisting import as_operands
 from verax.ops.programs import inlined, program
 from verax.rules.array import Array
 from verax.rules.builder import Tracer
@@ -52,15 +50,8 @@ def trace_body(
 ) -> Body:
     """Trace `fun(*args, **kwargs)`; messages name `called`, the user's function."""
     describe = describe_arguments(called or fun, tree)
-    traced = trace(fun, tree, avals, purpose, describe=describe)
-    if current_builder() is not None:
-        return Body(traced.jaxpr, traced.captured, traced.out_tree)
-    # As operands, constants that change from call to call need no new program.
-    closed = hoist(traced.jaxpr, as_operands)
-    inner = closed.jaxpr
-    invars = (*inner.constvars, *inner.invars)
-    jaxpr = Jaxpr((), invars, inner.eqns, inner.outvars)
-    return Body(jaxpr, closed.consts, traced.out_tree)
+    opened = trace(fun, tree, avals, purpose, describe=describe).opened
+    return Body(opened.jaxpr, opened.captured, opened.out_tree)
 
 
 def with_common_consts(

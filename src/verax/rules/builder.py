@@ -41,7 +41,7 @@ from verax.rules.array import Array
 from verax.rules.constants import constant
 from verax.rules.holders import holder, is_kept, reachable
 from verax.rules.infer import infer
-from verax.rules.memo import recall
+from verax.rules.memo import asked
 from verax.rules.source import user_source
 
 INPUT: Final = "an input of that trace"
@@ -145,7 +145,9 @@ class Builder:
         self.inputs: list[Var] = []
         self.count = 0
         self.eqns: list[Eqn] = []
-        self.captured: dict[tuple[int, Atom], tuple[Tracer, Tracer]] = {}
+        # Outer tracers with the inputs for them: with tracers of its own, the builder
+        # would hold itself, and the arrays in its equations, until it is collected.
+        self.captured: dict[tuple[int, Atom], tuple[Tracer, Var]] = {}
         # What became of NumPy's arrays, with them so that no other takes their place.
         self.converted: dict[object, tuple[object, Array]] = (
             {} if outer is None else outer.converted
@@ -171,9 +173,9 @@ class Builder:
             return constant(x)
         if x.builder is self or isinstance(x.atom, Literal):
             return x.atom
-        return self.capture(x).atom
+        return self.capture(x)
 
-    def capture(self, x: Tracer) -> Tracer:
+    def capture(self, x: Tracer) -> Var:
         """The input that stands for `x`, a tracer of a trace around this one."""
         key = (id(x.builder), x.atom)
         if key in self.captured:
@@ -183,7 +185,9 @@ class Builder:
             around = around.outer
         if around is None or not x.builder.alive:
             raise leaked(x)
-        inner = self.input(x.aval)
+        inner = variable(self.count, x.aval)
+        self.count += 1
+        self.inputs.append(inner)
         self.captured[key] = (x, inner)
         return inner
 
@@ -200,7 +204,7 @@ class Builder:
         row: Any = primitive  # what is bound has rules
         types = [a.aval for a in atoms]
         avals = (
-            recall(infer, params, row, params, *types)
+            asked(infer, params, row, params, *types)
             if params.transient
             else infer(row, params, *types)
         )
@@ -294,7 +298,7 @@ class Builder:
         jaxpr = Jaxpr((), tuple(self.inputs), pvector(self.eqns), tuple(outvars))
         if not outer:
             return jaxpr, ()
-        captured = {inner.atom.index for _, inner in self.captured.values()}  # type: ignore[union-attr]  # inputs are variables
+        captured = {inner.index for _, inner in self.captured.values()}
         own = [v for v in self.inputs if v.index not in captured]
         caught = [v for v in self.inputs if v.index in captured]
         return renumber(jaxpr, [*caught, *own]), outer
@@ -367,9 +371,7 @@ def left_behind(builder: Builder, fun: object) -> list[Tracer]:
     are in rules of the user's, which close over what they like.
     """
     gc.collect()
-    own = {id(inner) for _, inner in builder.captured.values()}
-    found = [x for x in gc.get_referrers(builder) if isinstance(x, Tracer)]
-    left = [x for x in found if id(x) not in own]
+    left = [x for x in gc.get_referrers(builder) if isinstance(x, Tracer)]
     inside = reachable(fun, Tracer, Builder) if left else set()
     kept = [x for x in left if id(x) in inside]
     return kept or [x for x in left[:ASKED] if is_kept(x)]
@@ -404,7 +406,7 @@ def depends_on(tracer: Tracer, known: Container[Var] = ()) -> list[str]:
     if builder.describe is None:
         return []
     below = roots(tracer)
-    captured = {inner.atom for _, inner in builder.captured.values()}
+    captured = {inner for _, inner in builder.captured.values()}
     own = [var for var in builder.inputs if var not in captured]
     return [
         text

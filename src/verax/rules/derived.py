@@ -29,7 +29,7 @@ from verax.rules.builder import Builder
 from verax.rules.calling import pull, push, spread_batch
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.infer import infer
-from verax.rules.memo import pure, recall
+from verax.rules.memo import asked, pure
 from verax.rules.row import (
     Axis,
     Engine,
@@ -173,29 +173,29 @@ def by_composition(row: Row[Any]) -> Mapping[str, Callable[..., Any]]:
 
     def evaluate(engine: Engine, p: Params, xs: Sequence[NDArray]) -> list[NDArray]:
         avals = tuple([ShapedArray(x.shape, x.dtype) for x in xs])
-        return engine.evaluate(recall(program_of, p, row, p, avals), xs)
+        return engine.evaluate(asked(program_of, p, row, p, avals), xs)
 
     def jvp(
         engine: Engine, p: Params, xs: Sequence[Array], ts: Sequence[Tangent]
     ) -> tuple[Sequence[Array], Sequence[Tangent]]:
-        return push(engine, recall(program_of, p, row, p, types(xs)), written, xs, ts)
+        return push(engine, asked(program_of, p, row, p, types(xs)), written, xs, ts)
 
     def transpose(
         engine: Engine, p: Params, cts: Sequence[Tangent], xs: Sequence[Known]
     ) -> Sequence[Tangent | None]:
-        return pull(engine, recall(program_of, p, row, p, types(xs)), written, cts, xs)
+        return pull(engine, asked(program_of, p, row, p, types(xs)), written, cts, xs)
 
     def batch(
         engine: Engine, p: Params, size: int, xs: Sequence[Array], axes: Sequence[Axis]
     ) -> tuple[Sequence[Array], Sequence[Axis]]:
         lanes = [lane(x.aval, axis) for x, axis in zip(xs, axes, strict=True)]
-        jaxpr = recall(program_of, p, row, p, tuple(lanes))
+        jaxpr = asked(program_of, p, row, p, tuple(lanes))
         return spread_batch(engine, jaxpr, written, size, xs, axes)
 
     def lower(
         e: Emitter, p: Params, xs: Sequence[Operand], outs: Sequence[ShapedArray]
     ) -> Sequence[Operand]:
-        return e.inline(recall(program_of, p, row, p, tuple([x.aval for x in xs])), xs)
+        return e.inline(asked(program_of, p, row, p, tuple([x.aval for x in xs])), xs)
 
     return {
         "evaluate": evaluate,
@@ -233,7 +233,7 @@ def program_of(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) ->
         TypeError: it has other types than the type rule of the row says.
     """
     jaxpr = composed_program(row, params, avals)
-    types = recall(infer, params, row, params, *avals)
+    types = asked(infer, params, row, params, *avals)
     due = [aval.strong() for aval in types]
     found = [aval.strong() for aval in jaxpr.out_avals]
     if due != found:

@@ -30,7 +30,7 @@ from verax.rules.array import Array
 from verax.rules.elementwise import moving
 from verax.rules.emitter import Emitter, Operand
 from verax.rules.infer import infer
-from verax.rules.memo import recall
+from verax.rules.memo import asked
 from verax.rules.row import (
     Axis,
     BatchRule,
@@ -77,7 +77,7 @@ def matrix_row[P: Params](
         params,
         typing=stacked_typing(name, results, ranks, integers),
         evaluate=lambda engine, p, xs: evaluate_stack(
-            p, xs, ranks, evaluate, recall(infer, p, row, p, *map(aval_like, xs))
+            p, xs, ranks, evaluate, asked(infer, p, row, p, *map(aval_like, xs))
         ),
         jvp=jvp,
         transpose=transpose,

@@ -161,6 +161,14 @@ def recall[*Ts, R](memoised: Callable[[*Ts], R], holder: Holder, *args: *Ts) -> 
     return kept_with(holder, memoised, *args)
 
 
+def asked[*Ts, R](memoised: Callable[[*Ts], R], holder: Holder, *args: *Ts) -> R:
+    """What a memo says, computed each time where `holder` is transient."""
+    if not holder.transient:
+        return memoised(*args)
+    once: Callable[..., R] = memoised.once  # type: ignore[attr-defined]  # of a memo
+    return once(*args)
+
+
 def kept_with[*Ts, R](holder: Holder, memoised: Callable[[*Ts], R], *args: *Ts) -> R:
     """What a memo says, kept with `holder`, which is among the arguments."""
     # Were the holder itself in the key, it would keep itself alive.

@@ -18,7 +18,7 @@ from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive, Source
 from verax.rules.array import Array
 from verax.rules.builder import Builder
 from verax.rules.infer import infer
-from verax.rules.memo import memo, pure, recall
+from verax.rules.memo import asked, memo, pure, recall
 from verax.rules.row import (
     Axis,
     Engine,
@@ -75,7 +75,7 @@ def jvp_template(
         builder.input(aval.tangent()) if active else Zero(aval.tangent())
         for aval, active in zip(avals, nonzero, strict=True)
     ]
-    due = recall(infer, params, row, params, *avals)
+    due = asked(infer, params, row, params, *avals)
     with interpreting(builder):
         outs, out_tangents = row.jvp(engine, params, primals, tangents)
         results = [weak_as(engine, x, a) for x, a in zip(outs, due, strict=True)]
