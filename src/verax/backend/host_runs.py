@@ -121,6 +121,25 @@ class Runs:
         if oldest is not None and (error := self.ended(oldest[0])):
             self.failed = self.failed or error
 
+    def release(self, calls: HostCalls) -> None:
+        """Let go of the functions of a program that is gone, once its runs have ended.
+
+        Programs are collected anywhere, where nobody may wait; so a thread does.
+        """
+        if any([other is calls for _, other in [*self.tokens]]):
+            threading.Thread(target=self.drop, args=(calls,), daemon=True).start()
+
+    def drop(self, calls: HostCalls) -> None:
+        """Wait for the runs of a program, and forget what they call."""
+        for entry in [entry for entry in [*self.tokens] if entry[1] is calls]:
+            error = self.ended(entry[0])
+            with self.lock:
+                # Somebody else may have waited for it meanwhile.
+                left = [other for other in self.tokens if other is not entry]
+                if len(left) < len(self.tokens):
+                    self.tokens = deque(left)
+                    self.failed = self.failed or error
+
     def full(self) -> bool:
         return len(self.tokens) > LONGEST_QUEUE
 
@@ -180,4 +199,5 @@ def with_calls(
             raise first
         return results
 
+    weakref.finalize(execute, RUNS.release, calls).atexit = False
     return execute
