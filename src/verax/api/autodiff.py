@@ -363,7 +363,9 @@ class Pullback:
         """Cotangents of the arguments for `size` cotangents, stacked in the first."""
         given, live = self.given(stacked)
         tangent, residuals = self.linear.parted()
-        jaxpr, mask = transpose(ENGINE, tangent, self.linear.linear_inputs, given)
+        count = len(residuals)
+        linear = [i >= count for i in range(len(tangent.invars))]
+        jaxpr, mask = transpose(ENGINE, tangent, tuple(linear), given)
         axes = (*[None] * len(residuals), *[0] * len(live))
         wanted = [0] * len(jaxpr.outvars)
         outs = apply_batched(jaxpr, [*residuals, *live], axes, size, wanted)

@@ -33,9 +33,11 @@ from verax.api.stages import LoweredStage, TracedStage
 from verax.api.static_values import Hashes, warn_changed, watch
 from verax.api.structs import ShapeDtypeStruct, out_info, struct_aval, struct_avals
 from verax.api.tracing import (
+    TRACES,
     describe_arguments,
     function_name,
     leaf_avals,
+    shared_trace,
     trace,
 )
 from verax.api.turns import turn
@@ -275,7 +277,8 @@ class JitFunction[**P, R]:
         """The function, traced now."""
         describe = describe_arguments(self.fun, tree, call_args.positions)
         fun = call_args.with_statics(self.fun)
-        traced = trace(fun, tree, avals, "jit", describe=describe)
+        take = shared_trace if fun is self.fun else trace
+        traced = take(fun, tree, avals, "jit", describe=describe)
         donated = usable(call_args.donated(tree), avals, traced.jaxpr.out_avals)
         watched = watch(call_args.labelled())
         return Entry(traced, function_name(self.fun), donated, watched)
@@ -392,6 +395,8 @@ class JitFunction[**P, R]:
     def clear_cache(self) -> None:
         """Forget every trace and every program of this function."""
         # Without the lock: a thread may be tracing, which is the user's code.
+        TRACES.drop(self.fun)
+        self.hashes.known.clear()
         self.traces.clear()
         self.programs.clear()
         self.direct.clear()

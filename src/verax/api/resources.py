@@ -16,7 +16,7 @@ from verax.backend.placed import PlacedArray
 from verax.ir.avals import ShapedArray
 from verax.ir.memo import Recent
 from verax.rules.constants import aval_of
-from verax.rules.memo import is_memo
+from verax.rules.memo import ByFunction, is_memo
 
 
 def typeof(x: Any) -> ShapedArray:
@@ -52,5 +52,5 @@ def clear_caches() -> None:
     for found in gc.get_objects():
         if isinstance(found, JitFunction | Home):
             found.clear_cache()
-        elif is_memo(found) or isinstance(found, Recent):
+        elif is_memo(found) or isinstance(found, Recent | ByFunction):
             found.cache_clear()

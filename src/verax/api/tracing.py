@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -20,7 +20,7 @@ from verax.api.oracle import oracle_for
 from verax.backend import pytrees
 from verax.backend.array import ConcreteArray
 from verax.backend.metrics import RECORDER
-from verax.backend.pytrees import PyTreeDef
+from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.ir.avals import ShapedArray
 from verax.ir.consts import hoist
 from verax.ir.jaxpr import Jaxpr
@@ -33,10 +33,13 @@ from verax.rules.builder import (
 )
 from verax.rules.collector import paused
 from verax.rules.constants import aval_of
-from verax.rules.state import STATE, interpreting
+from verax.rules.memo import ByFunction
+from verax.rules.state import STATE, Context, current_context, interpreting
 from verax.rules.typed import described
 
 EMPTY: Mapping[int, object] = MappingProxyType({})
+SHARED = 256
+"""How many traces are kept for one function."""
 ARRAYS = (Tracer, ConcreteArray)
 type Describe = Callable[[], Sequence[str]]
 
@@ -123,6 +126,49 @@ def trace(
     seconds = perf_counter() - started
     RECORDER.record_all(traces=1, trace_seconds=seconds, equations=len(jaxpr.eqns))
     return Traced(jaxpr, captured, out_tree, seconds)
+
+
+TRACES: Final = ByFunction[Traced]()
+"""The traces of functions, by what else decides about them."""
+
+
+def shared_trace(
+    fun: Callable[..., Any],
+    in_tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+    purpose: str,
+    *,
+    owner: object = None,
+    describe: Describe | None = None,
+) -> Traced:
+    """`trace`, once for each function, types and context, as long as `fun` lives.
+
+    `owner` is the user's function, if `fun` was made for this call: then `purpose` and
+    the types must say all else that decides about what `fun` does.
+
+    What captures outer tracers is traced each time, and so is what holds functions of
+    the user's, which might hold `fun`.
+    """
+    store = TRACES.of(fun if owner is None else owner)
+    context = current_context()
+    key = (purpose, in_tree, context, *avals)
+    found = store.get(key)
+    if found is None:
+        found = trace(fun, in_tree, avals, purpose, describe=describe)
+        if is_shared(found, in_tree, context):
+            if len(store) >= SHARED:
+                store.clear()
+            store[key] = found
+    return found
+
+
+def is_shared(traced: Traced, in_tree: PyTreeDef, context: Context) -> bool:
+    """Whether later calls may find a trace."""
+    if traced.captured or context.fresh or STATE.check_tracer_leaks:
+        return False
+    if tree_holds(in_tree) or tree_holds(traced.out_tree):
+        return False
+    return not any([eqn.params.transient for eqn in traced.jaxpr.eqns])
 
 
 def recorded(

@@ -240,8 +240,10 @@ def custom_tree(
     if node.read is not None:
         data = node.read(base64.b64decode(metadata or ""))
     if node.from_children is None:
-        return PyTreeDef.from_node_data_and_children(
-            pytrees.REGISTRY, (node.nodetype, data), children
-        )
+        if node.read is None:
+            return PyTreeDef.from_node_data_and_children(
+                pytrees.REGISTRY, (node.nodetype, data), children
+            )
+        return pytrees.node_of(node.nodetype, data, children)
     filled = [child.unflatten([0] * child.num_leaves) for child in children]
     return pytrees.flatten(node.from_children(data, filled))[1]

@@ -10,7 +10,7 @@ makes two of its own: one in which None is an empty node, one in which it is a l
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from jaxlib._jax import pytree
 from jaxlib._jax.pytree import (
@@ -50,6 +50,7 @@ __all__ = [
     "flatten_one_level_with_keys",
     "flatten_with_path",
     "is_node",
+    "node_of",
     "register_dataclass_node",
     "register_node",
     "tree_holds",
@@ -81,6 +82,25 @@ def named_registry(name: str, *, none_is_node: bool) -> PyTreeRegistry:
 
 REGISTRY: Final = named_registry("REGISTRY", none_is_node=True)
 NONE_LEAF_REGISTRY: Final = named_registry("NONE_LEAF_REGISTRY", none_is_node=False)
+
+
+def node_of(kind: type, data: object, children: Sequence[PyTreeDef]) -> PyTreeDef:
+    """The structure of a node of a registered class.
+
+    jaxlib makes what looks like a namedtuple one, however it is registered; a pickled
+    structure says what its nodes are, so this is written as one.
+    """
+    found = PyTreeDef.from_node_data_and_children(REGISTRY, (kind, data), children)
+    if found.node_data() == (kind, data):
+        return found
+    probe: Any = flatten(Partial(len))[1]
+    (code, *_) = probe.__getstate__()[1][-1]
+    nodes = [node for child in children for node in child.__getstate__()[1]]  # type: ignore[index]  # as pickle has it
+    leaves = sum([child.num_leaves for child in children])
+    nodes.append((code, len(children), data, kind, leaves, len(nodes) + 1))
+    made: Any = PyTreeDef.__new__(PyTreeDef)
+    made.__setstate__((REGISTRY, nodes))
+    return cast(PyTreeDef, made)
 
 
 def tree_holds(tree: PyTreeDef) -> bool:

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from verax.api.engine import as_typed_array, current_builder
 from verax.api.pytree_mismatch import first_difference
-from verax.api.tracing import describe_arguments, function_name, trace
+from verax.api.tracing import describe_arguments, function_name, shared_trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
@@ -47,10 +47,15 @@ def trace_body(
     avals: Sequence[ShapedArray],
     purpose: str,
     called: object = None,
+    owner: object = None,
 ) -> Body:
-    """Trace `fun(*args, **kwargs)`; messages name `called`, the user's function."""
+    """Trace `fun(*args, **kwargs)`; messages name `called`, the user's function.
+
+    For `owner` see `shared_trace`.
+    """
     describe = describe_arguments(called or fun, tree)
-    opened = trace(fun, tree, avals, purpose, describe=describe).opened
+    traced = shared_trace(fun, tree, avals, purpose, owner=owner, describe=describe)
+    opened = traced.opened
     return Body(opened.jaxpr, opened.captured, opened.out_tree)
 
 

@@ -120,29 +120,30 @@ def trace_step(
     row_avals: Sequence[ShapedArray],
 ) -> tuple[list[ShapedArray], Body, PyTreeDef]:
     """The types of the carry, the step on them, and the structure of a row of ys."""
-    trees: list[PyTreeDef] = []
-
-    def flat(carry: Any, x: Any) -> list[Any]:
-        out = f(carry, x)
-        if not isinstance(out, tuple | list) or len(out) != 2:
-            raise TypeError(
-                f"scan: {function_name(f)} must return a pair (carry, y), not "
-                f"{type(out).__name__}"
-            )
-        parts = [pytrees.flatten(part) for part in out]
-        trees[:] = [part[1] for part in parts]
-        return [leaf for part in parts for leaf in part[0]]
-
     filled = [t.unflatten(range(t.num_leaves)) for t in (tree, row_tree)]
     both = pytrees.flatten((tuple(filled), {}))[1]
 
     def traced(carry: Sequence[ShapedArray]) -> Body:
-        return trace_body(flat, both, [*carry, *row_avals], "scan", f)
+        body = trace_body(f, both, [*carry, *row_avals], "scan")
+        check_pair(f, body.out_tree)
+        return body
 
     types, body = settled(avals, traced)
-    found = body.out_avals[: trees[0].num_leaves]
-    check_carry("scan", f, tree, types, trees[0], found)
-    return types, with_out_types(body, types), trees[1]
+    carry, y_tree = body.out_tree.children()
+    check_carry("scan", f, tree, types, carry, body.out_avals[: carry.num_leaves])
+    return types, with_out_types(body, types), y_tree
+
+
+def check_pair(f: object, tree: PyTreeDef) -> None:
+    """Raise TypeError unless a step returns a carry and a row."""
+    node = tree.node_data()
+    kind = None if node is None else node[0]
+    if kind in (tuple, list) and len(tree.children()) == 2:
+        return
+    found = "an array" if kind is None else kind.__name__
+    raise TypeError(
+        f"scan: {function_name(f)} must return a pair (carry, y), not {found}"
+    )
 
 
 def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:

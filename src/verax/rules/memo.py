@@ -19,6 +19,7 @@ import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeGuard, cast
+from weakref import WeakKeyDictionary
 
 from verax.ir.holding import holds
 from verax.rules.state import NEUTRAL, current_context, current_mode, entered
@@ -131,6 +132,36 @@ def bounded[**P, R](
     kept = functools.lru_cache(size, typed)(miss)
     kept.once = run  # type: ignore[attr-defined]  # what runs, without being kept
     return cast(Callable[P, R], kept)
+
+
+class ByFunction[V]:
+    """What is kept for each function of the user's, until the function dies.
+
+    What is kept must not hold the function, or both would live for ever; see `holds`.
+    """
+
+    def __init__(self) -> None:
+        self.entries: WeakKeyDictionary[object, dict[object, V]] = WeakKeyDictionary()
+
+    def of(self, function: object) -> dict[object, V]:
+        """The entries of a function; empty, and not kept, for what has no identity.
+
+        Two bound methods, say, may be equal and not the same.
+        """
+        kind = type(function)
+        own: object = kind.__hash__
+        if own is not object.__hash__ or not kind.__weakrefoffset__:
+            return {}
+        found = self.entries.get(function)
+        return self.entries.setdefault(function, {}) if found is None else found
+
+    def drop(self, function: object) -> None:
+        """Forget what is kept for a function."""
+        self.of(function).clear()
+
+    def cache_clear(self) -> None:
+        """Forget everything."""
+        self.entries.clear()
 
 
 class Memo(Protocol):
