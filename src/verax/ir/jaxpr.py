@@ -59,9 +59,8 @@ class Params(Record):
     """What an equation knows beside its operands: one frozen subclass per primitive."""
 
     @classmethod
-    def __attrs_init_subclass__(cls) -> None:
-        """Called by attrs once the class has its fields."""
-        super().__attrs_init_subclass__()
+    def prepare(cls) -> None:
+        """Note whether no value of the class can be transient."""
         if all([is_plain_type(attribute.type) for attribute in fields(cls)]):
             cls.transient = False  # type: ignore[assignment]  # instead of the property
 

@@ -50,6 +50,11 @@ class Record(Shown):
     def __attrs_init_subclass__(cls) -> None:
         """Called by attrs once the class has its fields."""
         cls.compared = reader([a for a in fields(cls) if a.eq])  # type: ignore[arg-type]  # every subclass is an attrs class
+        cls.prepare()
+
+    @classmethod
+    def prepare(cls) -> None:
+        """What else a class settles once it has its fields: nothing here."""
 
     def __eq__(self, other: object) -> bool:
         kind = type(self)
