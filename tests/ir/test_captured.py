@@ -15,7 +15,7 @@ HUGE = np.broadcast_to(np.float32(1), (16384, 16384))
 
 def f(x: Any) -> Any:
     small = np.arange(3, dtype=np.int8)
-    inner = verax.jit(lambda v: v * HUGE)  # line of first use
+    inner = verax.jit(lambda v: v * HUGE)
     return inner(x) + HUGE, small, 2.0
 
 
@@ -26,7 +26,7 @@ def test_constants_are_listed_by_size_with_lines() -> None:
         (3, (3,), "int8"),
     ]
     assert found[0].value is HUGE
-    # make_jaxpr passes it to the call, so the call reads it first.
+    # It is passed to the call, so the call reads it first.
     assert found[0].source.line == f.__code__.co_firstlineno + 3
     assert found.nbytes == (1 << 30) + 3
     head, first, second = repr(found).splitlines()
@@ -39,7 +39,8 @@ def test_constants_are_listed_by_size_with_lines() -> None:
 def test_stages_and_plain_jaxprs_are_taken() -> None:
     found = ir.captured_constants(verax.jit(f).trace(1.0))
     assert len(found) == 2
-    assert found[0].source.line == f.__code__.co_firstlineno + 2
+    # What the inner function captured is an operand of its call.
+    assert found[0].source.line == f.__code__.co_firstlineno + 3
     closed = verax.make_jaxpr(f)(1.0)
     assert len(ir.captured_constants(ir.close(closed))) == 2
     assert repr(ir.captured_constants(verax.make_jaxpr(vnp.sin)(1.0))) == (
