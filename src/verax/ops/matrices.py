@@ -18,6 +18,7 @@ from verax.ops.compare import eq, ge, gt, le, lt
 from verax.ops.convert import convert
 from verax.ops.create import broadcasted_iota, full_like
 from verax.ops.dot import batch_matmul
+from verax.ops.precision import Precision
 from verax.ops.reduce import reduce_sum
 from verax.ops.slicing import slice_in_dim
 from verax.rules.array import Array
@@ -30,8 +31,12 @@ def as_operand(x: object) -> Array:
 
 
 def matmul(x: Array, y: Array) -> Array:
-    """The products of two stacks of matrices."""
-    return batch_matmul(x, y)
+    """The products of two stacks of matrices, in all their digits.
+
+    Derivatives of factorisations lose more than products do, so what is configured for
+    products has no say.
+    """
+    return batch_matmul(x, y, Precision.HIGHEST)
 
 
 def transposed(x: Array) -> Array:
