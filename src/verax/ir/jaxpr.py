@@ -61,7 +61,8 @@ class Params(Record):
     @classmethod
     def prepare(cls) -> None:
         """Note whether no value of the class can be transient."""
-        if all([is_plain_type(attribute.type) for attribute in fields(cls)]):
+        base = "prepare" in vars(cls)  # this one, whose property others inherit
+        if not base and all([is_plain_type(a.type) for a in fields(cls)]):
             cls.transient = False  # type: ignore[assignment]  # instead of the property
 
     @cached_property
