@@ -32,6 +32,8 @@ KEPT: Final = 1 << 10
 """How much a program, or params, keep themselves."""
 
 
+HOLDER: Final = "the holder"
+"""What stands for a holder in what is kept with it."""
 CURRENT: Final[Mapping[str, Callable[[], object]]] = MappingProxyType(
     {"context": current_context, "mode": current_mode}
 )
@@ -202,12 +204,19 @@ def asked[*Ts, R](memoised: Callable[[*Ts], R], holder: Holder, *args: *Ts) -> R
 
 def kept_with[*Ts, R](holder: Holder, memoised: Callable[[*Ts], R], *args: *Ts) -> R:
     """What a memo says, kept with `holder`, which is among the arguments."""
-    # Were the holder itself in the key, it would keep itself alive.
-    key = (memoised, *[None if x is holder else x for x in args])
+    # Were the holder itself in a key or a result, it would keep itself alive.
+    key = (memoised, *exchanged(args, holder, None))
     store = holder.kept
     if key not in store:
         if len(store) >= KEPT:
             store.clear()
         once: Callable[..., R] = memoised.once  # type: ignore[attr-defined]  # of a memo
-        store[key] = once(*args)
-    return cast(R, store[key])
+        store[key] = exchanged(once(*args), holder, HOLDER)
+    return cast(R, exchanged(store[key], HOLDER, holder))
+
+
+def exchanged(value: Any, old: object, new: object) -> Any:
+    """`value`, or the tuple of its items, with one object in place of another."""
+    if type(value) is tuple:
+        return tuple([new if x is old else x for x in value])
+    return new if value is old else value
