@@ -1,0 +1,226 @@
+"""The configuration leaves no trace: what was made under one option, or under other
+named axes, is never found under another.
+
+Rows of the library read no configuration at all, so their programs are the same under
+each option; functions and rules of the user's mean what is in force where they are
+called, whatever the process did before.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from itertools import permutations
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+import verax
+import verax.numpy as vnp
+from verax import lax
+from verax.api.engine import ENGINE
+from verax.backend.lower import lower
+from verax.ir.dtypes import is_inexact
+from verax.ir.jaxpr import Jaxpr
+from verax.ops.table import PRIMITIVES
+from verax.rules.builder import Builder
+from verax.rules.row import MissingRule, Row
+from verax.rules.state import widths_of
+
+type Option = Callable[[], AbstractContextManager[Any]]
+
+OPTIONS: Mapping[str, Option] = {
+    "nothing": nullcontext,
+    "x64": lambda: verax.enable_x64(True),
+    "matmul": lambda: verax.default_matmul_precision("bfloat16"),
+    "promotion": lambda: verax.numpy_dtype_promotion("strict"),
+    "keys": lambda: verax.default_prng_impl("rbg"),
+    "nans": lambda: verax.debug_nans(True),
+    "mesh": lambda: verax.make_mesh((1,), ("i",)),
+    "device": lambda: verax.default_device(verax.devices()[0]),
+}
+
+
+def drawn(row: Row[Any], seed: int) -> Jaxpr | None:
+    """A program of one equation, as the row draws it."""
+    if row.draw is None:
+        return None
+    sample = row.draw(Random(seed))
+    builder = Builder("a sample")
+    with widths_of([aval.dtype for aval in sample.avals]):
+        args = [builder.input(aval) for aval in sample.avals]
+        return builder.finish(builder.bind(row, sample.params, args))[0]
+
+
+def programs(jaxpr: Jaxpr) -> list[str]:
+    """What every transformation makes of a program, as text."""
+    active = tuple([is_inexact(v.aval.dtype) for v in jaxpr.invars])
+    axes = (0,) * len(jaxpr.invars)
+    made: list[Callable[[], object]] = [
+        lambda: ENGINE.jvp(jaxpr, active),
+        lambda: ENGINE.linearize(jaxpr, active),
+        lambda: ENGINE.batch(jaxpr, 3, axes),
+        lambda: pulled(jaxpr, active),
+        lambda: lower(ENGINE, jaxpr, "f").text,
+    ]
+    found = []
+    for make in made:
+        try:
+            found.append(repr(make()))
+        except (MissingRule, TypeError, ValueError) as error:
+            found.append(f"{type(error).__name__}: {error}")
+    return found
+
+
+def pulled(jaxpr: Jaxpr, active: tuple[bool, ...]) -> object:
+    """The backward program."""
+    _, tangent, mask = ENGINE.linearize(jaxpr, active)
+    count = len(tangent.invars) - sum(active)
+    linear = tuple([i >= count for i in range(len(tangent.invars))])
+    return ENGINE.transpose(tangent, linear, (True,) * sum(mask))
+
+
+@pytest.mark.parametrize("name", sorted(PRIMITIVES))
+def test_rows_of_the_library_read_no_configuration(name: str) -> None:
+    row = PRIMITIVES[name]
+    for seed in range(max(1, settings().max_examples // 20)):
+        jaxpr = drawn(row, seed)
+        if jaxpr is None:
+            return
+        dtypes = [v.aval.dtype for v in (*jaxpr.invars, *jaxpr.outvars)]  # type: ignore[union-attr]  # results are variables
+        with widths_of(dtypes):
+            expected = programs(jaxpr)
+        for option, block in OPTIONS.items():
+            with block():
+                if option == "x64":
+                    assert programs(jaxpr) == expected, option
+                    continue
+                with widths_of(dtypes):
+                    assert programs(jaxpr) == expected, option
+
+
+def read_options(x: Any) -> Any:
+    """A function whose program, or whose values, show what is in force."""
+    matrix = vnp.broadcast_to(x, (2, 2))
+    key = verax.random.key(0)
+    words = verax.random.key_data(key).size
+    try:
+        promoted = (x.astype(vnp.float32) + vnp.ones((), vnp.int32)).sum()
+    except TypeError:
+        promoted = 0.5
+    wide = vnp.zeros((), float).dtype.itemsize
+    shown = (matrix @ matrix).sum() * 0 + words + promoted + wide
+    return x * 0 + shown
+
+
+def by_jvp() -> Callable[[Any], Any]:
+    f = verax.custom_jvp(lambda x: x * 2)
+    f.defjvp(lambda p, t: (f(*p), t[0] * read_options(p[0])))
+    return verax.grad(f)
+
+
+def by_vjp() -> Callable[[Any], Any]:
+    f = verax.custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (ct * read_options(x),))
+    return verax.grad(f)
+
+
+def by_gradient() -> Callable[[Any], Any]:
+    f = verax.custom_gradient(lambda x: (x * 2, lambda ct: ct * read_options(x)))
+    return verax.grad(f)
+
+
+def by_vmap() -> Callable[[Any], Any]:
+    f = verax.custom_batching.custom_vmap(lambda x: x * 2)
+    f.def_vmap(lambda size, batched, x: (x * verax.vmap(read_options)(x), True))
+    return lambda x: verax.vmap(f)(vnp.stack([x, x])).sum()
+
+
+def by_body() -> Callable[[Any], Any]:
+    def step(c: Any, _: Any) -> Any:
+        return c * read_options(c), None
+
+    return lambda x: lax.scan(step, x, None, length=2)[0]
+
+
+def by_branch() -> Callable[[Any], Any]:
+    return lambda x: lax.cond(x > 0, read_options, lambda y: y, x)
+
+
+def by_checkpoint() -> Callable[[Any], Any]:
+    return verax.grad(verax.checkpoint(lambda x: (x * read_options(x)).sum()))
+
+
+def by_jit() -> Callable[[Any], Any]:
+    return verax.jit(read_options)
+
+
+MAKERS = (
+    *(by_jvp, by_vjp, by_gradient, by_vmap),
+    *(by_body, by_branch, by_checkpoint, by_jit),
+)
+SHOWN = ("nothing", "x64", "matmul", "promotion", "keys")
+
+
+def outcome(f: Callable[[Any], Any]) -> tuple[str, str]:
+    """The program of a function, and its value."""
+    x = vnp.float32(1.0)
+    return repr(verax.make_jaxpr(f)(x)), repr(f(x))
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_rules_of_users_mean_what_is_in_force(make: Callable[[], Any]) -> None:
+    fresh = {}
+    for name in SHOWN:
+        verax.clear_caches()
+        with OPTIONS[name]():
+            fresh[name] = outcome(make())
+    assert len(set(fresh.values())) > 2, "the function shows its configuration"
+    shared = make()
+    for first, second in permutations(SHOWN, 2):
+        for name in (first, second):
+            with OPTIONS[name]():
+                assert outcome(shared) == fresh[name], (first, second)
+
+
+def over_axis(rule: Callable[[Any], Any]) -> list[Callable[[Any], Any]]:
+    """Functions with rules of each kind that read the axis, elementwise."""
+
+    def jvp(x: Any) -> Any:
+        return first(x)
+
+    first = verax.custom_jvp(lambda x: x * 1)
+    first.defjvp(lambda p, t: (first(*p), rule(t[0])))
+    second = verax.custom_vjp(lambda x: x * 1)
+    second.defvjp(lambda x: (second(x), None), lambda _, ct: (rule(ct),))
+    third = verax.custom_gradient(lambda x: (x * 1, rule))
+    fourth = verax.custom_batching.custom_vmap(lambda x: x * 1)
+    return [verax.grad(jvp), verax.grad(second), verax.grad(third), fourth]
+
+
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize(
+    "rule",
+    [lambda t: t / lax.axis_size("i"), lambda t: t / lax.psum(1, "i")],
+    ids=["axis_size", "psum"],
+)
+def test_rules_divide_by_the_size_of_the_axis(
+    which: int, rule: Callable[[Any], Any]
+) -> None:
+    f = over_axis(rule)[which]
+    for wrap in (lambda g: g, verax.jit):
+        for size in (4, 8, 2, 8, 4):
+            found = wrap(verax.vmap(f, axis_name="i"))(vnp.ones(size))
+            assert found.tolist() == [1 / size] * size
+    nested = verax.vmap(verax.vmap(f, axis_name="i"))(vnp.ones((3, 5)))
+    assert nested.shape == (3, 5)
+    assert float(nested[0, 0]) == pytest.approx(0.2)
+
+
+def test_batching_rules_read_the_axis() -> None:
+    f = verax.custom_batching.custom_vmap(lambda x: x)
+    f.def_vmap(lambda size, batched, x: (x / lax.axis_size("j"), True))
+    for size in (4, 8, 4):
+        inner = verax.vmap(lambda row: verax.vmap(f)(row), axis_name="j")
+        found = inner(vnp.ones((size, 3)))
+        assert found.tolist() == [[1 / size] * 3] * size
