@@ -9,11 +9,10 @@ called, whatever the process did before.
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import permutations
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings, strategies as st
 
 import verax
 import verax.numpy as vnp
@@ -23,9 +22,11 @@ from verax.backend.lower import lower
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.table import PRIMITIVES
-from verax.rules.builder import Builder
-from verax.rules.row import MissingRule, Row
+from verax.rules.row import MissingRule, Sample
 from verax.rules.state import widths_of
+from verax.verify.case import traced
+from verax.verify.nested import DRAWS
+from verax.verify.strategies import samples
 
 type Option = Callable[[], AbstractContextManager[Any]]
 
@@ -39,17 +40,6 @@ OPTIONS: Mapping[str, Option] = {
     "mesh": lambda: verax.make_mesh((1,), ("i",)),
     "device": lambda: verax.default_device(verax.devices()[0]),
 }
-
-
-def drawn(row: Row[Any], seed: int) -> Jaxpr | None:
-    """A program of one equation, as the row draws it."""
-    if row.draw is None:
-        return None
-    sample = row.draw(Random(seed))
-    builder = Builder("a sample")
-    with widths_of([aval.dtype for aval in sample.avals]):
-        args = [builder.input(aval) for aval in sample.avals]
-        return builder.finish(builder.bind(row, sample.params, args))[0]
 
 
 def programs(jaxpr: Jaxpr) -> list[str]:
@@ -80,23 +70,55 @@ def pulled(jaxpr: Jaxpr, active: tuple[bool, ...]) -> object:
     return ENGINE.transpose(tangent, linear, (True,) * sum(mask))
 
 
-@pytest.mark.parametrize("name", sorted(PRIMITIVES))
+SAMPLED = [name for name, row in sorted(PRIMITIVES.items()) if row.draw or row in DRAWS]
+
+
+@pytest.mark.parametrize("name", SAMPLED)
 def test_rows_of_the_library_read_no_configuration(name: str) -> None:
-    row = PRIMITIVES[name]
-    for seed in range(max(1, settings().max_examples // 20)):
-        jaxpr = drawn(row, seed)
-        if jaxpr is None:
-            return
-        dtypes = [v.aval.dtype for v in (*jaxpr.invars, *jaxpr.outvars)]  # type: ignore[union-attr]  # results are variables
+    @settings(max_examples=max(3, settings().max_examples // 10))
+    @given(samples(PRIMITIVES[name]), st.sampled_from(sorted(OPTIONS)))
+    def check(sample: Sample[Any], option: str) -> None:
+        with widths_of([aval.dtype for aval in sample.avals]):
+            jaxpr = traced(PRIMITIVES[name], sample)
+        dtypes = [v.aval.dtype for v in (*jaxpr.invars, *jaxpr.outvars)]
         with widths_of(dtypes):
             expected = programs(jaxpr)
-        for option, block in OPTIONS.items():
-            with block():
-                if option == "x64":
-                    assert programs(jaxpr) == expected, option
-                    continue
-                with widths_of(dtypes):
-                    assert programs(jaxpr) == expected, option
+        with OPTIONS[option](), widths_of(dtypes, option == "x64"):
+            assert programs(jaxpr) == expected
+
+    check()
+
+
+MATRIX = vnp.array([[4.0, 1.0], [1.0, 3.0]])
+LINALG: Mapping[str, Callable[[Any], Any]] = {
+    "cholesky": lambda a: vnp.linalg.cholesky(a),
+    "qr": lambda a: vnp.linalg.qr(a)[1],
+    "svd": lambda a: vnp.linalg.svd(a)[0],
+    "eigh": lambda a: vnp.linalg.eigh(a)[1],
+    "eigvals": lambda a: vnp.linalg.eigvals(a).real,
+    "lu": lambda a: lax.linalg.lu(a)[0],
+    "inv": vnp.linalg.inv,
+    "det": vnp.linalg.det,
+    "triangular_solve": lambda a: lax.linalg.triangular_solve(a, a),
+}
+
+
+@pytest.mark.parametrize("option", ["matmul", "promotion", "keys", "mesh"])
+@pytest.mark.parametrize("name", LINALG)
+def test_derivatives_of_factorisations_read_no_configuration(
+    name: str, option: str
+) -> None:
+    def shown() -> list[str]:
+        f = LINALG[name]
+        made = (verax.jacfwd(f), verax.jacrev(f), verax.vmap(f))
+        stacks = (MATRIX, MATRIX, MATRIX[None])
+        return [repr(verax.make_jaxpr(g)(x)) for g, x in zip(made, stacks, strict=True)]
+
+    expected = shown()
+    verax.clear_caches()
+    with OPTIONS[option]():
+        assert shown() == expected
+    assert shown() == expected
 
 
 def read_options(x: Any) -> Any:
