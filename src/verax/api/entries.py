@@ -23,13 +23,14 @@ from verax.backend.checked import checked_call, kinds_of
 from verax.backend.dispatch import Call
 from verax.backend.executable import CompileOptions
 from verax.backend.nan_search import Search
+from verax.ir.records import Unchanging
 from verax.rules.state import STATE
 
 type Maker = Callable[..., Call]
 
 
 @frozen(eq=False)
-class Settings:
+class Settings(Unchanging):
     """How a jitted function treats its arguments and its program."""
 
     statics: Statics

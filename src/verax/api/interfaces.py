@@ -18,6 +18,7 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import canonical
+from verax.ir.records import Unchanging
 from verax.rules.builder import Tracer
 from verax.rules.constants import aval_of
 from verax.rules.state import STATE
@@ -140,7 +141,7 @@ def parts(tree: PyTreeDef) -> dict[str, PyTreeDef]:
     return dict(zip(keys, tree.children(), strict=True))
 
 
-class Stage:
+class Stage(Unchanging):
     """What every stage of a function tells of its arguments and results."""
 
     interface: Interface

@@ -13,6 +13,7 @@ from functools import partial
 from types import MethodType
 from typing import Any
 
+from verax.api.copying import Copyable
 from verax.api.donation import usable, warn_unusable
 from verax.api.engine import ENGINE, apply, current_builder
 from verax.api.entries import Entry, Maker, Settings, debugged, watching
@@ -61,7 +62,7 @@ type Key = tuple[Any, ...]
 CACHE_SIZE = 4096
 
 
-class JitFunction[**P, R]:
+class JitFunction[**P, R](Copyable):
     """A function behind jit; call it as the function itself."""
 
     def __init__(self, fun: Callable[P, R], settings: Settings) -> None:
@@ -69,6 +70,10 @@ class JitFunction[**P, R]:
         self.fun = fun
         self.settings = settings
         self.statics = settings.statics if settings.statics.any else None
+        self.begin()
+
+    def begin(self) -> None:
+        """Start without traces and programs; see `Copyable`."""
         self.locks = Locks()
         self.traces: dict[Key, Entry] = {}
         self.programs: dict[Key, tuple[Program, Entry]] = {}

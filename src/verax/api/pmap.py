@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from verax.api.copying import Copyable
 from verax.api.explanation import Explanation
 from verax.api.jit import JitFunction
 from verax.api.jit_decorator import jit
@@ -29,11 +30,12 @@ from verax.backend import pytrees
 from verax.backend.client import Device, local_devices
 from verax.backend.mesh import Mesh, PartitionSpec
 from verax.backend.sharding import NamedSharding
+from verax.ir.records import Unchanging
 from verax.rules.row import Axis
 
 
 @frozen(eq=False)
-class Settings:
+class Settings(Unchanging):
     """What `pmap` was told."""
 
     name: str
@@ -144,13 +146,17 @@ def pmap(
     return PmapFunction(fun, settings)
 
 
-class PmapFunction:
+class PmapFunction(Copyable):
     """A function behind pmap: one jitted function for each number of elements."""
 
     def __init__(self, fun: Callable[..., Any], settings: Settings) -> None:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.settings = settings
+        self.begin()
+
+    def begin(self) -> None:
+        """Start without programs; see `Copyable`."""
         self.programs: dict[int, tuple[JitFunction[..., Any], Mesh]] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -267,9 +267,6 @@ class CompiledStage(Stage):
             "load that with verax.stages.deserialize"
         )
 
-    def __deepcopy__(self, memo: object) -> "CompiledStage":
-        return self
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result, maybe not finished yet. Static arguments are left out.
 

@@ -22,6 +22,7 @@ from attrs import field, frozen
 
 from verax.backend.client import Device, devices as all_devices
 from verax.ir.meshes import MeshAxes
+from verax.ir.records import Unchanging
 from verax.rules.state import STATE, refresh_own
 
 __all__ = ["UNCONSTRAINED", "AxisType", "Mesh", "PartitionSpec", "make_mesh"]
@@ -121,7 +122,7 @@ def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 @frozen(eq=False, repr=False)
-class Mesh:
+class Mesh(Unchanging):
     """An array of devices whose axes have names.
 
     Within `with mesh:` functions that take shardings take a `PartitionSpec` alone.

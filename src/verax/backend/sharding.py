@@ -23,7 +23,7 @@ from verax.backend.client import Device
 from verax.backend.mesh import UNCONSTRAINED, Mesh, PartitionSpec
 from verax.ir.avals import Shape
 from verax.ir.meshes import Layout, Split
-from verax.ir.records import Shown
+from verax.ir.records import Shown, Unchanging
 from verax.rules.memo import pure
 
 __all__ = ["NamedSharding", "Sharding", "SingleDeviceSharding"]
@@ -44,7 +44,7 @@ class Tiling(Shown):
     places: tuple[tuple[int, ...], ...]
 
 
-class Sharding:
+class Sharding(Unchanging):
     """How an array lies on devices; see `SingleDeviceSharding` and `NamedSharding`."""
 
     transient: ClassVar[bool] = False

@@ -13,7 +13,7 @@ So they inherit one method that reads the fields in one call::
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from attrs import Attribute, fields
 
@@ -33,6 +33,18 @@ class Shown:
             if a.repr
         ]
         return f"{kind.__qualname__.rpartition('>.')[2]}({', '.join(shown)})"
+
+
+class Unchanging:
+    """Base of what never changes, and may hold what cannot be copied: its own copy."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
 
 
 class Record(Shown):
