@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxlib import _jax
 
 from verax.backend import buffers
 from verax.backend.buffers import AvalLike, Buffer
@@ -78,13 +79,15 @@ class HostSlots:
         self.base, self.fills, self.arrays = base, tuple(fills), tuple(arrays)
         self.output: Buffer | None = None
 
-    def are_free(self) -> bool:
+    def are_free(self) -> bool | None:
         """Whether nobody reads the memory any more.
 
-        Of an output that was donated nobody can tell.
+        None where nobody will ever tell: the output was donated.
         """
-        output = self.output
-        return output is None or (not output.is_deleted() and output.is_ready())
+        try:
+            return self.output is None or self.output.is_ready()
+        except _jax.JaxRuntimeError:
+            return None
 
     def filled(self, args: Sequence[Any]) -> list[Buffer]:
         """The arguments of the program for those of the call.
@@ -127,15 +130,21 @@ class Pool:
         self.spare: deque[HostSlots] = deque()
 
     def take(self) -> HostSlots:
-        """Slots that nobody else uses."""
-        try:
-            slots = self.spare.popleft()
-        except IndexError:
-            slots = None
-        if slots is not None:
-            if slots.are_free():
+        """Slots that nobody else uses.
+
+        Those of which nobody will tell are let go, to the program that may read them:
+        kept, they would take the places of others for ever.
+        """
+        free: bool | None = None
+        while free is None:
+            try:
+                slots = self.spare.popleft()
+            except IndexError:
+                break
+            if free := slots.are_free():
                 return slots
-            self.spare.append(slots)
+            if free is False:
+                self.spare.append(slots)
         return HostSlots(self.device, self.transfers, self.constants)
 
     def put_back(self, slots: HostSlots, outs: Sequence[Buffer]) -> None:
