@@ -67,8 +67,7 @@ class Oracle:
             return
         if eqn.params.named_axes:
             return
-        with np.errstate(all="ignore"):
-            outs = evaluate_eqn(SILENT, eqn, self.env)
+        outs = evaluate_eqn(SILENT, eqn, self.env)
         for var, out in zip(eqn.outvars, outs, strict=True):
             self.env[var.index] = out
 

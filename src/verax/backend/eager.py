@@ -46,7 +46,7 @@ class Quiet(threading.local):
     """
 
     def __init__(self) -> None:
-        self.context = contextvars.copy_context()
+        self.context = contextvars.Context()  # which holds on to nobody's variables
         self.context.run(np.seterr, all="ignore")
 
 
@@ -90,6 +90,8 @@ def planned(
 ) -> Plan:
     """The plan for operands of types `avals`: one look-up for each operation.
 
+    What calls functions of the user's is not compiled; it is not for the quiet context.
+
     Raises:
         MissingRule: the row has no evaluate column.
         TypeError, ValueError: the operands do not fit.
@@ -100,7 +102,11 @@ def planned(
     if body is not None:
         return Plan(None, outs, row, body)
     costly = row.costly
-    if row.compiled or (costly is not None and costly(params, avals, outs)):
+    if (
+        row.compiled
+        or row.hosted
+        or (costly is not None and costly(params, avals, outs))
+    ):
         return Plan(None, outs, row)
     if row.evaluate is None:
         raise missing(row, "evaluate", "give its row evaluate=...")
@@ -140,6 +146,8 @@ class EagerInterpreter(Shown):
         if body is not None:
             return one_by_one(self.bind, body, args, outs)
         if evaluate is None:
+            if row.hosted:
+                return on_host(engine, row, params, args, outs)
             run = asked(alone, params, engine, row, params, tuple(avals), STATE.forked)
             return tuple(run(args))
         hosts = [
@@ -218,6 +226,20 @@ def operand_type(x: object) -> ShapedArray:
     return aval_of(x)
 
 
+def on_host(
+    engine: Engine,
+    row: Row[Any],
+    params: Params,
+    args: Sequence[object],
+    outs: Sequence[ShapedArray],
+) -> tuple[ConcreteArray, ...]:
+    """The results of a row that calls functions of the user's, as he calls them."""
+    if row.evaluate is None:
+        raise missing(row, "evaluate", "give its row evaluate=...")
+    results = row.evaluate(engine, params, [host_of(x) for x in args])
+    return tuple(map(as_array, results, outs))
+
+
 def bind_placed(
     engine: Engine, primitive: Primitive, params: Params, args: Sequence[object]
 ) -> tuple[Array, ...]:
@@ -232,16 +254,16 @@ def bind_placed(
     if body is not None:
         return one_by_one(partial(bind_placed, engine), body, args, outs)
     place, committed = common_place(args)
-    hosted = place is not None and place.ordered[0].platform == "cpu"
-    if place is None or not hosted or evaluate is None:
+    local = place is not None and place.ordered[0].platform == "cpu"
+    results: Sequence[ConcreteArray]
+    if place is not None and local and row.hosted:
+        results = on_host(engine, row, params, args, outs)
+    elif place is None or not local or evaluate is None:
         return tuple(run_alone(engine, row, params, tuple(avals), args))
-    results = quietly(evaluate, engine, params, [host_of(x) for x in args])
-    return tuple(
-        [
-            put(as_array(result, aval), place, committed)
-            for result, aval in zip(results, outs, strict=True)
-        ]
-    )
+    else:
+        found = quietly(evaluate, engine, params, [host_of(x) for x in args])
+        results = list(map(as_array, found, outs))
+    return tuple([put(x, place, committed) for x in results])
 
 
 def host_of(x: object) -> np.ndarray:

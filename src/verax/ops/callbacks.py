@@ -221,6 +221,7 @@ def callback_row(
         transpose=transpose,
         batch=lambda engine, p, size, xs, axes: batch_callback(row, p, size, xs, axes),
         lower=lower_callback,
+        hosted=True,
     )
     return row
 

@@ -178,7 +178,9 @@ class Row[P: Params](Primitive):
     the user's line and what to write. `composition(params, *operands)` says a row in
     terms of other primitives. Eager calls run in NumPy; those that are `costly` there
     and all of `compiled` rows run as compiled programs. Where `spelled(params)` gives a
-    jaxpr, its equations run instead, one by one: the row is only a name for them.
+    jaxpr, its equations run instead, one by one: the row is only a name for them. Rows
+    that are `hosted` call functions of the user's, who sees there what he sees around
+    the call: his context variables, and what NumPy does about floating-point errors.
     """
 
     typing: TypeRule[P]
@@ -194,6 +196,7 @@ class Row[P: Params](Primitive):
     costly: Costly | None = None
     compiled: bool = False
     spelled: Callable[[P], Jaxpr | None] | None = None
+    hosted: bool = False
     composition: Callable[..., Any] | None = None
     whole: bool = field(init=False)
 

@@ -86,7 +86,8 @@ def constants(
         eqn.effects or next(eqn.params.subjaxprs(), None) is not None
     ):
         return ()
-    if engine.rules[eqn.primitive].evaluate is None or eqn.primitive in KEPT:
+    row = engine.rules[eqn.primitive]
+    if row.evaluate is None or row.hosted or eqn.primitive in KEPT:
         return ()
     return computed(engine, eqn.primitive, eqn.params, literals, types)
 
