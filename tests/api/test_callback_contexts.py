@@ -51,10 +51,10 @@ def with_derivative(fun: Fun) -> Fun:
     """`fun`, whose derivative calls it too."""
     ruled: Any = verax.custom_jvp(lambda x: fun(x))
 
-    @ruled.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
         return ruled(*primals), tangents[0] * fun(lax.stop_gradient(primals[0]))
 
+    ruled.defjvp(rule)
     found: Fun = ruled
     return found
 
@@ -100,7 +100,7 @@ def without_jit(fun: Fun) -> Any:
 
 
 def check(run: Callable[[], object]) -> None:
-    """Run it where all is as the user has it, and see whether the callback was there."""
+    """Run it in a context of the user's, and see whether the callback was there."""
 
     def inside() -> None:
         GIVEN.set("given")

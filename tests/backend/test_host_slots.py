@@ -15,10 +15,11 @@ import verax
 import verax.numpy as vnp
 from verax.backend.client import local_devices
 from verax.backend.host_slots import MOST, HostSlots, Pool, Transfer
+from verax.backend.program import device_aval
 from verax.ir.avals import ShapedArray
 
 SCALAR = ShapedArray((), np.dtype("float32"))
-TRANSFER = Transfer(0, float, SCALAR, SCALAR)
+TRANSFER = Transfer(0, float, SCALAR, device_aval(SCALAR))
 
 
 class Output:

@@ -39,4 +39,5 @@ def unpack(data: bytes | bytearray) -> tuple[list[dict[str, Any]], list[bytes]]:
         raise TypeError(f"deserialize takes bytes, not {type(data).__name__}")
     found, rest = FRAME.unpack(bytes(data))
     descriptions: Any = found
-    return descriptions, cut(rest, [one["size"] for one in descriptions])
+    with FRAME.understanding():
+        return descriptions, cut(rest, [one["size"] for one in descriptions])

@@ -21,7 +21,7 @@ from verax.api.autodiff import vjp
 from verax.api.config import override
 from verax.api.custom_vjp import custom_vjp
 from verax.api.engine import EAGER, ENGINE, apply
-from verax.api.export_format import pack, unpack
+from verax.api.export_format import FRAME, pack, unpack
 from verax.api.jit import JitFunction
 from verax.api.jit_decorator import jit
 from verax.api.platforms import ROUTINES, checked_platforms
@@ -431,11 +431,37 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     6.0
     """
     found: Exported | None = None
-    for description, module in reversed(list(zip(*unpack(blob), strict=True))):
-        found = read_exported(description, module, found)
+    pairs = list(zip(*unpack(blob), strict=True))
+    with FRAME.understanding():
+        for description, module in reversed(pairs):
+            found = checked(read_exported(description, module, found))
     if found is None:
         raise ValueError("the file holds no function")
     return found
+
+
+def checked(exported: Exported) -> Exported:
+    """What was read, if its parts fit together.
+
+    Raises:
+        ValueError: they do not.
+    """
+    ins, outs = len(exported.in_avals), len(exported.out_avals)
+    kept = exported.module_kept_var_idx
+    fits = (
+        isinstance(exported.fun_name, str)
+        and all([isinstance(p, str) for p in exported.platforms])
+        and (exported.in_tree.num_leaves, exported.out_tree.num_leaves) == (ins, outs)
+        and all([type(i) is int and 0 <= i < ins for i in kept])
+        and list(kept) == sorted(set(kept))
+        and exported.nr_devices == 1
+    )
+    if not fits:
+        raise ValueError(
+            f"the description of the exported function {exported.fun_name!r:.80} "
+            "contradicts itself: the file was changed"
+        )
+    return exported
 
 
 def read_exported(

@@ -12,11 +12,11 @@ from typing import Any
 
 from verax.api.interfaces import Interface
 from verax.api.tree_format import read_tree, write_tree
-from verax.backend.client import Device
+from verax.backend.client import Device, check_backend, check_not_forked
 from verax.backend.program import Program
-from verax.backend.program_file import pack, unpack
+from verax.backend.program_file import FRAME, pack, unpack
 from verax.backend.pytrees import PyTreeDef
-from verax.backend.saved_program import loaded, saved
+from verax.backend.saved_program import check_devices, loaded, saved
 from verax.ir.printer import aval_text
 from verax.ir.words import aval_of_word
 
@@ -50,11 +50,26 @@ def read(
     """The compiled function that `written` wrote.
 
     Raises:
-        TypeError: `data` is no bytes.
+        TypeError: `data` is no bytes, or one of `devices` no device.
         ValueError: it is no compiled function, a damaged one, one that cannot run here,
             or the structures are not there or have other numbers of leaves.
     """
     description, parts = unpack(data)
+    check_not_forked()
+    check_backend(backend)
+    check_devices(devices)
+    with FRAME.understanding():
+        return understood(description, parts, trees, backend, devices)
+
+
+def understood(
+    description: dict[str, Any],
+    parts: Sequence[bytes],
+    trees: tuple[PyTreeDef, PyTreeDef] | None,
+    backend: str | None,
+    devices: Sequence[Device] | None,
+) -> tuple[Interface, Program]:
+    """What a description and parts say, which are those of a file that is whole."""
     described = description["interface"]
     ins = tuple(map(aval_of_word, described["in_avals"]))
     outs = tuple(map(aval_of_word, described["out_avals"]))

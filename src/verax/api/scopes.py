@@ -9,7 +9,7 @@ is an interpreter, so leaving a trace is making the eager one current::
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 from verax.rules.state import STATE, interpreting
 
@@ -49,7 +49,8 @@ def named_scope(name: str) -> Iterator[None]:
     yield
 
 
-def ensure_compile_time_eval() -> AbstractContextManager[None]:
+@contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
     """A block in which operations on known values are computed, also inside a trace.
 
     Tracers of the trace around it have no values in the block.
@@ -62,4 +63,5 @@ def ensure_compile_time_eval() -> AbstractContextManager[None]:
     >>> float(verax.jit(f)(1.0))
     2.0
     """
-    return interpreting(STATE.eager)
+    with interpreting(STATE.eager):
+        yield

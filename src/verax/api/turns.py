@@ -9,9 +9,10 @@ worst traces what another thread is tracing too::
 """
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
 from typing import Final
+
+from verax.rules.blocks import block
 
 
 class Held(threading.local):
@@ -23,15 +24,18 @@ class Held(threading.local):
 HELD: Final = Held()
 
 
-@contextmanager
-def turn(lock: threading.RLock) -> Iterator[None]:
+@block
+def turn(lock: threading.RLock) -> Generator[None]:
     """Hold `lock` within the block; do without it if waiting could last for ever."""
-    if not lock.acquire(blocking=HELD.count == 0):
-        yield
-        return
-    HELD.count += 1
+    count = HELD.count
+    release: Iterator[None] = iter(lock.release, None)
+    acquire = map(lock.acquire, [count == 0])
+    taken: list[bool] = []
     try:
+        taken += acquire
+        HELD.count = count + (True in taken)
         yield
     finally:
-        HELD.count -= 1
-        lock.release()
+        HELD.count = count
+        if True in taken:
+            [*release]  # noqa: B018  # calls it in one step

@@ -8,8 +8,8 @@ where the user wants them::
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from verax.api.engine import ENGINE, rewritten
@@ -30,7 +30,7 @@ from verax.ops import shape
 from verax.rules.array import Array
 from verax.rules.constants import PYTHON_SCALARS, is_operand
 from verax.rules.row import Axis, BatchAxis
-from verax.rules.state import STATE, changing
+from verax.rules.state import STATE, UNCHANGED, changing
 from verax.rules.typed import described
 from verax.transforms.engine import StandardEngine, over_axis
 from verax.transforms.vmap import batch, batch_into, stacked
@@ -157,14 +157,9 @@ def as_spmd_names(names: object) -> tuple[str, ...]:
     return found
 
 
-@contextmanager
-def axis_scope(axes: Sequence[tuple[str, int]]) -> Iterator[None]:
+def axis_scope(axes: Sequence[tuple[str, int]]) -> AbstractContextManager[None]:
     """Named axes, with their sizes, within the block; inner ones hide outer ones."""
-    if not axes:
-        yield
-        return
-    with changing({"axes": (*STATE.axes, *axes)}):
-        yield
+    return changing({"axes": (*STATE.axes, *axes)}) if axes else UNCHANGED
 
 
 def apply_batched(

@@ -7,11 +7,12 @@ message carries the number::
 """
 
 import re
-import threading
 from collections import OrderedDict
-from typing import Final
+from threading import RLock
+from typing import ClassVar, Final
 
 from verax.backend.errors import ExecutionError, explained
+from verax.ir.locks import locked
 from verax.rules.host import CallbackError
 
 MARK: Final = re.compile(r"verax callback failure (\d+)")
@@ -22,11 +23,13 @@ class FailedCallback(Exception):
     """What XLA gets to see: the number under which the true exception is kept."""
 
 
+@locked
 class Failures:
     """The last exceptions of callbacks, by number; they are looked up many times."""
 
+    lock: ClassVar[RLock]
+
     def __init__(self) -> None:
-        self.lock = threading.Lock()
         self.count = 0
         self.kept: OrderedDict[int, BaseException] = OrderedDict()
         self.seen: set[int] = set()

@@ -12,7 +12,8 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from threading import RLock
+from typing import ClassVar, Final, Protocol
 
 import numpy as np
 from attrs import frozen
@@ -21,6 +22,7 @@ from jaxlib import _jax
 from verax.backend.failures import FAILURES, MARK
 from verax.backend.host_calls import HostCalls
 from verax.ir.effects import is_ordered
+from verax.ir.locks import locked
 from verax.ir.records import Shown
 from verax.rules.emitter import HostCall
 
@@ -57,9 +59,10 @@ class Trampoline(Shown):
     failed: list[BaseException] | None = None
 
     def __call__(self, *arrays: np.ndarray) -> tuple[object, ...]:
-        INSIDE.depth += 1
+        depth = INSIDE.depth
         function = self.function()
         try:
+            INSIDE.depth = depth + 1
             assert function is not None, "the program of this callback is gone"
             found = function(*(arrays[1:] if self.ordered else arrays))
         except BaseException as error:
@@ -68,7 +71,7 @@ class Trampoline(Shown):
             self.failed.append(error)
             found = function.blanks()
         finally:
-            INSIDE.depth -= 1
+            INSIDE.depth = depth
         # In the place of a token XLA gives None, and takes None.
         return (None, *found) if self.ordered else tuple(found)
 
@@ -83,11 +86,13 @@ def trampolines(
     ]
 
 
+@locked
 class Runs:
     """The runs with callbacks that may not have ended, and what they call."""
 
+    lock: ClassVar[RLock]
+
     def __init__(self) -> None:
-        self.lock = threading.Lock()
         self.tokens: deque[tuple[Token, HostCalls]] = deque()
         self.ordered: Token | None = None
         self.failed: BaseException | None = None

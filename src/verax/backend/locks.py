@@ -7,25 +7,26 @@ wait for those who make the same thing, and for nobody else::
         found = cache.get(key) or make(key)
 """
 
-import threading
 from collections.abc import Hashable
+from threading import RLock
+from typing import ClassVar
 from weakref import WeakValueDictionary
 
+from verax.ir.locks import locked
 from verax.rules.state import STATE
 
 
+@locked
 class Locks:
     """Locks by key; one lives as long as somebody holds it or waits for it."""
 
-    __slots__ = ("guard", "locks")
+    __slots__ = ("locks",)
+    lock: ClassVar[RLock]
 
     def __init__(self) -> None:
-        self.guard = threading.Lock()
-        self.locks: WeakValueDictionary[Hashable, threading.RLock] = (
-            WeakValueDictionary()
-        )
+        self.locks: WeakValueDictionary[Hashable, RLock] = WeakValueDictionary()
 
-    def of(self, key: Hashable) -> threading.RLock:
+    def of(self, key: Hashable) -> RLock:
         """The lock for `key`: one object for equal keys, while it is in use.
 
         >>> locks = Locks()
@@ -34,6 +35,6 @@ class Locks:
         (True, False)
         """
         if STATE.forked:  # who held locks then does not exist here, and frees none
-            return threading.RLock()
-        with self.guard:
-            return self.locks.setdefault(key, threading.RLock())
+            return RLock()
+        with self.lock:
+            return self.locks.setdefault(key, RLock())

@@ -12,21 +12,24 @@ tenth of that time, and no listener hears of it::
     TALLY.bytes_to_host += array.nbytes
 """
 
-import threading
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from threading import RLock
+from typing import ClassVar, Final
+
+from verax.ir.locks import locked
 
 type Listener = Callable[[str, float], object]
 
 
+@locked
 class Recorder:
     """Sums by name, and the functions that are told of every change."""
 
-    __slots__ = ("counts", "listeners", "lock")
+    __slots__ = ("counts", "listeners")
+    lock: ClassVar[RLock]
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
         self.counts: Counter[str] = Counter()
         self.listeners: tuple[Listener, ...] = ()
 

@@ -52,4 +52,5 @@ def unpack(data: object) -> tuple[dict[str, Any], list[bytes]]:
         raise TypeError(f"a compiled program is bytes, not {type(data).__name__}")
     found, rest = FRAME.unpack(bytes(data))
     description: Any = found
-    return description, cut(rest, description["sizes"])
+    with FRAME.understanding():
+        return description, cut(rest, description["sizes"])

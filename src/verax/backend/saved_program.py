@@ -138,20 +138,23 @@ def array_bytes(buffer: Buffer, place: Sharding, aval: ShapedArray) -> bytes:
     return np.ascontiguousarray(to_numpy(buffer, place, stored_aval(aval))).tobytes()
 
 
+def check_devices(given: Sequence[object] | None) -> None:
+    """Raise TypeError unless all of them are devices."""
+    for device in given or ():
+        if not isinstance(device, Device):
+            raise TypeError(f"a program runs on verax.devices(), not on {device!r}")
+
+
 def chosen_devices(
     name: str, count: int, backend: str | None, given: Sequence[Device] | None
 ) -> tuple[Device, ...]:
     """The devices for a loaded program: those given, or else the first ones.
 
     Raises:
-        TypeError: what is given are no devices.
         ValueError: there are too few, too many, or one twice.
     """
     owned = local_devices(backend)
     devices = owned[:count] if given is None else list(given)
-    for device in devices:
-        if not isinstance(device, Device):
-            raise TypeError(f"a program runs on verax.devices(), not on {device!r}")
     if len(set(devices)) != count or len(devices) != count:
         raise ValueError(
             f"{name} runs on {count} different devices, and there are "

@@ -6,27 +6,30 @@ cache that is keyed by types costs one pointer comparison::
     ShapedArray((2, 3), np.dtype("float32")) is ShapedArray((2, 3), np.dtype("float32"))
 """
 
-import threading
 import weakref
 from collections.abc import Iterable
 from functools import lru_cache
+from threading import RLock
 from typing import ClassVar
 
 import numpy as np
 from attrs import frozen
 
 from verax.ir.dtypes import DType, short_name, tangent_dtype
+from verax.ir.locks import locked
 
 type Shape = tuple[int, ...]
 RECENT = 1 << 13
 type InternKey = tuple[Shape, DType, bool]
 
 
+@locked
 class InternTable:
     """Gives one `ShapedArray` per (shape, dtype, weak type), while it lives."""
 
+    lock: ClassVar[RLock]
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._table: weakref.WeakValueDictionary[InternKey, ShapedArray] = (
             weakref.WeakValueDictionary()
         )
@@ -35,7 +38,7 @@ class InternTable:
         return self._table.get(key)
 
     def add(self, key: InternKey, aval: "ShapedArray") -> "ShapedArray":
-        with self._lock:
+        with self.lock:
             return self._table.setdefault(key, aval)
 
 

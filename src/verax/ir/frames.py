@@ -10,7 +10,8 @@ the rest; then come a JSON document and parts of any bytes::
 import json
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate, pairwise
 from typing import Final
 
@@ -20,6 +21,18 @@ type Json = bool | int | float | str | list["Json"] | dict[str, Json] | None
 
 VERSION: Final = struct.Struct("<I")
 SIZE: Final = struct.Struct("<Q")
+
+
+# What reading a document of an unexpected form ends in.
+WRONG: Final = (
+    AssertionError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 class InvalidFile(ValueError):
@@ -103,7 +116,33 @@ class Frame:
             f"{len(data)} bytes are lost or changed"
         )
 
+    @contextmanager
+    def understanding(self) -> Iterator[None]:
+        """Make one error of all that a wrong document leads to within the block.
+
+        Raises:
+            InvalidFile: the document is not what this library writes.
+        """
+        try:
+            yield
+        except WRONG as error:
+            kind = type(error)
+            if kind is ValueError or kind.__module__ != "builtins":
+                raise  # it says what is wrong, as such classes do
+            raise InvalidFile(
+                f"this {self.content} is no file that {self.maker} made: its "
+                f"description is wrong ({type(error).__name__}: {error!s:.200})"
+            ) from error
+
 
 def cut(rest: bytes, sizes: Sequence[int]) -> list[bytes]:
-    """The parts, one after the other."""
+    """The parts, one after the other.
+
+    Raises:
+        InvalidFile: the sizes are not theirs.
+    """
+    if not all([type(size) is int and size >= 0 for size in sizes]) or (
+        sum(sizes) != len(rest)
+    ):
+        raise InvalidFile(f"the file has {len(rest)} bytes in parts of {sizes!r:.80}")
     return [rest[a:b] for a, b in pairwise(accumulate(sizes, initial=0))]

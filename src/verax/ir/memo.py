@@ -13,7 +13,9 @@ import functools
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import RLock
-from typing import cast
+from typing import ClassVar, cast
+
+from verax.ir.locks import locked
 
 CACHE_SIZE = 8192
 
@@ -30,6 +32,7 @@ def memoised[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     return cast(Callable[P, R], functools.lru_cache(CACHE_SIZE)(function))
 
 
+@locked
 class Recent[K: Hashable, V]:
     """What was used last, `size` entries at most; several threads may share it.
 
@@ -38,9 +41,10 @@ class Recent[K: Hashable, V]:
     ([0, 1, 2], None)
     """
 
+    lock: ClassVar[RLock]
+
     def __init__(self, size: int) -> None:
         self.size = size
-        self.lock = RLock()
         self.entries: OrderedDict[K, V] = OrderedDict()
 
     def find(self, key: K) -> V | None:

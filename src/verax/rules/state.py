@@ -8,9 +8,10 @@ are one mechanism::
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Protocol
 
@@ -20,6 +21,7 @@ from verax.ir.dtypes import DType, canonical
 from verax.ir.jaxpr import Params, Primitive
 from verax.ir.records import Shown
 from verax.rules.array import Array
+from verax.rules.blocks import block
 
 
 class Interpreter(Protocol):
@@ -202,8 +204,8 @@ def refresh_mode() -> None:
     """Bring `STATE.own` up to date with the interpreter and the context."""
     own = vars(STATE)
     if "interpreter" in own or "context" in own:
+        State.owners.add(threading.get_ident())  # first: `own` counts for owners only
         own["own"] = mode_of(STATE) if STATE.interpreter.immediate else UNKEPT
-        State.owners.add(threading.get_ident())
     else:
         own.pop("own", None)
         State.owners.discard(threading.get_ident())
@@ -227,87 +229,80 @@ def current_mode() -> object:
     return own, shared
 
 
-class Interpreting:
-    """What `interpreting` gives; a class, since a generator takes twice the time."""
-
-    __slots__ = ("interpreter", "outer")
-
-    def __init__(self, interpreter: Interpreter) -> None:
-        self.interpreter = interpreter
-
-    def __enter__(self) -> None:
-        self.outer = STATE.interpreter
-        vars(STATE)["interpreter"] = self.interpreter
-        refresh_mode()
-
-    def __exit__(self, *error: object) -> None:
-        own = vars(STATE)
-        if self.outer is State.interpreter:
-            # What is true everywhere is not repeated, so that it can still change.
-            own.pop("interpreter", None)
-        else:
-            own["interpreter"] = self.outer
-        refresh_mode()
-
-
-def interpreting(interpreter: Interpreter) -> Interpreting:
+@block
+def interpreting(interpreter: Interpreter) -> Generator[None]:
     """Make `interpreter` the current one of this thread within the block."""
-    return Interpreting(interpreter)
+    own, owners = vars(STATE), State.owners
+    outer, mode = own.get("interpreter"), own.get("own")
+    traced = mode is UNKEPT and not interpreter.immediate
+    added = frozenset() if traced else frozenset((threading.get_ident(),)) - owners
+    try:
+        own["interpreter"] = interpreter
+        if not traced:
+            refresh_mode()
+        yield
+    finally:
+        if outer is None:
+            # What is true everywhere is not repeated, so that it can still change.
+            del own["interpreter"]
+        else:
+            own["interpreter"] = outer
+        own["own"] = mode
+        owners -= added
 
 
-@contextmanager
-def entered(context: Context) -> Iterator[None]:
+def entered(context: Context) -> AbstractContextManager[None]:
     """Have the values of `context` in this thread within the block."""
     if current_context() is context:
-        yield
-        return
+        return UNCHANGED
     changed = {
         name: value
         for name, value in zip(NAMES, context.values, strict=True)
         if getattr(STATE, name) is not value
     }
-    with changing(changed, context if context.fresh else None):
-        yield
+    return changing(changed, context if context.fresh else None)
 
 
-@contextmanager
-def fresh_context() -> Iterator[None]:
+def fresh_context() -> AbstractContextManager[None]:
     """Have what is configured in a context that no memo has met."""
-    with changing({}, Context(current_context().values, True)):
-        yield
+    return changing({}, Context(current_context().values, True))
 
 
-@contextmanager
-def widths_of(dtypes: Iterable[DType], x64: bool = False) -> Iterator[None]:
+def widths_of(
+    dtypes: Iterable[DType], x64: bool = False
+) -> AbstractContextManager[None]:
     """Have x64 on within the block where one of `dtypes` has 64 bits, or `x64` says so.
 
     Functions that are traced later than the program in which their operands were made
     mean what they would have meant there, whatever this thread has chosen since.
     """
     wide = x64 or any([canonical(d, False) != d for d in dtypes])
-    if STATE.enable_x64 == wide:
-        yield
-        return
-    with changing({"enable_x64": wide}):
-        yield
+    return UNCHANGED if STATE.enable_x64 == wide else changing({"enable_x64": wide})
 
 
-@contextmanager
+UNCHANGED: Final = nullcontext()
+
+
+@block
 def changing(
     options: Mapping[str, object], context: Context | None = None
-) -> Iterator[None]:
-    """Have options of this thread's own within the block; `context` if it is fresh."""
-    own = vars(STATE)
-    names = [*options, "context"]
-    outer = [(name, own[name]) for name in names if name in own]
-    own.update(options)
-    if context is not None:
-        own["context"] = context
-    refresh_own()
+) -> Generator[None]:
+    """Have options of this thread's own within the block; `context` if it is fresh.
+
+    What changed for all threads meanwhile is seen by `current_context`.
+    """
+    own, owners = vars(STATE), State.owners
+    names = (*options, "context", "base", "own")
+    outer = {name: own[name] for name in names if name in own}
+    new = map(own.pop, [name for name in names if name not in own], repeat(None))
+    added = frozenset((threading.get_ident(),)) - owners
     try:
+        own.update(options)
+        if context is not None:
+            own["context"] = context
+        refresh_own()
         yield
     finally:
-        for name in names:
-            own.pop(name, None)
-        own.update(outer)
-        refresh_own()
+        [*new]  # noqa: B018  # calls it in one step
+        own |= outer
+        owners -= added
