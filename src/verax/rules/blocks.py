@@ -1,8 +1,8 @@
 """Floor 1: `with` blocks that undo what they did, wherever an interrupt comes.
 
-One idea: Ctrl-C raises between any two steps of Python, also when `__exit__` has been
-called and has done nothing yet. But when a generator is dropped, its `finally` runs at
-once, and whoever leaves a block, in whichever way, drops what belongs to the block::
+One idea: CPython looks for Ctrl-C where a function of Python begins, where a loop goes
+back, and where a call has returned; so an `__exit__` of Python may be interrupted before
+it does anything. One of C is not, nor is the `finally` of a generator that C closes::
 
     @block
     def paused():
@@ -13,18 +13,19 @@ once, and whoever leaves a block, in whichever way, drops what belongs to the bl
         finally:
             [*enable]
 
-CPython looks for interrupts where a function of Python begins, where a loop goes back,
-and where a call has returned. So a `finally` here makes no calls that Python sees:
-stores, and calls that a list makes of an iterator that was there before the `yield`.
+Such a `finally` makes no calls that Python sees: stores, and calls that a list makes of
+an iterator that was there before the `yield`.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from functools import partial, wraps
 from typing import Any, Final
 
-# Takes all that `__exit__` is told, and does not claim to have handled an exception.
-IGNORED: Final = "".format
+# Takes what `__exit__` is told, and looks into a table, which calls what makes its values.
+# The text is empty: no exception counts as handled.
+EXIT: Final = "{0[closed]!s:.0}".format
 
 
 class Block:
@@ -61,7 +62,7 @@ def block[**P](
         generator = steps(*args, **kwargs)
         found: Any = Block()
         found.__enter__ = generator.__next__
-        found.__exit__ = partial(IGNORED, generator)
+        found.__exit__ = partial(EXIT, defaultdict(generator.close))
         return found  # type: ignore[no-any-return]  # slots hold its methods
 
     return made
