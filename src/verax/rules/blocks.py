@@ -1,8 +1,9 @@
 """Floor 1: `with` blocks that undo what they did, wherever an interrupt comes.
 
 One idea: CPython looks for Ctrl-C where a function of Python begins, where a loop goes
-back, and where a call has returned; so an `__exit__` of Python may be interrupted before
-it does anything. One of C is not, nor is the `finally` of a generator that C closes::
+back, and where a call has returned; so an `__exit__` of Python may be interrupted
+before it does anything. One of C is not, nor the `finally` of a generator that it
+closes::
 
     @block
     def paused():
@@ -23,7 +24,7 @@ from contextlib import AbstractContextManager
 from functools import partial, wraps
 from typing import Any, Final
 
-# Takes what `__exit__` is told, and looks into a table, which calls what makes its values.
+# Takes what `__exit__` is told and looks into a table, which calls what makes values.
 # The text is empty: no exception counts as handled.
 EXIT: Final = "{0[closed]!s:.0}".format
 
