@@ -1,7 +1,7 @@
 """Runs the work of a soak and watches memory.
 
-One idea: after clearing all caches nothing may be left of the work, so memory is read
-only then: early, once everything has been loaded, and at the end::
+One idea: what a piece of work closed over dies with it, so memory is read before any
+cache is cleared; and after clearing nothing at all may be left, so it is read again::
 
     report = soak(seconds=300, seed=0)
     report.flat, report.growth_per_round
@@ -28,13 +28,18 @@ ALLOWED_MEGABYTES = 64.0
 
 @frozen
 class Reading:
-    """Memory after caches were cleared."""
+    """Memory before and after caches were cleared.
+
+    `held_megabytes` and `held_arrays` are those before.
+    """
 
     seconds: float
     pieces: int
     megabytes: float
     arrays: int
     buffers: int
+    held_megabytes: float
+    held_arrays: int
 
 
 @frozen
@@ -59,14 +64,18 @@ class Report:
         last = self.readings[-1]
         arrays = last.arrays - self.settled.arrays
         buffers = last.buffers - self.settled.buffers
-        return self.growth < ALLOWED_MEGABYTES and arrays <= 0 and buffers <= 0
+        held = last.held_arrays - self.settled.held_arrays
+        grown = max(self.growth, last.held_megabytes - self.settled.held_megabytes)
+        gone = arrays <= 0 and buffers <= 0 and held <= 0
+        return grown < ALLOWED_MEGABYTES and gone
 
     def __str__(self) -> str:
         last = self.readings[-1]
         return (
             f"{'flat' if self.flat else 'GROWING'}: {last.pieces} pieces of work in "
             f"{last.seconds:.0f} s, all right; {self.growth:+.1f} MB since settled, "
-            f"{last.megabytes:.0f} MB, {last.arrays} arrays, {last.buffers} buffers"
+            f"{last.megabytes:.0f} MB, {last.arrays} arrays, {last.buffers} buffers; "
+            f"before clearing {last.held_megabytes:.0f} MB, {last.held_arrays} arrays"
         )
 
 
@@ -80,10 +89,12 @@ def resident_megabytes() -> float:
 
 
 def reading(started: float, pieces: int) -> Reading:
-    """Memory now, without what caches hold."""
+    """Memory now, with what caches hold and without."""
     verax.effects_barrier()
-    verax.clear_caches()
     block_until_ready(live_buffers())  # a run holds its arguments until it has ended
+    gc.collect()
+    held = resident_megabytes(), len(verax.live_arrays())
+    verax.clear_caches()
     gc.collect()
     return Reading(
         time.monotonic() - started,
@@ -91,6 +102,7 @@ def reading(started: float, pieces: int) -> Reading:
         resident_megabytes(),
         len(verax.live_arrays()),
         len(live_buffers()),
+        *held,
     )
 
 

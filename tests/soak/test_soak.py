@@ -29,11 +29,13 @@ def test_wrong_results_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_growth_is_noticed() -> None:
-    start = Reading(1, 10, 100, 3, 3)
+    start = Reading(1, 10, 100, 3, 3, 200, 5)
     assert Report((start,) * 3).flat
     for grown in (
         evolve(start, megabytes=500),
         evolve(start, arrays=4),
         evolve(start, buffers=9),
+        evolve(start, held_megabytes=500),
+        evolve(start, held_arrays=6),
     ):
         assert not Report((start, start, grown)).flat

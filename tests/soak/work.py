@@ -50,6 +50,23 @@ def functions_that_are_new(rng: Rng) -> None:
     check(verax.jit(lambda x: vnp.cos(x) + shift)(x), np.cos(x) + np.float32(shift))
 
 
+def captures(rng: Rng) -> None:
+    """Experiments that close over a megabyte each."""
+    data = rng.normal(size=1 << 18).astype(np.float32)
+    array, total = vnp.asarray(data), np.float32(data.sum(dtype=np.float64))
+    f = verax.custom_jvp(lambda x: (x * array).sum())
+    f.defjvp(lambda p, t: (f(*p), (t[0] * array).sum()))
+    uses = (
+        lambda x: (x * array).sum(),
+        lambda x: lax.cond(x > 0, lambda y: (y * array).sum(), lambda y: y, x),
+        verax.checkpoint(lambda x: (x * array).sum()),
+        f,
+    )
+    use = uses[rng.integers(len(uses))]
+    found = verax.jit(verax.grad(use))(1.0)
+    np.testing.assert_allclose(found, total, rtol=1e-2, atol=1e-1)
+
+
 def derivatives(rng: Rng) -> None:
     x = draw(rng)
     check(verax.grad(lambda x: (x**3).sum())(x), 3 * x**2)
@@ -159,6 +176,7 @@ def clearing(rng: Rng) -> None:
 
 
 WORK: Final[tuple[Work, ...]] = (
-    *(jit_of_many_shapes, functions_that_are_new, derivatives, eager_operations),
+    *(jit_of_many_shapes, functions_that_are_new, captures, derivatives),
+    eager_operations,
     *(donations, host_values, errors, callbacks, loops, exchanges, threads, clearing),
 )
