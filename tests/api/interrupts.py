@@ -13,6 +13,7 @@ skips the handlers around)::
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from types import CodeType
 from typing import Final
 
@@ -26,11 +27,12 @@ class Places:
 
     def __init__(self, wanted: int | None) -> None:
         self.wanted = wanted
+        self.thread = get_ident()
         self.passed = 0
         self.where = ""
 
     def passing(self, code: CodeType, offset: int) -> None:
-        if code is Places.passing.__code__ or OURS not in code.co_filename:
+        if OURS not in code.co_filename or get_ident() != self.thread:
             return
         here, self.passed = self.passed, self.passed + 1
         if here == self.wanted:
@@ -46,7 +48,7 @@ class Places:
 
 @contextmanager
 def watched(places: Places) -> Iterator[None]:
-    """Have `places` told within the block; this thread alone should run."""
+    """Have `places` told within the block."""
     monitoring = sys.monitoring
     told: dict[int, Callable[..., object]] = {
         EVENTS.PY_START: places.passing,

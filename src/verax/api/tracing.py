@@ -7,6 +7,7 @@ function closes over from an outer trace becomes a leading input::
     traced.jaxpr, traced.captured, traced.out_tree
 """
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from time import perf_counter
@@ -31,7 +32,6 @@ from verax.rules.builder import (
     abandoned,
     left_behind,
 )
-from verax.rules.collector import paused
 from verax.rules.constants import aval_of
 from verax.rules.memo import ByFunction
 from verax.rules.state import STATE, Context, current_context, interpreting
@@ -115,12 +115,16 @@ def trace(
     builder.describe = describe
     if values is not None:
         builder.oracle = oracle_for(builder, values)
+    on = gc.isenabled()
     try:
-        with paused(), interpreting(builder):
+        gc.disable()  # as `paused` does, in a third of the time
+        with interpreting(builder):
             jaxpr, captured, out_tree = recorded(fun, in_tree, avals, builder, held)
     finally:
         builder.alive = False
         builder.oracle = None  # it knows the builder: a circle for the collector
+        if on:
+            gc.enable()
     if STATE.check_tracer_leaks and (left := left_behind(builder, fun)):
         raise abandoned(function_name(fun), left)
     seconds = perf_counter() - started

@@ -232,14 +232,17 @@ def current_mode() -> object:
 @block
 def interpreting(interpreter: Interpreter) -> Generator[None]:
     """Make `interpreter` the current one of this thread within the block."""
-    own, owners = vars(STATE), State.owners
+    own, owners = STATE.__dict__, State.owners
     outer, mode = own.get("interpreter"), own.get("own")
-    traced = mode is UNKEPT and not interpreter.immediate
-    added = frozenset() if traced else frozenset((threading.get_ident(),)) - owners
+    ident = threading.get_ident()
+    added = () if ident in owners else (ident,)
     try:
         own["interpreter"] = interpreter
-        if not traced:
+        owners.update(added)
+        if interpreter.immediate:
             refresh_mode()
+        else:
+            own["own"] = UNKEPT
         yield
     finally:
         if outer is None:
@@ -248,7 +251,8 @@ def interpreting(interpreter: Interpreter) -> Generator[None]:
         else:
             own["interpreter"] = outer
         own["own"] = mode
-        owners -= added
+        if added:
+            owners -= {ident}
 
 
 def entered(context: Context) -> AbstractContextManager[None]:
