@@ -9,16 +9,16 @@ lines: nothing depends on what the process did before.
 import sys
 from hashlib import sha256
 
-from verax.backend.lower import lower
+from verax.backend.lowering.lower import lower
 from verax.ir.printer import print_jaxpr
-from verax.ops.special import NoDerivative
+from verax.ops.special.erf_gamma import NoDerivative
 from verax.ops.table import ROWS
-from verax.transforms.cse import cse
-from verax.verify.growing import pool_of
-from verax.verify.meaning import derived
-from verax.verify.programs import composable
-from verax.verify.seeded import seed_case
-from verax.verify.standard import ENGINE
+from verax.transforms.passes.cse import cse
+from verax.verify.cases.growing import pool_of
+from verax.verify.checking.standard import ENGINE
+from verax.verify.laws.invariance import derived
+from verax.verify.random_programs import composable
+from verax.verify.seeded_programs import seed_case
 
 POOL = pool_of(composable(ROWS, "jvp", "batch", "lower"))
 MOST = 4

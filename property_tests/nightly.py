@@ -22,14 +22,14 @@ from random import Random
 from attrs import frozen
 
 from verax.ops.table import ROWS
-from verax.verify.case import LawBroken, Skipped
-from verax.verify.compose import LINKS, chain
-from verax.verify.growing import Pool, Step, pool_of
+from verax.verify.cases.case import LawBroken, Skipped
+from verax.verify.cases.growing import Pool, Step, pool_of
+from verax.verify.cases.precision import double_precision
+from verax.verify.checking.standard import COMPILED, ENGINE
 from verax.verify.laws import EVERY, LOOPS, Law
-from verax.verify.precision import double_precision
-from verax.verify.programs import composable
-from verax.verify.seeded import seed_case, seed_steps, shrunk
-from verax.verify.standard import COMPILED, ENGINE
+from verax.verify.laws.compose import LINKS, chain
+from verax.verify.random_programs import composable
+from verax.verify.seeded_programs import seed_case, seed_steps, shrunk
 
 MOST = 6
 CHAIN = "chain"

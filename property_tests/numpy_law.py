@@ -16,10 +16,10 @@ from attrs import field, frozen
 
 import verax
 from property_tests.numpy_draws import BFLOAT16, Call, Draw, kind_of
-from verax.api.engine import ENGINE
-from verax.numpy.index_parsing import NonConcreteBooleanIndexError
-from verax.rules.builder import AbstractValueError, Builder
-from verax.rules.state import interpreting
+from verax.api.tracing.apply import ENGINE
+from verax.numpy.indexing.parse import NonConcreteBooleanIndexError
+from verax.rules.rows.builder import AbstractValueError, Builder
+from verax.rules.values.state import interpreting
 
 SLACK = 32
 """Units in the last place, of the largest element, by which floats may differ."""

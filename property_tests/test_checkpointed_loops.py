@@ -27,7 +27,7 @@ from property_tests.test_control_flow import (
 )
 from verax import lax
 from verax.lax.plans import blocks_of
-from verax.verify.precision import double_precision
+from verax.verify.cases.precision import double_precision
 
 
 def planned(reverse: bool, checkpoints: int | str) -> Function:

@@ -17,15 +17,15 @@ from hypothesis import given, settings, strategies as st
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.api.engine import ENGINE
-from verax.backend.lower import lower
+from verax.api.tracing.apply import ENGINE
+from verax.backend.lowering.lower import lower
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.table import PRIMITIVES
-from verax.rules.row import MissingRule, Sample
-from verax.rules.state import widths_of
-from verax.verify.case import traced
-from verax.verify.nested import DRAWS
+from verax.rules.rows.row import MissingRule, Sample
+from verax.rules.values.state import widths_of
+from verax.verify.cases.case import traced
+from verax.verify.cases.nested import DRAWS
 from verax.verify.strategies import samples
 
 type Option = Callable[[], AbstractContextManager[Any]]

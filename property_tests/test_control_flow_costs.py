@@ -13,8 +13,8 @@ from verax.ir.check import check_jaxpr
 from verax.ir.consts import close
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.walk import count_eqns, walk
-from verax.rules.infer import infer
-from verax.verify.standard import ENGINE
+from verax.rules.rows.infer import infer
+from verax.verify.checking.standard import ENGINE
 
 
 def inner_of(jaxpr: Jaxpr, name: str) -> list[Any]:

@@ -6,11 +6,11 @@ import verax
 import verax.numpy as vnp
 from verax.ir.walk import count_eqns
 from verax.ops.table import ROWS
-from verax.rules.row import MissingRule
-from verax.verify.case import Case
-from verax.verify.precision import double_precision, is_double
-from verax.verify.programs import composable, programs
-from verax.verify.standard import ENGINE
+from verax.rules.rows.row import MissingRule
+from verax.verify.cases.case import Case
+from verax.verify.cases.precision import double_precision, is_double
+from verax.verify.checking.standard import ENGINE
+from verax.verify.random_programs import composable, programs
 
 # What the longest jvp, transpose and batch rules of one equation write, and a little
 # for conversions at the borders. A rule beyond these is a mistake, or a reason to

@@ -13,21 +13,21 @@ from hypothesis import settings
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32, float64
 from verax.ir.jaxpr import NO_PARAMS
-from verax.ops.arith import add_p, mul
-from verax.ops.choose import select_n_p
+from verax.ops.control.scan import scan_p
+from verax.ops.control.scan_params import ScanParams
 from verax.ops.core import CORE
-from verax.ops.dynamic import dynamic_slice_p
-from verax.ops.explog import square_p
-from verax.ops.joining import concatenate_p
-from verax.ops.scan import scan_p
-from verax.ops.scan_params import ScanParams
-from verax.ops.sort import sort_p
-from verax.rules.builder import Builder
-from verax.rules.derived import BY_HOST, IN_TURN, derived_columns
-from verax.rules.row import Row
-from verax.rules.state import STATE, interpreting, widths_of
-from verax.verify.check import check_primitive
-from verax.verify.precision import double_precision
+from verax.ops.elementwise.arith import add_p, mul
+from verax.ops.elementwise.exp_log import square_p
+from verax.ops.elementwise.select import select_n_p
+from verax.ops.indexing.dynamic_slice import dynamic_slice_p
+from verax.ops.sorting.sort import sort_p
+from verax.ops.structure.joining import concatenate_p
+from verax.rules.programs.derived import BY_HOST, IN_TURN, derived_columns
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import Row
+from verax.rules.values.state import STATE, interpreting, widths_of
+from verax.verify.cases.precision import double_precision
+from verax.verify.checking.check import check_primitive
 
 ROWS: Sequence[Row[Any]] = (
     add_p,

@@ -14,7 +14,7 @@ import verax.numpy as vnp
 from verax import lax
 from verax.ir.dtypes import is_complex, real_dtype
 from verax.ir.limits import finfo
-from verax.ops.segments import segment_sum
+from verax.ops.indexing.segments import segment_sum
 from verax.scipy.special import logsumexp
 
 type Axis = int | tuple[int, ...]

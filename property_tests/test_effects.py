@@ -16,11 +16,11 @@ from hypothesis import given, settings, strategies as st
 
 import verax
 from verax import lax
-from verax.api.engine import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.experimental import io_callback
 from verax.ir.jaxpr import Jaxpr
-from verax.transforms.cse import cse
-from verax.transforms.inline import inline
+from verax.transforms.passes.cse import cse
+from verax.transforms.passes.inline import inline
 
 HALF = np.float32(0.5)
 type Mark = tuple[int, float]

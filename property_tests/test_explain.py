@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given, strategies as st
 
 import verax
-from verax.api.cache_keys import Key, signature_of
-from verax.api.cache_misses import ADVICE, differences, distance, nearest
+from verax.api.explain.differences import ADVICE, differences, distance, nearest
+from verax.api.explain.keys import Key, signature_of
 
 SCALARS = st.one_of(st.booleans(), st.integers(-3, 3), st.floats(width=32), st.just(1j))
 SHAPES = st.lists(st.integers(0, 3), max_size=2).map(tuple)

@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import verax
 import verax.numpy as vnp
 from verax import export
-from verax.api import export_format
-from verax.backend import program_file
-from verax.backend.disk_cache import CompilationCacheWarning, Entry
+from verax.api.export import format
+from verax.backend.programs import program_file
+from verax.backend.xla.disk_cache import CompilationCacheWarning, Entry
 from verax.ir import dumps, from_json, loads, saving, to_json
 from verax.ir.frames import Frame
 
@@ -52,7 +52,7 @@ def formats() -> dict[str, Format]:
     exported = export.export(jitted)(X).serialize(vjp_order=0)
     compiled = jitted.lower(X).compile().serialize()
     return {
-        "export": Format(exported, export.deserialize, export_format.FRAME),
+        "export": Format(exported, export.deserialize, format.FRAME),
         "program": Format(compiled, verax.stages.deserialize, program_file.FRAME),
         "jaxpr": Format(dumps(closed), loads, saving.FRAME),
         "json": Format(to_json(closed).encode(), read_text, None),

@@ -19,10 +19,10 @@ import verax
 from verax import lax
 from verax.ir.avals import ShapedArray
 from verax.ir.limits import iinfo
-from verax.ops.gather_draws import draw_gather
-from verax.ops.scattering import slice_sizes, writing
-from verax.ops.windows import GatherDimensionNumbers, window_shape
-from verax.rules.kinds import FLOAT
+from verax.ops.indexing.gather_samples import draw_gather
+from verax.ops.indexing.geometry import GatherDimensionNumbers, window_shape
+from verax.ops.indexing.scatter_impl import slice_sizes, writing
+from verax.rules.values.kinds import FLOAT
 
 type Place = tuple[int, ...]
 type Plan = list[tuple[Place | None, Place]]

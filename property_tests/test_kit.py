@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from attrs import evolve, frozen
 
-from verax.ops.arith import mul, neg
 from verax.ops.core import CORE
-from verax.ops.shape import transpose
+from verax.ops.elementwise.arith import mul, neg
+from verax.ops.elementwise.trig import cos
 from verax.ops.standard import standard
+from verax.ops.structure.shape import transpose
 from verax.ops.table import PRIMITIVES
-from verax.ops.trig import cos
-from verax.rules.array import Array
-from verax.rules.row import Engine, Known, Row, Tangent, Zero
-from verax.transforms.engine import StandardEngine
-from verax.verify.check import check_law, check_row
+from verax.rules.rows.row import Engine, Known, Row, Tangent, Zero
+from verax.rules.values.array import Array
+from verax.transforms.engine.engine import StandardEngine
+from verax.verify.checking.check import check_law, check_row
+from verax.verify.checking.standard import ENGINE, runner
 from verax.verify.laws import LAWS, Law, compiled
-from verax.verify.standard import ENGINE, runner
 
 
 @frozen

@@ -13,21 +13,21 @@ from attrs import frozen
 from hypothesis import given, settings, strategies as st
 
 from verax.ir.avals import ShapedArray
-from verax.ops import (
-    linalg_eigen,
-    linalg_forms,
-    linalg_lu,
-    linalg_qr,
-    linalg_svd,
-    linalg_triangular,
+from verax.ops.linalg import (
+    eigen,
+    forms,
+    lu as linalg_lu,
+    qr as linalg_qr,
+    svd as linalg_svd,
+    triangular,
 )
-from verax.ops.matrices import adjoint, conjugate, matmul, times_columns
-from verax.rules.array import Array
-from verax.rules.builder import Builder
-from verax.rules.state import interpreting
-from verax.verify.case import Case, Skipped
+from verax.ops.linalg.algebra import adjoint, conjugate, matmul, times_columns
+from verax.rules.rows.builder import Builder
+from verax.rules.values.array import Array
+from verax.rules.values.state import interpreting
+from verax.verify.cases.case import Case, Skipped
+from verax.verify.checking.standard import COMPILED, ENGINE
 from verax.verify.laws import EVERY, Law
-from verax.verify.standard import COMPILED, ENGINE
 
 type Draw = Callable[[np.random.Generator, bool], Sequence[np.ndarray]]
 DEPTH = 4
@@ -103,7 +103,7 @@ def with_side(random: np.random.Generator, complex: bool) -> Sequence[np.ndarray
 
 def spectral(a: Array) -> tuple[Array, Array]:
     """Eigenvalues, and a function of the matrix that phases do not change."""
-    v, w = linalg_eigen.eigh(a)
+    v, w = eigen.eigh(a)
     return w, matmul(times_columns(v, w * w), adjoint(v))
 
 
@@ -113,16 +113,14 @@ def thin_svd(a: Array) -> tuple[Array, Array, Array]:
 
 
 def eigenvalues(a: Array) -> object:
-    return linalg_eigen.eig(
+    return eigen.eig(
         a, compute_left_eigenvectors=False, compute_right_eigenvectors=False
     )
 
 
 def lengths(a: Array) -> Array:
     """Products of elements of one eigenvector, which phases do not change."""
-    _, v = linalg_eigen.eig(
-        a, compute_left_eigenvectors=False, enable_eigvec_derivs=True
-    )
+    _, v = eigen.eig(a, compute_left_eigenvectors=False, enable_eigvec_derivs=True)
     return v * conjugate(v)
 
 
@@ -147,22 +145,22 @@ def order_of_lu(a: Array) -> Array:
 
 
 SUBJECTS = (
-    Subject("cholesky", linalg_triangular.cholesky, definite),
-    Subject("cholesky stack", linalg_triangular.cholesky, stacked(definite)),
+    Subject("cholesky", triangular.cholesky, definite),
+    Subject("cholesky stack", triangular.cholesky, stacked(definite)),
     Subject(
         "cholesky of a triangle",
-        lambda a: linalg_triangular.cholesky(a, symmetrize_input=False),
+        lambda a: triangular.cholesky(a, symmetrize_input=False),
         definite,
     ),
-    Subject("eigh", linalg_eigen.eigh, definite, only="real"),
+    Subject("eigh", eigen.eigh, definite, only="real"),
     Subject("eigh invariants", spectral, stacked(definite)),
     Subject(
         "eigh of a triangle",
-        lambda a: linalg_eigen.eigh(a, symmetrize_input=False, lower=False)[1],
+        lambda a: eigen.eigh(a, symmetrize_input=False, lower=False)[1],
         definite,
     ),
     Subject("eigvals", eigenvalues, general),
-    Subject("eig", linalg_eigen.eig, stacked(general), smooth=False),
+    Subject("eig", eigen.eig, stacked(general), smooth=False),
     Subject("eig lengths", lengths, general),
     Subject("svd", linalg_svd.svd, of_values(3, 3), only="real"),
     Subject(
@@ -185,12 +183,10 @@ SUBJECTS = (
     Subject("lu wide", linalg_lu.lu, of_values(2, 4)),
     Subject("solve", solve, with_side),
     Subject("solve stack", solve, stacked(with_side)),
-    Subject("schur", linalg_forms.schur, stacked(general), smooth=False),
-    Subject(
-        "hessenberg", linalg_forms.hessenberg, stacked(of_values(4, 4)), smooth=False
-    ),
-    Subject("tridiagonal", linalg_forms.tridiagonal, stacked(definite), smooth=False),
-    Subject("tridiagonal_solve", linalg_forms.tridiagonal_solve, stacked(system)),
+    Subject("schur", forms.schur, stacked(general), smooth=False),
+    Subject("hessenberg", forms.hessenberg, stacked(of_values(4, 4)), smooth=False),
+    Subject("tridiagonal", forms.tridiagonal, stacked(definite), smooth=False),
+    Subject("tridiagonal_solve", forms.tridiagonal_solve, stacked(system)),
 )
 DERIVED = ("jvp", "mask", "linear", "vjp", "adjoint", "cotangents", "promises")
 """Laws that take derivatives, which decompositions that are not smooth refuse."""

@@ -11,30 +11,30 @@ import numpy as np
 from attrs import evolve, frozen
 from hypothesis import given, settings, strategies as st
 
-from verax.backend.eager import as_array
-from verax.backend.nan_search import Search, search
+from verax.backend.eager.interpreter import as_array
+from verax.backend.eager.nan_search import Search, search
 from verax.ir.check import check_jaxpr
 from verax.ir.dtypes import is_float, is_inexact
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
 from verax.ir.walk import Path, walk
-from verax.ops.arith import div, sub
-from verax.ops.cond import cond_lanes_p
-from verax.ops.cond_params import CondParams
-from verax.ops.scan_params import ScanParams
+from verax.ops.control.cond import cond_lanes_p
+from verax.ops.control.cond_params import CondParams
+from verax.ops.control.scan_params import ScanParams
+from verax.ops.control.while_params import WhileParams
+from verax.ops.elementwise.arith import div, sub
 from verax.ops.table import ROWS
-from verax.ops.while_params import WhileParams
-from verax.rules.builder import Builder
-from verax.rules.infer import infer
-from verax.rules.row import NDArray
-from verax.rules.state import interpreting
-from verax.transforms.evaluate import evaluate_eqn, literal_value
-from verax.transforms.finding import Finding
-from verax.transforms.flag_bodies import CALLS, NONE
-from verax.transforms.flags import Kind, flag, is_bad_value
-from verax.transforms.standard import STANDARD
-from verax.verify.case import Case
-from verax.verify.nested import DRAWS
-from verax.verify.programs import composable, programs
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.infer import infer
+from verax.rules.rows.row import NDArray
+from verax.rules.values.state import interpreting
+from verax.transforms.engine.evaluate import evaluate_eqn, literal_value
+from verax.transforms.engine.standard import STANDARD
+from verax.transforms.nans.control_flow import CALLS, NONE
+from verax.transforms.nans.flags import Kind, flag, is_bad_value
+from verax.transforms.nans.report import Finding
+from verax.verify.cases.case import Case
+from verax.verify.cases.nested import DRAWS
+from verax.verify.random_programs import composable, programs
 
 FULL = composable(ROWS, "lower")
 FLAT = tuple(row for row in FULL if row not in DRAWS)

@@ -38,7 +38,7 @@ SUBJECTS: Sequence[Subject] = [
     *numpy_table_sizes.SUBJECTS,
 ]
 
-TYPES = "works on dtypes, which tests/numpy/test_dtypes.py compares"
+TYPES = "works on dtypes, which tests/numpy/creation/test_dtypes.py compares"
 TEXT = "text, which tests/numpy/test_rest.py compares"
 FILES = "files and buffers, which tests/numpy/test_rest.py tries"
 FUNCTIONS = "makes functions, which tests/numpy/test_rest.py tries"
@@ -81,7 +81,7 @@ PARAMETERS = {
 SOME_PARAMETERS = {
     ("copy", "order"): "the memory layout is the compiler's",
     ("reshape", "copy"): "arrays are immutable",
-    ("asarray", "copy"): "about memory, in tests/numpy/test_creation.py",
+    ("asarray", "copy"): "about memory, in tests/numpy/creation/test_creation.py",
     ("take_along_axis", "mode"): "JAX's modes of indices out of bounds",
     ("put_along_axis", "mode"): "JAX's modes of indices out of bounds",
     ("sort", "kind"): "there is one algorithm",
@@ -98,7 +98,7 @@ SOME_PARAMETERS = {
     ("linalg.cross", "axisb"): "JAX's, as for cross",
     ("linalg.cross", "axisc"): "JAX's, as for cross",
     ("linalg.slogdet", "method"): "JAX's: by lu or by qr",
-    ("linalg.tensorsolve", "axes"): "in tests/numpy/test_linalg.py",
+    ("linalg.tensorsolve", "axes"): "in tests/numpy/linalg/test_linalg.py",
 }
 """Parameters of one function that draws need not give, and why."""
 

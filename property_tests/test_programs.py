@@ -9,15 +9,15 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from verax.ops.scan import scan_p
+from verax.ops.control.scan import scan_p
 from verax.ops.table import ROWS
-from verax.verify.case import Case, Skipped
-from verax.verify.compose import LINKS, chain
+from verax.verify.cases.case import Case, Skipped
+from verax.verify.cases.nested import DRAWS
+from verax.verify.cases.precision import double_precision
+from verax.verify.checking.standard import COMPILED, ENGINE
 from verax.verify.laws import EVERY, LOOPS, Law
-from verax.verify.nested import DRAWS
-from verax.verify.precision import double_precision
-from verax.verify.programs import composable, programs
-from verax.verify.standard import COMPILED, ENGINE
+from verax.verify.laws.compose import LINKS, chain
+from verax.verify.random_programs import composable, programs
 
 SMALL = 6
 """Equations of programs that are transformed three times: sizes multiply."""

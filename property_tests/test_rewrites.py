@@ -21,14 +21,14 @@ from verax.ir.dtypes import is_complex, is_float, is_integer, numpy_dtype, real_
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.limits import finfo
 from verax.rewrites import Rewrite, algebra, cheaper, rewrite, stable
-from verax.rules.builder import Builder
-from verax.rules.row import Domain
-from verax.rules.state import interpreting
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import Domain
+from verax.rules.values.state import interpreting
 from verax.transforms import STANDARD, check
-from verax.transforms.rewriting import rewritten
-from verax.verify.check_rewrites import check_rewrite
-from verax.verify.precision import double_precision
-from verax.verify.standard import ENGINE, runner
+from verax.transforms.patterns.rewriting import rewritten
+from verax.verify.cases.precision import double_precision
+from verax.verify.checking.check_rewrites import check_rewrite
+from verax.verify.checking.standard import ENGINE, runner
 from verax.verify.strategies import PLAIN, arrays, filled, special_points
 
 RULES = (*algebra(fast=True), *cheaper(fast=True), *stable())

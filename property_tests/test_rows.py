@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from verax.ops.scan import scan_p
+from verax.ops.control.scan import scan_p
 from verax.ops.table import ROWS
-from verax.rules.row import Row
-from verax.transforms.engine import StandardEngine
-from verax.verify.case import Case, Skipped
-from verax.verify.check import check_law
+from verax.rules.rows.row import Row
+from verax.transforms.engine.engine import StandardEngine
+from verax.verify.cases.case import Case, Skipped
+from verax.verify.cases.nested import DRAWS
+from verax.verify.checking.check import check_law
+from verax.verify.checking.standard import COMPILED, ENGINE
 from verax.verify.laws import EVERY, LOOPS, Law
-from verax.verify.nested import DRAWS
-from verax.verify.standard import COMPILED, ENGINE
 
 SHARE = 0.4
 """The part of a profile's examples that a law has for one row: there are many rows."""
@@ -113,8 +113,8 @@ def test_rows_without_calls_are_few_and_known() -> None:
     undrawn = {row.name for row in ROWS if row.draw is None and row not in DRAWS}
     advice = (
         "no law looks at these rows: give each draw=, or a draw in "
-        "verax.verify.nested if it holds jaxprs, or an entry in ELSEWHERE that names "
-        "the tests which draw its calls"
+        "verax.verify.cases.nested if it holds jaxprs, or an entry in ELSEWHERE that "
+        "names the tests which draw its calls"
     )
     assert sorted(undrawn - set(ELSEWHERE)) == [], advice
     assert sorted(set(ELSEWHERE) - undrawn) == [], "these have draws by now"

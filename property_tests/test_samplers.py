@@ -16,11 +16,11 @@ from hypothesis import given, settings, strategies as st
 import verax
 import verax.numpy as vnp
 from verax import random
-from verax.ops import keyed
-from verax.rules.array import Array
-from verax.verify import standard
-from verax.verify.case import Case, LawBroken, Skipped
-from verax.verify.functions import function_of
+from verax.ops.random import generators
+from verax.rules.values.array import Array
+from verax.verify.cases.case import Case, LawBroken, Skipped
+from verax.verify.checking import standard
+from verax.verify.checking.functions import function_of
 from verax.verify.laws import compiled
 
 type Step = Callable[[Array], Any]
@@ -95,7 +95,7 @@ def test_samplers_compile_to_what_numpy_gives(case: Case) -> None:
 
 def test_hashes_that_are_fused_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A compilation that would not end is found, and not begun."""
-    monkeypatch.setattr(keyed, "apart", lambda e, xs: xs)
+    monkeypatch.setattr(generators, "apart", lambda e, xs: xs)
     engine = evolve(standard.ENGINE)
     case = program("normal", vnp.float32, (2,), [], "first of each", 8)
     with pytest.raises(LawBroken, match="shifts in one loop"):

@@ -8,15 +8,15 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 import verax
-from verax.api.engine import ENGINE, apply
-from verax.backend.eager import as_array
-from verax.backend.lower import lower
-from verax.backend.parsing import parsed
+from verax.api.tracing.apply import ENGINE, apply
+from verax.backend.eager.interpreter import as_array
+from verax.backend.lowering.lower import lower
+from verax.backend.lowering.parsing import parsed
 from verax.ops.table import ROWS
-from verax.rules.row import NDArray
+from verax.rules.rows.row import NDArray
 from verax.stages import deserialize
-from verax.verify.case import Case
-from verax.verify.programs import composable, programs
+from verax.verify.cases.case import Case
+from verax.verify.random_programs import composable, programs
 
 LOWERED = composable(ROWS, "lower")
 few = settings(max_examples=max(4, settings().max_examples // 4))

@@ -13,12 +13,12 @@ from verax.extend import PRIMITIVES, Parts, Propagation
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_float
 from verax.ir.jaxpr import Jaxpr
-from verax.ops.programs import inlined, program
-from verax.rules.array import Array
-from verax.rules.row import NDArray
-from verax.transforms.engine import StandardEngine
+from verax.ops.calls.subjaxprs import inlined, program
+from verax.rules.rows.row import NDArray
+from verax.rules.values.array import Array
+from verax.transforms.engine.engine import StandardEngine
 from verax.verify import Skipped, check_primitive
-from verax.verify.case import Case, broken
+from verax.verify.cases.case import Case, broken
 from verax.verify.laws import Law
 
 ROWS = [n for n, row in PRIMITIVES.items() if row.jvp is not None and row.draw]

@@ -18,8 +18,8 @@ import pytest
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0
 from verax.ops.table import ROWS
-from verax.rules.infer import infer
-from verax.rules.row import Row, Sample
+from verax.rules.rows.infer import infer
+from verax.rules.rows.row import Row, Sample
 
 FILE = Path(__file__).with_name("weak_types.txt")
 SEEDS = 60

@@ -180,7 +180,7 @@ def check_any(modules: Sequence[Module]) -> Iterator[Violation]:
             yield module.violation(line, "any", "", "says Any in ir/")
 
 
-MEMO_HOMES = frozenset({"verax.rules.memo", "verax.rules.state"})
+MEMO_HOMES = frozenset({"verax.rules.values.memo", "verax.rules.values.state"})
 BARE_MEMOS = ("lru_cache", "cache")
 
 
@@ -206,7 +206,9 @@ def check_memos(modules: Sequence[Module]) -> Iterator[Violation]:
                 case _:
                     continue
             for name in bare:
-                message = f"makes a memo by {name}: use memo or pure of rules/memo.py"
+                message = (
+                    f"makes a memo by {name}: use memo or pure of rules/values/memo.py"
+                )
                 yield module.violation(line, "memos", name, message)
 
 

@@ -52,11 +52,11 @@ def test_every_change_of_a_place_is_another_mutant() -> None:
 
 
 def test_rules_are_what_rows_reach() -> None:
-    assert is_rule("verax.ops.sort", "jvp_sort")
-    assert is_rule("verax.ops.trig", "sin_p")
-    assert is_rule("verax.rules.derived", "completed")
-    assert not is_rule("verax.ops.sort", "top_k"), "arguments of users"
-    assert not is_rule("verax.rules.elementwise", "SHAPES"), "for draws"
+    assert is_rule("verax.ops.sorting.sort", "jvp_sort")
+    assert is_rule("verax.ops.elementwise.trig", "sin_p")
+    assert is_rule("verax.rules.programs.derived", "completed")
+    assert not is_rule("verax.ops.sorting.sort", "top_k"), "arguments of users"
+    assert not is_rule("verax.rules.families.elementwise", "SHAPES"), "for draws"
 
 
 def test_only_codes_that_hold_the_change_are_replaced() -> None:

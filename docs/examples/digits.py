@@ -34,7 +34,7 @@ from sklearn.datasets import load_digits
 import verax
 import verax.numpy as vnp
 from verax import Array, nn, random, tree
-from verax.api.engine import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.ir.consts import close
 from verax.ir.jaxpr import ClosedJaxpr
 

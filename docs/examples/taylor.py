@@ -30,8 +30,8 @@ from verax.extend import (
     propagate,
 )
 from verax.ir.jaxpr import Primitive
-from verax.ops.programs import inlined
-from verax.transforms.templates import equation_jvp
+from verax.ops.calls.subjaxprs import inlined
+from verax.transforms.engine.templates import equation_jvp
 
 type Values = Sequence[Parts]
 type Terms = Sequence[Array | None]

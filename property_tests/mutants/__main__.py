@@ -68,10 +68,10 @@ SEEDS = 4
 REACHING = ("calls.py", "examples.py", "reach.py", "trial.py")
 HANG: Call | None = Call("", "hang or crash", 0)
 FACES = (
-    "verax.rules.array",
-    "verax.rules.convertible",
-    "verax.rules.builder",
-    "verax.rules.state",
+    "verax.rules.values.array",
+    "verax.rules.values.conversions",
+    "verax.rules.rows.builder",
+    "verax.rules.values.state",
 )
 """Modules of classes that users meet: rules are only those methods that laws run."""
 

@@ -25,14 +25,15 @@ from property_tests.mutants.trial import Call
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact, stored_dtype
 from verax.ops.table import PRIMITIVES, ROWS
-from verax.rules.row import Domain, NDArray, Row, Sample
-from verax.verify.case import Case, Skipped, traced
-from verax.verify.growing import domains_of, drawn, random_steps, weakened
+from verax.rules.rows.row import Domain, NDArray, Row, Sample
+from verax.verify.cases.case import Case, Skipped, traced
+from verax.verify.cases.growing import domains_of, drawn, random_steps, weakened
+from verax.verify.cases.nested import DRAWS
+from verax.verify.cases.precision import double_precision
+from verax.verify.cases.widen import widened
+from verax.verify.checking.standard import COMPILED, ENGINE
 from verax.verify.laws import EVERY, LOOPS, Law
-from verax.verify.nested import DRAWS
-from verax.verify.precision import double_precision
-from verax.verify.seeded import random_array
-from verax.verify.standard import COMPILED, ENGINE
+from verax.verify.seeded_programs import random_array
 from verax.verify.strategies import (
     ATTEMPTS,
     BODY,
@@ -41,7 +42,6 @@ from verax.verify.strategies import (
     filled,
     tied_values,
 )
-from verax.verify.widen import widened
 
 LAWS: Mapping[str, Law] = MappingProxyType(
     {law.name: law for law in (*EVERY, LOOPS, COMPILED)}

@@ -37,15 +37,10 @@ from property_tests import (  # noqa: E402  # see above
     test_indexing_modes,
     test_weak_types,
 )
-from tests.api import (  # noqa: E402
-    test_arrays,
-    test_callbacks,
-    test_checkpoint,
-    test_custom_jvp,
-    test_custom_vjp,
-    test_effects as test_order,
-    test_tracers,
-)
+from tests.api import test_arrays  # noqa: E402
+from tests.api.custom import test_checkpoint, test_custom_jvp, test_custom_vjp  # noqa: E402
+from tests.api.host import test_callbacks, test_effects as test_order  # noqa: E402
+from tests.api.tracing import test_tracers  # noqa: E402
 from tests.lax import (  # noqa: E402
     test_checkpointed,
     test_collectives,
@@ -54,27 +49,23 @@ from tests.lax import (  # noqa: E402
     test_shrunk,
     test_solving,
 )
-from tests.ops import (  # noqa: E402
+from tests.ops import test_found_by_laws, test_sort_dot_random  # noqa: E402
+from tests.ops.contraction import test_dot_types  # noqa: E402
+from tests.ops.conv import test_conv  # noqa: E402
+from tests.ops.elementwise import (  # noqa: E402
     test_arith,
     test_bits,
-    test_blank_keys,
-    test_choose,
-    test_constraint,
-    test_conv,
     test_convert,
-    test_dot_types,
-    test_explog,
-    test_folds,
-    test_found_by_laws,
-    test_incomplete,
-    test_indexing,
-    test_lapack_calls,
-    test_linalg,
-    test_linalg_options,
-    test_reductions,
-    test_sort_dot_random,
-    test_windows,
+    test_exp_log,
+    test_select,
 )
+from tests.ops.indexing import test_indexing  # noqa: E402
+from tests.ops.linalg import test_lapack_calls, test_linalg, test_linalg_options  # noqa: E402
+from tests.ops.parallel import test_sharding_constraint  # noqa: E402
+from tests.ops.random import test_blank_keys  # noqa: E402
+from tests.ops.reductions import test_reductions  # noqa: E402
+from tests.ops.special import test_incomplete  # noqa: E402
+from tests.ops.windows import test_general_reduce, test_windows  # noqa: E402
 from tests.random import test_facts, test_keys, test_rbg  # noqa: E402
 from tests.verify import test_public  # noqa: E402
 
@@ -103,19 +94,19 @@ FILES: tuple[ModuleType, ...] = (
     test_solving,
     test_found_by_laws,
     test_reductions,
-    test_folds,
+    test_general_reduce,
     test_conv,
     test_indexing,
     test_sort_dot_random,
     test_windows,
     test_arith,
-    test_constraint,
+    test_sharding_constraint,
     test_bits,
     test_blank_keys,
-    test_choose,
+    test_select,
     test_convert,
     test_dot_types,
-    test_explog,
+    test_exp_log,
     test_incomplete,
     test_lapack_calls,
     test_linalg,

@@ -5,7 +5,7 @@ these calls and no others. What runs while modules are imported, or while a case
 made, is told apart: the former is in every call, the latter decides what program is
 tried, not what is made of it::
 
-    reached(calls).by_law["ops/trig.py", 57]      # [Call("sin", "jvp", 0), ...]
+    reached(calls).by_law["ops/elementwise/trig.py", 57]  # [Call("sin", "jvp", 0), ...]
 """
 
 import sys

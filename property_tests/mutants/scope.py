@@ -4,7 +4,7 @@ One idea: the rows of a module stand in its `ROWS`, so what a row can reach is w
 that names, what this names, and so on; what remains is the front, which checks
 arguments for users, and what draws calls for tests::
 
-    ("verax.ops.trig", "sin_p") in in_scope()
+    ("verax.ops.elementwise.trig", "sin_p") in in_scope()
 """
 
 import ast
@@ -24,9 +24,10 @@ def modules() -> list[str]:
     """The modules that hold rules."""
     found = []
     for folder in ("ops", "rules"):
-        for path in sorted((SOURCE / "verax" / folder).glob("*.py")):
+        for path in sorted((SOURCE / "verax" / folder).rglob("*.py")):
             if path.stem != "__init__":
-                found.append(f"verax.{folder}.{path.stem}")
+                parts = path.relative_to(SOURCE).with_suffix("").parts
+                found.append(".".join(parts))
     return found
 
 

@@ -3,7 +3,7 @@
 One idea: the parent has imported everything but verax itself, so a child is ready at
 once and imports verax with one module changed; no child sees what another one saw::
 
-    run_trial(Mutant("verax.ops.trig", site), calls)     # "caught by jvp", ...
+    run_trial(Mutant("verax.ops.elementwise.trig", site), calls)  # "caught by jvp"
 """
 
 import ast

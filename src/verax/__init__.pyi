@@ -12,12 +12,16 @@ from verax import (
     sharding as sharding, stages as stages, test_util as test_util,
     transforms as transforms, tree as tree, tree_util as tree_util, typing as typing,
 )
-from verax.api.autodiff import jvp as jvp, linearize as linearize, vjp as vjp
-from verax.api.callbacks import (
-    effects_barrier as effects_barrier, pure_callback as pure_callback,
+from verax.api.autodiff.fwd_and_bwd import fwd_and_bwd as fwd_and_bwd
+from verax.api.autodiff.grad import grad as grad, value_and_grad as value_and_grad
+from verax.api.autodiff.jacobian import (
+    hessian as hessian, jacfwd as jacfwd, jacrev as jacrev,
 )
-from verax.api.checkpoint import checkpoint as checkpoint
-from verax.api.config import (
+from verax.api.autodiff.jvp_vjp import jvp as jvp, linearize as linearize, vjp as vjp
+from verax.api.config.caches import (
+    clear_caches as clear_caches, live_arrays as live_arrays, typeof as typeof,
+)
+from verax.api.config.config import (
     check_tracer_leaks as check_tracer_leaks, config as config,
     debug_infs as debug_infs, debug_nans as debug_nans,
     default_device as default_device,
@@ -27,59 +31,59 @@ from verax.api.config import (
     numpy_dtype_promotion as numpy_dtype_promotion,
     threefry_partitionable as threefry_partitionable,
 )
-from verax.api.custom_gradient import (
+from verax.api.custom.checkpoint import checkpoint as checkpoint
+from verax.api.custom.gradient import (
     closure_convert as closure_convert, custom_gradient as custom_gradient,
 )
-from verax.api.custom_jvp import custom_jvp as custom_jvp
-from verax.api.custom_vjp import custom_vjp as custom_vjp
-from verax.api.forward_backward import fwd_and_bwd as fwd_and_bwd
-from verax.api.grad import grad as grad, value_and_grad as value_and_grad
-from verax.api.inspection import (
+from verax.api.custom.jvp import custom_jvp as custom_jvp
+from verax.api.custom.vjp import custom_vjp as custom_vjp
+from verax.api.host.callbacks import (
+    effects_barrier as effects_barrier, pure_callback as pure_callback,
+)
+from verax.api.inspect.make_jaxpr import (
     eval_shape as eval_shape, linear_transpose as linear_transpose,
     make_jaxpr as make_jaxpr,
 )
-from verax.api.jacobian import hessian as hessian, jacfwd as jacfwd, jacrev as jacrev
-from verax.api.jit_decorator import jit as jit
-from verax.api.pmap import pmap as pmap
-from verax.api.purity import (
-    ImpureFunction as ImpureFunction, check_purity as check_purity,
-)
-from verax.api.resources import (
-    clear_caches as clear_caches, live_arrays as live_arrays, typeof as typeof,
-)
-from verax.api.runtime import (
-    block_until_ready as block_until_ready, copy_to_host_async as copy_to_host_async,
-    devices as devices, local_devices as local_devices,
-    print_environment_info as print_environment_info,
-)
-from verax.api.scopes import (
+from verax.api.inspect.named_scope import (
     ensure_compile_time_eval as ensure_compile_time_eval, named_call as named_call,
     named_scope as named_scope,
 )
-from verax.api.shard_map import shard_map as shard_map
-from verax.api.structs import ShapeDtypeStruct as ShapeDtypeStruct
-from verax.api.transfer import (
+from verax.api.inspect.purity import (
+    ImpureFunction as ImpureFunction, check_purity as check_purity,
+)
+from verax.api.jit.decorator import jit as jit
+from verax.api.parallel.device_put import (
     device_get as device_get, device_put as device_put,
     device_put_replicated as device_put_replicated,
     device_put_sharded as device_put_sharded,
     make_array_from_callback as make_array_from_callback,
     make_array_from_single_device_arrays as make_array_from_single_device_arrays,
 )
-from verax.api.vectorize import vmap as vmap
-from verax.backend.client import (
+from verax.api.parallel.devices import (
+    block_until_ready as block_until_ready, copy_to_host_async as copy_to_host_async,
+    devices as devices, local_devices as local_devices,
+    print_environment_info as print_environment_info,
+)
+from verax.api.parallel.pmap import pmap as pmap
+from verax.api.parallel.shard_map import shard_map as shard_map
+from verax.api.tracing.structs import ShapeDtypeStruct as ShapeDtypeStruct
+from verax.api.vmap import vmap as vmap
+from verax.backend.placement.mesh import (
+    Mesh as Mesh, PartitionSpec, make_mesh as make_mesh,
+)
+from verax.backend.placement.sharding import NamedSharding as NamedSharding
+from verax.backend.runtime.client import (
     Device as Device, default_backend as default_backend, device_count as device_count,
     local_device_count as local_device_count, process_count as process_count,
     process_index as process_index, process_indices as process_indices,
 )
-from verax.backend.mesh import Mesh as Mesh, PartitionSpec, make_mesh as make_mesh
-from verax.backend.sharding import NamedSharding as NamedSharding
 from verax.ir.dtypes import float0 as float0
 from verax.monitoring import metrics as metrics
-from verax.rules.array import Array as Array
-from verax.rules.builder import LeakedTracer as LeakedTracer
-remat = checkpoint
-checking_leaks = check_tracer_leaks
+from verax.rules.rows.builder import LeakedTracer as LeakedTracer
+from verax.rules.values.array import Array as Array
 jacobian = jacrev
+checking_leaks = check_tracer_leaks
+remat = checkpoint
 P = PartitionSpec
 __version__: str
 __all__ = [

@@ -8,7 +8,7 @@ One idea: a shop window; the work is done in `verax.api`.
 """
 
 from verax import checkpoint_policies
-from verax.api.checkpoint import checkpoint, checkpoint_name
+from verax.api.custom.checkpoint import checkpoint, checkpoint_name
 
 remat = checkpoint
 

@@ -8,7 +8,7 @@ One idea: a policy is a function of a primitive, its operand types and its param
     False
 """
 
-from verax.api.checkpoint import (
+from verax.api.custom.checkpoint import (
     dots_saveable as checkpoint_dots,
     dots_saveable as dots_saveable,
     dots_with_no_batch_dims_saveable as checkpoint_dots_with_no_batch_dims,

@@ -9,7 +9,7 @@ under a trace::
 
 from collections.abc import Callable, Sequence
 
-from verax.api.engine import apply
+from verax.api.tracing.apply import apply
 from verax.ir.avals import ShapedArray as ShapedArray
 from verax.ir.jaxpr import (
     ClosedJaxpr as ClosedJaxpr,
@@ -17,9 +17,9 @@ from verax.ir.jaxpr import (
     Literal as Literal,
     Var as Var,
 )
-from verax.rules.array import Array
-from verax.rules.builder import Tracer as Tracer
-from verax.rules.constants import aval_of
+from verax.rules.rows.builder import Tracer as Tracer
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
 
 __all__ = [
     "ClosedJaxpr",

@@ -10,7 +10,7 @@ One idea: a rule is a function of stacks; `sequential_vmap` is the rule that loo
 from collections.abc import Callable
 from typing import Any
 
-from verax.api.custom_vmap import custom_vmap as custom_vmap
+from verax.api.custom.vmap import custom_vmap as custom_vmap
 from verax.lax.looping import map as loop
 from verax.tree_util import tree_flatten, tree_map
 

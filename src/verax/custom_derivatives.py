@@ -7,17 +7,17 @@ One idea: a shop window; the work is done in `verax.api`.
     'custom_jvp'
 """
 
-from verax.api.custom_gradient import (
+from verax.api.custom.gradient import (
     closure_convert as closure_convert,
     custom_gradient as custom_gradient,
     linear_call as linear_call,
 )
-from verax.api.custom_jvp import custom_jvp as custom_jvp
-from verax.api.custom_vjp import custom_vjp as custom_vjp
-from verax.api.custom_zeros import (
+from verax.api.custom.jvp import custom_jvp as custom_jvp
+from verax.api.custom.tracing import (
     CustomVJPPrimal as CustomVJPPrimal,
     SymbolicZero as SymbolicZero,
     zero_from_primal as zero_from_primal,
 )
-from verax.ops.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
-from verax.ops.custom_vjp import custom_vjp_call_p as custom_vjp_call_p
+from verax.api.custom.vjp import custom_vjp as custom_vjp
+from verax.ops.custom.jvp import custom_jvp_call_p as custom_jvp_call_p
+from verax.ops.custom.vjp import custom_vjp_call_p as custom_vjp_call_p

@@ -9,10 +9,10 @@ One idea: a shop window, under JAX's names; the work is done in `verax.api`.
     'log'
 """
 
-from verax.api.debugging import debug_callback as callback, debug_print as print
-from verax.api.explanation import Explanation
-from verax.api.nan_finding import find_infs, find_nans
-from verax.transforms.finding import Finding, NonFinite
+from verax.api.explain.report import Explanation
+from verax.api.host.debug_print import debug_callback as callback, debug_print as print
+from verax.api.inspect.find_nans import find_infs, find_nans
+from verax.transforms.nans.report import Finding, NonFinite
 
 __all__ = [
     "Explanation",

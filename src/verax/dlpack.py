@@ -6,10 +6,10 @@ sides can; nobody may write to it then::
     verax.dlpack.from_dlpack(tensor), numpy.from_dlpack(x), torch.from_dlpack(x)
 """
 
-from verax.backend.exchange import BELOW_BYTES
+from verax.backend.arrays.protocols import BELOW_BYTES
 from verax.ir.dtypes import DTypeLike, as_dtype
 from verax.ir.extended import ExtendedDType
-from verax.numpy.exchange import from_dlpack
+from verax.numpy.creation.io import from_dlpack
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 

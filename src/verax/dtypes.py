@@ -23,14 +23,14 @@ from verax.ir.dtypes import (
 from verax.ir.extended import ExtendedDType, ExtendedScalar, KeyScalar
 from verax.ir.limits import bit_width
 from verax.ir.promotion import TypePromotionError as TypePromotionError
-from verax.numpy.dtypes import (
+from verax.numpy.creation.dtypes import (
     finfo as finfo,
     iinfo as iinfo,
     issubdtype as issubdtype,
     result_type as result_type,
 )
-from verax.rules.constants import aval_of
-from verax.rules.state import STATE
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE
 
 extended = ExtendedScalar
 prng_key = KeyScalar

@@ -13,25 +13,25 @@ names for what is one error here, a tracer asked for its value::
 AbstractValueError
 """
 
-from verax.api.purity import ImpureFunction as ImpureFunction
-from verax.backend.errors import (
+from verax.api.inspect.purity import ImpureFunction as ImpureFunction
+from verax.backend.runtime.errors import (
     CompileError as CompileError,
     ExecutionError as ExecutionError,
     XlaError as XlaError,
 )
 from verax.ir.check import IllTyped as IllTyped
 from verax.ir.promotion import TypePromotionError as TypePromotionError
-from verax.numpy.index_parsing import (
+from verax.numpy.indexing.parse import (
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
 )
-from verax.ops.special import NoDerivative as NoDerivative
-from verax.rules.builder import (
+from verax.ops.special.erf_gamma import NoDerivative as NoDerivative
+from verax.rules.programs.host import CallbackError as CallbackError
+from verax.rules.rows.builder import (
     AbstractValueError as AbstractValueError,
     LeakedTracer as LeakedTracer,
 )
-from verax.rules.host import CallbackError as CallbackError
-from verax.rules.row import MissingRule as MissingRule
-from verax.transforms.finding import NonFinite as NonFinite
+from verax.rules.rows.row import MissingRule as MissingRule
+from verax.transforms.nans.report import NonFinite as NonFinite
 
 ConcretizationTypeError = AbstractValueError
 TracerArrayConversionError = AbstractValueError

@@ -10,18 +10,18 @@ One idea: a shop window under JAX's names; the work is done in `verax.api`::
 '<lambda>'
 """
 
-from verax.api.exporting import (
+from verax.api.export.export import (
     CALLING_CONVENTION,
     DisabledSafetyCheck,
     Exported,
     deserialize,
     export,
 )
-from verax.api.tree_format import (
+from verax.api.trees.serialization import (
     register_namedtuple_serialization,
     register_pytree_node_serialization,
 )
-from verax.backend.client import default_backend as default_export_platform
+from verax.backend.runtime.client import default_backend as default_export_platform
 
 maximum_supported_calling_convention_version = CALLING_CONVENTION
 minimum_supported_calling_convention_version = CALLING_CONVENTION

@@ -13,16 +13,16 @@ from typing import Any
 
 from attrs import frozen
 
-from verax.api.pytrees import tree_flatten, tree_unflatten
+from verax.api.trees.pytrees import tree_flatten, tree_unflatten
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, float32, is_complex
-from verax.numpy.arguments import as_array, promote
-from verax.numpy.filling import zeros
-from verax.numpy.floats import real
-from verax.numpy.joining import concatenate
-from verax.ops.convert import convert
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import as_array, promote
+from verax.numpy.creation.filling import zeros
+from verax.numpy.elementwise.float_parts import real
+from verax.numpy.shaping.joining import concatenate
+from verax.ops.elementwise.convert import convert
+from verax.rules.values.array import Array
 
 
 def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:

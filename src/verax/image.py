@@ -18,14 +18,14 @@ import numpy as np
 
 from verax import lax, numpy as vnp
 from verax.ir.dtypes import float32
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     as_shape,
     canonical_axes,
     promote_inexact,
 )
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 
 # A sum of weights below this is none at all.
 NO_WEIGHT: Final = 1000.0 * float(np.finfo(np.float32).eps)

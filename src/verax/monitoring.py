@@ -30,8 +30,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
-from verax.api.resources import live_arrays
-from verax.backend.metrics import RECORDER, TALLY, Listener
+from verax.api.config.caches import live_arrays
+from verax.backend.runtime.metrics import RECORDER, TALLY, Listener
 
 __all__ = ["listening", "metrics", "register_listener", "unregister_listener"]
 

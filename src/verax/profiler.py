@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import overload
 
-from verax.backend.profiling import SESSION, Annotation, Server, annotation
+from verax.backend.runtime.profiling import SESSION, Annotation, Server, annotation
 
 __all__ = [
     "StepTraceAnnotation",

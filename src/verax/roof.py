@@ -10,13 +10,13 @@ what is joined is loaded when it is first used::
 """
 
 from verax import numpy
-from verax.api.config import from_environment
-from verax.api.engine import EAGER
+from verax.api.config.config import from_environment
+from verax.api.tracing.apply import EAGER
 from verax.ir.library import Library
-from verax.rules.array import Operators
-from verax.rules.infer import infer
-from verax.rules.lazy import LazyMapping
-from verax.rules.state import State
+from verax.rules.rows.infer import infer
+from verax.rules.values.array import Operators
+from verax.rules.values.lazy import LazyMapping
+from verax.rules.values.state import State
 
 State.interpreter = State.eager = EAGER
 Operators.namespace = numpy

@@ -9,13 +9,13 @@ One idea: a shop window; the values are defined in `verax.backend`.
     (4, 2)
 """
 
-from verax.backend.mesh import (
+from verax.backend.placement.mesh import (
     AxisType as AxisType,
     Mesh as Mesh,
     PartitionSpec as PartitionSpec,
     make_mesh as make_mesh,
 )
-from verax.backend.sharding import (
+from verax.backend.placement.sharding import (
     NamedSharding as NamedSharding,
     Sharding as Sharding,
     SingleDeviceSharding as SingleDeviceSharding,

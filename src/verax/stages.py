@@ -13,14 +13,14 @@ True
 
 from typing import Any, Protocol, runtime_checkable
 
-from verax.api.loading import deserialize
-from verax.api.stages import (
+from verax.api.stages.loading import deserialize
+from verax.api.stages.stages import (
     CompiledStage as Compiled,
     LoweredStage as Lowered,
     OptionsByName as CompilerOptions,
     TracedStage as Traced,
 )
-from verax.api.structs import ArgInfo
+from verax.api.tracing.structs import ArgInfo
 
 __all__ = [
     "ArgInfo",

@@ -13,11 +13,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from verax.api.autodiff import jvp, vjp
-from verax.api.pytrees import keystr, tree_flatten_with_path, tree_leaves, tree_map
+from verax.api.autodiff.jvp_vjp import jvp, vjp
+from verax.api.trees.pytrees import (
+    keystr,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+)
 from verax.ir.dtypes import float0, is_complex, is_float, numpy_dtype
-from verax.rules.array import Array
-from verax.rules.constants import aval_of
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
 
 type Tolerance = float | None
 

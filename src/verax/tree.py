@@ -7,8 +7,8 @@ One idea: a shop window; the work is done in `verax.api`.
     [2, {'a': 3}]
 """
 
-from verax.api import pytrees
-from verax.api.pytree_classes import static
+from verax.api.trees import pytrees
+from verax.api.trees.classes import static
 
 all = pytrees.tree_all
 broadcast = pytrees.tree_broadcast

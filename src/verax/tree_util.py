@@ -7,7 +7,7 @@ One idea: a shop window; the work is done in `verax.api`.
     [1, 2]
 """
 
-from verax.api.pytree_classes import (
+from verax.api.trees.classes import (
     register_dataclass as register_dataclass,
     register_pytree_node as register_pytree_node,
     register_pytree_node_class as register_pytree_node_class,
@@ -15,7 +15,7 @@ from verax.api.pytree_classes import (
     register_pytree_with_keys_class as register_pytree_with_keys_class,
     register_static as register_static,
 )
-from verax.api.pytrees import (
+from verax.api.trees.pytrees import (
     KeyEntry as KeyEntry,
     all_leaves as all_leaves,
     flatten_one_level as flatten_one_level,

@@ -10,4 +10,4 @@ One idea: what functions of arrays take, by name::
 """
 
 from verax.ir.dtypes import DTypeLike as DTypeLike
-from verax.numpy.arguments import ArrayLike as ArrayLike
+from verax.numpy.arguments.arguments import ArrayLike as ArrayLike

@@ -11,7 +11,7 @@ import verax.numpy as vnp
 from verax import nn
 from verax.custom_batching import custom_vmap
 from verax.custom_derivatives import linear_call
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 from verax.scipy import special
 
 type Function = Callable[[Array], Array]

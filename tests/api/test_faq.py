@@ -20,7 +20,7 @@ Each example of the document, and the test that runs it (here, unless a file is 
 | my_log, safe_for_grad_log, my_log_or_y | `test_nan_gradients_of_where_and_the_cure` |
 | the step function, sigmoid, other stand-ins | `test_order_functions_...` to the end |
 | a tracer as a NumPy array; callbacks | `test_numpy_...`, `test_values_are_...` |
-| memory flags of CUDA | tests/backend/test_cuda.py |
+| memory flags of CUDA | tests/backend/runtime/test_cuda.py |
 
 What does not apply: TPUs, absl's flag `--jax_platforms`, `LD_LIBRARY_PATH` and RPATH of
 CUDA (the plugin's affair), the figures of the microbenchmark.

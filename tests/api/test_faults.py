@@ -13,8 +13,8 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.backend.errors import CompileError, ExecutionError
-from verax.rules.state import STATE
+from verax.backend.runtime.errors import CompileError, ExecutionError
+from verax.rules.values.state import STATE
 
 
 class Switch:

@@ -13,10 +13,10 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax.backend.failures import FAILURES, Failures
-from verax.backend.host_runs import Runs
-from verax.backend.locks import Locks
-from verax.backend.metrics import RECORDER, Recorder
+from verax.backend.runtime.callback_errors import FAILURES, Failures
+from verax.backend.runtime.locks import Locks
+from verax.backend.runtime.metrics import RECORDER, Recorder
+from verax.backend.xla.callback_runs import Runs
 from verax.ir.avals import InternTable, ShapedArray
 from verax.ir.memo import Recent
 

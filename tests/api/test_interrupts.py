@@ -17,9 +17,9 @@ import verax
 import verax.numpy as vnp
 from tests.api.interrupts import interrupted, places
 from verax import lax
-from verax.api.turns import HELD
-from verax.backend.host_runs import INSIDE
-from verax.rules.state import STATE, State
+from verax.api.jit.trace_lock import HELD
+from verax.backend.xla.callback_runs import INSIDE
+from verax.rules.values.state import STATE, State
 
 # What CPython calls when an object dies cannot raise; it says so, and goes on.
 pytestmark = pytest.mark.filterwarnings(

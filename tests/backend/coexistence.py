@@ -73,7 +73,8 @@ def verax_results() -> list[Any]:
 def buffer_results() -> list[Any]:
     """What the backend alone does, below the arrays of users."""
     programs, buffers = map(
-        importlib.import_module, ("tests.backend.programs", "verax.backend.buffers")
+        importlib.import_module,
+        ("tests.backend.programs", "verax.backend.runtime.buffers"),
     )
     (doubled,) = programs.compiled().execute([programs.on_device(programs.vector())])
     wide = programs.on_device(np.arange(8, dtype=np.float64))

@@ -6,9 +6,9 @@ text = sums(2)   # two vectors in, each doubled
 import numpy as np
 from numpy.typing import NDArray
 
-from verax.backend.buffers import Aval, Buffer, from_numpy
-from verax.backend.client import default_client, local_devices
-from verax.backend.executable import CompileOptions, Executable, compile_text
+from verax.backend.runtime.buffers import Aval, Buffer, from_numpy
+from verax.backend.runtime.client import default_client, local_devices
+from verax.backend.xla.executable import CompileOptions, Executable, compile_text
 
 VECTOR = Aval((8,), np.dtype(np.float32))
 

@@ -13,9 +13,9 @@ from jaxlib import _jax
 
 import verax
 import verax.numpy as vnp
-from verax.backend.client import local_devices
-from verax.backend.host_slots import MOST, HostSlots, Pool, Transfer
-from verax.backend.program import device_aval
+from verax.backend.calls.staging_memory import MOST, HostSlots, Pool, Transfer
+from verax.backend.programs.program import device_aval
+from verax.backend.runtime.client import local_devices
 from verax.ir.avals import ShapedArray
 
 SCALAR = ShapedArray((), np.dtype("float32"))

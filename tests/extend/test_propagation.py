@@ -18,8 +18,8 @@ from verax.extend import (
     propagate,
 )
 from verax.ir.jaxpr import Primitive
-from verax.transforms.standard import STANDARD
-from verax.transforms.templates import equation_jvp
+from verax.transforms.engine.standard import STANDARD
+from verax.transforms.engine.templates import equation_jvp
 
 
 def full(parts: Parts, width: int) -> Parts:

@@ -10,7 +10,7 @@ import verax
 from verax.ir.atoms import Results, results, results_like, variable
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, Eqn, Var, equation
-from verax.ops.trig import sin_p
+from verax.ops.elementwise.trig import sin_p
 
 
 def test_equation_is_eqn() -> None:

@@ -12,11 +12,11 @@ import numpy as np
 from attrs import evolve
 
 import verax
-from verax.api.engine import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.ir.consts import close
 from verax.ir.dtypes import stored_dtype
-from verax.rules.row import Engine, NDArray, Row, RuleTable
-from verax.transforms.engine import StandardEngine
+from verax.rules.rows.row import Engine, NDArray, Row, RuleTable
+from verax.transforms.engine.engine import StandardEngine
 
 
 def evaluations(row: Row[Any], fun: Callable[..., Any], *args: Any) -> tuple[int, Any]:

@@ -16,11 +16,11 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.parser import parse_closed
 from verax.ir.walk import walk
 from verax.lax.plans import blocks_of, even_blocks
-from verax.ops.lanes import any_lane
-from verax.ops.scan_params import ScanParams
+from verax.ops.control.any_lane import any_lane
+from verax.ops.control.scan_params import ScanParams
+from verax.ops.elementwise.trig import sin_p
 from verax.ops.table import PRIMITIVES
-from verax.ops.trig import sin_p
-from verax.rules.infer import infer
+from verax.rules.rows.infer import infer
 
 WIDTH = 7
 START = np.linspace(0.1, 0.9, WIDTH, dtype=np.float32)

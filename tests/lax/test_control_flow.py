@@ -10,7 +10,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import Array, lax
-from verax.backend import program
+from verax.backend.programs import program
 from verax.ir.consts import close
 from verax.ir.parser import parse_closed
 from verax.ops.table import PRIMITIVES

@@ -12,9 +12,9 @@ from tests.lax.counting import evaluations
 from verax import Array, lax
 from verax.ir.parser import parse_closed
 from verax.ir.walk import walk
-from verax.ops.explog import log_p
+from verax.ops.elementwise.exp_log import log_p
+from verax.ops.elementwise.trig import sin_p
 from verax.ops.table import PRIMITIVES
-from verax.ops.trig import sin_p
 
 FLAGS = vnp.array([True, False, True, True])
 XS = vnp.array([-1.0, 2.0, 0.0, 0.5])

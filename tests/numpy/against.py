@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 import verax
-from verax.api.engine import ENGINE
-from verax.rules.builder import Builder
-from verax.rules.state import interpreting
+from verax.api.tracing.apply import ENGINE
+from verax.rules.rows.builder import Builder
+from verax.rules.values.state import interpreting
 
 TOLERANCE = 1e-4
 

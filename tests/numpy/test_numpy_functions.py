@@ -15,7 +15,7 @@ import pytest
 from numpy._core import fromnumeric
 
 import verax
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 
 jnp: Any = verax.numpy
 X = (np.arange(6, dtype=np.float32).reshape(2, 3) - 2) ** 2 / 3

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from verax.backend.executable import CompileOptions
-from verax.backend.lower import lower
-from verax.backend.program import compiled
+from verax.backend.lowering.lower import lower
+from verax.backend.programs.program import compiled
+from verax.backend.xla.executable import CompileOptions
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     complex128,
@@ -27,11 +27,11 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.core import CORE
-from verax.rules.builder import Builder
-from verax.rules.constants import aval_of
-from verax.rules.row import Domain, Row, RuleTable, Sample
-from verax.rules.state import interpreting, widths_of
-from verax.transforms.engine import StandardEngine
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import Domain, Row, RuleTable, Sample
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import interpreting, widths_of
+from verax.transforms.engine.engine import StandardEngine
 
 ENGINE = StandardEngine(RuleTable(), CORE)
 STEP = 1e-6

@@ -8,9 +8,9 @@ import verax.numpy as vnp
 from verax.ir.avals import ShapedArray
 from verax.ir.parser import parse_jaxpr
 from verax.ops.table import PRIMITIVES
-from verax.verify.case import Case
+from verax.verify.cases.case import Case
+from verax.verify.checking.standard import COMPILED, ENGINE
 from verax.verify.laws import LAWS
-from verax.verify.standard import COMPILED, ENGINE
 
 
 def case(text: str, *values: np.ndarray) -> Case:

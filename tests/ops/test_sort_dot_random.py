@@ -8,15 +8,19 @@ import numpy as np
 import pytest
 
 from tests.ops.laws import ENGINE, check_row
-from verax.backend.executable import CompileOptions
-from verax.backend.program import compiled
+from verax.backend.programs.program import compiled
+from verax.backend.xla.executable import CompileOptions
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
-from verax.ops import arith, dot, prng, reduce, sort, threefry
-from verax.ops.precision import DotAlgorithmPreset, Precision, precision_of
-from verax.rules.array import Array
-from verax.rules.builder import Builder
-from verax.rules.state import interpreting
+from verax.ops.contraction import dot
+from verax.ops.contraction.precision import DotAlgorithmPreset, Precision, precision_of
+from verax.ops.elementwise import arith
+from verax.ops.random import keys as prng, threefry
+from verax.ops.reductions import reduce
+from verax.ops.sorting import sort
+from verax.rules.rows.builder import Builder
+from verax.rules.values.array import Array
+from verax.rules.values.state import interpreting
 
 NAN, INF = np.nan, np.inf
 MATRICES = (((1,), (0,)), ((), ()))

@@ -8,7 +8,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.rules.host import CallbackError
+from verax.rules.programs.host import CallbackError
 from verax.sharding import NamedSharding, PartitionSpec as P
 
 MESH = verax.make_mesh((8,), ("x",))

@@ -9,7 +9,7 @@ import verax
 import verax.numpy as vnp
 from verax import random
 from verax.random.compiled import PATIENCE
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 
 type Draw = Callable[[Array], Array]
 

@@ -9,9 +9,9 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import random
-from verax.ops.threefry import threefry2x32
-from verax.rules.array import Array
-from verax.verify.compiling import (
+from verax.ops.random.threefry import threefry2x32
+from verax.rules.values.array import Array
+from verax.verify.checking.compile_bounds import (
     CompiledTooLarge,
     CompilesTooLong,
     check_rotations,

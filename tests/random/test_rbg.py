@@ -8,8 +8,9 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax, random
-from verax.ops import rbg, threefry
-from verax.rules.array import Array
+from verax.api.config.config import override
+from verax.ops.random import rbg, threefry
+from verax.rules.values.array import Array
 
 # JAX: the draws of LATE, fold_in(key(42), 7) and split(key(42), (1,)).
 CARRIED = [
@@ -98,7 +99,7 @@ def test_words_that_spell_a_nan_survive() -> None:
 
 
 def test_default_generator() -> None:
-    with verax.api.config.override("default_prng_impl", "rbg"):
+    with override("default_prng_impl", "rbg"):
         assert random.key_impl(random.key(0)) == "rbg"
         assert random.PRNGKey(0).shape == (4,)
         assert verax.jit(lambda: random.key_data(random.key(0)))().shape == (4,)

@@ -11,7 +11,7 @@ import numpy as np
 import verax
 import verax.numpy as vnp
 from verax import random
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 from verax.scipy.stats import multivariate_normal, norm
 
 type Parameters = tuple[Array, Array]

@@ -17,8 +17,8 @@ from attrs import frozen
 
 import verax
 from tests.soak.work import WORK
-from verax.backend.buffers import block_until_ready
-from verax.backend.client import live_buffers
+from verax.backend.runtime.buffers import block_until_ready
+from verax.backend.runtime.client import live_buffers
 
 # Pieces of work between two readings of memory.
 ROUND = 200

@@ -9,8 +9,8 @@ from attrs import frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Params
-from verax.rules.array import Array
-from verax.rules.row import Axis, Engine, NDArray, Row, Sample, Tangent
+from verax.rules.rows.row import Axis, Engine, NDArray, Row, Sample, Tangent
+from verax.rules.values.array import Array
 
 
 @frozen

@@ -15,7 +15,7 @@ def model(weights: dict[str, Array], image: Array, *, scale: float = 1.0) -> Arr
 
 
 jitted = verax.jit(model)
-reveal_type(jitted({}, vnp.ones(2)))  # R: verax.rules.array.Array
+reveal_type(jitted({}, vnp.ones(2)))  # R: verax.rules.values.array.Array
 jitted({}, vnp.ones(2), scale=2.0)
 jitted({}, "image")  # E: arg-type
 jitted({}, vnp.ones(2), size=2.0)  # E: call-arg
@@ -27,7 +27,7 @@ def plain(x: Array, count: int) -> tuple[Array, int]:
     return x, count
 
 
-reveal_type(plain(vnp.ones(2), 3))  # R: tuple[verax.rules.array.Array, int]
+reveal_type(plain(vnp.ones(2), 3))  # R: tuple[verax.rules.values.array.Array, int]
 plain(vnp.ones(2), "three")  # E: arg-type
 
 
@@ -36,7 +36,7 @@ def configured(x: Array, count: int) -> Array:
     return x * count
 
 
-reveal_type(configured(vnp.ones(2), count=3))  # R: verax.rules.array.Array
+reveal_type(configured(vnp.ones(2), count=3))  # R: verax.rules.values.array.Array
 configured(vnp.ones(2), counts=3)  # E: call-arg
 
 gradient = verax.grad(model, argnums=(0, 1))
@@ -48,7 +48,7 @@ reveal_type(slope(vnp.ones(2), 3))  # R: tuple[Any, Any]
 slope(3, 3)  # E: arg-type
 
 batched = verax.vmap(plain, in_axes=(0, None))
-reveal_type(batched(vnp.ones(2), 3))  # R: tuple[verax.rules.array.Array, int]
+reveal_type(batched(vnp.ones(2), 3))  # R: tuple[verax.rules.values.array.Array, int]
 batched()  # E: call-arg
 
 nested = verax.jit(verax.vmap(verax.grad(model)))
@@ -60,16 +60,16 @@ jaxpr(vnp.ones(2), 3)
 jaxpr(vnp.ones(2), x=3)  # E: call-arg, misc
 
 x = vnp.ones((2, 3))
-reveal_type(x + 1)  # R: verax.rules.array.Array
-reveal_type(2 * x @ x.T)  # R: verax.rules.array.Array
-reveal_type(x.sum(axis=0))  # R: verax.rules.array.Array
-reveal_type(x[0])  # R: verax.rules.array.Array
+reveal_type(x + 1)  # R: verax.rules.values.array.Array
+reveal_type(2 * x @ x.T)  # R: verax.rules.values.array.Array
+reveal_type(x.sum(axis=0))  # R: verax.rules.values.array.Array
+reveal_type(x[0])  # R: verax.rules.values.array.Array
 reveal_type(x.shape)  # R: tuple[int, ...]
-reveal_type(vnp.sin(x))  # R: verax.rules.array.Array
-reveal_type(verax.nn.relu(x))  # R: verax.rules.array.Array
+reveal_type(vnp.sin(x))  # R: verax.rules.values.array.Array
+reveal_type(verax.nn.relu(x))  # R: verax.rules.values.array.Array
 key = verax.random.key(0)
-reveal_type(verax.random.normal(key, (2,)))  # R: verax.rules.array.Array
+reveal_type(verax.random.normal(key, (2,)))  # R: verax.rules.values.array.Array
 reveal_type(float(x.mean()))  # R: float
 
-reveal_type(vnp.where(vnp.ones(2) > 0, 1.0, 2.0))  # R: verax.rules.array.Array
-reveal_type(vnp.where(vnp.ones(2) > 0))  # R: tuple[verax.rules.array.Array, ...]
+reveal_type(vnp.where(vnp.ones(2) > 0, 1.0, 2.0))  # R: verax.rules.values.array.Array
+reveal_type(vnp.where(vnp.ones(2) > 0))  # R: tuple[verax.rules.values.array.Array, ...]

@@ -13,13 +13,13 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.lax import add_p, complex as pair, div, imag, log, max_p, mul, real
-from verax.ops.choose import select
-from verax.ops.compare import ge
-from verax.ops.reduce import reduce_sum
-from verax.rules.array import Array
-from verax.rules.elementwise import composed, elementwise
-from verax.rules.kinds import COMPLEX, FLOAT
-from verax.rules.row import Axis, Domain, Engine, Known, Row, Sample, Tangent
+from verax.ops.elementwise.compare import ge
+from verax.ops.elementwise.select import select
+from verax.ops.reductions.reduce import reduce_sum
+from verax.rules.families.elementwise import composed, elementwise
+from verax.rules.rows.row import Axis, Domain, Engine, Known, Row, Sample, Tangent
+from verax.rules.values.array import Array
+from verax.rules.values.kinds import COMPLEX, FLOAT
 
 
 def size_squared(x: Any) -> Any:

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from tests.verify.planted import larger_p, log10_p, plus_p, square_size_p, total_p
 from verax import verify
-from verax.rules.row import Row
+from verax.rules.rows.row import Row
 
 HANDFUL = 6
 SOURCE = Path(__file__).parents[2] / "src"

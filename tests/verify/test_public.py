@@ -17,11 +17,11 @@ from verax.ir.jaxpr import NO_PARAMS, Jaxpr, NoParams
 from verax.lax import gt_p, log1p, mul_p, sin_p
 from verax.ops.core import CORE
 from verax.ops.standard import standard
-from verax.rules.derived import composite, derived_columns, program_of
-from verax.rules.infer import infer
-from verax.rules.row import Domain, MissingRule, Row
-from verax.transforms.cse import cse
-from verax.transforms.engine import StandardEngine
+from verax.rules.programs.derived import composite, derived_columns, program_of
+from verax.rules.rows.infer import infer
+from verax.rules.rows.row import Domain, MissingRule, Row
+from verax.transforms.engine.engine import StandardEngine
+from verax.transforms.passes.cse import cse
 from verax.verify import strategies
 
 swish_p = composite(

@@ -16,10 +16,10 @@ pytest_plugins = ["pytester"]
     [
         (["sin", "--cases", "3", "--law", "typed", "--law", "vmap"], 0),
         (["tests.verify.planted:larger_p", "--law", "special", "--seed", "1"], 1),
-        (["verax.ops.trig:cos_p", "--cases", "3", "--law", "typed"], 0),
+        (["verax.ops.elementwise.trig:cos_p", "--cases", "3", "--law", "typed"], 0),
         (["nothing.like:this_p"], 2),
-        (["verax.ops.trig:nothing"], 2),
-        (["verax.ops.trig:math"], 2),
+        (["verax.ops.elementwise.trig:nothing"], 2),
+        (["verax.ops.elementwise.trig:math"], 2),
         (["sin", "--law", "gravity"], 2),
         ([], 2),
     ],

@@ -20,9 +20,9 @@ from verax.extend import STANDARD, MissingRule, Row
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Primitive, Var
 from verax.ir.walk import defined_variables
-from verax.ops.programs import chosen, others, program
-from verax.transforms.cse import cse
-from verax.transforms.dce import dce
+from verax.ops.calls.subjaxprs import chosen, others, program
+from verax.transforms.engine.dce import dce
+from verax.transforms.passes.cse import cse
 
 
 class NotInvertible(ValueError):

@@ -25,12 +25,12 @@ from docs.examples.inversion.elimination import (
 )
 from verax import Array, lax
 from verax.ir.jaxpr import Primitive
-from verax.ops.call import jit_p
-from verax.ops.checkpoint import checkpoint_p
-from verax.ops.custom_jvp import custom_jvp_call_p
-from verax.ops.custom_vjp import custom_vjp_call_p
-from verax.ops.programs import chosen, inlined
-from verax.ops.scan import scan_p
+from verax.ops.calls.call import jit_p
+from verax.ops.calls.checkpoint import checkpoint_p
+from verax.ops.calls.subjaxprs import chosen, inlined
+from verax.ops.control.scan import scan_p
+from verax.ops.custom.jvp import custom_jvp_call_p
+from verax.ops.custom.vjp import custom_vjp_call_p
 
 
 def elementwise(solve: Callable[[Known, Array], Array]) -> Rule:

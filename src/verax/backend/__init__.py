@@ -3,7 +3,7 @@
 One idea: everything of jaxlib is private to somebody else, so each of its entry points
 is used in one small typed module here and nowhere above.
 
-    >>> from verax.backend.client import default_client
+    >>> from verax.backend.runtime.client import default_client
     >>> default_client().platform
     'cpu'
 """

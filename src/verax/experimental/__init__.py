@@ -13,7 +13,7 @@ from verax.ir.facade import facade
 __getattr__, __dir__ = facade(
     __name__,
     {
-        "verax.api.callbacks": "io_callback",
+        "verax.api.host.callbacks": "io_callback",
     },
     modules="layout serialize_executable",
 )

@@ -4,7 +4,7 @@
 from verax.experimental import (
     layout as layout, serialize_executable as serialize_executable,
 )
-from verax.api.callbacks import io_callback as io_callback
+from verax.api.host.callbacks import io_callback as io_callback
 __all__ = [
     "io_callback", "layout", "serialize_executable",
 ]

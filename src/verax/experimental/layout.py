@@ -8,6 +8,6 @@ One idea: a shop window; a compiled function tells the formats of what it takes:
 (0, 1)
 """
 
-from verax.backend.formats import Format, Layout
+from verax.backend.arrays.formats import Format, Layout
 
 __all__ = ["Format", "Layout"]

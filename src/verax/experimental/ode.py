@@ -21,16 +21,16 @@ import numpy as np
 from attrs import frozen
 
 from verax import lax, numpy as vnp
-from verax.api.autodiff import vjp
-from verax.api.custom_gradient import closure_convert
-from verax.api.custom_vjp import custom_vjp
-from verax.api.pytrees import tree_leaves, tree_map, tree_structure
-from verax.api.vectorize import vmap
+from verax.api.autodiff.jvp_vjp import vjp
+from verax.api.custom.gradient import closure_convert
+from verax.api.custom.vjp import custom_vjp
+from verax.api.trees.pytrees import tree_leaves, tree_map, tree_structure
+from verax.api.vmap import vmap
 from verax.flatten_util import ravel_pytree
 from verax.ir.dtypes import is_float, is_inexact
 from verax.numpy import where
-from verax.numpy.arguments import as_array, shown
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import as_array, shown
+from verax.rules.values.array import Array
 from verax.scipy.tables import constant
 
 # Of stages 2 to 7: the times, and the weights of the stages before; the last stage is

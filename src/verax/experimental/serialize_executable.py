@@ -12,6 +12,6 @@ with the structures in the bytes::
 3
 """
 
-from verax.api.loading import deserialize_and_load, serialize
+from verax.api.stages.loading import deserialize_and_load, serialize
 
 __all__ = ["deserialize_and_load", "serialize"]

@@ -19,14 +19,16 @@ __getattr__, __dir__ = facade(
         ".functions": "Opened opened propagate run",
         ".overriding": "with_rules",
         "verax.ir.jaxpr": "NO_PARAMS NoParams Params",
-        "verax.ops.programs": "inlined",
+        "verax.ops.calls.subjaxprs": "inlined",
         "verax.ops.standard": "standard",
         "verax.ops.table": "PRIMITIVES",
-        "verax.rules.derived": "composite",
-        "verax.rules.elementwise": "chlo composed elementwise parametric stablehlo",
-        "verax.rules.row": "Domain MissingRule Row RuleTable Sample Zero",
-        "verax.transforms.control": "CONTROL INSIDE",
-        "verax.transforms.propagation": "Parts Propagation Rule",
-        "verax.transforms.standard": "STANDARD",
+        "verax.rules.families.elementwise": (
+            "chlo composed elementwise parametric stablehlo"
+        ),
+        "verax.rules.programs.derived": "composite",
+        "verax.rules.rows.row": "Domain MissingRule Row RuleTable Sample Zero",
+        "verax.transforms.engine.standard": "STANDARD",
+        "verax.transforms.tables.control": "CONTROL INSIDE",
+        "verax.transforms.tables.propagation": "Parts Propagation Rule",
     },
 )

@@ -8,23 +8,23 @@ from verax.extend.overriding import with_rules as with_rules
 from verax.ir.jaxpr import (
     NO_PARAMS as NO_PARAMS, NoParams as NoParams, Params as Params,
 )
-from verax.ops.programs import inlined as inlined
+from verax.ops.calls.subjaxprs import inlined as inlined
 from verax.ops.standard import standard as standard
 from verax.ops.table import PRIMITIVES as PRIMITIVES
-from verax.rules.derived import composite as composite
-from verax.rules.elementwise import (
+from verax.rules.families.elementwise import (
     chlo as chlo, composed as composed, elementwise as elementwise,
     parametric as parametric, stablehlo as stablehlo,
 )
-from verax.rules.row import (
+from verax.rules.programs.derived import composite as composite
+from verax.rules.rows.row import (
     Domain as Domain, MissingRule as MissingRule, Row as Row, RuleTable as RuleTable,
     Sample as Sample, Zero as Zero,
 )
-from verax.transforms.control import CONTROL as CONTROL, INSIDE as INSIDE
-from verax.transforms.propagation import (
+from verax.transforms.engine.standard import STANDARD as STANDARD
+from verax.transforms.tables.control import CONTROL as CONTROL, INSIDE as INSIDE
+from verax.transforms.tables.propagation import (
     Parts as Parts, Propagation as Propagation, Rule as Rule,
 )
-from verax.transforms.standard import STANDARD as STANDARD
 __all__ = [
     "CONTROL", "INSIDE", "NO_PARAMS", "PRIMITIVES", "STANDARD", "Domain", "MissingRule",
     "NoParams", "Opened", "Params", "Parts", "Propagation", "Row", "Rule", "RuleTable",

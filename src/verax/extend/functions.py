@@ -13,14 +13,14 @@ from typing import Any
 
 from attrs import frozen
 
-from verax.api.engine import apply
-from verax.api.tracing import describe_arguments, leaf_avals, trace
+from verax.api.tracing.apply import apply
+from verax.api.tracing.trace import describe_arguments, leaf_avals, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.jaxpr import Jaxpr
-from verax.rules.array import Array
-from verax.rules.constants import aval_of
-from verax.transforms.propagation import Propagation, flat, grouped
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.transforms.tables.propagation import Propagation, flat, grouped
 
 NO_KWARGS: Mapping[str, Any] = MappingProxyType({})
 

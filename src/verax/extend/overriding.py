@@ -11,12 +11,12 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from verax.api.engine import apply
+from verax.api.tracing.apply import apply
 from verax.extend.functions import opened
 from verax.ir.jaxpr import Eqn, Jaxpr, Primitive
 from verax.ir.walk import map_eqns, map_jaxprs
-from verax.rules.memo import pure, recall
-from verax.rules.row import Row, RuleTable
+from verax.rules.rows.row import Row, RuleTable
+from verax.rules.values.memo import pure, recall
 
 PROGRAMS = 1 << 10
 

@@ -13,23 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from verax.api.jit_decorator import jit
+from verax.api.jit.decorator import jit
 from verax.ir.dtypes import canonical, numpy_dtype
 from verax.ir.jaxpr import NO_PARAMS
 from verax.lax.looping import fori_loop
-from verax.numpy.arguments import as_array
-from verax.ops.choose import copy_p
-from verax.ops.dynamic_dims import dynamic_index_in_dim
-from verax.ops.gather import gather
-from verax.ops.scatter import scatter
-from verax.ops.shape import reshape
-from verax.ops.windows import (
+from verax.numpy.arguments.arguments import as_array
+from verax.ops.elementwise.select import copy_p
+from verax.ops.indexing.dynamic_dims import dynamic_index_in_dim
+from verax.ops.indexing.gather import gather
+from verax.ops.indexing.geometry import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
-from verax.rules.array import Array
-from verax.rules.state import STATE
+from verax.ops.indexing.scatter import scatter
+from verax.ops.structure.shape import reshape
+from verax.rules.values.array import Array
+from verax.rules.values.state import STATE
 
 
 class FftType(IntEnum):

@@ -12,20 +12,20 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from verax.api.engine import as_typed_array, current_builder
-from verax.api.pytree_mismatch import first_difference
-from verax.api.tracing import describe_arguments, function_name, shared_trace
+from verax.api.tracing.apply import as_typed_array, current_builder
+from verax.api.tracing.trace import describe_arguments, function_name, shared_trace
+from verax.api.trees.mismatch import first_difference
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.promotion import TypePromotionError, result_type
-from verax.ops.convert import convert
-from verax.ops.programs import inlined, program
-from verax.rules.array import Array
-from verax.rules.builder import Tracer
-from verax.rules.constants import aval_of, typed_scalar
-from verax.rules.state import STATE
+from verax.ops.calls.subjaxprs import inlined, program
+from verax.ops.elementwise.convert import convert
+from verax.rules.rows.builder import Tracer
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of, typed_scalar
+from verax.rules.values.state import STATE
 
 
 @frozen(eq=False)

@@ -9,11 +9,11 @@ under vmap with one index for all, still only one of them runs::
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from verax.api.oracle import is_known
-from verax.api.tracing import function_name, leaf_avals
+from verax.api.tracing.concrete_values import is_known
+from verax.api.tracing.trace import function_name, leaf_avals
 from verax.backend import pytrees
-from verax.backend.client import default_backend
 from verax.backend.results import result_tree
+from verax.backend.runtime.client import default_backend
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32, is_bool, is_extended, is_integer
 from verax.lax.bodies import (
@@ -27,13 +27,13 @@ from verax.lax.bodies import (
     with_common_consts,
     with_out_types,
 )
-from verax.ops.choose import clamp
-from verax.ops.compare import ne
-from verax.ops.cond import cond_p
-from verax.ops.cond_params import CondParams
-from verax.ops.convert import convert
-from verax.rules.constants import aval_of
-from verax.rules.state import STATE
+from verax.ops.control.cond import cond_p
+from verax.ops.control.cond_params import CondParams
+from verax.ops.elementwise.compare import ne
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import clamp
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE
 
 
 class Absent:

@@ -5,10 +5,10 @@ One idea: numbers are compared by one equation, and keys by their words::
     eq(x, y), ne(key, other_key)
 """
 
-from verax.ops import compare
-from verax.ops.bits import bitwise_not
-from verax.ops.keys_equal import key_pair, same_keys
-from verax.rules.array import Array
+from verax.ops.elementwise import compare
+from verax.ops.elementwise.bits import bitwise_not
+from verax.ops.random.keys_equal import key_pair, same_keys
+from verax.rules.values.array import Array
 
 
 def eq(x: object, y: object) -> Array:

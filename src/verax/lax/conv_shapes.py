@@ -9,9 +9,9 @@ follows from its own window, and put back::
 from collections.abc import Sequence
 
 from verax.ir.avals import Shape
-from verax.ops.conv_dimensions import named_dimensions
-from verax.ops.convolutions import fractional_pads
-from verax.ops.moving_windows import padtype_to_pads, strided
+from verax.ops.conv.dimensions import named_dimensions
+from verax.ops.conv.functions import fractional_pads
+from verax.ops.windows.geometry import padtype_to_pads, strided
 
 type Padding = str | Sequence[tuple[int, int]]
 type Permutations = tuple[Shape, Shape, Shape]

@@ -16,13 +16,13 @@ from verax.lax.updates import (
     ormqr as ormqr,
     symmetric_product as symmetric_product,
 )
-from verax.ops.linalg_eigen import (
+from verax.ops.linalg.eigen import (
     eig as eig,
     eig_p as eig_p,
     eigh as eigh,
     eigh_p as eigh_p,
 )
-from verax.ops.linalg_forms import (
+from verax.ops.linalg.forms import (
     hessenberg as hessenberg,
     hessenberg_p as hessenberg_p,
     schur as schur,
@@ -32,13 +32,13 @@ from verax.ops.linalg_forms import (
     tridiagonal_solve as tridiagonal_solve,
     tridiagonal_solve_p as tridiagonal_solve_p,
 )
-from verax.ops.linalg_lu import (
+from verax.ops.linalg.lu import (
     lu as lu,
     lu_p as lu_p,
     lu_pivots_to_permutation as lu_pivots_to_permutation,
     lu_pivots_to_permutation_p as lu_pivots_to_permutation_p,
 )
-from verax.ops.linalg_qr import (
+from verax.ops.linalg.qr import (
     geqrf as geqrf,
     geqrf_p as geqrf_p,
     householder_product as householder_product,
@@ -46,8 +46,8 @@ from verax.ops.linalg_qr import (
     qr as qr,
     qr_p as qr_p,
 )
-from verax.ops.linalg_svd import svd as svd, svd_p as svd_p
-from verax.ops.linalg_triangular import (
+from verax.ops.linalg.svd import svd as svd, svd_p as svd_p
+from verax.ops.linalg.triangular import (
     cholesky as cholesky,
     cholesky_p as cholesky_p,
     triangular_solve as triangular_solve,

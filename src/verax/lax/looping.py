@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.api.tracing import function_name, leaf_avals
-from verax.api.vectorize import vmap
+from verax.api.tracing.trace import function_name, leaf_avals
+from verax.api.vmap import vmap
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
@@ -33,21 +33,21 @@ from verax.lax.bodies import (
 )
 from verax.lax.plans import Checkpoints, blocks_of
 from verax.lax.scanning import scan, scan_length
-from verax.ops import cumulative
-from verax.ops.arith import add
-from verax.ops.bits import bitwise_and
-from verax.ops.checkpointed import bounded_while_p
-from verax.ops.compare import lt
-from verax.ops.joining import concatenate, rev
-from verax.ops.shape import broadcast, reshape
-from verax.ops.slicing import slice_in_dim
-from verax.ops.while_ import while_p
-from verax.ops.while_params import BoundedWhileParams, WhileParams
-from verax.rules.array import Array
-from verax.rules.builder import AbstractValueError, Tracer
-from verax.rules.constants import aval_of
-from verax.rules.sizes import as_axis
-from verax.rules.state import STATE
+from verax.ops.control.checkpointed_loops import bounded_while_p
+from verax.ops.control.while_ import while_p
+from verax.ops.control.while_params import BoundedWhileParams, WhileParams
+from verax.ops.elementwise.arith import add
+from verax.ops.elementwise.bits import bitwise_and
+from verax.ops.elementwise.compare import lt
+from verax.ops.reductions import cumulative
+from verax.ops.structure.joining import concatenate, rev
+from verax.ops.structure.shape import broadcast, reshape
+from verax.ops.structure.slicing import slice_in_dim
+from verax.rules.rows.builder import AbstractValueError, Tracer
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.sizes import as_axis
+from verax.rules.values.state import STATE
 
 
 def while_loop(

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from verax.api.engine import as_array
+from verax.api.tracing.apply import as_array
 from verax.backend import pytrees
 from verax.ir.avals import Shape
 from verax.ir.dtypes import float32, is_inexact
-from verax.ops.arith import div
-from verax.ops.collectives import (
+from verax.ops.elementwise.arith import div
+from verax.ops.elementwise.convert import convert
+from verax.ops.parallel.collectives import (
     CollectiveParams,
     ExchangeParams,
     GatherAxisParams,
@@ -29,11 +30,10 @@ from verax.ops.collectives import (
     psum as psum_array,
     reduce_scatter_p,
 )
-from verax.ops.convert import convert
-from verax.ops.reduce import reduce_max, reduce_min
-from verax.rules.array import Array
-from verax.rules.sizes import as_axis
-from verax.rules.state import STATE
+from verax.ops.reductions.reduce import reduce_max, reduce_min
+from verax.rules.values.array import Array
+from verax.rules.values.sizes import as_axis
+from verax.rules.values.state import STATE
 
 type AxisName = str | Sequence[str]
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from verax.ir.dtypes import DType, DTypeLike, as_dtype, bfloat16
-from verax.ops.arith import mul
-from verax.ops.convert import convert
-from verax.ops.dot import dot_general
-from verax.ops.shape import broadcast_in_dim, reshape
-from verax.rules.array import Array
-from verax.rules.constants import aval_of
+from verax.ops.contraction.dot import dot_general
+from verax.ops.elementwise.arith import mul
+from verax.ops.elementwise.convert import convert
+from verax.ops.structure.shape import broadcast_in_dim, reshape
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
 
 type DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.api.tracing import function_name, leaf_avals
+from verax.api.tracing.trace import function_name, leaf_avals
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
@@ -29,15 +29,15 @@ from verax.lax.bodies import (
     with_out_types,
 )
 from verax.lax.plans import Checkpoints, blocks_of
-from verax.ops.checkpointed import checkpointed_scan_p
-from verax.ops.joining import concatenate
-from verax.ops.scan import scan_p
-from verax.ops.scan_params import CheckpointedScanParams, ScanParams
-from verax.ops.shape import broadcast
-from verax.ops.slicing import index_in_dim
-from verax.rules.array import Array
-from verax.rules.constants import aval_of
-from verax.rules.state import STATE
+from verax.ops.control.checkpointed_loops import checkpointed_scan_p
+from verax.ops.control.scan import scan_p
+from verax.ops.control.scan_params import CheckpointedScanParams, ScanParams
+from verax.ops.structure.joining import concatenate
+from verax.ops.structure.shape import broadcast
+from verax.ops.structure.slicing import index_in_dim
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE
 
 
 def scan(

@@ -13,23 +13,23 @@ import numpy as np
 
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, as_dtype, canonical, int32
-from verax.ops.arith import add, mul
-from verax.ops.convert import convert
-from verax.ops.create import full_like
-from verax.ops.gather import gather
-from verax.ops.joining import concatenate
-from verax.ops.shape import (
+from verax.ops.elementwise.arith import add, mul
+from verax.ops.elementwise.convert import convert
+from verax.ops.indexing.gather import gather
+from verax.ops.indexing.geometry import GatherDimensionNumbers, GatherScatterMode
+from verax.ops.structure.create import full_like
+from verax.ops.structure.joining import concatenate
+from verax.ops.structure.shape import (
     broadcast_in_dim,
     broadcast_to_rank,
     expand_dims,
     reshape,
 )
-from verax.ops.slicing import index_in_dim, slice_in_dim
-from verax.ops.windows import GatherDimensionNumbers, GatherScatterMode
-from verax.rules.array import Array
-from verax.rules.constants import aval_of
-from verax.rules.sizes import as_axis, as_sizes
-from verax.rules.state import STATE
+from verax.ops.structure.slicing import index_in_dim, slice_in_dim
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.sizes import as_axis, as_sizes
+from verax.rules.values.state import STATE
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:

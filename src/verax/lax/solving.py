@@ -12,9 +12,9 @@ from typing import Any
 
 from attrs import frozen
 
-from verax.api.autodiff import linearize
-from verax.api.engine import ENGINE, apply
-from verax.api.tracing import function_name, leaf_avals
+from verax.api.autodiff.jvp_vjp import linearize
+from verax.api.tracing.apply import ENGINE, apply
+from verax.api.tracing.trace import function_name, leaf_avals
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
@@ -29,14 +29,14 @@ from verax.lax.bodies import (
     with_common_consts,
     with_out_types,
 )
-from verax.ops.custom_solve import (
+from verax.ops.calls.subjaxprs import filled
+from verax.ops.custom.solve import (
     CustomLinearSolveParams,
     CustomRootParams,
     custom_root_p,
     linear_solve_p,
 )
-from verax.ops.programs import filled
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 
 
 @frozen(eq=False)

@@ -12,16 +12,21 @@ from typing import Any
 
 from verax.ir.dtypes import int32, is_complex
 from verax.lax.scanning import scan
-from verax.numpy.arguments import ArrayLike, as_array, promote_inexact, stretched
-from verax.numpy.grids import eye, tril, triu
-from verax.numpy.products import matmul
-from verax.numpy.shapes import matrix_transpose
-from verax.ops.arith import add, div, mul, sub
-from verax.ops.complex import conj
-from verax.ops.create import iota
-from verax.ops.explog import sqrt
-from verax.ops.linalg_triangular import triangular_solve
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    promote_inexact,
+    stretched,
+)
+from verax.numpy.linalg.products import matmul
+from verax.numpy.ranges.grids import eye, tril, triu
+from verax.numpy.shaping.shapes import matrix_transpose
+from verax.ops.elementwise.arith import add, div, mul, sub
+from verax.ops.elementwise.complex import conj
+from verax.ops.elementwise.exp_log import sqrt
+from verax.ops.linalg.triangular import triangular_solve
+from verax.ops.structure.create import iota
+from verax.rules.values.array import Array
 
 
 class EigImplementation(Enum):

@@ -11,20 +11,20 @@ import math
 
 import numpy as np
 
-from verax.backend.recipes import remembered
+from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import DType, is_inexact, real_dtype
 from verax.ir.limits import finfo
 from verax.nn.operand import inexact, inexact_pair, numeric
-from verax.numpy.arguments import ArrayLike, as_array, canonical_axis
-from verax.ops import arith, trig
-from verax.ops.arith import add, div, integer_pow, mul, neg
-from verax.ops.choose import clamp, select
-from verax.ops.compare import ge, gt, le, lt
-from verax.ops.explog import exp, expm1, log, log1p, logistic, sqrt, square
-from verax.ops.slicing import slice_in_dim
-from verax.ops.special import erfc
-from verax.rules.array import Array
-from verax.rules.memo import pure
+from verax.numpy.arguments.arguments import ArrayLike, as_array, canonical_axis
+from verax.ops.elementwise import arith, trig
+from verax.ops.elementwise.arith import add, div, integer_pow, mul, neg
+from verax.ops.elementwise.compare import ge, gt, le, lt
+from verax.ops.elementwise.exp_log import exp, expm1, log, log1p, logistic, sqrt, square
+from verax.ops.elementwise.select import clamp, select
+from verax.ops.special.erf_gamma import erfc
+from verax.ops.structure.slicing import slice_in_dim
+from verax.rules.values.array import Array
+from verax.rules.values.memo import pure
 
 SELU_ALPHA = 1.6732632423543772
 SELU_SCALE = 1.0507009873554805

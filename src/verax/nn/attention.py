@@ -17,17 +17,17 @@ from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, bool_, float32, float64, int32
 from verax.ir.limits import finfo
 from verax.nn.reductions import logsumexp, softmax
-from verax.numpy.arguments import ArrayLike, as_array, stretched
-from verax.numpy.arithmetic import add
-from verax.numpy.comparison import logical_and
-from verax.ops.arith import mul, sub
-from verax.ops.choose import select, stop_gradient
-from verax.ops.compare import ge, le, lt
-from verax.ops.convert import convert
-from verax.ops.create import broadcasted_iota
-from verax.ops.dot import dot_general
-from verax.ops.shape import broadcast_in_dim, expand_dims, reshape, transpose
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array, stretched
+from verax.numpy.elementwise.arithmetic import add
+from verax.numpy.elementwise.comparison import logical_and
+from verax.ops.contraction.dot import dot_general
+from verax.ops.elementwise.arith import mul, sub
+from verax.ops.elementwise.compare import ge, le, lt
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import select, stop_gradient
+from verax.ops.structure.create import broadcasted_iota
+from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape, transpose
+from verax.rules.values.array import Array
 
 Window = int | tuple[int, int] | None
 

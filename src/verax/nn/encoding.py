@@ -9,10 +9,10 @@ equations and needs no table::
 import operator
 from typing import Any
 
-from verax.backend.recipes import remembered
+from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import DTypeLike, bool_, canonical, is_bool
 from verax.nn.operand import inexact
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
     as_array,
@@ -20,16 +20,16 @@ from verax.numpy.arguments import (
     chosen_dtype,
     reduction_axes,
 )
-from verax.numpy.arithmetic import add, maximum, multiply, square, subtract
-from verax.numpy.statistics import mean as mean_over
-from verax.ops.compare import eq
-from verax.ops.convert import convert
-from verax.ops.create import broadcasted_iota
-from verax.ops.explog import rsqrt
-from verax.ops.shape import broadcast_in_dim
-from verax.rules.array import Array
-from verax.rules.axes import unsharded
-from verax.rules.state import STATE
+from verax.numpy.elementwise.arithmetic import add, maximum, multiply, square, subtract
+from verax.numpy.reducing.statistics import mean as mean_over
+from verax.ops.elementwise.compare import eq
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import rsqrt
+from verax.ops.structure.create import broadcasted_iota
+from verax.ops.structure.shape import broadcast_in_dim
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
+from verax.rules.values.state import STATE
 
 ALGORITHMS = ("fast", "stable")
 

@@ -25,21 +25,21 @@ from verax.ir.dtypes import (
     is_inexact,
     real_dtype,
 )
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     ShapeLike,
     as_shape,
     chosen_dtype,
     constant_of,
 )
-from verax.numpy.arithmetic import multiply
-from verax.numpy.filling import full
-from verax.numpy.shapes import moveaxis
-from verax.ops.arith import mul, neg, sub
-from verax.ops.complex import complex as complex_of
-from verax.ops.convert import convert
-from verax.ops.explog import log, sqrt
-from verax.ops.trig import cos, sin
+from verax.numpy.creation.filling import full
+from verax.numpy.elementwise.arithmetic import multiply
+from verax.numpy.shaping.shapes import moveaxis
+from verax.ops.elementwise.arith import mul, neg, sub
+from verax.ops.elementwise.complex import complex as complex_of
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import log, sqrt
+from verax.ops.elementwise.trig import cos, sin
 from verax.random.keys import split
 from verax.random.many import orthogonal as orthogonal_samples
 from verax.random.normals import (
@@ -47,9 +47,9 @@ from verax.random.normals import (
     truncated_normal as truncated_samples,
 )
 from verax.random.raw_bits import uniform as uniform_samples
-from verax.rules.array import Array
-from verax.rules.axes import unsharded
-from verax.rules.state import STATE
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
+from verax.rules.values.state import STATE
 
 type Axes = int | Sequence[int]
 type Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]

@@ -7,14 +7,14 @@ floats before its first equation::
 """
 
 from verax.ir.dtypes import INEXACT_SET, bool_
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     broadcast_together,
     promote_inexact,
     promote_numeric,
 )
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 
 
 def inexact(name: str, x: ArrayLike) -> Array:

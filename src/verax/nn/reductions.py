@@ -11,11 +11,11 @@ from typing import Literal, overload
 
 import numpy as np
 
-from verax.backend.recipes import remembered
+from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import float32, is_complex, is_float, real_dtype
 from verax.nn.operand import inexact, inexact_pair
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
     as_array,
@@ -24,17 +24,17 @@ from verax.numpy.arguments import (
     keep_dims,
     reduction_axes,
 )
-from verax.ops import arith
-from verax.ops.arith import add, div, mul, sub
-from verax.ops.choose import select, stop_gradient
-from verax.ops.compare import lt, ne
-from verax.ops.complex import real
-from verax.ops.convert import convert
-from verax.ops.explog import exp, log
-from verax.ops.reduce import reduce_max, reduce_sum
-from verax.ops.rounding import is_finite
-from verax.ops.shape import broadcast_in_dim
-from verax.rules.array import Array
+from verax.ops.elementwise import arith
+from verax.ops.elementwise.arith import add, div, mul, sub
+from verax.ops.elementwise.compare import lt, ne
+from verax.ops.elementwise.complex import real
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import exp, log
+from verax.ops.elementwise.rounding import is_finite
+from verax.ops.elementwise.select import select, stop_gradient
+from verax.ops.reductions.reduce import reduce_max, reduce_sum
+from verax.ops.structure.shape import broadcast_in_dim
+from verax.rules.values.array import Array
 
 
 def spread(reduced: Array, shape: Shape, axes: Shape) -> Array:

@@ -15,23 +15,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from verax.api.autodiff import vjp
-from verax.api.checkpoint import optimization_barrier
-from verax.api.custom_vjp import custom_vjp
+from verax.api.autodiff.jvp_vjp import vjp
+from verax.api.custom.checkpoint import optimization_barrier
+from verax.api.custom.vjp import custom_vjp
 from verax.ir.dtypes import DType, DTypeLike, as_dtype, bfloat16, float16, float32
 from verax.ir.limits import finfo
 from verax.lax.scaled import DotDimensionNumbers, scaled
-from verax.numpy.arguments import ArrayLike, as_array
-from verax.numpy.arithmetic import abs as absolute, clip
-from verax.numpy.dtypes import float4_e2m1fn, float8_e4m3fn, float8_e8m0fnu
-from verax.numpy.searching import where
-from verax.ops.convert import convert
-from verax.ops.dot import dot_general
-from verax.ops.explog import exp2, log2
-from verax.ops.reduce import reduce_max
-from verax.ops.rounding import ceil
-from verax.ops.shape import reshape, transpose
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array
+from verax.numpy.creation.dtypes import float4_e2m1fn, float8_e4m3fn, float8_e8m0fnu
+from verax.numpy.elementwise.arithmetic import abs as absolute, clip
+from verax.numpy.searching.where_nonzero import where
+from verax.ops.contraction.dot import dot_general
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import exp2, log2
+from verax.ops.elementwise.rounding import ceil
+from verax.ops.reductions.reduce import reduce_max
+from verax.ops.structure.shape import reshape, transpose
+from verax.rules.values.array import Array
 
 
 class BlockScaleConfig(NamedTuple):

@@ -2,45 +2,26 @@
 # fmt: off
 # isort: skip_file
 from verax.numpy import fft as fft, linalg as linalg
-from verax.numpy.arithmetic import (
-    abs as abs, absolute as absolute, cbrt as cbrt, clip as clip, divide as divide,
-    fabs as fabs, float_power as float_power, fmax as fmax, fmin as fmin,
-    hypot as hypot, positive as positive, pow as pow, power as power,
-    reciprocal as reciprocal, sign as sign, sqrt as sqrt, square as square,
-    true_divide as true_divide,
+from verax.numpy.applying.padding import pad as pad
+from verax.numpy.applying.ufuncs import (
+    frompyfunc as frompyfunc, ufunc as ufunc, add as add, subtract as subtract,
+    multiply as multiply, negative as negative, maximum as maximum, minimum as minimum,
+    logaddexp as logaddexp, logaddexp2 as logaddexp2, bitwise_and as bitwise_and,
+    bitwise_or as bitwise_or, bitwise_xor as bitwise_xor, logical_and as logical_and,
+    logical_or as logical_or, logical_xor as logical_xor,
 )
-from verax.numpy.bit_packing import packbits as packbits, unpackbits as unpackbits
-from verax.numpy.calculus import (
-    convolve as convolve, correlate as correlate, diff as diff, ediff1d as ediff1d,
-    gradient as gradient, interp as interp, trapezoid as trapezoid,
+from verax.numpy.applying.vectorize_apply import (
+    apply_along_axis as apply_along_axis, apply_over_axes as apply_over_axes,
+    vectorize as vectorize,
 )
-from verax.numpy.closeness import (
-    allclose as allclose, array_equal as array_equal, array_equiv as array_equiv,
-    isclose as isclose,
-)
-from verax.numpy.comparison import (
-    bitwise_count as bitwise_count, bitwise_invert as bitwise_invert,
-    bitwise_left_shift as bitwise_left_shift, bitwise_not as bitwise_not,
-    bitwise_right_shift as bitwise_right_shift, equal as equal, greater as greater,
-    greater_equal as greater_equal, invert as invert, left_shift as left_shift,
-    less as less, less_equal as less_equal, logical_not as logical_not,
-    not_equal as not_equal, right_shift as right_shift,
-)
-from verax.numpy.constants import (
+from verax.numpy.creation.constants import (
     bool as bool, e as e, euler_gamma as euler_gamma, inf as inf, nan as nan,
     newaxis as newaxis, pi as pi,
 )
-from verax.numpy.contraction import einsum as einsum, einsum_path as einsum_path
-from verax.numpy.covariance import corrcoef as corrcoef, cov as cov
-from verax.numpy.creation import (
+from verax.numpy.creation.creation import (
     array as array, asarray as asarray, astype as astype, copy as copy,
 )
-from verax.numpy.division import (
-    divmod as divmod, floor_divide as floor_divide, fmod as fmod, mod as mod,
-    remainder as remainder,
-)
-from verax.numpy.divisors import gcd as gcd, lcm as lcm
-from verax.numpy.dtypes import (
+from verax.numpy.creation.dtypes import (
     bfloat16 as bfloat16, bool_ as bool_, can_cast as can_cast, cdouble as cdouble,
     character as character, complex128 as complex128, complex64 as complex64,
     complex_ as complex_, complexfloating as complexfloating, csingle as csingle,
@@ -59,23 +40,44 @@ from verax.numpy.dtypes import (
     uint as uint, uint16 as uint16, uint2 as uint2, uint32 as uint32, uint4 as uint4,
     uint64 as uint64, uint8 as uint8, unsignedinteger as unsignedinteger,
 )
-from verax.numpy.exchange import (
+from verax.numpy.creation.filling import (
+    empty as empty, empty_like as empty_like, full as full, full_like as full_like,
+    ones as ones, ones_like as ones_like, zeros as zeros, zeros_like as zeros_like,
+)
+from verax.numpy.creation.io import (
     ComplexWarning as ComplexWarning, from_dlpack as from_dlpack,
     frombuffer as frombuffer, fromfile as fromfile, fromiter as fromiter,
     fromstring as fromstring, load as load, save as save, savez as savez,
 )
-from verax.numpy.extremes import (
-    argmax as argmax, argmin as argmin, cumprod as cumprod, cumsum as cumsum,
-    cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum,
-    nanargmax as nanargmax, nanargmin as nanargmin, nancumprod as nancumprod,
-    nancumsum as nancumsum,
+from verax.numpy.creation.namespace_info import (
+    __array_api_version__ as __array_api_version__,
+    __array_namespace_info__ as __array_namespace_info__,
 )
-from verax.numpy.filling import (
-    empty as empty, empty_like as empty_like, full as full, full_like as full_like,
-    ones as ones, ones_like as ones_like, zeros as zeros, zeros_like as zeros_like,
+from verax.numpy.creation.printing import (
+    array_repr as array_repr, array_str as array_str,
+    get_printoptions as get_printoptions, printoptions as printoptions,
+    set_printoptions as set_printoptions,
 )
-from verax.numpy.fitting import polyfit as polyfit
-from verax.numpy.floats import (
+from verax.numpy.elementwise.arithmetic import (
+    abs as abs, absolute as absolute, cbrt as cbrt, clip as clip, divide as divide,
+    fabs as fabs, float_power as float_power, fmax as fmax, fmin as fmin,
+    hypot as hypot, positive as positive, pow as pow, power as power,
+    reciprocal as reciprocal, sign as sign, sqrt as sqrt, square as square,
+    true_divide as true_divide,
+)
+from verax.numpy.elementwise.comparison import (
+    bitwise_count as bitwise_count, bitwise_invert as bitwise_invert,
+    bitwise_left_shift as bitwise_left_shift, bitwise_not as bitwise_not,
+    bitwise_right_shift as bitwise_right_shift, equal as equal, greater as greater,
+    greater_equal as greater_equal, invert as invert, left_shift as left_shift,
+    less as less, less_equal as less_equal, logical_not as logical_not,
+    not_equal as not_equal, right_shift as right_shift,
+)
+from verax.numpy.elementwise.division import (
+    divmod as divmod, floor_divide as floor_divide, fmod as fmod, mod as mod,
+    remainder as remainder,
+)
+from verax.numpy.elementwise.float_parts import (
     angle as angle, conj as conj, conjugate as conjugate, copysign as copysign,
     frexp as frexp, heaviside as heaviside, imag as imag, iscomplex as iscomplex,
     iscomplexobj as iscomplexobj, isfinite as isfinite, isinf as isinf, isnan as isnan,
@@ -83,127 +85,11 @@ from verax.numpy.floats import (
     isrealobj as isrealobj, ldexp as ldexp, nan_to_num as nan_to_num,
     nextafter as nextafter, real as real, signbit as signbit, spacing as spacing,
 )
-from verax.numpy.grids import (
-    diag as diag, diag_indices as diag_indices, diagflat as diagflat, eye as eye,
-    fromfunction as fromfunction, identity as identity, indices as indices,
-    meshgrid as meshgrid, mgrid as mgrid, ogrid as ogrid, tri as tri, tril as tril,
-    tril_indices as tril_indices, triu as triu, triu_indices as triu_indices,
-    vander as vander,
-)
-from verax.numpy.histograms import (
-    bincount as bincount, histogram as histogram,
-    histogram_bin_edges as histogram_bin_edges,
-)
-from verax.numpy.index_making import (
-    c_ as c_, iterable as iterable, mask_indices as mask_indices, r_ as r_,
-)
-from verax.numpy.index_tricks import (
-    diag_indices_from as diag_indices_from, index_exp as index_exp, ix_ as ix_,
-    s_ as s_, tril_indices_from as tril_indices_from,
-    triu_indices_from as triu_indices_from,
-)
-from verax.numpy.indexing import at as at, getitem as getitem
-from verax.numpy.joining import (
-    append as append, array_split as array_split, block as block,
-    column_stack as column_stack, concat as concat, concatenate as concatenate,
-    dsplit as dsplit, dstack as dstack, hsplit as hsplit, hstack as hstack,
-    repeat as repeat, split as split, stack as stack, tile as tile, unstack as unstack,
-    vsplit as vsplit, vstack as vstack,
-)
-from verax.numpy.leading import minmax as minmax, top_k as top_k
-from verax.numpy.many_histograms import (
-    histogram2d as histogram2d, histogramdd as histogramdd,
-)
-from verax.numpy.mapping import (
-    apply_along_axis as apply_along_axis, apply_over_axes as apply_over_axes,
-    vectorize as vectorize,
-)
-from verax.numpy.matrix_products import cross as cross, kron as kron, outer as outer
-from verax.numpy.namespace_info import (
-    __array_api_version__ as __array_api_version__,
-    __array_namespace_info__ as __array_namespace_info__,
-)
-from verax.numpy.nans import (
-    nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanprod as nanprod,
-    nanstd as nanstd, nansum as nansum, nanvar as nanvar,
-)
-from verax.numpy.ordering import (
-    argpartition as argpartition, argsort as argsort, digitize as digitize,
-    lexsort as lexsort, partition as partition, searchsorted as searchsorted,
-    sort as sort, sort_complex as sort_complex,
-)
-from verax.numpy.padding import pad as pad
-from verax.numpy.polynomials import (
-    poly as poly, polyadd as polyadd, polyder as polyder, polydiv as polydiv,
-    polyint as polyint, polymul as polymul, polysub as polysub, polyval as polyval,
-    roots as roots,
-)
-from verax.numpy.printing import (
-    array_repr as array_repr, array_str as array_str,
-    get_printoptions as get_printoptions, printoptions as printoptions,
-    set_printoptions as set_printoptions,
-)
-from verax.numpy.products import (
-    dot as dot, inner as inner, matmul as matmul, matvec as matvec,
-    tensordot as tensordot, vdot as vdot, vecdot as vecdot, vecmat as vecmat,
-)
-from verax.numpy.quantiles import (
-    median as median, nanmedian as nanmedian, nanpercentile as nanpercentile,
-    nanquantile as nanquantile, percentile as percentile, quantile as quantile,
-)
-from verax.numpy.ranges import (
-    arange as arange, geomspace as geomspace, linspace as linspace,
-    logspace as logspace,
-)
-from verax.numpy.rearranging import (
-    delete as delete, diagonal as diagonal, flip as flip, fliplr as fliplr,
-    flipud as flipud, insert as insert, roll as roll, rot90 as rot90, trace as trace,
-    trim_zeros as trim_zeros,
-)
-from verax.numpy.reductions import (
-    all as all, amax as amax, amin as amin, any as any, count_nonzero as count_nonzero,
-    max as max, min as min, prod as prod, ptp as ptp, sum as sum,
-)
-from verax.numpy.rounding import (
+from verax.numpy.elementwise.rounding import (
     around as around, ceil as ceil, fix as fix, floor as floor, modf as modf,
     rint as rint, round as round, trunc as trunc,
 )
-from verax.numpy.searching import (
-    argwhere as argwhere, compress as compress, extract as extract,
-    flatnonzero as flatnonzero, nonzero as nonzero, place as place,
-    ravel_multi_index as ravel_multi_index, unravel_index as unravel_index,
-    where as where,
-)
-from verax.numpy.selecting import (
-    choose as choose, piecewise as piecewise, select as select,
-)
-from verax.numpy.sets import (
-    intersect1d as intersect1d, isin as isin, setdiff1d as setdiff1d,
-    setxor1d as setxor1d, union1d as union1d, unique as unique,
-    unique_all as unique_all, unique_counts as unique_counts,
-    unique_inverse as unique_inverse, unique_values as unique_values,
-)
-from verax.numpy.shapes import (
-    atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
-    broadcast_arrays as broadcast_arrays, broadcast_shapes as broadcast_shapes,
-    broadcast_to as broadcast_to, expand_dims as expand_dims,
-    matrix_transpose as matrix_transpose, moveaxis as moveaxis, ndim as ndim,
-    permute_dims as permute_dims, ravel as ravel, reshape as reshape, resize as resize,
-    rollaxis as rollaxis, shape as shape, size as size, squeeze as squeeze,
-    swapaxes as swapaxes, transpose as transpose,
-)
-from verax.numpy.signal_windows import (
-    bartlett as bartlett, blackman as blackman, hamming as hamming, hanning as hanning,
-    kaiser as kaiser,
-)
-from verax.numpy.statistics import (
-    average as average, mean as mean, std as std, var as var,
-)
-from verax.numpy.taking import (
-    fill_diagonal as fill_diagonal, put as put, put_along_axis as put_along_axis,
-    take as take, take_along_axis as take_along_axis,
-)
-from verax.numpy.transcendental import (
+from verax.numpy.elementwise.transcendental import (
     acos as acos, acosh as acosh, arccos as arccos, arccosh as arccosh,
     arcsin as arcsin, arcsinh as arcsinh, arctan as arctan, arctan2 as arctan2,
     arctanh as arctanh, asin as asin, asinh as asinh, atan as atan, atan2 as atan2,
@@ -212,15 +98,133 @@ from verax.numpy.transcendental import (
     log1p as log1p, log2 as log2, rad2deg as rad2deg, radians as radians, sin as sin,
     sinc as sinc, sinh as sinh, tan as tan, tanh as tanh,
 )
-from verax.numpy.ufuncs import (
-    frompyfunc as frompyfunc, ufunc as ufunc, add as add, subtract as subtract,
-    multiply as multiply, negative as negative, maximum as maximum, minimum as minimum,
-    logaddexp as logaddexp, logaddexp2 as logaddexp2, bitwise_and as bitwise_and,
-    bitwise_or as bitwise_or, bitwise_xor as bitwise_xor, logical_and as logical_and,
-    logical_or as logical_or, logical_xor as logical_xor,
+from verax.numpy.index_tools import (
+    c_ as c_, iterable as iterable, mask_indices as mask_indices, r_ as r_,
 )
-from verax.numpy.unwrapping import unwrap as unwrap
-from verax.numpy.viewing import view as view
+from verax.numpy.index_tricks import (
+    diag_indices_from as diag_indices_from, index_exp as index_exp, ix_ as ix_,
+    s_ as s_, tril_indices_from as tril_indices_from,
+    triu_indices_from as triu_indices_from,
+)
+from verax.numpy.indexing.getitem_and_at import at as at, getitem as getitem
+from verax.numpy.indexing.take import (
+    fill_diagonal as fill_diagonal, put as put, put_along_axis as put_along_axis,
+    take as take, take_along_axis as take_along_axis,
+)
+from verax.numpy.linalg.covariance import corrcoef as corrcoef, cov as cov
+from verax.numpy.linalg.einsum import einsum as einsum, einsum_path as einsum_path
+from verax.numpy.linalg.matrix_products import (
+    cross as cross, kron as kron, outer as outer,
+)
+from verax.numpy.linalg.products import (
+    dot as dot, inner as inner, matmul as matmul, matvec as matvec,
+    tensordot as tensordot, vdot as vdot, vecdot as vecdot, vecmat as vecmat,
+)
+from verax.numpy.ranges.grids import (
+    diag as diag, diag_indices as diag_indices, diagflat as diagflat, eye as eye,
+    fromfunction as fromfunction, identity as identity, indices as indices,
+    meshgrid as meshgrid, mgrid as mgrid, ogrid as ogrid, tri as tri, tril as tril,
+    tril_indices as tril_indices, triu as triu, triu_indices as triu_indices,
+    vander as vander,
+)
+from verax.numpy.ranges.ranges import (
+    arange as arange, geomspace as geomspace, linspace as linspace,
+    logspace as logspace,
+)
+from verax.numpy.reducing.arg_and_cumulative import (
+    argmax as argmax, argmin as argmin, cumprod as cumprod, cumsum as cumsum,
+    cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum,
+    nanargmax as nanargmax, nanargmin as nanargmin, nancumprod as nancumprod,
+    nancumsum as nancumsum,
+)
+from verax.numpy.reducing.closeness import (
+    allclose as allclose, array_equal as array_equal, array_equiv as array_equiv,
+    isclose as isclose,
+)
+from verax.numpy.reducing.nans import (
+    nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanprod as nanprod,
+    nanstd as nanstd, nansum as nansum, nanvar as nanvar,
+)
+from verax.numpy.reducing.quantiles import (
+    median as median, nanmedian as nanmedian, nanpercentile as nanpercentile,
+    nanquantile as nanquantile, percentile as percentile, quantile as quantile,
+)
+from verax.numpy.reducing.reductions import (
+    all as all, amax as amax, amin as amin, any as any, count_nonzero as count_nonzero,
+    max as max, min as min, prod as prod, ptp as ptp, sum as sum,
+)
+from verax.numpy.reducing.statistics import (
+    average as average, mean as mean, std as std, var as var,
+)
+from verax.numpy.searching.gcd_lcm import gcd as gcd, lcm as lcm
+from verax.numpy.searching.histograms import (
+    bincount as bincount, histogram as histogram,
+    histogram_bin_edges as histogram_bin_edges,
+)
+from verax.numpy.searching.leading import minmax as minmax, top_k as top_k
+from verax.numpy.searching.many_histograms import (
+    histogram2d as histogram2d, histogramdd as histogramdd,
+)
+from verax.numpy.searching.select_piecewise import (
+    choose as choose, piecewise as piecewise, select as select,
+)
+from verax.numpy.searching.sets import (
+    intersect1d as intersect1d, isin as isin, setdiff1d as setdiff1d,
+    setxor1d as setxor1d, union1d as union1d, unique as unique,
+    unique_all as unique_all, unique_counts as unique_counts,
+    unique_inverse as unique_inverse, unique_values as unique_values,
+)
+from verax.numpy.searching.sorting import (
+    argpartition as argpartition, argsort as argsort, digitize as digitize,
+    lexsort as lexsort, partition as partition, searchsorted as searchsorted,
+    sort as sort, sort_complex as sort_complex,
+)
+from verax.numpy.searching.where_nonzero import (
+    argwhere as argwhere, compress as compress, extract as extract,
+    flatnonzero as flatnonzero, nonzero as nonzero, place as place,
+    ravel_multi_index as ravel_multi_index, unravel_index as unravel_index,
+    where as where,
+)
+from verax.numpy.shaping.bit_packing import (
+    packbits as packbits, unpackbits as unpackbits,
+)
+from verax.numpy.shaping.bits import view as view
+from verax.numpy.shaping.joining import (
+    append as append, array_split as array_split, block as block,
+    column_stack as column_stack, concat as concat, concatenate as concatenate,
+    dsplit as dsplit, dstack as dstack, hsplit as hsplit, hstack as hstack,
+    repeat as repeat, split as split, stack as stack, tile as tile, unstack as unstack,
+    vsplit as vsplit, vstack as vstack,
+)
+from verax.numpy.shaping.rearranging import (
+    delete as delete, diagonal as diagonal, flip as flip, fliplr as fliplr,
+    flipud as flipud, insert as insert, roll as roll, rot90 as rot90, trace as trace,
+    trim_zeros as trim_zeros,
+)
+from verax.numpy.shaping.shapes import (
+    atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
+    broadcast_arrays as broadcast_arrays, broadcast_shapes as broadcast_shapes,
+    broadcast_to as broadcast_to, expand_dims as expand_dims,
+    matrix_transpose as matrix_transpose, moveaxis as moveaxis, ndim as ndim,
+    permute_dims as permute_dims, ravel as ravel, reshape as reshape, resize as resize,
+    rollaxis as rollaxis, shape as shape, size as size, squeeze as squeeze,
+    swapaxes as swapaxes, transpose as transpose,
+)
+from verax.numpy.signal.differences import (
+    convolve as convolve, correlate as correlate, diff as diff, ediff1d as ediff1d,
+    gradient as gradient, interp as interp, trapezoid as trapezoid,
+)
+from verax.numpy.signal.fitting import polyfit as polyfit
+from verax.numpy.signal.polynomials import (
+    poly as poly, polyadd as polyadd, polyder as polyder, polydiv as polydiv,
+    polyint as polyint, polymul as polymul, polysub as polysub, polyval as polyval,
+    roots as roots,
+)
+from verax.numpy.signal.signal_windows import (
+    bartlett as bartlett, blackman as blackman, hamming as hamming, hanning as hanning,
+    kaiser as kaiser,
+)
+from verax.numpy.signal.unwrapping import unwrap as unwrap
 __all__ = [
     "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose",
     "amax", "amin", "angle", "any", "append", "apply_along_axis", "apply_over_axes",

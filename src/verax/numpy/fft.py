@@ -13,7 +13,7 @@ from math import prod, sqrt
 import numpy as np
 
 from verax.ir.dtypes import DTypeLike, is_complex
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
     as_array,
@@ -21,16 +21,16 @@ from verax.numpy.arguments import (
     promote_inexact,
     reduction_axes,
 )
-from verax.numpy.creation import asarray
-from verax.numpy.floats import conjugate
-from verax.numpy.rearranging import roll
-from verax.numpy.shapes import moveaxis
+from verax.numpy.creation.creation import asarray
+from verax.numpy.elementwise.float_parts import conjugate
+from verax.numpy.shaping.rearranging import roll
+from verax.numpy.shaping.shapes import moveaxis
 from verax.ops import fft as rows
-from verax.ops.arith import div, mul
-from verax.ops.convert import convert
-from verax.ops.create import full_like
-from verax.ops.slicing import pad, slice_in_dim
-from verax.rules.array import Array
+from verax.ops.elementwise.arith import div, mul
+from verax.ops.elementwise.convert import convert
+from verax.ops.structure.create import full_like
+from verax.ops.structure.slicing import pad, slice_in_dim
+from verax.rules.values.array import Array
 
 type Norm = str | None
 AT_ONCE = 3

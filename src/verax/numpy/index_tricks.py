@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from verax.ir.dtypes import is_bool
-from verax.numpy.arguments import ArrayLike, as_array, operand_aval
-from verax.numpy.grids import diag_indices, tril_indices, triu_indices
-from verax.numpy.shapes import reshape
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array, operand_aval
+from verax.numpy.ranges.grids import diag_indices, tril_indices, triu_indices
+from verax.numpy.shaping.shapes import reshape
+from verax.rules.values.array import Array
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:

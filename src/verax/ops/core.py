@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Jaxpr
-from verax.ops import arith, convert, create, reduce, shape as shapes
-from verax.ops.scan import scan_p
-from verax.ops.scan_params import ScanParams
-from verax.rules.array import Array
+from verax.ops.control.scan import scan_p
+from verax.ops.control.scan_params import ScanParams
+from verax.ops.elementwise import arith, convert
+from verax.ops.reductions import reduce
+from verax.ops.structure import create, shape as shapes
+from verax.rules.values.array import Array
 
 
 class CoreOperations:

@@ -26,21 +26,18 @@ from verax.ir.dtypes import (
     real_dtype,
 )
 from verax.ir.jaxpr import Params
-from verax.ops.arith import add, mul
-from verax.ops.bits import bitwise_or
-from verax.ops.choose import select
-from verax.ops.compare import eq
-from verax.ops.complex import complex as joined, real
-from verax.ops.create import broadcasted_iota, full_like
-from verax.ops.matrices import as_operand, conjugate
-from verax.ops.shape import move_axis
-from verax.ops.slicing import pad
-from verax.rules.array import Array
-from verax.rules.draws import draw_size
-from verax.rules.emitter import Emitter, Operand, i64s
-from verax.rules.lazy import LazyModule
-from verax.rules.linear import linear
-from verax.rules.row import (
+from verax.ops.elementwise.arith import add, mul
+from verax.ops.elementwise.bits import bitwise_or
+from verax.ops.elementwise.compare import eq
+from verax.ops.elementwise.complex import complex as joined, real
+from verax.ops.elementwise.select import select
+from verax.ops.linalg.algebra import as_operand, conjugate
+from verax.ops.structure.create import broadcasted_iota, full_like
+from verax.ops.structure.shape import move_axis
+from verax.ops.structure.slicing import pad
+from verax.rules.families.linear import linear
+from verax.rules.rows.emitter import Emitter, Operand, i64s
+from verax.rules.rows.row import (
     Axis,
     Domain,
     Engine,
@@ -51,7 +48,10 @@ from verax.rules.row import (
     Tangent,
     Zero,
 )
-from verax.rules.sizes import as_sizes
+from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.shape_samples import draw_size
+from verax.rules.values.sizes import as_sizes
 
 fourier = LazyModule("scipy.fft")
 

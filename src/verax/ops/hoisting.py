@@ -10,15 +10,15 @@ from attrs import evolve
 
 from verax.ir.consts import direct_consts, into_operands, lift
 from verax.ir.jaxpr import Eqn, Literal
-from verax.ops.call import jit_p
-from verax.ops.checkpointed import bounded_while_p, checkpointed_scan_p
-from verax.ops.cond import cond_lanes_p, cond_p
-from verax.ops.cond_params import CondLanesParams
-from verax.ops.custom_solve import CustomLinearSolveParams, CustomRootParams
-from verax.ops.scan import scan_p
-from verax.ops.scan_params import ScanParams
-from verax.ops.while_ import while_p
-from verax.ops.while_params import BoundedWhileParams, WhileParams
+from verax.ops.calls.call import jit_p
+from verax.ops.control.checkpointed_loops import bounded_while_p, checkpointed_scan_p
+from verax.ops.control.cond import cond_lanes_p, cond_p
+from verax.ops.control.cond_params import CondLanesParams
+from verax.ops.control.scan import scan_p
+from verax.ops.control.scan_params import ScanParams
+from verax.ops.control.while_ import while_p
+from verax.ops.control.while_params import BoundedWhileParams, WhileParams
+from verax.ops.custom.solve import CustomLinearSolveParams, CustomRootParams
 
 SCANS = (scan_p, checkpointed_scan_p)
 WHILES = (while_p, bounded_while_p)

@@ -6,7 +6,7 @@ primitive, so that the table that changes nothing is an empty one::
     standard | {sin_p: evolve(sin_p, jvp=my_rule)}
 """
 
-from verax.rules.derived import completed
-from verax.rules.row import RuleTable
+from verax.rules.programs.derived import completed
+from verax.rules.rows.row import RuleTable
 
 standard = RuleTable(complete=completed)

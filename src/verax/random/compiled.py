@@ -17,10 +17,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from verax.api.engine import current_builder
-from verax.api.jit_decorator import jit
-from verax.rules.array import Array
-from verax.rules.memo import pure
+from verax.api.jit.decorator import jit
+from verax.api.tracing.apply import current_builder
+from verax.rules.values.array import Array
+from verax.rules.values.memo import pure
 
 
 @pure(256)

@@ -14,11 +14,11 @@ import numpy as np
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, float32
 from verax.ir.limits import finfo
-from verax.numpy.arguments import ArrayLike, as_shape, constant_of
-from verax.numpy.arithmetic import multiply, power, true_divide
-from verax.ops import arith
-from verax.ops.arith import add, div, mul, neg, sign, sub
-from verax.ops.bits import (
+from verax.numpy.arguments.arguments import ArrayLike, as_shape, constant_of
+from verax.numpy.elementwise.arithmetic import multiply, power, true_divide
+from verax.ops.elementwise import arith
+from verax.ops.elementwise.arith import add, div, mul, neg, sign, sub
+from verax.ops.elementwise.bits import (
     bitwise_and,
     bitwise_not,
     bitwise_or,
@@ -26,12 +26,12 @@ from verax.ops.bits import (
     shift_left,
     shift_right_logical,
 )
-from verax.ops.choose import select
-from verax.ops.compare import eq, ge, lt
-from verax.ops.convert import bitcast_convert_type, convert
-from verax.ops.explog import exp, log, log1p, sqrt
-from verax.ops.prng import random_bits
-from verax.ops.trig import tan
+from verax.ops.elementwise.compare import eq, ge, lt
+from verax.ops.elementwise.convert import bitcast_convert_type, convert
+from verax.ops.elementwise.exp_log import exp, log, log1p, sqrt
+from verax.ops.elementwise.select import select
+from verax.ops.elementwise.trig import tan
+from verax.ops.random.keys import random_bits
 from verax.random.compiled import compiled
 from verax.random.keys import one_key, pieces
 from verax.random.raw_bits import (
@@ -42,8 +42,8 @@ from verax.random.raw_bits import (
     scaled,
     unit,
 )
-from verax.rules.array import Array
-from verax.rules.axes import unsharded
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
 
 GUMBEL_MODES = ("low", "high", "highest")
 

@@ -18,7 +18,7 @@ from verax.ir.dtypes import DType, DTypeLike, float32, float64, int32, is_float
 from verax.ir.limits import finfo, iinfo
 from verax.lax.looping import while_loop
 from verax.lax.scanning import scan
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     check_arraylike,
@@ -26,18 +26,18 @@ from verax.numpy.arguments import (
     promote_inexact,
     stretched,
 )
-from verax.numpy.arithmetic import clip
-from verax.numpy.searching import where
-from verax.ops.choose import clamp, select
-from verax.ops.convert import convert
-from verax.ops.create import full
-from verax.ops.cumulative import cumsum
-from verax.ops.explog import log, log1p, sqrt
-from verax.ops.prng import random_split
-from verax.ops.reduce import reduce_or
-from verax.ops.rounding import ceil, floor
-from verax.ops.shape import move_axis
-from verax.ops.special import lgamma
+from verax.numpy.elementwise.arithmetic import clip
+from verax.numpy.searching.where_nonzero import where
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import log, log1p, sqrt
+from verax.ops.elementwise.rounding import ceil, floor
+from verax.ops.elementwise.select import clamp, select
+from verax.ops.random.keys import random_split
+from verax.ops.reductions.cumulative import cumsum
+from verax.ops.reductions.reduce import reduce_or
+from verax.ops.special.erf_gamma import lgamma
+from verax.ops.structure.create import full
+from verax.ops.structure.shape import move_axis
 from verax.random.compiled import compiled
 from verax.random.gammas import check_method
 from verax.random.integers import integer_dtype
@@ -45,9 +45,9 @@ from verax.random.keys import one_key, several
 from verax.random.normals import draw_normal
 from verax.random.poisson_quantiles import quantile
 from verax.random.raw_bits import Sizes, asked, result_shape, unit
-from verax.rules.array import Array
-from verax.rules.axes import unsharded
-from verax.rules.constants import aval_of
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
+from verax.rules.values.constants import aval_of
 
 type Trial = Callable[[Array, Array], tuple[Array, Array]]
 # log k! - Stirling's formula at k = 0 ... 9.

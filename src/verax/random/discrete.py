@@ -19,7 +19,7 @@ from verax.ir.dtypes import (
     is_inexact,
 )
 from verax.ir.limits import finfo
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     as_shape,
@@ -28,26 +28,26 @@ from verax.numpy.arguments import (
     chosen_dtype,
     stretched,
 )
-from verax.numpy.arithmetic import add as plus, multiply
-from verax.ops.arg import argmax
-from verax.ops.arith import add, div, mul, neg, sub
-from verax.ops.choose import select
-from verax.ops.compare import eq, lt
-from verax.ops.convert import convert
-from verax.ops.explog import log, log1p
-from verax.ops.rounding import floor
-from verax.ops.shape import move_axis, reshape, transpose
-from verax.ops.sort import top_k
+from verax.numpy.elementwise.arithmetic import add as plus, multiply
+from verax.ops.elementwise.arith import add, div, mul, neg, sub
+from verax.ops.elementwise.compare import eq, lt
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import log, log1p
+from verax.ops.elementwise.rounding import floor
+from verax.ops.elementwise.select import select
+from verax.ops.reductions.argminmax import argmax
+from verax.ops.sorting.sort import top_k
+from verax.ops.structure.shape import move_axis, reshape, transpose
 from verax.random.compiled import compiled
 from verax.random.continuous import draw_gumbel
 from verax.random.integers import integer_dtype
 from verax.random.keys import one_key, pieces, several
 from verax.random.normals import draw_maxwell
 from verax.random.raw_bits import Sizes, float_dtype, parameter, result_shape, unit
-from verax.rules.array import Array
-from verax.rules.axes import unsharded
-from verax.rules.constants import aval_of
-from verax.rules.state import STATE
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE
 
 
 def bernoulli(

@@ -13,33 +13,33 @@ from typing import Any
 
 import numpy as np
 
-from verax.api.custom_jvp import custom_jvp
-from verax.api.vectorize import vmap
+from verax.api.custom.jvp import custom_jvp
+from verax.api.vmap import vmap
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, float32, numpy_dtype
 from verax.ir.limits import finfo
 from verax.lax.looping import while_loop
 from verax.lax.shaping import polynomial
-from verax.numpy.arguments import ArrayLike, constant_of, stretched
-from verax.ops import arith
-from verax.ops.arith import add, div, mul, neg, sub
-from verax.ops.bits import bitwise_and, bitwise_or
-from verax.ops.choose import select
-from verax.ops.compare import eq, ge, le
-from verax.ops.convert import convert
-from verax.ops.create import full, iota
-from verax.ops.explog import exp, log, pow, rsqrt, sqrt
-from verax.ops.incomplete_gamma import random_gamma_grad
-from verax.ops.prng import random_split
-from verax.ops.reduce import reduce_max, reduce_sum
-from verax.ops.shape import broadcast_in_dim, expand_dims, reshape
+from verax.numpy.arguments.arguments import ArrayLike, constant_of, stretched
+from verax.ops.elementwise import arith
+from verax.ops.elementwise.arith import add, div, mul, neg, sub
+from verax.ops.elementwise.bits import bitwise_and, bitwise_or
+from verax.ops.elementwise.compare import eq, ge, le
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import exp, log, pow, rsqrt, sqrt
+from verax.ops.elementwise.select import select
+from verax.ops.random.keys import random_split
+from verax.ops.reductions.reduce import reduce_max, reduce_sum
+from verax.ops.special.incomplete_gamma import random_gamma_grad
+from verax.ops.structure.create import full, iota
+from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape
 from verax.random.compiled import compiled
 from verax.random.continuous import exponential_of
 from verax.random.keys import several
 from verax.random.normals import draw_normal
 from verax.random.raw_bits import Sizes, asked, parameter, unit
-from verax.rules.array import Array
-from verax.rules.constants import aval_of
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
 
 METHODS = ("exact", "approximate")
 # Steps of Stuart's boosting: the base draw has a shape of 4 at least.

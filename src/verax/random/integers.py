@@ -22,7 +22,7 @@ from verax.ir.dtypes import (
     numpy_dtype,
 )
 from verax.ir.limits import iinfo
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     as_shape,
@@ -30,19 +30,19 @@ from verax.numpy.arguments import (
     constant_of,
     stretched,
 )
-from verax.ops import arith
-from verax.ops.arith import add, mul, rem, sub
-from verax.ops.bits import bitwise_and
-from verax.ops.choose import select
-from verax.ops.compare import gt, le
-from verax.ops.convert import convert
-from verax.ops.prng import random_bits, random_split
+from verax.ops.elementwise import arith
+from verax.ops.elementwise.arith import add, mul, rem, sub
+from verax.ops.elementwise.bits import bitwise_and
+from verax.ops.elementwise.compare import gt, le
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import select
+from verax.ops.random.keys import random_bits, random_split
 from verax.random.compiled import drawn
 from verax.random.keys import one_key, pieces
 from verax.random.raw_bits import WORDS, Sizes, result_shape
-from verax.rules.array import Array
-from verax.rules.axes import unsharded
-from verax.rules.state import STATE
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
+from verax.rules.values.state import STATE
 
 
 def integer_dtype(name: str, dtype: DTypeLike | None) -> DType:

@@ -18,20 +18,20 @@ import numpy as np
 
 from verax.ir.dtypes import is_integer, uint32
 from verax.ir.extended import KEY_WORDS, KeyDType
-from verax.numpy.arguments import ArrayLike, shown
-from verax.ops.convert import convert
-from verax.ops.prng import (
+from verax.numpy.arguments.arguments import ArrayLike, shown
+from verax.ops.elementwise.convert import convert
+from verax.ops.random.keys import (
     random_fold_in,
     random_seed,
     random_split,
     random_unwrap,
     random_wrap,
 )
-from verax.ops.shape import reshape
-from verax.ops.slicing import slice_in_dim
-from verax.rules.array import Array
-from verax.rules.constants import aval_of
-from verax.rules.state import STATE
+from verax.ops.structure.shape import reshape
+from verax.ops.structure.slicing import slice_in_dim
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE
 
 GENERATORS: Mapping[str, str] = MappingProxyType(
     {"threefry2x32": "fry", "rbg": "rbg", "unsafe_rbg": "urbg"}

@@ -12,7 +12,7 @@ from typing import Any
 
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     as_shape,
@@ -20,13 +20,13 @@ from verax.numpy.arguments import (
     check_arraylike,
     promote_inexact,
 )
-from verax.numpy.arithmetic import abs as absolute, power, true_divide
-from verax.numpy.contraction import einsum
-from verax.numpy.factors import cholesky, eigh, qr, svd
-from verax.numpy.rearranging import diagonal
-from verax.numpy.shapes import matrix_transpose
-from verax.ops.arith import sign
-from verax.ops.explog import sqrt
+from verax.numpy.elementwise.arithmetic import abs as absolute, power, true_divide
+from verax.numpy.linalg.decompositions import cholesky, eigh, qr, svd
+from verax.numpy.linalg.einsum import einsum
+from verax.numpy.shaping.rearranging import diagonal
+from verax.numpy.shaping.shapes import matrix_transpose
+from verax.ops.elementwise.arith import sign
+from verax.ops.elementwise.exp_log import sqrt
 from verax.random.compiled import compiled
 from verax.random.continuous import exponential_of
 from verax.random.discrete import rademacher
@@ -34,8 +34,8 @@ from verax.random.gammas import gamma_of
 from verax.random.keys import one_key, several
 from verax.random.normals import draw_normal, inexact_dtype
 from verax.random.raw_bits import Sizes, asked, float_dtype, unit
-from verax.rules.array import Array
-from verax.rules.axes import unsharded
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
 
 FACTORS = ("cholesky", "eigh", "svd")
 

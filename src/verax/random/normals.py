@@ -23,16 +23,21 @@ from verax.ir.dtypes import (
     numpy_dtype,
     real_dtype,
 )
-from verax.numpy.arguments import ArrayLike, as_shape, chosen_dtype, constant_of
-from verax.ops import arith
-from verax.ops.arith import add, div, integer_pow, mul, nextafter, sub
-from verax.ops.choose import select, stop_gradient
-from verax.ops.compare import le
-from verax.ops.complex import complex as complex_of
-from verax.ops.convert import convert
-from verax.ops.explog import exp, log, sqrt
-from verax.ops.reduce import reduce_sum
-from verax.ops.special import erf, erf_inv
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_shape,
+    chosen_dtype,
+    constant_of,
+)
+from verax.ops.elementwise import arith
+from verax.ops.elementwise.arith import add, div, integer_pow, mul, nextafter, sub
+from verax.ops.elementwise.compare import le
+from verax.ops.elementwise.complex import complex as complex_of
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import exp, log, sqrt
+from verax.ops.elementwise.select import select, stop_gradient
+from verax.ops.reductions.reduce import reduce_sum
+from verax.ops.special.erf_gamma import erf, erf_inv
 from verax.random.compiled import compiled, drawn
 from verax.random.keys import one_key, several
 from verax.random.raw_bits import (
@@ -45,8 +50,8 @@ from verax.random.raw_bits import (
     scaled,
     unit,
 )
-from verax.rules.array import Array
-from verax.rules.axes import unsharded
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
 
 
 def inexact_dtype(name: str, dtype: DTypeLike | None) -> DType:

@@ -11,13 +11,13 @@ import math
 
 import numpy as np
 
-from verax.numpy.searching import where
-from verax.ops import arith
-from verax.ops.convert import convert
-from verax.ops.explog import exp, log, sqrt, square
-from verax.ops.rounding import ceil
-from verax.ops.special import erfc
-from verax.rules.array import Array
+from verax.numpy.searching.where_nonzero import where
+from verax.ops.elementwise import arith
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import exp, log, sqrt, square
+from verax.ops.elementwise.rounding import ceil
+from verax.ops.special.erf_gamma import erfc
+from verax.rules.values.array import Array
 
 SPLIT = 7.0
 TERMS = 20

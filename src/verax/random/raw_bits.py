@@ -25,7 +25,7 @@ from verax.ir.dtypes import (
     uint64,
 )
 from verax.ir.limits import finfo
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_shape,
     broadcast_shapes_of,
@@ -33,18 +33,18 @@ from verax.numpy.arguments import (
     constant_of,
     stretched,
 )
-from verax.ops import arith
-from verax.ops.arith import add, mul, sub
-from verax.ops.bits import bitwise_or, shift_right_logical
-from verax.ops.convert import BitcastParams, bitcast_convert_type_p, convert
-from verax.ops.prng import random_bits
+from verax.ops.elementwise import arith
+from verax.ops.elementwise.arith import add, mul, sub
+from verax.ops.elementwise.bits import bitwise_or, shift_right_logical
+from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p, convert
+from verax.ops.random.keys import random_bits
 from verax.random.compiled import compiled, drawn
 from verax.random.keys import one_key
-from verax.rules.array import Array
-from verax.rules.axes import unsharded
-from verax.rules.constants import aval_of
-from verax.rules.memo import pure
-from verax.rules.state import STATE
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
+from verax.rules.values.constants import aval_of
+from verax.rules.values.memo import pure
+from verax.rules.values.state import STATE
 
 type Sizes = int | Sequence[int]
 WORDS = {8: uint8, 16: uint16, 32: uint32, 64: uint64}

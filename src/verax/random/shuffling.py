@@ -16,35 +16,35 @@ import numpy as np
 
 from verax.ir.avals import Shape
 from verax.ir.dtypes import canonical, is_integer
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     canonical_axis,
     promote_inexact,
 )
-from verax.numpy.ordering import searchsorted
-from verax.ops.arith import add, mul, sub
-from verax.ops.convert import convert
-from verax.ops.create import full, iota
-from verax.ops.cumulative import cumsum
-from verax.ops.explog import log
-from verax.ops.gather import gather
-from verax.ops.prng import random_bits
-from verax.ops.shape import expand_dims, reshape
-from verax.ops.slicing import slice_in_dim
-from verax.ops.sort import sort_key_val, top_k
-from verax.ops.windows import GatherDimensionNumbers
+from verax.numpy.searching.sorting import searchsorted
+from verax.ops.elementwise.arith import add, mul, sub
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import log
+from verax.ops.indexing.gather import gather
+from verax.ops.indexing.geometry import GatherDimensionNumbers
+from verax.ops.random.keys import random_bits
+from verax.ops.reductions.cumulative import cumsum
+from verax.ops.sorting.sort import sort_key_val, top_k
+from verax.ops.structure.create import full, iota
+from verax.ops.structure.shape import expand_dims, reshape
+from verax.ops.structure.slicing import slice_in_dim
 from verax.random.compiled import drawn
 from verax.random.continuous import draw_gumbel
 from verax.random.integers import in_known_range
 from verax.random.keys import one_key, several
 from verax.random.raw_bits import unit
-from verax.rules.array import Array
-from verax.rules.axes import unsharded
-from verax.rules.builder import Tracer
-from verax.rules.constants import aval_of
-from verax.rules.sizes import as_sizes
-from verax.rules.state import STATE
+from verax.rules.rows.builder import Tracer
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
+from verax.rules.values.constants import aval_of
+from verax.rules.values.sizes import as_sizes
+from verax.rules.values.state import STATE
 
 # Sorted by words of 32 bits; n elements need 3 log n bits for few ties.
 EXPONENT = 3

@@ -19,7 +19,9 @@ __getattr__, __dir__ = facade(
         ".applying": "apply",
         ".cheap": "cheaper",
         ".stabilising": "stable",
-        "verax.transforms.rewrite_rules": "Operand Rewrite RewriteError rewrite",
-        "verax.transforms.rewriting": "RewriteLoop",
+        "verax.transforms.patterns.rewrite_rules": (
+            "Operand Rewrite RewriteError rewrite"
+        ),
+        "verax.transforms.patterns.rewriting": "RewriteLoop",
     },
 )

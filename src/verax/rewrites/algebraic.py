@@ -13,7 +13,7 @@ from typing import Any
 import verax.lax as lax
 import verax.numpy as vnp
 from verax.rewrites.guards import floats, integers, reals
-from verax.transforms.rewrite_rules import Rewrite, rewrite
+from verax.transforms.patterns.rewrite_rules import Rewrite, rewrite
 
 SAME: tuple[Rewrite, ...] = tuple(
     [

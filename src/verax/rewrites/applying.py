@@ -12,16 +12,16 @@ from typing import Any, cast, overload
 
 from attrs import frozen
 
-from verax.api import engine as api_engine
-from verax.api.engine import ENGINE
-from verax.api.tracing import describe_arguments, leaf_avals, trace
+from verax.api.tracing import apply as api_engine
+from verax.api.tracing.apply import ENGINE
+from verax.api.tracing.trace import describe_arguments, leaf_avals, trace
 from verax.backend import pytrees
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
-from verax.rules.memo import kept_with, memo
-from verax.rules.state import Context, current_context
-from verax.transforms.closed import hoist, opened
-from verax.transforms.rewrite_rules import Rewrite
-from verax.transforms.rewriting import PASSES, rewritten
+from verax.rules.values.memo import kept_with, memo
+from verax.rules.values.state import Context, current_context
+from verax.transforms.patterns.rewrite_rules import Rewrite
+from verax.transforms.patterns.rewriting import PASSES, rewritten
+from verax.transforms.public import hoist, opened
 
 PROGRAMS = 1 << 10
 

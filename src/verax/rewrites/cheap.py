@@ -15,7 +15,7 @@ import verax.lax as lax
 from verax.ir.dtypes import numpy_dtype
 from verax.ir.limits import finfo
 from verax.rewrites.guards import exponent, floats, integers, reals, unsigned
-from verax.transforms.rewrite_rules import Operand, Rewrite, rewrite
+from verax.transforms.patterns.rewrite_rules import Operand, Rewrite, rewrite
 
 PAIR = [("f32[2,3]", "f32[]")]
 INTEGER_PAIR = [("i32[2,3]", "i32[]")]

@@ -9,7 +9,7 @@ operand, never at values that are known only later::
 import math
 
 from verax.ir.dtypes import is_bool, is_complex, is_float, is_integer
-from verax.transforms.rewrite_rules import Operand
+from verax.transforms.patterns.rewrite_rules import Operand
 
 
 def reals(*xs: Operand) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 import verax.nn as nn
 import verax.numpy as vnp
 from verax.rewrites.guards import bounded, floats, shifted
-from verax.transforms.rewrite_rules import Operand, Rewrite, rewrite
+from verax.transforms.patterns.rewrite_rules import Operand, Rewrite, rewrite
 
 MATRIX = [["f32[2,3]"]]
 

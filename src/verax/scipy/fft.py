@@ -16,14 +16,14 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.ir.dtypes import is_complex
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     canonical_axes,
     canonical_axis,
     promote_inexact,
 )
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 from verax.scipy.tables import constant
 
 INVERSE: Final = {1: 1, 2: 3, 3: 2, 4: 4}

@@ -6,4 +6,4 @@
 4.0
 """
 
-from verax.numpy.calculus import trapezoid as trapezoid
+from verax.numpy.signal.differences import trapezoid as trapezoid

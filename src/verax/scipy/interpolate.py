@@ -14,11 +14,11 @@ from typing import Any, Self
 import numpy as np
 
 from verax import numpy as vnp
-from verax.api.pytree_classes import register_pytree_node_class
+from verax.api.trees.classes import register_pytree_node_class
 from verax.ir.dtypes import is_complex
 from verax.numpy import where
-from verax.numpy.arguments import ArrayLike, as_array, promote_inexact
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.rules.values.array import Array
 
 METHODS = ("linear", "nearest")
 

@@ -15,8 +15,8 @@ import numpy as np
 from verax import numpy as vnp
 from verax.ir.dtypes import is_inexact
 from verax.numpy import where
-from verax.numpy.arguments import ArrayLike, as_array, constant_of
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array, constant_of
+from verax.rules.values.array import Array
 
 
 def mirrored(index: Array, size: int) -> Array:

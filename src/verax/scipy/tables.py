@@ -9,7 +9,7 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.ir.dtypes import numpy_dtype
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 
 
 def constant(values: np.ndarray, like: Array) -> Array:

@@ -8,7 +8,9 @@ and use the standard table unless told otherwise::
     print(verax.transforms.dce(verax.transforms.fold(program)))
 """
 
-from verax.transforms.closed import (
+from verax.transforms.engine.engine import StandardEngine
+from verax.transforms.engine.standard import STANDARD
+from verax.transforms.public import (
     check,
     cse,
     dce,
@@ -20,8 +22,6 @@ from verax.transforms.closed import (
     transpose,
     vmap,
 )
-from verax.transforms.engine import StandardEngine
-from verax.transforms.standard import STANDARD
 
 __all__ = [
     "STANDARD",

@@ -19,13 +19,13 @@ except ModuleNotFoundError as error:
     ) from error
 
 from verax.verify import laws, strategies
-from verax.verify.case import Case, LawBroken, Skipped, read_case
-from verax.verify.check import check_primitive, row_of
-from verax.verify.check_functions import check_function
-from verax.verify.check_rewrites import check_rewrite, check_transformation
-from verax.verify.programs import programs
+from verax.verify.cases.case import Case, LawBroken, Skipped, read_case
+from verax.verify.checking.check import check_primitive, row_of
+from verax.verify.checking.check_functions import check_function
+from verax.verify.checking.check_rewrites import check_rewrite, check_transformation
+from verax.verify.checking.report import Finding, LawsBroken, Report
+from verax.verify.random_programs import programs
 from verax.verify.replay import hold
-from verax.verify.report import Finding, LawsBroken, Report
 
 del _hypothesis
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from verax.ir.jaxpr import Primitive
 from verax.ops.table import PRIMITIVES
-from verax.rules.row import Row
-from verax.verify.check import CASES, check_primitive
+from verax.rules.rows.row import Row
+from verax.verify.checking.check import CASES, check_primitive
 from verax.verify.page import LAWS_HEAD, page, static_part
 
 
@@ -36,7 +36,7 @@ def subjects(name: str) -> list[Primitive]:
 
     >>> subjects("sin")
     [sin]
-    >>> subjects("verax.ops.trig:cos_p")
+    >>> subjects("verax.ops.elementwise.trig:cos_p")
     [cos]
     """
     module_name, _, attribute = name.partition(":")

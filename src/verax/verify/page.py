@@ -12,12 +12,12 @@ from typing import Any
 
 from verax.ir.dtypes import short_name
 from verax.ops.table import ROWS
-from verax.rules.derived import derived_columns
-from verax.rules.row import Row, Sample
-from verax.verify.check import check_law, laws_of
+from verax.rules.programs.derived import derived_columns
+from verax.rules.rows.row import Row, Sample
+from verax.verify.checking.check import check_law, laws_of
+from verax.verify.checking.report import BROKEN, SILENT, VACUOUS, Finding
+from verax.verify.checking.standard import ENGINE
 from verax.verify.laws import Law
-from verax.verify.report import BROKEN, SILENT, VACUOUS, Finding
-from verax.verify.standard import ENGINE
 
 COLUMNS = ("evaluate", "jvp", "transpose", "batch", "lower", "split", "dce")
 DRAWS = 200

@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from verax.verify.__main__ import WrongCall, subjects
-from verax.verify.check import CASES, check_primitive, laws_of, row_of
+from verax.verify.checking.check import CASES, check_primitive, laws_of, row_of
+from verax.verify.checking.report import SILENT
+from verax.verify.checking.standard import ENGINE
 from verax.verify.laws import Law
-from verax.verify.report import SILENT
-from verax.verify.standard import ENGINE
 
 OPTION = "--verax-cases"
 INI = "verax_primitives"

@@ -5,10 +5,10 @@ One idea: a counterexample is text, so this is the other half of printing it::
     hold("jvp", read_case("{ lambda ; ... }", [np.zeros((1, 3))]))
 """
 
-from verax.verify.case import Case, Skipped
-from verax.verify.check import Rules, engine_of, laws_of
-from verax.verify.compose import LINKS, transformed
+from verax.verify.cases.case import Case, Skipped
+from verax.verify.checking.check import Rules, engine_of, laws_of
 from verax.verify.laws import LAWS
+from verax.verify.laws.compose import LINKS, transformed
 
 
 def hold(law: str, case: Case, *, rules: Rules = None) -> None:

@@ -44,11 +44,11 @@ from verax.ir.dtypes import (
 )
 from verax.ir.limits import finfo, iinfo
 from verax.ops.table import ROWS
-from verax.rules.memo import pure
-from verax.rules.row import REALS, Domain, NDArray, Row, Sample
-from verax.rules.state import STATE
-from verax.verify.case import Case, traced
-from verax.verify.growing import (
+from verax.rules.rows.row import REALS, Domain, NDArray, Row, Sample
+from verax.rules.values.memo import pure
+from verax.rules.values.state import STATE
+from verax.verify.cases.case import Case, traced
+from verax.verify.cases.growing import (
     Pool,
     domains_of,
     drawn,
@@ -56,9 +56,9 @@ from verax.verify.growing import (
     random_steps,
     weakened,
 )
-from verax.verify.nested import DRAWS
-from verax.verify.precision import double_precision
-from verax.verify.widen import widened
+from verax.verify.cases.nested import DRAWS
+from verax.verify.cases.precision import double_precision
+from verax.verify.cases.widen import widened
 
 type Strategy[T] = st.SearchStrategy[T]
 

@@ -4,8 +4,8 @@ code, distance = vq(observations, code_book)
 """
 
 from verax import numpy as vnp
-from verax.numpy.arguments import ArrayLike, as_array, promote_inexact
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.rules.values.array import Array
 
 
 def vq(

@@ -12,16 +12,16 @@ import operator
 import numpy as np
 
 from verax import numpy as vnp
-from verax.numpy.arguments import (
+from verax.numpy.applying.padding import pad
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     promote,
     promote_inexact,
 )
-from verax.numpy.joining import concatenate
-from verax.numpy.padding import pad
-from verax.numpy.shapes import atleast_2d
-from verax.rules.array import Array
+from verax.numpy.shaping.joining import concatenate
+from verax.numpy.shaping.shapes import atleast_2d
+from verax.rules.values.array import Array
 
 
 def block_diag(*arrs: ArrayLike) -> Array:

@@ -13,8 +13,8 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.ir.dtypes import DTypeLike, is_complex
-from verax.numpy.arguments import chosen_dtype
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import chosen_dtype
+from verax.rules.values.array import Array
 
 KINDS = ("symmetric", "lower", "upper")
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.ir.dtypes import is_complex
-from verax.numpy.arguments import ArrayLike, as_array, promote_inexact
-from verax.numpy.factors import as_matrices
-from verax.ops import linalg_eigen
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.linalg.decompositions import as_matrices
+from verax.ops.linalg import eigen
+from verax.rules.values.array import Array
 
 
 def eigh(
@@ -36,7 +36,7 @@ def eigh(
     if b is not None or eigvals is not None or type != 1:
         raise ValueError("eigh takes one matrix: leave out b, eigvals and type")
     (x,) = as_matrices("eigh", a)
-    v, w = linalg_eigen.eigh(x, lower=lower)
+    v, w = eigen.eigh(x, lower=lower)
     return w if eigvals_only else (w, v)
 
 
@@ -86,7 +86,7 @@ def eigh_tridiagonal(
     i = np.arange(n)
     filled = filled.at[..., i, i].set(middle).at[..., i[1:], i[:-1]].set(beside)
     filled = filled.at[..., i[:-1], i[1:]].set(vnp.conj(beside))
-    v, w = linalg_eigen.eigh(filled, lower=True)
+    v, w = eigen.eigh(filled, lower=True)
     part = w[..., first : last + 1]
     return part if eigvals_only else (part, v[..., first : last + 1])
 

@@ -5,23 +5,30 @@ expm(a), expm_frechet(a, direction)
 
 import numpy as np
 
-from verax.api.autodiff import jvp
-from verax.numpy.arguments import ArrayLike
-from verax.numpy.factors import as_matrices, check_square
-from verax.numpy.grids import eye
-from verax.numpy.products import matmul
-from verax.numpy.shapes import broadcast_to
-from verax.ops import linalg_lu
-from verax.ops.arith import abs as magnitude, add, div, max as larger, mul, sub
-from verax.ops.choose import select
-from verax.ops.compare import gt, le
-from verax.ops.create import full_like
-from verax.ops.explog import exp2, log2
-from verax.ops.matrices import like
-from verax.ops.reduce import reduce_max, reduce_sum
-from verax.ops.rounding import ceil
-from verax.ops.shape import broadcast_in_dim
-from verax.rules.array import Array
+from verax.api.autodiff.jvp_vjp import jvp
+from verax.numpy.arguments.arguments import ArrayLike
+from verax.numpy.linalg.decompositions import as_matrices, check_square
+from verax.numpy.linalg.products import matmul
+from verax.numpy.ranges.grids import eye
+from verax.numpy.shaping.shapes import broadcast_to
+from verax.ops.elementwise.arith import (
+    abs as magnitude,
+    add,
+    div,
+    max as larger,
+    mul,
+    sub,
+)
+from verax.ops.elementwise.compare import gt, le
+from verax.ops.elementwise.exp_log import exp2, log2
+from verax.ops.elementwise.rounding import ceil
+from verax.ops.elementwise.select import select
+from verax.ops.linalg import lu
+from verax.ops.linalg.algebra import like
+from verax.ops.reductions.reduce import reduce_max, reduce_sum
+from verax.ops.structure.create import full_like
+from verax.ops.structure.shape import broadcast_in_dim
+from verax.rules.values.array import Array
 
 # Padé's approximation of order 13 is exact to 2^-53 up to this norm (N. Higham, The
 # scaling and squaring method for the matrix exponential revisited, 2005, table 2.3).
@@ -88,7 +95,7 @@ def approximant(a: Array) -> Array:
     odd = add(matmul(a6, combined(c[9::2], powers[1:])), combined(c[1:9:2], powers))
     even = add(matmul(a6, combined(c[8::2], powers[1:])), combined(c[0:8:2], powers))
     u = matmul(a, odd)
-    return linalg_lu.solve(sub(even, u), add(even, u))
+    return lu.solve(sub(even, u), add(even, u))
 
 
 def combined(coefficients: list[float], powers: tuple[Array, ...]) -> Array:

@@ -8,16 +8,16 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.ir.dtypes import real_dtype
-from verax.numpy import factors
-from verax.numpy.arguments import ArrayLike, promote_inexact
-from verax.numpy.factors import as_matrices, check_square
-from verax.numpy.grids import eye, tril, triu
-from verax.numpy.products import matmul
-from verax.numpy.shapes import broadcast_to
-from verax.ops import linalg_forms, linalg_lu, linalg_qr, linalg_svd
-from verax.ops.arith import add
-from verax.ops.matrices import like
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, promote_inexact
+from verax.numpy.linalg import decompositions
+from verax.numpy.linalg.decompositions import as_matrices, check_square
+from verax.numpy.linalg.products import matmul
+from verax.numpy.ranges.grids import eye, tril, triu
+from verax.numpy.shaping.shapes import broadcast_to
+from verax.ops.elementwise.arith import add
+from verax.ops.linalg import forms, lu as linalg_lu, qr as linalg_qr, svd as linalg_svd
+from verax.ops.linalg.algebra import like
+from verax.rules.values.array import Array
 
 
 def cholesky(
@@ -27,7 +27,7 @@ def cholesky(
     check_finite: bool = True,
 ) -> Array:
     """The upper U with Uᴴ U = A, or with `lower` the L with L Lᴴ = A."""
-    return factors.cholesky(a, upper=not lower)
+    return decompositions.cholesky(a, upper=not lower)
 
 
 def lu(
@@ -107,7 +107,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     (x,) = as_matrices("schur", a)
     if output == "complex":
         (x,) = promote_inexact("schur", x * np.complex64(1))
-    t, z = linalg_forms.schur(x)
+    t, z = forms.schur(x)
     return t, z
 
 
@@ -150,7 +150,7 @@ def hessenberg(
     if n < 2:
         h, q = x, vnp.ones_like(x)
         return (h, q) if calc_q else h
-    packed, taus = linalg_forms.hessenberg(x)
+    packed, taus = forms.hessenberg(x)
     h = triu(packed, -1)
     if not calc_q:
         return h

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from verax import lax, numpy as vnp
-from verax.api.custom_jvp import custom_jvp
+from verax.api.custom.jvp import custom_jvp
 from verax.ir.dtypes import is_complex
 from verax.numpy import where
-from verax.numpy.arguments import ArrayLike, as_array, promote_inexact
-from verax.numpy.factors import as_matrices, check_square
-from verax.ops.linalg_triangular import triangular_solve
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.linalg.decompositions import as_matrices, check_square
+from verax.ops.linalg.triangular import triangular_solve
+from verax.rules.values.array import Array
 from verax.scipy.linalg.factors import schur
 
 

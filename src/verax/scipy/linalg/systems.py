@@ -6,13 +6,13 @@ same rows as NumPy's functions; flags that save memory or time change nothing::
     cho_solve(cho_factor(a), b), lu_solve(lu_factor(a), b)
 """
 
-from verax.numpy import solving
-from verax.numpy.arguments import ArrayLike, as_array
-from verax.numpy.factors import as_matrices, check_square
-from verax.numpy.shapes import broadcast_to, expand_dims, squeeze
-from verax.ops import linalg_lu
-from verax.ops.linalg_triangular import triangular_solve
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array
+from verax.numpy.linalg import solving
+from verax.numpy.linalg.decompositions import as_matrices, check_square
+from verax.numpy.shaping.shapes import broadcast_to, expand_dims, squeeze
+from verax.ops.linalg import lu as linalg_lu
+from verax.ops.linalg.triangular import triangular_solve
+from verax.rules.values.array import Array
 from verax.scipy.linalg.factors import cholesky
 
 TURNED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}

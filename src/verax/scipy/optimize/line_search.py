@@ -18,7 +18,7 @@ import numpy as np
 
 from verax import lax, numpy as vnp
 from verax.numpy import where
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 
 # How much a step must gain of what the slope promises, and how much slope may remain.
 GAIN = 1e-4

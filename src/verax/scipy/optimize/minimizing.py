@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verax import lax, numpy as vnp
-from verax.api.grad import value_and_grad
+from verax.api.autodiff.grad import value_and_grad
 from verax.ir.dtypes import is_float
 from verax.numpy import where
-from verax.numpy.arguments import ArrayLike, as_array, shown
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array, shown
+from verax.rules.values.array import Array
 from verax.scipy.optimize.line_search import line_search
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {

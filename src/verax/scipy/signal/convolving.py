@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 from verax import lax, numpy as vnp
 from verax.ir.dtypes import is_complex
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     canonical_axes,
     promote_inexact,
 )
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 
 MODES = ("full", "same", "valid")
 

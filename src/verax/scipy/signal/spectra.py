@@ -20,14 +20,14 @@ from attrs import frozen
 from verax import numpy as vnp
 from verax.ir.dtypes import is_complex
 from verax.numpy import where
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     canonical_axis,
     promote_inexact,
 )
-from verax.rules.array import Array
-from verax.rules.lazy import LazyModule
+from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
 from verax.scipy.signal.trends import detrend as without_trend
 from verax.scipy.tables import constant
 

@@ -12,8 +12,13 @@ from typing import Any
 import numpy as np
 
 from verax import numpy as vnp
-from verax.numpy.arguments import ArrayLike, as_array, canonical_axis, promote_inexact
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    canonical_axis,
+    promote_inexact,
+)
+from verax.rules.values.array import Array
 from verax.scipy.signal.spectra import window_of
 from verax.scipy.tables import constant
 

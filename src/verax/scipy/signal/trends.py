@@ -8,8 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from verax import numpy as vnp
-from verax.numpy.arguments import ArrayLike, as_array, canonical_axis, promote_inexact
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    canonical_axis,
+    promote_inexact,
+)
+from verax.rules.values.array import Array
 from verax.scipy.tables import constant
 
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from verax import lax, numpy as vnp
-from verax.api.pytrees import tree_leaves, tree_map, tree_structure
+from verax.api.trees.pytrees import tree_leaves, tree_map, tree_structure
 from verax.flatten_util import ravel_pytree
 from verax.ir.dtypes import is_complex
 from verax.numpy import where
-from verax.numpy.arguments import as_array, promote_inexact
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import as_array, promote_inexact
+from verax.rules.values.array import Array
 from verax.scipy.linalg import solve_triangular
 
 type Operator = Callable[[Any], Any]

@@ -10,16 +10,16 @@ nothing, and only the result is rounded::
 from collections.abc import Callable, Sequence
 
 from verax.ir.dtypes import float32, float64, is_complex
-from verax.numpy.arguments import (
+from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     broadcast_together,
     promote_inexact,
 )
-from verax.ops.arith import add, mul
-from verax.ops.convert import convert
-from verax.ops.create import full_like
-from verax.rules.array import Array
+from verax.ops.elementwise.arith import add, mul
+from verax.ops.elementwise.convert import convert
+from verax.ops.structure.create import full_like
+from verax.rules.values.array import Array
 
 
 def inexact(name: str, *args: ArrayLike) -> list[Array]:

@@ -14,9 +14,9 @@ from verax import numpy as vnp
 from verax.ir.dtypes import is_complex
 from verax.lax import stop_gradient
 from verax.numpy import where
-from verax.numpy.arguments import ArrayLike
-from verax.ops.special import lgamma
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike
+from verax.ops.special.erf_gamma import lgamma
+from verax.rules.values.array import Array
 from verax.scipy.special.arguments import in_wide, inexact
 from verax.scipy.special.functions import gammasgn
 

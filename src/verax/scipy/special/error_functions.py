@@ -17,11 +17,11 @@ from typing import Any, Final
 import numpy as np
 
 from verax import numpy as vnp
-from verax.api.custom_jvp import custom_jvp
+from verax.api.custom.jvp import custom_jvp
 from verax.ir.dtypes import is_complex
 from verax.numpy import where
-from verax.numpy.arguments import ArrayLike
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike
+from verax.rules.values.array import Array
 from verax.scipy.special.arguments import in_wide, inexact
 from verax.scipy.tables import constant
 

@@ -12,29 +12,29 @@ import math
 import operator
 from typing import Final
 
-from verax.backend.recipes import remembered
+from verax.backend.eager.composites import remembered
 from verax.ir.limits import finfo
 from verax.nn import reductions
-from verax.numpy.arguments import ArrayLike, Axis, constant_of
-from verax.ops import (
+from verax.numpy.arguments.arguments import ArrayLike, Axis, constant_of
+from verax.ops.elementwise import exp_log
+from verax.ops.elementwise.arith import abs as magnitude, add, div, mul, neg, rem, sub
+from verax.ops.elementwise.bits import bitwise_and, bitwise_or
+from verax.ops.elementwise.compare import eq, ge, gt, lt, ne
+from verax.ops.elementwise.exp_log import exp, expm1, log, log1p
+from verax.ops.elementwise.rounding import floor
+from verax.ops.elementwise.select import select
+from verax.ops.reductions.reduce import reduce_sum
+from verax.ops.special import (
     bessel,
     entropy,
-    explog,
+    erf_gamma,
     incomplete_beta,
     incomplete_gamma,
-    special,
 )
-from verax.ops.arith import abs as magnitude, add, div, mul, neg, rem, sub
-from verax.ops.bits import bitwise_and, bitwise_or
-from verax.ops.choose import select
-from verax.ops.compare import eq, ge, gt, lt, ne
-from verax.ops.create import iota
-from verax.ops.explog import exp, expm1, log, log1p
-from verax.ops.reduce import reduce_sum
-from verax.ops.rounding import floor
-from verax.ops.shape import broadcast_in_dim
-from verax.ops.special import erfc as complement, lgamma
-from verax.rules.array import Array
+from verax.ops.special.erf_gamma import erfc as complement, lgamma
+from verax.ops.structure.create import iota
+from verax.ops.structure.shape import broadcast_in_dim
+from verax.rules.values.array import Array
 from verax.scipy.special.arguments import in_wide, inexact, polynomial, reals, row
 
 # Terms of a series in r² for |r| up to 1/3.
@@ -54,7 +54,7 @@ def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
 @remembered
 def expit(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)), the inverse of `logit`."""
-    return explog.logistic(inexact("expit", x)[0])
+    return exp_log.logistic(inexact("expit", x)[0])
 
 
 @remembered
@@ -66,7 +66,7 @@ def logit(x: ArrayLike) -> Array:
 
 def erf(x: ArrayLike) -> Array:
     """2/√π times the integral of exp(-t²) from 0 to x."""
-    return row("erf", special.erf, x)
+    return row("erf", erf_gamma.erf, x)
 
 
 def erfc(x: ArrayLike) -> Array:
@@ -76,7 +76,7 @@ def erfc(x: ArrayLike) -> Array:
 
 def erfinv(x: ArrayLike) -> Array:
     """The number whose error function is x."""
-    return row("erfinv", special.erf_inv, x)
+    return row("erfinv", erf_gamma.erf_inv, x)
 
 
 def gammaln(x: ArrayLike) -> Array:
@@ -86,18 +86,18 @@ def gammaln(x: ArrayLike) -> Array:
 
 def digamma(x: ArrayLike) -> Array:
     """The derivative of log Γ(x)."""
-    return row("digamma", special.digamma, x)
+    return row("digamma", erf_gamma.digamma, x)
 
 
 @remembered
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The n-th derivative of `digamma` at x."""
-    return row("polygamma", special.polygamma, n, x)
+    return row("polygamma", erf_gamma.polygamma, n, x)
 
 
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Hurwitz's zeta function, the sum of (k + q)^-x; q is 1 if it is left out."""
-    return row("zeta", special.zeta, x, 1.0 if q is None else q)
+    return row("zeta", erf_gamma.zeta, x, 1.0 if q is None else q)
 
 
 def gammasgn(x: ArrayLike) -> Array:

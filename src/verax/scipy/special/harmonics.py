@@ -15,9 +15,9 @@ import numpy as np
 
 from verax import lax, numpy as vnp
 from verax.numpy import where
-from verax.numpy.arguments import ArrayLike, as_array
-from verax.ops.special import erfc
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array
+from verax.ops.special.erf_gamma import erfc
+from verax.rules.values.array import Array
 from verax.scipy.special.arguments import in_wide, reals
 from verax.scipy.tables import constant
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from verax import lax, numpy as vnp
 from verax.numpy import where
-from verax.numpy.arguments import ArrayLike
-from verax.ops.special import lgamma
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike
+from verax.ops.special.erf_gamma import lgamma
+from verax.rules.values.array import Array
 from verax.scipy.special.arguments import in_wide
 from verax.scipy.special.functions import gammasgn
 

@@ -15,11 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 from verax import lax, numpy as vnp
-from verax.api.custom_jvp import custom_jvp
+from verax.api.custom.jvp import custom_jvp
 from verax.numpy import where
-from verax.numpy.arguments import ArrayLike
-from verax.ops.special import digamma, lgamma
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike
+from verax.ops.special.erf_gamma import digamma, lgamma
+from verax.rules.values.array import Array
 from verax.scipy.special.arguments import in_wide
 
 GAMMA: Final = float(np.euler_gamma)

@@ -11,16 +11,24 @@ Programs for Mathematical Functions", 1989), whose tail is in powers of 1/√(-2
 import math
 from typing import Any, Final
 
-from verax.api.custom_jvp import custom_jvp
+from verax.api.custom.jvp import custom_jvp
 from verax.ir.dtypes import float64
-from verax.numpy.arguments import ArrayLike
-from verax.ops.arith import add, div, integer_pow, min as smaller, mul, neg, sub
-from verax.ops.bits import bitwise_or
-from verax.ops.choose import select
-from verax.ops.compare import eq, ge, gt, le, lt, ne
-from verax.ops.explog import exp, log, log1p, sqrt, square
-from verax.ops.special import erfc
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike
+from verax.ops.elementwise.arith import (
+    add,
+    div,
+    integer_pow,
+    min as smaller,
+    mul,
+    neg,
+    sub,
+)
+from verax.ops.elementwise.bits import bitwise_or
+from verax.ops.elementwise.compare import eq, ge, gt, le, lt, ne
+from verax.ops.elementwise.exp_log import exp, log, log1p, sqrt, square
+from verax.ops.elementwise.select import select
+from verax.ops.special.erf_gamma import erfc
+from verax.rules.values.array import Array
 from verax.scipy.special.arguments import in_wide, polynomial, reals
 
 LOG_SQRT_2_PI: Final = 0.5 * math.log(2 * math.pi)

@@ -9,7 +9,7 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.numpy import where
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 from verax.scipy.special import betaln
 from verax.scipy.stats.standard import exponential, mass
 

@@ -9,7 +9,7 @@ One idea: it is the gamma distribution of shape df/2 and twice the scale.
 
 import math
 
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 from verax.scipy.stats import gamma
 from verax.scipy.stats.standard import density, exponential, logarithm, probability
 

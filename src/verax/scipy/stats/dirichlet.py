@@ -10,8 +10,8 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.numpy import where
-from verax.numpy.arguments import ArrayLike, as_array, promote_inexact
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.rules.values.array import Array
 from verax.scipy.special import gammaln, xlogy
 from verax.scipy.stats.standard import exponential
 

@@ -8,7 +8,7 @@
 import numpy as np
 
 from verax.numpy import where
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 from verax.scipy.special import gammainc, gammaincc, gammaln, xlogy
 from verax.scipy.stats.standard import (
     density,

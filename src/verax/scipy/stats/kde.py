@@ -14,10 +14,10 @@ from typing import Any, Self
 from attrs import frozen
 
 from verax import numpy as vnp, random
-from verax.api.pytree_classes import register_pytree_node_class
+from verax.api.trees.classes import register_pytree_node_class
 from verax.ir.dtypes import is_complex
-from verax.numpy.arguments import ArrayLike, as_array, promote_inexact
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.rules.values.array import Array
 from verax.scipy.linalg import cho_factor, cho_solve
 from verax.scipy.special import logsumexp, ndtr
 

@@ -9,7 +9,7 @@ import math
 
 from verax import numpy as vnp
 from verax.numpy import where
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 from verax.scipy.stats.standard import density, exponential, probability
 
 

@@ -6,7 +6,7 @@
 """
 
 from verax import numpy as vnp
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 from verax.scipy.special import expit, logit
 from verax.scipy.stats.standard import density, exponential, probability, quantile
 

@@ -11,8 +11,8 @@ and the determinant is that of L, squared.
 """
 
 from verax import numpy as vnp
-from verax.numpy.arguments import ArrayLike, as_array, promote_inexact
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.rules.values.array import Array
 from verax.scipy.linalg import solve_triangular
 from verax.scipy.special.normal import LOG_SQRT_2_PI
 from verax.scipy.stats.standard import exponential

@@ -7,7 +7,7 @@
 1.96
 """
 
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 from verax.scipy.special.normal import LOG_SQRT_2_PI, log_ndtr, ndtr, ndtri
 from verax.scipy.stats.standard import density, exponential, probability, quantile
 

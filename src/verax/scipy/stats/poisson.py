@@ -12,8 +12,8 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.numpy import where
-from verax.numpy.arguments import ArrayLike
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import ArrayLike
+from verax.rules.values.array import Array
 from verax.scipy.special import gammaincc, gammaln, xlogy
 from verax.scipy.special.arguments import reals
 from verax.scipy.stats.standard import exponential, mass

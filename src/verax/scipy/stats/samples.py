@@ -13,8 +13,13 @@ import numpy as np
 from verax import lax, numpy as vnp
 from verax.ir.dtypes import is_inexact
 from verax.numpy import where
-from verax.numpy.arguments import ArrayLike, as_array, canonical_axis, promote_inexact
-from verax.rules.array import Array
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    canonical_axis,
+    promote_inexact,
+)
+from verax.rules.values.array import Array
 
 METHODS: Final = ("average", "min", "max", "dense", "ordinal")
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.numpy import where
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 from verax.scipy.special.arguments import reals
 
 type Function = Callable[..., Array]

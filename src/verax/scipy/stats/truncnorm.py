@@ -15,7 +15,7 @@ import numpy as np
 from verax import numpy as vnp
 from verax.nn import log1mexp
 from verax.numpy import where
-from verax.rules.array import Array
+from verax.rules.values.array import Array
 from verax.scipy.special import log_ndtr, ndtr
 from verax.scipy.stats import norm
 from verax.scipy.stats.standard import density, exponential, probability

@@ -1,0 +1,75 @@
+"""Floor 5: what one signature of a jitted function led to, and how it is run.
+
+One idea: a signature leads to a trace, kept with all that a later call must know: its
+name, what it donates, and the static objects that must not have changed::
+
+    entry = Entry(traced, "f", (), watch(labelled))
+    run = watching(entry, run)
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from attrs import frozen
+
+from verax.api.arguments.call_keys import taking
+from verax.api.arguments.static_argnums import Statics
+from verax.api.arguments.static_keys import Watched, warn_changed
+from verax.api.sharding_args import Shardings
+from verax.api.tracing.apply import ENGINE
+from verax.api.tracing.trace import Describe, Traced
+from verax.backend.calls.fast_call import Call
+from verax.backend.eager.nan_checks import checked_call, kinds_of
+from verax.backend.eager.nan_search import Search
+from verax.backend.xla.executable import CompileOptions
+from verax.ir.records import Unchanging
+from verax.rules.values.state import STATE
+
+type Maker = Callable[..., Call]
+
+
+@frozen(eq=False)
+class Settings(Unchanging):
+    """How a jitted function treats its arguments and its program."""
+
+    statics: Statics
+    keep_unused: bool
+    inline: bool
+    options: CompileOptions
+    shardings: Shardings
+
+
+@frozen(eq=False)
+class Entry:
+    """What one signature led to."""
+
+    traced: Traced
+    name: str
+    donated: tuple[bool, ...]
+    watched: tuple[Watched, ...]
+
+
+def watching(entry: Entry, run: Call) -> Call:
+    """The call, which warns first if a static object is not what it was."""
+    if not entry.watched:
+        return run
+
+    def watched(leaves: Sequence[Any]) -> Any:
+        warn_changed(entry.name, entry.watched, 4)
+        return run(leaves)
+
+    return watched
+
+
+def debugged(entry: Entry, describe: Describe, make: Maker) -> Maker:
+    """What makes calls that look at outputs, if `debug_nans` or `debug_infs` is on.
+
+    `make` and the result take the places of the leaves among the arguments of the call.
+    """
+    kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
+    if not kinds:
+        return make
+    how = Search(entry.name, describe)
+    jaxpr, donated = entry.traced.jaxpr, entry.donated
+    return partial(taking, checked_call(ENGINE, jaxpr, how, donated, kinds, make()))

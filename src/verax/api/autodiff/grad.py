@@ -1,0 +1,221 @@
+"""Floor 5: gradients, on top of vjp.
+
+One idea: the gradient of a scalar is the pullback of 1::
+
+    grad(lambda x: x * x)(3.0)
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, SupportsIndex
+
+from verax.api.arguments.static_argnums import numbers as positions
+from verax.api.autodiff.jvp_vjp import vjp
+from verax.api.tracing.apply import as_typed_array
+from verax.api.tracing.trace import function_name
+from verax.backend import pytrees
+from verax.ir.dtypes import is_complex, is_float, is_inexact
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+
+type Argnums = int | Sequence[int]
+
+
+def value_and_grad[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[Any, Any]]:
+    """A function that returns the value of `fun` and its gradient.
+
+    The gradient has the structure of the argument that `argnums` names, or is a tuple
+    of such for several. With `has_aux`, `fun` returns (output, aux) and the value is
+    that pair. `holomorphic` differentiates complex functions; `allow_int` gives
+    gradients of dtype float0 to integers.
+
+    Raises:
+        TypeError: an argument or the output has a dtype without derivative, or the
+            output is no scalar.
+
+    >>> import verax
+    >>> value, gradient = verax.value_and_grad(lambda x: x * x)(3.0)
+    >>> float(value), float(gradient)
+    (9.0, 6.0)
+    """
+    check_callable("value_and_grad", fun)
+    both = differentiated(fun, argnums, has_aux, holomorphic, allow_int)
+
+    @functools.wraps(fun)
+    def value_and_grad_of(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        return both(args, kwargs)
+
+    return value_and_grad_of
+
+
+def differentiated(
+    fun: Callable[..., Any],
+    argnums: Argnums,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, Any]]:
+    """`value_and_grad` as a function of positional arguments and keywords."""
+    numbers, single = positions("argnums", argnums), is_single(argnums)
+
+    def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        chosen = choose(fun, args, numbers)
+        places = [number % len(args) for number in numbers]
+        check_inputs("grad", fun, places, chosen, holomorphic, allow_int)
+        outcome = vjp(with_rest(fun, args, kwargs, numbers), *chosen, has_aux=has_aux)
+        value, pull = outcome[0], outcome[1]
+        check_output(fun, value, holomorphic)
+        gradients = pull(one_like(value))
+        found = gradients[0] if single else gradients
+        return ((value, outcome[2]) if has_aux else value), found
+
+    return both
+
+
+def grad[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]:
+    """A function that returns the gradient of `fun`, a function to a real scalar.
+
+    Arguments are those of `value_and_grad`. With `has_aux`, the result is the pair
+    (gradient, aux).
+
+    >>> import verax
+    >>> float(verax.grad(lambda x: x ** 3)(2.0))
+    12.0
+    """
+    check_callable("grad", fun)
+    both = differentiated(fun, argnums, has_aux, holomorphic, allow_int)
+
+    @functools.wraps(fun)
+    def grad_of(*args: P.args, **kwargs: P.kwargs) -> Any:
+        value, found = both(args, kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return grad_of
+
+
+def is_single(argnums: Argnums) -> bool:
+    """Whether `argnums` names one argument, whose gradient stands alone."""
+    return type(argnums) is int or isinstance(argnums, SupportsIndex)
+
+
+def check_callable(name: str, fun: object) -> None:
+    if not callable(fun):
+        raise TypeError(f"{name} takes a function, not {fun!r}")
+
+
+def choose(
+    fun: object, args: tuple[Any, ...], numbers: tuple[int, ...]
+) -> tuple[Any, ...]:
+    """The arguments at the given positions, negative ones from the end."""
+    if len({number % max(len(args), 1) for number in numbers}) < len(numbers):
+        raise ValueError(f"argnums names an argument twice: {numbers}")
+    for number in numbers:
+        if not -len(args) <= number < len(args):
+            raise TypeError(
+                f"argnums names argument {number}, but {function_name(fun)} was called "
+                f"with {len(args)} positional arguments; one by keyword has no number"
+            )
+    return tuple(args[number] for number in numbers)
+
+
+def with_rest(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    numbers: tuple[int, ...],
+) -> Callable[..., Any]:
+    """`fun` as a function of the chosen arguments alone."""
+
+    def partial_fun(*chosen: Any) -> Any:
+        filled = list(args)
+        for number, arg in zip(numbers, chosen, strict=True):
+            filled[number] = arg
+        return fun(*filled, **kwargs)
+
+    partial_fun.__name__ = function_name(fun)
+    return partial_fun
+
+
+def check_inputs(
+    name: str,
+    fun: object,
+    places: Sequence[int],
+    chosen: Sequence[object],
+    holomorphic: bool,
+    allow_int: bool,
+) -> None:
+    """Raise TypeError for a leaf whose dtype has no derivative of the asked kind.
+
+    Reverse mode takes complex inputs; `jacfwd` takes them only where `holomorphic`
+    says that one direction for each will do.
+    """
+    if not allow_int and not holomorphic and name != "jacfwd":
+        leaves, _ = pytrees.flatten(chosen)
+        if all([isinstance(x, Array) and is_inexact(x.aval.dtype) for x in leaves]):
+            return
+    labelled, _ = pytrees.flatten_with_path(tuple(chosen))
+    for (which, *path), leaf in labelled:
+        label = f"argument {places[which.idx]}{''.join(map(str, path))}"
+        try:
+            dtype = aval_of(leaf).dtype
+        except TypeError as error:
+            raise TypeError(f"{label} of {function_name(fun)}: {error}") from None
+        if holomorphic and not is_complex(dtype):
+            raise TypeError(
+                f"{name} of {function_name(fun)} with holomorphic=True takes complex "
+                f"inputs, not {dtype.name} ({label})"
+            )
+        if not holomorphic and is_complex(dtype) and name == "jacfwd":
+            raise TypeError(
+                f"{name} of {function_name(fun)} takes real inputs, not {dtype.name} "
+                f"({label}); "
+                "for holomorphic functions pass holomorphic=True, for others use jacrev"
+            )
+        if not is_inexact(dtype) and not allow_int:
+            raise TypeError(
+                f"{name} of {function_name(fun)} takes inputs of float dtype, not "
+                f"{dtype.name} ({label}); convert it, choose others by argnums, or "
+                "pass allow_int=True for gradients of dtype float0"
+            )
+
+
+def check_output(fun: object, value: object, holomorphic: bool) -> None:
+    """Raise TypeError unless the value is one scalar of the asked kind."""
+    leaves, tree = pytrees.flatten(value)
+    if len(leaves) != 1 or tree.num_nodes != 1:
+        raise TypeError(
+            f"grad takes a function that returns one scalar, but {function_name(fun)} "
+            f"returned {tree}; for an output beside it use has_aux=True"
+        )
+    aval = aval_of(leaves[0])
+    if aval.shape:
+        raise TypeError(
+            f"grad takes a function that returns a scalar, but {function_name(fun)} "
+            f"returned an array of shape {aval.shape}; sum or average it, or use "
+            "jacrev or vjp"
+        )
+    wanted = is_complex if holomorphic else is_float
+    if not wanted(aval.dtype):
+        kind = "complex" if holomorphic else "float"
+        hint = "" if holomorphic else "; see vjp and holomorphic=True for complex ones"
+        raise TypeError(
+            f"grad takes a function that returns a {kind} scalar, but "
+            f"{function_name(fun)} returned {aval.dtype.name}{hint}"
+        )
+
+
+def one_like(value: Any) -> Array:
+    """The number one in the type of a scalar."""
+    return as_typed_array(1, aval_of(value))

@@ -1,0 +1,168 @@
+"""Floor 5: Jacobians and Hessians.
+
+One idea: a Jacobian is the derivative on a basis of all tangents, or of all
+cotangents, at once: the linear program, vectorized::
+
+    jacfwd(lambda x: x * x)(x)
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from verax.api.arguments.static_argnums import numbers as positions
+from verax.api.autodiff.grad import (
+    Argnums,
+    check_callable,
+    check_inputs,
+    choose,
+    is_single,
+    with_rest,
+)
+from verax.api.autodiff.jvp_vjp import Pullback, linearize, vjp
+from verax.api.tracing.trace import function_name
+from verax.backend import pytrees
+from verax.ir.dtypes import is_complex, is_float
+from verax.ops.elementwise import arith, compare, convert
+from verax.ops.structure import create, shape
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+
+
+def jacfwd[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[P, Any]:
+    """A function that returns the Jacobian of `fun`, column by column (forward mode).
+
+    For each pair of output and input leaf there is an array of shape
+    `output.shape + input.shape`.
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.jacfwd(lambda x: x * x)(vnp.array([1.0, 2.0])).tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
+    """
+    check_callable("jacfwd", fun)
+    numbers = positions("argnums", argnums)
+
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen = choose(fun, args, numbers)
+        places = [number % len(args) for number in numbers]
+        check_inputs("jacfwd", fun, places, chosen, holomorphic, False)
+        rest = with_rest(fun, args, kwargs, numbers)
+        outcome = linearize(rest, *chosen, has_aux=has_aux)
+        leaves, tree = pytrees.flatten(chosen)
+        push = outcome[1]
+        stacked, size = basis(leaves)
+        trees = [
+            tree.unflatten(split_axis(leaf, leaves, -1, first=False))
+            for leaf in push.func.columns(*push.args, stacked, size)
+        ]
+        single = is_single(argnums)
+        found = push.func.at.out_tree.unflatten([t[0] if single else t for t in trees])
+        return (found, outcome[2]) if has_aux else found
+
+    return jacobian
+
+
+def jacrev[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]:
+    """A function that returns the Jacobian of `fun`, row by row (reverse mode).
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.jacrev(lambda x: x * x)(vnp.array([1.0, 2.0])).tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
+    """
+    check_callable("jacrev", fun)
+    numbers = positions("argnums", argnums)
+
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen = choose(fun, args, numbers)
+        places = [number % len(args) for number in numbers]
+        check_inputs("jacrev", fun, places, chosen, holomorphic, allow_int)
+        rest = with_rest(fun, args, kwargs, numbers)
+        outcome = vjp(rest, *chosen, has_aux=has_aux)
+        out_leaves, out_tree = pytrees.flatten(outcome[0])
+        check_jacobian_output(fun, out_leaves, holomorphic)
+        pull: Pullback = outcome[1]
+        in_leaves, in_tree = pytrees.flatten(pull.rows(*basis(out_leaves)))
+        per_input = [split_axis(leaf, out_leaves, 0, first=True) for leaf in in_leaves]
+        trees = [in_tree.unflatten(parts) for parts in zip(*per_input, strict=True)]
+        single = is_single(argnums)
+        found = out_tree.unflatten([t[0] if single else t for t in trees])
+        return (found, outcome[2]) if has_aux else found
+
+    return jacobian
+
+
+def hessian[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[P, Any]:
+    """A function that returns the Hessian of `fun`: forward over reverse mode.
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.hessian(lambda x: (x ** 3).sum())(vnp.array([1.0, 2.0])).tolist()
+    [[6.0, 0.0], [0.0, 12.0]]
+    """
+    return jacfwd(
+        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
+        argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
+    )
+
+
+def check_jacobian_output(
+    fun: object, leaves: Sequence[Any], holomorphic: bool
+) -> None:
+    for leaf in leaves:
+        dtype = aval_of(leaf).dtype
+        if not (is_complex(dtype) if holomorphic else is_float(dtype)):
+            raise TypeError(
+                f"jacrev takes a function with {'complex' if holomorphic else 'float'} "
+                f"outputs, but {function_name(fun)} returned {dtype.name}"
+            )
+
+
+def basis(leaves: Sequence[Any]) -> tuple[list[Array], int]:
+    """The standard basis of all leaves together, stacked by leaf, and its size."""
+    avals = [aval_of(leaf) for leaf in leaves]
+    total = sum(aval.size for aval in avals)
+    vectors, offset = [], 0
+    for aval in avals:
+        sizes = (total, aval.size)
+        place = create.broadcasted_iota("int32", sizes, 0)
+        own = arith.add(create.broadcasted_iota("int32", sizes, 1), offset)
+        due = aval.tangent()
+        eye = convert.convert(compare.eq(place, own), due.dtype, due.weak_type)
+        vectors.append(shape.reshape(eye, (total, *aval.shape)))
+        offset += aval.size
+    return vectors, total
+
+
+def split_axis(
+    x: Array, leaves: Sequence[Any], axis: int, *, first: bool
+) -> list[Array]:
+    """Cut one dimension in the sizes of the leaves, each in its own shape."""
+    parts, offset = [], 0
+    place = axis % x.ndim
+    for leaf in leaves:
+        aval = aval_of(leaf)
+        part = x[(slice(None),) * place + (slice(offset, offset + aval.size),)]
+        offset += aval.size
+        rest = tuple(s for i, s in enumerate(x.shape) if i != place)
+        target = (*aval.shape, *rest) if first else (*rest, *aval.shape)
+        parts.append(shape.reshape(part, target))
+    return parts

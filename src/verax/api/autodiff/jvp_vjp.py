@@ -1,0 +1,444 @@
+"""Floor 5: derivatives of Python functions: jvp, linearize, vjp, grad.
+
+One idea: trace once, rewrite the jaxpr, run what comes out; `grad` is `vjp` at one,
+`vjp` is `linearize` transposed::
+
+    value, pull = vjp(f, x)
+    (gradient,) = pull(1.0)
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self, cast
+
+import numpy as np
+from attrs import field, frozen
+
+from verax.api.autodiff.pullback import LinearPart, linear_part
+from verax.api.tracing.apply import ENGINE, apply, as_array, rewritten
+from verax.api.tracing.trace import (
+    Describe,
+    describe_arguments,
+    function_name,
+    leaf_avals,
+    trace,
+)
+from verax.api.trees.classes import register_pytree_node_class
+from verax.api.vmap import apply_batched
+from verax.backend import pytrees
+from verax.backend.pytrees import Partial, PyTreeDef
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import float0, is_inexact
+from verax.ir.jaxpr import Jaxpr
+from verax.ops.structure import create
+from verax.rules.values.constants import aval_of, is_operand
+from verax.rules.values.typed import shown
+from verax.transforms.engine.jvp import jvp as push_forward, jvp_into, pushed_types
+from verax.transforms.engine.transpose import transpose
+
+
+@frozen(eq=False)
+class Aux:
+    """The auxiliary output: its structure, and the leaves that are no arrays.
+
+    Such a leaf, a name or a number of steps, is handed back as it is.
+    """
+
+    tree: PyTreeDef
+    others: tuple[tuple[int, object], ...]
+
+    def rebuilt(self, arrays: Sequence[Any]) -> Any:
+        """The user's tree, from the leaves that are arrays and come first."""
+        leaves = list(arrays[: self.tree.num_leaves - len(self.others)])
+        for place, other in self.others:
+            leaves.insert(place, other)
+        return self.tree.unflatten(leaves)
+
+
+@frozen(cache_hash=True)
+class Signature:
+    """The types of a function's arguments and outputs, without auxiliary ones.
+
+    `name` is what messages call the function: two of one type are equal.
+    """
+
+    name: str = field(eq=False)
+    in_tree: PyTreeDef
+    avals: tuple[ShapedArray, ...]
+    out_tree: PyTreeDef
+    out_avals: tuple[ShapedArray, ...]
+
+    def pad(self, mask: Sequence[bool]) -> Sequence[bool]:
+        """The part of an output mask that belongs to the output proper."""
+        return mask[: self.out_tree.num_leaves]
+
+    def describe(self) -> Sequence[str]:
+        """What messages call the leaves of the arguments."""
+        return describe_arguments(self.name, self.in_tree)()
+
+
+@frozen(eq=False)
+class Primals:
+    """A function traced at some arguments, ready to be differentiated."""
+
+    jaxpr: Jaxpr
+    captured: tuple[object, ...]
+    leaves: tuple[object, ...]
+    aux: Aux | None
+    signature: Signature
+
+    @property
+    def active(self) -> tuple[bool, ...]:
+        """Which inputs of the jaxpr have tangents: arguments of inexact dtype."""
+        return (False,) * len(self.captured) + tuple(
+            is_inexact(aval.dtype) for aval in self.signature.avals
+        )
+
+    def unpack(self, outs: Sequence[Any]) -> tuple[Any, Any]:
+        """Output and auxiliary output, as the user's trees."""
+        tree = self.signature.out_tree
+        count = tree.num_leaves
+        aux = None if self.aux is None else self.aux.rebuilt(outs[count:])
+        return tree.unflatten(outs[:count]), aux
+
+
+def trace_primals(
+    fun: Callable[..., Any], primals: Sequence[Any], purpose: str, has_aux: bool
+) -> Primals:
+    """Trace `fun` at `primals`, where Python may branch on concrete values."""
+    leaves, tree = pytrees.flatten((tuple(primals), {}))
+    name = function_name(fun)
+    describe = describe_arguments(name, tree)
+    avals = leaf_avals(leaves, describe)
+    found: list[tuple[PyTreeDef, Aux | None]] = []
+
+    def flat(*args: Any) -> list[Any]:
+        out = fun(*args)
+        if not has_aux:
+            leaves, out_tree = pytrees.flatten(out)
+            found[:] = [(out_tree, None)]
+            return leaves
+        value, aux = check_pair(fun, out)
+        leaves, out_tree = pytrees.flatten(value)
+        arrays, kept = split_aux(aux)
+        found[:] = [(out_tree, kept)]
+        return [*leaves, *arrays]
+
+    flat.__name__ = name
+    traced = trace(flat, tree, avals, purpose, describe=describe, values=leaves)
+    jaxpr, [(out_tree, kept)] = traced.jaxpr, found
+    out_avals = tuple(jaxpr.out_avals[: out_tree.num_leaves])
+    signature = Signature(name, tree, tuple(avals), out_tree, out_avals)
+    return Primals(jaxpr, traced.captured, tuple(leaves), kept, signature)
+
+
+def split_aux(aux: Any) -> tuple[list[Any], Aux]:
+    """The arrays of an auxiliary output, and the rest of it."""
+    leaves, tree = pytrees.flatten(aux)
+    others = [(i, leaf) for i, leaf in enumerate(leaves) if not is_operand(leaf)]
+    places = {i for i, _ in others}
+    arrays = [leaf for i, leaf in enumerate(leaves) if i not in places]
+    return arrays, Aux(tree, tuple(others))
+
+
+def check_pair(fun: object, out: Any) -> tuple[Any, Any]:
+    if not isinstance(out, tuple | list) or len(out) != 2:
+        raise TypeError(
+            f"with has_aux=True, {function_name(fun)} must return a pair (out, aux), "
+            f"not {type(out).__name__}"
+        )
+    return out[0], out[1]
+
+
+def jvp[R](
+    fun: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+) -> Any:
+    """The value of `fun` and its directional derivative.
+
+    `tangents` has the structure, shapes and dtypes of `primals`; the tangent of an
+    integer or boolean has dtype `float0`. Returns (output, output tangent), and the
+    auxiliary output third with `has_aux`; it may hold leaves that are no arrays.
+
+    Raises:
+        TypeError: primals and tangents do not match; the message says where.
+
+    >>> import verax
+    >>> verax.jvp(verax.numpy.sin, (0.0,), (2.0,))
+    (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    check_sequence("jvp", primals, tangents)
+    at = trace_primals(fun, primals, "jvp", has_aux)
+    signature = at.signature
+    pushed = check_tangents(signature, tuple(tangents))
+    active = [
+        flag and t is not None
+        for flag, t in zip(at.active[len(at.captured) :], pushed, strict=True)
+    ]
+    mask = (*[False] * len(at.captured), *active)
+    live = [t for t, flag in zip(pushed, active, strict=True) if flag]
+    outs, nonzero = pushed_forward(at, mask, live)
+    count = len(at.jaxpr.outvars)
+    out, aux = at.unpack(outs[:count])
+    tangent = signature.out_tree.unflatten(
+        fill(signature.pad(nonzero), outs[count:], signature.out_avals)
+    )
+    return (out, tangent, aux) if has_aux else (out, tangent)
+
+
+def pushed_forward(
+    at: Primals, mask: tuple[bool, ...], tangents: Sequence[object]
+) -> tuple[Sequence[Any], tuple[bool, ...]]:
+    """Outputs and their nonzero tangents, and which are, for the tangents in `mask`."""
+    return rewritten(
+        [*at.captured, *at.leaves, *tangents],
+        lambda: pushed_types(at.jaxpr, mask),
+        lambda writer, values: jvp_into(ENGINE, writer, at.jaxpr, mask, values),
+        lambda: push_forward(ENGINE, at.jaxpr, mask),
+    )
+
+
+def check_sequence(name: str, primals: object, tangents: object) -> None:
+    for label, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple | list):
+            raise TypeError(
+                f"{name} takes a tuple or list of {label}, one per argument, not "
+                f"{type(given).__name__}"
+            )
+
+
+def check_tangents(at: Signature, tangents: tuple[Any, ...]) -> list[object | None]:
+    """Tangent leaves of the right types, None for float0 ones."""
+    leaves, tree = pytrees.flatten((tangents, {}))
+    if tree != at.in_tree:
+        raise TypeError(f"tangents have the structure {tree}, but primals {at.in_tree}")
+    return [
+        check_tangent(at.describe, i, aval, t)
+        for i, (aval, t) in enumerate(zip(at.avals, leaves, strict=True))
+    ]
+
+
+def check_tangent(
+    describe: Describe, i: int, aval: ShapedArray, tangent: object
+) -> object | None:
+    """`tangent` in the tangent type of `aval`, or an error that says what was due."""
+    due = aval.tangent()
+    if getattr(tangent, "dtype", None) == float0:
+        given = ShapedArray(np.shape(cast(Any, tangent)), float0)
+    else:
+        given = aval_of(tangent)
+    if given.shape != due.shape or (
+        given.dtype != due.dtype and not (given.weak_type and is_inexact(due.dtype))
+    ):
+        raise TypeError(
+            f"the tangent or cotangent for {describe()[i]} must be {type_text(due)}, "
+            f"as {aval} has it, not {type_text(given)}"
+        )
+    if due.dtype == float0:
+        return None
+    if given is due:
+        return tangent
+    return ENGINE.core.convert(as_array(tangent), due.dtype, due.weak_type)
+
+
+def type_text(aval: ShapedArray) -> str:
+    """Dtype and shape in words: `float32[3]`."""
+    name = "float0" if aval.dtype == float0 else aval.dtype.name
+    return f"{name}{list(aval.shape)}"
+
+
+def fill(
+    nonzero: Sequence[bool], live: Sequence[Any], avals: Sequence[ShapedArray]
+) -> list[Any]:
+    """Tangents of all outputs: those given, and zeros where nothing depends."""
+    found = iter(live)
+    return [
+        next(found) if flag else zero(aval.tangent())
+        for flag, aval in zip(nonzero, avals, strict=False)
+    ]
+
+
+def zero(aval: ShapedArray) -> Any:
+    """A zero tangent: of dtype float0 a NumPy array, as no device holds it."""
+    if aval.dtype == float0:
+        return np.zeros(aval.shape, float0)
+    return create.zeros(aval)
+
+
+@frozen(cache_hash=True, repr=False)
+class Pushforward:
+    """The derivative of a function, linear in tangents, at the point of its residuals.
+
+    It holds no arrays, so that it can be a part of a structure: equal programs have
+    equal trees around their residuals, and nothing is kept alive by a cached call.
+    """
+
+    at: Signature
+    nonzero: tuple[bool, ...]
+    tangent: Jaxpr
+
+    def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
+        """The tangent of the output for tangents of the arguments."""
+        pushed = check_tangents(self.at, tangents)
+        live = [t for t in pushed if t is not None]
+        outs = apply(self.tangent, [*residuals, *live])
+        filled = fill(self.at.pad(self.nonzero), outs, self.at.out_avals)
+        return self.at.out_tree.unflatten(filled)
+
+    def __repr__(self) -> str:
+        """Short, because the text of a tree holds it."""
+        types = shown(list(self.at.avals))
+        return f"derivative of {self.at.name} at {types}"
+
+    def columns(
+        self, residuals: Sequence[Any], stacked: Sequence[Any], size: int
+    ) -> list[Any]:
+        """Output tangents for `size` tangents, stacked in the last dimension."""
+        axes = (*[None] * len(residuals), *[0] * len(stacked))
+        wanted = [-1] * len(self.tangent.outvars)
+        outs = apply_batched(self.tangent, [*residuals, *stacked], axes, size, wanted)
+        avals = [a.with_shape((*a.shape, size)) for a in self.at.out_avals]
+        return fill(self.at.pad(self.nonzero), outs, avals)
+
+
+@register_pytree_node_class
+@frozen(eq=False, repr=False)
+class Pullback:
+    """The transposed derivative of a function at a point; reusable.
+
+    A pytree: its residuals are the leaves, and the rest belongs to the structure.
+    """
+
+    at: Signature
+    linear: LinearPart
+
+    @property
+    def residuals(self) -> tuple[Any, ...]:
+        """What is kept of the point."""
+        return self.linear.residuals
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Pushforward]:
+        """The residuals, and the program that they complete."""
+        tangent, residuals = self.linear.parted()
+        return residuals, Pushforward(self.at, self.linear.nonzero, tangent)
+
+    @classmethod
+    def tree_unflatten(cls, program: Pushforward, residuals: Iterable[Any]) -> Self:
+        """The pullback at the point of these residuals."""
+        given = (program.tangent, tuple(residuals))
+        return cls(program.at, LinearPart(program.nonzero, given))
+
+    def __repr__(self) -> str:
+        return f"Pullback({self.at.name})"
+
+    def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
+        """The cotangents of the arguments for a cotangent of the output."""
+        if len(cotangents) != 1:
+            raise TypeError(
+                "the function that vjp returns takes one cotangent, in the structure "
+                f"of the output, {self.at.out_tree}, not {len(cotangents)} arguments; "
+                "for several outputs pass a tuple"
+            )
+        (cotangent,) = cotangents
+        leaves, tree = pytrees.flatten(cotangent)
+        if tree != self.at.out_tree:
+            raise TypeError(
+                f"the cotangent has the structure {tree}, but the output "
+                f"{self.at.out_tree}"
+            )
+        avals = self.at.out_avals
+        cts = [
+            check_tangent(lambda: [f"output {k}" for k in range(len(avals))], i, a, ct)
+            for i, (a, ct) in enumerate(zip(avals, leaves, strict=True))
+        ]
+        return self.pull(cts)
+
+    def pull(self, cts: Sequence[object | None]) -> tuple[Any, ...]:
+        """Cotangents of the arguments, from checked cotangent leaves."""
+        given, live = self.given(cts)
+        return self.pack(*self.linear.pulled(given, live))
+
+    def rows(self, stacked: Sequence[Any], size: int) -> tuple[Any, ...]:
+        """Cotangents of the arguments for `size` cotangents, stacked in the first."""
+        given, live = self.given(stacked)
+        tangent, residuals = self.linear.parted()
+        count = len(residuals)
+        linear = [i >= count for i in range(len(tangent.invars))]
+        jaxpr, mask = transpose(ENGINE, tangent, tuple(linear), given)
+        axes = (*[None] * len(residuals), *[0] * len(live))
+        wanted = [0] * len(jaxpr.outvars)
+        outs = apply_batched(jaxpr, [*residuals, *live], axes, size, wanted)
+        return self.pack(outs, mask, (size,))
+
+    def given(
+        self, cts: Sequence[object | None]
+    ) -> tuple[tuple[bool, ...], list[object | None]]:
+        """Which outputs with a tangent have a cotangent, and which it is."""
+        nonzero = self.linear.nonzero
+        proper = self.at.pad(nonzero)
+        live = [ct for ct, flag in zip(cts, proper, strict=True) if flag]
+        aux = sum(nonzero[len(proper) :])
+        return (True,) * len(live) + (False,) * aux, live
+
+    def pack(
+        self, outs: Sequence[Any], mask: Sequence[bool], stack: tuple[int, ...] = ()
+    ) -> tuple[Any, ...]:
+        """Cotangents as trees like the arguments, zeros where there is none.
+
+        `stack` are the sizes of leading dimensions that the leaves have in addition.
+        """
+        found, flags = iter(outs), iter(mask)
+        leaves = [
+            next(found)
+            if is_inexact(aval.dtype) and next(flags)
+            else zero(aval.tangent().with_shape((*stack, *aval.shape)))
+            for aval in self.at.avals
+        ]
+        args, _ = self.at.in_tree.unflatten(leaves)
+        return tuple(args)
+
+
+def linearized(
+    fun: Callable[..., Any], primals: Sequence[Any], purpose: str, has_aux: bool
+) -> tuple[Primals, Sequence[Any], LinearPart]:
+    """The trace at `primals`, the outputs, and the derivative."""
+    at = trace_primals(fun, primals, purpose, has_aux)
+    return at, *linear_part(at.jaxpr, at.active, [*at.captured, *at.leaves])
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of `fun` at `primals` and its derivative there, as a function.
+
+    The function takes tangents like the primals and may be called many times; `fun` is
+    not run again. It is a `tree_util.Partial`, whose leaves are what the derivative
+    needs of the point. With `has_aux`, the auxiliary output comes third.
+
+    >>> import verax
+    >>> y, f_jvp = verax.linearize(lambda x: x * x, 3.0)
+    >>> float(y), float(f_jvp(1.0))
+    (9.0, 6.0)
+    """
+    at, outs, linear = linearized(fun, primals, "linearize", has_aux)
+    out, aux = at.unpack(outs)
+    tangent, residuals = linear.parted()
+    push = Partial(Pushforward(at.signature, linear.nonzero, tangent), residuals)
+    return (out, push, aux) if has_aux else (out, push)
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of `fun` at `primals` and the pullback of cotangents there.
+
+    The pullback takes a cotangent like the output and returns a tuple of cotangents
+    like the primals; it may be called many times. It is a pytree, whose leaves are what
+    the derivative needs of the point. With `has_aux`, the auxiliary output comes third.
+
+    >>> import verax
+    >>> y, pull = verax.vjp(lambda x, y: x * y, 3.0, 4.0)
+    >>> print(*pull(1.0))
+    4.0 3.0
+    """
+    at, outs, linear = linearized(fun, primals, "vjp", has_aux)
+    out, aux = at.unpack(outs)
+    pull = Pullback(at.signature, linear)
+    return (out, pull, aux) if has_aux else (out, pull)

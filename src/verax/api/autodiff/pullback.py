@@ -1,0 +1,181 @@
+"""Floor 5: the derivative of a function at a point, to be pushed or pulled.
+
+One idea: it is the linear steps of the trace, on values or on atoms of a trace around;
+reverse mode goes through them backwards, and a tangent program is written only for
+those who ask for one::
+
+    at, outs, linear = linearized(f, (x,), "vjp", has_aux=False)
+    cotangents, mask = linear.pulled([one])
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from attrs import evolve, frozen
+
+from verax.api.tracing.apply import (
+    COMPUTING,
+    ENGINE,
+    apply,
+    as_array,
+    as_arrays,
+    current_builder,
+    typed_atoms,
+)
+from verax.ir.jaxpr import Jaxpr, Literal
+from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.row import MissingRule
+from verax.transforms.engine.linearize import (
+    Step,
+    Steps,
+    linearize_into,
+    place,
+    tangent_program,
+)
+from verax.transforms.engine.pull_back import pull_back
+from verax.transforms.engine.transpose import backward_types, transpose, transpose_into
+from verax.transforms.public import hoist
+
+type Mask = tuple[bool, ...]
+
+
+@frozen(eq=False)
+class LinearPart:
+    """The derivative of a program at a point.
+
+    Attributes:
+        nonzero: which outputs have a tangent.
+        given: the tangent program and its residuals, if it was written already.
+        steps: else the linear steps, on values, or on the atoms of `builder`.
+        builder: the trace to which they belong.
+    """
+
+    nonzero: Mask
+    given: tuple[Jaxpr, tuple[Any, ...]] | None
+    steps: Steps[Any] | None = None
+    builder: Builder | None = None
+
+    @cached_property
+    def program(self) -> tuple[Jaxpr, tuple[Any, ...]]:
+        """The tangent program, and its residuals, which are its first inputs."""
+        if self.given is not None:
+            return self.given
+        assert self.steps is not None
+        saved = self.steps.saved
+        owner = self.builder
+        residuals = saved if owner is None else owner.tracers(saved)
+        return tangent_program(ENGINE, self.steps), tuple(residuals)
+
+    def parted(self) -> tuple[Jaxpr, tuple[Any, ...]]:
+        """`program`, with the arrays that it captured among the residuals, in front.
+
+        So no array is left in it, and programs that differ in these alone are equal.
+        """
+        tangent, residuals = self.program
+        if not tangent.used_consts:
+            return tangent, residuals
+        closed = hoist(tangent)
+        free = closed.jaxpr
+        invars = (*free.constvars, *free.invars)
+        constants = [as_array(value) for value in closed.consts]
+        return Jaxpr((), invars, free.eqns, free.outvars), (*constants, *residuals)
+
+    @property
+    def tangent(self) -> Jaxpr:
+        """(residuals, tangents) to tangents, linear in the tangents."""
+        return self.program[0]
+
+    @property
+    def residuals(self) -> tuple[Any, ...]:
+        """What the derivative needs of the point."""
+        return self.program[1]
+
+    @property
+    def linear_inputs(self) -> Mask:
+        """Which inputs of the tangent program are tangents."""
+        count = len(self.residuals)
+        return (False,) * count + (True,) * (len(self.tangent.invars) - count)
+
+    def transposed(self, given: Mask, cts: Sequence[object]) -> tuple[Any, Mask]:
+        """Cotangents of the inputs, and of which, by way of the tangent program.
+
+        `cts` are the cotangents of the outputs that `given` marks among those that
+        have a tangent.
+        """
+        tangent, linear = self.tangent, self.linear_inputs
+        args, builder = [*self.residuals, *cts], current_builder()
+        atoms = typed_atoms(args, backward_types(tangent, linear, given))
+        if builder is None or atoms is None:
+            jaxpr, mask = transpose(ENGINE, tangent, linear, given)
+            return apply(jaxpr, args), mask
+        with builder.undone_on_error():
+            found, mask = transpose_into(ENGINE, builder, tangent, linear, given, atoms)
+        return builder.tracers(found), mask
+
+    def pulled(self, given: Mask, cts: Sequence[object]) -> tuple[Any, Mask]:
+        """`transposed`, step by step where that can be done."""
+        steps, builder = self.steps, current_builder()
+        if steps is None or any([step.tangent.effects for step in steps.steps]):
+            return self.transposed(given, cts)
+        try:
+            if builder is not None:
+                return self.pulled_into(builder, steps, given, cts)
+            if self.builder is None:
+                found, mask = pull_back(
+                    ENGINE, COMPUTING, steps, given, [as_array(ct) for ct in cts]
+                )
+                return as_arrays(found), mask
+        except MissingRule:
+            pass  # the program knows the line that the message names
+        return self.transposed(given, cts)
+
+    def pulled_into(
+        self, builder: Builder, steps: Steps[Any], given: Mask, cts: Sequence[object]
+    ) -> tuple[Any, Mask]:
+        """`pulled`, written into a trace."""
+        pairs = zip(steps.wanted, given, strict=True)
+        atoms = typed_atoms(cts, [aval for (_, aval), flag in pairs if flag])
+        if atoms is None:
+            return self.transposed(given, cts)
+        with builder.undone_on_error():
+            if self.builder is not builder:
+                steps = brought(builder, steps, self.builder)
+            found, mask = pull_back(ENGINE, builder, steps, given, atoms)
+        return builder.tracers(found), mask
+
+
+def brought(builder: Builder, steps: Steps[Any], owner: Builder | None) -> Steps[Any]:
+    """Steps on values, or on atoms of the trace `owner`, as steps on atoms here."""
+    here = {
+        place(x): builder.atom(x if owner is None else Tracer(owner, x))
+        for x in steps.saved
+    }
+
+    def moved(step: Step[Any]) -> Step[Any]:
+        saved = [x if type(x) is Literal else here[place(x)] for x in step.saved]
+        return step._replace(saved=tuple(saved))
+
+    return evolve(steps, steps=[moved(step) for step in steps.steps])
+
+
+def linear_part(
+    jaxpr: Jaxpr, active: Mask, args: Sequence[object]
+) -> tuple[Sequence[Any], LinearPart]:
+    """The outputs of `jaxpr` on `args`, and its derivative there in `active` inputs."""
+    builder = current_builder()
+    if builder is None:
+        values = [as_array(x) for x in args]
+        results, steps, nonzero = linearize_into(
+            ENGINE, COMPUTING, jaxpr, active, values
+        )
+        return as_arrays(results), LinearPart(nonzero, None, steps)
+    atoms = typed_atoms(args, jaxpr.in_avals)
+    if atoms is None:
+        forward, tangent, nonzero = ENGINE.linearize(jaxpr, active)
+        outs = apply(forward, args)
+        count = len(jaxpr.outvars)
+        return outs[:count], LinearPart(nonzero, (tangent, tuple(outs[count:])))
+    with builder.undone_on_error():
+        written, saved, nonzero = linearize_into(ENGINE, builder, jaxpr, active, atoms)
+    return builder.tracers(written), LinearPart(nonzero, None, saved, builder)

@@ -1,0 +1,56 @@
+"""Floor 5: what the process holds: types of values, living arrays, caches.
+
+One idea: nothing is registered while a program runs; these functions look::
+
+    typeof(x), live_arrays(), clear_caches()
+"""
+
+import gc
+from typing import Any
+
+from verax.api.custom.base import Home
+from verax.api.jit.function import JitFunction
+from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.arrays.placed import PlacedArray
+from verax.backend.runtime.client import check_backend
+from verax.ir.avals import ShapedArray
+from verax.ir.memo import Recent
+from verax.rules.values.constants import aval_of
+from verax.rules.values.memo import ByFunction, is_memo
+
+
+def typeof(x: Any) -> ShapedArray:
+    """The type of an array, tracer or scalar: shape, dtype and weakness.
+
+    Raises:
+        TypeError: `x` is none of them.
+
+    >>> print(typeof(1.0))
+    ~f32[]
+    """
+    return aval_of(x)
+
+
+def live_arrays(platform: str | None = None) -> list[ConcreteArray]:
+    """All arrays with values that somebody still holds, on `platform` if it is given.
+
+    It goes through the objects of the process, which takes a while in a large one.
+    """
+    found = [x for x in gc.get_objects() if type(x) in (ConcreteArray, PlacedArray)]
+    held = [x for x in found if getattr(x, "aval", None) and not x.is_deleted()]
+    if platform is None:
+        return held
+    check_backend(platform)
+    return [x for x in held if {d.platform for d in x.devices()} == {platform}]
+
+
+def clear_caches() -> None:
+    """Forget all traces, rewrites and compiled programs; what runs next starts anew.
+
+    It goes through the objects of the process, as `live_arrays` does.
+    """
+    for found in gc.get_objects():
+        if isinstance(found, JitFunction | Home):
+            found.clear_cache()
+        elif is_memo(found) or isinstance(found, Recent | ByFunction):
+            found.cache_clear()

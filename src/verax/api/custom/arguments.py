@@ -1,0 +1,242 @@
+"""Floor 5: the arguments of functions with rules of the user's own.
+
+One idea: keyword arguments become positional once, then an argument is either
+differentiable (its leaves are operands) or held (a value of the rule itself)::
+
+    split = sort_arguments(f, positions, args, kwargs)
+    split.leaves, split.tree, split.held
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+from attrs import frozen
+
+from verax.api.tracing.trace import function_name
+from verax.api.trees.mismatch import first_difference
+from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import float0
+from verax.ir.holding import holds
+from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.values.constants import aval_of
+
+DEPTH = 3
+"""How often a rule is traced inside itself: such a rule has one more derivative."""
+
+
+class Held:
+    """A value as a part of a key: by type and value, or by identity if not hashable."""
+
+    __slots__ = ("hashed", "key", "value")
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+        try:
+            self.hashed = hash((type(value), value))
+            self.key: tuple[object, object] = (type(value), value)
+        except TypeError:
+            self.hashed = id(value)
+            self.key = (type(value), id(value))
+        if isinstance(value, Tracer):
+            self.key = (Tracer, id(value))
+
+    @property
+    def transient(self) -> bool:
+        """Whether a memo must not keep the value alive."""
+        return holds(self.value)
+
+    def __hash__(self) -> int:
+        return self.hashed
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Held) and self.key == other.key
+
+
+@frozen
+class Positions:
+    """Where the held arguments of a function are, and how to call it."""
+
+    held: tuple[int, ...]
+
+    def merge(self, held: Sequence[Held], others: Sequence[Any]) -> list[Any]:
+        """All arguments in order."""
+        rest = iter(others)
+        values = {i: x.value for i, x in zip(self.held, held, strict=True)}
+        count = len(held) + len(others)
+        return [values[i] if i in values else next(rest) for i in range(count)]
+
+
+@frozen(eq=False)
+class SortedArguments:
+    """The arguments of one call: `tree` is the tuple of the differentiable ones."""
+
+    leaves: list[Any]
+    tree: PyTreeDef
+    positions: Positions
+    held: tuple[Held, ...]
+
+    @property
+    def held_tracers(self) -> bool:
+        """Whether a held argument is, or contains, a tracer."""
+        return any(
+            isinstance(leaf, Tracer)
+            for held in self.held
+            for leaf in pytrees.flatten(held.value)[0]
+        )
+
+
+def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of a function; None if it does not say what it takes."""
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
+
+
+def positional(
+    fun: Callable[..., Any],
+    signature: inspect.Signature | None,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> tuple[Any, ...]:
+    """All arguments by position, with the defaults that the signature has.
+
+    Raises:
+        TypeError: they do not fit the signature, or one is keyword-only.
+    """
+    if signature is None:
+        if kwargs:
+            raise TypeError(
+                f"{function_name(fun)} has no signature, so its arguments must be "
+                f"given by position, not as {sorted(kwargs)}"
+            )
+        return tuple(args)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{function_name(fun)}: {error}") from None
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(
+            f"the keyword arguments {sorted(bound.kwargs)} of {function_name(fun)} "
+            "have no position, and rules take arguments by position; make them "
+            "positional"
+        )
+    return bound.args
+
+
+def held_positions(
+    fun: Callable[..., Any],
+    numbers: int | Sequence[int],
+    names: str | Sequence[str],
+) -> tuple[int, ...]:
+    """The positions that `nondiff_argnums` and `nondiff_argnames` name.
+
+    Raises:
+        ValueError: there is no such argument.
+    """
+    found = [numbers] if isinstance(numbers, int) else list(numbers)
+    wanted = [names] if isinstance(names, str) else list(names)
+    if wanted:
+        parameters = list(inspect.signature(fun).parameters)
+        for name in wanted:
+            if name not in parameters:
+                raise ValueError(
+                    f"nondiff_argnames names {name!r}, which {function_name(fun)} "
+                    f"does not have; it has {parameters}"
+                )
+            found.append(parameters.index(name))
+    for number in found:
+        if not isinstance(number, int) or number < 0:
+            raise ValueError(
+                f"nondiff_argnums must hold positions from 0 on, not {number!r}"
+            )
+    return tuple(sorted(set(found)))
+
+
+def sort_arguments(
+    fun: Callable[..., Any],
+    signature: inspect.Signature | None,
+    held: tuple[int, ...],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> SortedArguments:
+    """Tell the differentiable arguments of a call from the held ones.
+
+    `signature` is that of `fun`: to find it takes longer than to trace.
+    """
+    given = positional(fun, signature, args, kwargs)
+    if held and held[-1] >= len(given):
+        raise ValueError(
+            f"nondiff_argnums names argument {held[-1]}, but {function_name(fun)} "
+            f"was called with {len(given)} arguments"
+        )
+    others = tuple(x for i, x in enumerate(given) if i not in held)
+    leaves, tree = pytrees.flatten(others)
+    return SortedArguments(
+        leaves, tree, Positions(held), tuple([Held(given[i]) for i in held])
+    )
+
+
+def reads_tracers(fun: object) -> bool:
+    """Whether a function closes over tracers, as far as its cells show."""
+    for cell in getattr(fun, "__closure__", None) or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:
+            continue
+        try:
+            leaves = pytrees.flatten(content)[0]
+        except (TypeError, ValueError):
+            continue
+        if any(isinstance(leaf, Tracer) for leaf in leaves):
+            return True
+    return False
+
+
+def deep_within(builder: Builder | None, *purposes: str) -> bool:
+    """Whether so many traces for one of these purposes are under way as are allowed.
+
+    A rule that calls its own function would otherwise be traced without an end.
+    """
+    depth = 0
+    while builder is not None:
+        depth += builder.purpose in purposes
+        builder = builder.outer
+    return depth >= DEPTH
+
+
+def matching_leaves(
+    rule: str, what: str, tree: PyTreeDef, like: str, found: Any
+) -> list[Any]:
+    """The leaves of `found`, which must have the structure `tree`.
+
+    Raises:
+        TypeError: it has another; the message shows where.
+    """
+    leaves, given = pytrees.flatten(found)
+    if given == tree:
+        return leaves
+    wanted = tree.unflatten([0] * tree.num_leaves)
+    difference = first_difference(wanted, found, what, None)
+    place = f": at {difference[0]}, {difference[1]}" if difference else ""
+    raise TypeError(
+        f"{rule} must return {what} with the structure {tree}, as {like} has it, but "
+        f"returned {given}{place}"
+    )
+
+
+def describe_type(aval: ShapedArray) -> str:
+    """A dtype and a shape, as messages show them."""
+    return f"{aval.dtype.name}{list(aval.shape)}"
+
+
+def leaf_type(x: object) -> ShapedArray:
+    """The type of a leaf that may be a NumPy array of float0."""
+    if getattr(x, "dtype", None) == float0:
+        return ShapedArray(np.shape(cast(Any, x)), float0)
+    return aval_of(x)

@@ -1,0 +1,310 @@
+"""Floor 5: what functions with rules of the user's own have in common.
+
+One idea: a call becomes one equation that holds the function's jaxpr and the rules as a
+value, equal for equal calls; whether the rules can wait until somebody needs them, or
+must be traced now, is the same question for all of them::
+
+    class custom_jvp(CustomRules): ...
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+from weakref import ReferenceType, ref
+
+from attrs import field, frozen
+
+from verax.api.custom.arguments import (
+    Held,
+    Positions,
+    SortedArguments,
+    deep_within,
+    held_positions,
+    matching_leaves,
+    reads_tracers,
+    signature_of,
+    sort_arguments,
+)
+from verax.api.custom.custom_tracing import in_type, trace_body
+from verax.api.tracing.apply import current_builder
+from verax.api.tracing.trace import Opened, Traced, function_name
+from verax.backend.pytrees import PyTreeDef, tree_holds
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import is_inexact
+from verax.ir.holding import holds
+from verax.ir.jaxpr import Jaxpr
+from verax.rules.rows.builder import AbstractValueError, LeakedTracer, leaked
+from verax.rules.values.array import Array
+from verax.rules.values.state import Context, current_context
+
+type Mask = tuple[bool, ...]
+RULES = 1 << 12
+"""How many traces of its rules a function keeps."""
+
+
+class Home:
+    """A function with rules of its own; what became of them is kept here.
+
+    So the traces of rules, and the arrays that these captured, die with the function.
+    """
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        self.fun = fun
+        self.traced: dict[object, Any] = {}
+        vars(self).pop("signature", None)
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature | None:
+        """The signature of the function; None if it does not say what it takes."""
+        return signature_of(self.fun)
+
+    def clear_cache(self) -> None:
+        """Forget how the rules were traced."""
+        self.traced.clear()
+
+
+def at_home[R](home: Home | None, what: Callable[..., R], *key: Any) -> R:
+    """`what(*key)`, kept by the function `home` if that still exists."""
+    if home is None:
+        return what(*key)
+    traced = home.traced
+    if (what, key) not in traced:
+        if len(traced) >= RULES:
+            traced.clear()
+        traced[what, key] = what(*key)
+    found: R = traced[what, key]
+    return found
+
+
+@frozen(cache_hash=True)
+class UserRules:
+    """The rules of one call: what tells them from others is what they are called with.
+
+    `tree` and `avals` are those of the differentiable arguments, `held` the others.
+    """
+
+    name: str
+    symbolic: bool = field(repr=False)
+    positions: Positions = field(repr=False)
+    held: tuple[Held, ...] = field(repr=False)
+    tree: PyTreeDef = field(repr=False)
+    avals: tuple[ShapedArray, ...] = field(repr=False)
+    out_tree: PyTreeDef = field(repr=False)
+    out_avals: tuple[ShapedArray, ...] = field(repr=False)
+    context: Context = field(repr=False)
+    home: ReferenceType[Home] = field(eq=False, repr=False)
+
+    @property
+    def transient(self) -> bool:
+        """Whether a memo must not keep the rules alive."""
+        return any(map(holds, (self.functions, self.held, self.positions))) or any(
+            map(tree_holds, (self.tree, self.out_tree))
+        )
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """The rules as the user gave them."""
+        raise NotImplementedError
+
+    def kept[R](self, what: Callable[..., R], *masks: Mask) -> R:
+        """`what(self, *masks)`, kept by the function to which the rules belong."""
+        return at_home(self.home(), what, self, *masks)
+
+    @property
+    def active(self) -> Mask:
+        """The arguments that can have tangents."""
+        return tuple([is_inexact(aval.dtype) for aval in self.avals])
+
+    @property
+    def out_active(self) -> Mask:
+        """The results that can have tangents."""
+        return tuple([is_inexact(aval.dtype) for aval in self.out_avals])
+
+    @property
+    def held_values(self) -> list[object]:
+        """The arguments that may be anything."""
+        return [x.value for x in self.held]
+
+    def outputs(self, purpose: str, out: Any) -> list[Array]:
+        """The output that a rule has returned, in the function's own types."""
+        leaves = self.like_output(purpose, "the output", out)
+        return [
+            in_type(x, aval, f"output {i} of {purpose}", self.name)
+            for i, (x, aval) in enumerate(zip(leaves, self.out_avals, strict=True))
+        ]
+
+    def like_output(self, purpose: str, what: str, found: Any) -> list[Any]:
+        """The leaves of what must have the structure of the output."""
+        like = f"the output of {self.name}"
+        return matching_leaves(purpose, what, self.out_tree, like, found)
+
+
+def pair_of(purpose: str, what: str, found: Any) -> tuple[Any, Any]:
+    """What a rule has returned, which must be a pair.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(found, tuple | list) and len(found) == 2:
+        return found[0], found[1]
+    raise TypeError(
+        f"{purpose} must return a pair ({what}), not {type(found).__name__}"
+    )
+
+
+def called(
+    rule: Callable[..., Any], purpose: str, takes: str, args: Sequence[object]
+) -> Any:
+    """What a rule returns for `args`, which it `takes`.
+
+    Raises:
+        TypeError: it takes another number of arguments.
+    """
+    try:
+        return rule(*args)
+    except TypeError as error:
+        tb = error.__traceback__
+        if tb is None or tb.tb_next is not None:
+            raise  # out of the rule itself
+        try:
+            signature = inspect.signature(rule)
+        except ValueError:
+            raise error from None  # it does not say what it takes
+        try:
+            signature.bind(*args)
+        except TypeError as mismatch:
+            raise TypeError(
+                f"{purpose} is called with {takes}: {len(args)} positional "
+                f"argument{'' if len(args) == 1 else 's'}, but its signature is "
+                f"{signature} ({mismatch})"
+            ) from None
+        raise
+
+
+def on_its_own(traced: Traced) -> Jaxpr:
+    """The jaxpr of a rule that was traced without anything around it.
+
+    Raises:
+        LeakedTracer: it closes over a tracer.
+    """
+    if traced.captured:
+        raise leaked(traced.captured[0])
+    return traced.jaxpr
+
+
+def inner_rule(outer: Any, name: str) -> Any:
+    """The method `name` of the function within, if it is one that gives rules.
+
+    Raises:
+        AttributeError: it is another name, or the function has none.
+    """
+    if name.startswith("def") and "fun" in vars(outer):
+        return getattr(outer.fun, name)
+    raise AttributeError(
+        f"{type(outer).__name__!r} object has no attribute {name!r}", name=name
+    )
+
+
+class CustomRules(Home):
+    """A function with rules: how it is made, called, and bound as a method."""
+
+    kind = "custom"
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        functools.update_wrapper(self, fun)  # copies what the function within has
+        super().__init__(fun)
+        self.positions = held_positions(fun, nondiff_argnums, nondiff_argnames)
+        self.rules: tuple[Callable[..., Any], ...] = ()
+        self.symbolic = False
+
+    def __getattr__(self, name: str) -> Any:
+        """What gives rules to the function within: `custom_vjp(custom_vmap(f))`."""
+        return inner_rule(self, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The value of the function; under a trace, with its rules."""
+        if not self.rules:
+            name = function_name(self.fun)
+            raise AttributeError(
+                f"no rule is defined for the custom_{self.kind} function {name}; give "
+                f"it one with {name}.def{self.kind}"
+            )
+        if current_builder() is None:
+            return self.fun(*args, **kwargs)
+        return self.bind(self.sorted(args, kwargs))
+
+    def sorted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> SortedArguments:
+        """The arguments of a call, by kind."""
+        signature, positions = self.signature, self.positions
+        return sort_arguments(self.fun, signature, positions, args, kwargs)
+
+    def bind(self, given: SortedArguments) -> Any:
+        """Write the call as an equation of the current trace."""
+        raise NotImplementedError
+
+    def user_rules[R: UserRules](
+        self, kind: type[R], given: SortedArguments
+    ) -> tuple[R, Opened, bool]:
+        """The rules of a call, the function traced, and whether one of them captures.
+
+        `kind` takes the fields of `UserRules`, then the rules.
+        """
+        body, avals = trace_body(self.fun, given)
+        user = kind(
+            function_name(self.fun),
+            self.symbolic,
+            given.positions,
+            given.held,
+            given.tree,
+            avals,
+            body.out_tree,
+            body.jaxpr.out_avals,
+            current_context(),
+            ref(self),
+            *self.rules,
+        )
+        captures = body.reads_tracers or given.held_tracers
+        return user, body, bool(captures or any(map(reads_tracers, self.rules)))
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        return functools.partial(self.__call__, instance)
+
+
+def waiting_rule[U, S](
+    user: U,
+    purposes: Sequence[str],
+    body: Opened,
+    captures: bool,
+    shifted: Callable[[U, tuple[ShapedArray, ...]], S],
+    probe: Callable[[], object],
+) -> tuple[U | S, tuple[Any, ...], Jaxpr] | None:
+    """The rule of an equation, what the function captures, and the function.
+
+    None if the rule must be traced now: it captures tracers, or it branches on values
+    at hand, so that `probe`, which traces it without them, fails. `shifted` makes a
+    rule for a function that captures; there the rule is not traced again, because it is
+    being traced too often already.
+    """
+    builder = current_builder()
+    avals = body.captured_avals
+    rule = shifted(user, avals) if avals else user
+    found = rule, body.captured, body.jaxpr
+    if builder is None or deep_within(builder, *purposes):
+        return found
+    if captures:
+        return None
+    if builder.oracle is None:
+        return found
+    with suppress(AbstractValueError, LeakedTracer):
+        probe()
+        return found
+    return None

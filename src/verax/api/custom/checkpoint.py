@@ -1,0 +1,176 @@
+"""Floor 5: rematerialisation: values computed again in place of being kept.
+
+One idea: `checkpoint(f)` is `f` as one equation that says so; what its derivative keeps
+is what the policy allows::
+
+    grad(checkpoint(f, policy=dots_saveable))
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from verax.api.arguments.static_argnums import resolve_statics
+from verax.api.tracing.apply import current_builder
+from verax.api.tracing.trace import describe_arguments, function_name, leaf_avals, trace
+from verax.backend import pytrees
+from verax.backend.results import result_tree
+from verax.ir.jaxpr import Primitive
+from verax.ops.calls.checkpoint import (
+    BARRIER,
+    CheckpointParams,
+    Policy,
+    checkpoint_p,
+    named,
+    optimization_barrier_p,
+)
+
+
+def checkpoint[**P, R](
+    fun: Callable[P, R],
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+) -> Callable[P, R]:
+    """`fun`, whose derivative computes intermediate values again, to save memory.
+
+    `policy(primitive, *types, **params)` says which results are kept nevertheless; see
+    `verax.checkpoint_policies`. `prevent_cse=False` lets the compiler merge the second
+    computation with the first: right inside of `scan`, where it cannot.
+
+    Raises:
+        TypeError: `fun` is no function, or an argument is no array and not static.
+
+    >>> import verax
+    >>> f = verax.checkpoint(lambda x: verax.numpy.sin(verax.numpy.sin(x)))
+    >>> float(verax.grad(f)(0.0))
+    1.0
+    """
+    if not callable(fun):
+        raise TypeError(f"checkpoint takes a function, not {fun!r}")
+    if policy is not None and not callable(policy):
+        raise TypeError(
+            f"checkpoint takes a policy of verax.checkpoint_policies, or a function "
+            f"(primitive, *types, **params) -> bool, not {policy!r}"
+        )
+    statics = resolve_statics(fun, static_argnums, static_argnames, None, None)
+
+    @functools.wraps(fun)
+    def rematerialised(*args: Any, **kwargs: Any) -> Any:
+        if current_builder() is None:
+            return fun(*args, **kwargs)
+        call_args = statics.bind(args, kwargs)
+        leaves, tree = pytrees.flatten(call_args.dynamic)
+        describe = describe_arguments(fun, tree)
+        avals = leaf_avals(leaves, describe)
+        opened = trace(
+            call_args.with_statics(fun),
+            tree,
+            avals,
+            "checkpoint",
+            describe=describe,
+            values=leaves,
+        ).opened
+        name = function_name(fun)
+        params = CheckpointParams(name, False, prevent_cse, policy, opened.jaxpr)
+        outs = checkpoint_p.bind(params, *opened.captured, *leaves)
+        return result_tree(opened.out_tree, outs)
+
+    return rematerialised
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """`x`, a pytree of arrays, known by `name` to the policies that go by names."""
+    if not isinstance(name, str):
+        raise TypeError(f"checkpoint_name takes a string as name, not {name!r}")
+    leaves, tree = pytrees.flatten(x)
+    return tree.unflatten([named(leaf, name) for leaf in leaves])
+
+
+def optimization_barrier(operand: Any) -> Any:
+    """`operand`, a pytree of arrays; the compiler moves nothing across.
+
+    >>> import verax
+    >>> float(verax.lax.optimization_barrier(1.0))
+    1.0
+    """
+    leaves, tree = pytrees.flatten(operand)
+    return tree.unflatten(optimization_barrier_p.bind(BARRIER, *leaves))
+
+
+def everything_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:
+    """Every value may be kept: as without checkpoint."""
+    return True
+
+
+def nothing_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:
+    """Only the operands are kept: as without a policy."""
+    return False
+
+
+def dots_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:
+    """The results of matrix products and convolutions are kept."""
+    return primitive.name in ("dot_general", "conv_general_dilated")
+
+
+def dots_with_no_batch_dims_saveable(
+    primitive: Primitive, *_: Any, **params: Any
+) -> bool:
+    """The results of matrix products without batch dimensions are kept."""
+    if primitive.name != "dot_general":
+        return False
+    _, batch = params["dimension_numbers"]
+    return not any(batch)
+
+
+@frozen
+class ByName:
+    """Keeps values by their names: those among `names`, or all the others."""
+
+    names: frozenset[str]
+    among: bool
+    unnamed: bool = False
+
+    def __call__(self, primitive: Primitive, *_: Any, **params: Any) -> bool:
+        """Whether the results of the primitive may be kept."""
+        if primitive.name != "name":
+            return self.unnamed
+        return (params["name"] in self.names) == self.among
+
+
+@frozen
+class Either:
+    """Keeps what one of two policies keeps."""
+
+    first: Policy
+    second: Policy
+
+    def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> bool:
+        """Whether the results of the primitive may be kept."""
+        return self.first(primitive, *avals, **params) or self.second(
+            primitive, *avals, **params
+        )
+
+
+def save_only_these_names(*names: str) -> ByName:
+    """A policy that keeps the values that `checkpoint_name` gave one of these names."""
+    return ByName(frozenset(names), True)
+
+
+def save_any_names_but_these(*names: str) -> ByName:
+    """A policy that keeps all named values with other names than these."""
+    return ByName(frozenset(names), False)
+
+
+def save_anything_except_these_names(*names: str) -> ByName:
+    """A policy that keeps every value but those of these names."""
+    return ByName(frozenset(names), False, True)
+
+
+def save_from_both_policies(first: Policy, second: Policy) -> Either:
+    """A policy that keeps what one of two policies keeps."""
+    return Either(first, second)

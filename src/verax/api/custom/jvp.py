@@ -1,0 +1,288 @@
+"""Floor 5: functions with a forward-mode rule of the user's own.
+
+One idea: under a trace a call becomes one equation that holds the function's jaxpr and
+the rule as a value; the rule is traced when somebody differentiates, once per types and
+per set of nonzero tangents::
+
+    f = custom_jvp(lambda x: x * x)
+    f.defjvp(lambda primals, tangents: (f(*primals), 2 * primals[0] * tangents[0]))
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import field, frozen
+
+from verax.api.custom.arguments import (
+    SortedArguments,
+    describe_type,
+    leaf_type,
+    matching_leaves,
+)
+from verax.api.custom.base import (
+    CustomRules,
+    Mask,
+    UserRules,
+    called,
+    on_its_own,
+    pair_of,
+    waiting_rule,
+)
+from verax.api.custom.custom_tracing import (
+    after_captured,
+    fits,
+    union,
+    with_captured,
+)
+from verax.api.custom.tracing import SymbolicZero, instantiate
+from verax.api.tracing.apply import ENGINE, current_builder
+from verax.api.tracing.trace import Opened, Traced, function_name, trace
+from verax.backend import pytrees
+from verax.backend.results import result_tree
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import float0
+from verax.ir.jaxpr import Jaxpr
+from verax.ops.custom.jvp import (
+    CustomJvpParams,
+    JvpRule,
+    TracedJvp,
+    custom_jvp_call_p,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.state import entered
+
+
+@frozen(cache_hash=True)
+class UserJvp(UserRules):
+    """A rule of the user's, for the calls with arguments of some types."""
+
+    rule: Callable[..., Any] = field(repr=False)
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """See `UserRules.functions`."""
+        return (self.rule,)
+
+    @property
+    def purpose(self) -> str:
+        """How messages call the rule."""
+        return f"the jvp rule of {self.name}"
+
+    def pushed(self, nonzero: Mask) -> tuple[Jaxpr, Mask]:
+        """See `JvpRule.pushed`."""
+        return self.kept(traced_jvp, nonzero)
+
+    def trace(
+        self, nonzero: Mask, values: Sequence[object] | None = None
+    ) -> tuple[Traced, Mask]:
+        """The rule under the current trace, for these nonzero tangents."""
+        masks: list[Mask] = []
+
+        def flat(primals: list[Any], tangents: list[Any]) -> list[Any]:
+            leaves, mask = self.call(nonzero, primals, tangents)
+            masks.append(mask)
+            return leaves
+
+        flat.__name__ = self.purpose
+        live = [
+            a.tangent() for a, flag in zip(self.avals, nonzero, strict=True) if flag
+        ]
+        count = len(self.avals)
+        ones = [[0] * count, [0] * len(live)]
+        _, tree = pytrees.flatten((tuple(ones), {}))
+        with entered(self.context):
+            traced = trace(
+                flat, tree, [*self.avals, *live], self.purpose, values=values
+            )
+        return traced, masks[0]
+
+    def call(
+        self, nonzero: Mask, primals: Sequence[Any], live: Sequence[Any]
+    ) -> tuple[list[Any], Mask]:
+        """Call the rule; its results, then those tangents that are not zero."""
+        given = iter(live)
+        tangents = [
+            next(given) if flag else instantiate(aval.tangent(), self.symbolic)
+            for aval, flag in zip(self.avals, nonzero, strict=True)
+        ]
+        primals_in = tuple(self.tree.unflatten(primals))
+        tangents_in = tuple(self.tree.unflatten(tangents))
+        held = "the nondifferentiable arguments, " if self.held else ""
+        takes = f"{held}the primals and the tangents"
+        args = (*self.held_values, primals_in, tangents_in)
+        found = called(self.rule, self.purpose, takes, args)
+        return self.checked(*pair_of(self.purpose, "output, output tangent", found))
+
+    def checked(self, out: Any, tangent: Any) -> tuple[list[Any], Mask]:
+        """Outputs and nonzero tangents in the types that are due."""
+        typed = self.outputs(self.purpose, out)
+        found = self.like_output(self.purpose, "the output tangent", tangent)
+        pushed = [
+            tangent_in_type(t, aval.tangent(), i, self.purpose)
+            for i, (t, aval) in enumerate(zip(found, self.out_avals, strict=True))
+        ]
+        live = [t for t in pushed if t is not None]
+        return [*typed, *live], tuple([t is not None for t in pushed])
+
+
+def traced_jvp(rule: UserJvp, nonzero: Mask) -> tuple[Jaxpr, Mask]:
+    """The rule traced on its own: nothing around it may be captured.
+
+    Raises:
+        LeakedTracer: it closes over a tracer.
+    """
+    traced, mask = rule.trace(nonzero)
+    return on_its_own(traced), mask
+
+
+def tangent_in_type(t: Any, due: ShapedArray, i: int, purpose: str) -> Array | None:
+    """A tangent that a rule has returned; None if it is zero.
+
+    Raises:
+        TypeError: its type is not that of the output's tangent.
+    """
+    given = t.aval if isinstance(t, SymbolicZero) else leaf_type(t)
+    if due.dtype == float0 and given.shape == due.shape:
+        return None
+    if given.shape != due.shape or not fits(given, due):
+        raise TypeError(
+            f"the tangent of output {i} from {purpose} is {describe_type(given)}, but "
+            f"the output has tangents of type {describe_type(due)}"
+        )
+    if isinstance(t, SymbolicZero):
+        return None
+    return ENGINE.core.convert(t, due.dtype, due.weak_type)
+
+
+class custom_jvp(CustomRules):
+    """A function whose derivative is given by a rule, in forward and reverse mode.
+
+    The rule takes the tuples of primals and of tangents and returns the pair of output
+    and output tangent; it must be linear in the tangents. Arguments in
+    `nondiff_argnums` or `nondiff_argnames` have no tangents, may be anything, and come
+    first in the calls of the rule.
+
+    >>> import verax
+    >>> @verax.custom_jvp
+    ... def f(x):
+    ...     return x * x
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     return f(*primals), 10.0 * tangents[0]
+    >>> float(verax.grad(f)(3.0))
+    10.0
+    """
+
+    kind = "jvp"
+
+    def defjvp(
+        self, jvp: Callable[..., Any], symbolic_zeros: bool = False
+    ) -> Callable[..., Any]:
+        """Give the rule; with `symbolic_zeros` it sees which tangents are zero."""
+        self.rules = (jvp,)
+        self.symbolic = symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Give one rule per argument: (tangent, output, *primals) to a tangent.
+
+        None stands for an argument on which the output does not depend.
+
+        Raises:
+            TypeError: the function has nondifferentiable arguments.
+
+        >>> import verax
+        >>> f = verax.custom_jvp(lambda x, y: x * y)
+        >>> f.defjvps(lambda t, out, x, y: t * y, None)
+        >>> print(*verax.grad(f, (0, 1))(2.0, 3.0))
+        3.0 0.0
+        """
+        if self.positions:
+            raise TypeError("defjvps takes no nondiff_argnums; use defjvp")
+
+        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            if len(jvps) != len(primals):
+                raise TypeError(
+                    f"defjvps of {function_name(self.fun)} got {len(jvps)} rules for "
+                    f"{len(primals)} arguments"
+                )
+            out = self(*primals)
+            parts = [
+                jvp(t, out, *primals)
+                for jvp, t in zip(jvps, tangents, strict=True)
+                if jvp is not None
+            ]
+            return out, sum_of_trees(out, parts)
+
+        self.defjvp(rule)
+
+    def bind(self, given: SortedArguments) -> Any:
+        """Write the call as an equation of the current trace."""
+        user, body, captures = self.user_rules(UserJvp, given)
+        rule, captured, jaxpr = jvp_rule(user, body, given.leaves, captures)
+        params = CustomJvpParams(user.name, len(captured), jaxpr, rule)
+        outs = custom_jvp_call_p.bind(params, *captured, *given.leaves)
+        return result_tree(body.out_tree, outs)
+
+
+def sum_of_trees(out: Any, parts: Sequence[Any]) -> Any:
+    """The sum of tangents like `out`; zeros if there are none."""
+    leaves, tree = pytrees.flatten(out)
+    sums = [instantiate(leaf_type(x).tangent(), False) for x in leaves]
+    for k, part in enumerate(parts):
+        found = matching_leaves(
+            "a rule of defjvps", "a tangent", tree, "the output", part
+        )
+        sums = found if k == 0 else [a + b for a, b in zip(sums, found, strict=True)]
+    return tree.unflatten(sums)
+
+
+def jvp_rule(
+    user: UserJvp, body: Opened, leaves: Sequence[Any], captures: bool
+) -> tuple[JvpRule, tuple[Any, ...], Jaxpr]:
+    """The rule of an equation, what it and the function capture, and the function.
+
+    A rule that captures tracers, or branches on values at hand, is traced now.
+    """
+    found = waiting_rule(
+        user,
+        (user.purpose,),
+        body,
+        captures,
+        Shifted,
+        lambda: user.pushed(user.active),
+    )
+    if found is not None:
+        return found
+    builder = current_builder()
+    values = None
+    if builder is not None and builder.oracle is not None:
+        values = [*leaves, *tangent_values(user)]
+    traced, mask = user.trace(user.active, values)
+    opened = traced.opened
+    captured = union(body.captured, opened.captured)
+    jaxpr = with_captured(body.jaxpr, body.captured, captured)
+    pushed = with_captured(opened.jaxpr, opened.captured, captured)
+    return TracedJvp(pushed, user.active, mask), captured, jaxpr
+
+
+@frozen(cache_hash=True)
+class Shifted:
+    """A rule that captures nothing, of a function that does."""
+
+    rule: JvpRule
+    captured: tuple[ShapedArray, ...] = field(repr=False)
+
+    def pushed(self, nonzero: Mask) -> tuple[Jaxpr, Mask]:
+        """See `JvpRule.pushed`."""
+        jaxpr, mask = self.rule.pushed(nonzero)
+        return after_captured(jaxpr, self.captured), mask
+
+
+def tangent_values(user: UserJvp) -> list[Array]:
+    """Tangents at hand for rules that branch on values: not on those of tangents."""
+    return [
+        ENGINE.core.zeros(aval.tangent())
+        for aval, flag in zip(user.avals, user.active, strict=True)
+        if flag
+    ]

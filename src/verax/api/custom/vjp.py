@@ -1,0 +1,346 @@
+"""Floor 5: functions with a reverse-mode rule of the user's own.
+
+One idea: under a trace a call becomes one equation that holds the function's jaxpr and
+the pair of rules as a value; they are traced when somebody differentiates::
+
+    f = custom_vjp(lambda x: sin(x))
+    f.defvjp(lambda x: (sin(x), x), lambda x, ct: (ct * cos(x),))
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import field, frozen
+
+from verax.api.custom.arguments import (
+    SortedArguments,
+    describe_type,
+    leaf_type,
+    matching_leaves,
+)
+from verax.api.custom.base import (
+    CustomRules,
+    Mask,
+    UserRules,
+    called,
+    on_its_own,
+    pair_of,
+    waiting_rule,
+)
+from verax.api.custom.custom_tracing import (
+    after_captured,
+    fits,
+    identity,
+    union,
+    with_captured,
+)
+from verax.api.custom.tracing import CustomVJPPrimal, SymbolicZero, instantiate
+from verax.api.tracing.apply import ENGINE, current_builder
+from verax.api.tracing.trace import Opened, Traced, trace
+from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef
+from verax.backend.results import result_tree
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import float0
+from verax.ir.jaxpr import Jaxpr
+from verax.ops.custom.vjp import (
+    CustomVjpParams,
+    TracedVjp,
+    VjpRule,
+    custom_vjp_call_p,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.state import entered
+
+
+@frozen(cache_hash=True)
+class UserVjp(UserRules):
+    """A pair of rules, for the calls with arguments of some types."""
+
+    fwd: Callable[..., Any] = field(repr=False)
+    bwd: Callable[..., Any] = field(repr=False)
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """See `UserRules.functions`."""
+        return self.fwd, self.bwd
+
+    @property
+    def purpose(self) -> str:
+        """How messages call the forward rule."""
+        return f"the fwd rule of {self.name}"
+
+    @property
+    def backward_purpose(self) -> str:
+        """How messages call the backward rule."""
+        return f"the bwd rule of {self.name}"
+
+    def forward(self, nonzero: Mask) -> Jaxpr:
+        """See `VjpRule.forward`."""
+        return self.kept(traced_forward, nonzero)[0]
+
+    def backward(self, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
+        """See `VjpRule.backward`."""
+        return self.kept(traced_backward, nonzero, given)
+
+    def trace_forward(
+        self, nonzero: Mask, values: Sequence[object] | None = None
+    ) -> tuple[Traced, PyTreeDef]:
+        """The forward rule under the current trace, and the tree of its residuals."""
+        trees: list[PyTreeDef] = []
+
+        def flat(*leaves: Any) -> list[Any]:
+            outs, residuals, tree = self.call_forward(nonzero, leaves)
+            trees.append(tree)
+            return [*outs, *residuals]
+
+        flat.__name__ = self.purpose
+        _, tree = pytrees.flatten(((0,) * len(self.avals), {}))
+        with entered(self.context):
+            traced = trace(flat, tree, self.avals, self.purpose, values=values)
+        return traced, trees[0]
+
+    def call_forward(
+        self, nonzero: Mask, leaves: Sequence[Any]
+    ) -> tuple[list[Any], list[Any], PyTreeDef]:
+        """Call the forward rule: outputs, residuals, and the tree of these."""
+        given: list[Any] = list(leaves)
+        if self.symbolic:
+            pairs = zip(leaves, nonzero, strict=True)
+            given = [CustomVJPPrimal(x, flag) for x, flag in pairs]
+        args = self.positions.merge(self.held, self.tree.unflatten(given))
+        pair = pair_of(
+            self.purpose,
+            "output, residuals",
+            called(self.fwd, self.purpose, f"what {self.name} takes", args),
+        )
+        residuals, tree = pytrees.flatten(pair[1])
+        return self.outputs(self.purpose, pair[0]), residuals, tree
+
+    def trace_backward(
+        self,
+        nonzero: Mask,
+        given: Mask,
+        residuals: PyTreeDef,
+        avals: Sequence[ShapedArray],
+        values: Sequence[object] | None = None,
+    ) -> tuple[Traced, Mask]:
+        """The backward rule on residuals of types `avals`."""
+        masks: list[Mask] = []
+
+        def flat(saved: list[Any], live: list[Any]) -> list[Any]:
+            found, mask = self.call_backward(
+                nonzero, given, residuals.unflatten(saved), live
+            )
+            masks.append(mask)
+            return found
+
+        flat.__name__ = self.backward_purpose
+        cts = [
+            a.tangent() for a, flag in zip(self.out_avals, given, strict=True) if flag
+        ]
+        _, tree = pytrees.flatten((([0] * len(avals), [0] * len(cts)), {}))
+        with entered(self.context):
+            purpose = self.backward_purpose
+            traced = trace(flat, tree, [*avals, *cts], purpose, values=values)
+        return traced, masks[0]
+
+    def call_backward(
+        self, nonzero: Mask, given: Mask, residuals: Any, live: Sequence[Any]
+    ) -> tuple[list[Any], Mask]:
+        """Call the backward rule: cotangents, and of which arguments they are."""
+        found = iter(live)
+        cts = [
+            next(found) if flag else instantiate(aval.tangent(), self.symbolic)
+            for aval, flag in zip(self.out_avals, given, strict=True)
+        ]
+        ct = self.out_tree.unflatten(cts)
+        held = "the nondifferentiable arguments, " if self.held else ""
+        takes = f"{held}the residuals and the cotangent of the output"
+        args = (*self.held_values, residuals, ct)
+        pulled = called(self.bwd, self.backward_purpose, takes, args)
+        leaves = self.cotangents(pulled)
+        typed = [
+            self.cotangent(i, leaf) if flag else None
+            for i, (leaf, flag) in enumerate(zip(leaves, nonzero, strict=True))
+        ]
+        live = [ct for ct in typed if ct is not None]
+        return live, tuple([ct is not None for ct in typed])
+
+    def cotangents(self, pulled: Any) -> list[Any]:
+        """One leaf per leaf of the arguments; None is zero for whatever it replaces."""
+        parts = self.tree.children()
+        if not isinstance(pulled, tuple | list) or len(pulled) != len(parts):
+            count = len(pulled) if isinstance(pulled, tuple | list) else None
+            given = "" if count is None else f" of {count}"
+            raise TypeError(
+                f"{self.backward_purpose} must return a tuple of {len(parts)} "
+                f"cotangents, one for each differentiable argument, not a "
+                f"{type(pulled).__name__}{given}"
+            )
+        leaves: list[Any] = []
+        for i, (part, tree) in enumerate(zip(pulled, parts, strict=True)):
+            leaves += self.argument_cotangents(i, part, tree)
+        return leaves
+
+    def argument_cotangents(self, i: int, part: Any, tree: PyTreeDef) -> list[Any]:
+        """The leaves of the cotangent for argument `i`."""
+        if part is None:
+            return [None] * tree.num_leaves
+        given, found = pytrees.flatten(part, lambda x: x is None)
+        if len(given) != tree.num_leaves or (found != tree and None not in given):
+            like = f"argument {i} of {self.name}"
+            return matching_leaves(
+                self.backward_purpose,
+                f"the cotangent of argument {i}",
+                tree,
+                like,
+                part,
+            )
+        return given
+
+    def cotangent(self, i: int, ct: Any) -> Array | None:
+        """A cotangent in the type that is due; None if it is zero.
+
+        Raises:
+            TypeError: shape or dtype differ.
+        """
+        if ct is None or isinstance(ct, SymbolicZero):
+            return None
+        due, given = self.avals[i].tangent(), leaf_type(ct)
+        if given.shape != due.shape or not fits(given, due):
+            if given.dtype == float0 and given.shape == due.shape:
+                return None
+            raise TypeError(
+                f"{self.backward_purpose} returned {describe_type(given)} as cotangent "
+                f"of {self.argument(i)}, which is {describe_type(due)}"
+            )
+        return ENGINE.core.convert(ct, due.dtype, due.weak_type)
+
+    def argument(self, i: int) -> str:
+        """How messages call leaf `i` of the differentiable arguments."""
+        numbered = self.tree.unflatten(range(self.tree.num_leaves))
+        (first, *rest), _ = pytrees.flatten_with_path(numbered)[0][i]
+        held, number = self.positions.held, int(first.idx)
+        others = [k for k in range(number + len(held) + 1) if k not in held]
+        return f"argument {others[number]}{''.join(map(str, rest))} of {self.name}"
+
+
+def traced_forward(rule: UserVjp, nonzero: Mask) -> tuple[Jaxpr, PyTreeDef]:
+    """The forward rule traced on its own: nothing around it may be captured."""
+    traced, tree = rule.trace_forward(nonzero)
+    return on_its_own(traced), tree
+
+
+def traced_backward(rule: UserVjp, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
+    """The backward rule traced on its own: nothing around it may be captured."""
+    forward, tree = rule.kept(traced_forward, nonzero)
+    avals = forward.out_avals[len(rule.out_avals) :]
+    traced, mask = rule.trace_backward(nonzero, given, tree, avals)
+    return on_its_own(traced), mask
+
+
+@frozen(cache_hash=True)
+class Shifted:
+    """Rules that capture nothing, of a function that does."""
+
+    rule: VjpRule
+    captured: tuple[ShapedArray, ...] = field(repr=False)
+
+    def forward(self, nonzero: Mask) -> Jaxpr:
+        """See `VjpRule.forward`."""
+        return after_captured(self.rule.forward(nonzero), self.captured)
+
+    def backward(self, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
+        """See `VjpRule.backward`."""
+        return self.rule.backward(nonzero, given)
+
+
+class custom_vjp(CustomRules):
+    """A function whose derivative in reverse mode is given by a pair of rules.
+
+    `fwd` takes the arguments and returns (output, residuals); `bwd` takes residuals
+    and the cotangent of the output and returns a tuple of cotangents, one for each
+    differentiable argument, None for zero. Arguments in `nondiff_argnums` or
+    `nondiff_argnames` may be anything; they are where they are in calls of `fwd` and
+    come first in those of `bwd`.
+
+    >>> import verax
+    >>> f = verax.custom_vjp(lambda x: x * x)
+    >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * ct,))
+    >>> float(verax.grad(f)(3.0))
+    10.0
+    """
+
+    kind = "vjp"
+
+    def defvjp(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Give the rules.
+
+        With `symbolic_zeros`, `fwd` gets `CustomVJPPrimal`s and `bwd` may get and
+        return `SymbolicZero`s. `optimize_remat` changes nothing: the forward rule is a
+        jaxpr like any other, so what a rematerialised program does not need is always
+        removed from it.
+        """
+        self.rules = (fwd, bwd)
+        self.symbolic = symbolic_zeros
+
+    def bind(self, given: SortedArguments) -> Any:
+        """Write the call as an equation of the current trace."""
+        user, body, captures = self.user_rules(UserVjp, given)
+        rule, captured, jaxpr = vjp_rule(user, body, given.leaves, captures)
+        params = CustomVjpParams(user.name, len(captured), jaxpr, rule)
+        outs = custom_vjp_call_p.bind(params, *captured, *given.leaves)
+        return result_tree(body.out_tree, outs)
+
+
+def vjp_rule(
+    user: UserVjp, body: Opened, leaves: Sequence[Any], captures: bool
+) -> tuple[VjpRule, tuple[Any, ...], Jaxpr]:
+    """The rules of an equation, what they and the function capture, and the function.
+
+    Rules that capture tracers, or branch on values at hand, are traced now.
+    """
+    found = waiting_rule(
+        user,
+        (user.purpose, user.backward_purpose),
+        body,
+        captures,
+        Shifted,
+        lambda: user.backward(user.active, user.out_active),
+    )
+    if found is not None:
+        return found
+    builder = current_builder()
+    concrete = builder is not None and builder.oracle is not None
+    return traced_rule(user, body, leaves if concrete else None)
+
+
+def traced_rule(
+    user: UserVjp, body: Opened, values: Sequence[Any] | None
+) -> tuple[TracedVjp, tuple[Any, ...], Jaxpr]:
+    """Both rules traced now; what the backward one captures becomes a residual."""
+    traced, tree = user.trace_forward(user.active, values)
+    first = traced.opened
+    avals = first.jaxpr.out_avals[len(user.out_avals) :]
+    pulled, mask = user.trace_backward(user.active, user.out_active, tree, avals)
+    second = pulled.opened
+    captured = union(body.captured, first.captured, second.captured)
+    jaxpr = with_captured(body.jaxpr, body.captured, captured)
+    forward = with_captured(first.jaxpr, first.captured, captured)
+    pairs = zip(captured, forward.invars, strict=False)
+    places = {identity(x): v for x, v in pairs}
+    outs, saved = (
+        forward.outvars[: len(user.out_avals)],
+        forward.outvars[len(user.out_avals) :],
+    )
+    extra = [places[identity(x)] for x in second.captured]
+    forward = Jaxpr((), forward.invars, forward.eqns, (*outs, *extra, *saved))
+    rule = TracedVjp(forward, second.jaxpr, user.out_active, mask)
+    return rule, captured, jaxpr

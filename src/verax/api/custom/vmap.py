@@ -1,0 +1,182 @@
+"""Floor 5: functions with a batching rule of the user's own.
+
+One idea: under a trace a call becomes one equation that holds the function's jaxpr and
+the rule as a value; the rule is traced when somebody batches::
+
+    f = custom_vmap(lambda x: x * x)
+    f.def_vmap(lambda axis_size, in_batched, xs: (xs * xs, in_batched[0]))
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+from weakref import ReferenceType, ref
+
+from attrs import field, frozen
+
+from verax.api.custom.arguments import (
+    describe_type,
+    matching_leaves,
+    sort_arguments,
+)
+from verax.api.custom.base import Home, at_home, called, inner_rule, pair_of
+from verax.api.custom.custom_tracing import fits, trace_body
+from verax.api.tracing.apply import ENGINE, current_builder
+from verax.api.tracing.trace import function_name, trace
+from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef, tree_holds
+from verax.backend.results import result_tree
+from verax.ir.avals import ShapedArray
+from verax.ir.holding import holds
+from verax.ir.jaxpr import Jaxpr
+from verax.ops.custom.vmap import CustomVmapParams, custom_vmap_call_p
+from verax.rules.rows.builder import leaked
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import Context, current_context, entered
+
+type Mask = tuple[bool, ...]
+
+
+@frozen(cache_hash=True)
+class UserVmap:
+    """A batching rule: what tells it from others is what it was called with."""
+
+    name: str
+    rule: Callable[..., Any] = field(repr=False)
+    tree: PyTreeDef = field(repr=False)
+    avals: tuple[ShapedArray, ...] = field(repr=False)
+    out_tree: PyTreeDef = field(repr=False)
+    out_avals: tuple[ShapedArray, ...] = field(repr=False)
+    context: Context = field(repr=False)
+    home: ReferenceType[Home] = field(eq=False, repr=False)
+
+    @property
+    def transient(self) -> bool:
+        """Whether a memo must not keep the rule alive."""
+        return holds(self.rule) or any(map(tree_holds, (self.tree, self.out_tree)))
+
+    @property
+    def purpose(self) -> str:
+        """How messages call the rule."""
+        return f"the vmap rule of {self.name}"
+
+    def batched(self, size: int, in_batched: Mask) -> tuple[Jaxpr, Mask]:
+        """See `VmapRule.batched`."""
+        return at_home(self.home(), traced_batch, self, size, in_batched)
+
+    def call(
+        self, size: int, in_batched: Mask, leaves: tuple[Any, ...]
+    ) -> tuple[list[Array], Mask]:
+        """Call the rule; results, and which of them are stacked."""
+        flags = list(self.tree.unflatten(in_batched))
+        args = (size, flags, *self.tree.unflatten(leaves))
+        takes = f"the axis size, which arguments are batched and what {self.name} takes"
+        found = called(self.rule, self.purpose, takes, args)
+        pair = pair_of(self.purpose, "output, output batched", found)
+        like = f"the output of {self.name}"
+        outs = matching_leaves(self.purpose, "the output", self.out_tree, like, pair[0])
+        marks = matching_leaves(
+            self.purpose, "out_batched", self.out_tree, like, pair[1]
+        )
+        mask = tuple(map(bool, marks))
+        pairs = zip(outs, self.out_avals, mask, strict=True)
+        return [self.typed(i, size, *pair) for i, pair in enumerate(pairs)], mask
+
+    def typed(
+        self, i: int, size: int, x: Any, aval: ShapedArray, stacked: bool
+    ) -> Array:
+        """A result in the type that is due.
+
+        Raises:
+            TypeError: shape or dtype differ.
+        """
+        due = aval.with_shape((size, *aval.shape)) if stacked else aval
+        given = aval_of(x)
+        if given.shape != due.shape or not fits(given, due):
+            raise TypeError(
+                f"output {i} of {self.purpose} is {describe_type(given)}, but "
+                f"{describe_type(due)} is due, as out_batched is {stacked}"
+            )
+        return ENGINE.core.convert(x, due.dtype, due.weak_type)
+
+
+def traced_batch(rule: UserVmap, size: int, in_batched: Mask) -> tuple[Jaxpr, Mask]:
+    """The rule traced on its own.
+
+    Raises:
+        LeakedTracer: it closes over a tracer.
+    """
+    masks: list[Mask] = []
+
+    def flat(*leaves: Any) -> list[Array]:
+        outs, mask = rule.call(size, in_batched, leaves)
+        masks.append(mask)
+        return outs
+
+    flat.__name__ = rule.purpose
+    avals = [
+        a.with_shape((size, *a.shape)) if flag else a
+        for a, flag in zip(rule.avals, in_batched, strict=True)
+    ]
+    _, tree = pytrees.flatten(((0,) * len(avals), {}))
+    with entered(rule.context):
+        traced = trace(flat, tree, avals, rule.purpose)
+    if traced.captured:
+        raise leaked(traced.captured[0])
+    return traced.jaxpr, masks[0]
+
+
+class custom_vmap(Home):
+    """A function whose batched form is given by a rule.
+
+    The rule takes the size, for each argument the tree of what is stacked in its
+    leaves, and the arguments with stacks in dimension 0; it returns the output and the
+    tree of what is stacked in it.
+
+    >>> import verax, verax.numpy as vnp
+    >>> f = verax.custom_batching.custom_vmap(lambda x: x + 1)
+    >>> rule = f.def_vmap(lambda axis_size, in_batched, x: (x + axis_size, True))
+    >>> verax.vmap(f)(vnp.zeros(3)).tolist()
+    [3.0, 3.0, 3.0]
+    """
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, fun)  # copies what the function within has
+        super().__init__(fun)
+        self.rule: Callable[..., Any] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """What gives rules to the function within: `custom_vmap(custom_jvp(f))`."""
+        return inner_rule(self, name)
+
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the rule."""
+        self.rule = vmap_rule
+        return vmap_rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The value of the function; under a trace, with its rule."""
+        if self.rule is None:
+            name = function_name(self.fun)
+            raise AttributeError(
+                f"no rule is defined for the custom_vmap function {name}; give it one "
+                f"with {name}.def_vmap"
+            )
+        if current_builder() is None:
+            return self.fun(*args, **kwargs)
+        given = sort_arguments(self.fun, self.signature, (), args, kwargs)
+        body, avals = trace_body(self.fun, given)
+        user = UserVmap(
+            function_name(self.fun),
+            self.rule,
+            given.tree,
+            avals,
+            body.out_tree,
+            body.jaxpr.out_avals,
+            current_context(),
+            ref(self),
+        )
+        params = CustomVmapParams(user.name, len(body.captured), body.jaxpr, user)
+        outs = custom_vmap_call_p.bind(params, *body.captured, *given.leaves)
+        return result_tree(body.out_tree, outs)

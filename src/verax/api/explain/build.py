@@ -1,0 +1,264 @@
+"""Floor 5: making the reports of `jit(f).explain`.
+
+One idea: a report does what the call would do up to the point where it would compile,
+keeps nothing of it, and asks every cache on the way::
+
+    explained(Asked(fun, key, seen, entry, traced, ...))
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+from attrs import frozen
+
+from verax.api.arguments.cache_entries import Entry
+from verax.api.arguments.static_keys import changes
+from verax.api.explain.differences import Difference, differences, nearest, same
+from verax.api.explain.keys import Key, place_of, signature_of
+from verax.api.explain.report import CacheAnswer, Explanation, StageReport
+from verax.backend.lowering.lower import lower
+from verax.backend.lowering.result import Lowered
+from verax.backend.programs.disk_lookup import Stored, stored
+from verax.backend.programs.placed_program import spread_of
+from verax.backend.programs.program import Made, Program, Recipe, made_of
+from verax.ir.captured import CapturedConstants, captured_constants
+from verax.ir.walk import count_eqns
+
+type Reason = tuple[str, tuple[Difference, ...]]
+NOTHING: Final[tuple[Difference, ...]] = ()
+UNCALLED: Final = (
+    "The function was traced for these arguments before, by trace(), lower() or within "
+    "another function, but not called with them."
+)
+REHASHED: Final = (
+    "The arguments equal those of an earlier call, but a static one has another hash "
+    "than it had then: it was changed. Use a new object for a new value."
+)
+BEFORE, NOW, LATER = "before", "now", "at the call"
+
+
+@frozen(eq=False)
+class Asked:
+    """What a call of a jitted function would be, and what the function knows.
+
+    `key` is that of its program, `seen` are those of the programs and traces there are.
+    `traced` says whether `entry` was there; `kept` is whether calls with arguments of
+    these kinds take the short way, None if nobody can know. `recipe` is None within a
+    trace. `siblings` is how many other jitted objects of the same code were traced.
+    """
+
+    fun: Callable[..., object]
+    key: Key
+    seen: Sequence[Key]
+    entry: Entry
+    traced: bool
+    kept: bool | None = None
+    program: Program | None = None
+    recipe: Recipe | None = None
+    siblings: int = 0
+
+    @property
+    def hit(self) -> bool:
+        """Whether the function need not be traced or compiled."""
+        return self.traced if self.recipe is None else self.program is not None
+
+
+def trace_key(key: Key) -> Key:
+    """The key of the trace of a program: without the places of its arguments."""
+    return (*key[: 2 + key[0].num_leaves], key[-1])
+
+
+def seen_keys(programs: Sequence[Key], traces: Sequence[Key]) -> list[Key]:
+    """The keys of the programs, and of the traces that have none, oldest first.
+
+    Those that `check_purity` made are of no use to anybody.
+    """
+    made = {trace_key(key) for key in programs}
+    found = [*[key for key in traces if key not in made], *programs]
+    return [key for key in found if not key[1].fresh]
+
+
+def why(
+    fun: Callable[..., object],
+    key: Key,
+    seen: Sequence[Key],
+    traced: bool,
+    siblings: int,
+) -> Reason:
+    """Why a function has no program under `key`: a sentence, and what differs."""
+    if any(same(key, other) for other in seen):
+        return (UNCALLED if traced else REHASHED), NOTHING
+    closest = nearest(key, seen)
+    if closest is None:
+        return first_call(siblings), NOTHING
+    which = "only signature" if len(seen) == 1 else f"nearest of {len(seen)} signatures"
+    found = differences(signature_of(fun, key), signature_of(fun, closest))
+    return f"What differs from the {which} known so far:", found
+
+
+def first_call(siblings: int) -> str:
+    """The reason of a call before which there was none."""
+    text = "Nothing is known of this jitted object: it is its first call."
+    if not siblings:
+        return text
+    others = "One other was" if siblings == 1 else f"{siblings} others were"
+    return (
+        f"{text} {others} made of the same code and called. If they are the same "
+        "function, call jit once, outside of loops and of functions that run often, "
+        "and keep what it returns: each object has caches of its own."
+    )
+
+
+def maker(made: Made) -> str:
+    """For which function a program was compiled first."""
+    name = made.program.lowered.name
+    lines = [e.source for e in made.jaxpr.eqns if e.source.code is not None]
+    return f"{name} ({lines[0].file}:{lines[0].line})" if lines else name
+
+
+def explained(asked: Asked) -> Explanation:
+    """The report on a call."""
+    made = None
+    if asked.recipe is not None and asked.program is None:
+        made = made_of(asked.recipe)
+    program = made.program if made else asked.program
+    lowered, disk = None if program is None else program.lowered, Stored(None)
+    if asked.recipe is not None and lowered is None:
+        lowered = lowered_now(asked.recipe, asked.entry.name)
+        disk = stored(asked.recipe, lowered)
+    entry, found = asked.entry, NOTHING
+    reason = " ".join(changes(entry.name, entry.watched))
+    if not asked.hit:
+        seen, siblings = asked.seen, asked.siblings
+        reason, found = why(asked.fun, asked.key, seen, asked.traced, siblings)
+    return Explanation(
+        place_of(asked.fun),
+        str(signature_of(asked.fun, asked.key)),
+        asked.hit,
+        verdict(asked, made, disk),
+        reason,
+        found,
+        tuple(cache_answers(asked, made, disk)),
+        tuple(stages(asked, lowered, program)),
+        captured_constants(asked.entry.traced.jaxpr),
+        None if program is None else program.executable.memory_analysis(),
+    )
+
+
+def unjitted(fun: Callable[..., object], key: Key) -> Explanation:
+    """The report on a call while `disable_jit` is on."""
+    return Explanation(
+        place_of(fun),
+        str(signature_of(fun, key)),
+        hit=False,
+        verdict="off: disable_jit is on, and the function runs as plain Python.",
+        reason="",
+        differences=(),
+        caches=(),
+        stages=(),
+        constants=CapturedConstants(()),
+    )
+
+
+def lowered_now(recipe: Recipe, name: str) -> Lowered:
+    """The module of a program that nobody has made."""
+    placement = recipe.placement
+    return lower(
+        recipe.engine,
+        recipe.jaxpr,
+        name,
+        keep_unused=recipe.keep_unused,
+        donated=recipe.donated,
+        spread=None if placement is None else spread_of(placement),
+    )
+
+
+def verdict(asked: Asked, made: Made | None, disk: Stored) -> str:
+    """What the call would do, in a sentence."""
+    if asked.recipe is None:
+        if asked.entry.traced.captured:
+            return (
+                "miss: the function is traced each time, since it closes over values "
+                "of the trace around it, and becomes part of the program around it."
+            )
+        if asked.traced:
+            return "hit: the kept trace becomes part of the program around the call."
+        return "miss: the function is traced for the program around the call."
+    if asked.kept:
+        return "hit: the call runs its compiled program at once."
+    if asked.hit:
+        return "hit: the call looks at its arguments and runs its compiled program."
+    origin = "disk" if disk.hit else "compiler"
+    return f"miss: the function is {steps(asked.traced, made, origin)}."
+
+
+def steps(traced: bool, made: Made | None, origin: str) -> str:
+    """What happens on a miss: "traced, lowered and compiled"."""
+    found = [] if traced else ["traced"]
+    if made is not None:
+        found.append(f"given the program that was compiled for {maker(made)}")
+    elif origin == "disk":
+        found += ["lowered", "read from the compilation cache on disk"]
+    else:
+        found += ["lowered", "compiled"]
+    return " and ".join([", ".join(found[:-1]), found[-1]]) if found[1:] else found[0]
+
+
+def cache_answers(
+    asked: Asked, made: Made | None, disk: Stored
+) -> Iterator[CacheAnswer]:
+    """What each cache says, in the order in which a call asks them."""
+    traces = CacheAnswer("traces of this function", asked.traced)
+    if asked.recipe is None:
+        yield traces
+        return
+    note = "" if asked.kept is not None else "for types without values"
+    yield CacheAnswer("calls of this function", asked.kept, note)
+    yield CacheAnswer("programs of this function", asked.program is not None)
+    yield traces
+    note = "" if made is None else f"compiled for {maker(made)}"
+    shared = None if asked.program is not None else made is not None
+    yield CacheAnswer("programs of this process", shared, note)
+    yield CacheAnswer("programs on disk", disk.hit, disk.note)
+
+
+def stages(
+    asked: Asked, lowered: Lowered | None, program: Program | None
+) -> Iterator[StageReport]:
+    """What each stage takes and makes."""
+    traced, recipe = asked.entry.traced, asked.recipe
+    when = BEFORE if asked.traced else NOW
+    sizes = {"equations": count_eqns(traced.jaxpr)}
+    yield StageReport("trace", traced.seconds, when, sizes)
+    if recipe is None or lowered is None:
+        return
+    when = NOW if program is None else BEFORE
+    slim = traced.jaxpr
+    if not recipe.keep_unused:
+        slim, _ = recipe.engine.dce(slim, (True,) * len(slim.outvars))
+    sizes = {"equations": count_eqns(slim)}
+    yield StageReport("rewrite", lowered.seconds.rewrite, when, sizes)
+    sizes = {"operations": lowered.operations, "bytes of StableHLO": len(lowered.text)}
+    yield StageReport("lower", lowered.seconds.write, when, sizes)
+    if program is None:
+        yield StageReport("compile", None, LATER, note="not compiled for this report")
+        return
+    executable = program.executable
+    note = "read from disk" if executable.origin == "disk" else ""
+    code = executable.memory_analysis().generated_code
+    sizes = {"bytes of code": code} if code else {}
+    yield StageReport("compile", program.seconds, BEFORE, sizes, note)
+    yield run_stage(program)
+
+
+def run_stage(program: Program) -> StageReport:
+    """What XLA expects of a run; nothing is run to find out."""
+    costs: dict[str, float] = {}
+    with suppress(RuntimeError):  # not every platform estimates
+        costs = program.executable.cost_analysis()
+    wanted = {"flops": "flops", "bytes accessed": "bytes moved"}
+    sizes = {
+        text: costs[name] for name, text in wanted.items() if costs.get(name, -1) >= 0
+    }
+    return StageReport("run", None, LATER, sizes, "by XLA's estimate" if sizes else "")

@@ -1,0 +1,313 @@
+"""Floor 5: why a call found nothing in a cache: what differs, in words.
+
+One idea: a call that misses differs from each call before in something; what differs
+from the nearest one is the reason::
+
+    [print(found) for found in differences(signature, nearest)]
+    # x: shape (8, 3), before (4, 3)
+"""
+
+import reprlib
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from types import MappingProxyType
+from typing import Any, Final
+
+from attrs import frozen
+
+from verax.api.explain.keys import (
+    Argument,
+    Key,
+    Signature,
+    StaticArgument,
+)
+from verax.backend.pytrees import PyTreeDef
+from verax.ir.avals import ShapedArray
+
+# A function that has so many signatures has another problem than the nearest of them.
+COMPARED: Final = 512
+# A difference of structure weighs as much as so many others.
+STRUCTURE: Final = 16
+
+ADVICE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "shape": "each shape is a program of its own: pad arrays to a few fixed "
+        "shapes, or map the function over a dimension with verax.vmap",
+        "dtype": "each dtype is a program of its own: convert before the call, with "
+        "x.astype(...) or verax.numpy.asarray(x, dtype)",
+        "weak type": "numbers of Python are weakly typed and arrays are not, because "
+        "they promote differently: pass verax.numpy.float32(x) or the like each time",
+        "static value": "each value of a static argument is a program of its own: "
+        "leave it out of static_argnums and static_argnames if it is a number that "
+        "only enters the computation",
+        "static type": "values of different classes are different static values, "
+        "since 1 == True == 1.0: pass the same class each time",
+        "static identity": "objects that compare by identity are different static "
+        "values even if they look alike: give their class __eq__ and __hash__, or pass "
+        "the same object each time, not a new lambda for each call",
+        "passed": "how an argument is passed is part of the structure: pass it the "
+        "same way each time",
+        "arguments": "each set of arguments is a program of its own, even if what is "
+        "left out has a default",
+        "structure": "each structure of an argument is a program of its own: give "
+        "dicts the same keys and lists the same length each time",
+        "place": "a program belongs to the devices and the layout of its arguments: "
+        "put them at the same place each time, with verax.device_put",
+        "option": "options that change what a function computes are part of the key: "
+        "set them once, or call under the same ones",
+    }
+)
+"""What to do, for each kind of difference."""
+
+
+@frozen
+class Difference:
+    """One thing in which a call differs from an earlier one.
+
+    `kind` is a key of `ADVICE`, `where` the argument or leaf, such as `params['w']`.
+    """
+
+    kind: str
+    where: str
+    what: str
+    now: str
+    before: str
+
+    @property
+    def advice(self) -> str:
+        """What to do about differences of this kind."""
+        return ADVICE[self.kind]
+
+    def __str__(self) -> str:
+        what = f"{self.what} " if self.what else ""
+        return f"{self.where}: {what}{self.now}, before {self.before}"
+
+
+def nearest(key: Key, seen: Sequence[Key]) -> Key | None:
+    """The key that differs least from `key`, of several the latest; None if no other.
+
+    Only the latest `COMPARED` are looked at.
+    """
+    others = [other for other in seen[-COMPARED:] if not same(other, key)]
+    return min(reversed(others), key=lambda k: distance(key, k), default=None)
+
+
+def same(now: object, before: object) -> bool:
+    """Whether two keys, or parts of them, are equal; not if their classes cannot say.
+
+    A look-up compares what has equal hashes; here anything may meet anything.
+    """
+    try:
+        return bool(now == before)
+    except Exception:
+        return False
+
+
+def distance(now: Key, before: Key) -> int:
+    """How much differs, without saying what."""
+    tree, context, *leaves, static = now
+    other_tree, other_context, *other_leaves, other_static = before
+    found: int = 0 if tree == other_tree else STRUCTURE
+    pairs = zip(context.values, other_context.values, strict=True)
+    found += sum([a != b for a, b in pairs])
+    for leaf, other in zip_longest(leaves, other_leaves):
+        if leaf is not other:
+            found += leaf_distance(leaf, other)
+    for part, rest in zip(static, other_static, strict=True):
+        found += sum([not same(a, b) for a, b in zip_longest(part, rest)])
+    return found
+
+
+def leaf_distance(now: Any, before: Any) -> int:
+    """How much two types differ, or two places."""
+    if not isinstance(now, ShapedArray) or not isinstance(before, ShapedArray):
+        return int(now != before)
+    pairs = (
+        (now.shape, before.shape),
+        (now.dtype, before.dtype),
+        (now.weak_type, before.weak_type),
+    )
+    return sum([a != b for a, b in pairs])
+
+
+def differences(now: Signature, before: Signature) -> tuple[Difference, ...]:
+    """Everything in which two signatures differ, arguments first."""
+    return tuple(
+        [
+            *presence(now.arguments, before.arguments),
+            *presence(now.statics, before.statics),
+            *of_arguments(now.arguments, before.arguments),
+            *of_statics(now.statics, before.statics),
+            *of_options(now.options, before.options),
+        ]
+    )
+
+
+def presence(
+    now: Mapping[str, Argument | StaticArgument],
+    before: Mapping[str, Argument | StaticArgument],
+) -> Iterator[Difference]:
+    """Arguments that only one of the calls has, and those passed in another way."""
+    for name in (*now, *[name for name in before if name not in now]):
+        here, there = now.get(name), before.get(name)
+        if here is None or there is None:
+            words = ("not given", "given") if here is None else ("given", "not given")
+            yield Difference("arguments", name, "", *words)
+        elif here.passed != there.passed:
+            yield Difference("passed", name, "passed", here.passed, there.passed)
+
+
+def of_arguments(
+    now: Mapping[str, Argument], before: Mapping[str, Argument]
+) -> Iterator[Difference]:
+    """Differences of the traced arguments that both calls have."""
+    for name, here in now.items():
+        there = before.get(name)
+        if there is None:
+            continue
+        if here.tree != there.tree:
+            yield of_structures(name, here.tree, there.tree)
+            continue
+        if here.avals == there.avals and here.places == there.places:
+            continue
+        for i, leaf in enumerate(here.leaf_names(name)):
+            yield from of_types(leaf, here.avals[i], there.avals[i])
+            if here.places[i] != there.places[i]:
+                words = place_words(here.places[i], there.places[i])
+                yield Difference("place", leaf, *words)
+
+
+def of_structures(name: str, now: PyTreeDef, before: PyTreeDef) -> Difference:
+    """The first place at which two structures differ.
+
+    It is found in the structures themselves, since classes of the user's may refuse
+    anything but arrays.
+    """
+    here, there = now.node_data(), before.node_data()
+    if here is None or there is None or here[0] is not there[0]:
+        return Difference("structure", name, "", node_text(now), node_text(before))
+    keys, others = keys_of(here), keys_of(there)
+    if set(keys) != set(others):
+        words = key_words(keys, others)
+        return Difference("structure", name, here[0].__name__, *words)
+    children, rest = now.children(), before.children()
+    if len(children) != len(rest):
+        return Difference("structure", name, "", node_text(now), node_text(before))
+    if here[1] != there[1]:
+        texts = [reprlib.repr(data[1]) for data in (here, there)]
+        return Difference("structure", name, "static part", *texts)
+    for i, (child, other) in enumerate(zip(children, rest, strict=True)):
+        if child != other:
+            return of_structures(name + step(here, i), child, other)
+    return Difference("structure", name, "", str(now), str(before))
+
+
+def keys_of(node: tuple[type, Any]) -> list[Any]:
+    """The keys of a mapping of Python's, in order; none of any other node."""
+    cls, data = node
+    if cls is defaultdict:
+        return list(data[1])
+    return list(data) if cls in (dict, OrderedDict) else []
+
+
+def node_text(tree: PyTreeDef) -> str:
+    """What stands at the top of a structure."""
+    node = tree.node_data()
+    if node is None:
+        return "an array"
+    count = len(tree.children())
+    return "None" if node[0] is type(None) else f"{node[0].__name__} of {count}"
+
+
+def key_words(now: Sequence[object], before: Sequence[object]) -> tuple[str, str]:
+    """Which keys only one of two dicts has."""
+    more = ", ".join([repr(key) for key in now if key not in before])
+    less = ", ".join([repr(key) for key in before if key not in now])
+    if more and less:
+        return f"with {more} and without {less}", "the other way round"
+    return (f"with {more}", "without") if more else (f"without {less}", "with")
+
+
+def step(node: tuple[type, Any], i: int) -> str:
+    """How Python writes the way to child `i` of a node, as far as that is known."""
+    cls = node[0]
+    if keys := keys_of(node):
+        return f"[{keys[i]!r}]"
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return f".{cls._fields[i]}"
+    return f"[{i}]" if cls in (list, tuple) else f"<part {i}>"
+
+
+def of_types(leaf: str, now: ShapedArray, before: ShapedArray) -> Iterator[Difference]:
+    if now.shape != before.shape:
+        yield Difference("shape", leaf, "shape", str(now.shape), str(before.shape))
+    if now.dtype != before.dtype:
+        yield Difference("dtype", leaf, "dtype", str(now.dtype), str(before.dtype))
+    if now.weak_type != before.weak_type:
+        words = weakness(now.weak_type), weakness(before.weak_type)
+        yield Difference("weak type", leaf, "type", *words)
+
+
+def weakness(weak: bool) -> str:
+    return "weak (of a Python number)" if weak else "strong (of an array)"
+
+
+def place_words(now: Any, before: Any) -> tuple[str, str, str]:
+    """What differs of two places, and both in words."""
+    if now is not None and before is not None and now[0] == before[0]:
+        return "", committed(now[1]), committed(before[1])
+    return "", place_text(now), place_text(before)
+
+
+def committed(flag: bool) -> str:
+    return "committed to its devices" if flag else "not committed to them"
+
+
+def place_text(place: Any) -> str:
+    """Where an array lies: `on cpu:1`, or the sharding over several devices."""
+    if place is None:
+        return "on the default device"
+    sharding = place[0]
+    if sharding.num_devices == 1:
+        return f"on {sharding.ordered[0]}"
+    return f"spread as {sharding!r}"
+
+
+def of_statics(
+    now: Mapping[str, StaticArgument], before: Mapping[str, StaticArgument]
+) -> Iterator[Difference]:
+    """Differences of the static arguments that both calls have."""
+    for name, here in now.items():
+        there = before.get(name)
+        if there is None or same(here.key, there.key):
+            continue
+        if here.kind != there.kind:
+            words = [f"{x.text} of type {x.kind}" for x in (here, there)]
+            yield Difference("static type", name, "static value", *words)
+            continue
+        alike = here.text == there.text
+        kind = "static identity" if alike or here.identity else "static value"
+        text = "another one that prints the same" if alike else there.text
+        yield Difference(kind, name, "static value", here.text, text)
+
+
+def of_options(
+    now: Mapping[str, object], before: Mapping[str, object]
+) -> Iterator[Difference]:
+    for name, here in now.items():
+        there = before[name]
+        if here != there:
+            yield Difference("option", name, "", option_text(here), option_text(there))
+
+
+def option_text(value: object) -> str:
+    """An option's value; of a tuple, such as the meshes around, its items."""
+    if isinstance(value, tuple):
+        return ", ".join(map(repr, value)) or "none"
+    return str(value)
+
+
+def advice(found: Iterable[Difference]) -> tuple[str, ...]:
+    """What to do, once for each kind of difference."""
+    return tuple(dict.fromkeys([difference.advice for difference in found]))

@@ -1,0 +1,154 @@
+"""Floor 5: what a call of a jitted function would find, make and need, as a value.
+
+One idea: a report is data, so that a program can ask it, and prints as text for people
+who have never read the library::
+
+    report = verax.jit(f).explain(x)
+    report.hit, report.differences, report.stages
+    print(report)
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from attrs import field, frozen
+
+from verax.api.explain.differences import Difference, advice
+from verax.backend.xla.executable import MemoryAnalysis
+from verax.ir.captured import CapturedConstants
+from verax.ir.views import escaped
+
+# So many differences are printed; the value holds all of them.
+SHOWN: Final = 8
+NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
+
+
+@frozen
+class CacheAnswer:
+    """What one of the caches said; `hit` is None where it was not asked."""
+
+    cache: str
+    hit: bool | None
+    note: str = ""
+
+    def __str__(self) -> str:
+        word = {True: "hit", False: "miss", None: "not asked"}[self.hit]
+        return f"{word}: {self.note}" if self.note else word
+
+
+@frozen
+class StageReport:
+    """One stage of a call: its time and what it made.
+
+    `seconds` is None for what has not happened. `when` is "before" (for an earlier
+    call), "now" (for the report, and thrown away) or "at the call".
+    """
+
+    name: str
+    seconds: float | None
+    when: str
+    sizes: Mapping[str, float] = field(default=NOTHING, eq=False)
+    note: str = ""
+
+    @property
+    def row(self) -> tuple[str, str, str, str]:
+        """The words of its line in the table."""
+        time = "-" if self.seconds is None else f"{self.seconds * 1e3:,.2f} ms"
+        parts = [counted(number, what) for what, number in self.sizes.items()]
+        result = ", ".join([*parts, self.note] if self.note else parts)
+        return self.name, time, self.when, result
+
+
+@frozen(eq=False, repr=False)
+class Explanation:
+    """Whether a call would find its program, why not, and what each stage takes.
+
+    Attributes:
+        function: its name, file and line.
+        signature: the arguments by name, with their types.
+        hit: whether the call would run a program that this function has already.
+        verdict: the same in a sentence, with what happens on a miss.
+        reason: which earlier call the arguments were compared with, or why none.
+        differences: in what they differ from it.
+        caches: what each cache said, from the innermost one.
+        stages: trace, rewrite, lower, compile and run.
+        constants: the arrays that the program has captured, and the lines they enter.
+        memory: bytes that a run needs; None if the program is not compiled.
+    """
+
+    function: str
+    signature: str
+    hit: bool
+    verdict: str
+    reason: str
+    differences: tuple[Difference, ...]
+    caches: tuple[CacheAnswer, ...]
+    stages: tuple[StageReport, ...]
+    constants: CapturedConstants
+    memory: MemoryAnalysis | None = None
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f'<pre style="line-height:1.3">{escaped(repr(self))}</pre>'
+
+    def lines(self) -> Iterator[str]:
+        """The printed report, line by line."""
+        yield f"{self.function} called with {self.signature or 'nothing'}"
+        yield self.verdict
+        yield from reason_lines(self.reason, self.differences)
+        if self.caches:
+            yield ""
+            yield from table(
+                ("cache", "answer"), [(a.cache, str(a)) for a in self.caches]
+            )
+        if self.stages:
+            yield ""
+            heads = ("stage", "time", "when", "result")
+            yield from table(heads, [stage.row for stage in self.stages])
+        if self.memory is not None:
+            yield ""
+            yield f"memory of a run: {memory_text(self.memory)}"
+        if len(self.constants):
+            yield ""
+            yield f"captured constants, {self.constants.nbytes:,} bytes in all:"
+            yield from repr(self.constants).splitlines()
+
+
+def counted(number: float, what: str) -> str:
+    """`3 equations`, `1 equation`."""
+    first, *rest = what.split()
+    first = first.removesuffix("s") if number == 1 else first
+    return " ".join([f"{number:,.0f}", first, *rest])
+
+
+def reason_lines(reason: str, found: Sequence[Difference]) -> Iterator[str]:
+    """Why nothing was found, in what the calls differ, and what to do about it."""
+    if reason:
+        yield reason
+    yield from [f"  {difference}" for difference in found[:SHOWN]]
+    if len(found) > SHOWN:
+        yield f"  and {len(found) - SHOWN} more differences"
+    yield from [f"  ({text})" for text in advice(found)]
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows below their heads, in columns."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for row in (heads, *rows):
+        cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
+        yield "  ".join(cells).rstrip()
+
+
+def memory_text(memory: MemoryAnalysis) -> str:
+    """The bytes of a run, largest uses in words."""
+    text = (
+        f"{memory.arguments:,} bytes of arguments, {memory.outputs:,} of results, "
+        f"{memory.temporaries:,} of temporaries"
+    )
+    if memory.aliased:
+        text += f"; {memory.aliased:,} of them shared by arguments and results"
+    return text

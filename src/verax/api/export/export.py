@@ -1,0 +1,499 @@
+"""Floor 5: exported functions: what is left of a program when Python is gone.
+
+One idea: an exported function is its StableHLO module with the types and structures of
+what goes in and out; calling one is an equation like any other, and its derivative is
+another exported function::
+
+    exported = export(jit(f))(x)
+    exported.call(x), exported.vjp(), exported.serialize(vjp_order=1)
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from attrs import field, frozen
+
+from verax.api.autodiff.jvp_vjp import vjp
+from verax.api.config.config import override
+from verax.api.custom.vjp import custom_vjp
+from verax.api.export.format import FRAME, pack, unpack
+from verax.api.jit.decorator import jit
+from verax.api.jit.function import JitFunction
+from verax.api.stages.platforms import ROUTINES, checked_platforms
+from verax.api.stages.stages import TracedStage
+from verax.api.tracing.apply import EAGER, ENGINE, apply
+from verax.api.tracing.structs import ShapeDtypeStruct
+from verax.api.tracing.trace import describe_arguments
+from verax.api.trees.serialization import read_tree, write_tree
+from verax.backend import pytrees
+from verax.backend.lowering.lower import lower
+from verax.backend.lowering.stablehlo_io import (
+    custom_targets,
+    from_portable,
+    to_portable,
+)
+from verax.backend.pytrees import PyTreeDef
+from verax.backend.results import result_tree
+from verax.backend.runtime.client import default_backend
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import float0, is_inexact
+from verax.ir.jaxpr import Jaxpr
+from verax.ir.printer import aval_text
+from verax.ir.words import aval_of_word
+from verax.ops.calls.call_exported import (
+    ExportedModule,
+    ExportedParams,
+    call_exported_p,
+)
+from verax.rules.rows.builder import leaked
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE, interpreting
+from verax.rules.values.typed import SHOWN, shown
+
+CALLING_CONVENTION = 1
+# How the library annotates parameters that take arrays or numbers.
+OF_VALUES: Final = re.compile(r"Array|Where|Any|float|complex")
+# XLA itself has these on every platform.
+STABLE_TARGETS = frozenset(("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"))
+
+
+@frozen
+class DisabledSafetyCheck:
+    """A check of `export` that the caller takes upon himself.
+
+    >>> DisabledSafetyCheck.custom_call("my_kernel")
+    DisabledSafetyCheck(kind='custom_call', target='my_kernel')
+    """
+
+    kind: str
+    target: str = ""
+
+    @classmethod
+    def platform(cls) -> "DisabledSafetyCheck":
+        """Let the function be called on platforms for which it was not exported."""
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> "DisabledSafetyCheck":
+        """Let the module call `target_name`, which nobody promises to keep."""
+        return cls("custom_call", target_name)
+
+    def is_custom_call(self) -> str | None:
+        """The target that is allowed, if the check is about one."""
+        return self.target if self.kind == "custom_call" else None
+
+
+@frozen(eq=False, kw_only=True)
+class Exported:
+    """A function as a StableHLO module, with all that a caller needs to know.
+
+    `in_tree` is the structure of (args, kwargs); `in_avals` and `out_avals` are the
+    types of the leaves. The module takes those arguments that `module_kept_var_idx`
+    names, and holds the arrays that the function captured. Floating leaves have
+    cotangents; integer ones have none.
+    """
+
+    fun_name: str
+    in_tree: PyTreeDef
+    in_avals: tuple[ShapedArray, ...]
+    out_tree: PyTreeDef
+    out_avals: tuple[ShapedArray, ...]
+    platforms: tuple[str, ...]
+    disabled_safety_checks: tuple[DisabledSafetyCheck, ...] = ()
+    mlir_module_serialized: bytes = field(repr=False)
+    module_kept_var_idx: tuple[int, ...]
+    nr_devices: int = 1
+    calling_convention_version: int = CALLING_CONVENTION
+    get_vjp: Callable[[], "Exported"] | None = field(default=None, repr=False)
+
+    def mlir_module(self) -> str:
+        """The StableHLO module as text."""
+        return self.text
+
+    @cached_property
+    def text(self) -> str:
+        return from_portable(self.mlir_module_serialized)
+
+    def has_vjp(self) -> bool:
+        """Whether the derivative can be had."""
+        return self.get_vjp is not None
+
+    def vjp(self) -> "Exported":
+        """The derivative: takes the leaves of the arguments and the cotangents of the
+        floating results; returns the tuple of cotangents of the floating arguments.
+
+        Raises:
+            ValueError: the function was serialised without it.
+        """
+        if self.get_vjp is None:
+            raise ValueError(
+                f"the exported function {self.fun_name} has no derivative: it was "
+                "serialised without; give serialize a larger vjp_order"
+            )
+        return self.derivative
+
+    @cached_property
+    def derivative(self) -> "Exported":
+        assert self.get_vjp is not None
+        return self.get_vjp()
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The function itself; also under jit, grad and vmap.
+
+        Raises:
+            ValueError: the arguments have another structure or types than the function
+                was exported for, or the process runs on another platform.
+            MissingRule: it is differentiated, and has no derivative.
+        """
+        leaves, tree = pytrees.flatten((args, kwargs))
+        self.check_platform()
+        self.check_arguments(leaves, tree)
+        return result_tree(self.out_tree, self.flat(*leaves))
+
+    def check_platform(self) -> None:
+        """This process must run on a platform of the module's."""
+        here = default_backend()
+        free = DisabledSafetyCheck.platform() in self.disabled_safety_checks
+        if here not in self.platforms and not free:
+            raise ValueError(
+                f"the function {self.fun_name} was exported for "
+                f"{', '.join(self.platforms)}, and this process runs on {here}; name "
+                "both in export(..., platforms=), or disable the check with "
+                "DisabledSafetyCheck.platform()"
+            )
+
+    def check_arguments(self, leaves: Sequence[Any], tree: PyTreeDef) -> None:
+        """The arguments must be those for which the function was exported."""
+        if tree != self.in_tree:
+            raise ValueError(
+                f"{self.fun_name} was exported for arguments of the structure "
+                f"{self.in_tree}, not {tree}"
+            )
+        names = describe_arguments(self.call, tree)
+        for i, (leaf, due) in enumerate(zip(leaves, self.in_avals, strict=True)):
+            given = aval_of(leaf)
+            if given.strong() is not due.strong():
+                place = names()[i].removesuffix(" of call")
+                raise ValueError(
+                    f"{place} of the exported function {self.fun_name} is {given}, "
+                    f"where {due.strong()} is due"
+                )
+
+    @cached_property
+    def flat(self) -> Callable[..., tuple[Any, ...]]:
+        """The function on leaves, with its derivative if there is one."""
+        kept = self.module_kept_var_idx
+        ins = tuple([self.in_avals[i] for i in kept])
+        module = ExportedModule(self.fun_name, self.text, self.run)
+        params = ExportedParams(module, ins, self.out_avals)
+
+        @named(self.fun_name)
+        def plain(*leaves: Any) -> tuple[Any, ...]:
+            return tuple(call_exported_p.bind(params, *[leaves[i] for i in kept]))
+
+        if self.get_vjp is None:
+            return plain
+
+        def forward(*leaves: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+            # With its derivative: a second one goes through this call.
+            return self.flat(*leaves), leaves
+
+        def backward(leaves: tuple[Any, ...], cts: tuple[Any, ...]) -> tuple[Any, ...]:
+            outs = zip(cts, self.out_avals, strict=True)
+            given = [ct for ct, aval in outs if is_inexact(aval.dtype)]
+            found = iter(self.vjp().flat(*leaves, *given))
+            return tuple(
+                next(found) if is_inexact(aval.dtype) else None
+                for aval in self.in_avals
+            )
+
+        function = custom_vjp(plain)
+        function.defvjp(forward, backward)
+        return function
+
+    def serialize(self, vjp_order: int = 0) -> bytes:
+        """The function as bytes, with its derivatives up to `vjp_order`.
+
+        Raises:
+            TypeError: a structure holds a class or a key without a serialised form.
+            ValueError: a derivative of that order is not there.
+        """
+        return write_exported(self, vjp_order)
+
+    def run(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        """The module on NumPy arrays: how the interpreter evaluates a call."""
+        ins = tuple([self.in_avals[i] for i in self.module_kept_var_idx])
+        module = ExportedModule(self.fun_name, self.text, self.run)
+        params = ExportedParams(module, ins, self.out_avals)
+        with interpreting(EAGER):
+            return [x.stored() for x in call_exported_p.bind(params, *arrays)]
+
+
+def named[F: Callable[..., Any]](name: str) -> Callable[[F], F]:
+    """Decorator: the function under another name, which jaxprs show."""
+
+    def rename(fun: F) -> F:
+        fun.__name__ = name
+        return fun
+
+    return rename
+
+
+def exportable(fun: object) -> JitFunction[..., Any]:
+    """A jitted function; for one of this library, `verax.numpy.sin`, the jit of it.
+
+    Raises:
+        ValueError: it is another.
+    """
+    if isinstance(fun, JitFunction):
+        return fun
+    library, home = __name__.partition(".")[0], getattr(fun, "__module__", None) or ""
+    if not callable(fun) or home.partition(".")[0] != library:
+        raise ValueError(
+            "export takes a function made by verax.jit, or one of the library, not "
+            f"{shown(fun, SHOWN)}: write export(verax.jit(f))"
+        )
+    parameters = inspect.signature(fun).parameters.values()
+    return jit(fun, static_argnames=[p.name for p in parameters if is_setting(p)])
+
+
+def is_setting(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter of the library's functions takes no arrays: axis, dtype."""
+    kind, empty = parameter.annotation, parameter.empty
+    if kind is empty or OF_VALUES.search(str(kind)):
+        return False
+    # An operand of `verax.lax` may be any object, and has no default.
+    return kind is not object or parameter.default is not empty
+
+
+def export[**P, R](
+    fun_jit: Callable[P, R],
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+) -> Callable[..., Exported]:
+    """A function that exports `fun_jit` for its arguments.
+
+    `fun_jit` is a jitted function, or one of the library: `verax.numpy.sin`. Arguments
+    may be arrays, scalars, `ShapeDtypeStruct`s and pytrees of them; static ones, such
+    as an axis, are fixed. Arrays that the function captures become part of the module.
+    `platforms` are those on which it shall run ("cpu", "cuda"), the present one if not
+    given. What `disabled_checks` names is not checked.
+
+    Raises:
+        ValueError: `fun_jit` is no jitted function; the program calls functions of this
+            process or what only one platform has, or runs on several devices; an
+            unknown platform.
+
+    >>> import verax, verax.numpy as vnp
+    >>> exported = export(verax.jit(vnp.sin))(vnp.zeros(3))
+    >>> exported.in_avals, exported.platforms
+    ((f32[3],), ('cpu',))
+    >>> exported.call(vnp.zeros(3)).tolist()
+    [0.0, 0.0, 0.0]
+    """
+    jitted = exportable(fun_jit)
+    wanted = checked_platforms(platforms)
+    checks = tuple(disabled_checks)
+
+    def export_for(*args: Any, **kwargs: Any) -> Exported:
+        traced = jitted.trace(*args, **kwargs)
+        if traced.traced.captured:
+            raise leaked(traced.traced.captured[0])
+        return exported_program(traced, wanted, checks)
+
+    return export_for
+
+
+def exported_program(
+    stage: TracedStage,
+    platforms: tuple[str, ...],
+    checks: tuple[DisabledSafetyCheck, ...],
+) -> Exported:
+    """The exported form of a traced function."""
+    jaxpr, name = stage.traced.jaxpr, stage.fun_name
+    if stage.placement is not None and len(stage.placement.devices) > 1:
+        raise ValueError(
+            f"{name} runs on {len(stage.placement.devices)} devices; only programs for "
+            "one device can be exported"
+        )
+    module = lower(
+        ENGINE, jaxpr, name, keep_unused=stage.keep_unused, inline_constants=True
+    )
+    x64 = STATE.enable_x64
+    if module.calls.functions:
+        raise ValueError(
+            f"{name} calls functions of this process (callbacks or prints), which "
+            "cannot be exported: take them out"
+        )
+    check_targets(name, module.text, platforms, checks)
+    return Exported(
+        fun_name=name,
+        in_tree=stage.in_tree,
+        in_avals=jaxpr.in_avals,
+        out_tree=stage.out_tree,
+        out_avals=jaxpr.out_avals,
+        platforms=platforms,
+        disabled_safety_checks=checks,
+        mlir_module_serialized=to_portable(module.text),
+        module_kept_var_idx=tuple([i for i, k in enumerate(module.kept) if k]),
+        get_vjp=lambda: exported_vjp(jaxpr, name, platforms, checks, x64),
+    )
+
+
+def check_targets(
+    name: str,
+    text: str,
+    platforms: tuple[str, ...],
+    checks: tuple[DisabledSafetyCheck, ...],
+) -> None:
+    """Custom calls must exist on every platform and stay what they are."""
+    allowed = {check.is_custom_call() for check in checks}
+    for target in custom_targets(text):
+        if target in STABLE_TARGETS or target in allowed:
+            continue
+        if target.startswith(ROUTINES):
+            if set(platforms) == {"cpu"}:
+                continue
+            raise ValueError(
+                f"{name} calls {target}, which only the platform cpu has; export it "
+                'with platforms=["cpu"]'
+            )
+        raise ValueError(
+            f"{name} calls {target}, which may change from one jaxlib to the next; "
+            f"allow it with DisabledSafetyCheck.custom_call({target!r})"
+        )
+
+
+def exported_vjp(
+    jaxpr: Jaxpr,
+    name: str,
+    platforms: tuple[str, ...],
+    checks: tuple[DisabledSafetyCheck, ...],
+    x64: bool,
+) -> Exported:
+    """The derivative of a program, exported: leaves and cotangents to cotangents."""
+    ins, outs = jaxpr.in_avals, jaxpr.out_avals
+
+    def pull_back(*args: Any) -> tuple[Any, ...]:
+        given = iter(args[len(ins) :])
+        _, pull = vjp(lambda *xs: tuple(apply(jaxpr, xs)), *args[: len(ins)])
+        cts = tuple(
+            next(given) if is_inexact(aval.dtype) else np.zeros(aval.shape, float0)
+            for aval in outs
+        )
+        found = zip(pull(cts), ins, strict=True)
+        return tuple(ct for ct, aval in found if is_inexact(aval.dtype))
+
+    pull_back.__name__ = f"{name}_vjp"
+    cotangents = [aval.strong() for aval in outs if is_inexact(aval.dtype)]
+    structs = [
+        ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type)
+        for aval in (*ins, *cotangents)
+    ]
+    with override("enable_x64", x64):
+        return exported_program(jit(pull_back).trace(*structs), platforms, checks)
+
+
+def write_exported(exported: Exported, vjp_order: int) -> bytes:
+    """The function and its derivatives up to an order, as bytes."""
+    if isinstance(vjp_order, bool) or not isinstance(vjp_order, int) or vjp_order < 0:
+        raise ValueError(f"vjp_order must be 0, 1, 2, ..., not {vjp_order!r}")
+    chain = [exported]
+    for _ in range(vjp_order):
+        chain.append(chain[-1].vjp())
+    return pack(list(map(described, chain)), [e.mlir_module_serialized for e in chain])
+
+
+def described(exported: Exported) -> dict[str, Any]:
+    """What besides the module there is to write of an exported function."""
+    return {
+        "fun_name": exported.fun_name,
+        "in_tree": write_tree(exported.in_tree),
+        "in_avals": [aval_text(aval) for aval in exported.in_avals],
+        "out_tree": write_tree(exported.out_tree),
+        "out_avals": [aval_text(aval) for aval in exported.out_avals],
+        "platforms": list(exported.platforms),
+        "checks": [[c.kind, c.target] for c in exported.disabled_safety_checks],
+        "kept": list(exported.module_kept_var_idx),
+        "nr_devices": exported.nr_devices,
+        "calling_convention": exported.calling_convention_version,
+    }
+
+
+def deserialize(blob: bytes | bytearray) -> Exported:
+    """The exported function that `Exported.serialize` wrote.
+
+    Raises:
+        TypeError: `blob` is no bytes.
+        ValueError: the bytes are no exported function, are damaged, are in another
+            version of the format, or name a class that is not registered here.
+
+    >>> import verax
+    >>> data = export(verax.jit(lambda x: x * x))(3.0).serialize(vjp_order=1)
+    >>> float(verax.grad(deserialize(data).call)(3.0))
+    6.0
+    """
+    found: Exported | None = None
+    pairs = list(zip(*unpack(blob), strict=True))
+    with FRAME.understanding():
+        for description, module in reversed(pairs):
+            found = checked(read_exported(description, module, found))
+    if found is None:
+        raise ValueError("the file holds no function")
+    return found
+
+
+def checked(exported: Exported) -> Exported:
+    """What was read, if its parts fit together.
+
+    Raises:
+        ValueError: they do not.
+    """
+    ins, outs = len(exported.in_avals), len(exported.out_avals)
+    kept = exported.module_kept_var_idx
+    fits = (
+        isinstance(exported.fun_name, str)
+        and all([isinstance(p, str) for p in exported.platforms])
+        and (exported.in_tree.num_leaves, exported.out_tree.num_leaves) == (ins, outs)
+        and all([type(i) is int and 0 <= i < ins for i in kept])
+        and list(kept) == sorted(set(kept))
+        and exported.nr_devices == 1
+    )
+    if not fits:
+        raise ValueError(
+            f"the description of the exported function {exported.fun_name!r:.80} "
+            "contradicts itself: the file was changed"
+        )
+    return exported
+
+
+def read_exported(
+    description: dict[str, Any], module: bytes, derivative: Exported | None
+) -> Exported:
+    """One function of a file, with the one that is its derivative."""
+    version = description["calling_convention"]
+    if version != CALLING_CONVENTION:
+        raise ValueError(
+            f"the exported function has the calling convention {version}, and this "
+            f"verax knows {CALLING_CONVENTION}"
+        )
+    return Exported(
+        fun_name=description["fun_name"],
+        in_tree=read_tree(description["in_tree"]),
+        in_avals=tuple(map(aval_of_word, description["in_avals"])),
+        out_tree=read_tree(description["out_tree"]),
+        out_avals=tuple(map(aval_of_word, description["out_avals"])),
+        platforms=tuple(description["platforms"]),
+        disabled_safety_checks=tuple(
+            [DisabledSafetyCheck(*check) for check in description["checks"]]
+        ),
+        mlir_module_serialized=module,
+        module_kept_var_idx=tuple(description["kept"]),
+        nr_devices=description["nr_devices"],
+        get_vjp=None if derivative is None else lambda: derivative,
+    )

@@ -1,0 +1,191 @@
+"""Floor 5: looking at values while a program runs.
+
+One idea: a print is a callback that returns nothing, so it goes wherever callbacks go,
+and what it prints is an equation of the program::
+
+    debug_print("x = {x}, mean {:.2f}", x.mean(), x=x)
+"""
+
+import string
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax.api.host.callbacks import Held, UserFunction, call_host
+from verax.api.tracing.trace import function_name
+from verax.backend import pytrees
+from verax.ir.dtypes import DType
+from verax.ir.effects import DEBUG, ORDERED_DEBUG
+from verax.ops.calls.callbacks import debug_callback_p
+from verax.rules.values.constants import aval_of
+from verax.rules.values.source import user_source
+from verax.rules.values.typed import NotAnArray
+
+
+def debug_callback(
+    callback: Callable[..., Any] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Call a Python function with values of a running program; returns nothing.
+
+    The function gets arrays in the structure of `args` and `kwargs`; leaves that are no
+    arrays, such as strings, reach it as they are. It is called once for each time that
+    the program comes to it, also under `vmap` (for each element, in order) and `grad`
+    (with the primal values, in the forward pass). With `ordered`, all ordered callbacks
+    are called in the order of the program. `partitioned` is for programs over several
+    devices. Without `callback`, the options are kept for a second call:
+    `callback(ordered=True)(function, *args)`.
+
+    Raises:
+        TypeError: `callback` is no function.
+        CallbackError: the function raised an exception; compiled programs raise it
+            when they run.
+
+    >>> import verax
+    >>> seen = []
+    >>> f = verax.jit(lambda x: verax.debug.callback(seen.append, x))
+    >>> f(1.0)
+    >>> verax.effects_barrier()
+    >>> seen
+    [Array(1., dtype=float32)]
+    """
+    if callback is None:
+        return partial(called_with, ordered)
+    called_with(ordered, callback, *args, **kwargs)
+    return None
+
+
+def called_with(
+    ordered: bool, callback: Callable[..., Any], /, *args: Any, **kwargs: Any
+) -> None:
+    """A debug callback with its options first."""
+    if not callable(callback):
+        raise TypeError(f"debug.callback takes a function, not {callback!r}")
+    leaves, tree = pytrees.flatten((args, kwargs))
+    statics: list[tuple[int, Held]] = []
+    operands: list[object] = []
+    dtypes: list[DType] = []
+    for i, leaf in enumerate(leaves):
+        try:
+            dtypes.append(aval_of(leaf).dtype)
+            operands.append(leaf)
+        except NotAnArray:
+            statics.append((i, Held(leaf)))
+    function = UserFunction(
+        function_name(callback),
+        Held(callback),
+        tree,
+        tuple(dtypes),
+        tuple(statics),
+        None,
+        user_source(1),
+    )
+    effect = ORDERED_DEBUG if ordered else DEBUG
+    call_host(debug_callback_p, function, operands, (), effect, "sequential")
+
+
+class FormatCheck(string.Formatter):
+    """Formats nothing: it only finds out whether every argument has its place."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return ""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return value
+
+    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+        unused = [i for i in range(len(args)) if i not in used_args]
+        if unused:
+            raise ValueError(
+                f"debug.print: the format has no place for positional argument "
+                f"{unused[0]}; write one, as in 'x = {{}}'"
+            )
+        names = [name for name in kwargs if name not in used_args]
+        if names:
+            raise ValueError(
+                f"debug.print: the format has no place for {names[0]}=...; pass the "
+                f"format itself, 'x = {{{names[0]}}}', and no f-string, which would be "
+                "filled in while tracing"
+            )
+
+
+def has_places(fmt: str) -> bool:
+    """Whether a format has a place for a value."""
+    return any(name is not None for _, name, _, _ in string.Formatter().parse(fmt))
+
+
+@frozen
+class Printing:
+    """What `debug.print` calls: a format, and how NumPy printed when it was traced."""
+
+    fmt: str
+    options: Held
+    placed: bool
+
+    @property
+    def __name__(self) -> str:
+        return "debug.print"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        with np.printoptions(**dict(self.options.value)):
+            text = self.fmt.format(*args, **kwargs)
+            if not self.placed:
+                text = " ".join((text, *map(str, args)))
+        sys.stdout.write(text + "\n")
+
+
+def debug_print(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Print values of a running program, as `fmt.format(*args, **kwargs)` has them.
+
+    Arguments are arrays, pytrees of them, and anything else that can be printed; a
+    format without places is printed in front of them. It prints once for each time that
+    the program comes to it; see `debug.callback`, also for the options. NumPy's print
+    options are those at the time of tracing. Without `fmt`, the options are kept for a
+    second call: `print(ordered=True)("x = {x}", x=x)`.
+
+    Raises:
+        TypeError: `fmt` is no string.
+        ValueError: an argument has no place in the format, unless `skip_format_check`.
+
+    >>> import verax
+    >>> @verax.jit
+    ... def f(x):
+    ...     verax.debug.print("x = {x}, twice {}", x * 2, x=x)
+    ...     return x
+    >>> y = f(3.0).block_until_ready()
+    x = 3.0, twice 6.0
+    """
+    if fmt is None:
+        return partial(printed_with, ordered, skip_format_check)
+    printed_with(ordered, skip_format_check, fmt, *args, **kwargs)
+    return None
+
+
+def printed_with(
+    ordered: bool, skip_format_check: bool, fmt: str, /, *args: Any, **kwargs: Any
+) -> None:
+    """A print with its options first."""
+    if not isinstance(fmt, str):
+        raise TypeError(
+            f"debug.print takes a format string first, not {type(fmt).__name__}: "
+            'debug.print("{}", x)'
+        )
+    placed = has_places(fmt)
+    if not skip_format_check and (placed or kwargs):
+        FormatCheck().format(fmt, *args, **kwargs)
+    options = Held(tuple(sorted(np.get_printoptions().items())))
+    called_with(ordered, Printing(fmt, options, placed), *args, **kwargs)

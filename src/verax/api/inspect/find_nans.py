@@ -1,0 +1,124 @@
+"""Floor 5: finding the equation that makes the first NaN or infinity.
+
+One idea: trace the function, rewrite the program so that it says where, and run that in
+place of the function::
+
+    print(verax.debug.find_nans(verax.grad(loss))(params, batch))
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from verax.api.arguments.static_argnums import Names, Numbers, resolve_statics
+from verax.api.jit.function import JitFunction
+from verax.api.tracing.apply import ENGINE, current_builder
+from verax.api.tracing.trace import (
+    describe_arguments,
+    function_name,
+    leaf_avals,
+    trace,
+)
+from verax.backend import pytrees
+from verax.backend.eager.nan_search import Search, search
+from verax.rules.rows.builder import AbstractValueError, leaked
+from verax.transforms.nans.flags import Kind
+from verax.transforms.nans.report import Finding
+
+
+def find_nans[**P](
+    fun: Callable[P, Any],
+    *,
+    infs: bool = False,
+    compiled: bool = True,
+    static_argnums: Numbers = None,
+    static_argnames: Names = None,
+) -> Callable[P, Finding | None]:
+    """A function that runs `fun` and says where its first NaN was made.
+
+    The program of `fun` is rewritten: each equation with inexact results gets a flag,
+    "operands clean, result not", through functions behind `jit`, loops, branches and
+    custom rules. So `fun` may be a derivative, a `vmap`, or any composition of them,
+    and equations say which transformation made them. A NaN that is replaced later, as
+    by `where`, counts too. What takes part is what is traced: a function behind `jit`
+    is searched with its own static arguments.
+
+    Args:
+        fun: the function; it is traced, and may branch in Python on its arguments.
+        infs: look for infinities too. Those that come out of an infinite scalar
+            constant, such as a mask of -inf, are meant and do not count.
+        compiled: run the program as `jit` does; else in NumPy, equation by equation.
+        static_argnums: positions of arguments that are not traced, as in `jit`.
+        static_argnames: names of arguments that are not traced, as in `jit`.
+
+    Returns:
+        A function of the arguments of `fun` that returns a `Finding`, or None if there
+        is neither a NaN in the arguments nor in any value of the program.
+
+    Raises:
+        AbstractValueError: it is called inside a function that is being traced.
+
+    >>> import verax, verax.numpy as vnp
+    >>> finding = verax.debug.find_nans(lambda x: vnp.log(x) + 1)(vnp.array([-1.0]))
+    >>> finding.primitive, finding.operands
+    ('log', (array([-1.], dtype=float32),))
+    """
+    kind = Kind.EITHER if infs else Kind.NAN
+    return searching(fun, kind, compiled, static_argnums, static_argnames)
+
+
+def find_infs[**P](
+    fun: Callable[P, Any],
+    *,
+    compiled: bool = True,
+    static_argnums: Numbers = None,
+    static_argnames: Names = None,
+) -> Callable[P, Finding | None]:
+    """`find_nans` for infinities alone: where the first one was made.
+
+    >>> import verax
+    >>> print(repr(verax.debug.find_infs(lambda x: 1 / x)(0.0)))
+    <Finding: infinity from div>
+    """
+    return searching(fun, Kind.INFINITY, compiled, static_argnums, static_argnames)
+
+
+def searching[**P](
+    fun: Callable[P, Any],
+    kind: Kind,
+    compiled: bool,
+    static_argnums: Numbers,
+    static_argnames: Names,
+) -> Callable[P, Finding | None]:
+    if not callable(fun):
+        raise TypeError(
+            f"find_nans takes a function, not {fun!r}; write find_nans(f)(*args)"
+        )
+    unsaid = static_argnums is None and static_argnames is None
+    if isinstance(fun, JitFunction) and unsaid:
+        statics = fun.settings.statics
+    else:
+        statics = resolve_statics(fun, static_argnums, static_argnames, None, None)
+
+    @functools.wraps(fun)
+    def find(*args: P.args, **kwargs: P.kwargs) -> Finding | None:
+        if current_builder() is not None:
+            raise AbstractValueError(
+                f"find_nans of {function_name(fun)} was called in a function that is "
+                "being traced, where there are no values yet; put it outside: "
+                "find_nans(jit(f)), find_nans(vmap(f)), find_nans(grad(f))"
+            )
+        call_args = statics.bind(args, kwargs)
+        leaves, tree = pytrees.flatten(call_args.dynamic)
+        describe = describe_arguments(fun, tree)
+        avals = leaf_avals(leaves, describe)
+        dynamic = call_args.with_statics(fun)
+        traced = trace(
+            dynamic, tree, avals, "find_nans", describe=describe, values=leaves
+        )
+        if traced.captured:
+            raise leaked(traced.captured[0])
+        how = Search(function_name(fun), describe, compiled)
+        return search(ENGINE, traced.jaxpr, leaves, kind, how)[1]
+
+    return find

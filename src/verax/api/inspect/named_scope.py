@@ -1,0 +1,67 @@
+"""Floor 5: names for parts of a program, and blocks that leave the trace.
+
+One idea: names change no values, so what they wrap runs as it is; and what is current
+is an interpreter, so leaving a trace is making the eager one current::
+
+    with ensure_compile_time_eval():
+        table = numpy.cumsum(numpy.arange(8))   # computed now, a constant of the trace
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from verax.rules.values.state import STATE, interpreting
+
+
+def named_call[**P, R](
+    fun: Callable[P, R], *, name: str | None = None
+) -> Callable[P, R]:
+    """`fun` under another name, which messages and programs of `jit` show.
+
+    Raises:
+        TypeError: `fun` is not callable.
+
+    >>> named_call(abs, name="magnitude").__name__
+    'magnitude'
+    """
+    if not callable(fun):
+        raise TypeError(f"named_call takes a function, not {fun!r}")
+
+    @functools.wraps(fun)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        return fun(*args, **kwargs)
+
+    if name is not None:
+        called.__name__ = called.__qualname__ = name
+    return called
+
+
+@contextmanager
+def named_scope(name: str) -> Iterator[None]:
+    """A name for what is computed within the block; it changes no values.
+
+    Raises:
+        TypeError: `name` is no string.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope takes a string, not {name!r}")
+    yield
+
+
+@contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """A block in which operations on known values are computed, also inside a trace.
+
+    Tracers of the trace around it have no values in the block.
+
+    >>> import verax, verax.numpy as vnp
+    >>> def f(x):
+    ...     with verax.ensure_compile_time_eval():
+    ...         scale = 2.0 if vnp.sum(vnp.arange(3)) > 2 else 1.0
+    ...     return x * scale
+    >>> float(verax.jit(f)(1.0))
+    2.0
+    """
+    with interpreting(STATE.eager):
+        yield

@@ -1,0 +1,141 @@
+"""Floor 5: `jit` itself: what it can be told, checked where it is told.
+
+One idea: options are looked at once, where they are written, and become the settings of
+a `JitFunction`, which does all the rest::
+
+    jit(f, static_argnames="n"), jit(donate_argnums=0)(f)
+"""
+
+from collections.abc import Callable
+from typing import Any, overload
+
+from attrs import frozen
+
+from verax.api.arguments.cache_entries import Settings
+from verax.api.arguments.options import check_flags, check_function, checked_options
+from verax.api.arguments.static_argnums import Names, Numbers, resolve_statics
+from verax.api.jit.function import JitFunction
+from verax.api.sharding_args import Shardings, resolve_shardings
+from verax.backend.runtime.client import Device
+from verax.backend.xla.executable import CompileOptions
+
+
+@overload
+def jit[**P, R](
+    fun: Callable[P, R],
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: Numbers = None,
+    static_argnames: Names = None,
+    donate_argnums: Numbers = None,
+    donate_argnames: Names = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, str | bool | int | float] | None = None,
+) -> JitFunction[P, R]: ...
+@overload
+def jit(
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: Numbers = None,
+    static_argnames: Names = None,
+    donate_argnums: Numbers = None,
+    donate_argnames: Names = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, str | bool | int | float] | None = None,
+) -> "JitDecorator": ...
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: Numbers = None,
+    static_argnames: Names = None,
+    donate_argnums: Numbers = None,
+    donate_argnames: Names = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, str | bool | int | float] | None = None,
+) -> Any:
+    """Compile a function, once for each signature of its arguments.
+
+    Arguments are arrays, scalars and pytrees of them. The function is run by Python
+    once per structure, shapes and dtypes; later calls run the compiled program, and
+    return before it has finished.
+
+    Static arguments (by position or name) are values at tracing; they must be hashable,
+    and a value of another type or value compiles anew. Donated arguments lend their
+    memory to the outputs and must not be used again. `keep_unused` passes arguments
+    that the function ignores to the program; `inline` writes the function into an outer
+    trace in place of a call. `compiler_options` are XLA's, by name.
+
+    `in_shardings` and `out_shardings` say how arguments and results lie on devices:
+    shardings, or prefix trees of them for the tuple of arguments and for the result;
+    None leaves an argument as it is and a result to the compiler. With `device` or
+    `backend` everything goes to one device. Otherwise computation follows data: it runs
+    where the arguments are committed, or else on the default device.
+
+    Raises:
+        TypeError: an argument is no array and not static; the message tells the ways
+            out.
+        ValueError: a static argument is not hashable; arguments are committed to
+            different devices, or otherwise than `in_shardings` says.
+
+    >>> import verax, verax.numpy as vnp
+    >>> double = verax.jit(lambda x: x * 2)
+    >>> double(vnp.arange(3)).tolist()
+    [0, 2, 4]
+    """
+    options = CompileOptions(overrides=checked_options(compiler_options))
+    check_flags(keep_unused=keep_unused, inline=inline)
+    shardings = resolve_shardings(in_shardings, out_shardings, device, backend)
+    decorator = JitDecorator(
+        static_argnums,
+        static_argnames,
+        donate_argnums,
+        donate_argnames,
+        keep_unused,
+        inline,
+        options,
+        shardings,
+    )
+    return decorator if fun is None else decorator(fun)
+
+
+@frozen(eq=False)
+class JitDecorator:
+    """`jit` with its options, waiting for the function."""
+
+    static_argnums: Numbers
+    static_argnames: Names
+    donate_argnums: Numbers
+    donate_argnames: Names
+    keep_unused: bool
+    inline: bool
+    options: CompileOptions
+    shardings: Shardings
+
+    def __call__[**P, R](self, fun: Callable[P, R]) -> JitFunction[P, R]:
+        check_function(fun)
+        statics = resolve_statics(
+            fun,
+            self.static_argnums,
+            self.static_argnames,
+            self.donate_argnums,
+            self.donate_argnames,
+        )
+        settings = Settings(
+            statics, self.keep_unused, self.inline, self.options, self.shardings
+        )
+        return JitFunction(fun, settings)

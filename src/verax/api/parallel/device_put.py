@@ -1,0 +1,367 @@
+"""Floor 5: arrays to devices and back, and constraints where values shall lie.
+
+One idea: a function on pytrees is a function on the leaves, and a place for each leaf
+comes from a prefix of the tree::
+
+    device_put({"w": w, "b": b}, NamedSharding(mesh, P("x")))
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.api.sharding_args import (
+    check_place,
+    constrained,
+    place_leaves,
+    prefix_leaves,
+)
+from verax.api.tracing.apply import as_array, current_builder
+from verax.api.tracing.trace import describe_leaves, leaf_avals
+from verax.backend import pytrees
+from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.arrays.placed import (
+    buffer_at,
+    fresh,
+    is_plain,
+    joined,
+    placed_buffer,
+    placed_host,
+    put,
+)
+from verax.backend.placement.mesh import Mesh, PartitionSpec
+from verax.backend.placement.sharding import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    is_local,
+)
+from verax.backend.runtime.client import Device
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import as_dtype, canonical, is_extended, stored_dtype
+from verax.rules.rows.builder import Tracer
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE
+from verax.rules.values.typed import described
+
+
+def device_put(
+    x: Any,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: Any = False,
+    may_alias: Any = None,
+) -> Any:
+    """The tree with its leaves as arrays at `device`, committed to it.
+
+    `device` is a device, a `Sharding` or `Format`, a `PartitionSpec` (within a mesh),
+    or a prefix tree of these; where it is None arrays stay where they are, and other
+    leaves go to the default device, uncommitted. `src` says where the leaves come from,
+    which arrays know themselves. `donate` gives up the arrays that were passed;
+    `may_alias=False` asks for memory of its own, True allows shared memory, None allows
+    it unless `donate`. Both are trees or one for all.
+
+    In a trace a `NamedSharding` becomes a constraint and a device is left to the
+    program.
+
+    Raises:
+        TypeError: a leaf is no array, or a place is none.
+        ValueError: `donate` and `may_alias` are both True; an array cannot lie as the
+            sharding says.
+
+    >>> import verax, verax.numpy as vnp
+    >>> x = verax.device_put(vnp.ones(2), verax.devices()[0])
+    >>> x.committed, x.devices() == {verax.devices()[0]}
+    (True, True)
+    """
+    plainly = device is None and src is None and donate is False and may_alias is None
+    numeric = type(x) is np.ndarray and x.dtype.kind in "biufc"
+    if plainly and numeric and STATE.interpreter.immediate:
+        return as_array(x)
+    leaves, tree = pytrees.flatten(x)
+    places = place_leaves("device_put device", device, x)
+    place_leaves("device_put src", src, x)
+    donations = prefix_leaves("device_put donate", donate, x)
+    aliases = prefix_leaves("device_put may_alias", may_alias, x)
+    for give, share in zip(donations, aliases, strict=True):
+        check_semantics(give, share)
+    leaf_avals(leaves, describe_leaves("device_put", tree))
+    outs = []
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, Tracer) or current_builder() is not None:
+            outs += constrained([as_array(leaf)], (places[i],))
+        else:
+            outs.append(put_leaf(leaf, places[i], donations[i], aliases[i]))
+    return tree.unflatten(outs)
+
+
+def check_semantics(donate: object, may_alias: object) -> None:
+    """Raise unless the two are booleans that go together."""
+    if not isinstance(donate, bool) or not isinstance(may_alias, bool | None):
+        raise TypeError(
+            "device_put takes booleans for donate and may_alias (or None), not "
+            f"{donate!r} and {may_alias!r}"
+        )
+    if donate and may_alias:
+        raise ValueError(
+            "device_put: donate and may_alias cannot both be True: memory that is "
+            "given up cannot be shared with the array that gives it up"
+        )
+
+
+def put_leaf(
+    leaf: Any, place: Sharding | None, donate: bool, may_alias: bool | None
+) -> ConcreteArray:
+    """One leaf as an array at its place, under one of the three copy semantics."""
+    array = as_array(leaf)
+    assert isinstance(array, ConcreteArray)
+    if array.is_deleted():
+        raise array.gone()
+    committed = array.committed or place is not None
+    target = place or array.sharding
+    target.check(array.shape, f"an array {array.aval}")
+    if may_alias is False and not donate and array is leaf:
+        own = np.array(array.numpy())
+        own.flags.writeable = False
+        return with_buffer(placed_at(own, array.aval, target, committed))
+    made = array if place is None else with_buffer(put(array, target, committed))
+    if donate and array is leaf:
+        made = made if made is not array else put(array, target, committed)
+        # The memory lives on in what is returned; the old array forgets it.
+        array.host = array.buffer = None
+        array.ended = "when its memory was donated to device_put"
+    return made
+
+
+def with_buffer(x: ConcreteArray) -> ConcreteArray:
+    """The array, its transfer started."""
+    x.device_buffer()
+    return x
+
+
+def placed_at(
+    values: np.ndarray, aval: ShapedArray, place: Sharding, committed: bool
+) -> ConcreteArray:
+    """NumPy values that nobody else writes to, as an array with a place."""
+    if is_plain(place, committed):
+        return fresh(values, aval)
+    return placed_host(values, aval, place, committed)
+
+
+def stack_place(devices: Sequence[Device]) -> Sharding:
+    """One element of a first dimension on each device."""
+    given = list(devices) if isinstance(devices, Iterable) else []
+    if not given or not all(isinstance(d, Device) for d in given):
+        raise ValueError(
+            "device_put_sharded and device_put_replicated take a sequence of devices, "
+            f"such as verax.devices(), that is not empty, not {devices!r}"
+        )
+    if len(given) == 1:
+        return SingleDeviceSharding(given[0])
+    return NamedSharding(Mesh(np.array(given, object), ("_",)), PartitionSpec("_"))
+
+
+def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
+    """One array of a sequence of trees: shard i lies on device i.
+
+    The leaves are stacked along a new first dimension, which is spread over `devices`.
+
+    Raises:
+        ValueError: the numbers of shards and devices, or the types of the shards,
+            disagree.
+
+    >>> import verax
+    >>> verax.device_put_sharded([1.0], verax.devices()[:1]).tolist()
+    [1.0]
+    """
+    place = stack_place(devices)
+    if not isinstance(shards, Sequence):
+        raise TypeError(
+            "device_put_sharded takes a sequence with a tree for each device, not "
+            f"{described(shards)}"
+        )
+    if len(shards) != len(devices):
+        raise ValueError(
+            f"device_put_sharded got {len(shards)} shards for {len(devices)} devices"
+        )
+    flat = [pytrees.flatten(shard) for shard in shards]
+    tree = flat[0][1]
+    if any(other != tree for _, other in flat):
+        raise ValueError("device_put_sharded takes shards of one structure")
+    outs = []
+    for parts in zip(*[leaves for leaves, _ in flat], strict=True):
+        avals = {aval_of(part) for part in parts}
+        if len(avals) != 1:
+            types = ", ".join(sorted(map(str, avals)))
+            raise ValueError(f"device_put_sharded takes shards of one type: {types}")
+        (aval,) = avals
+        values = np.stack([stored_values(part, aval) for part in parts])
+        whole = aval.with_shape((len(parts), *aval.shape))
+        outs.append(with_buffer(placed_host(values, whole, place, committed=True)))
+    return tree.unflatten(outs)
+
+
+def stored_values(x: Any, aval: ShapedArray) -> np.ndarray:
+    """An operand in NumPy, in the dtype of its type."""
+    if isinstance(x, ConcreteArray):
+        return x.numpy()
+    return np.asarray(x, stored_dtype(aval.dtype))
+
+
+def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
+    """The tree with a copy of each leaf on each device, along a new first dimension.
+
+    Raises:
+        ValueError: there are no devices.
+
+    >>> import verax
+    >>> verax.device_put_replicated(1.0, verax.devices()[:1]).shape
+    (1,)
+    """
+    stack_place(devices)
+    return device_put_sharded([x] * len(devices), devices)
+
+
+def device_get(x: Any) -> Any:
+    """The tree with its arrays as NumPy arrays; all transfers start before any waits.
+
+    Random keys and leaves that are no arrays stay what they are.
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.device_get((vnp.ones(2), 3))
+    (array([1., 1.], dtype=float32), 3)
+    """
+    leaves, tree = pytrees.flatten(x)
+    for leaf in leaves:
+        if isinstance(leaf, ConcreteArray):
+            leaf.copy_to_host_async()
+    return tree.unflatten([fetched(leaf) for leaf in leaves])
+
+
+def fetched(leaf: Any) -> Any:
+    """A leaf in NumPy; keys, of which NumPy has none, are waited for and stay."""
+    if not isinstance(leaf, ConcreteArray):
+        return leaf
+    if is_extended(leaf.dtype):
+        return leaf.block_until_ready()
+    return np.asarray(leaf)
+
+
+def make_array_from_callback(
+    shape: Sequence[int],
+    sharding: Sharding,
+    data_callback: Callable[[tuple[slice, ...]], Any],
+    *,
+    dtype: Any = None,
+) -> Array:
+    """An array whose parts `data_callback(index)` gives, one call for each index.
+
+    Raises:
+        TypeError: parts have different dtypes.
+        ValueError: the array cannot lie so, or a part has the wrong shape.
+
+    >>> import numpy as np, verax
+    >>> place = verax.sharding.SingleDeviceSharding(verax.devices()[0])
+    >>> values = np.arange(3, dtype=np.int32)
+    >>> make_array_from_callback((3,), place, lambda index: values[index]).tolist()
+    [0, 1, 2]
+    """
+    size = tuple(shape)
+    known: dict[str, np.ndarray] = {}
+    parts = []
+    wanted = sharding.shard_shape(size)
+    for index in sharding.addressable_devices_indices_map(size).values():
+        key = repr(index)
+        if key not in known:
+            values = np.asarray(data_callback(index))
+            own = canonical(as_dtype(dtype or values.dtype), STATE.enable_x64)
+            known[key] = np.array(values, stored_dtype(own), order="C")
+            if values.shape != wanted:
+                raise ValueError(
+                    f"data_callback gave a part of shape {values.shape} for {index}, "
+                    f"but the parts have the shape {wanted}"
+                )
+        parts.append(known[key])
+    kinds = {part.dtype for part in parts}
+    if len(kinds) != 1:
+        raise TypeError(f"data_callback gave parts of different dtypes: {kinds}")
+    aval = ShapedArray(size, as_dtype(kinds.pop()))
+    if sharding.num_devices == 1:
+        return with_buffer(placed_host(parts[0], aval, sharding, committed=True))
+    buffer = joined(parts, aval, sharding)
+    return placed_buffer(buffer, aval, sharding, committed=True)
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any]
+) -> Array:
+    """One array of parts that lie on their devices already; nothing is moved.
+
+    Raises:
+        ValueError: a device has no part or several, or a part has the wrong shape.
+        TypeError: a part is no array, or parts have different dtypes.
+    """
+    size = tuple(shape)
+    wanted = sharding.shard_shape(size)
+    found: dict[Device, ConcreteArray] = {}
+    for part in arrays:
+        if not isinstance(part, ConcreteArray):
+            raise TypeError(f"the parts must be arrays on devices, not {part!r}")
+        (device,) = part.devices() if len(part.devices()) == 1 else (None,)
+        if device is None or device in found or device not in sharding.device_set:
+            raise ValueError(
+                f"{sharding} takes one part on each of its devices; got a part on "
+                f"{part.sharding}"
+            )
+        if part.shape != wanted:
+            raise ValueError(
+                f"the part on {device} has the shape {part.shape}, but the parts of an "
+                f"array of shape {size} have {wanted}"
+            )
+        found[device] = part
+    local = [device for device in sharding.ordered if is_local(device)]
+    missing = [str(device) for device in local if device not in found]
+    if missing:
+        raise ValueError(f"there is no part for {', '.join(missing)}")
+    avals = {part.aval for part in found.values()}
+    if len(avals) != 1:
+        raise TypeError(f"the parts have different types: {sorted(map(str, avals))}")
+    aval = avals.pop().with_shape(size)
+    parts = [found[device] for device in local]
+    if sharding.num_devices == 1:
+        return put(parts[0], sharding, committed=True)
+    held = [buffer_at(part, part.sharding) for part in parts]
+    return placed_buffer(joined(held, aval, sharding), aval, sharding, committed=True)
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """The tree, with the wish that its values lie at `shardings`, a prefix of it.
+
+    In a trace this is an equation, which derivatives and `vmap` keep; outside the
+    arrays are moved.
+
+    Raises:
+        TypeError: a leaf is no array, or a place is none.
+        ValueError: an array cannot lie so, or a spec has no mesh.
+
+    >>> import verax, verax.numpy as vnp
+    >>> from verax.sharding import NamedSharding, PartitionSpec as P
+    >>> place = NamedSharding(verax.make_mesh((1,), ("x",)), P("x"))
+    >>> verax.jit(lambda x: with_sharding_constraint(x, place))(vnp.ones(2)).tolist()
+    [1.0, 1.0]
+    """
+    what = "with_sharding_constraint"
+    leaves, tree = pytrees.flatten(x)
+    places = place_leaves(what, shardings, x)
+    arrays = [as_array(leaf) for leaf in leaves]
+    for array, place in zip(arrays, places, strict=True):
+        if place is not None:
+            check_place(place, array, f"{what}: an array")
+    if current_builder() is not None:
+        return tree.unflatten(constrained(arrays, places))
+    return tree.unflatten(
+        [put_leaf(a, p, False, None) for a, p in zip(arrays, places, strict=True)]
+    )

@@ -1,0 +1,273 @@
+"""Floor 5: `pmap`: `vmap` with each element on a device of its own.
+
+One idea: a mesh of one axis, along which the mapped dimension is split, and `vmap`
+under `jit` do it; the name of the axis is that of the mesh::
+
+    pmap(lambda x: x / psum(x, "i"), axis_name="i")(xs)
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax.api.arguments.static_argnums import numbers
+from verax.api.explain.report import Explanation
+from verax.api.jit.copying import Copyable
+from verax.api.jit.decorator import jit
+from verax.api.jit.function import JitFunction
+from verax.api.parallel.device_put import device_put
+from verax.api.sharding_args import constrained
+from verax.api.stages.stages import LoweredStage, TracedStage
+from verax.api.tracing.structs import ShapeDtypeStruct, out_info, struct_avals
+from verax.api.tracing.trace import describe_arguments, function_name
+from verax.api.vmap import flat_axes, mapped_size, place_axes, vmap
+from verax.backend import pytrees
+from verax.backend.placement.mesh import Mesh, PartitionSpec
+from verax.backend.placement.sharding import NamedSharding
+from verax.backend.runtime.client import Device, local_devices
+from verax.ir.records import Unchanging
+from verax.rules.rows.row import Axis
+
+
+@frozen(eq=False)
+class Settings(Unchanging):
+    """What `pmap` was told."""
+
+    name: str
+    in_axes: Any
+    out_axes: Any
+    static: tuple[int, ...]
+    donated: tuple[int, ...]
+    devices: tuple[Device, ...] | None
+    backend: str | None
+    axis_size: int | None
+
+    def mesh(self, fun: object, size: int) -> Mesh:
+        """The first devices, one for each element.
+
+        Raises:
+            ValueError: there are too few.
+        """
+        owned = self.devices or tuple(local_devices(self.backend))
+        if size > len(owned):
+            raise ValueError(
+                f"pmap of {function_name(fun)} maps {size} elements, but there are "
+                f"{len(owned)} devices; on CPU set their number with "
+                'verax.config.update("num_cpu_devices", n) before the first array'
+            )
+        return Mesh(np.array(owned[:size], object), (self.name,))
+
+    def held(self, count: int) -> tuple[int, ...]:
+        """The positions of static arguments among `count`, in order."""
+        return tuple(sorted({i % count for i in self.static if -count <= i < count}))
+
+    def moving(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments that are not static."""
+        held = self.held(len(args))
+        return tuple([x for i, x in enumerate(args) if i not in held])
+
+    def moving_axes(self, count: int) -> tuple[Any, ...]:
+        """The entries of `in_axes` for them."""
+        axes = self.in_axes
+        if axes is None or isinstance(axes, int):
+            return (axes,) * (count - len(self.held(count)))
+        if len(axes) != count:
+            raise ValueError(
+                f"pmap in_axes has {len(axes)} entries for {count} arguments"
+            )
+        return self.moving(axes)
+
+    def given_up(
+        self,
+        args: Sequence[Any],
+        moving: Sequence[Any],
+        leaves: int,
+        donated: Sequence[int],
+    ) -> list[bool]:
+        """Which leaves are `donated`; those of keyword arguments, the last, are not."""
+        count = len(args)
+        given = {i % count for i in donated if -count <= i < count}
+        marks = self.moving([i in given for i in range(count)])
+        found = [
+            mark
+            for mark, arg in zip(marks, moving, strict=True)
+            for _ in pytrees.flatten(arg)[0]
+        ]
+        return found + [False] * (leaves - len(found))
+
+    def filled(self, args: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
+        """All arguments, the moving ones replaced."""
+        left, held = iter(moving), self.held(len(args))
+        return [x if i in held else next(left) for i, x in enumerate(args)]
+
+
+def pmap(
+    fun: Callable[..., Any],
+    axis_name: str | None = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Sequence[int] = (),
+    devices: Sequence[Device] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Sequence[int] = (),
+) -> "PmapFunction":
+    """`fun` on one element of its arguments per device: `vmap`, each element elsewhere.
+
+    `in_axes` and `out_axes` are those of `vmap`, keyword arguments run over dimension
+    0, and donated arguments are those by position; the results are spread over the
+    devices along their mapped dimension. `devices` are those to use, in order.
+
+    Raises:
+        ValueError: there are fewer devices than elements, or sizes disagree.
+
+    >>> import numpy as np, verax
+    >>> verax.pmap(lambda x: x / verax.lax.psum(x, "i"), axis_name="i")(np.ones((1, 2)))
+    Array([[1., 1.]], dtype=float32)
+    """
+    if not callable(fun):
+        raise TypeError(f"pmap takes a function, not {fun!r}")
+    settings = Settings(
+        axis_name or "_pmap",
+        in_axes,
+        out_axes,
+        numbers("static_broadcasted_argnums", static_broadcasted_argnums),
+        numbers("donate_argnums", donate_argnums),
+        None if devices is None else tuple(devices),
+        backend,
+        axis_size,
+    )
+    return PmapFunction(fun, settings)
+
+
+class PmapFunction(Copyable):
+    """A function behind pmap: one jitted function for each number of elements."""
+
+    def __init__(self, fun: Callable[..., Any], settings: Settings) -> None:
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.settings = settings
+        self.begin()
+
+    def begin(self) -> None:
+        """Start without programs; see `Copyable`."""
+        self.programs: dict[int, tuple[JitFunction[..., Any], Mesh]] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results, spread over the devices."""
+        run, args, kwargs = self.placed(args, kwargs, self.settings.donated)
+        return run(*args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
+        """See `jit`: arguments may be `ShapeDtypeStruct`s, too."""
+        run, args, kwargs = self.placed(args, kwargs)
+        return run.trace(*args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> LoweredStage:
+        """See `jit`."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The types of the outputs, without computing anything."""
+        return out_info(self.trace(*args, **kwargs).traced)
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Whether a call would find its program, and why not; see `jit(f).explain`."""
+        run, args, kwargs = self.placed(args, kwargs)
+        return run.explain(*args, **kwargs)
+
+    def clear_cache(self) -> None:
+        """Forget every trace and every program of this function."""
+        self.programs.clear()
+
+    def program(self, size: int) -> tuple[JitFunction[..., Any], Mesh]:
+        """The jitted function for `size` elements, and the devices it runs on."""
+        found = self.programs.get(size)
+        if found is None:
+            mesh = self.settings.mesh(self.fun, size)
+            made = (parallel(self.fun, self.settings, mesh), mesh)
+            found = self.programs.setdefault(size, made)
+        return found
+
+    def placed(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        donated: tuple[int, ...] = (),
+    ) -> tuple[JitFunction[..., Any], tuple[Any, ...], dict[str, Any]]:
+        """The function for so many elements, and its arguments on their devices.
+
+        Arguments at the positions `donated` give up their memory.
+        """
+        fun, settings = self.fun, self.settings
+        rest, axes = settings.moving(args), settings.moving_axes(len(args))
+        leaves, tree = pytrees.flatten((rest, kwargs))
+        describe = describe_arguments(fun, tree, settings.held(len(args)))
+        avals = struct_avals(leaves, describe)
+        asked = flat_axes("in_axes", (axes, 0), (rest, kwargs))
+        where = place_axes(avals, asked, describe)
+        run, mesh = self.program(
+            mapped_size(fun, avals, where, settings.axis_size, describe)
+        )
+        given = settings.given_up(args, rest, len(leaves), donated)
+        moved = [
+            put(x, place_at(mesh, axis, aval.ndim), give)
+            for x, axis, aval, give in zip(leaves, where, avals, given, strict=True)
+        ]
+        parts, named = tree.unflatten(moved)
+        return run, tuple(settings.filled(args, parts)), named
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<pmap of {function_name(self.fun)}>"
+
+
+def put(x: Any, place: NamedSharding, give: bool) -> Any:
+    """An argument, or the type of one, on its devices."""
+    if isinstance(x, ShapeDtypeStruct):
+        return x.update(sharding=place)
+    return device_put(x, place, donate=give)
+
+
+def parallel(
+    fun: Callable[..., Any], settings: Settings, mesh: Mesh
+) -> JitFunction[..., Any]:
+    """The compiled function over all elements, its results spread over the mesh."""
+    name, size = settings.name, mesh.size
+
+    @functools.wraps(fun)
+    def body(*args: Any, **kwargs: Any) -> Any:
+        def element(*parts: Any, **named: Any) -> Any:
+            return fun(*settings.filled(args, parts), **named)
+
+        axes, out_axes = settings.moving_axes(len(args)), settings.out_axes
+        over = vmap(element, axes, out_axes, name, size, spmd_axis_name=name)
+        out = over(*settings.moving(args), **kwargs)
+        leaves, tree = pytrees.flatten(out)
+        where = flat_axes("out_axes", out_axes, out)
+        places = [
+            place_at(mesh, axis, x.ndim) for axis, x in zip(where, leaves, strict=True)
+        ]
+        return tree.unflatten(constrained(leaves, tuple(places)))
+
+    body.__name__ = function_name(fun)
+    # Without names: what is static or donated by position is not so by keyword.
+    vars(body)["__signature__"] = inspect.signature(lambda *args, **kwargs: None)
+    return jit(body, static_argnums=settings.static, donate_argnums=settings.donated)
+
+
+def place_at(mesh: Mesh, axis: Axis, ndim: int) -> NamedSharding:
+    """One element of dimension `axis` on each device; all of it where that is None."""
+    if axis is None:
+        return NamedSharding(mesh, PartitionSpec())
+    before, after = axis % ndim, ndim - axis % ndim - 1
+    spec = (*[None] * before, mesh.axis_names[0], *[None] * after)
+    return NamedSharding(mesh, PartitionSpec(*spec))

@@ -1,0 +1,172 @@
+"""Floor 5: places as users give them: shardings, specs, devices, prefix trees of these.
+
+One idea: whatever is given becomes one `Sharding` or None for each leaf, and then
+there is nothing left to interpret::
+
+    place_leaves("in_shardings", (P("x"), None), (x, {"w": w}))
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+
+from verax.backend import pytrees
+from verax.backend.arrays.formats import Format
+from verax.backend.placement.mesh import PartitionSpec, current_mesh
+from verax.backend.placement.sharding import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+)
+from verax.backend.runtime.client import Device, local_devices
+from verax.ops.parallel.sharding_constraint import sharding_constraint
+from verax.rules.values.array import Array
+from verax.rules.values.typed import described
+
+type Places = tuple[Sharding | None, ...]
+
+
+def is_place(x: object) -> bool:
+    """Whether this is one place and no tree of them."""
+    return x is None or isinstance(x, Sharding | Device | PartitionSpec | Format)
+
+
+def as_place(what: str, x: object) -> Sharding | None:
+    """One place as a sharding.
+
+    Raises:
+        TypeError: it is no place.
+        ValueError: a spec without a mesh around it; a layout that is not in rows.
+    """
+    if isinstance(x, Format):
+        if x.layout is not None and not x.layout.in_rows:
+            raise ValueError(
+                f"{what}: arrays of verax lie in rows, and not as {x.layout} says"
+            )
+        return x.sharding
+    if x is None or isinstance(x, Sharding):
+        return x
+    if isinstance(x, Device):
+        return SingleDeviceSharding(x)
+    if not isinstance(x, PartitionSpec):
+        raise TypeError(
+            f"{what} takes a device, a Sharding, a PartitionSpec, None, or a tree of "
+            f"these, not {described(x)}"
+        )
+    mesh = current_mesh()
+    if mesh is None:
+        raise ValueError(
+            f"{what} got {x}, which needs a mesh: write NamedSharding(mesh, {x}), or "
+            "call it within `with mesh:`"
+        )
+    return NamedSharding(mesh, x)
+
+
+def prefix_leaves(what: str, prefix: Any, tree: Any) -> list[Any]:
+    """One entry for each leaf of `tree`, from a prefix tree in which None is a leaf.
+
+    Raises:
+        ValueError: it is no prefix.
+    """
+    if is_place(prefix) or isinstance(prefix, bool):
+        return [prefix] * pytrees.flatten(tree)[1].num_leaves
+    entries, outline = pytrees.flatten(prefix, is_place)
+    try:
+        parts = outline.flatten_up_to(tree)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{what} must be a prefix of the structure that it is for: {error}"
+        ) from None
+    return [
+        entry
+        for entry, part in zip(entries, parts, strict=True)
+        for _ in range(pytrees.flatten(part)[1].num_leaves)
+    ]
+
+
+def place_leaves(what: str, prefix: Any, tree: Any) -> Places:
+    """One sharding, or None, for each leaf of `tree`."""
+    return tuple([as_place(what, x) for x in prefix_leaves(what, prefix, tree)])
+
+
+@frozen(eq=False)
+class Shardings:
+    """What `jit` was told about places; `fixed` says whether it was told anything."""
+
+    ins: Any = None
+    outs: Any = None
+    device: Device | None = None
+
+    @property
+    def fixed(self) -> bool:
+        trees = (self.ins, self.outs)
+        given = any(pytrees.flatten(tree)[0] for tree in trees)
+        return given or self.device is not None
+
+    def of_inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Places:
+        """One sharding, or None, for each leaf of the arguments.
+
+        Raises:
+            ValueError: keyword arguments, for which in_shardings has no entries.
+        """
+        if self.ins is None:
+            return ()
+        if kwargs:
+            raise ValueError(
+                "jit with in_shardings takes no keyword arguments, since in_shardings "
+                f"has entries for positional ones only; got {sorted(kwargs)}"
+            )
+        ins = tuple(self.ins) if isinstance(self.ins, list) else self.ins
+        return place_leaves("in_shardings", ins, args)
+
+    def of_outputs(self, out_tree: pytrees.PyTreeDef) -> Places:
+        """One sharding, or None, for each leaf of the output."""
+        if self.outs is None:
+            return ()
+        count = range(out_tree.num_leaves)
+        return place_leaves("out_shardings", self.outs, out_tree.unflatten(count))
+
+
+def resolve_shardings(
+    ins: Any, outs: Any, device: object, backend: str | None
+) -> Shardings:
+    """The arguments of `jit` that say where it runs.
+
+    Raises:
+        TypeError: `device` is none.
+        ValueError: arguments that exclude each other.
+    """
+    if device is not None and not isinstance(device, Device):
+        raise TypeError(f"jit takes one of verax.devices() as device, not {device!r}")
+    if device is not None and backend is not None:
+        raise ValueError("jit takes a device or a backend, not both")
+    if (device is not None or backend is not None) and (
+        ins is not None or outs is not None
+    ):
+        raise ValueError(
+            "jit takes device and backend, or in_shardings and out_shardings: a "
+            "sharding says already which devices are meant"
+        )
+    if backend is not None:
+        device = local_devices(backend)[0]
+    for what, tree in (("in_shardings", ins), ("out_shardings", outs)):
+        for leaf in pytrees.flatten(tree, is_place)[0]:
+            if not is_place(leaf):
+                as_place(what, leaf)
+    return Shardings(ins, outs, device)
+
+
+def constrained(xs: Sequence[Any], places: Places) -> list[Any]:
+    """Values of a trace, with the wish that they lie at their places."""
+    if not places:
+        return list(xs)
+    return [
+        sharding_constraint(x, place.layout) if isinstance(place, NamedSharding) else x
+        for x, place in zip(xs, places, strict=True)
+    ]
+
+
+def check_place(place: Sharding, x: Array, what: str) -> None:
+    """Raise ValueError unless the array can lie so."""
+    place.check(x.shape, f"{what} {x.aval}")

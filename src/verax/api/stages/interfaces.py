@@ -1,0 +1,194 @@
+"""Floor 5: what goes into a program and comes out, and whether a call fits.
+
+One idea: the structures and types of a function's arguments and results are one value
+that all its stages share, and that is all a loaded program knows of its function::
+
+    Interface("f", in_tree, (f32[3],), (False,), out_tree, (f32[],)).check(leaves, tree)
+"""
+
+from collections.abc import Sequence
+from types import NoneType, SimpleNamespace
+from typing import Any, Final
+
+from attrs import frozen
+
+from verax.api.tracing.structs import ArgInfo, struct_of
+from verax.api.tracing.trace import describe_arguments
+from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import canonical
+from verax.ir.records import Unchanging
+from verax.rules.rows.builder import Tracer
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE
+
+KEYWORDS: Final = "the keyword arguments"
+
+
+@frozen(eq=False)
+class Interface:
+    """The arguments and results of a program.
+
+    `in_tree` is the structure of (positional arguments, keyword arguments) without the
+    static ones; `donated[i]` says whether the user donates leaf i.
+    """
+
+    name: str
+    in_tree: PyTreeDef
+    in_avals: tuple[ShapedArray, ...]
+    donated: tuple[bool, ...]
+    out_tree: PyTreeDef
+    out_avals: tuple[ShapedArray, ...]
+
+    def names(self) -> Sequence[str]:
+        """What messages call the leaves of the arguments."""
+        return describe_arguments(SimpleNamespace(__name__=self.name), self.in_tree)()
+
+    def check(
+        self, leaves: Sequence[object], tree: PyTreeDef, *, traceable: bool = False
+    ) -> None:
+        """The arguments of a call must be those of the program.
+
+        Raises:
+            TypeError: they have another structure or other types, or are tracers and
+                the program is not `traceable`.
+        """
+        if tree != self.in_tree:
+            raise TypeError(self.mismatch(tree))
+        wrong = []
+        for i, (leaf, due) in enumerate(zip(leaves, self.in_avals, strict=True)):
+            if isinstance(leaf, Tracer) and not traceable:
+                raise TypeError(
+                    f"{self.names()[i]} is a tracer: a compiled program is fixed and "
+                    "cannot be transformed or traced; call the jitted function instead"
+                )
+            try:
+                given = aval_of(leaf)
+            except TypeError as error:
+                raise TypeError(f"{self.names()[i]}: {error}") from None
+            if given.strong() is not due.strong():
+                wrong.append(f"{self.names()[i]} is {given}, where {due} is due")
+        if wrong:
+            advice = "Lower and compile the function for these types, or call the "
+            advice += "jitted function"
+            if not STATE.enable_x64 and any(map(is_wide, self.in_avals)):
+                advice = "The program has 64 bits: call it with enable_x64 on"
+            raise TypeError(
+                f"{self.name} was compiled for other types: {'; '.join(wrong)}. "
+                f"{advice}"
+            )
+
+    def mismatch(self, tree: PyTreeDef) -> str:
+        """What differs in the structure of the arguments."""
+        start = f"{self.name} was compiled for another structure of arguments: "
+        (due, due_named), (given, given_named) = (
+            self.in_tree.children(),
+            tree.children(),
+        )
+        wanted, got = due.children(), given.children()
+        if len(wanted) != len(got):
+            hint = ""
+            if len(got) > len(wanted):
+                hint = "; static arguments are in the program and are left out"
+            return (
+                f"{start}it takes {len(wanted)} by position, and was called with "
+                f"{len(got)}{hint}"
+            )
+        for i, pair in enumerate(zip(wanted, got, strict=True)):
+            if found := difference(*pair, f"argument {i}"):
+                return start + found
+        found = difference(due_named, given_named, KEYWORDS)
+        return start + (found or f"{tree}, where {self.in_tree} is due")
+
+
+def difference(due: PyTreeDef, given: PyTreeDef, place: str) -> str | None:
+    """The first place where a structure differs from the one that is due."""
+    if due == given:
+        return None
+    left, right = due.node_data(), given.node_data()
+    if left is None or right is None or left[0] is not right[0]:
+        return f"{place} is {kind_text(right)}, where {kind_text(left)} is due"
+    mine, others = parts(due), parts(given)
+    told = [f"{key} is missing" for key in mine if key not in others]
+    told += [f"{key} is not expected" for key in others if key not in mine]
+    if told:
+        return f"in {place}, {' and '.join(told)}"
+    for key in mine:
+        inner = f"keyword argument {key}" if place == KEYWORDS else f"{place}{key}"
+        if found := difference(mine[key], others[key], inner):
+            return found
+    return f"{place} has the metadata {right[1]!r}, where {left[1]!r} is due"
+
+
+def is_wide(aval: ShapedArray) -> bool:
+    """Whether this is a type that exists only while x64 is on."""
+    return canonical(aval.dtype, False) != aval.dtype
+
+
+def kind_text(node: tuple[type, Any] | None) -> str:
+    """What stands at a place of a structure."""
+    if node is None:
+        return "an array"
+    return "None" if node[0] is NoneType else f"a {node[0].__name__}"
+
+
+def parts(tree: PyTreeDef) -> dict[str, PyTreeDef]:
+    """The children of a structure, under what a path calls them."""
+    filled = tree.unflatten(range(tree.num_leaves))
+    found = pytrees.flatten_one_level_with_keys(filled)
+    keys = [str(key) for key, _ in found[0]] if found is not None else []
+    return dict(zip(keys, tree.children(), strict=True))
+
+
+class Stage(Unchanging):
+    """What every stage of a function tells of its arguments and results."""
+
+    interface: Interface
+
+    def __repr__(self) -> str:
+        ins, outs = self.interface.in_avals, self.interface.out_avals
+        kind = type(self).__name__.removesuffix("Stage")
+        types = f"{', '.join(map(str, ins))} -> {', '.join(map(str, outs))}"
+        return f"{kind}({self.fun_name}: {types})"
+
+    @property
+    def fun_name(self) -> str:
+        """The name of the function."""
+        return self.interface.name
+
+    @property
+    def in_tree(self) -> PyTreeDef:
+        """The structure of (positional arguments, keyword arguments)."""
+        return self.interface.in_tree
+
+    @property
+    def out_tree(self) -> PyTreeDef:
+        """The structure of the output."""
+        return self.interface.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, in their structure."""
+        return self.in_tree.unflatten(self.interface.in_avals)
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the outputs, in the structure of the output."""
+        return self.out_tree.unflatten(self.interface.out_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """An `ArgInfo` for each leaf of the arguments, in their structure."""
+        pairs = zip(self.interface.in_avals, self.interface.donated, strict=True)
+        return self.in_tree.unflatten([ArgInfo(*pair) for pair in pairs])
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The numbers of the leaves that are donated."""
+        return tuple([i for i, flag in enumerate(self.interface.donated) if flag])
+
+    @property
+    def out_info(self) -> Any:
+        """The types of the outputs as `ShapeDtypeStruct`s, in their structure."""
+        return self.out_tree.unflatten(map(struct_of, self.interface.out_avals))

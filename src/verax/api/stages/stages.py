@@ -1,0 +1,428 @@
+"""Floor 5: the stages of jit, ahead of time: traced, lowered, compiled.
+
+One idea: each stage is a value with what there is to know about it::
+
+    jit(f).trace(x).lower().compile()(x)
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from verax.api.arguments.call_keys import leaf_kinds
+from verax.api.arguments.jit_options import warn_unusable
+from verax.api.arguments.options import checked_options
+from verax.api.stages.interfaces import Interface, Stage
+from verax.api.stages.platforms import check_routines, checked_platforms
+from verax.api.stages.serialization import written
+from verax.api.tracing.apply import ENGINE, apply
+from verax.api.tracing.structs import struct_of
+from verax.api.tracing.trace import Traced
+from verax.backend import pytrees
+from verax.backend.arrays.formats import Format, Layout
+from verax.backend.arrays.placed import PlacedArray, put
+from verax.backend.calls.fast_call import Call, caller
+from verax.backend.eager.nan_checks import checked_call, kinds_of
+from verax.backend.eager.nan_search import Search
+from verax.backend.lowering.lower import lower
+from verax.backend.lowering.parsing import parsed
+from verax.backend.lowering.result import Lowered as LoweredModule
+from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
+from verax.backend.programs.placed_program import spread_of
+from verax.backend.programs.placement import Placement, committed_place, relocated
+from verax.backend.programs.program import Program, build, compiled
+from verax.backend.results import result_tree
+from verax.backend.runtime.client import (
+    Device,
+    check_not_forked,
+    default_backend,
+    local_devices,
+)
+from verax.backend.xla.compile_options import CompileOptions, OptionValue
+from verax.backend.xla.executable import MemoryAnalysis
+from verax.backend.xla.hlo import computation, hlo_cost, hlo_text
+from verax.ir.consts import hoist
+from verax.ir.effects import Effect
+from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from verax.ops.hoisting import as_operands
+from verax.rules.rows.builder import leaked
+from verax.rules.values.state import STATE, current_context
+
+type OptionsByName = Mapping[str, OptionValue]
+CALLS = 1 << 8
+DIALECTS = ("stablehlo", "hlo")
+
+
+@frozen(eq=False, repr=False)
+class TracedStage(Stage):
+    """A traced function: its jaxpr, and the types of what goes in and out."""
+
+    interface: Interface
+    traced: Traced
+    options: CompileOptions
+    keep_unused: bool
+    donated: tuple[bool, ...]
+    placement: Placement | None = None
+
+    @cached_property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The program; arrays that it captures are its constvars."""
+        return hoist(self.traced.jaxpr, as_operands)
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """What the program does besides computing its outputs."""
+        return self.traced.jaxpr.effects
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The program on arguments of its types: computed now, or part of a trace.
+
+        Raises:
+            TypeError: the arguments have another structure or other types.
+        """
+        return self.evaluated(self.traced.jaxpr, self.traced.captured, args, kwargs)
+
+    def evaluated(
+        self,
+        jaxpr: Jaxpr,
+        captured: Sequence[Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """The outputs of the program, whose first inputs are what it captured."""
+        leaves, tree = pytrees.flatten((args, kwargs))
+        self.interface.check(leaves, tree, traceable=True)
+        typed = [
+            ENGINE.core.convert(x, aval.dtype, aval.weak_type)
+            for x, aval in zip([*captured, *leaves], jaxpr.in_avals, strict=True)
+        ]
+        return result_tree(self.out_tree, apply(jaxpr, typed))
+
+    def closure_convert(self) -> tuple[list[Any], Any]:
+        """What the function captured, and the function that takes it first.
+
+        The pair is (captured, converted), with `converted(captured, *args)` equal to
+        `function(*args)`; other values of the same types may take their place.
+        """
+        closed = self.jaxpr
+        inner = closed.jaxpr
+        invars = (*inner.constvars, *inner.invars)
+        jaxpr = Jaxpr((), invars, inner.eqns, inner.outvars)
+
+        def converted(captured: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+            return self.evaluated(jaxpr, captured, args, kwargs)
+
+        return [*closed.consts, *self.traced.captured], converted
+
+    def lower(
+        self, *, lowering_platforms: Sequence[str] | None = None
+    ) -> "LoweredStage":
+        """The StableHLO module, for the platform of this process or those named.
+
+        Raises:
+            LeakedTracer: the function closes over a tracer of an outer trace.
+            ValueError: a platform is unknown, or lacks what the program calls.
+        """
+        given = lowering_platforms
+        platforms = None if given is None else checked_platforms(given)
+        warn_unusable(self.interface.donated, self.donated, self.interface.in_avals)
+        module = self.module(located=False)
+        if platforms is not None:
+            check_routines(self.fun_name, module.text, platforms)
+        return LoweredStage(self.interface, module, self, platforms)
+
+    def module(self, *, located: bool) -> LoweredModule:
+        """The module, with the user's lines if asked for."""
+        if self.traced.captured:
+            raise leaked(self.traced.captured[0])
+        return lower(
+            ENGINE,
+            self.traced.jaxpr,
+            self.fun_name,
+            keep_unused=self.keep_unused,
+            donated=self.donated,
+            spread=None if self.placement is None else spread_of(self.placement),
+            located=located,
+        )
+
+
+@frozen(eq=False, repr=False)
+class LoweredStage(Stage):
+    """A lowered function: StableHLO text, ready to compile.
+
+    `platforms` are those that were named, None for that of the process, whatever it is.
+    """
+
+    interface: Interface
+    module: LoweredModule
+    stage: TracedStage
+    platforms: tuple[str, ...] | None
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module as MLIR text, or as HLO with dialect "hlo".
+
+        With `debug_info` each operation says which line of the user's made it.
+
+        Raises:
+            ValueError: `dialect` is neither "stablehlo" nor "hlo".
+        """
+        hlo = checked_dialect(dialect) == "hlo"
+        text = self.module.text
+        if debug_info:
+            text = self.stage.module(located=True).text
+        return hlo_text(text, metadata=debug_info) if hlo else text
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The module as an object of jaxlib: MLIR's `Module`, or `XlaComputation`.
+
+        Raises:
+            ValueError: `dialect` is neither "stablehlo" nor "hlo".
+        """
+        hlo = checked_dialect(dialect) == "hlo"
+        return computation(self.module.text) if hlo else parsed(self.module.text)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates before any optimisation: `flops`, `bytes accessed`, ..."""
+        return hlo_cost(self.module.text)
+
+    def compile(
+        self,
+        compiler_options: OptionsByName | None = None,
+        *,
+        device_assignment: Sequence[Device] | None = None,
+    ) -> "CompiledStage":
+        """The executable.
+
+        `compiler_options` are XLA's, by name, beside those that jit was given and in
+        their place; `device_assignment` are other devices to run on, as many as the
+        program has.
+
+        Raises:
+            ValueError: the module is for another platform, or the number of devices is
+                another one.
+            CompileError: XLA does not know an option, or refuses its value.
+        """
+        stage = self.stage
+        here = default_backend()
+        if self.platforms is not None and here not in self.platforms:
+            raise ValueError(
+                f"{self.fun_name} was lowered for {', '.join(self.platforms)}, and "
+                f"this process runs on {here}: lower it for that"
+            )
+        given = dict(stage.options.overrides) | dict(checked_options(compiler_options))
+        options = evolve(stage.options, overrides=given.items())
+        placement = stage.placement
+        if device_assignment is not None:
+            placement = relocated(
+                placement, stage.traced.jaxpr, tuple(device_assignment)
+            )
+        if placement is None:
+            program = build(self.module, options)
+            return CompiledStage(self.interface, program, stage.traced.jaxpr)
+        program = compiled(
+            ENGINE,
+            stage.traced.jaxpr,
+            stage.fun_name,
+            options,
+            stage.keep_unused,
+            stage.donated,
+            placement,
+        )
+        return CompiledStage(self.interface, program, stage.traced.jaxpr)
+
+
+def first_place() -> Sharding:
+    """Where programs run that nobody placed."""
+    return SingleDeviceSharding(local_devices()[0])
+
+
+def checked_dialect(dialect: str | None) -> str:
+    """The language of a lowered module."""
+    if dialect is None or dialect in DIALECTS:
+        return dialect or "stablehlo"
+    raise ValueError(
+        f"lowered modules are {' or '.join(DIALECTS)}, not {dialect!r}; "
+        "compile().as_text() has the optimised program"
+    )
+
+
+@frozen(eq=False, repr=False)
+class CompiledStage(Stage):
+    """A compiled function, to call with arguments of exactly the traced types.
+
+    One that was loaded has no `jaxpr`.
+    """
+
+    interface: Interface
+    program: Program
+    jaxpr: Jaxpr | None = None
+    calls: dict[object, Call] = field(factory=dict, init=False)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"the compiled function {self.fun_name} cannot be pickled, since its "
+            "structures and devices belong to a process: pickle its serialize(), and "
+            "load that with verax.stages.deserialize"
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The result, maybe not finished yet. Static arguments are left out.
+
+        Raises:
+            TypeError: the arguments have another structure or other types.
+            ValueError: an argument is committed to another place.
+            RuntimeError: an argument was deleted or donated, or this process was forked
+                from the one that compiled the program.
+        """
+        leaves, tree = pytrees.flatten((args, kwargs))
+        if tree == self.interface.in_tree:
+            kinds = leaf_kinds(leaves)
+            if None not in kinds:
+                key = (current_context(), kinds)
+                call = self.calls.get(key)
+                if call is None:
+                    call = self.first_call(leaves, tree, kinds)
+                    if len(self.calls) >= CALLS:
+                        self.calls.clear()
+                    self.calls[key] = call
+                return call(leaves)
+        return self.first_call(leaves, tree, (None,))(leaves)
+
+    def first_call(
+        self,
+        leaves: Sequence[object],
+        tree: pytrees.PyTreeDef,
+        kinds: Sequence[object],
+    ) -> Call:
+        """What a call with leaves of these kinds does, once they are checked."""
+        check_not_forked()
+        self.interface.check(leaves, tree)
+        moves = self.moves(leaves)
+        if not moves:
+            return self.debugged(caller(self.program, self.out_tree, kinds))
+        call = self.debugged(caller(self.program, self.out_tree, (None,)))
+
+        def moved(args: Sequence[Any]) -> Any:
+            given = list(args)
+            for i, place in moves:
+                given[i] = put(given[i], place, committed=False)
+            return call(given)
+
+        return moved
+
+    def debugged(self, call: Call) -> Call:
+        """The call; it looks at its outputs if `debug_nans` or `debug_infs` is on."""
+        kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
+        if not kinds:
+            return call
+        used = self.program.lowered.donated
+        donated = [i in used for i in range(self.in_tree.num_leaves)]
+        how = Search(self.fun_name, self.interface.names)
+        return checked_call(ENGINE, self.jaxpr, how, donated, kinds, call)
+
+    def moves(self, leaves: Sequence[object]) -> list[tuple[int, Sharding]]:
+        """The arguments that nobody committed and that are elsewhere.
+
+        Raises:
+            ValueError: an argument is committed to another place.
+        """
+        found = []
+        places = self.input_places()
+        for i, (leaf, place) in enumerate(zip(leaves, places, strict=True)):
+            if not isinstance(leaf, PlacedArray) or not self.program.lowered.kept[i]:
+                continue
+            if leaf.sharding.is_equivalent_to(place, leaf.ndim):
+                continue
+            if committed_place(leaf) is not None:
+                raise ValueError(
+                    f"{self.interface.names()[i]} is committed to {leaf.sharding}, but "
+                    f"the program was compiled for {place}: move it with "
+                    "verax.device_put, or compile the function for it"
+                )
+            found.append((i, place))
+        return found
+
+    def input_places(self) -> list[Sharding]:
+        """Where each leaf of the arguments must lie."""
+        placement = self.program.placement
+        count = self.in_tree.num_leaves
+        if placement is None:
+            return [first_place()] * count
+        return [placement.of_input(i) for i in range(count)]
+
+    def output_places(self) -> Sequence[Sharding]:
+        """Where each leaf of the results lies."""
+        return self.program.out_places or [first_place()] * self.out_tree.num_leaves
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where the arguments must lie: (positional ones, those by keyword)."""
+        return self.in_tree.unflatten(self.input_places())
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the results lie, in the structure of the output."""
+        return self.out_tree.unflatten(self.output_places())
+
+    @property
+    def input_formats(self) -> Any:
+        """Where and in which order of memory: (positional ones, those by keyword)."""
+        lowered, avals = self.program.lowered, self.interface.in_avals
+        places = self.input_places()
+        used = iter(self.program.executable.input_layouts()[len(lowered.constants) :])
+        found = []
+        for place, aval, kept in zip(places, avals, lowered.kept, strict=True):
+            layout = Layout.row_major(aval.ndim)
+            if kept:
+                layout = Layout.from_runtime(next(used), aval.ndim)
+            found.append(Format(layout, place))
+        return self.in_tree.unflatten(found)
+
+    @property
+    def output_formats(self) -> Any:
+        """Where and in which order of memory, in the structure of the output."""
+        layouts = self.program.executable.output_layouts()
+        trios = zip(
+            layouts, self.interface.out_avals, self.output_places(), strict=True
+        )
+        return self.out_tree.unflatten(
+            [Format(Layout.from_runtime(x, aval.ndim), at) for x, aval, at in trios]
+        )
+
+    @property
+    def out_info(self) -> Any:
+        """The types and places of the outputs, in their structure."""
+        pairs = zip(self.interface.out_avals, self.output_places(), strict=True)
+        return self.out_tree.unflatten([struct_of(*pair) for pair in pairs])
+
+    def as_text(self) -> str:
+        """The optimised program in XLA's own language."""
+        return self.program.executable.hlo_text()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates: `flops`, `bytes accessed`, ..."""
+        return self.program.executable.cost_analysis()
+
+    def memory_analysis(self) -> MemoryAnalysis:
+        """Bytes that one run needs."""
+        return self.program.executable.memory_analysis()
+
+    def serialize(self) -> bytes:
+        """The compiled function as bytes, for `verax.stages.deserialize`.
+
+        They hold the machine code, the arrays that the function captured, and the
+        structures of arguments and results.
+
+        Raises:
+            TypeError: a structure holds a class or a key without a serialised form; see
+                `verax.export.register_pytree_node_serialization`.
+            ValueError: the program calls functions of this process, or runs on devices
+                of others.
+        """
+        return written(self.interface, self.program, trees=True)
+
+    def runtime_executable(self) -> Any:
+        """jaxlib's own object; for debugging, without any promise."""
+        return self.program.executable.loaded

@@ -1,0 +1,156 @@
+"""Floor 5: the standard engine, and running a jaxpr under whatever is current.
+
+One idea: after the rewriting there is one way on, `apply`: under a trace the equations
+are written into it, else they are computed::
+
+    outs = apply(jaxpr, args)
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.arrays.placed import fresh
+from verax.backend.eager.interpreter import eager_interpreter
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import stored_dtype
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Source, Var
+from verax.rules.rows.builder import Builder
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE
+from verax.transforms.engine.standard import STANDARD
+from verax.transforms.engine.templates import Writer
+from verax.transforms.nans.report import NonFinite
+
+type Value = Array | Literal
+
+ENGINE = STANDARD
+EAGER = eager_interpreter(ENGINE, None)
+
+
+def current_builder() -> Builder | None:
+    """The builder of the innermost trace of this thread, if there is one."""
+    interpreter = STATE.interpreter
+    return interpreter if isinstance(interpreter, Builder) else None
+
+
+def apply(jaxpr: Jaxpr, args: Sequence[object]) -> Sequence[Array]:
+    """The outputs of `jaxpr` on arguments of its input types."""
+    builder = current_builder()
+    if builder is not None:
+        atoms = builder.inline(jaxpr, [builder.atom(x) for x in args])
+        return builder.tracers(atoms)
+    env: list[object] = list(args)
+    interpreter = STATE.interpreter
+    for eqn in jaxpr.eqns:
+        operands = [read(a, env) for a in eqn.invars]
+        try:
+            env += interpreter.bind(eqn.primitive, eqn.params, operands)
+        except NonFinite as error:
+            raise error.at(eqn) from None
+    return [as_array(read(a, env)) for a in jaxpr.outvars]
+
+
+class Computing:
+    """A writer that computes: what templates write, on values, under what is current.
+
+    A transformation of concrete values runs as it goes, without a program. Literals
+    stand for themselves until an operation, or `as_arrays`, makes arrays of them.
+    """
+
+    def copy(self, eqn: Eqn, values: tuple[Value, ...], /) -> Sequence[Value]:
+        """The results of `eqn` on these operands."""
+        try:
+            return STATE.interpreter.bind(eqn.primitive, eqn.params, as_arrays(values))
+        except NonFinite as error:
+            raise error.at(eqn) from None
+
+    def inline(
+        self, jaxpr: Jaxpr, values: Sequence[Value], source: Source | None = None, /
+    ) -> Sequence[Value]:
+        """The outputs of `jaxpr`; errors say `source` in place of its own lines."""
+        script = jaxpr.script
+        env: list[Any] = [*as_arrays(script.literals), *as_arrays(values)]
+        bind = STATE.interpreter.bind
+        for primitive, params, pick, _, own in script.steps:
+            ins = (env[pick],) if type(pick) is int else pick(env)  # type: ignore[operator]  # else a function
+            try:
+                env += bind(primitive, params, ins)
+            except NonFinite as error:
+                raise error.at(Eqn(primitive, params, (), (), source or own)) from None
+        return [env[i] for i in script.outs]
+
+
+COMPUTING = Computing()
+
+
+def as_arrays(values: Sequence[Value]) -> list[Array]:
+    """Values as arrays: literals become such, on the device where they are."""
+    return [literal_array(x) if isinstance(x, Literal) else x for x in values]
+
+
+def typed_atoms(
+    args: Sequence[object], avals: Sequence[ShapedArray]
+) -> list[Atom] | None:
+    """What stands for arguments in the current trace, if their types are exactly these.
+
+    A transformation then writes there at once what it makes of a program; otherwise it
+    makes a program of these types, for `apply`.
+    """
+    builder = current_builder()
+    if builder is None:
+        return None
+    atoms = [builder.atom(x) for x in args]
+    same = [atom.aval is aval for atom, aval in zip(atoms, avals, strict=True)]
+    return atoms if all(same) else None
+
+
+def rewritten[E](
+    args: Sequence[object],
+    avals: Callable[[], Sequence[ShapedArray]],
+    into: Callable[[Writer[Any], Sequence[Any]], tuple[Sequence[Any], E]],
+    program: Callable[[], tuple[Jaxpr, E]],
+) -> tuple[Sequence[Array], E]:
+    """What a rewrite makes of a program on `args`, and what it says of the outputs.
+
+    Values are computed as the rewrite goes, by `into`. Under a trace it writes there,
+    if the arguments have just its input types `avals`; else `program` is applied.
+    """
+    builder = current_builder()
+    if builder is None:
+        outs, found = into(COMPUTING, [as_array(x) for x in args])
+        return as_arrays(outs), found
+    atoms = typed_atoms(args, avals())
+    if atoms is None:
+        jaxpr, found = program()
+        return apply(jaxpr, args), found
+    with builder.undone_on_error():
+        outs, found = into(builder, atoms)
+    return builder.tracers(outs), found
+
+
+def read(atom: Var | Literal, env: Sequence[object]) -> object:
+    """The value of an atom; literals keep their type, weakness included."""
+    return env[atom.index] if type(atom) is Var else literal_array(atom)
+
+
+def literal_array(literal: Var | Literal) -> Array:
+    assert isinstance(literal, Literal)
+    if isinstance(literal.value, Array):
+        return literal.value
+    return as_typed_array(literal.value, literal.aval)
+
+
+def as_array(x: object) -> Array:
+    """An operand as an array: Python scalars and NumPy arrays are converted."""
+    if isinstance(x, Array):
+        return x
+    return as_typed_array(x, aval_of(x))
+
+
+def as_typed_array(x: object, aval: ShapedArray) -> ConcreteArray:
+    """A copy of a Python or NumPy value as an array of type `aval`."""
+    return fresh(np.array(x, stored_dtype(aval.dtype)), aval)

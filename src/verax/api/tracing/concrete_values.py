@@ -1,0 +1,162 @@
+"""Floor 5: values of tracers, where their arguments have values.
+
+One idea: Python may branch on a tracer whose value follows from arguments at hand; it
+is computed when it is asked for, from the equations that the trace has written so far::
+
+    builder.oracle = oracle_for(builder, [x, None])     # the second has no value
+    bool(tracer)                                        # asks it
+
+`grad` and `jvp` know all of their arguments, `vmap` those that it does not map.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import evolve
+
+from verax.api.tracing.apply import ENGINE
+from verax.backend.arrays.concrete import ConcreteArray
+from verax.ir.avals import ShapedArray
+from verax.ir.effects import DEBUG, ORDERED_DEBUG
+from verax.ir.jaxpr import Atom, Eqn, Var
+from verax.ops.calls.callbacks import debug_callback_p
+from verax.rules.rows.builder import (
+    AbstractValueError,
+    Builder,
+    Tracer,
+    abstract,
+    roots,
+)
+from verax.transforms.engine.engine import StandardEngine
+from verax.transforms.engine.evaluate import as_typed, evaluate_eqn, literal_value
+
+SHOWN = frozenset((DEBUG, ORDERED_DEBUG))
+SILENT = StandardEngine(
+    ENGINE.rules
+    | {debug_callback_p: evolve(debug_callback_p, evaluate=lambda engine, p, xs: ())},
+    ENGINE.core,
+)
+
+
+class Oracle:
+    """Concrete values of a trace, on demand: evaluates what was written so far."""
+
+    def __init__(self, builder: Builder, values: Sequence[object | None]) -> None:
+        self.builder = builder
+        self.values = values
+        self.env: dict[int, np.ndarray] = {}
+        self.refusals: dict[int, AbstractValueError | None] = {}
+        self.done = 0
+
+    def __call__(self, tracer: Tracer, wanted: str) -> np.ndarray:
+        """The value of a tracer of this trace; `wanted` says what asks for it.
+
+        Raises:
+            AbstractValueError: an argument that it depends on has none.
+        """
+        self.fill_inputs()
+        while self.done < len(self.builder.eqns):
+            self.evaluate(self.builder.eqns[self.done])
+            self.done += 1
+        if isinstance(tracer.atom, Var) and tracer.atom.index not in self.env:
+            raise self.refused(tracer, wanted)
+        return self.read(tracer.atom)
+
+    def evaluate(self, eqn: Eqn) -> None:
+        """The results of one equation, unless its operands have no values.
+
+        The program that is being traced will run: effects must not happen here too. A
+        collective needs the other elements of its axis, which are not here.
+        """
+        known = [a.index in self.env for a in eqn.invars if isinstance(a, Var)]
+        if not all(known) or (eqn.effects and not SHOWN.issuperset(eqn.effects)):
+            return
+        if eqn.params.named_axes:
+            return
+        outs = evaluate_eqn(SILENT, eqn, self.env)
+        for var, out in zip(eqn.outvars, outs, strict=True):
+            self.env[var.index] = out
+
+    def fill_inputs(self) -> None:
+        """Values for the arguments, and for captured tracers that are new."""
+        caught = {inner: outer for outer, inner in self.builder.captured.values()}
+        if not self.env and not self.refusals:
+            own = [var for var in self.builder.inputs if var not in caught]
+            for var, x in zip(own, self.values, strict=True):
+                self.fill(var, x)
+        for atom, outer in caught.items():
+            if isinstance(atom, Var):
+                self.fill(atom, outer)
+
+    def fill(self, var: Var, x: object | None) -> None:
+        """The value of one input, or why it has none."""
+        if var.index in self.env or var.index in self.refusals:
+            return
+        if x is None:
+            self.refusals[var.index] = None
+            return
+        try:
+            self.env[var.index] = concrete(x, var.aval)
+        except AbstractValueError as error:
+            self.refusals[var.index] = error
+
+    def refused(self, tracer: Tracer, wanted: str) -> AbstractValueError:
+        """The error for a tracer without a value: which argument has none."""
+        below = roots(tracer)
+        errors = [self.refusals[v.index] for v in below if v.index in self.refusals]
+        outer = [error for error in errors if error is not None]
+        if len(outer) < len(errors):
+            known = {v for v in below if v.index in self.env}
+            return abstract(tracer, wanted, known)
+        return outer[0] if outer else after_effect(tracer)
+
+    def read(self, atom: Atom) -> np.ndarray:
+        return self.env[atom.index] if isinstance(atom, Var) else literal_value(atom)
+
+
+def oracle_for(builder: Builder, values: Sequence[object | None]) -> Oracle | None:
+    """What knows values of the trace, unless there can be none."""
+    around = builder.outer is not None and builder.outer.oracle is not None
+    if around or not values or any([has_value(x) for x in values]):
+        return Oracle(builder, values)
+    return None
+
+
+def has_value(x: object | None) -> bool:
+    """Whether an argument may have a value: it is none and no abstract tracer."""
+    if isinstance(x, Tracer):
+        return x.builder.oracle is not None
+    return x is not None
+
+
+def is_known(x: object) -> bool:
+    """Whether Python can have the value of `x` now."""
+    if not isinstance(x, Tracer):
+        return True
+    try:
+        x.concrete("a value")
+    except AbstractValueError:
+        return False
+    return True
+
+
+def after_effect(tracer: Tracer) -> AbstractValueError:
+    """The error for a value that comes out of an effect or a collective."""
+    return AbstractValueError(
+        f"a tracer of type {tracer.aval} depends on an io_callback or a collective, "
+        "which happens when the program runs and not while it is traced, so Python "
+        "cannot branch on its value; use verax.lax.cond or verax.numpy.where"
+    )
+
+
+def concrete(x: object, aval: ShapedArray) -> np.ndarray:
+    """The NumPy value of an argument.
+
+    Raises:
+        AbstractValueError: it is a tracer without a value.
+    """
+    if isinstance(x, Tracer):
+        return x.concrete("a value that depends on it")
+    if isinstance(x, ConcreteArray):
+        return x.numpy()
+    return as_typed(x, aval)

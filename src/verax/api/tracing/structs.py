@@ -1,0 +1,152 @@
+"""Floor 5: shapes and dtypes that stand for arrays.
+
+One idea: whatever has a shape and a dtype says enough to trace a function for it::
+
+    jit(f).lower(ShapeDtypeStruct((3,), np.float32))
+    jit(f).lower(*jit(f).lower(x).args_info[0])
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from verax.api.tracing.trace import Traced
+from verax.backend.arrays.formats import Format, Layout
+from verax.backend.placement.sharding import Sharding
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import as_dtype, canonical
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE
+from verax.rules.values.typed import NotAnArray
+
+
+def as_shape(sizes: Iterable[int]) -> tuple[int, ...]:
+    """The sizes as a tuple of Python integers."""
+    return tuple([operator.index(size) for size in sizes])
+
+
+def sharding_of(place: Sharding | Format | None) -> Sharding | None:
+    """The sharding of a place that may say its memory layout too.
+
+    Raises:
+        TypeError: it is no place.
+    """
+    found = place.sharding if isinstance(place, Format) else place
+    if not isinstance(found, Sharding | None):
+        raise TypeError(f"a struct takes a Sharding or a Format, not {place!r}")
+    return found
+
+
+@frozen(repr=False)
+class ShapeDtypeStruct:
+    """A shape and a dtype, standing for an array in `eval_shape` and `lower`.
+
+    >>> import numpy as np
+    >>> ShapeDtypeStruct((2, 3), np.float32).update(dtype=np.int8)
+    ShapeDtypeStruct(shape=(2, 3), dtype=int8)
+    """
+
+    shape: tuple[int, ...] = field(converter=as_shape)
+    dtype: Any = field(converter=as_dtype)
+    weak_type: bool = False
+    sharding: Sharding | None = field(default=None, kw_only=True, converter=sharding_of)
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        place = "" if self.sharding is None else f", sharding={self.sharding}"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{weak}{place})"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a ShapeDtypeStruct without dimensions")
+        return self.shape[0]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return ShapedArray(self.shape, self.dtype).size
+
+    @property
+    def format(self) -> Format:
+        """The sharding, with the layout that arrays have."""
+        layout = None if self.sharding is None else Layout.row_major(self.ndim)
+        return Format(layout, self.sharding)
+
+    def update(self, **changes: Any) -> "ShapeDtypeStruct":
+        """The same with other fields.
+
+        Raises:
+            TypeError: there is no such field.
+        """
+        return evolve(self, **changes)
+
+
+@frozen
+class ArgInfo:
+    """What a stage says of an argument: its type, and whether it is donated."""
+
+    aval: ShapedArray
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+
+def struct_of(aval: ShapedArray, place: Sharding | None = None) -> ShapeDtypeStruct:
+    """The struct of a type."""
+    return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type, sharding=place)
+
+
+def out_info(traced: Traced) -> Any:
+    """The output types of a traced function, in the structure of its output."""
+    return traced.out_tree.unflatten(map(struct_of, traced.jaxpr.out_avals))
+
+
+def struct_aval(x: object) -> ShapedArray:
+    """The type of an argument that may be a shape and a dtype alone.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(x, ArgInfo):
+        return x.aval
+    if isinstance(x, ShapeDtypeStruct | ShapedArray):
+        return ShapedArray(x.shape, canonical(x.dtype, STATE.enable_x64), x.weak_type)
+    try:
+        return aval_of(x)
+    except NotAnArray:
+        shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+        if isinstance(x, Array) or shape is None or dtype is None:
+            raise
+    return struct_aval(ShapeDtypeStruct(shape, dtype))
+
+
+def struct_avals(
+    leaves: Sequence[object], describe: Callable[[], Sequence[str]] | None = None
+) -> list[ShapedArray]:
+    """The types of argument leaves.
+
+    Raises:
+        TypeError: a leaf is neither an array nor a type; with `describe` the message
+            says which.
+    """
+    avals = []
+    for i, leaf in enumerate(leaves):
+        try:
+            avals.append(struct_aval(leaf))
+        except TypeError as error:
+            if describe is None:
+                raise
+            raise TypeError(f"{describe()[i]}: {error}") from None
+    return avals

@@ -1,0 +1,280 @@
+"""Floor 5: from Python callables to jaxprs.
+
+One idea: call the function once on tracers and keep what the builder wrote. What the
+function closes over from an outer trace becomes a leading input::
+
+    traced = trace(f, tree, avals, "jit")
+    traced.jaxpr, traced.captured, traced.out_tree
+"""
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, Final
+
+from attrs import frozen
+
+from verax.api.tracing.apply import current_builder
+from verax.api.tracing.concrete_values import oracle_for
+from verax.backend import pytrees
+from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.pytrees import PyTreeDef, tree_holds
+from verax.backend.runtime.metrics import RECORDER
+from verax.ir.avals import ShapedArray
+from verax.ir.consts import hoist
+from verax.ir.jaxpr import Jaxpr
+from verax.ops.hoisting import as_operands
+from verax.rules.rows.builder import (
+    Builder,
+    Tracer,
+    abandoned,
+    left_behind,
+)
+from verax.rules.values.constants import aval_of
+from verax.rules.values.memo import ByFunction
+from verax.rules.values.state import STATE, Context, current_context, interpreting
+from verax.rules.values.typed import described
+
+EMPTY: Mapping[int, object] = MappingProxyType({})
+SHARED = 256
+"""How many traces are kept for one function."""
+ARRAYS = (Tracer, ConcreteArray)
+type Describe = Callable[[], Sequence[str]]
+
+
+@frozen(eq=False)
+class Traced:
+    """A traced function: its jaxpr takes the captured tracers, then the leaves."""
+
+    jaxpr: Jaxpr
+    captured: tuple[Tracer, ...]
+    out_tree: PyTreeDef
+    seconds: float = 0.0
+
+    @cached_property
+    def opened(self) -> "Opened":
+        """The function as a part of an equation: see `Opened`."""
+        closed = hoist(self.jaxpr, as_operands)
+        if not closed.consts:
+            return Opened(self.jaxpr, self.captured, self.out_tree)
+        inner = closed.jaxpr
+        invars = (*inner.constvars, *inner.invars)
+        jaxpr = Jaxpr((), invars, inner.eqns, inner.outvars)
+        return Opened(jaxpr, (*closed.consts, *self.captured), self.out_tree)
+
+
+@frozen(eq=False)
+class Opened:
+    """A traced function whose jaxpr holds no array: it takes `captured`, then leaves.
+
+    What it captured are arrays and tracers of traces around it. As operands of the
+    equation that holds the jaxpr, other arrays need no new program, and memos of the
+    equation keep no array alive.
+    """
+
+    jaxpr: Jaxpr
+    captured: tuple[Any, ...]
+    out_tree: PyTreeDef
+
+    @property
+    def captured_avals(self) -> tuple[ShapedArray, ...]:
+        """The types of what the function captured."""
+        return self.jaxpr.in_avals[: len(self.captured)]
+
+    @property
+    def reads_tracers(self) -> bool:
+        """Whether the function captured tracers."""
+        return any([isinstance(x, Tracer) for x in self.captured])
+
+
+def trace(
+    fun: Callable[..., Any],
+    in_tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+    purpose: str,
+    *,
+    describe: Describe | None = None,
+    values: Sequence[object | None] | None = None,
+    held: Mapping[int, object] = EMPTY,
+) -> Traced:
+    """Trace `fun(*args, **kwargs)`, where `in_tree` is the structure of both.
+
+    `held` are leaves, by number, that the function gets as they are. `values`, the
+    arguments themselves, let Python branch on what it computes from them alone; None
+    stands for an argument without a value, as a tracer may be.
+
+    Raises:
+        TypeError: an output is no array.
+        LeakedTracer: the function uses a tracer that it must not, or leaves one behind
+            while `check_tracer_leaks` is on.
+    """
+    started = perf_counter()
+    builder = Builder(purpose, current_builder())
+    builder.describe = describe
+    if values is not None:
+        builder.oracle = oracle_for(builder, values)
+    on = gc.isenabled()
+    try:
+        gc.disable()  # as `paused` does, in a third of the time
+        with interpreting(builder):
+            jaxpr, captured, out_tree = recorded(fun, in_tree, avals, builder, held)
+    finally:
+        builder.alive = False
+        builder.oracle = None  # it knows the builder: a circle for the collector
+        if on:
+            gc.enable()
+    if STATE.check_tracer_leaks and (left := left_behind(builder, fun)):
+        raise abandoned(function_name(fun), left)
+    seconds = perf_counter() - started
+    RECORDER.record_all(traces=1, trace_seconds=seconds, equations=len(jaxpr.eqns))
+    return Traced(jaxpr, captured, out_tree, seconds)
+
+
+TRACES: Final = ByFunction[Traced]()
+"""The traces of functions, by what else decides about them."""
+
+
+def shared_trace(
+    fun: Callable[..., Any],
+    in_tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+    purpose: str,
+    *,
+    owner: object = None,
+    describe: Describe | None = None,
+) -> Traced:
+    """`trace`, once for each function, types and context, as long as `fun` lives.
+
+    `owner` is the user's function, if `fun` was made for this call: then `purpose` and
+    the types must say all else that decides about what `fun` does.
+
+    What captures outer tracers is traced each time, and so is what holds functions of
+    the user's, which might hold `fun`.
+    """
+    store = TRACES.of(fun if owner is None else owner)
+    context = current_context()
+    key = (purpose, in_tree, context, *avals)
+    found = store.get(key)
+    if found is None:
+        found = trace(fun, in_tree, avals, purpose, describe=describe)
+        if is_shared(found, in_tree, context):
+            if len(store) >= SHARED:
+                store.clear()
+            store[key] = found
+    return found
+
+
+def is_shared(traced: Traced, in_tree: PyTreeDef, context: Context) -> bool:
+    """Whether later calls may find a trace."""
+    if traced.captured or context.fresh or STATE.check_tracer_leaks:
+        return False
+    if tree_holds(in_tree) or tree_holds(traced.out_tree):
+        return False
+    return not any([eqn.params.transient for eqn in traced.jaxpr.eqns])
+
+
+def recorded(
+    fun: Callable[..., Any],
+    in_tree: PyTreeDef,
+    avals: Sequence[ShapedArray],
+    builder: Builder,
+    held: Mapping[int, object],
+) -> tuple[Jaxpr, tuple[Tracer, ...], PyTreeDef]:
+    """What `fun` writes into `builder`; no variable here outlives the call."""
+    tracers = [builder.input(aval) for aval in avals]
+    given = [held.get(i, x) for i, x in enumerate(tracers)] if held else tracers
+    args, kwargs = in_tree.unflatten(given)
+    del tracers, given
+    out = fun(*args, **kwargs)
+    leaves, out_tree = pytrees.flatten(out)
+    check_outputs(fun, out, leaves)
+    jaxpr, captured = builder.finish(leaves)
+    return jaxpr, captured, out_tree
+
+
+def check_outputs(
+    fun: Callable[..., Any], out: object, leaves: Sequence[object]
+) -> None:
+    """Raise TypeError with the place in the output of what is no array."""
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, ARRAYS):
+            continue
+        try:
+            aval_of(leaf)
+        except TypeError as error:
+            path, _ = pytrees.flatten_with_path(out)[0][i]
+            place = "".join(map(str, path))
+            raise TypeError(
+                f"{function_name(fun)} returned {described(leaf)} at output{place}, "
+                "where only arrays and scalars can be"
+            ) from error
+
+
+def function_name(fun: object) -> str:
+    """The user's name of a callable, through partial and wrapped ones.
+
+    A text is such a name.
+    """
+    if isinstance(fun, str):
+        return fun
+    name = getattr(fun, "__name__", None)
+    if isinstance(name, str):
+        return name
+    inner = getattr(fun, "func", None)
+    return function_name(inner) if inner is not None else type(fun).__name__
+
+
+def describe_arguments(
+    fun: object, tree: PyTreeDef, static: Sequence[int] = ()
+) -> Describe:
+    """How messages call the leaves: `x['w'] of f`; worked out only when needed.
+
+    `static` are the positions of arguments that are not in the tree.
+    """
+
+    def describe() -> Sequence[str]:
+        filled = tree.unflatten(range(tree.num_leaves))
+        paths, _ = pytrees.flatten_with_path(filled)
+        return [argument_text(fun, path, static) for path, _ in paths]
+
+    return describe
+
+
+def describe_leaves(name: str, tree: PyTreeDef) -> Describe:
+    """How messages call the leaves of the one tree that `name` takes: `leaf ['w']`."""
+
+    def describe() -> Sequence[str]:
+        paths, _ = pytrees.flatten_with_path(tree.unflatten(range(tree.num_leaves)))
+        return [f"{name}, leaf {''.join(map(str, p))}" if p else name for p, _ in paths]
+
+    return describe
+
+
+def argument_text(fun: object, path: Sequence[Any], static: Sequence[int] = ()) -> str:
+    """`argument 0`, `argument 1['w']` or `keyword argument y`, and of what."""
+    kind, which, *rest = path
+    inner = "".join(map(str, rest))
+    if getattr(kind, "idx", 0) == 0:
+        number = getattr(which, "idx", which)
+        for position in static:  # in ascending order
+            number += position <= number
+        return f"argument {number}{inner} of {function_name(fun)}"
+    key = getattr(which, "key", which)
+    return f"keyword argument {key}{inner} of {function_name(fun)}"
+
+
+def leaf_avals(leaves: Sequence[object], describe: Describe) -> list[ShapedArray]:
+    """The types of argument leaves.
+
+    Raises:
+        TypeError: a leaf is no array; the message says which.
+    """
+    avals = []
+    for i, leaf in enumerate(leaves):
+        try:
+            avals.append(aval_of(leaf))
+        except TypeError as error:
+            raise TypeError(f"{describe()[i]}: {error}") from None
+    return avals

@@ -1,0 +1,393 @@
+"""Functions on pytrees: nested containers as one value (floor 5).
+
+One idea: a pytree is a list of leaves and a structure, and every function here is a
+few lines on that pair. Classes become nodes in `verax.api.trees.classes`.
+
+    >>> from verax.api.trees.pytrees import tree_map
+    >>> tree_map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
+    {'a': 11, 'b': (22,)}
+"""
+
+import functools
+from collections.abc import Callable, Hashable, Iterable
+from enum import Enum
+from typing import Any
+
+from verax.api.trees.mismatch import structure_mismatch
+from verax.backend import pytrees
+from verax.backend.pytrees import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    KeyPath,
+    PyTreeDef,
+    SequenceKey,
+)
+
+type IsLeaf = Callable[[Any], bool] | None
+type KeyEntry = Hashable
+
+
+class Missing(Enum):
+    """Stands for an argument that was not given, where None means something."""
+
+    ARGUMENT = "not given"
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of a tree, in a fixed order, and its structure.
+
+    Dicts are sorted by key; None is a node without leaves.
+
+    >>> tree_flatten({"b": 1, "a": [2, None]})
+    ([2, 1], PyTreeDef({'a': [*, None], 'b': *}))
+    """
+    return pytrees.flatten(tree, is_leaf)
+
+
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """The tree of the given structure with the given leaves.
+
+    Raises:
+        ValueError: the number of leaves is not that of the structure.
+
+    >>> tree_unflatten(tree_structure([0, (0,)]), [1, 2])
+    [1, (2,)]
+    """
+    return treedef.unflatten(leaves)
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+    """The leaves of a tree, in the order of `tree_flatten`.
+
+    >>> tree_leaves([1, {"a": 2}])
+    [1, 2]
+    """
+    return pytrees.flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
+    """The structure of a tree, which can be compared and hashed.
+
+    >>> tree_structure((1, [2, 3]))
+    PyTreeDef((*, [*, *]))
+    """
+    return pytrees.flatten(tree, is_leaf)[1]
+
+
+def tree_map(
+    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None
+) -> Any:
+    """The tree of `f` at each leaf of `tree` and at what the others have there.
+
+    Raises:
+        ValueError: a tree of `rest` does not begin with the structure of `tree`; the
+            text shows the first place where they differ.
+
+    >>> tree_map(lambda x, y: (x, y), {"a": 1}, {"a": [2, 3]})
+    {'a': (1, [2, 3])}
+    """
+    leaves, treedef = pytrees.flatten(tree, is_leaf)
+    if not rest:
+        return treedef.unflatten([f(leaf) for leaf in leaves])
+    columns = flatten_all_up_to("tree_map", treedef, tree, rest, is_leaf)
+    return treedef.unflatten([f(*row) for row in zip(leaves, *columns, strict=True)])
+
+
+def flatten_all_up_to(
+    name: str, treedef: PyTreeDef, tree: Any, rest: tuple[Any, ...], is_leaf: IsLeaf
+) -> list[list[Any]]:
+    """What each tree of `rest` has where `tree` has leaves, or a clear error."""
+    columns = []
+    for position, other in enumerate(rest):
+        try:
+            columns.append(treedef.flatten_up_to(other))
+        except (ValueError, TypeError) as error:
+            raise structure_mismatch(
+                tree, other, f"{name}: tree {position + 2}", is_leaf
+            ) from error
+    return columns
+
+
+def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
+    """Whether every leaf is true.
+
+    >>> tree_all([True, {"a": 1}]), tree_all([True, {"a": 0}])
+    (True, False)
+    """
+    return all(tree_leaves(tree, is_leaf))
+
+
+def tree_reduce(
+    function: Callable[[Any, Any], Any],
+    tree: Any,
+    initializer: Any = Missing.ARGUMENT,
+    is_leaf: IsLeaf = None,
+) -> Any:
+    """The leaves joined from the left, starting with `initializer` if it is given.
+
+    Raises:
+        TypeError: there are neither leaves nor an initializer.
+
+    >>> tree_reduce(lambda total, x: total + x, [1, (2, 3)], 10)
+    16
+    """
+    leaves = tree_leaves(tree, is_leaf)
+    if initializer is not Missing.ARGUMENT:
+        return functools.reduce(function, leaves, initializer)
+    if not leaves:
+        raise TypeError("tree_reduce: a tree without leaves needs an initializer.")
+    return functools.reduce(function, leaves)
+
+
+def tree_reduce_associative(
+    operation: Callable[[Any, Any], Any],
+    tree: Any,
+    *,
+    identity: Any = Missing.ARGUMENT,
+    is_leaf: IsLeaf = None,
+) -> Any:
+    """The leaves joined in pairs, in order: the depth grows with the logarithm.
+
+    Raises:
+        TypeError: there are neither leaves nor an identity.
+
+    >>> tree_reduce_associative(lambda x, y: f"({x}{y})", ["a", ["b", "c"], "d"])
+    '((ab)(cd))'
+    """
+    values = tree_leaves(tree, is_leaf)
+    if not values and identity is Missing.ARGUMENT:
+        raise TypeError(
+            "tree_reduce_associative: a tree without leaves needs an identity."
+        )
+    while len(values) > 1:
+        odd = values[len(values) & ~1 :]
+        pairs = zip(values[::2], values[1::2], strict=False)
+        values = [operation(left, right) for left, right in pairs] + odd
+    return values[0] if values else identity
+
+
+def tree_transpose(
+    outer_treedef: PyTreeDef,
+    inner_treedef: PyTreeDef | None,
+    pytree_to_transpose: Any,
+) -> Any:
+    """A tree of trees turned inside out; without `inner_treedef` it is inferred.
+
+    Raises:
+        TypeError: the tree is not `outer_treedef` with `inner_treedef` at each leaf.
+
+    >>> tree_transpose(tree_structure([0, 0]), None, [{"a": 1}, {"a": 2}])
+    {'a': [1, 2]}
+    """
+    if inner_treedef is None:
+        subtrees = outer_treedef.flatten_up_to(pytree_to_transpose)
+        if not subtrees:
+            raise TypeError("tree_transpose: no leaf to take the inner structure from.")
+        inner_treedef = tree_structure(subtrees[0])
+    leaves, treedef = pytrees.flatten(pytree_to_transpose)
+    expected = outer_treedef.compose(inner_treedef)
+    if treedef != expected:
+        raise TypeError(
+            f"tree_transpose: the tree has the structure\n  {treedef}\nbut the outer "
+            f"and inner structures make\n  {expected}"
+        )
+    size = inner_treedef.num_leaves
+    if size == 0:
+        return inner_treedef.unflatten([])
+    columns = (leaves[position::size] for position in range(size))
+    return inner_treedef.unflatten([outer_treedef.unflatten(c) for c in columns])
+
+
+def broadcast_prefix(
+    prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None
+) -> list[Any]:
+    """The leaves of the prefix, each as often as the full tree has leaves there.
+
+    Raises:
+        ValueError: the first tree is no prefix of the second.
+
+    >>> broadcast_prefix([1, 2], [{"a": 0, "b": 0}, 0])
+    [1, 1, 2]
+    """
+    leaves, treedef = pytrees.flatten(prefix_tree, is_leaf)
+    try:
+        subtrees = treedef.flatten_up_to(full_tree)
+    except (ValueError, TypeError) as error:
+        raise structure_mismatch(
+            prefix_tree, full_tree, "The full tree", is_leaf
+        ) from error
+    return [
+        leaf
+        for leaf, subtree in zip(leaves, subtrees, strict=True)
+        for _ in range(tree_structure(subtree, is_leaf).num_leaves)
+    ]
+
+
+def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
+    """The full tree's structure, filled with the leaves of a prefix of it.
+
+    Raises:
+        ValueError: the first tree is no prefix of the second.
+
+    >>> tree_broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": 0})
+    {'a': [1, 1], 'b': 2}
+    """
+    leaves = broadcast_prefix(prefix_tree, full_tree, is_leaf)
+    return tree_structure(full_tree, is_leaf).unflatten(leaves)
+
+
+def path_predicate(
+    is_leaf: Callable[..., bool] | None, takes_path: bool
+) -> Callable[[Any, Any], bool] | None:
+    """The predicate in the form of the registry, which passes path and value."""
+    if is_leaf is None or takes_path:
+        return is_leaf
+    return lambda _, value: is_leaf(value)
+
+
+def tree_flatten_with_path(
+    tree: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """As `tree_flatten`, each leaf with its key path.
+
+    >>> tree_flatten_with_path([5])[0]
+    [((SequenceKey(idx=0),), 5)]
+    """
+    return pytrees.flatten_with_path(tree, path_predicate(is_leaf, is_leaf_takes_path))
+
+
+def tree_leaves_with_path(
+    tree: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> list[tuple[KeyPath, Any]]:
+    """The leaves of a tree, each with its key path.
+
+    >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"a": [5]})]
+    [("['a'][0]", 5)]
+    """
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def tree_map_with_path(
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
+    """As `tree_map`, with the key path as the first argument of `f`.
+
+    >>> tree_map_with_path(lambda path, x: keystr(path), {"a": [5]})
+    {'a': ["['a'][0]"]}
+    """
+    pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    plain = None if is_leaf_takes_path else is_leaf
+    columns = flatten_all_up_to("tree_map_with_path", treedef, tree, rest, plain)
+    rows = zip(pairs, *columns, strict=True)
+    return treedef.unflatten([f(path, x, *others) for (path, x), *others in rows])
+
+
+def simple_key(key: Any) -> str:
+    """A key without the signs that say how it is applied."""
+    match key:
+        case SequenceKey():
+            return str(key.idx)
+        case DictKey() | FlattenedIndexKey():
+            return str(key.key)
+        case GetAttrKey():
+            return key.name
+        case _:
+            return str(key)
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """A key path as text, as in Python code or, if `simple`, without the signs.
+
+    >>> (path, _), = tree_leaves_with_path({"a": [5]})
+    >>> keystr(path), keystr(path, simple=True, separator="/")
+    ("['a'][0]", 'a/0')
+    """
+    return separator.join(map(simple_key if simple else str, keys))
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
+    """Whether no item is a container.
+
+    >>> all_leaves([1, 2]), all_leaves([1, [2]]), all_leaves([1, None])
+    (True, False, False)
+    """
+    if is_leaf is None:
+        return pytrees.all_leaves(iterable)
+    items = list(iterable)
+    leaves = tree_leaves(items, lambda x: x is not items and is_leaf(x))
+    return len(leaves) == len(items) and all(
+        leaf is item for leaf, item in zip(leaves, items, strict=True)
+    )
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of a tuple of trees with the given structures.
+
+    >>> treedef_tuple([tree_structure(1), tree_structure([2])])
+    PyTreeDef((*, [*]))
+    """
+    return pytrees.treedef_tuple(treedefs)
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """The structures of the root's children.
+
+    >>> treedef_children(tree_structure([1, (2,)]))
+    [PyTreeDef(*), PyTreeDef((*,))]
+    """
+    return treedef.children()
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether the structure is that of a single leaf.
+
+    >>> treedef_is_leaf(tree_structure(1)), treedef_is_leaf(tree_structure([1]))
+    (True, False)
+    """
+    return treedef.num_nodes == 1 and treedef.num_leaves == 1
+
+
+def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
+    """The children and the metadata of the root.
+
+    Raises:
+        ValueError: the tree is a leaf.
+
+    >>> flatten_one_level({"a": [1]})
+    (([1],), ('a',))
+    """
+    if (level := pytrees.flatten_one_level(tree)) is None:
+        raise ValueError(f"A leaf has no children: {type(tree).__name__}.")
+    return level
+
+
+def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[Any], Any]:
+    """The children of the root, each with its key, and the metadata.
+
+    Raises:
+        ValueError: the tree is a leaf.
+
+    >>> flatten_one_level_with_keys([5])
+    (((SequenceKey(idx=0), 5),), None)
+    """
+    if (level := pytrees.flatten_one_level_with_keys(tree)) is None:
+        raise ValueError(f"A leaf has no children: {type(tree).__name__}.")
+    return level
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether values of this class are nodes; namedtuples are.
+
+    >>> is_tree_node(dict), is_tree_node(set)
+    (True, False)
+    """
+    return pytrees.is_node(typ)

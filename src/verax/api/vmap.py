@@ -1,0 +1,371 @@
+"""Floor 5: vmap: a function of one element as a function of a stack of them.
+
+One idea: trace with the batch dimensions taken off, rewrite, put the output dimensions
+where the user wants them::
+
+    vmap(f, in_axes=(0, None), out_axes=1)(xs, y)
+"""
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from verax.api.tracing.apply import ENGINE, rewritten
+from verax.api.tracing.trace import (
+    Describe,
+    Traced,
+    describe_arguments,
+    function_name,
+    leaf_avals,
+    trace,
+)
+from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef
+from verax.backend.results import result_tree
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Jaxpr
+from verax.ops.structure import shape
+from verax.rules.rows.row import Axis, BatchAxis
+from verax.rules.values.array import Array
+from verax.rules.values.constants import PYTHON_SCALARS, is_operand
+from verax.rules.values.state import STATE, UNCHANGED, changing
+from verax.rules.values.typed import described
+from verax.transforms.engine.engine import StandardEngine, over_axis
+from verax.transforms.engine.vmap import batch, batch_into, stacked
+
+
+def vmap[**P, R](
+    fun: Callable[P, R],
+    in_axes: int | Sequence[Any] | None = 0,
+    out_axes: Any = 0,
+    axis_name: object | None = None,
+    axis_size: int | None = None,
+    spmd_axis_name: object | None = None,
+) -> Callable[P, R]:
+    """`fun` over a dimension of its arguments, at once.
+
+    `in_axes` says for each positional argument, or each leaf of it as a prefix tree,
+    which dimension runs over the elements; None means the same for all. Keyword
+    arguments run over dimension 0. `out_axes` does the same for outputs; None is for an
+    output that is the same for all elements. A Python number that is not mapped stays
+    one in `fun`. `axis_name` lets collectives in `fun` meet
+    the other elements; `spmd_axis_name` says which mesh axes split the mapped dimension
+    where `fun` constrains shardings. `axis_size` is needed if no argument is mapped.
+
+    Raises:
+        TypeError: axes are no integers or None, or do not match the arguments.
+        ValueError: sizes disagree, an axis is out of range, or none is mapped; the
+            message tells which argument has which size.
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.vmap(lambda x, y: x + y, in_axes=(0, None))(vnp.arange(3), 10).tolist()
+    [10, 11, 12]
+    """
+    if not callable(fun):
+        raise TypeError(f"vmap takes a function, not {fun!r}")
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    check_entries(in_axes)
+    check_axes("in_axes", in_axes)
+    check_axes("out_axes", out_axes)
+    name = as_axis_name(axis_name)
+    engine = engine_for(name, as_spmd_names(spmd_axis_name))
+
+    @functools.wraps(fun)
+    def vmapped(*args: Any, **kwargs: Any) -> Any:
+        check_count(fun, in_axes, len(args))
+        leaves, tree = pytrees.flatten((args, kwargs))
+        describe = describe_arguments(fun, tree)
+        given, held, leaves = axes_of(in_axes, args, kwargs, leaves)
+        avals = leaf_avals(leaves, describe)
+        axes = place_axes(avals, given, describe)
+        size = mapped_size(fun, avals, axes, axis_size, describe)
+        with axis_scope([] if name is None else [(name, size)]):
+            traced = trace_element(fun, tree, leaves, avals, axes, held, describe)
+        places = (*[None] * len(traced.captured), *axes)
+        wanted = wanted_axes(out_axes, traced.out_tree)
+        args_flat = [*traced.captured, *leaves]
+        outs = apply_batched(traced.jaxpr, args_flat, places, size, wanted, engine)
+        return result_tree(traced.out_tree, outs)
+
+    return vmapped
+
+
+def axes_of(
+    in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]
+) -> tuple[list[Axis], dict[int, object], list[Any]]:
+    """The axis of each leaf, which the function gets as they are, and the leaves.
+
+    In these a boolean stands for what is no array, since nobody asks for its type.
+    """
+    if type(in_axes) is int and not kwargs:  # what nearly every call has
+        return [in_axes] * len(leaves), {}, leaves
+    given = flat_axes("in_axes", (in_axes, 0), (args, kwargs))
+    held = unmapped(leaves, given)
+    typed = [
+        False if i in held and not is_operand(x) else x for i, x in enumerate(leaves)
+    ]
+    return given, held, typed
+
+
+def check_count(fun: object, in_axes: object, count: int) -> None:
+    """Raise ValueError unless there is an entry for each positional argument."""
+    if isinstance(in_axes, tuple) and len(in_axes) != count:
+        raise ValueError(
+            f"vmap in_axes has an entry for {counted(len(in_axes))}, but "
+            f"{function_name(fun)} was called with {counted(count)}"
+        )
+
+
+def counted(count: int) -> str:
+    return f"{count} positional argument{'' if count == 1 else 's'}"
+
+
+def engine_for(name: str | None, spmd: tuple[str, ...]) -> StandardEngine:
+    """The engine that knows what is said of the mapped dimension."""
+    if name is None and not spmd:
+        return ENGINE
+    return over_axis(ENGINE, BatchAxis(name, spmd))
+
+
+def as_axis_name(name: object) -> str | None:
+    """The name of an axis; anything else that hashes goes by its text.
+
+    Raises:
+        TypeError: it does not hash.
+    """
+    if name is None or isinstance(name, str):
+        return name
+    hash(name)
+    return str(name)
+
+
+def as_spmd_names(names: object) -> tuple[str, ...]:
+    """The mesh axes that split the mapped dimension.
+
+    Raises:
+        TypeError: they are no names.
+    """
+    found = (names,) if isinstance(names, str) else names if names is not None else ()
+    if not isinstance(found, tuple) or not all(isinstance(n, str) for n in found):
+        raise TypeError(
+            "vmap takes the name of a mesh axis as spmd_axis_name, or a tuple of "
+            f"names, not {names!r}"
+        )
+    return found
+
+
+def axis_scope(axes: Sequence[tuple[str, int]]) -> AbstractContextManager[None]:
+    """Named axes, with their sizes, within the block; inner ones hide outer ones."""
+    return changing({"axes": (*STATE.axes, *axes)}) if axes else UNCHANGED
+
+
+def apply_batched(
+    jaxpr: Jaxpr,
+    args: Sequence[object],
+    axes: tuple[Axis, ...],
+    size: int,
+    wanted: Sequence[Axis],
+    engine: StandardEngine = ENGINE,
+) -> list[Array]:
+    """The outputs of `jaxpr` over `size` elements, batched at the axes `wanted`."""
+    outs, found = rewritten(
+        args,
+        lambda: stacked(jaxpr, size, axes),
+        lambda writer, values: batch_into(engine, writer, jaxpr, size, axes, values),
+        lambda: batch(engine, jaxpr, size, axes),
+    )
+    return [move(x, a, b, size) for x, a, b in zip(outs, found, wanted, strict=True)]
+
+
+def check_entries(in_axes: object) -> None:
+    """Raise TypeError unless there is one axis for all or a tuple of entries."""
+    if not isinstance(in_axes, int | tuple | None):
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple with an entry for each "
+            f"positional argument, not {described(in_axes)}; "
+            "for one argument that is a container write in_axes=(axes,)"
+        )
+
+
+def check_axes(name: str, axes: object) -> None:
+    """Raise TypeError unless the leaves of an axis tree are integers or None."""
+    for leaf in pytrees.flatten(axes)[0]:
+        if type(leaf) is not int:
+            raise TypeError(
+                f"vmap {name} must be an int, None, or a nested container of those, "
+                f"but it holds {described(leaf)}"
+            )
+
+
+def flat_axes(name: str, axes: Any, tree: Any) -> list[Axis]:
+    """One axis per leaf of `tree`, from a prefix tree in which None is a leaf."""
+    leaves, prefix = pytrees.flatten(axes, lambda x: x is None)
+    try:
+        parts = prefix.flatten_up_to(tree)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"vmap {name} must be a prefix of the structure that it is for: {error}"
+        ) from None
+    return [
+        leaf
+        for leaf, part in zip(leaves, parts, strict=True)
+        for _ in range(pytrees.flatten(part)[1].num_leaves)
+    ]
+
+
+def wanted_axes(out_axes: Any, tree: PyTreeDef) -> list[Axis]:
+    """One axis per output."""
+    count = tree.num_leaves
+    if type(out_axes) is int:
+        return [out_axes] * count
+    return flat_axes("out_axes", out_axes, tree.unflatten(range(count)))
+
+
+def place_axes(
+    avals: Sequence[ShapedArray], axes: Sequence[Axis], describe: Describe
+) -> list[Axis]:
+    """The axes counted from the front.
+
+    Raises:
+        ValueError: an axis is out of range.
+    """
+    places: list[Axis] = []
+    for i, (aval, axis) in enumerate(zip(avals, axes, strict=True)):
+        if axis is not None and not -aval.ndim <= axis < aval.ndim:
+            raise ValueError(
+                f"vmap in_axes says {axis} for {describe()[i]}, which has "
+                f"{aval.ndim} dimensions: {aval}"
+            )
+        places.append(None if axis is None else axis % aval.ndim)
+    return places
+
+
+def mapped_size(
+    fun: object,
+    avals: Sequence[ShapedArray],
+    axes: Sequence[Axis],
+    axis_size: int | None,
+    describe: Describe,
+) -> int:
+    """The common size of the mapped dimensions.
+
+    Raises:
+        ValueError: sizes disagree, or there is none.
+    """
+    sizes = [
+        (i, aval.shape[axis], axis)
+        for i, (aval, axis) in enumerate(zip(avals, axes, strict=True))
+        if axis is not None
+    ]
+    found = {size for _, size, _ in sizes}
+    if axis_size is not None:
+        found.add(axis_size)
+    if len(found) == 1:
+        return found.pop()
+    if not found:
+        raise ValueError(
+            f"vmap of {function_name(fun)} has no mapped argument: give at least one "
+            "an in_axes that is not None, or pass axis_size"
+        )
+    raise ValueError(size_story(fun, sizes, axis_size, describe()))
+
+
+def size_story(
+    fun: object,
+    sizes: Sequence[tuple[int, int, int]],
+    axis_size: int | None,
+    names: Sequence[str],
+) -> str:
+    """Which argument has which size, and which are the odd ones out."""
+    counts = Counter(size for _, size, _ in sizes)
+    (common, many), *rest = counts.most_common(2)
+    lines = [
+        f"vmap of {function_name(fun)} got sizes that disagree for its mapped axes:"
+    ]
+    if axis_size is not None:
+        lines.append(f"  * axis_size is {axis_size}")
+        common = axis_size
+    clear = axis_size is not None or not rest or many > rest[0][1]
+    for i, size, axis in sizes:
+        odd = "   <- the odd one out" if clear and size != common else ""
+        lines.append(f"  * {names[i]} has size {size} in dimension {axis}{odd}")
+    return "\n".join(lines)
+
+
+def trace_element(
+    fun: Callable[..., Any],
+    tree: PyTreeDef,
+    leaves: Sequence[object],
+    avals: Sequence[ShapedArray],
+    axes: Sequence[Axis],
+    held: dict[int, object],
+    describe: Describe,
+) -> Traced:
+    """`fun` traced for one element; what is not mapped keeps its value."""
+    return trace(
+        fun,
+        tree,
+        [removed(aval, axis) for aval, axis in zip(avals, axes, strict=True)],
+        "vmap",
+        describe=describe,
+        values=without_mapped(leaves, axes),
+        held=held,
+    )
+
+
+def unmapped(leaves: Sequence[object], axes: Sequence[Axis]) -> dict[int, object]:
+    """What is the same for all elements and no array, by its place.
+
+    Python numbers are, and whatever else a function may take.
+    """
+    return {
+        i: leaf
+        for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
+        if axis is None and (type(leaf) in PYTHON_SCALARS or not is_operand(leaf))
+    }
+
+
+def without_mapped(leaves: Sequence[object], axes: Sequence[Axis]) -> list[object]:
+    """The leaves, with None for those of which each element gets a part."""
+    return [
+        leaf if axis is None else None for leaf, axis in zip(leaves, axes, strict=True)
+    ]
+
+
+def removed(aval: ShapedArray, axis: Axis) -> ShapedArray:
+    """The type of one element."""
+    if axis is None:
+        return aval
+    return aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
+
+
+def move(x: Array, source: Axis, target: Axis, size: int) -> Array:
+    """The batch dimension of an output where the user wants it.
+
+    Raises:
+        ValueError: it is wanted nowhere but exists, or is out of range.
+    """
+    if target is None:
+        if source is not None:
+            raise ValueError(
+                "vmap out_axes is None for an output that differs between elements"
+            )
+        return x
+    rank = x.ndim + (source is None)
+    if not -rank <= target < rank:
+        raise ValueError(
+            f"vmap out_axes says {target} for an output with {rank} dimensions"
+        )
+    place = target % rank
+    if source is None:
+        dims = tuple(i for i in range(rank) if i != place)
+        full = (*x.shape[:place], size, *x.shape[place:])
+        return shape.broadcast_in_dim(x, full, dims)
+    if source == place:
+        return x
+    order = [i for i in range(rank) if i != source]
+    order.insert(place, source)
+    return shape.transpose(x, order)

@@ -1,0 +1,281 @@
+"""Floor 4: arrays with values: read-only NumPy memory, a device buffer, or both.
+
+One idea: an eager result stays in NumPy until a compiled program wants it, and a
+compiled result stays on its device until Python wants it; either is made from the
+other without a copy where the memory allows, and kept::
+
+    x = from_host(np.ones(3, np.float32), ShapedArray((3,), float32))
+    x.device_buffer(), x.numpy()
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax.backend.arrays.formats import Format, Layout
+from verax.backend.arrays.protocols import Exchangeable
+from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
+from verax.backend.runtime import buffers
+from verax.backend.runtime.buffers import Buffer
+from verax.backend.runtime.client import Device, local_devices
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import INTEGER_SET, bool_, device_value, float0
+from verax.ir.extended import ExtendedDType
+from verax.ir.records import Shown
+from verax.rules.values.array import Array
+from verax.rules.values.source import user_source
+
+# NumPy numbers the dtypes of other packages, such as bfloat16, from here.
+FIRST_OF_USERS = 256
+
+
+class PlainPlace(Array):
+    """What arrays say of their place that nobody has placed."""
+
+    __slots__ = ()
+
+    @property
+    def sharding(self) -> Sharding:
+        """Where the values live, or will: on the first device, unless placed."""
+        return SingleDeviceSharding(local_devices()[0])
+
+    @property
+    def device(self) -> Any:
+        """The device of the values; of an array on several devices, its sharding."""
+        sharding = self.sharding
+        return (
+            next(iter(sharding.device_set)) if sharding.num_devices == 1 else sharding
+        )
+
+    def devices(self) -> set[Device]:
+        """The devices that hold the values."""
+        return self.sharding.device_set
+
+    @property
+    def format(self) -> Format:
+        """Where the values live, and how: in rows."""
+        return Format(Layout.row_major(self.ndim), self.sharding)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can reach all of the values."""
+        return self.sharding.is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device of the array holds all of it."""
+        return self.sharding.is_fully_replicated
+
+    @property
+    def addressable_shards(self) -> list["Shard"]:
+        """The parts of the array that the devices of this process hold."""
+        return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
+
+    @property
+    def global_shards(self) -> list["Shard"]:
+        """The parts on all devices; those of other processes have no data."""
+        return self.addressable_shards
+
+
+def words(keys: np.ndarray) -> np.ndarray:
+    """The 32-bit words of stored keys, in the last dimension."""
+    return np.ascontiguousarray(keys).reshape(*keys.shape, 1).view(np.uint32)
+
+
+class ConcreteArray(PlainPlace, Exchangeable):
+    """An array of values; made by the library, never by calling the class.
+
+    `host` and `buffer` hold the same values, at least one of them unless the array
+    was deleted. `ended` exists once it is, and says what did it. There is nothing else
+    in an array, because each call makes some.
+    """
+
+    __slots__ = ("__weakref__", "buffer", "ended", "host")
+
+    host: np.ndarray | None
+    buffer: Buffer | None
+    ended: str
+
+    @property
+    def committed(self) -> bool:
+        """Whether the user chose the device."""
+        return False
+
+    def numpy(self) -> np.ndarray:
+        """The values as a NumPy array that nobody may write to; waits for them.
+
+        Raises:
+            RuntimeError: the array was deleted or donated.
+        """
+        if self.host is not None:
+            return self.host
+        buffer = self.buffer  # one read: another thread may delete the array
+        if buffer is None or buffers.is_deleted(buffer):
+            raise self.gone()
+        self.host = values = buffers.to_numpy(buffer)
+        return values
+
+    def stored(self) -> np.ndarray:
+        return self.numpy()
+
+    def device_buffer(self) -> Buffer:
+        """The values on a device: where they are, or on the default device.
+
+        Raises:
+            RuntimeError: the array was deleted or donated.
+        """
+        if (buffer := self.buffer) is not None:
+            return buffer
+        if (host := self.host) is None:
+            raise self.gone()
+        self.buffer = buffer = to_buffer(host, self.aval)
+        return buffer
+
+    def __repr__(self) -> str:
+        if isinstance(self.aval.dtype, ExtendedDType):
+            return (
+                f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) overlaying:\n"
+                f"{words(self.numpy())}"
+            )
+        weak = ", weak_type=True" if self.aval.weak_type else ""
+        text = np.array2string(
+            printable(self.numpy()), separator=", ", prefix="Array(", suffix=","
+        )
+        name = self.aval.dtype.name
+        shape = f", shape={self.shape}" if 0 in self.shape and self.ndim > 1 else ""
+        return f"Array({text}{shape}, dtype={name}{weak})"
+
+    def __str__(self) -> str:
+        if isinstance(self.aval.dtype, ExtendedDType):
+            return repr(self)
+        return str(printable(self.numpy()))
+
+    def __format__(self, spec: str) -> str:
+        if isinstance(self.aval.dtype, ExtendedDType):
+            return format(str(self), spec)
+        values = printable(self.numpy())
+        return format(values if self.shape else values[()], spec)
+
+    def concrete(self, wanted: str) -> np.ndarray:
+        return self.numpy()
+
+    def block_until_ready(self) -> "ConcreteArray":
+        """Wait until the values are computed; returns the array itself."""
+        if self.is_deleted():
+            raise self.gone()
+        if (buffer := self.buffer) is not None:
+            buffers.block_until_ready((buffer,))
+        return self
+
+    def copy_to_host_async(self) -> None:
+        """Start the transfer to the host, without waiting for it."""
+        if self.host is None:
+            buffers.copy_to_host_async((self.device_buffer(),))
+
+    def is_ready(self) -> bool:
+        """Whether the values are computed; never waits."""
+        return self.host is not None or buffers.is_ready(self.device_buffer())
+
+    def is_deleted(self) -> bool:
+        """Whether the memory was given back or donated."""
+        return self.host is None and (
+            self.buffer is None or buffers.is_deleted(self.buffer)
+        )
+
+    def delete(self) -> None:
+        """Give the memory back now; every later use raises RuntimeError.
+
+        Memory that NumPy or another library still sees stays until they let it go.
+        """
+        if not self.is_deleted():
+            self.end(f"by x.delete() at {user_source(1)}")
+
+    def end(self, how: str) -> None:
+        """Forget the values; `how` completes "the array has been deleted"."""
+        buffer = self.buffer
+        self.ended = how
+        self.host = self.buffer = None
+        if buffer is not None:
+            buffers.release(buffer)
+
+    def gone(self) -> RuntimeError:
+        """The error for any use of the array once it is deleted."""
+        how = getattr(self, "ended", "with its memory")
+        return RuntimeError(
+            f"the array {self.aval} has been deleted {how}: keep a copy of what you "
+            "still need, or do not delete or donate it"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return from_host, (np.array(self.numpy()), self.aval)
+
+    def __copy__(self) -> "ConcreteArray":
+        return from_host(self.numpy(), self.aval)
+
+    def __deepcopy__(self, memo: object) -> "ConcreteArray":
+        return from_host(self.numpy().copy(), self.aval)
+
+
+@frozen(eq=False, repr=False)
+class Shard(Shown):
+    """The part of an array on one device.
+
+    `index` says which part, `replica_id` which of the copies of that part it is.
+    """
+
+    device: Device
+    index: tuple[slice, ...]
+    replica_id: int
+    data: PlainPlace | None
+
+
+def printable(array: np.ndarray) -> np.ndarray:
+    """The array in a dtype that NumPy prints well: its own, or a wider one."""
+    if array.dtype.num < FIRST_OF_USERS:
+        return array
+    return array.astype(np.int32 if array.dtype in INTEGER_SET else np.float32)
+
+
+def from_host(array: np.ndarray, aval: ShapedArray) -> ConcreteArray:
+    """An array of NumPy values of `aval`'s type, which nobody may write to any more."""
+    made = ConcreteArray()  # half the time of `__new__`
+    made.aval = aval
+    made.host = array
+    made.buffer = None
+    return made
+
+
+def from_buffer(buffer: Buffer, aval: ShapedArray) -> ConcreteArray:
+    """An array of values on a device."""
+    made = ConcreteArray()  # half the time of `__new__`
+    made.aval = aval
+    made.host = None
+    made.buffer = buffer
+    return made
+
+
+def to_buffer(values: np.ndarray, aval: ShapedArray) -> Buffer:
+    """NumPy values of type `aval` on the default device, without a copy if possible."""
+    if not isinstance(aval.dtype, np.dtype):
+        aval = ShapedArray(values.shape, aval.dtype.element_dtype)
+    if aval.dtype == float0:
+        values, aval = device_value(values, float0), ShapedArray(values.shape, bool_)
+    return buffers.from_numpy(values, local_devices()[0], copy=False, aval=aval)  # type: ignore[arg-type]  # extended dtypes are gone
+
+
+def block_all(arrays: Sequence[object]) -> None:
+    """Wait until every concrete array among `arrays` is computed.
+
+    Raises:
+        RuntimeError: one was deleted or donated.
+    """
+    concrete = [x for x in arrays if isinstance(x, ConcreteArray)]
+    for x in concrete:
+        if x.is_deleted():
+            raise x.gone()
+    held = [x.buffer for x in concrete]
+    waiting = [buffer for buffer in held if buffer is not None]
+    if waiting:
+        buffers.block_until_ready(waiting)

@@ -1,0 +1,192 @@
+"""Floor 4: host memory that the processor's programs read where it is.
+
+One idea: on the processor a buffer may be a view of NumPy's memory, so that a scalar or
+a NumPy array gets to a program by one assignment, in place of a transfer that costs as
+much as the call. Memory is written to again only when a program that reads it is known
+to have finished::
+
+    slots = pool.take()
+    outs = run(slots.filled(args))      # buffers, those of host values filled in
+    pool.put_back(slots, outs)
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxlib import _jax
+
+from verax.backend.runtime import buffers
+from verax.backend.runtime.buffers import AvalLike, Buffer
+from verax.backend.runtime.client import Device
+from verax.ir.avals import ShapedArray
+from verax.rules.values.constants import scalar_of
+
+ALIGNMENT = 64
+# Larger arrays are copied by the runtime: this memory is kept with the program.
+LARGEST = 1 << 20
+# How many calls that are still running may have their memory kept for later ones.
+MOST = 4
+
+
+class Transfer(NamedTuple):
+    """How an argument of a call gets to the program.
+
+    `number` says which argument of the call it is, `kind` what it is looked up by.
+    `stored` is the type on the device of a value of the host, and None of an array of
+    ours, whose buffer is taken as it is.
+    """
+
+    number: int
+    kind: object
+    aval: ShapedArray
+    stored: AvalLike | None
+
+
+class Fill(NamedTuple):
+    """The memory behind a buffer, and which argument of the call goes there."""
+
+    memory: np.ndarray
+    number: int
+    aval: ShapedArray
+
+
+class HostSlots:
+    """The arguments of one call at a time, its host values in memory of their own.
+
+    `output` is one of the last program that read the memory, unless it has finished.
+    """
+
+    __slots__ = ("arrays", "base", "fills", "output")
+
+    def __init__(
+        self,
+        device: Device,
+        transfers: Sequence[Transfer],
+        constants: Sequence[Buffer],
+    ) -> None:
+        base: list[Any] = list(constants)
+        fills, arrays = [], []
+        for index, _, aval, stored in transfers:
+            if stored is None:
+                arrays.append((len(base), index))
+                base.append(None)
+            else:
+                memory, buffer = shared(stored, device)
+                fills.append(Fill(memory, index, aval))
+                base.append(buffer)
+        self.base, self.fills, self.arrays = base, tuple(fills), tuple(arrays)
+        self.output: Buffer | None = None
+
+    def are_free(self) -> bool | None:
+        """Whether nobody reads the memory any more.
+
+        None where nobody will ever tell: the output was donated.
+        """
+        try:
+            return self.output is None or self.output.is_ready()
+        except _jax.JaxRuntimeError:
+            return None
+
+    def filled(self, args: Sequence[Any]) -> list[Buffer]:
+        """The arguments of the program for those of the call.
+
+        Raises:
+            OverflowError: a Python integer does not fit its type.
+            RuntimeError: an array was deleted or donated.
+        """
+        ins = self.base.copy()
+        for memory, index, aval in self.fills:
+            try:
+                memory[...] = args[index]
+            except OverflowError:
+                memory[...] = scalar_of(args[index], aval)  # says what to do
+        for place, index in self.arrays:
+            x = args[index]
+            ins[place] = x.device_buffer() if (held := x.buffer) is None else held
+        return ins
+
+
+class Pool:
+    """The slots of one kind of call; several threads may call at once.
+
+    Outputs are kept to be asked, but no large ones: those may be worth more to others.
+    """
+
+    __slots__ = ("constants", "device", "kept", "spare", "transfers", "witness")
+
+    def __init__(
+        self,
+        device: Device,
+        transfers: Sequence[Transfer],
+        constants: Sequence[Buffer],
+        out_avals: Sequence[ShapedArray],
+    ) -> None:
+        sizes = [aval.size * aval.dtype.itemsize for aval in out_avals]
+        self.device, self.transfers, self.constants = device, transfers, constants
+        self.witness = sizes.index(min(sizes))
+        self.kept = min(sizes) <= LARGEST
+        self.spare: deque[HostSlots] = deque()
+
+    def take(self) -> HostSlots:
+        """Slots that nobody else uses.
+
+        Those of which nobody will tell are let go, to the program that may read them:
+        kept, they would take the places of others for ever.
+        """
+        free: bool | None = None
+        while free is None:
+            try:
+                slots = self.spare.popleft()
+            except IndexError:
+                break
+            if free := slots.are_free():
+                return slots
+            if free is False:
+                self.spare.append(slots)
+        return HostSlots(self.device, self.transfers, self.constants)
+
+    def put_back(self, slots: HostSlots, outs: Sequence[Buffer]) -> None:
+        """Keep slots for later calls, once they are in use no more."""
+        output = outs[self.witness]
+        done = output.is_ready()
+        if (done or self.kept) and len(self.spare) < MOST:
+            slots.output = None if done else output
+            self.spare.append(slots)
+
+
+def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """Memory that a buffer may view: new, and aligned as the runtime asks."""
+    count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    raw = np.empty(count + ALIGNMENT, np.uint8)
+    start = -raw.__array_interface__["data"][0] % ALIGNMENT
+    return raw[start : start + count].view(dtype).reshape(shape)
+
+
+def shared(stored: AvalLike, device: Device) -> tuple[np.ndarray, Buffer]:
+    """New memory and a buffer that is a view of it.
+
+    Raises:
+        NotShared: the runtime made a copy.
+    """
+    memory = aligned(stored.shape, stored.dtype)
+    buffer = buffers.put(stored, memory, device, copy=False)
+    # Asking the buffer itself for its pointer would import jax where it is installed.
+    if not np.may_share_memory(np.asarray(memoryview(buffer)), memory):
+        raise NotShared
+    return memory, buffer
+
+
+class NotShared(Exception):
+    """A buffer is not a view of the memory it was made of."""
+
+
+def may_share(device: Device, stored: AvalLike) -> bool:
+    """Whether values of this type can be in memory that a program reads directly."""
+    size = int(np.prod(stored.shape, dtype=np.int64)) * stored.dtype.itemsize
+    return (
+        device.platform == "cpu"
+        and stored.dtype.kind in "biufc"
+        and 0 < size <= LARGEST
+    )

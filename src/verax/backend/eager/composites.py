@@ -1,0 +1,276 @@
+"""Floor 4: functions of several operations, written down once and computed at once.
+
+One idea: what a function such as `mean` does with arrays follows from their types and
+from plain arguments such as axes; so its operations are traced once for each such call,
+and later calls compute them in NumPy without asking anything again, or large arrays in
+one compiled program::
+
+    @remembered
+    def mean(a, axis=None, keepdims=False): ...
+
+The function itself runs under every trace, for arrays that are placed, and where a
+result depends on more than types.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from verax.backend.arrays.concrete import ConcreteArray, from_host
+from verax.backend.calls.fast_call import FIRST, Finish, caller, finisher
+from verax.backend.eager.interpreter import (
+    QUIET,
+    EagerInterpreter,
+    again,
+    as_array,
+    planned,
+    quietly,
+)
+from verax.backend.eager.single_op import OPTIONS
+from verax.backend.programs.program import compiled
+from verax.backend.pytrees import flatten
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import DType
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Params, Var
+from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.eager_costs import LARGE
+from verax.rules.rows.row import Engine, EvaluateRule, NDArray
+from verax.rules.values.memo import asked, memo
+from verax.rules.values.state import STATE, State, current_mode, interpreting
+from verax.transforms.engine.evaluate import as_typed, literal_value
+from verax.transforms.passes.inline import inline
+
+type Compute = Callable[[Sequence[ConcreteArray]], Any]
+type Avals = tuple[ShapedArray, ...]
+# A rule with its params, the places of its operands, and what results it has.
+type Step = tuple[EvaluateRule[Any], Params, tuple[int, ...], DType | None, Avals]
+
+# Arguments of these classes are few, and equal ones mean the same.
+PLAIN = frozenset((bool, int, str, type(None)))
+# Whole numbers beyond are more probably values than axes or counts.
+MOST = 64
+# What NumPy does so much better than XLA on a processor that joining wins nothing.
+QUICK_IN_NUMPY = frozenset(
+    (
+        *("sort", "argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin"),
+        *("cumlogsumexp", "reduce_and", "reduce_or", "scatter", "scatter_add"),
+    )
+)
+
+
+def remembered[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, which computes arrays by what it did with others of their types.
+
+    Among its positional arguments are arrays; what it does may depend on types, on the
+    other arguments and on the configuration, and on nothing else.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not (owners := State.owners) or STATE.interpreter.immediate:
+            try:
+                compute = recipe(
+                    current_mode() if owners else State.shared,
+                    function,
+                    *[x.aval if type(x) is ConcreteArray else x for x in args],
+                    **kwargs,
+                )
+            except TypeError:  # an argument without a hash
+                compute = None
+            if compute is not None:
+                arrays = [x for x in args if type(x) is ConcreteArray]
+                return compute(arrays)  # type: ignore[no-any-return]  # R is made of arrays
+        return function(*args, **kwargs)
+
+    return call
+
+
+@memo(1 << 13, typed=True)
+def recipe(
+    mode: object,
+    function: Callable[..., Any],
+    *args: Any,
+    **kwargs: Any,
+) -> Compute | None:
+    """What `function` computes of arrays whose types stand among its arguments.
+
+    None to ask it each time: an argument is none of which there are few; or the call
+    fails, so that the function itself says why; or this thread places or checks what
+    it computes. `mode` is that of this thread.
+    """
+    interpreter = STATE.interpreter
+    if type(interpreter) is not EagerInterpreter:
+        return None
+    avals = [x for x in args if type(x) is ShapedArray]
+    rest = [x for x in (*args, *kwargs.values()) if type(x) is not ShapedArray]
+    if not avals or not all([is_plain(x) for x in rest]):
+        return None
+    builder = Builder("eager")
+    try:
+        with interpreting(builder):
+            ins = [builder.input(x) if type(x) is ShapedArray else x for x in args]
+            leaves, tree = flatten(function(*ins, **kwargs))
+    except Exception:
+        return None
+    if not leaves or not all([isinstance(x, Tracer) for x in leaves]):
+        return None
+    jaxpr, captured = builder.finish(leaves)
+    if captured:
+        return None
+    engine, jaxpr = interpreter.engine, inline(jaxpr)
+    if joined_pays(jaxpr):
+        name = getattr(function, "__name__", "function")
+        return caller(compiled(engine, jaxpr, name, OPTIONS), tree, avals)
+    return computing(engine, jaxpr, finisher(tree))
+
+
+def is_plain(x: object) -> bool:
+    """Whether there are few arguments of this kind, and equal ones mean the same."""
+    return type(x) in PLAIN and (type(x) is not int or -MOST <= x <= MOST)
+
+
+def joined_pays(jaxpr: Jaxpr) -> bool:
+    """Whether a compiled program saves passes over large memory."""
+    if len(jaxpr.eqns) < 2 or not all(map(is_joined, jaxpr.eqns)):
+        return False
+    sizes = [eqn.outvars[0].aval.size for eqn in jaxpr.eqns]
+    return max(sizes) >= LARGE
+
+
+def is_joined(eqn: Eqn) -> bool:
+    """Whether an equation may be part of a program of all."""
+    inner = any(True for _ in eqn.params.subjaxprs())
+    return not inner and not eqn.effects and eqn.primitive.name not in QUICK_IN_NUMPY
+
+
+def computing(engine: Engine, jaxpr: Jaxpr, finish: Finish) -> Compute | None:
+    """The program on arrays, in NumPy alone; None if some equation needs more."""
+    if any([type(a) is not Var or a in jaxpr.invars for a in jaxpr.outvars]):
+        return None
+    evaluates = [evaluation(engine, eqn) for eqn in jaxpr.eqns]
+    avals = [a.aval for a in jaxpr.outvars]
+    if len(evaluates) == len(avals) == 1 and finish is FIRST:
+        (eqn,), (evaluate,) = jaxpr.eqns, evaluates
+        if evaluate is not None and eqn.invars == jaxpr.invars:
+            return single_step(engine, evaluate, eqn.params, avals[0])
+    if None in evaluates:
+        return None
+    known = folded(engine, jaxpr)
+    env: list[Any] = [*known, *jaxpr.invars]
+    places = {atom: i for i, atom in enumerate(env)}
+    steps: list[Step] = []
+    for eqn, evaluate in zip(jaxpr.eqns, evaluates, strict=True):
+        if evaluate is None or eqn.outvars[0] in known:
+            continue
+        operands = tuple([places[atom_key(a)] for a in eqn.invars])
+        outs = tuple([v.aval for v in eqn.outvars])
+        dtype = outs[0].dtype if len(outs) == 1 else None
+        steps.append((evaluate, eqn.params, operands, dtype, outs))
+        for var in eqn.outvars:
+            places[var] = len(places)
+    ends = [places[a] for a in jaxpr.outvars]
+    return several_steps(engine, [*known.values()], steps, ends, avals, finish)
+
+
+def atom_key(atom: Atom) -> object:
+    """What an atom is found by: literals of equal values are not the same."""
+    return atom if type(atom) is Var else id(atom)
+
+
+def folded(engine: Engine, jaxpr: Jaxpr) -> dict[object, NDArray]:
+    """The values that are the same in each call: literals and what they lead to."""
+    known: dict[object, NDArray] = {}
+    for eqn in jaxpr.eqns:
+        for atom in eqn.invars:
+            if type(atom) is Literal:
+                known[id(atom)] = literal_value(atom)
+        if all([atom_key(a) in known for a in eqn.invars]):
+            hosts = [known[atom_key(a)] for a in eqn.invars]
+            evaluate = evaluation(engine, eqn)
+            assert evaluate is not None
+            results = quietly(evaluate, engine, eqn.params, hosts)
+            for var, value in zip(eqn.outvars, results, strict=True):
+                known[var] = typed(value, var.aval)
+                known[var].setflags(write=False)
+    return known
+
+
+def evaluation(engine: Engine, eqn: Eqn) -> EvaluateRule[Any] | None:
+    """How NumPy computes an equation; None where a compiled program does.
+
+    Programs within programs and effects are for the function itself.
+    """
+    if eqn.effects or any(True for _ in eqn.params.subjaxprs()):
+        return None
+    avals = [a.aval for a in eqn.invars]
+    params = eqn.params
+    return asked(planned, params, engine, eqn.primitive, params, *avals).evaluate
+
+
+def single_step(
+    engine: Engine, evaluate: EvaluateRule[Any], params: Params, aval: ShapedArray
+) -> Compute:
+    """One operation on the arrays."""
+    dtype = aval.dtype
+
+    def compute(xs: Sequence[ConcreteArray]) -> ConcreteArray:
+        hosts = [x.numpy() if (held := x.host) is None else held for x in xs]
+        try:
+            [value] = QUIET.context.run(evaluate, engine, params, hosts)
+        except RuntimeError as error:
+            [value] = again(error, evaluate, engine, params, hosts)
+        if type(value) is np.ndarray and value.dtype is dtype:
+            return from_host(value, aval)
+        return as_array(value, aval)
+
+    return compute
+
+
+def several_steps(
+    engine: Engine,
+    constants: Sequence[NDArray],
+    steps: Sequence[Step],
+    ends: Sequence[int],
+    avals: Sequence[ShapedArray],
+    finish: Finish,
+) -> Compute:
+    """Operations in order; the results are at the places `ends`, constants first."""
+
+    def run(hosts: Sequence[NDArray]) -> list[NDArray]:
+        env = [*constants, *hosts]
+        for evaluate, params, places, dtype, outs in steps:
+            results = evaluate(engine, params, [env[i] for i in places])
+            if dtype is None:
+                env += map(typed, results, outs)
+                continue
+            [value] = results
+            if type(value) is not np.ndarray or value.dtype is not dtype:
+                value = typed(value, outs[0])
+            env.append(value)
+        return env
+
+    end = ends[0] if finish is FIRST else None
+
+    def compute(xs: Sequence[ConcreteArray]) -> Any:
+        hosts = [x.numpy() if (held := x.host) is None else held for x in xs]
+        try:
+            env = QUIET.context.run(run, hosts)
+        except RuntimeError as error:
+            env = again(error, run, hosts)
+        if end is not None:
+            return from_host(env[end], avals[0])
+        return finish(
+            [from_host(env[i], aval) for i, aval in zip(ends, avals, strict=True)]
+        )
+
+    return compute
+
+
+def typed(value: Any, aval: ShapedArray) -> NDArray:
+    """A result of NumPy, which may be a scalar of it, as an array of type `aval`."""
+    if type(value) is not np.ndarray:
+        value = np.asarray(value)
+    found: NDArray = value if value.dtype is aval.dtype else as_typed(value, aval)
+    return found

@@ -1,0 +1,306 @@
+"""Floor 4: the eager interpreter: operations computed at once.
+
+One idea: on small arrays NumPy is many times faster than any dispatch, so an eager
+operation is its row's `evaluate` column; rows that NumPy does badly run as compiled
+programs of one equation::
+
+    EagerInterpreter(engine).bind(sin_p, NO_PARAMS, (x,))
+"""
+
+import contextvars
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from attrs import frozen
+
+from verax.backend.arrays.concrete import ConcreteArray, from_host
+from verax.backend.arrays.placed import PlacedArray, put
+from verax.backend.programs.placement import common_place
+from verax.backend.runtime.client import Device
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import NARROWED, stored_dtype
+from verax.ir.jaxpr import Jaxpr, Literal, Params, Primitive
+from verax.ir.records import Shown
+from verax.rules.rows.builder import Tracer, leaked
+from verax.rules.rows.infer import infer
+from verax.rules.rows.row import Engine, Row, missing
+from verax.rules.values.array import Array
+from verax.rules.values.constants import array_aval, aval_of, scalar_of
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.memo import asked, pure
+from verax.rules.values.state import STATE
+from verax.transforms.engine.evaluate import literal_value
+
+ALONE = LazyModule("verax.backend.eager.single_op")
+alone, run_alone = ALONE.alone, ALONE.run_alone
+
+
+class Quiet(threading.local):
+    """A context of this thread in which NumPy reports no floating-point errors.
+
+    `np.errstate` costs more than a small operation; entering a context in which errors
+    are ignored once and for all costs a twentieth of that.
+    """
+
+    def __init__(self) -> None:
+        self.context = contextvars.Context()  # which holds on to nobody's variables
+        self.context.run(np.seterr, all="ignore")
+
+
+QUIET = Quiet()
+NESTED = "cannot enter context"
+
+
+def quietly[R](function: Callable[..., R], *args: Any) -> R:
+    """`function(*args)` without floating-point warnings."""
+    try:
+        return QUIET.context.run(function, *args)
+    except RuntimeError as error:
+        return again(error, function, *args)
+
+
+def again[R](error: RuntimeError, function: Callable[..., R], *args: Any) -> R:
+    """`function(*args)` if the context was entered already, else its error.
+
+    That happens where a rule computes eagerly itself.
+    """
+    if not str(error).startswith(NESTED):
+        raise error
+    return function(*args)
+
+
+class Plan(NamedTuple):
+    """How operands of known types go through a row: `evaluate` is None to compile.
+
+    If there is a `body`, its equations go through their own rows instead.
+    """
+
+    evaluate: Callable[..., Any] | None
+    outs: tuple[ShapedArray, ...]
+    row: Row[Any]
+    body: Jaxpr | None = None
+
+
+@pure(1 << 16)
+def planned(
+    engine: Engine, primitive: Primitive, params: Params, *avals: ShapedArray
+) -> Plan:
+    """The plan for operands of types `avals`: one look-up for each operation.
+
+    What calls functions of the user's is not compiled; it is not for the quiet context.
+
+    Raises:
+        MissingRule: the row has no evaluate column.
+        TypeError, ValueError: the operands do not fit.
+    """
+    row = engine.rules[primitive]
+    outs = asked(infer, params, row, params, *avals)
+    body = None if row.spelled is None else row.spelled(params)
+    if body is not None:
+        return Plan(None, outs, row, body)
+    costly = row.costly
+    if (
+        row.compiled
+        or row.hosted
+        or (costly is not None and costly(params, avals, outs))
+    ):
+        return Plan(None, outs, row)
+    if row.evaluate is None:
+        raise missing(row, "evaluate", "give its row evaluate=...")
+    return Plan(row.evaluate, outs, row)
+
+
+@frozen(eq=False, repr=False)
+class EagerInterpreter(Shown):
+    """Computes with the rows of `engine.rules`."""
+
+    transient: ClassVar[bool] = False
+
+    immediate: ClassVar[bool] = True
+    engine: Engine
+
+    def bind(
+        self, primitive: Primitive, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        """The results, as arrays.
+
+        Raises:
+            LeakedTracer: an operand is a tracer, whose trace has ended.
+            TypeError: an operand is no array, or types do not fit.
+        """
+        engine = self.engine
+        try:
+            avals = [
+                x.aval if type(x) is ConcreteArray else operand_type(x) for x in args
+            ]
+        except HasPlace:
+            return bind_placed(engine, primitive, params, args)
+        evaluate, outs, row, body = (
+            asked(planned, params, engine, primitive, params, *avals)
+            if params.transient
+            else planned(engine, primitive, params, *avals)
+        )
+        if body is not None:
+            return one_by_one(self.bind, body, args, outs)
+        if evaluate is None:
+            if row.hosted:
+                return on_host(engine, row, params, args, outs)
+            run = asked(alone, params, engine, row, params, tuple(avals), STATE.forked)
+            return tuple(run(args))
+        hosts = [
+            x.host if type(x) is ConcreteArray and x.host is not None else host_of(x)
+            for x in args
+        ]
+        try:
+            results = QUIET.context.run(evaluate, engine, params, hosts)
+        except RuntimeError as error:
+            results = again(error, evaluate, engine, params, hosts)
+        if len(outs) != 1:
+            return tuple(map(as_array, results, outs))
+        (value,), (aval,) = results, outs
+        if type(value) is np.ndarray and value.dtype is aval.dtype:
+            return (from_host(value, aval),)
+        return (as_array(value, aval),)
+
+
+type Bind = Callable[[Primitive, Params, Sequence[object]], tuple[Array, ...]]
+
+
+def one_by_one(
+    bind: Bind, jaxpr: Jaxpr, args: Sequence[object], outs: Sequence[ShapedArray]
+) -> tuple[Array, ...]:
+    """The outputs of `jaxpr`, of types `outs`, whose equations `bind` computes."""
+    script = jaxpr.script
+    env: list[Any] = [typed(x.value, x.aval) for x in script.literals]
+    env += map(typed, args, jaxpr.in_avals)
+    for primitive, params, pick, _, _ in script.steps:
+        ins = (env[pick],) if type(pick) is int else pick(env)  # type: ignore[operator]  # else a function
+        env += bind(primitive, params, ins)
+    return tuple(
+        [typed(env[i], aval) for i, aval in zip(script.outs, outs, strict=True)]
+    )
+
+
+def typed(x: object, aval: ShapedArray) -> Array:
+    """A value as an array of type `aval`, which it has but for the weakness."""
+    if isinstance(x, Array) and x.aval is aval:
+        return x
+    if type(x) is PlacedArray:
+        return x
+    return as_array(host_of(x), aval)
+
+
+@frozen(eq=False)
+class PlacingInterpreter(EagerInterpreter):
+    """An eager interpreter while the default device is not the first one."""
+
+    def bind(
+        self, primitive: Primitive, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        return bind_placed(self.engine, primitive, params, args)
+
+
+@pure(64, lasting=(Device,))
+def eager_interpreter(engine: Engine, device: Device | None) -> EagerInterpreter:
+    """The interpreter whose results go to `device` if no operand says otherwise."""
+    if device is None:
+        return EagerInterpreter(engine)
+    return PlacingInterpreter(engine)
+
+
+class HasPlace(Exception):
+    """An operand has a place of its own, so that the short way is not for it."""
+
+
+def operand_type(x: object) -> ShapedArray:
+    """The type of an operand that is no plain array of ours."""
+    if type(x) is np.ndarray:
+        return array_aval(x.shape, x.dtype, STATE.enable_x64)
+    if isinstance(x, Tracer):
+        raise leaked(x)
+    if type(x) is PlacedArray:
+        raise HasPlace
+    return aval_of(x)
+
+
+def on_host(
+    engine: Engine,
+    row: Row[Any],
+    params: Params,
+    args: Sequence[object],
+    outs: Sequence[ShapedArray],
+) -> tuple[ConcreteArray, ...]:
+    """The results of a row that calls functions of the user's, as he calls them."""
+    if row.evaluate is None:
+        raise missing(row, "evaluate", "give its row evaluate=...")
+    results = row.evaluate(engine, params, [host_of(x) for x in args])
+    return tuple(map(as_array, results, outs))
+
+
+def bind_placed(
+    engine: Engine, primitive: Primitive, params: Params, args: Sequence[object]
+) -> tuple[Array, ...]:
+    """The results of an operation, on the devices where its operands are.
+
+    On one processor NumPy computes, since its devices share the memory; on several
+    devices, and on others, a compiled program does.
+    """
+    avals = [aval_of(x) for x in args]
+    plan = asked(planned, params, engine, primitive, params, *avals)
+    evaluate, outs, row, body = plan
+    if body is not None:
+        return one_by_one(partial(bind_placed, engine), body, args, outs)
+    place, committed = common_place(args)
+    local = place is not None and place.ordered[0].platform == "cpu"
+    results: Sequence[ConcreteArray]
+    if place is not None and local and row.hosted:
+        results = on_host(engine, row, params, args, outs)
+    elif place is None or not local or evaluate is None:
+        return tuple(run_alone(engine, row, params, tuple(avals), args))
+    else:
+        found = quietly(evaluate, engine, params, [host_of(x) for x in args])
+        results = list(map(as_array, found, outs))
+    return tuple([put(x, place, committed) for x in results])
+
+
+def host_of(x: object) -> np.ndarray:
+    """The NumPy values of an operand, in the dtype of its type."""
+    if isinstance(x, ConcreteArray):
+        return x.numpy()
+    if type(x) is np.ndarray and is_constant(x):
+        return x
+    aval = aval_of(x)
+    if isinstance(x, Literal):
+        return literal_value(x)
+    if isinstance(x, np.ndarray):
+        # Results may be views: they must not show what the caller writes later.
+        return np.array(x, stored_dtype(aval.dtype))
+    return scalar_of(x, aval)
+
+
+def is_constant(x: np.ndarray) -> bool:
+    """Whether `x` is a scalar that nobody writes to, in a dtype of 32 bits or less.
+
+    Such are the constants that frontends make of Python's numbers.
+    """
+    return (
+        not x.shape
+        and x.base is None
+        and x.dtype not in NARROWED
+        and not x.flags.writeable
+    )
+
+
+def as_array(value: Any, aval: ShapedArray) -> ConcreteArray:
+    """A result of NumPy as an array of the promised type."""
+    if type(value) is not np.ndarray:
+        value = np.asarray(value)
+    if value.dtype is not aval.dtype:
+        dtype = stored_dtype(aval.dtype)
+        if value.dtype != dtype:
+            with np.errstate(all="ignore"):  # what was computed wider may overflow
+                value = value.astype(dtype)
+    return from_host(value, aval)

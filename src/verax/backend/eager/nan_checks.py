@@ -1,0 +1,153 @@
+"""Floor 4: results that are looked at: eager operations and calls of programs.
+
+One idea: nobody pays who did not ask, so looking is an interpreter around the eager
+one, and a function around the call of a program; on a hit, the search says where::
+
+    checking(eager, nans=True, infs=False).bind(log_p, NO_PARAMS, (-1.0,))   # raises
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from attrs import frozen
+
+from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.eager.interpreter import EagerInterpreter, host_of
+from verax.backend.eager.nan_search import Search, search
+from verax.backend.pytrees import flatten
+from verax.ir.dtypes import is_inexact
+from verax.ir.jaxpr import Jaxpr, Params, Primitive
+from verax.ops.calls.callbacks import silenced
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import Engine
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.memo import pure
+from verax.rules.values.source import user_source
+from verax.rules.values.state import Interpreter, interpreting
+from verax.transforms.nans.flags import Kind, is_bad_value
+from verax.transforms.nans.probe import repeatable
+from verax.transforms.nans.report import Finding, NonFinite
+
+type Kinds = tuple[Kind, ...]
+
+
+def kinds_of(nans: bool, infs: bool) -> Kinds:
+    """What is looked for."""
+    return (Kind.NAN,) * nans + (Kind.INFINITY,) * infs
+
+
+def holds(x: object, kind: Kind) -> bool:
+    """Whether an array holds a NaN, or an infinity."""
+    if not isinstance(x, ConcreteArray) or not is_inexact(x.aval.dtype):
+        return False
+    return is_bad_value(host_of(x), kind)
+
+
+@frozen(eq=False)
+class CheckingInterpreter:
+    """The eager interpreter, which raises where a result is NaN or infinite.
+
+    An infinity among the operands may be meant; a NaN never is.
+    """
+
+    immediate: ClassVar[bool] = True
+    inner: EagerInterpreter
+    kinds: Kinds
+
+    def bind(
+        self, primitive: Primitive, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        """The results, as arrays.
+
+        Raises:
+            NonFinite: a result is NaN or, if those are looked for, infinite.
+        """
+        outs = self.inner.bind(primitive, params, args)
+        for kind in self.kinds:
+            if any(holds(x, kind) for x in outs):
+                jaxpr = alone(primitive, params, args)
+                name = str(getattr(params, "name", primitive.name))
+                row = self.inner.engine.rules[primitive]
+                how = Search(name, lambda: operand_names(len(args)), row.compiled)
+                blame(self.inner.engine, jaxpr, args, kind, how)
+        return outs
+
+
+@pure(64)
+def checking(eager: EagerInterpreter, nans: bool, infs: bool) -> Interpreter:
+    """An eager interpreter that looks for what is asked for; itself if for nothing."""
+    return CheckingInterpreter(eager, kinds_of(nans, infs)) if nans or infs else eager
+
+
+def operand_names(count: int) -> list[str]:
+    """What reports call the operands of an operation."""
+    return [f"operand {i}" for i in range(count)]
+
+
+def alone(primitive: Primitive, params: Params, args: Sequence[object]) -> Jaxpr:
+    """The program of one operation, with the line of the user's that asked for it."""
+    builder = Builder("debug_nans", source=user_source(3))
+    inputs = [builder.input(aval_of(x)) for x in args]
+    with interpreting(builder):
+        outs = builder.bind(primitive, params, inputs)
+    return builder.finish(outs)[0]
+
+
+def checked_call(
+    engine: Engine,
+    jaxpr: Jaxpr | None,
+    how: Search,
+    donated: Sequence[bool],
+    kinds: Kinds,
+    run: Callable[[Sequence[Any]], Any],
+) -> Callable[[Sequence[Any]], Any]:
+    """A call that looks at its outputs, and searches the program on a hit.
+
+    Donated arguments are copied first: the program uses them up. Without `jaxpr` there
+    is only machine code, in which nothing can be searched.
+    """
+
+    def call(leaves: Sequence[Any]) -> Any:
+        given: list[Any] = list(leaves)
+        for i, flag in enumerate(donated):
+            if flag:
+                given[i] = np.array(host_of(given[i]))
+        out = run(leaves)
+        for kind in kinds:
+            if any(holds(x, kind) for x in flatten(out)[0]):
+                blame(engine, jaxpr, given, kind, how)
+        return out
+
+    return call
+
+
+def blame(
+    engine: Engine, jaxpr: Jaxpr | None, args: Sequence[object], kind: Kind, how: Search
+) -> None:
+    """Raise NonFinite with what a search of the program finds.
+
+    What came in from outside is an error if it is NaN; infinities are meant then, and
+    those that masks of the program made.
+    """
+    if jaxpr is None:
+        raise NonFinite(
+            f"{kind.value} in an output of {how.name}, which was loaded as machine "
+            "code: where it was made can be seen in the process that compiled it"
+        )
+    if not repeatable(jaxpr):
+        raise NonFinite(
+            f"{kind.value} in an output of {how.name}, which calls io_callback, so "
+            "it was not run again to see where; verax.debug.find_nans runs a program "
+            "once and says where"
+        )
+    finding: Finding | None = search(engine, silenced(jaxpr), args, kind, how)[1]
+    if finding is None:
+        if kind is Kind.NAN:
+            raise NonFinite(
+                f"NaN in an output of {how.name}, and none when it was run again"
+            )
+        return
+    if finding.eqn is not None or kind is Kind.NAN:
+        raise NonFinite(str(finding), finding)

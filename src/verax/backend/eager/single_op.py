@@ -1,0 +1,58 @@
+"""Floor 4: one operation as a compiled program.
+
+One idea: what NumPy does badly runs as a program of one equation, remembered by what
+the equation is. What compiles is loaded with this file, which eager operations name
+when the first of them needs it::
+
+    alone(engine, sort_p, params, avals, forked=False)(args)
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.programs.placement import placement_of
+from verax.backend.programs.program import Run, compiled
+from verax.backend.xla.compile_options import CompileOptions
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Jaxpr, Params
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import Engine, Row
+from verax.rules.values.memo import asked, pure
+
+OPTIONS = CompileOptions()
+
+
+@pure(1 << 12)
+def single(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) -> Jaxpr:
+    """The program of one equation."""
+    builder = Builder("eager")
+    args = [builder.input(aval) for aval in avals]
+    return builder.finish(builder.bind(row, params, args))[0]
+
+
+@pure(1 << 12)
+def alone(
+    engine: Engine,
+    row: Row[Any],
+    params: Params,
+    avals: tuple[ShapedArray, ...],
+    forked: bool,
+) -> Run:
+    """One operation as a compiled program on the default device."""
+    return compiled(
+        engine, asked(single, params, row, params, avals), row.name, OPTIONS
+    ).run
+
+
+def run_alone(
+    engine: Engine,
+    row: Row[Any],
+    params: Params,
+    avals: tuple[ShapedArray, ...],
+    args: Sequence[object],
+) -> list[ConcreteArray]:
+    """One operation as a compiled program."""
+    jaxpr = asked(single, params, row, params, avals)
+    placement = placement_of(jaxpr, args)
+    return compiled(engine, jaxpr, row.name, OPTIONS, placement=placement).run(args)

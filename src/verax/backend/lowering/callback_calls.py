@@ -1,0 +1,108 @@
+"""Floor 4: how the text of a module calls functions of the host, and in which order.
+
+One idea: a function has a number in the module; what is ordered takes a token and gives
+another one, and the token goes through functions, loops and branches like any value::
+
+    %3:2 = "stablehlo.custom_call"(%token, %x) {index = 0 : ui64, ...}
+"""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from attrs import frozen
+
+from verax.backend.lowering.mlir_text import row_major
+from verax.ir.avals import ShapedArray
+from verax.ir.effects import NO_EFFECTS, Effect
+from verax.ir.records import Shown
+from verax.rules.rows.emitter import TOKEN, HostCall, Operand, Region, flag
+
+TARGET: Final = '"xla_ffi_python_cpu_callback"'
+type Regions = Sequence[tuple[Sequence[ShapedArray], Region]]
+
+
+@frozen(repr=False)
+class HostCalls(Shown):
+    """The functions of a module, each with whether it is ordered, and its effects."""
+
+    functions: tuple[tuple[HostCall, bool], ...]
+    effects: frozenset[Effect]
+
+
+NO_CALLS: Final = HostCalls((), NO_EFFECTS)
+
+
+def call_attributes(
+    index: int,
+    operands: Sequence[ShapedArray],
+    results: Sequence[ShapedArray],
+    effect: bool,
+) -> dict[str, str]:
+    """The attributes of a call of function `index`; both sides are row-major."""
+    return {
+        "call_target_name": TARGET,
+        "api_version": "4 : i32",
+        "backend_config": f"{{index = {index} : ui64}}",
+        "has_side_effect": flag(effect),
+        "operand_layouts": row_major(operands),
+        "result_layouts": row_major(results),
+    }
+
+
+class Ordering(Protocol):
+    """What writes operations, and has the token after the last ordered effect."""
+
+    token: Operand
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        regions: Regions = (),
+        **attributes: str,
+    ) -> tuple[Operand, ...]: ...
+
+
+def ordered_regions(
+    writer: Ordering,
+    name: str,
+    operands: Sequence[Operand],
+    results: Sequence[ShapedArray],
+    regions: Regions,
+) -> tuple[Operand, ...]:
+    """A while or case whose regions have ordered effects: the token goes through.
+
+    A loop carries the token, and its predicate has no ordered effects; each branch of a
+    case begins with the token from outside.
+    """
+    start = writer.token
+
+    def branch(body: Region) -> Region:
+        def inside(xs: Sequence[Operand]) -> Sequence[Operand]:
+            writer.token = start
+            return [*body(xs), writer.token]
+
+        return inside
+
+    def step(body: Region) -> Region:
+        def inside(xs: Sequence[Operand]) -> Sequence[Operand]:
+            *state, writer.token = xs
+            return [*body(state), writer.token]
+
+        return inside
+
+    def predicate(body: Region) -> Region:
+        return lambda xs: body(xs[:-1])
+
+    if name == "stablehlo.while":
+        (types, more), (_, body) = regions
+        carried = (*types, TOKEN)
+        ins: Sequence[Operand] = (*operands, start)
+        threaded: Regions = [(carried, predicate(more)), (carried, step(body))]
+    else:
+        ins = operands
+        threaded = [(avals, branch(body)) for avals, body in regions]
+    *outs, token = writer.op(name, ins, (*results, TOKEN), threaded)
+    writer.token = token
+    return tuple(outs)

@@ -1,0 +1,126 @@
+"""Floor 4: the text of one function: operations, the regions inside them, constants.
+
+One idea: a value is a number in the order in which values are made, and a scalar
+constant is written once, before its first use, so the same calls give the same text::
+
+    text = FunctionText()
+    x = text.name(f32_8)
+    (y,) = text.op("stablehlo.sine", (x,), (f32_8,))
+    text.lines                # ['    %2 = "stablehlo.sine"(%1) : ...']
+"""
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from verax.backend.lowering.mlir_text import dense, mlir_type, stored_shape
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import device_value
+from verax.rules.rows.emitter import Operand, Region, i64s
+
+
+def scalar_bytes(value: object, aval: ShapedArray) -> bytes:
+    """The bytes of a constant of type `aval`, by which constants are compared."""
+    return device_value(value, aval.dtype).tobytes()
+
+
+class FunctionText:
+    """What an `Emitter` does that needs nothing but the function itself."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.count = 0
+        self.scalars: dict[tuple[Hashable, ...], Operand] = {}
+
+    def label(self) -> str:
+        """A fresh name."""
+        self.count += 1
+        return f"%{self.count}"
+
+    def name(self, aval: ShapedArray) -> Operand:
+        """A fresh operand of the given type."""
+        return Operand(self.label(), aval)
+
+    def used(self, x: Operand) -> Operand:
+        """The operand with a name: a constant is written before its first use."""
+        if x.name:
+            return x
+        key = (x.aval, scalar_bytes(x.value, x.aval))
+        found = self.scalars.get(key)
+        if found is None:
+            found = self.scalars[key] = self.name(x.aval)
+            text = dense(x.value, x.aval)
+            self.lines.append(f"    {found.name} = stablehlo.constant {text}\n")
+        return found
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        regions: Sequence[tuple[Sequence[ShapedArray], Region]] = (),
+        **attributes: str,
+    ) -> tuple[Operand, ...]:
+        """See `Emitter.op`."""
+        xs = [x if x.name else self.used(x) for x in operands]
+        ins = ", ".join([x.name for x in xs])
+        types = ", ".join([mlir_type(x.aval) for x in xs])
+        bodies = f" ({', '.join(map(self.region, regions))})" if regions else ""
+        extra = ""
+        if attributes:
+            extra = f" {{{', '.join([f'{k} = {v}' for k, v in attributes.items()])}}}"
+        if len(results) == 1:
+            out = self.name(results[0])
+            self.lines.append(
+                f'    {out.name} = "{name}"({ins}){bodies}{extra} : '
+                f"({types}) -> {mlir_type(out.aval)}\n"
+            )
+            return (out,)
+        label = self.label()
+        made = ", ".join([mlir_type(aval) for aval in results])
+        binding = f"{label}:{len(results)} = " if results else ""
+        self.lines.append(
+            f'    {binding}"{name}"({ins}){bodies}{extra} : ({types}) -> ({made})\n'
+        )
+        return tuple([Operand(f"{label}#{i}", a) for i, a in enumerate(results)])
+
+    def region(self, region: tuple[Sequence[ShapedArray], Region]) -> str:
+        """The text of a region: a block with arguments, ended by a return."""
+        avals, body = region
+        outer, self.lines = self.lines, []
+        # What is written inside cannot be read outside; the reverse holds.
+        around, self.scalars = self.scalars, dict(self.scalars)
+        arguments = [self.name(aval) for aval in avals]
+        outs = [self.used(x) for x in body(arguments)]
+        inside, self.lines, self.scalars = "".join(self.lines), outer, around
+        heads = ", ".join(f"{x.name}: {mlir_type(x.aval)}" for x in arguments)
+        results = ", ".join(x.name for x in outs)
+        types = ", ".join(mlir_type(x.aval) for x in outs)
+        label = f"  ^bb0({heads}):\n" if arguments else ""
+        return (
+            f"{{\n{label}{inside}"
+            f'    "stablehlo.return"({results}) : ({types}) -> ()\n    }}'
+        )
+
+    def constant(
+        self, value: float | int | bool | complex | np.ndarray, aval: ShapedArray
+    ) -> Operand:
+        """See `Emitter.constant`."""
+        return Operand("", aval, value)
+
+    def broadcast(self, x: Operand, shape: Shape, dimensions: Shape) -> Operand:
+        """See `Emitter.broadcast`."""
+        if x.aval.shape == shape and dimensions == tuple(range(len(shape))):
+            return x
+        aval = x.aval.with_shape(shape)
+        if not x.name and not x.aval.shape:
+            return Operand("", aval, x.value)
+        extra = len(stored_shape(x.aval)) - x.aval.ndim
+        places = (*dimensions, *(len(shape) + i for i in range(extra)))
+        (out,) = self.op(
+            "stablehlo.broadcast_in_dim",
+            (x,),
+            (aval,),
+            broadcast_dimensions=i64s(places),
+        )
+        return out

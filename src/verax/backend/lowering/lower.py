@@ -1,0 +1,123 @@
+"""Floor 4: lowering, a jaxpr to the text of a StableHLO module.
+
+One idea: array constants are collected once per object and passed as leading arguments
+of every function that needs them, so the text depends on the program alone and is its
+own cache key::
+
+    lowered = lower(engine, jaxpr, "f")
+    lowered.text
+"""
+
+from collections.abc import Sequence
+from time import perf_counter
+
+from verax.backend.lowering.callback_calls import HostCalls
+from verax.backend.lowering.live_body import Body, body_of, is_small, live_body
+from verax.backend.lowering.module_writer import Module
+from verax.backend.lowering.result import Lowered, Seconds, Spread
+from verax.backend.lowering.source_locations import LocatedModule
+from verax.backend.runtime.metrics import RECORDER
+from verax.ir.jaxpr import Jaxpr, Literal
+from verax.rules.rows.row import Engine
+from verax.rules.values.state import NEUTRAL, entered, widths_of
+
+
+def lower(
+    engine: Engine,
+    jaxpr: Jaxpr,
+    name: str,
+    *,
+    keep_unused: bool = False,
+    donated: Sequence[bool] = (),
+    spread: Spread | None = None,
+    inline_constants: bool = False,
+    located: bool = False,
+) -> Lowered:
+    """The module of `jaxpr`, without dead code; deterministic.
+
+    It is made where nothing is configured but, in programs with 64 bits, x64: so it
+    depends on the program alone.
+
+    `donated[i]` lets XLA reuse the memory of argument i. With `inline_constants` the
+    module holds its array constants, and takes none; with `located` it says for each
+    operation which line of the user's made it.
+
+    Raises:
+        MissingRule: a primitive has no lower rule.
+    """
+    dtypes = {v.aval.dtype for eqn in jaxpr.eqns for v in eqn.outvars}
+    dtypes |= {v.aval.dtype for v in jaxpr.invars}
+    with entered(NEUTRAL), widths_of(dtypes):
+        return lowered_here(
+            engine,
+            jaxpr,
+            name,
+            keep_unused,
+            donated,
+            spread,
+            inline_constants,
+            located,
+        )
+
+
+def lowered_here(
+    engine: Engine,
+    jaxpr: Jaxpr,
+    name: str,
+    keep_unused: bool,
+    donated: Sequence[bool],
+    spread: Spread | None,
+    inline_constants: bool,
+    located: bool,
+) -> Lowered:
+    """`lower`, where nothing is configured."""
+    started = perf_counter()
+    if keep_unused:
+        body, kept = body_of(jaxpr), (True,) * len(jaxpr.invars)
+    else:
+        body, kept = live_body(engine, jaxpr)
+    rewritten = perf_counter()
+    kind = LocatedModule if located else Module
+    module = kind(engine, () if spread is None else spread.order)
+    consts = () if inline_constants else body.consts
+    given = [d for d, flag in zip(donated, kept, strict=False) if flag]
+    marks, ends = attributes(module, body, consts, given, kept, spread)
+    module.function("main", body, consts, marks, ends, public=True)
+    title = "".join(c if c.isalnum() or c in "_" else "_" for c in f"jit_{name}")
+    count = max(1, len(module.meshes.order))
+    header = (
+        f"module @{title} attributes "
+        f"{{mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32}} {{\n"
+    )
+    text = header + "".join([*module.meshes.lines(), *module.functions]) + "}\n"
+    lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
+    calls = HostCalls(tuple(module.calls), body.effects)
+    ins, outs = body.in_avals, body.out_avals
+    small = '"stablehlo.while"' not in text and is_small(body)
+    seconds = Seconds(rewritten - started, perf_counter() - rewritten)
+    RECORDER.record("lowerings")
+    RECORDER.record("lower_seconds", seconds.rewrite + seconds.write)
+    return Lowered(text, consts, kept, ins, outs, lent, calls, name, small, seconds)
+
+
+def attributes(
+    module: Module,
+    body: Body,
+    consts: Sequence[Literal],
+    donated: Sequence[bool],
+    kept: Sequence[bool],
+    spread: Spread | None,
+) -> tuple[list[str], list[str]]:
+    """The attributes of the arguments and of the results of the main function."""
+    donations = [*[False] * len(consts), *donated, *[False] * len(body.inputs)]
+    marks = ["jax.buffer_donor = true" if flag else "" for flag in donations]
+    if spread is None:
+        return marks, []
+    wanted = [layout for layout, flag in zip(spread.ins, kept, strict=True) if flag]
+    places = [*map(spread.of_constant, consts), *wanted]
+    avals = [*[c.aval for c in consts], *body.in_avals]
+    placed = [module.meshes.placed(*pair) for pair in zip(places, avals, strict=True)]
+    pairs = zip(marks, placed, strict=False)
+    outs = zip(spread.outs, body.out_avals, strict=True)
+    ends = [module.meshes.placed(*pair) for pair in outs]
+    return [", ".join(filter(None, pair)) for pair in pairs], ends

@@ -1,0 +1,418 @@
+"""Floor 4: the functions of a module under construction, and who writes their bodies.
+
+One idea: a function is written once per jaxpr and once per long equation, and called
+where it occurs again; the rows write the operations, the writer hands them around::
+
+    module = Module(engine)
+    module.function("main", jaxpr, (), public=True)
+    module.functions          # ['  func.func public @main(...) ...']
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from verax.backend.lowering.callback_calls import call_attributes, ordered_regions
+from verax.backend.lowering.equation_templates import (
+    EquationText,
+    Needed,
+    NeedsModule,
+    call_text,
+    equation_text,
+)
+from verax.backend.lowering.function_writer import FunctionText
+from verax.backend.lowering.live_body import Body, body_of
+from verax.backend.lowering.meshes import Meshes
+from verax.backend.lowering.mlir_text import mlir_type, symbol
+from verax.backend.lowering.result import (
+    array_constants,
+    inner_constants,
+    written_constant,
+)
+from verax.backend.lowering.stablehlo_io import renamed
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import device_value
+from verax.ir.effects import is_ordered
+from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
+from verax.ir.meshes import Layout
+from verax.rules.rows.emitter import TOKEN, HostCall, Operand, Region
+from verax.rules.rows.row import Engine, Row, missing
+from verax.rules.values.memo import recall
+from verax.transforms.engine.dce import variables
+from verax.transforms.engine.evaluate import literal_value
+from verax.transforms.engine.templates import Mask, types
+
+# Lines of text from which an equation that occurs again becomes a function.
+LARGE = 4
+type EquationKey = tuple[
+    Row[Any], Params, tuple[ShapedArray, ...], tuple[ShapedArray, ...]
+]
+type Kind = tuple[Hashable, ...]
+type Value = str | Operand | Literal
+"""The name of what is written already, or a constant that may still be written."""
+type Env = list[Value]
+UNSEEN: Final = EquationText("", (), (), 0, (), 0)
+
+
+class Module:
+    """The functions of a module; a private function is written once per jaxpr.
+
+    An equation whose lowering is long is written in place the first time, and as a
+    function that is called when an equal one occurs again.
+    """
+
+    def __init__(self, engine: Engine, order: tuple[int, ...] = ()) -> None:
+        self.engine = engine
+        self.meshes = Meshes(order)
+        self.functions: list[str] = []
+        self.calls: dict[tuple[HostCall, bool], int] = {}
+        self.names: dict[Jaxpr, str] = {}
+        self.taken: dict[str, int] = {}
+        self.kinds: dict[Kind, EquationText | None] = {}
+        self.large: set[EquationKey] = set()
+        self.equations: dict[EquationKey, str] = {}
+        self.copied: dict[str, str] = {}
+
+    def fresh(self, name: str) -> str:
+        """A function name that is not taken yet."""
+        return symbol(name, self.taken)
+
+    def writer(self) -> "Writer":
+        """What writes the operations of one more function."""
+        return Writer(self)
+
+    def row_of(self, eqn: Eqn) -> Row[Any]:
+        """The row of an equation.
+
+        Raises:
+            MissingRule: it has no lower rule.
+        """
+        row = self.engine.rules[eqn.primitive]
+        if row.lower is None:
+            raise missing(row, "lower", f"give its row lower=...; met at {eqn.source}")
+        return row
+
+    def text_for(self, eqn: Eqn, kind: Kind, scalars: Mask) -> EquationText | None:
+        """The text of the equations of a kind, None if their rule is to be asked."""
+        row = self.row_of(eqn)
+        key = (row, eqn.params, types(eqn.invars), types(eqn.outvars))
+        text = None
+        if key in self.large and not any(eqn.params.subjaxprs()):
+            text = call_text(self.engine, self.shared(key), key[2], key[3], scalars)
+        elif not any(eqn.params.subjaxprs()):
+            with suppress(NeedsModule):
+                text = recall(equation_text, key[1], self.engine, *key, scalars)
+        if text is not None and text.size >= LARGE and key not in self.large:
+            self.large.add(key)
+        else:
+            self.kinds[kind] = text
+        return text
+
+    def shared(self, key: EquationKey) -> str:
+        """The symbol of the function for a long equation."""
+        found = self.equations.get(key)
+        if found is None:
+            row, params, avals, outs = key
+            found = self.equations[key] = self.fresh(row.name)
+            writer = self.writer()
+            consts = inner_constants(params)
+            given = [writer.name(c.aval) for c in consts]
+            writer.constants = {c.key: x for c, x in zip(consts, given, strict=True)}
+            inputs = [writer.name(aval) for aval in avals]
+            assert row.lower is not None
+            results = row.lower(writer, params, inputs, outs)
+            self.write(found, writer, [*given, *inputs], results)
+        return f"@{found}"
+
+    def private(self, jaxpr: Jaxpr, name: str) -> str:
+        """The name of the function for `jaxpr`, which is written now if it is new."""
+        found = self.names.get(jaxpr)
+        if found is not None:
+            return found
+        found = self.names[jaxpr] = self.fresh(name)
+        body = body_of(jaxpr)
+        self.function(found, body, body.consts)
+        return found
+
+    def copy(self, text: str) -> str:
+        """The symbol of `main` of another module, copied into this one if it is new."""
+        found = self.copied.get(text)
+        if found is None:
+            functions, found = renamed(text, self.fresh)
+            self.copied[text] = found
+            self.functions.append(functions)
+        return found
+
+    def function(
+        self,
+        name: str,
+        body: Body,
+        consts: Sequence[Literal],
+        marks: Sequence[str] = (),
+        ends: Sequence[str] = (),
+        *,
+        public: bool = False,
+    ) -> None:
+        """Write one function: constants, then inputs, to outputs."""
+        writer = self.writer()
+        inputs = [writer.name(c.aval) for c in consts]
+        writer.constants = {c.key: x for c, x in zip(consts, inputs, strict=True)}
+        if public and not consts:
+            writer.constants = {c.key: written_constant(c) for c in body.consts}
+        env: Env = [""] * body.size
+        for var in body.inputs:
+            inputs.append(writer.name(var.aval))
+            env[var.index] = inputs[-1].name
+        ordered = is_ordered(body.effects)
+        if ordered:
+            writer.start_order(public=public)
+        writer.run(body.eqns, env)
+        outs = [writer.read(a, env) for a in body.outvars]
+        if ordered and not public:
+            inputs, outs = [writer.first_token, *inputs], [writer.token, *outs]
+        self.write(name, writer, inputs, outs, marks, ends, public=public)
+
+    def write(
+        self,
+        name: str,
+        writer: "Writer",
+        inputs: Sequence[Operand],
+        outs: Sequence[Operand],
+        marks: Sequence[str] = (),
+        ends: Sequence[str] = (),
+        *,
+        public: bool = False,
+    ) -> None:
+        """The text of a function whose body `writer` has written.
+
+        `marks` are the attributes of the arguments, `ends` those of the results.
+        """
+        params = ", ".join(
+            f"{x.name}: {mlir_type(x.aval)}" + (f" {{{mark}}}" if mark else "")
+            for x, mark in zip(inputs, [*marks, *[""] * len(inputs)], strict=False)
+        )
+        named = [writer.used(x) for x in outs]
+        types = ", ".join(mlir_type(x.aval) for x in named)
+        heads = types
+        if any(ends):
+            heads = ", ".join(
+                mlir_type(x.aval) + (f" {{{end}}}" if end else "")
+                for x, end in zip(named, ends, strict=True)
+            )
+        results = ", ".join(x.name for x in named)
+        body = "".join(writer.lines)
+        ending = f"    return {results} : {types}\n" if named else "    return\n"
+        kind = "public" if public else "private"
+        self.functions.append(
+            f"  func.func {kind} @{name}({params}) -> ({heads}) {{\n"
+            f"{body}{ending}  }}\n"
+        )
+
+
+class Writer(FunctionText):
+    """Writes the operations of one function; the `Emitter` that rows speak to."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__()
+        self.module = module
+        self.constants: dict[bytes | Identity, Operand] = {}
+        self.token = self.first_token = Operand("", TOKEN)
+
+    def threaded(
+        self,
+        name: str,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        regions: Sequence[tuple[Sequence[ShapedArray], Region]],
+    ) -> tuple[Operand, ...]:
+        """See `Emitter.threaded`."""
+        return ordered_regions(self, name, operands, results, regions)
+
+    def start_order(self, *, public: bool) -> None:
+        """Begin the order of effects: `main` at once, a function where it is called."""
+        if public:
+            (self.token,) = self.op("stablehlo.create_token", (), (TOKEN,))
+        else:
+            self.token = self.first_token = self.name(TOKEN)
+
+    def callback(
+        self,
+        function: HostCall,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        *,
+        effect: bool,
+        ordered: bool,
+    ) -> tuple[Operand, ...]:
+        """See `Emitter.callback`."""
+        calls = self.module.calls
+        index = calls.setdefault((function, ordered), len(calls))
+        ins, outs = list(operands), list(results)
+        if ordered:
+            ins, outs = [self.token, *ins], [TOKEN, *outs]
+        attributes = call_attributes(index, [x.aval for x in ins], outs, effect)
+        if effect:
+            attributes |= self.module.meshes.on_first_device(len(outs))
+        found = self.op("stablehlo.custom_call", ins, outs, (), **attributes)
+        if ordered:
+            self.token, *rest = found
+            return tuple(rest)
+        return found
+
+    def call(
+        self, jaxpr: Jaxpr, operands: Sequence[Operand], name: str
+    ) -> tuple[Operand, ...]:
+        """See `Emitter.call`."""
+        callee = f"@{self.module.private(jaxpr, name)}"
+        consts = [self.constants[c.key] for c in array_constants(jaxpr)]
+        ins, outs = [*consts, *operands], jaxpr.out_avals
+        if not is_ordered(jaxpr.effects):
+            return self.op("func.call", ins, outs, callee=callee)
+        self.token, *found = self.op(
+            "func.call", [self.token, *ins], (TOKEN, *outs), callee=callee
+        )
+        return tuple(found)
+
+    def embed(
+        self, text: str, operands: Sequence[Operand], results: Sequence[ShapedArray]
+    ) -> tuple[Operand, ...]:
+        """See `Emitter.embed`."""
+        callee = f"@{self.module.copy(text)}"
+        return self.op("func.call", operands, results, callee=callee)
+
+    def inline(self, jaxpr: Jaxpr, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        """See `Emitter.inline`."""
+        env: Env = [x.name or x for x in operands]
+        env += [""] * (variables(jaxpr) - len(env))
+        self.run(jaxpr.eqns, env)
+        return tuple([self.read(a, env) for a in jaxpr.outvars])
+
+    def layout(self, layout: Layout, aval: ShapedArray) -> str | None:
+        """See `Emitter.layout`."""
+        return self.module.meshes.layout(layout, aval)
+
+    def batch(
+        self, jaxpr: Jaxpr, size: int, axes: tuple[int | None, ...]
+    ) -> tuple[Jaxpr, tuple[int | None, ...]]:
+        """See `Emitter.batch`."""
+        return self.module.engine.batch(jaxpr, size, axes)
+
+    def run(self, eqns: Iterable[Eqn | None], env: Env) -> None:
+        """Write equations in order; `env` gets their results."""
+        for eqn in eqns:
+            if eqn is not None:
+                self.equation(eqn, env)
+
+    def equation(self, eqn: Eqn, env: Env) -> None:
+        """One equation: its text filled in, or else written by the rule of its row."""
+        invars, outvars = eqn.invars, eqn.outvars
+        given = [env[a.index] if type(a) is Var else self.literal(a) for a in invars]
+        kind: Kind = (
+            eqn.primitive,
+            eqn.params,
+            tuple([a.aval for a in invars]),
+            tuple([v.aval for v in outvars]),
+        )
+        scalars: Mask | None = None
+        for x in given:
+            if type(x) is not str:
+                scalars = tuple([type(x) is not str for x in given])
+                kind = (*kind, scalars)
+                break
+        text = self.module.kinds.get(kind, UNSEEN)
+        if text is UNSEEN:
+            scalars = (False,) * len(given) if scalars is None else scalars
+            text = self.module.text_for(eqn, kind, scalars)
+        if text is not None and text.simple:
+            self.count += 1
+            env[outvars[0].index] = name = f"%{self.count}"
+            self.lines.append(text.template % (name, *given))
+            return
+        results = self.by_rule(eqn, given) if text is None else self.fill(text, given)
+        for var, result in zip(outvars, results, strict=True):
+            env[var.index] = result
+
+    def fill(self, text: EquationText, given: list[Value]) -> list[Value]:
+        """Write a text on operands; what its results are here."""
+        names: list[Any] = given
+        if text.needed:
+            names = given + [self.written(needed, given) for needed in text.needed]
+        first = self.count + 1
+        self.count += text.fresh
+        names += [f"%{i}" for i in range(first, self.count + 1)]
+        self.place(text, names)
+        return [
+            self.constant_of(x, given) if isinstance(x, Needed) else names[x[0]] + x[1]
+            for x in text.results
+        ]
+
+    def place(self, text: EquationText, names: Sequence[str]) -> None:
+        """Write a text with names in it."""
+        self.lines.append(text.template % tuple([names[i] for i in text.order]))
+
+    def constant_of(self, needed: Needed, given: Sequence[Value]) -> Operand:
+        """A constant of a text, not yet written."""
+        if needed.place is None:
+            return Operand("", needed.aval, needed.value)
+        x = given[needed.place]
+        assert not isinstance(x, str)
+        value = x.value if isinstance(x, Operand) else literal_value(x)
+        return Operand("", needed.aval, value)
+
+    def written(self, needed: Needed, given: Sequence[Value]) -> str:
+        """The name of a constant that stands before a text."""
+        key: Kind = (needed,)
+        if needed.place is not None:
+            x = given[needed.place]
+            if type(x) is not Literal:
+                return self.used(self.constant_of(needed, given)).name
+            key = (needed.aval, x.aval, x.key)
+        found = self.scalars.get(key)
+        if found is None:
+            found = self.used(self.constant_of(needed, given))
+            self.scalars[key] = found
+        return found.name
+
+    def by_rule(self, eqn: Eqn, given: Sequence[Value]) -> Sequence[Value]:
+        """An equation whose rule speaks of more than its operands."""
+        module = self.module
+        row = module.row_of(eqn)
+        outs = types(eqn.outvars)
+        operands = [
+            self.operand(x, atom.aval)
+            for x, atom in zip(given, eqn.invars, strict=True)
+        ]
+        key = (row, eqn.params, types(eqn.invars), outs)
+        if key in module.large:
+            consts = [self.constants[c.key] for c in inner_constants(eqn.params)]
+            ins = [*consts, *operands]
+            results = self.op("func.call", ins, outs, callee=module.shared(key))
+            return [x.name for x in results]
+        start = len(self.lines)
+        assert row.lower is not None
+        results = tuple(row.lower(self, eqn.params, operands, outs))
+        size = sum([line.count("\n") for line in self.lines[start:]])
+        if size >= LARGE and not is_ordered(eqn.effects):
+            module.large.add(key)
+        return [x.name or x for x in results]
+
+    def literal(self, atom: Atom) -> Value:
+        """What stands for a literal: the array that is an argument, or the scalar."""
+        assert isinstance(atom, Literal)
+        if not atom.aval.shape:
+            return atom
+        found = self.constants[atom.key]
+        return found.name or found
+
+    def operand(self, x: Value, aval: ShapedArray) -> Operand:
+        """A value as rules take it."""
+        if isinstance(x, str):
+            return Operand(x, aval)
+        if isinstance(x, Operand):
+            return x
+        value = device_value(literal_value(x), aval.dtype)
+        return Operand("", aval, value)
+
+    def read(self, atom: Atom, env: Env) -> Operand:
+        value = env[atom.index] if type(atom) is Var else self.literal(atom)
+        return self.operand(value, atom.aval)

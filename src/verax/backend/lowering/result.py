@@ -1,0 +1,88 @@
+"""Floor 4: what lowering gives, and what it is told about devices.
+
+One idea: both are values, so that a module can be looked at, kept and compared::
+
+    Lowered(text, constants, kept, in_avals, out_avals)
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from attrs import field, frozen
+
+from verax.backend.lowering.callback_calls import NO_CALLS, HostCalls
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Literal, Params
+from verax.ir.meshes import Layout
+from verax.rules.rows.emitter import Operand
+from verax.transforms.engine.evaluate import literal_value
+
+OPERATION: Final = re.compile(r"(?<![#!\w])(?:stablehlo|chlo)\.")
+
+
+@frozen
+class Seconds:
+    """What making a module took: rewriting the program, and writing the text."""
+
+    rewrite: float = 0.0
+    write: float = 0.0
+
+
+@frozen
+class Lowered:
+    """A module as text, the constants it takes first, and the arguments it keeps.
+
+    `kept[i]` says whether argument i of the jaxpr is an argument of the module;
+    `donated` are the positions of arguments of the jaxpr that a run uses up; `calls`
+    are the functions of the host that the module calls by their number; `name` is that
+    of the function, for messages. `small` says that its arrays are: see `is_small`.
+    """
+
+    text: str
+    constants: tuple[Literal, ...]
+    kept: tuple[bool, ...]
+    in_avals: tuple[ShapedArray, ...]
+    out_avals: tuple[ShapedArray, ...]
+    donated: tuple[int, ...] = ()
+    calls: HostCalls = NO_CALLS
+    name: str = "a compiled function"
+    small: bool = False
+    seconds: Seconds = field(default=Seconds(), eq=False)
+
+    @property
+    def operations(self) -> int:
+        """How many operations stand in the text, each function counted once."""
+        return len(OPERATION.findall(self.text))
+
+
+@frozen
+class Spread:
+    """How a program over several devices spreads its arguments and results.
+
+    `order` are the numbers of the devices. An output is None where XLA chooses.
+    """
+
+    order: tuple[int, ...]
+    ins: tuple[Layout, ...]
+    outs: tuple[Layout | None, ...]
+    of_constant: Callable[[Literal], Layout]
+
+
+def array_constants(jaxpr: Jaxpr) -> tuple[Literal, ...]:
+    """The array constants of a jaxpr and of those inside, one per object."""
+    return tuple([const.literal for const in jaxpr.used_consts])
+
+
+def inner_constants(params: Params) -> tuple[Literal, ...]:
+    """The array constants of the jaxprs that an equation holds, one per object."""
+    if params is NO_PARAMS:
+        return ()
+    found = [c for inner in params.subjaxprs() for c in array_constants(inner)]
+    return tuple(dict.fromkeys(found))
+
+
+def written_constant(literal: Literal) -> Operand:
+    """An array constant that the module holds, written where it is first used."""
+    return Operand("", literal.aval, np.asarray(literal_value(literal)))

@@ -1,0 +1,90 @@
+"""Modules that other versions of jaxlib read, and modules inside modules (floor 4).
+
+One idea: StableHLO has a versioned form for keeping, and a text form for everything
+else; the two conversions stand here, with the renaming that lets one module hold the
+functions of another::
+
+    data = to_portable(text)
+    functions, main = renamed(from_portable(data), fresh)
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from jaxlib import _jax
+
+from verax.backend.lowering.parsing import new_context
+from verax.backend.runtime.errors import trimmed
+from verax.rules.values.lazy import LazyFunction, loaded
+
+STABLEHLO: Final = "jaxlib.mlir._mlir_libs._stablehlo"
+version_for: Final = LazyFunction(
+    STABLEHLO, "get_version_from_compatibility_requirement"
+)
+# A text in quotes, in which nothing is a symbol, or a symbol.
+SYMBOLS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|@(?:[\w.$-]+|"(?:[^"\\]|\\.)*")')
+TARGETS: Final = re.compile(
+    r'custom_call @(?:"([^"]+)"|([\w.$]+))|call_target_name = "([^"]+)"'
+)
+FUNCTIONS: Final = re.compile(r"^  func\.func (?:public |private )?(@\S+?)\(", re.M)
+
+
+def to_portable(text: str) -> bytes:
+    """The module as StableHLO's portable artifact.
+
+    It is written in the version that jaxlib had twelve weeks before, or later, so that
+    a somewhat older jaxlib reads it as well; newer ones do for five years.
+
+    Raises:
+        ValueError: the module holds what that version of StableHLO cannot say.
+    """
+    requirement = loaded(STABLEHLO, "StablehloCompatibilityRequirement").WEEK_12
+    try:
+        return _jax.mlir.serialize_portable_artifact(text, version_for(requirement))
+    except (_jax.JaxRuntimeError, ValueError) as error:
+        raise ValueError(
+            f"the program has no portable form: {trimmed(str(error))}"
+        ) from error
+
+
+def from_portable(data: bytes) -> str:
+    """The text of a portable artifact.
+
+    Raises:
+        ValueError: the bytes are none that this jaxlib can read.
+    """
+    try:
+        return str(_jax.mlir.deserialize_portable_artifact(data, new_context()))
+    except (_jax.JaxRuntimeError, ValueError) as error:
+        raise ValueError(
+            f"no StableHLO that this jaxlib can read: {trimmed(str(error))}"
+        ) from error
+
+
+def custom_targets(text: str) -> tuple[str, ...]:
+    """The custom calls of a module, each target once, in order."""
+    found = ["".join(groups) for groups in TARGETS.findall(text)]
+    return tuple(dict.fromkeys(found))
+
+
+def renamed(text: str, fresh: Callable[[str], str]) -> tuple[str, str]:
+    """The functions of a module under names from `fresh`, all private, and `main`'s.
+
+    >>> text = "module @f {\\n  func.func public @main() {\\n    return\\n  }\\n}\\n"
+    >>> functions, main = renamed(text, lambda name: name + "_1")
+    >>> functions.split("\\n")[0], main
+    ('  func.func private @main_1() {', 'main_1')
+    """
+    body = text[text.index("{\n", text.index("module")) + 2 : text.rindex("}")]
+    names = {
+        old: f"@{fresh(old.strip('@' + chr(34)))}" for old in FUNCTIONS.findall(body)
+    }
+
+    def replaced(match: re.Match[str]) -> str:
+        return names.get(match[0], match[0])
+
+    functions = SYMBOLS.sub(replaced, body).replace(
+        "func.func public", "func.func private"
+    )
+    return functions, names["@main"].removeprefix("@")

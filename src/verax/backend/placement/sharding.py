@@ -1,0 +1,375 @@
+"""Where an array lives: on one device, or spread over a mesh (floor 4).
+
+One idea: a sharding is a value that says for every device which part of an array it
+holds; jaxlib's own classes are made from it, and never seen by users.
+
+    >>> import verax
+    >>> from verax.backend.placement.sharding import SingleDeviceSharding
+    >>> SingleDeviceSharding(verax.devices()[0]).shard_shape((4, 2))
+    (4, 2)
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+from attrs import field, frozen
+from jaxlib import _hlo, _jax
+
+from verax.backend.placement.mesh import UNCONSTRAINED, Mesh, PartitionSpec
+from verax.backend.runtime.buffers import single_device
+from verax.backend.runtime.client import Device
+from verax.ir.avals import Shape
+from verax.ir.meshes import Layout, Split
+from verax.ir.records import Shown, Unchanging
+from verax.rules.values.memo import pure
+
+__all__ = ["NamedSharding", "Sharding", "SingleDeviceSharding"]
+
+HloSharding = _hlo.HloSharding
+RuntimeSharding = _jax.Sharding
+type Index = tuple[slice, ...]
+CACHE = 1 << 12
+
+
+@frozen(repr=False)
+class Tiling(Shown):
+    """How many tiles each dimension has, and the tile of each device, by number."""
+
+    transient: ClassVar[bool] = False
+
+    counts: tuple[int, ...]
+    places: tuple[tuple[int, ...], ...]
+
+
+class Sharding(Unchanging):
+    """How an array lies on devices; see `SingleDeviceSharding` and `NamedSharding`."""
+
+    transient: ClassVar[bool] = False
+
+    @property
+    def ordered(self) -> tuple[Device, ...]:
+        """The devices by their numbers, the order in which the runtime has them."""
+        raise NotImplementedError
+
+    def tiling(self, ndim: int) -> Tiling:
+        """The tiles of an array with `ndim` dimensions."""
+        raise NotImplementedError
+
+    @property
+    def device_set(self) -> set[Device]:
+        """The devices, those of other processes included."""
+        return set(self.ordered)
+
+    @property
+    def num_devices(self) -> int:
+        return len(self.ordered)
+
+    @property
+    def addressable_devices(self) -> set[Device]:
+        """The devices of this process."""
+        return {d for d in self.ordered if is_local(d)}
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process has all the devices."""
+        return all(map(is_local, self.ordered))
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array."""
+        return True
+
+    @property
+    def memory_kind(self) -> str:
+        """The kind of memory: the device's own."""
+        return "device"
+
+    def shard_shape(self, global_shape: Sequence[int]) -> Shape:
+        """The shape of the part on each device.
+
+        Raises:
+            ValueError: a size is no multiple of the number of parts.
+        """
+        shape = tuple(global_shape)
+        self.check(shape)
+        counts = self.tiling(len(shape)).counts
+        return tuple([n // count for n, count in zip(shape, counts, strict=True)])
+
+    def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
+        """The part of the array that each device holds, as an index."""
+        shape = tuple(global_shape)
+        sizes = self.shard_shape(shape)
+        places = self.tiling(len(shape)).places
+        return {
+            device: index_of(place, sizes, shape)
+            for device, place in zip(self.ordered, places, strict=True)
+        }
+
+    def addressable_devices_indices_map(
+        self, global_shape: Sequence[int]
+    ) -> dict[Device, Index]:
+        """As `devices_indices_map`, for the devices of this process."""
+        found = self.devices_indices_map(global_shape)
+        return {device: index for device, index in found.items() if is_local(device)}
+
+    def is_equivalent_to(self, other: "Sharding", ndim: int) -> bool:
+        """Whether both put the same parts of every such array on the same devices."""
+        if self is other:
+            return True
+        same = self.ordered == other.ordered
+        return same and self.tiling(ndim) == other.tiling(ndim)
+
+    def check(self, shape: Shape, what: str = "an array") -> None:
+        """Raise ValueError unless an array of this shape can lie so."""
+
+
+@frozen(repr=False, cache_hash=True)
+class SingleDeviceSharding(Sharding):
+    """The whole array on one device.
+
+    Raises:
+        TypeError: `device` is no device.
+    """
+
+    device: Device = field()
+    kind: str | None = field(default=None, alias="memory_kind")
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.device, Device):
+            raise TypeError(
+                "SingleDeviceSharding takes one of verax.devices(), not "
+                f"{self.device!r}"
+            )
+        check_memory_kind(self.kind)
+
+    @property
+    def ordered(self) -> tuple[Device, ...]:
+        return (self.device,)
+
+    def tiling(self, ndim: int) -> Tiling:
+        return Tiling((1,) * ndim, ((0,) * ndim,))
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self.device!r})"
+
+
+@frozen(repr=False, cache_hash=True)
+class NamedSharding(Sharding):
+    """An array over a mesh: `spec` names the axes that split each dimension.
+
+    Raises:
+        TypeError: `mesh` is no mesh, or `spec` no `PartitionSpec`.
+        ValueError: the spec names an axis that the mesh lacks, or an axis twice.
+
+    >>> import verax
+    >>> mesh = verax.make_mesh((1,), ("x",))
+    >>> NamedSharding(mesh, PartitionSpec("x"))
+    NamedSharding(mesh=Mesh('x': 1), spec=P('x'))
+    """
+
+    mesh: Mesh = field()
+    spec: PartitionSpec = field()
+    kind: str | None = field(default=None, alias="memory_kind")
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.mesh, Mesh):
+            raise TypeError(f"NamedSharding takes a verax Mesh, not {self.mesh!r}")
+        if not isinstance(self.spec, PartitionSpec):
+            raise TypeError(
+                f"NamedSharding takes a PartitionSpec, not {self.spec!r}: write "
+                "P('x', None) for a first dimension that the axis x splits"
+            )
+        check_memory_kind(self.kind)
+        used: set[str] = set()
+        for name in [name for split in self.splits for name in split or ()]:
+            if name not in self.mesh.axis_names:
+                raise ValueError(
+                    f"{self.spec} names the axis {name!r}, which is none of "
+                    f"{self.mesh}: {', '.join(map(repr, self.mesh.axis_names))}"
+                )
+            if name in used:
+                raise ValueError(
+                    f"{self.spec} uses the axis {name!r} of {self.mesh} twice; an axis "
+                    "can split one dimension only"
+                )
+            used.add(name)
+
+    @cached_property
+    def splits(self) -> tuple[Split, ...]:
+        """The spec with the axes of every dimension as a tuple."""
+        return tuple([as_split(entry) for entry in self.spec])
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The sharding as the data that programs hold."""
+        return Layout(self.mesh.axes, self.splits)
+
+    @cached_property
+    def ordered(self) -> tuple[Device, ...]:
+        return tuple(sorted(self.mesh.devices.flat, key=lambda device: device.id))
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        sizes = self.mesh.shape
+        return prod([sizes[a] for split in self.splits for a in split or ()]) == 1
+
+    def tiling(self, ndim: int) -> Tiling:
+        return named_tiling(self, ndim)
+
+    def check(self, shape: Shape, what: str = "an array") -> None:
+        if len(self.splits) > len(shape):
+            raise ValueError(
+                f"{self.spec} has {len(self.splits)} entries, but {what} of shape "
+                f"{shape} has {len(shape)} dimensions"
+            )
+        for i, split in enumerate(self.splits):
+            count = prod([self.mesh.shape[name] for name in split or ()])
+            if shape[i] % count:
+                axes = " and ".join(
+                    f"{a!r} ({self.mesh.shape[a]})" for a in split or ()
+                )
+                raise ValueError(
+                    f"dimension {i} of {what} of shape {shape} cannot be split evenly: "
+                    f"{shape[i]} is no multiple of {count}, the number of devices "
+                    f"along {axes} of {self.mesh}"
+                )
+
+    def __repr__(self) -> str:
+        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+
+
+def check_memory_kind(kind: object) -> None:
+    """Raise unless the memory is the device's own."""
+    if kind not in (None, "device"):
+        raise NotImplementedError(
+            f"memory_kind={kind!r}: verax arrays live in the memory of their devices; "
+            "leave it out, or use 'device'"
+        )
+
+
+def as_split(entry: Any) -> Split:
+    """The axes of one entry of a spec; None where the compiler is free."""
+    if entry is UNCONSTRAINED:
+        return None
+    return () if entry is None else (entry,) if isinstance(entry, str) else entry
+
+
+def is_local(device: Device) -> bool:
+    return device.process_index == device.client.process_index()
+
+
+def index_of(place: tuple[int, ...], sizes: Shape, shape: Shape) -> Index:
+    """The index of one tile; dimensions that are not split are taken as a whole."""
+    return tuple(
+        [
+            slice(None) if size == n else slice(i * size, (i + 1) * size)
+            for i, size, n in zip(place, sizes, shape, strict=True)
+        ]
+    )
+
+
+@pure(CACHE)
+def named_tiling(sharding: NamedSharding, ndim: int) -> Tiling:
+    """The tiles of a named sharding: positions along the axes, as mixed digits."""
+    mesh = sharding.mesh
+    whole: tuple[Split, ...] = ((),) * (ndim - len(sharding.splits))
+    coordinates = dict(
+        zip(mesh.axis_names, np.indices(mesh.devices.shape), strict=True)
+    )
+    counts, digits = [], []
+    for split in (*sharding.splits, *whole):
+        place = np.zeros(mesh.devices.shape, int)
+        for name in split or ():
+            place = place * mesh.shape[name] + coordinates[name]
+        counts.append(prod([mesh.shape[name] for name in split or ()]))
+        digits.append(place.reshape(-1).tolist())
+    order = np.argsort(mesh.device_ids.reshape(-1), kind="stable").tolist()
+    places = tuple([tuple([digit[i] for digit in digits]) for i in order])
+    return Tiling(tuple(counts), places)
+
+
+@pure(CACHE)
+def runtime_sharding(sharding: Sharding, ndim: int) -> _jax.Sharding:
+    """What jaxlib wants to know of a sharding of arrays with `ndim` dimensions.
+
+    The tiles match the devices by construction: the runtime aborts where they do not.
+    """
+    devices = sharding.ordered
+    if len(devices) == 1:
+        return single_device(devices[0])
+    hlo = hlo_sharding(sharding.tiling(ndim), len(devices))
+    return _jax.GSPMDSharding(_jax.DeviceList(devices), hlo)
+
+
+def hlo_sharding(tiling: Tiling, count: int) -> _hlo.HloSharding:
+    """XLA's own form: an array of device positions, copies along its last dimension."""
+    parts = prod(tiling.counts)
+    if parts == 1:
+        return _hlo.HloSharding.replicate()
+    table = np.zeros((*tiling.counts, count // parts), np.int64)
+    used: dict[tuple[int, ...], int] = {}
+    for position, place in enumerate(tiling.places):
+        copy = used.get(place, 0)
+        used[place] = copy + 1
+        table[(*place, copy)] = position
+    if count == parts:
+        return _hlo.HloSharding.subgroup_with_device_ordering(table[..., 0])
+    kinds = [_hlo.OpSharding.Type.REPLICATED]
+    return _hlo.HloSharding.subgroup_with_device_ordering(table, kinds)
+
+
+def from_hlo(
+    hlo: _hlo.HloSharding, devices: tuple[Device, ...], ndim: int, mesh: Mesh
+) -> NamedSharding:
+    """The sharding that XLA chose, over `mesh` if that can express it.
+
+    Otherwise over a mesh that has an axis for each dimension that is split.
+    """
+    if hlo.is_replicated() or hlo.is_maximal():
+        return NamedSharding(mesh, PartitionSpec())
+    dims = list(hlo.tile_assignment_dimensions())
+    dims += [len(devices) // prod(dims)] * (len(dims) == ndim)
+    dims = [*dims[:ndim], prod(dims[ndim:])]
+    table = np.array(hlo.tile_assignment_devices()).reshape(dims)
+    tiles = np.empty((len(devices), ndim), int)
+    for place in np.ndindex(*dims):
+        tiles[table[place]] = place[:ndim]
+    numbers = {device: i for i, device in enumerate(devices)}
+    where = np.array([numbers[d] for d in mesh.devices.flat]).reshape(mesh.axis_sizes)
+    spec = [axes_that_split(tiles[where, i], mesh, dims[i]) for i in range(ndim)]
+    if None not in spec:
+        return NamedSharding(mesh, PartitionSpec(*trimmed_spec(spec)))
+    names = tuple([f"_{i}" for i in range(ndim)])
+    order = np.array(devices, object)[table.reshape(-1)].reshape(dims)
+    own = Mesh(order, (*names, "_copies"))
+    split = [(name,) if n > 1 else () for name, n in zip(names, dims, strict=False)]
+    return NamedSharding(own, PartitionSpec(*trimmed_spec(split)))
+
+
+def trimmed_spec(spec: Sequence[Split]) -> list[Split]:
+    """The entries up to the last that splits something."""
+    last = max([i for i, split in enumerate(spec) if split], default=-1)
+    return list(spec[: last + 1])
+
+
+def axes_that_split(tiles: np.ndarray, mesh: Mesh, count: int) -> Split:
+    """The axes whose coordinates, as mixed digits, are the tile numbers; else None."""
+    if count == 1:
+        return ()
+    strides: list[tuple[int, str]] = []
+    for axis, name in enumerate(mesh.axis_names):
+        first = np.moveaxis(tiles, axis, 0)
+        if first.shape[0] > 1 and not (first[1] == first[0]).all():
+            strides.append((int((first[1] - first[0]).flat[0]), name))
+    names = [name for _, name in sorted(strides, reverse=True)]
+    coordinates: Mapping[str, np.ndarray] = dict(
+        zip(mesh.axis_names, np.indices(mesh.axis_sizes), strict=True)
+    )
+    found = np.zeros(mesh.axis_sizes, int)
+    for name in names:
+        found = found * mesh.shape[name] + coordinates[name]
+    same = prod([mesh.shape[name] for name in names]) == count
+    return tuple(names) if same and bool((found == tiles).all()) else None

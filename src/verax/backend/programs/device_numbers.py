@@ -1,0 +1,86 @@
+"""Places of arrays in files: devices by their position in a program (floor 4).
+
+One idea: a program that is loaded runs on other devices than the one that was saved, so
+a file knows the first, the second and the third device, and not which they are::
+
+    places = SavedPlaces(placement.devices)
+    places.read(places.write(sharding)) == sharding
+"""
+
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax.backend.placement.mesh import UNCONSTRAINED, Mesh, PartitionSpec
+from verax.backend.placement.sharding import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+)
+from verax.backend.programs.placement import Placement
+from verax.backend.runtime.client import Device
+
+FREE = "*"
+
+
+@frozen
+class SavedPlaces:
+    """Writes and reads places over some devices, which are in a fixed order."""
+
+    devices: tuple[Device, ...]
+
+    def write(self, place: Sharding | None) -> Any:
+        """A sharding as JSON."""
+        if place is None:
+            return None
+        if isinstance(place, NamedSharding):
+            spec = [FREE if s is UNCONSTRAINED else s for s in place.spec]
+            return {"mesh": self.write_mesh(place.mesh), "spec": spec}
+        return self.devices.index(place.ordered[0])
+
+    def read(self, data: Any) -> Sharding | None:
+        """What `write` wrote, over these devices."""
+        if data is None:
+            return None
+        if isinstance(data, int):
+            return SingleDeviceSharding(self.devices[data])
+        mesh = self.read_mesh(data["mesh"])
+        assert mesh is not None
+        spec = [UNCONSTRAINED if s == FREE else s for s in data["spec"]]
+        return NamedSharding(mesh, PartitionSpec(*spec))
+
+    def write_mesh(self, mesh: Mesh | None) -> Any:
+        """A mesh as JSON."""
+        if mesh is None:
+            return None
+        order = [self.devices.index(device) for device in mesh.devices.flat]
+        sizes = list(mesh.devices.shape)
+        return {"names": list(mesh.axis_names), "sizes": sizes, "order": order}
+
+    def read_mesh(self, data: Any) -> Mesh | None:
+        if data is None:
+            return None
+        found = np.array([self.devices[i] for i in data["order"]], object)
+        return Mesh(found.reshape(data["sizes"]), tuple(data["names"]))
+
+    def write_placement(self, placement: Placement | None) -> Any:
+        """A placement as JSON; None for a program that nobody placed."""
+        if placement is None:
+            return None
+        return {
+            "ins": [self.write(place) for place in placement.ins],
+            "outs": [self.write(place) for place in placement.outs],
+            "committed": placement.committed,
+            "mesh": self.write_mesh(placement.mesh),
+        }
+
+    def read_placement(self, data: Any) -> Placement:
+        """What `write_placement` wrote, of a program that somebody placed."""
+        return Placement(
+            self.devices,
+            tuple([self.read(place) for place in data["ins"]]),
+            tuple([self.read(place) for place in data["outs"]]),
+            data["committed"],
+            self.read_mesh(data["mesh"]),
+        )

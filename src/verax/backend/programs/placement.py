@@ -1,0 +1,288 @@
+"""Which devices a program runs on, and where its inputs and outputs lie (floor 4).
+
+One idea: computation follows data. Whoever is committed claims its devices, all claims
+must agree, and without any the default device computes; the answer is a value, part of
+the key under which the program is kept::
+
+    placement_of(jaxpr, (x, y))     # None: everything on the first device, as usual
+"""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import numpy as np
+from attrs import frozen
+
+from verax.backend.arrays.placed import PlacedArray, default_place, devices_text
+from verax.backend.placement.mesh import Mesh, PartitionSpec
+from verax.backend.placement.sharding import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+)
+from verax.backend.runtime.client import Device, default_client, local_devices
+from verax.ir.consts import Slot
+from verax.ir.jaxpr import Jaxpr, Literal
+from verax.ir.meshes import MeshAxes
+from verax.ir.records import Shown
+from verax.ir.walk import walk
+from verax.ops.parallel.sharding_constraint import ShardingParams
+from verax.rules.values.array import Array
+from verax.rules.values.memo import pure, recall
+from verax.rules.values.state import STATE
+
+type Places = tuple[Sharding | None, ...]
+type Describe = Callable[[], Sequence[str]]
+
+
+@frozen(cache_hash=True, repr=False)
+class Placement(Shown):
+    """The devices of a program, by number, and the shardings that are decided.
+
+    `ins` and `outs` are None where nobody said anything: such inputs are given whole to
+    every device, and such outputs lie as the compiler likes. `mesh` names the axes of
+    shardings that the compiler chooses. `committed` says whether outputs are.
+    """
+
+    transient: ClassVar[bool] = False
+
+    devices: tuple[Device, ...]
+    ins: Places
+    outs: Places
+    committed: bool
+    mesh: Mesh | None = None
+
+    @property
+    def whole(self) -> Sharding:
+        """The sharding of what lies as a whole on every device."""
+        if len(self.devices) == 1 or self.mesh is None:
+            return SingleDeviceSharding(self.devices[0])
+        return NamedSharding(self.mesh, PartitionSpec())
+
+    def of_constant(self, literal: Literal) -> Sharding:
+        """Where a captured array lies: where it is, or whole on every device."""
+        value = literal.value
+        place = value.place if isinstance(value, Slot) else place_of(value)
+        if isinstance(place, Sharding) and place.ordered == self.devices:
+            return place
+        return self.whole
+
+    def of_input(self, number: int) -> Sharding:
+        return self.ins[number] or self.whole
+
+
+def place_of(value: object) -> Sharding | None:
+    """Where a captured array lies, if somebody placed it."""
+    return value.place if isinstance(value, PlacedArray) else None
+
+
+@frozen(repr=False)
+class Claim(Shown):
+    """Somebody who is committed to devices, and how messages call it."""
+
+    sharding: Sharding
+    named: str | int
+    describe: Describe | None = None
+
+    @property
+    def name(self) -> str:
+        """The name, worked out only when a message needs it."""
+        if isinstance(self.named, str):
+            return self.named
+        return self.describe()[self.named] if self.describe else f"operand {self.named}"
+
+
+@pure(1 << 12)
+def facts(jaxpr: Jaxpr) -> tuple[tuple[MeshAxes, ...], tuple[Literal, ...]]:
+    """The meshes in a program, and its constants that are committed somewhere."""
+    meshes = [
+        eqn.params.layout.mesh
+        for _, eqn in walk(jaxpr)
+        if isinstance(eqn.params, ShardingParams)
+    ]
+    consts = [
+        use.literal
+        for use in jaxpr.used_consts
+        if isinstance(use.literal.value, PlacedArray) and use.literal.value.committed
+    ]
+    return tuple(dict.fromkeys(meshes)), tuple(consts)
+
+
+def mesh_of(axes: MeshAxes) -> Mesh:
+    """The mesh of devices that params describe by number."""
+    devices = {device.id: device for device in default_client().devices()}
+    found = np.array([devices[number] for number in axes.devices], object)
+    return Mesh(found.reshape(axes.sizes), axes.names)
+
+
+def placement_of(
+    jaxpr: Jaxpr,
+    args: Sequence[object],
+    describe: Describe | None = None,
+    ins: Places = (),
+    outs: Places = (),
+    device: Device | None = None,
+) -> Placement | None:
+    """Where a program runs on these arguments; None if on the first device, as usual.
+
+    `args` may be types with a `sharding`. `ins` and `outs` are what the user fixed;
+    with `device` everything goes there, wherever it is.
+
+    Raises:
+        ValueError: two of them are committed to different devices, an array is
+            committed to another sharding than `ins` says, or it cannot be split so.
+    """
+    meshes, consts = recall(facts, jaxpr, jaxpr)
+    special = any(ins) or any(outs) or meshes or consts or device is not None
+    special = special or STATE.default_device is not None
+    if not special and not any(map(has_place, args)):
+        return None
+    ins = ins or (None,) * len(args)
+    outs = outs or (None,) * len(jaxpr.outvars)
+    if device is not None:
+        return Placement((device,), ins, outs, committed=True)
+    text = describe or (lambda: [f"operand {i}" for i in range(len(args))])
+    claims = [
+        Claim(place, i, text)
+        for i, x in enumerate(args)
+        if (place := ins[i] or committed_place(x)) is not None
+    ]
+    for literal in consts:
+        assert isinstance(literal.value, PlacedArray)
+        claims.append(Claim(literal.value.place, f"a captured array {literal.aval}"))
+    claims += [Claim(place, "an output") for place in outs if place is not None]
+    claims += [
+        Claim(NamedSharding(mesh_of(axes), PartitionSpec()), "a sharding constraint")
+        for axes in meshes
+    ]
+    check_agreement(claims)
+    check_inputs(jaxpr, args, ins, outs, text)
+    devices = claims[0].sharding.ordered if claims else default_place().ordered
+    named = [c.sharding for c in claims if isinstance(c.sharding, NamedSharding)]
+    given = tuple(ins[i] or committed_place(x) for i, x in enumerate(args))
+    mesh = named[0].mesh if named else None
+    return Placement(devices, given, outs, bool(claims), mesh)
+
+
+def has_place(x: object) -> bool:
+    """Whether an argument lies somewhere of its own."""
+    return isinstance(x, PlacedArray) or sharding_of(x) is not None
+
+
+def sharding_of(x: object) -> Sharding | None:
+    """The sharding that a type without values says, such as a `ShapeDtypeStruct`."""
+    found = None if isinstance(x, Array) else getattr(x, "sharding", None)
+    return found if isinstance(found, Sharding) else None
+
+
+def committed_place(x: object) -> Sharding | None:
+    """Where an argument must stay, if anywhere."""
+    if isinstance(x, PlacedArray):
+        return x.place if x.committed else None
+    return sharding_of(x)
+
+
+def check_agreement(claims: Sequence[Claim]) -> None:
+    """Raise ValueError unless all claims are for the same devices."""
+    for claim in claims[1:]:
+        first = claims[0]
+        if claim.sharding.ordered != first.sharding.ordered:
+            raise ValueError(
+                f"arguments are committed to different devices: {first.name} to "
+                f"{devices_text(first.sharding.ordered)}, but {claim.name} to "
+                f"{devices_text(claim.sharding.ordered)}. Move one of them with "
+                "verax.device_put, or leave it uncommitted"
+            )
+
+
+def check_inputs(
+    jaxpr: Jaxpr, args: Sequence[object], ins: Places, outs: Places, text: Describe
+) -> None:
+    """Raise ValueError for arrays that lie otherwise, or cannot be split so."""
+    avals = jaxpr.in_avals
+    for i, (x, place, aval) in enumerate(zip(args, ins, avals, strict=True)):
+        if place is None:
+            continue
+        place.check(aval.shape, text()[i])
+        own = committed_place(x)
+        if own is not None and not own.is_equivalent_to(place, aval.ndim):
+            raise ValueError(
+                f"in_shardings says {place} for {text()[i]}, which is committed to "
+                f"{own}: move it with verax.device_put, or leave out its in_shardings"
+            )
+    for place, aval in zip(outs, jaxpr.out_avals, strict=True):
+        if place is not None:
+            place.check(aval.shape, "an output")
+
+
+def common_place(args: Sequence[object]) -> tuple[Sharding | None, bool]:
+    """The one device of eager operands, and whether it is theirs; None for several.
+
+    Raises:
+        ValueError: operands are committed to different devices.
+    """
+    claims = [
+        Claim(place, i)
+        for i, x in enumerate(args)
+        if (place := committed_place(x)) is not None
+    ]
+    check_agreement(claims)
+    found: Sharding = claims[0].sharding if claims else default_place()
+    return (found if found.num_devices == 1 else None), bool(claims)
+
+
+def relocated(
+    placement: Placement | None, jaxpr: Jaxpr, devices: tuple[Device, ...]
+) -> Placement | None:
+    """The placement of a program on other devices, in the order of the old ones.
+
+    Raises:
+        TypeError: they are no devices.
+        ValueError: their number is another one, or the program itself names devices.
+    """
+    for device in devices:
+        if not isinstance(device, Device):
+            raise TypeError(f"a program runs on verax.devices(), not on {device!r}")
+    count = 1 if placement is None else len(placement.devices)
+    if len(set(devices)) != count or len(devices) != count:
+        raise ValueError(
+            f"the program runs on {count} different devices, and {len(devices)} were "
+            f"given: {devices_text(devices)}"
+        )
+    if (
+        recall(facts, jaxpr, jaxpr)[0]
+        and placement is not None
+        and placement.devices != devices
+    ):
+        raise ValueError(
+            "the program has sharding constraints, which name devices: it cannot run "
+            f"on others than {devices_text(placement.devices)}"
+        )
+    if placement is None:
+        if devices == (local_devices()[0],):
+            return None
+        ins, outs = len(jaxpr.invars), len(jaxpr.outvars)
+        return Placement(devices, (None,) * ins, (None,) * outs, committed=True)
+    return moved(placement, devices)
+
+
+def moved(placement: Placement, devices: tuple[Device, ...]) -> Placement:
+    """The placement with other devices in place of its own."""
+    new = dict(zip(placement.devices, devices, strict=True))
+
+    def moved_mesh(mesh: Mesh) -> Mesh:
+        found = np.array([new[device] for device in mesh.devices.flat], object)
+        return Mesh(found.reshape(mesh.devices.shape), mesh.axis_names)
+
+    def moved_place(place: Sharding | None) -> Sharding | None:
+        if isinstance(place, NamedSharding):
+            return NamedSharding(moved_mesh(place.mesh), place.spec)
+        return None if place is None else SingleDeviceSharding(new[place.ordered[0]])
+
+    return Placement(
+        tuple(sorted(devices, key=lambda device: device.id)),
+        tuple(map(moved_place, placement.ins)),
+        tuple(map(moved_place, placement.outs)),
+        committed=True,
+        mesh=None if placement.mesh is None else moved_mesh(placement.mesh),
+    )

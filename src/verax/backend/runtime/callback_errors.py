@@ -1,0 +1,78 @@
+"""Floor 4: what functions of the host raised while a program called them.
+
+One idea: an exception cannot travel through XLA, so it is kept under a number and XLA's
+message carries the number::
+
+    failure = FAILURES.behind(error)      # what the user's function raised, or None
+"""
+
+import re
+from collections import OrderedDict
+from threading import RLock
+from typing import ClassVar, Final
+
+from verax.backend.runtime.errors import ExecutionError, explained
+from verax.ir.locks import locked
+from verax.rules.programs.host import CallbackError
+
+MARK: Final = re.compile(r"verax callback failure (\d+)")
+KEPT = 16
+
+
+class FailedCallback(Exception):
+    """What XLA gets to see: the number under which the true exception is kept."""
+
+
+@locked
+class Failures:
+    """The last exceptions of callbacks, by number; they are looked up many times."""
+
+    lock: ClassVar[RLock]
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.kept: OrderedDict[int, BaseException] = OrderedDict()
+        self.seen: set[int] = set()
+
+    def keep(self, error: BaseException) -> FailedCallback:
+        """Note an exception; what to raise towards XLA in its place."""
+        with self.lock:
+            self.count += 1
+            self.kept[self.count] = error
+            if len(self.kept) > KEPT:
+                number, _ = self.kept.popitem(last=False)
+                self.seen.discard(number)
+            return FailedCallback(f"verax callback failure {self.count}")
+
+    def behind(
+        self, error: BaseException, *, new: bool = False
+    ) -> BaseException | None:
+        """The exception of a callback that made XLA raise `error`, ready to raise.
+
+        With `new`, only one that nobody has asked for yet.
+        """
+        found = MARK.search(str(error))
+        if found is None:
+            return None
+        number = int(found[1])
+        with self.lock:
+            kept = self.kept.get(number)
+            if kept is None or (new and number in self.seen):
+                return None
+            self.seen.add(number)
+        if not isinstance(kept, CallbackError):
+            return kept
+        again = CallbackError(*kept.args)
+        again.__cause__ = kept.__cause__
+        return again
+
+    def revealed(self, error: Exception) -> BaseException:
+        """What to raise for an error of the runtime: what is behind it, or its text."""
+        found = self.behind(error)
+        if found is None:
+            found = ExecutionError(explained(str(error)))
+            found.__cause__ = error
+        return found
+
+
+FAILURES: Final = Failures()

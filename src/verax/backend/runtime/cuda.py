@@ -1,0 +1,191 @@
+"""The CUDA plugin: where it is installed, and how its client starts (floor 4).
+
+One idea: the plugin's own starting code imports jax, so that only its files are used:
+the library is loaded and its kernels are registered here, step by step::
+
+    plugin = find_plugin()            # None without a plugin or without a GPU
+    client = start_cuda_client()
+
+The packages are those of JAX (`jax-cuda13-plugin`, `jax-cuda13-pjrt`), and memory is
+set by the variables that JAX reads: `XLA_PYTHON_CLIENT_PREALLOCATE`,
+`XLA_CLIENT_MEM_FRACTION`, `XLA_PYTHON_CLIENT_MEM_FRACTION`,
+`XLA_PYTHON_CLIENT_ALLOCATOR`; `VERAX_CUDA_VISIBLE_DEVICES` or
+`JAX_CUDA_VISIBLE_DEVICES` lists the numbers of the GPUs to use.
+"""
+
+import ctypes
+import functools
+import glob
+import importlib.util
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import frozen
+from jaxlib import _profiler, plugin_support, xla_client
+
+from verax.backend.runtime.environment import first_variable
+from verax.rules.values.lazy import LazyModule
+
+NAME: Final = "cuda"
+PLATFORM: Final = "CUDA"
+NAMESPACE: Final = "jax_plugins"
+FOLDERS: Final = ("xla_cuda13", "xla_cuda12")
+LIBRARY: Final = "xla_cuda_plugin.so"
+GPU_FILES: Final = "/dev/nvidia[0-9]*"
+VISIBLE_VARIABLES: Final = ("VERAX_CUDA_VISIBLE_DEVICES", "JAX_CUDA_VISIBLE_DEVICES")
+# What the plugin needs, by the pip package of NVIDIA's that has it; in this order.
+NVIDIA_LIBRARIES: Final[Sequence[tuple[str, Sequence[str]]]] = (
+    ("cuda_runtime", ("libcudart.so.12",)),
+    ("cu13", ("libcudart.so.13",)),
+    ("cuda_nvrtc", ("libnvrtc.so.12",)),
+    ("cu13", ("libnvrtc.so.13",)),
+    ("cublas", ("libcublas.so.12", "libcublasLt.so.12")),
+    ("cu13", ("libcublas.so.13", "libcublasLt.so.13")),
+    ("nccl", ("libnccl.so.2",)),
+    ("cuda_cupti", ("libcupti.so.12",)),
+    ("cu13", ("libcupti.so.13",)),
+    ("cusparse", ("libcusparse.so.12",)),
+    ("cu13", ("libcusparse.so.12",)),
+    ("cusolver", ("libcusolver.so.11",)),
+    ("cu13", ("libcusolver.so.12",)),
+    ("cufft", ("libcufft.so.11",)),
+    ("cu13", ("libcufft.so.12",)),
+    ("nvshmem", ("libnvshmem_host.so.3",)),
+    ("cudnn", ("libcudnn.so.9",)),
+)
+KERNELS: Final = ("gpu_solver", "gpu_linalg", "gpu_prng", "gpu_sparse")
+
+
+@frozen
+class CudaPlugin:
+    """An installed plugin: its shared library."""
+
+    library: Path
+
+
+def package_folders(name: str) -> list[Path]:
+    """Where a package lies, without importing it; nothing if it is not installed."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.submodule_search_locations is None:
+        return []
+    return [Path(folder) for folder in spec.submodule_search_locations]
+
+
+def find_plugin() -> CudaPlugin | None:
+    """The newest CUDA plugin that is installed; None without one, or without a GPU."""
+    if not glob.glob(GPU_FILES):
+        return None
+    for folder in FOLDERS:
+        for place in package_folders(NAMESPACE):
+            library = place / folder / LIBRARY
+            if library.exists():
+                return CudaPlugin(library)
+    return None
+
+
+def load_nvidia_libraries() -> list[Path]:
+    """Load NVIDIA's libraries from their pip packages, so that the plugin finds them.
+
+    Returns those that were loaded; what is not installed so, the system may have.
+    """
+    loaded = []
+    for package, names in NVIDIA_LIBRARIES:
+        for folder in package_folders("nvidia"):
+            for name in names:
+                path = folder / package / "lib" / name
+                if path.exists():
+                    ctypes.CDLL(str(path))
+                    loaded.append(path)
+    return loaded
+
+
+def visible_devices() -> list[int] | None:
+    """The numbers of the GPUs to use, if the environment lists them.
+
+    Raises:
+        ValueError: the list holds something that is no number.
+    """
+    setting = first_variable(VISIBLE_VARIABLES)
+    if setting is None or setting[1] == "all":
+        return None
+    variable, value = setting
+    try:
+        return [int(part) for part in value.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"{variable} must list numbers of GPUs, as in 0,2, or be 'all'; got "
+            f"{value!r}."
+        ) from None
+
+
+def client_options() -> dict[str, Any]:
+    """The options of the client: memory and devices, from the environment.
+
+    Raises:
+        ValueError: a variable has a value that it cannot have.
+    """
+    options: dict[str, Any] = dict(xla_client.generate_pjrt_gpu_plugin_options())
+    if (chosen := visible_devices()) is not None:
+        options["visible_devices"] = chosen
+    return options
+
+
+def register_kernels(c_api: object) -> None:
+    """Make the plugin's kernels known: those of its extension and of jaxlib's modules.
+
+    Without the extension, or with one of another version than jaxlib's, programs run
+    that need no kernels of their own; jaxlib warns of the latter.
+    """
+    extension = plugin_support.import_from_plugin(NAME, "cuda_plugin_extension")
+    if extension is None:
+        return
+    on_type = functools.partial(extension.register_custom_type, c_api)
+    on_call = functools.partial(extension.register_custom_call_target, c_api)
+    xla_client.register_custom_type_handler(PLATFORM, on_type)
+    xla_client.register_custom_call_handler(PLATFORM, on_call)
+    for name, value in extension.ffi_types().items():
+        xla_client.register_custom_type(name, value, platform=PLATFORM)
+    for name, value in extension.ffi_handlers().items():
+        register_target(name, value, 1)
+    for module in KERNELS:
+        registrations = LazyModule(f"jaxlib.{module}").registrations()
+        register_all(registrations.get(PLATFORM, ()))
+
+
+def register_all(kernels: Iterable[tuple[str, object, int]]) -> None:
+    """Kernels by name, each with the version of its calling convention."""
+    for name, value, version in kernels:
+        register_target(name, value, version)
+
+
+def register_target(name: str, value: object, version: int) -> None:
+    xla_client.register_custom_call_target(
+        name, value, platform=PLATFORM, api_version=version
+    )
+
+
+def start_cuda_client(device_count: int | None = None) -> xla_client.Client:
+    """A client for the GPUs of this machine; `device_count` is for processors only.
+
+    Raises:
+        RuntimeError: no plugin is installed, there is no GPU, or it does not start.
+        ValueError: a variable of the environment has a value that it cannot have.
+    """
+    plugin = find_plugin()
+    if plugin is None:
+        reason = (
+            "no plugin is installed: install jax-cuda13-plugin and jax-cuda13-pjrt in "
+            "the version of jaxlib"
+            if glob.glob(GPU_FILES)
+            else f"this machine has no NVIDIA GPU ({GPU_FILES} matches nothing)"
+        )
+        raise RuntimeError(f"The platform 'cuda' cannot start: {reason}.")
+    options = client_options()
+    load_nvidia_libraries()
+    c_api = xla_client.load_pjrt_plugin_dynamically(NAME, str(plugin.library))
+    _profiler.register_plugin_profiler(c_api)
+    register_kernels(c_api)
+    if not xla_client.pjrt_plugin_initialized(NAME):
+        xla_client.initialize_pjrt_plugin(NAME)
+    return xla_client.make_c_api_client(NAME, options)

@@ -1,0 +1,62 @@
+"""What the runtime says, in words worth reading (floor 4).
+
+One idea: XLA's texts carry a status code in front and boilerplate behind; users get the
+part between, and the original stays as the cause.
+
+    >>> from verax.backend.runtime.errors import trimmed
+    >>> trimmed("INVALID_ARGUMENT: No such compile option: 'x'")
+    "No such compile option: 'x'"
+"""
+
+import re
+from typing import Final
+
+STATUS: Final = re.compile(r"^[A-Z][A-Z_]+: ")
+NO_MEMORY: Final = re.compile(r"Out of memory allocating (\d+) bytes")
+BOILERPLATE: Final = (
+    "<unknown>:0: error: Failed to parse using StableHLO",
+    "See https://openxla.org/",
+)
+LONGEST: Final = 2000
+
+
+class XlaError(RuntimeError):
+    """XLA or the runtime refused something, or failed."""
+
+
+class CompileError(XlaError):
+    """XLA refused a program, or an option of its compilation."""
+
+
+class ExecutionError(XlaError):
+    """A compiled program failed while it ran, or refused its arguments."""
+
+
+def trimmed(message: str) -> str:
+    """The message without status code, boilerplate and what exceeds 2,000 letters.
+
+    >>> trimmed("UNKNOWN: -:1:1: error: bad" + chr(10) + "See https://openxla.org/x")
+    '-:1:1: error: bad'
+    """
+    lines = STATUS.sub("", message).splitlines()
+    kept = "\n".join(line for line in lines if not line.startswith(BOILERPLATE)).strip()
+    return kept if len(kept) <= LONGEST else kept[:LONGEST] + " ..."
+
+
+def explained(message: str) -> str:
+    """What went wrong in a run; sizes in words that people use.
+
+    >>> explained("RESOURCE_EXHAUSTED: Out of memory allocating 3221225472 bytes.")
+    'Out of memory: a single piece of 3221225472 bytes (3.0 GiB) could not be had.'
+    """
+    text = trimmed(message)
+    found = NO_MEMORY.search(text)
+    if found is None:
+        return text
+    size = int(found[1])
+    rest = text.replace(found[0], "", 1).strip(" .")
+    told = (
+        f"Out of memory: a single piece of {size} bytes ({size / 2**30:.1f} GiB) "
+        "could not be had."
+    )
+    return f"{told} {rest}" if rest else told

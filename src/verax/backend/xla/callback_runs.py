@@ -1,0 +1,208 @@
+"""Floor 4: running programs that call functions of the host.
+
+One idea: effects that may still be under way are known by the tokens of the runs that
+cause them::
+
+    RUNS.wait()                           # verax.effects_barrier()
+"""
+
+import atexit
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from threading import RLock
+from typing import ClassVar, Final, Protocol
+
+import numpy as np
+from attrs import frozen
+from jaxlib import _jax
+
+from verax.backend.lowering.callback_calls import HostCalls
+from verax.backend.runtime.callback_errors import FAILURES, MARK
+from verax.ir.effects import is_ordered
+from verax.ir.locks import locked
+from verax.ir.records import Shown
+from verax.rules.rows.emitter import HostCall
+
+LONGEST_QUEUE = 32
+
+
+class Token(Protocol):
+    """What tells when a run has ended."""
+
+    def block_until_ready(self) -> None: ...
+
+
+class Depth(threading.local):
+    """How many callbacks this thread is in."""
+
+    depth = 0
+
+
+INSIDE: Final = Depth()
+
+
+@frozen(repr=False)
+class Trampoline(Shown):
+    """What XLA calls: the function of the host, with everything it may do caught.
+
+    jaxlib never gives back what it was told to call, so the function itself belongs to
+    the executable, and to the runs of it that are under way. In a program over several
+    devices the others would wait for ever for one that stops: there `failed` gets the
+    exception and the program goes on with zeros.
+    """
+
+    function: Callable[[], HostCall | None]
+    ordered: bool
+    failed: list[BaseException] | None = None
+
+    def __call__(self, *arrays: np.ndarray) -> tuple[object, ...]:
+        depth = INSIDE.depth
+        function = self.function()
+        try:
+            INSIDE.depth = depth + 1
+            assert function is not None, "the program of this callback is gone"
+            found = function(*(arrays[1:] if self.ordered else arrays))
+        except BaseException as error:
+            if self.failed is None or function is None:
+                raise FAILURES.keep(error) from None
+            self.failed.append(error)
+            found = function.blanks()
+        finally:
+            INSIDE.depth = depth
+        # In the place of a token XLA gives None, and takes None.
+        return (None, *found) if self.ordered else tuple(found)
+
+
+def trampolines(
+    calls: HostCalls, failed: list[BaseException] | None
+) -> list[Trampoline]:
+    """What to give to XLA for the functions of a module, in their order."""
+    return [
+        Trampoline(weakref.ref(call), ordered, failed)
+        for call, ordered in calls.functions
+    ]
+
+
+@locked
+class Runs:
+    """The runs with callbacks that may not have ended, and what they call."""
+
+    lock: ClassVar[RLock]
+
+    def __init__(self) -> None:
+        self.tokens: deque[tuple[Token, HostCalls]] = deque()
+        self.ordered: Token | None = None
+        self.failed: BaseException | None = None
+        self.at_exit = False
+
+    def before(self) -> None:
+        """Wait for the last run with ordered effects, for the next one is to begin.
+
+        A callback that runs programs is part of such a run, so it does not wait for it.
+        """
+        with self.lock:
+            token = self.ordered
+        if token is not None and not INSIDE.depth:
+            # Its failure is for those who look at its results, or wait.
+            with suppress(_jax.JaxRuntimeError):
+                token.block_until_ready()
+
+    def add(self, token: Token, calls: HostCalls, ordered: bool) -> None:
+        """Note a run that has begun; what a callback runs is waited for at once."""
+        if INSIDE.depth:
+            token.block_until_ready()
+            return
+        with self.lock:
+            self.tokens.append((token, calls))
+            if ordered:
+                self.ordered = token
+            oldest = self.tokens.popleft() if self.full() else None
+            if not self.at_exit:
+                self.at_exit = True
+                atexit.register(self.wait)
+        if oldest is not None and (error := self.ended(oldest[0])):
+            self.failed = self.failed or error
+
+    def release(self, calls: HostCalls) -> None:
+        """Let go of the functions of a program that is gone, once its runs have ended.
+
+        Programs are collected anywhere, where nobody may wait; so a thread does.
+        """
+        if any([other is calls for _, other in [*self.tokens]]):
+            threading.Thread(target=self.drop, args=(calls,), daemon=True).start()
+
+    def drop(self, calls: HostCalls) -> None:
+        """Wait for the runs of a program, and forget what they call."""
+        for entry in [entry for entry in [*self.tokens] if entry[1] is calls]:
+            error = self.ended(entry[0])
+            with self.lock:
+                # Somebody else may have waited for it meanwhile.
+                left = [other for other in self.tokens if other is not entry]
+                if len(left) < len(self.tokens):
+                    self.tokens = deque(left)
+                    self.failed = self.failed or error
+
+    def full(self) -> bool:
+        return len(self.tokens) > LONGEST_QUEUE
+
+    def ended(self, token: Token) -> BaseException | None:
+        """Wait for the end of a run: what went wrong in it, if anything."""
+        try:
+            token.block_until_ready()
+        except _jax.JaxRuntimeError as error:
+            if MARK.search(str(error)) is None:
+                return error
+            return FAILURES.behind(error, new=True)
+        return None
+
+    def wait(self) -> None:
+        """Wait until all effects have happened.
+
+        Raises:
+            CallbackError: a callback failed and nobody has been told yet; the first
+                such failure is raised, once.
+        """
+        if INSIDE.depth:
+            return
+        with self.lock:
+            tokens, failed = list(self.tokens), self.failed
+            self.tokens.clear()
+            self.ordered = self.failed = None
+        for token, _ in tokens:
+            error = self.ended(token)
+            failed = failed or error
+        if failed is not None:
+            raise failed from failed.__cause__
+
+
+RUNS: Final = Runs()
+
+
+def with_calls(
+    loaded: _jax.LoadedExecutable,
+    calls: HostCalls,
+    failed: list[BaseException] | None,
+) -> Callable[[Sequence[_jax.ArrayImpl]], _jax.ExecuteResults]:
+    """`execute_sharded` of a program with callbacks; see `Trampoline` for `failed`."""
+    run, ordered = loaded.execute_sharded, is_ordered(calls.effects)
+
+    def execute(buffers: Sequence[_jax.ArrayImpl]) -> _jax.ExecuteResults:
+        if ordered:
+            RUNS.before()
+        results = run(buffers, with_tokens=True)
+        token = results.consume_token()
+        if failed is None:
+            RUNS.add(token, calls, ordered)
+            return results
+        token.block_until_ready()
+        if failed:
+            first = failed[0]
+            failed.clear()
+            raise first
+        return results
+
+    weakref.finalize(execute, RUNS.release, calls).atexit = False
+    return execute

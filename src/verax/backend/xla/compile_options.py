@@ -1,0 +1,153 @@
+"""How XLA shall compile a program, and what it says of options (floor 4).
+
+One idea: options are a value that keys can hold, and become jaxlib's own object only
+where something is compiled or loaded::
+
+    CompileOptions(overrides={"xla_cpu_enable_fast_math": True}.items())
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import ClassVar, Final
+
+import jaxlib.version
+import numpy as np
+from attrs import evolve, field, frozen
+from jaxlib import _jax
+
+from verax.backend.runtime.errors import CompileError, trimmed
+from verax.ir.records import Shown
+from verax.rules.values.state import STATE
+
+type OptionValue = str | bool | int | float
+type Overrides = tuple[tuple[str, OptionValue], ...]
+
+# What XLA says of options, and what users are told.
+OPTION_FAULTS: Final = (
+    (
+        re.compile(r"No such compile option: '(.*)'"),
+        "The XLA of jaxlib {version} has no option {0!r}: look at its name in "
+        "compiler_options.",
+    ),
+    (
+        re.compile(r"While setting option (\S+), '(.*)' is not a valid (\w+) value"),
+        "The XLA option {0!r} in compiler_options takes a value of type {2}, not "
+        "{1!r}.",
+    ),
+)
+
+# How much XLA shall do about the machine code of a program for the CPU: the option
+# `compile_effort`, and XLA's optimisation level; "auto" is one of the others.
+EFFORTS: Final = ("auto", "full", "light", "fast")
+LEVELS: Final[Mapping[str, int]] = MappingProxyType({"light": 1, "fast": 0})
+
+# One object, so that the most frequent call passes it without building anything.
+NO_OVERRIDES: Final[Overrides] = ()
+
+
+def as_overrides(pairs: Iterable[tuple[str, OptionValue]]) -> Overrides:
+    """The pairs as a tuple, so that options are hashable."""
+    return tuple(pairs)
+
+
+def typed_overrides(overrides: Overrides) -> object:
+    """What options are compared by: XLA tells True and 1 apart."""
+    return overrides and tuple(
+        [(type(value), name, value) for name, value in overrides]
+    )
+
+
+@frozen(repr=False)
+class CompileOptions(Shown):
+    """How XLA shall compile a program.
+
+    Attributes:
+        num_partitions: over how many devices one program is partitioned.
+        effort: what to do about the machine code of a program for the CPU: "full"
+            is XLA's default, "light" neither unrolls loops nor packs scalars, "fast"
+            hardly optimises, "auto" is "light" for programs that are `small`; None is
+            what the option `compile_effort` of the configuration says.
+        overrides: further XLA options, by name, each with a value of its type.
+        free_outputs: for each output of a partitioned program, whether the compiler
+            chooses how it is spread.
+
+    >>> CompileOptions(effort="fast")
+    CompileOptions(num_partitions=1, effort='fast', overrides=(), free_outputs=())
+    """
+
+    transient: ClassVar[bool] = False
+
+    num_partitions: int = 1
+    effort: str | None = None
+    overrides: Overrides = field(
+        default=NO_OVERRIDES, converter=as_overrides, eq=typed_overrides
+    )
+    free_outputs: tuple[bool, ...] = ()
+
+    def configured(self) -> "CompileOptions":
+        """The same with the effort that the configuration says, if there is none."""
+        return self if self.effort else evolve(self, effort=STATE.compile_effort)
+
+    def settled(self, small: bool = False) -> "CompileOptions":
+        """The same with the effort that a program gets, which is `small` or not.
+
+        >>> CompileOptions(effort="auto").settled(small=True).effort
+        'light'
+        """
+        given = self.configured()
+        if given.effort != "auto":
+            return given
+        return evolve(given, effort="light" if small else "full")
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what jaxlib would refuse later and less clearly."""
+        if self.effort is not None and self.effort not in EFFORTS:
+            raise ValueError(f"effort is one of {EFFORTS}, not {self.effort!r}.")
+        if self.num_partitions < 1:
+            raise ValueError(
+                f"num_partitions must be at least 1, got {self.num_partitions}."
+            )
+        for name, value in self.overrides:
+            if not isinstance(name, str) or not isinstance(value, str | int | float):
+                raise TypeError(
+                    f"The XLA option {name!r} must have a text as name and a text, "
+                    f"boolean or number as value, got {value!r}."
+                )
+
+
+def jaxlib_options(
+    devices: Sequence[_jax.Device], options: CompileOptions
+) -> _jax.CompileOptions:
+    """The same options as jaxlib takes them."""
+    result = _jax.CompileOptions()
+    build = result.executable_build_options
+    result.num_replicas = build.num_replicas = 1
+    result.num_partitions = build.num_partitions = options.num_partitions
+    build.use_spmd_partitioning = options.num_partitions > 1
+    build.use_shardy_partitioner = True
+    ids = np.array([[device.id for device in devices]], np.int32)
+    build.device_assignment = _jax.DeviceAssignment.create(ids)
+    if options.num_partitions > 1 and any(options.free_outputs):
+        build.allow_spmd_sharding_propagation_to_output = options.free_outputs
+    level = LEVELS.get(options.settled().effort or "")
+    if level is not None and devices[0].platform == "cpu":
+        build.debug_options.xla_backend_optimization_level = level
+    if options.overrides:
+        result.env_option_overrides = options.overrides
+    return result
+
+
+def compile_error(error: Exception, options: CompileOptions) -> CompileError:
+    """The same failure, with advice where an option is to blame."""
+    message = trimmed(str(error).removeprefix("Bad StatusOr access: "))
+    if "overflow in static extent" in message:
+        message = f"An array is too large for any memory: {message}."
+    for pattern, told in OPTION_FAULTS:
+        if found := pattern.search(message):
+            version = jaxlib.version.__version__
+            return CompileError(told.format(*found.groups(), version=version))
+    if options.overrides:
+        names = ", ".join(name for name, _ in options.overrides)
+        message += f" The compiler_options given were: {names}."
+    return CompileError(message)

@@ -1,0 +1,362 @@
+"""Compiling StableHLO text and running the result (floor 4).
+
+One idea: all that can be prepared is prepared at compile time, so that running a
+program is two calls into jaxlib and nothing else.
+
+    >>> import numpy as np
+    >>> from verax.backend.runtime import buffers, client
+    >>> from verax.backend.xla import executable
+    >>> text = '''func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+    ...   %y = stablehlo.add %x, %x : tensor<2xf32>
+    ...   return %y : tensor<2xf32>
+    ... }'''
+    >>> x = np.ones(2, np.float32)
+    >>> (device, *_) = client.local_devices()
+    >>> aval = buffers.Aval((2,), x.dtype)
+    >>> double = executable.compile_text(
+    ...     client.default_client(), text, [device], out_avals=[aval]
+    ... )
+    >>> [y] = double.execute([buffers.from_numpy(x, device, copy=True)])
+    >>> buffers.to_numpy(y)
+    array([2., 2.], dtype=float32)
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn
+
+from attrs import field, frozen
+from jaxlib import _hlo, _jax
+
+from verax.backend.lowering.callback_calls import NO_CALLS, HostCalls
+from verax.backend.lowering.mlir_text import without_algorithms
+from verax.backend.lowering.parsing import parsed
+from verax.backend.runtime.buffers import AvalLike, Buffer, Sharding, single_device
+from verax.backend.runtime.callback_errors import FAILURES
+from verax.backend.runtime.errors import CompileError, ExecutionError, explained
+from verax.backend.xla.callback_runs import trampolines, with_calls
+from verax.backend.xla.compile_options import (
+    CompileOptions,
+    compile_error,
+    jaxlib_options,
+)
+from verax.backend.xla.disk_cache import Load, entry_for, through_cache
+
+__all__ = [
+    "CompileError",
+    "CompileOptions",
+    "Executable",
+    "ExecutionError",
+    "MemoryAnalysis",
+    "compile_text",
+    "load_serialized",
+]
+
+type Choose = Callable[[Sequence[_hlo.HloSharding]], Sequence[Sharding]]
+type Shardings = Sequence[Sharding] | Choose
+"""The shardings of outputs, or what makes them from those that XLA chose."""
+type Execute = Callable[[Sequence[Buffer]], list[Buffer]]
+type Run = Callable[[Sequence[Buffer]], _jax.ExecuteResults]
+ResultHandler = _jax.ResultHandler
+
+# What jaxlib raises if a run fails.
+FAILED: Final = (_jax.JaxRuntimeError, TypeError)
+
+
+@frozen
+class MemoryAnalysis:
+    """Bytes that one run of a program needs on each device."""
+
+    arguments: int
+    outputs: int
+    temporaries: int
+    aliased: int
+    generated_code: int
+
+    @property
+    def argument_size_in_bytes(self) -> int:
+        """`arguments`, as jaxlib calls it; so do the others."""
+        return self.arguments
+
+    @property
+    def output_size_in_bytes(self) -> int:
+        return self.outputs
+
+    @property
+    def temp_size_in_bytes(self) -> int:
+        return self.temporaries
+
+    @property
+    def alias_size_in_bytes(self) -> int:
+        return self.aliased
+
+    @property
+    def generated_code_size_in_bytes(self) -> int:
+        return self.generated_code
+
+
+@frozen(eq=False)
+class Executable:
+    """A compiled program, tied to its devices.
+
+    `execute(buffers)` runs it: one buffer per argument, in order, each of the dtype,
+    shape and device for which the program was compiled; it returns one buffer per
+    output, which may still be computing. It raises ExecutionError for a wrong number,
+    size or device of arguments and for deleted ones. A wrong dtype of equal size passes
+    unseen: whoever calls must select programs by the types of the arguments. `code`
+    gives the serialised program where `loaded` cannot: XLA forgets the machine code of
+    programs that it has loaded, and would write files that cannot run.
+
+    Calls that are counted in microseconds write down what `execute` does instead:
+    `run(buffers).consume_with_handlers(handlers)`, and `fail(error, buffers)` on what
+    is in `FAILED`.
+    """
+
+    execute: Execute
+    loaded: _jax.LoadedExecutable = field(repr=False)
+    run: Run = field(repr=False)
+    handlers: list[_jax.ResultHandler] = field(repr=False)
+    calls: HostCalls = field(default=NO_CALLS, repr=False)
+    origin: str = "compiler"
+    code: Callable[[], bytes] | None = field(default=None, repr=False)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates for one run, such as `flops` and `bytes accessed`."""
+        return dict(self.loaded.cost_analysis())
+
+    def memory_analysis(self) -> MemoryAnalysis:
+        """The bytes that one run needs."""
+        stats = self.loaded.get_compiled_memory_stats()
+        return MemoryAnalysis(
+            arguments=stats.argument_size_in_bytes,
+            outputs=stats.output_size_in_bytes,
+            temporaries=stats.temp_size_in_bytes,
+            aliased=stats.alias_size_in_bytes,
+            generated_code=stats.generated_code_size_in_bytes,
+        )
+
+    def input_layouts(self) -> list[_jax.PjRtLayout]:
+        """How the program wants each argument in memory."""
+        return self.loaded.get_parameter_layouts()
+
+    def output_layouts(self) -> list[_jax.PjRtLayout]:
+        """How it leaves each result in memory."""
+        return self.loaded.get_output_layouts()
+
+    def hlo_text(self) -> str:
+        """The optimised program, in XLA's own language."""
+        return self.loaded.get_hlo_text()
+
+    def serialize(self) -> bytes:
+        """The compiled code, for `load_serialized` with the same jaxlib and devices.
+
+        Raises:
+            ValueError: the program calls functions of this process.
+        """
+        if self.calls.functions:
+            raise ValueError(
+                "A program with callbacks cannot be serialised: it calls functions of "
+                "this process. Take the callbacks out, or keep the program here."
+            )
+        return self.loaded.serialize() if self.code is None else self.code()
+
+
+def check_devices(devices: Sequence[_jax.Device], options: CompileOptions) -> None:
+    """One device for each partition."""
+    if len(devices) != options.num_partitions:
+        raise ValueError(
+            f"A program of {options.num_partitions} partitions needs as many devices, "
+            f"got {len(devices)}."
+        )
+
+
+def result_handlers(
+    loaded: _jax.LoadedExecutable,
+    devices: Sequence[_jax.Device],
+    out_avals: Sequence[AvalLike],
+    out_shardings: Shardings | None,
+) -> list[_jax.ResultHandler]:
+    """One handler for each output; the runtime aborts on less, so all is counted."""
+    if out_shardings is None:
+        if len(devices) > 1:
+            raise ValueError(
+                "A partitioned program needs the shardings of its outputs."
+            )
+        out_shardings = [single_device(devices[0])] * len(out_avals)
+    elif callable(out_shardings):
+        protos = loaded.get_output_shardings() if len(devices) > 1 else None
+        hlos = [_hlo.HloSharding.from_proto(proto) for proto in protos or ()]
+        out_shardings = out_shardings(hlos)
+    if len(out_shardings) != len(out_avals):
+        raise ValueError(
+            f"{len(out_avals)} outputs need as many shardings, "
+            f"got {len(out_shardings)}."
+        )
+    count = len(loaded.get_output_memory_kinds()[0])
+    if count != len(out_avals):
+        raise ValueError(
+            f"The program has {count} outputs, but {len(out_avals)} types were given."
+        )
+    return [
+        _jax.array_result_handler(aval, sharding, True)
+        for aval, sharding in zip(out_avals, out_shardings, strict=True)
+    ]
+
+
+def execution_error(error: Exception, buffers: Sequence[object]) -> ExecutionError:
+    """The same failure with the likely culprit named."""
+    for position, buffer in enumerate(buffers):
+        if not isinstance(buffer, Buffer):
+            return ExecutionError(
+                f"Argument {position} is a {type(buffer).__name__}, not a buffer."
+            )
+        if buffer.is_deleted():
+            return ExecutionError(
+                f"Argument {position} has been deleted, or donated to an earlier call."
+            )
+    text = explained(str(error))
+    if "donate" in text and "same buffer twice" in text:
+        return ExecutionError(shared_donation(buffers))
+    if "in the same call" in text or "by the same call" in text:
+        return ExecutionError(shared_donation(buffers))
+    return ExecutionError(text)
+
+
+def fail(error: Exception, buffers: Sequence[object]) -> NoReturn:
+    """Raise what a run that ended in `error` has to say.
+
+    Raises:
+        ExecutionError: the arguments do not fit, or the program failed.
+        Exception: that of a function of the host that the program called.
+    """
+    failure = FAILURES.behind(error)
+    if failure is not None:
+        raise failure from failure.__cause__
+    raise execution_error(error, buffers) from error
+
+
+def shared_donation(buffers: Sequence[object]) -> str:
+    """The message for one array in several places of a call that donates it."""
+    seen: dict[int, list[int]] = {}
+    for position, buffer in enumerate(buffers):
+        seen.setdefault(id(buffer), []).append(position)
+    shared = [places for places in seen.values() if len(places) > 1]
+    which = " and ".join(map(str, shared[0])) if shared else "of one memory"
+    return (
+        f"Arguments {which} are the same array, and one of them is donated, so that "
+        "its memory would be overwritten while it is read: pass x.copy() in one place, "
+        "or do not donate it. Nothing has been donated."
+    )
+
+
+def make_executable(
+    loaded: _jax.LoadedExecutable,
+    handlers: list[_jax.ResultHandler],
+    calls: HostCalls = NO_CALLS,
+    failed: list[BaseException] | None = None,
+    origin: str = "compiler",
+    code: Callable[[], bytes] | None = None,
+) -> Executable:
+    """Close over all that a run needs: Python has no faster call than a closure."""
+    run: Run = loaded.execute_sharded
+    if calls.functions:
+        run = with_calls(loaded, calls, failed)
+
+    def execute(buffers: Sequence[Buffer]) -> list[Buffer]:
+        try:
+            return run(buffers).consume_with_handlers(handlers)
+        except FAILED as error:
+            fail(error, buffers)
+
+    return Executable(execute, loaded, run, handlers, calls, origin, code)
+
+
+def compile_text(
+    client: _jax.Client,
+    mlir_text: str,
+    devices: Sequence[_jax.Device],
+    options: CompileOptions | None = None,
+    *,
+    out_avals: Sequence[AvalLike],
+    out_shardings: Shardings | None = None,
+    calls: HostCalls = NO_CALLS,
+) -> Executable:
+    """Compile a StableHLO module whose public function is `main`.
+
+    `out_avals` are the types of the outputs, any objects with `shape`, `dtype` and
+    `weak_type`; the same objects become the `aval` of the results. Outputs of a program
+    for one device live on it, otherwise `out_shardings` says where. `calls` are the
+    functions of the host that the module calls; the executable keeps them. Programs
+    without them come from the compilation cache and go there, where there is one; the
+    `origin` of the executable says "compiler" or "disk".
+
+    Raises:
+        CompileError: XLA refused the text or an option.
+        ValueError: the numbers of devices, outputs and types do not agree.
+    """
+    options = options or CompileOptions()
+    check_devices(devices, options)
+    where = _jax.DeviceList(tuple(devices))
+    how = jaxlib_options(devices, options)
+    failed: list[BaseException] | None = [] if len(devices) > 1 else None
+    text = without_algorithms(mlir_text) if client.platform == "cpu" else mlir_text
+    try:
+        if calls.functions:
+            module, callbacks = parsed(text), trampolines(calls, failed)
+            loaded, origin = through_cache(
+                None,
+                lambda: client.compile_and_load(module, where, how, callbacks),
+                loading(client, where, how),
+            )
+        else:
+            loaded, origin = through_cache(
+                entry_for(client, mlir_text, devices, how),
+                lambda: client.compile_and_load(text, where, how),
+                loading(client, where, how),
+            )
+    except (RuntimeError, ValueError) as error:  # the second is that of bad sizes
+        raise compile_error(error, options) from error
+    handlers = result_handlers(loaded, devices, out_avals, out_shardings)
+    if origin == "compiler":
+        return make_executable(loaded, handlers, calls, failed, origin)
+
+    def compiled_anew() -> bytes:
+        return client.compile_and_load(text, where, how).serialize()
+
+    return make_executable(loaded, handlers, calls, failed, origin, compiled_anew)
+
+
+def loading(
+    client: _jax.Client, devices: _jax.DeviceList, options: _jax.CompileOptions
+) -> Load:
+    """What makes a program of the bytes of one."""
+    return lambda data: client.deserialize_executable(data, devices, options)
+
+
+def load_serialized(
+    client: _jax.Client,
+    serialized: bytes,
+    devices: Sequence[_jax.Device],
+    options: CompileOptions | None = None,
+    *,
+    out_avals: Sequence[AvalLike],
+    out_shardings: Shardings | None = None,
+) -> Executable:
+    """Load what `Executable.serialize` returned; as `compile_text` otherwise.
+
+    Load only what you trust: the bytes are machine code.
+
+    Raises:
+        CompileError: the bytes are no program that this jaxlib can load.
+    """
+    options = options or CompileOptions()
+    check_devices(devices, options)
+    try:
+        loaded = client.deserialize_executable(
+            serialized,
+            _jax.DeviceList(tuple(devices)),
+            jaxlib_options(devices, options),
+        )
+    except _jax.JaxRuntimeError as error:
+        raise compile_error(error, options) from error
+    handlers = result_handlers(loaded, devices, out_avals, out_shardings)
+    return make_executable(loaded, handlers, origin="bytes", code=lambda: serialized)

@@ -1,0 +1,372 @@
+"""Floor 6: ufuncs: elementwise functions with the methods that NumPy's have.
+
+One idea: a ufunc is its function, as a `functools.partial` without arguments, so that a
+call costs what it did; a method uses the library's own reduction where there is one,
+and otherwise goes over the elements with a scan::
+
+    add.reduce(x), maximum.accumulate(x), multiply.outer(x, y)
+    frompyfunc(lambda x, y: x + 2 * y, 2, 1).reduceat(x, [0, 2])
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax.api.inspect.make_jaxpr import eval_shape
+from verax.ir.dtypes import DType, DTypeLike
+from verax.lax.looping import fori_loop
+from verax.lax.scanning import scan
+from verax.numpy.applying.vectorize_apply import vectorize
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    canonical_axis,
+    chosen_dtype,
+    shown,
+    stretched,
+)
+from verax.numpy.elementwise import arithmetic, comparison, transcendental
+from verax.numpy.indexing.take import take
+from verax.numpy.reducing import arg_and_cumulative, reductions
+from verax.numpy.searching.where_nonzero import where as where_of
+from verax.numpy.shaping.joining import concatenate
+from verax.numpy.shaping.shapes import expand_dims, moveaxis, ravel, reshape
+from verax.ops.elementwise.convert import convert
+from verax.ops.structure.create import full
+from verax.rules.values.array import Array
+
+
+@frozen
+class Ways:
+    """The library's own functions for methods; a name for updates by `x.at`."""
+
+    reduce: Callable[..., Array] | None = None
+    accumulate: Callable[..., Array] | None = None
+    update: str | None = None
+
+
+class ufunc(partial[Any]):
+    """An elementwise function of `nin` arrays, with `nout` results.
+
+    `identity` is the value that changes nothing, or None. Call it as a function.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.add.reduce(vnp.arange(4)).item(), vnp.add.nin, vnp.add.identity
+    (6, 2, 0)
+    """
+
+    __name__: str
+    nin: int
+    nout: int
+    identity: Any
+    ways: Ways
+
+    @property
+    def nargs(self) -> int:
+        """The larger of the numbers of arguments and results."""
+        return max(self.nin, self.nout)
+
+    def __repr__(self) -> str:
+        return f"<verax.numpy.ufunc {self.__name__!r}>"
+
+    def binary(self, method: str, out: None) -> None:
+        """Raise unless the function has two arguments and one result."""
+        if (self.nin, self.nout) != (2, 1):
+            raise ValueError(
+                f"{self.__name__}.{method} needs a function of two arguments with one "
+                f"result, not of {self.nin} with {self.nout}"
+            )
+        if out is not None:
+            raise NotImplementedError(
+                f"{self.__name__}.{method}: arrays are immutable, so there is no out; "
+                "use the result"
+            )
+
+    def reduce(
+        self,
+        a: ArrayLike,
+        axis: int | None = 0,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
+        """The elements along `axis`, or all for None, combined from the first on.
+
+        Raises:
+            ValueError: the function is not binary, or there are no elements and neither
+                `initial` nor an identity, or `where` comes without them.
+
+        >>> import verax.numpy as vnp
+        >>> vnp.bitwise_or.reduce(vnp.array([1, 4])).item()
+        5
+        """
+        self.binary("reduce", out)
+        x = as_array(f"{self.__name__}.reduce", a)
+        given: dict[str, Any] = {"axis": axis, "keepdims": keepdims, "where": where}
+        own = self.ways.reduce
+        if own is not None and (
+            dtype is None or own in (reductions.sum, reductions.prod)
+        ):
+            if own not in (reductions.all, reductions.any):
+                given["initial"] = initial
+            if dtype is not None:
+                given["dtype"] = dtype
+            if initial is None or "initial" in given:
+                return own(x, **given)
+        mask = None if where is None else as_array("where", where)
+        return self.folded(x, axis, dtype, keepdims, initial, mask)
+
+    def folded(
+        self,
+        x: Array,
+        axis: int | None,
+        dtype: DTypeLike | None,
+        keepdims: bool,
+        initial: ArrayLike | None,
+        mask: Array | None,
+    ) -> Array:
+        """`reduce` by a scan over rows."""
+        found = self.result_dtype(x, dtype)
+        rank = x.ndim
+        rows = convert(x, found)
+        flags = None if mask is None else stretched(mask, x.shape)
+        if axis is None:
+            place, rows = 0, ravel(rows)
+            flags = None if flags is None else ravel(flags)
+        else:
+            place = canonical_axis(f"{self.__name__}.reduce", axis, rank)
+            rows = moveaxis(rows, place, 0)
+            flags = None if flags is None else moveaxis(flags, place, 0)
+        start = self.identity if initial is None else initial
+        if start is None and (flags is not None or not rows.shape[0]):
+            raise ValueError(
+                f"{self.__name__}.reduce has no identity to start from: give initial"
+            )
+        if start is None:
+            carry, rows = rows[0], rows[1:]
+        else:
+            carry = stretched(convert(start, found), rows.shape[1:])
+
+        def step(carry: Array, row: tuple[Array, Array | None]) -> tuple[Array, None]:
+            value, flag = row
+            after = convert(self(carry, value), found)
+            return (after if flag is None else where_of(flag, after, carry)), None
+
+        result: Array = scan(step, carry, (rows, flags))[0]
+        if not keepdims:
+            return result
+        if axis is None:
+            return reshape(result, (1,) * rank)
+        return expand_dims(result, place)
+
+    def result_dtype(self, x: Array, dtype: DTypeLike | None) -> DType:
+        """The dtype in which elements of x are combined."""
+        wanted = chosen_dtype(self.__name__, dtype)
+        if wanted is not None:
+            return wanted
+        one = full((), 1, x.dtype)
+        found: DType = eval_shape(self, one, one).dtype
+        return found
+
+    def accumulate(
+        self,
+        a: ArrayLike,
+        axis: int = 0,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+    ) -> Array:
+        """The elements along `axis`, each combined with all before it.
+
+        Raises:
+            ValueError: the function is not binary, or there is no such dimension.
+
+        >>> import verax.numpy as vnp
+        >>> vnp.maximum.accumulate(vnp.array([1, 3, 2])).tolist()
+        [1, 3, 3]
+        """
+        self.binary("accumulate", out)
+        x = as_array(f"{self.__name__}.accumulate", a)
+        place = canonical_axis(f"{self.__name__}.accumulate", axis, x.ndim)
+        if self.ways.accumulate is not None:
+            return self.ways.accumulate(x, axis=place, dtype=dtype)
+        found = self.result_dtype(x, dtype)
+        rows = moveaxis(convert(x, found), place, 0)
+        if not rows.shape[0]:
+            return moveaxis(rows, 0, place)
+
+        def step(carry: Array, row: Array) -> tuple[Array, Array]:
+            after = convert(self(carry, row), found)
+            return after, after
+
+        _, rest = scan(step, rows[0], rows[1:])
+        return moveaxis(concatenate([rows[:1], rest]), 0, place)
+
+    def at(
+        self,
+        a: ArrayLike,
+        indices: Any,
+        b: ArrayLike | None = None,
+        /,
+        *,
+        inplace: bool = True,
+    ) -> Array:
+        """`a`, with the function of its elements at `indices`, and of `b`, there.
+
+        An index that comes twice counts twice. `inplace` has to be False: arrays do not
+        change.
+
+        Raises:
+            NotImplementedError: `inplace` is True.
+            ValueError: `b` is missing, or one too many.
+
+        >>> import verax.numpy as vnp
+        >>> vnp.add.at(vnp.zeros(3), vnp.array([0, 0]), 1.0, inplace=False).tolist()
+        [2.0, 0.0, 0.0]
+        """
+        if inplace:
+            raise NotImplementedError(
+                f"{self.__name__}.at: arrays are immutable; pass inplace=False and use "
+                "the result"
+            )
+        if self.nout != 1 or self.nin != (1 if b is None else 2):
+            raise ValueError(
+                f"{self.__name__}.at takes {self.nin - 1} arrays of values for a "
+                f"function of {self.nin} arguments"
+            )
+        x = as_array(f"{self.__name__}.at", a)
+        if self.ways.update is not None:
+            result: Array = getattr(x.at[indices], self.ways.update)(b)
+            return result
+        whole = np.arange(x.size, dtype=np.int32).reshape(x.shape)
+        places = as_array("at", whole)[indices]
+        values = () if b is None else (stretched(as_array("at", b), places.shape),)
+
+        def step(flat: Array, one: tuple[Array, ...]) -> tuple[Array, None]:
+            place, *own = one
+            value = convert(self(flat[place], *own), flat.dtype)
+            return flat.at[place].set(value), None
+
+        lines = tuple(ravel(part) for part in (places, *values))
+        return reshape(scan(step, ravel(x), lines)[0], x.shape)
+
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
+        """The function of each element of A with each element of B.
+
+        >>> import verax.numpy as vnp
+        >>> vnp.multiply.outer(vnp.arange(1, 3), vnp.arange(1, 4)).tolist()
+        [[1, 2, 3], [2, 4, 6]]
+        """
+        if self.nin != 2:
+            raise ValueError(f"{self.__name__}.outer needs a function of two arguments")
+        x, y = (as_array(f"{self.__name__}.outer", part) for part in (A, B))
+        found: Array = self(reshape(x, (*x.shape, *(1,) * y.ndim)), y)
+        return found
+
+    def reduceat(
+        self,
+        a: ArrayLike,
+        indices: Any,
+        axis: int = 0,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+    ) -> Array:
+        """The elements along `axis` from each index up to the next one, combined.
+
+        Where the next index is not larger, the element at the index.
+
+        Raises:
+            ValueError: the function is not binary, or `indices` has not one dimension.
+
+        >>> import verax.numpy as vnp
+        >>> vnp.add.reduceat(vnp.arange(8), vnp.array([0, 2, 5])).tolist()
+        [1, 9, 18]
+        """
+        self.binary("reduceat", out)
+        x = as_array(f"{self.__name__}.reduceat", a)
+        place = canonical_axis(f"{self.__name__}.reduceat", axis, x.ndim)
+        first = as_array(
+            "indices", np.asarray(indices) if isinstance(indices, list) else indices
+        )
+        if first.ndim != 1:
+            raise ValueError(f"reduceat: indices have one dimension, not {first.ndim}")
+        found = self.result_dtype(x, dtype)
+        rows = moveaxis(convert(x, found), place, 0)
+        ends = concatenate([first[1:], full((1,), rows.shape[0], first.dtype)])
+        shape = (-1, *(1,) * (rows.ndim - 1))
+
+        def step(i: Array, total: Array) -> Array:
+            inside = reshape((i > first) & (i < ends), shape)
+            after = convert(self(total, rows[i]), found)
+            chosen: Array = where_of(inside, after, total)
+            return chosen
+
+        result: Array = fori_loop(0, rows.shape[0], step, take(rows, first, 0))
+        return moveaxis(result, 0, place)
+
+
+def made(
+    function: Callable[..., Any], nin: int, nout: int, identity: Any, ways: Ways
+) -> ufunc:
+    """A ufunc of an elementwise function, with its name and its documentation."""
+    found = ufunc(function)
+    found.nin, found.nout, found.identity, found.ways = nin, nout, identity, ways
+    name = getattr(function, "__name__", "function")
+    found.__name__ = name
+    found.__doc__ = function.__doc__
+    return found
+
+
+def binary(
+    function: Callable[..., Array],
+    identity: Any = None,
+    reduce: Callable[..., Array] | None = None,
+    accumulate: Callable[..., Array] | None = None,
+    update: str | None = None,
+) -> ufunc:
+    """A ufunc of two arguments."""
+    return made(function, 2, 1, identity, Ways(reduce, accumulate, update))
+
+
+def frompyfunc(
+    func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
+) -> ufunc:
+    """A ufunc of a function of scalars, which is mapped over arrays.
+
+    Raises:
+        TypeError: `func` is not callable, or a number no integer.
+        ValueError: a number is negative.
+
+    >>> import verax.numpy as vnp
+    >>> twice = vnp.frompyfunc(lambda x, y: x + 2 * y, 2, 1, identity=0)
+    >>> twice.outer(vnp.arange(2), vnp.arange(2)).tolist()
+    [[0, 2], [1, 3]]
+    """
+    if not callable(func):
+        raise TypeError(f"frompyfunc takes a function, not {shown(func)}")
+    for name, count in (("nin", nin), ("nout", nout)):
+        if not isinstance(count, int) or count < 0:
+            raise TypeError(f"frompyfunc: {name} is a number of arrays, not {count!r}")
+    return made(vectorize(func), nin, nout, identity, Ways())
+
+
+add = binary(arithmetic.add, 0, reductions.sum, arg_and_cumulative.cumsum, "add")
+subtract = binary(arithmetic.subtract, update="subtract")
+multiply = binary(
+    arithmetic.multiply, 1, reductions.prod, arg_and_cumulative.cumprod, "multiply"
+)
+negative = made(arithmetic.negative, 1, 1, None, Ways())
+maximum = binary(arithmetic.maximum, None, reductions.max, None, "max")
+minimum = binary(arithmetic.minimum, None, reductions.min, None, "min")
+logaddexp = binary(transcendental.logaddexp, -np.inf)
+logaddexp2 = binary(transcendental.logaddexp2, -np.inf)
+bitwise_and = binary(comparison.bitwise_and, -1)
+bitwise_or = binary(comparison.bitwise_or, 0)
+bitwise_xor = binary(comparison.bitwise_xor, 0)
+logical_and = binary(comparison.logical_and, True, reductions.all)
+logical_or = binary(comparison.logical_or, False, reductions.any)
+logical_xor = binary(comparison.logical_xor, False)

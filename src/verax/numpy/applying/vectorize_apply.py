@@ -1,0 +1,207 @@
+"""Floor 6: functions of lines and of parts, applied to whole arrays.
+
+One idea: all are `vmap`, once per dimension that the function does not see::
+
+    apply_along_axis(f, 0, x)
+    vectorize(f, signature="(n),(n)->()")(x, y)
+"""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from functools import wraps
+from typing import Any
+
+from verax.api.vmap import vmap
+from verax.ir.avals import Shape
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    broadcast_shapes_of,
+    canonical_axis,
+)
+from verax.numpy.shaping.shapes import expand_dims, squeeze
+from verax.rules.values.array import Array
+
+NAMES = r"\((?:\w+(?:,\w+)*)?\)"
+SIGNATURE = re.compile(rf"{NAMES}(?:,{NAMES})*->{NAMES}(?:,{NAMES})*")
+
+type Names = tuple[tuple[str, ...], ...]
+
+
+def apply_along_axis(
+    func1d: Callable[..., Any],
+    axis: int,
+    arr: ArrayLike,
+    *args: Any,
+    **kwargs: Any,
+) -> Array:
+    """`func1d` of each line along `axis`; its result stands in place of the line."""
+    x = as_array("apply_along_axis", arr, 2)
+    place = canonical_axis("apply_along_axis", axis, x.ndim)
+
+    def of_line(line: Array) -> Any:
+        return func1d(line, *args, **kwargs)
+
+    function: Callable[[Array], Any] = of_line
+    for i in range(1, x.ndim - place):
+        function = vmap(function, in_axes=i, out_axes=-1)
+    for _ in range(place):
+        function = vmap(function, in_axes=0, out_axes=0)
+    found: Array = function(x)
+    return found
+
+
+def apply_over_axes(
+    func: Callable[[Any, int], Any], a: ArrayLike, axes: Sequence[int]
+) -> Array:
+    """`func(a, axis)` for each of `axes`, whose dimensions stay.
+
+    Raises:
+        ValueError: a result has another number of dimensions.
+    """
+    x = as_array("apply_over_axes", a, 1)
+    for axis in axes:
+        found = as_array("apply_over_axes", func(x, axis))
+        if found.ndim == x.ndim - 1:
+            found = expand_dims(found, axis)
+        if found.ndim != x.ndim:
+            raise ValueError("apply_over_axes: the function changed the dimensions")
+        x = found
+    return x
+
+
+def parsed(signature: str) -> tuple[Names, Names]:
+    """The names of the core dimensions of arguments and results.
+
+    Raises:
+        ValueError: the signature is malformed.
+
+    >>> parsed("(m,n),(n)->(m)")
+    ((('m', 'n'), ('n',)), (('m',),))
+    """
+    text = signature.replace(" ", "")
+    if not SIGNATURE.fullmatch(text):
+        raise ValueError(f"vectorize: {signature!r} is no signature like '(n),(n)->()'")
+    sides = [
+        tuple(
+            tuple(name for name in group.split(",") if name)
+            for group in re.findall(r"\(([^()]*)\)", side)
+        )
+        for side in text.split("->")
+    ]
+    return sides[0], sides[1]
+
+
+def core_sizes(
+    arrays: Sequence[Array], names: Names, sizes: dict[str, int]
+) -> list[Shape]:
+    """The leading shapes of arguments; checks their core dimensions, noting sizes.
+
+    Raises:
+        ValueError: an argument lacks dimensions, or sizes of one name differ.
+    """
+    leading = []
+    for i, (x, core) in enumerate(zip(arrays, names, strict=True)):
+        if x.ndim < len(core):
+            raise ValueError(
+                f"vectorize: argument {i} of shape {x.shape} has fewer than the "
+                f"dimensions {core}"
+            )
+        split = x.ndim - len(core)
+        for name, size in zip(core, x.shape[split:], strict=True):
+            if sizes.setdefault(name, size) != size:
+                raise ValueError(
+                    f"vectorize: dimension {name!r} has the sizes {sizes[name]} and "
+                    f"{size}, the latter in argument {i}"
+                )
+        leading.append(x.shape[:split])
+    return leading
+
+
+def vectorize(
+    pyfunc: Callable[..., Any],
+    *,
+    excluded: Collection[int | str] = frozenset(),
+    signature: str | None = None,
+) -> Callable[..., Any]:
+    """A function of arrays from one of scalars, or of the parts that a signature names.
+
+    Leading dimensions broadcast. `excluded` arguments are passed as they are.
+
+    >>> import verax.numpy as vnp
+    >>> f = vectorize(vnp.dot, signature="(n),(n)->()")
+    >>> f(vnp.ones((2, 3)), vnp.arange(3.0))
+    Array([3., 3.], dtype=float32)
+    """
+    names = None if signature is None else parsed(signature)
+
+    @wraps(pyfunc)
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        mapped = [i for i in range(len(args)) if i not in excluded]
+        arrays = [as_array("vectorize", args[i], i) for i in mapped]
+        ins = ((),) * len(arrays) if names is None else names[0]
+        if len(ins) != len(arrays):
+            raise ValueError(
+                f"vectorize: the signature {signature!r} takes {len(ins)} arguments, "
+                f"not {len(arrays)}"
+            )
+        sizes: dict[str, int] = {}
+        leading = core_sizes(arrays, ins, sizes)
+
+        def call(*parts: Any) -> Any:
+            given = list(args)
+            for i, part in zip(mapped, parts, strict=True):
+                given[i] = part
+            return checked(pyfunc(*given, **kwargs), names, sizes)
+
+        return over_leading(call, arrays, leading)
+
+    return vectorized
+
+
+def checked(
+    results: Any, names: tuple[Names, Names] | None, sizes: dict[str, int]
+) -> Any:
+    """The results of a vectorized function, which are as its signature says.
+
+    Raises:
+        ValueError: they are not.
+    """
+    if names is None:
+        return results
+    several = isinstance(results, tuple | list)
+    found = [as_array("vectorize", x) for x in (results if several else (results,))]
+    if len(found) != len(names[1]):
+        raise ValueError(f"vectorize: {len(found)} results in place of {len(names[1])}")
+    known = dict(sizes)
+    for x, core in zip(found, names[1], strict=True):
+        if core_sizes([x], (core,), known) != [()]:
+            raise ValueError(
+                f"vectorize: a result of shape {x.shape} where the signature has {core}"
+            )
+    return tuple(found) if several else found[0]
+
+
+def over_leading(
+    call: Callable[..., Any], arrays: Sequence[Array], leading: Sequence[Shape]
+) -> Any:
+    """`call` mapped over the leading dimensions, the last one innermost.
+
+    What has size 1, or is missing, is not mapped but shared.
+    """
+    shape = broadcast_shapes_of("vectorize", leading) if leading else ()
+    rank = len(shape)
+    axes: list[list[int | None]] = [[None] * len(arrays) for _ in range(rank)]
+    operands = []
+    for i, (x, own) in enumerate(zip(arrays, leading, strict=True)):
+        missing = rank - len(own)
+        gone = [d for d, n in enumerate(own) if n == 1 and shape[d + missing] != 1]
+        operands.append(squeeze(x, gone))
+        for d in range(len(own)):
+            if d not in gone:
+                axes[d + missing][i] = 0
+    function = call
+    for in_axes in reversed(axes):
+        if any(axis is not None for axis in in_axes):
+            function = vmap(function, in_axes=tuple(in_axes))
+    return function(*operands)

@@ -1,0 +1,404 @@
+"""Floor 6: the arguments of NumPy's functions: arrays, dtypes, axes, shapes.
+
+One idea: promotion happens before any equation is written: a Python scalar becomes a
+constant of the common dtype, and only arrays of another dtype are converted::
+
+    x, y = promote("add", x, 2)          # y is a constant of x's dtype
+    x, y = promote_inexact("sin", x)     # integers become floats
+    axes = reduction_axes("sum", -1, 2)  # (1,)
+"""
+
+import math
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.backend.arrays.placed import fresh
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import (
+    INEXACT_SET,
+    INTEGER_SET,
+    DType,
+    DTypeLike,
+    as_dtype,
+    bool_,
+    canonical,
+    default_dtype,
+    inexact_dtype,
+    is_complex,
+    is_extended,
+    is_float,
+    numpy_dtype,
+)
+from verax.ir.promotion import Typed, join, join_all
+from verax.numpy.arguments.constant_sharing import as_constant
+from verax.ops.elementwise.convert import convert
+from verax.ops.structure.shape import (
+    BroadcastInDimParams,
+    ReshapeParams,
+    broadcast_in_dim_p,
+    reshape_p,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of, scalar_of
+from verax.rules.values.memo import pure
+from verax.rules.values.sizes import as_axes, as_axis, as_sizes, is_index
+from verax.rules.values.state import STATE
+from verax.rules.values.typed import NotAnArray, NotYetAnArray, shown as shown
+
+type Scalar = bool | int | float | complex
+type ArrayLike = Array | np.ndarray | np.generic | Scalar
+type Axis = int | Sequence[int] | None
+type ShapeLike = int | Sequence[int]
+
+# Tuples made once: a union would be made anew by every check.
+PYTHON_NUMBERS = (bool, int, float, complex)
+VALUES = (np.ndarray, np.generic, *PYTHON_NUMBERS)
+
+
+# ---------------------------------------------------------------------- operands
+
+
+def operand_aval(name: str, position: int, x: object) -> ShapedArray:
+    """The type of argument `position` of the function `name`.
+
+    Raises:
+        TypeError: it is no array and no scalar.
+    """
+    if isinstance(x, Array):
+        return x.aval
+    if isinstance(x, VALUES):
+        return aval_of(x)
+    later = hasattr(x, "__jax_array__")
+    advice = ""
+    if later or isinstance(x, list | tuple):
+        advice = "; convert it with verax.numpy.asarray"
+    raise (NotYetAnArray if later else NotAnArray)(
+        f"{name} takes arrays and scalars, but argument {position} is "
+        f"{shown(x)} of type {type(x).__name__}{advice}"
+    )
+
+
+def avals_of(name: str, args: Sequence[object]) -> list[ShapedArray]:
+    """The types of the arguments of `name`.
+
+    Raises:
+        TypeError: one is no array and no scalar.
+    """
+    return [
+        x.aval if isinstance(x, Array) else operand_aval(name, i, x)
+        for i, x in enumerate(args)
+    ]
+
+
+def check_arraylike(name: str, *args: object) -> None:
+    """Raise a TypeError that names function and position unless all are arrays."""
+    for i, x in enumerate(args):
+        if not isinstance(x, Array):
+            operand_aval(name, i, x)
+
+
+def is_scalar(x: object) -> bool:
+    """Whether `x` is a Python scalar; NumPy's scalars have a dtype of their own."""
+    return isinstance(x, PYTHON_NUMBERS) and not isinstance(x, np.generic)
+
+
+@pure(1 << 12, typed=True)
+def scalar_constant(value: Scalar, dtype: DType) -> np.ndarray:
+    """`value` as a read-only constant without dimensions, one object per value."""
+    with np.errstate(all="ignore"):
+        found = scalar_of(value, ShapedArray((), dtype))
+    found.flags.writeable = False
+    return found
+
+
+def constant_of(value: Any, dtype: DType) -> np.ndarray:
+    """A Python scalar or NumPy value in `dtype`."""
+    kind = type(value)
+    # Zeros of either sign are equal as keys, and so are complex numbers with them.
+    if kind is int or (kind is float and (value or math.copysign(1.0, value) > 0)):
+        return scalar_constant(value, dtype)
+    with np.errstate(all="ignore"):
+        return scalar_of(value, ShapedArray((), dtype))
+
+
+def as_type(x: Any, aval: ShapedArray, dtype: DType, weak: bool) -> Any:
+    """An operand of type `aval` in `dtype`, by an equation only if it is an array.
+
+    Equal dtypes are enough: an operation is weak only where all operands are.
+    """
+    if isinstance(x, Array):
+        return x if aval.dtype == dtype else convert(x, dtype, weak)
+    if weak:
+        return weak_scalar(x, aval, dtype)
+    if aval.shape:
+        if x.dtype == dtype:
+            return x
+        return as_constant(x, dtype)
+    return constant_of(x, dtype)
+
+
+def weak_scalar(x: Scalar, aval: ShapedArray, dtype: DType) -> Any:
+    """A Python scalar as a weak operand of `dtype`: a scalar of another class."""
+    if aval.dtype == dtype and aval.weak_type:
+        return x
+    if not is_scalar(x):
+        return convert(x, dtype, True)
+    kind = complex if is_complex(dtype) else float if is_float(dtype) else int
+    found = kind(x)  # type: ignore[arg-type]  # promotion never goes down
+    return found if aval_of(found).dtype == dtype else convert(found, dtype, True)
+
+
+def adapted(x: object, aval: ShapedArray) -> Any:
+    """A Python number as a constant beside an array of type `aval`.
+
+    None where promotion has to be asked: for other operands, and where the array is
+    weak or of a lower kind of number.
+    """
+    kind = type(x)
+    if aval.weak_type:
+        return None
+    if (kind is float and aval.dtype in INEXACT_SET) or (
+        kind is int and (aval.dtype in INEXACT_SET or aval.dtype in INTEGER_SET)
+    ):
+        return constant_of(x, aval.dtype)
+    return None
+
+
+def common_type(avals: Sequence[ShapedArray]) -> Typed:
+    """The dtype of operands together, and whether it is weak.
+
+    Raises:
+        TypePromotionError: there is no implicit promotion.
+    """
+    strict = STATE.numpy_dtype_promotion == "strict"
+    if len(avals) == 2:
+        a, b = avals
+        return join(
+            a.dtype, a.weak_type, b.dtype, b.weak_type, STATE.enable_x64, strict
+        )
+    types = tuple([(a.dtype, a.weak_type) for a in avals])
+    return join_all(types, STATE.enable_x64, strict)
+
+
+def promote(name: str, *args: ArrayLike) -> list[Any]:
+    """The arguments in their common dtype, shapes as they are.
+
+    Raises:
+        TypeError: an argument is no array, or there is no common dtype.
+    """
+    avals = avals_of(name, args)
+    dtype, weak = common_type(avals)
+    return [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
+
+
+def promote_inexact(name: str, *args: ArrayLike) -> list[Any]:
+    """`promote`, with integers and booleans as the floats that stand for them."""
+    avals = avals_of(name, args)
+    dtype, weak = inexact_type(avals)
+    return [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
+
+
+def inexact_type(avals: Sequence[ShapedArray]) -> Typed:
+    """`common_type` among floats and complex numbers."""
+    dtype, weak = common_type(avals)
+    return canonical(inexact_dtype(dtype), STATE.enable_x64), weak
+
+
+def promote_numeric(name: str, *args: ArrayLike) -> list[Any]:
+    """`promote`, with booleans as integers."""
+    avals = avals_of(name, args)
+    dtype, weak = common_type(avals)
+    if dtype == bool_:
+        dtype, weak = default_dtype("integer", STATE.enable_x64), False
+    return [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
+
+
+def promote_dtypes(*args: ArrayLike) -> list[Any]:
+    """`promote` for a caller that has checked its arguments."""
+    return promote("promote_dtypes", *args)
+
+
+def promote_dtypes_inexact(*args: ArrayLike) -> list[Any]:
+    """`promote_inexact` for a caller that has checked its arguments."""
+    return promote_inexact("promote_dtypes_inexact", *args)
+
+
+def promote_args(name: str, *args: ArrayLike) -> list[Any]:
+    """The arguments in their common dtype and, but for scalars, common shape."""
+    return broadcast_together(name, promote(name, *args))
+
+
+def promote_args_inexact(name: str, *args: ArrayLike) -> list[Any]:
+    """`promote_args` among floats and complex numbers."""
+    return broadcast_together(name, promote_inexact(name, *args))
+
+
+def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
+    """An argument as an array of its own dtype; NumPy's values are copied.
+
+    Raises:
+        TypeError: it is no array and no scalar.
+    """
+    if isinstance(x, Array):
+        return x
+    aval = operand_aval(name, position, x)
+    if isinstance(x, np.ndarray) and aval.shape:
+        return as_constant(x, aval.dtype)
+    return fresh(constant_of(x, numpy_dtype(aval.dtype)), aval)
+
+
+# ------------------------------------------------------------------------ shapes
+
+
+def broadcast_shapes_of(name: str, shapes: Sequence[Shape]) -> Shape:
+    """The shape to which all `shapes` broadcast, by NumPy's rules.
+
+    Raises:
+        ValueError: there is none.
+    """
+    first = shapes[0]
+    if all(shape == first for shape in shapes):
+        return first
+    return joined_shape(name, tuple(shapes))
+
+
+@pure(1 << 12)
+def joined_shape(name: str, shapes: tuple[Shape, ...]) -> Shape:
+    rank = max(len(shape) for shape in shapes)
+    sizes = []
+    for i in range(-rank, 0):
+        found = {shape[i] for shape in shapes if -i <= len(shape)} - {1}
+        if len(found) > 1:
+            raise ValueError(
+                f"{name}: the shapes {', '.join(map(str, shapes))} do not broadcast "
+                f"together: dimension {i} has the sizes "
+                f"{' and '.join(map(str, sorted(found)))}; sizes must be equal or 1"
+            )
+        sizes.append(found.pop() if found else 1)
+    return tuple(sizes)
+
+
+def shape_of(x: Any) -> Shape:
+    """The shape of an operand that has been checked."""
+    return getattr(x, "shape", ())
+
+
+def stretched(x: Any, shape: Shape) -> Any:
+    """`x` broadcast to `shape`, to which it is known to broadcast."""
+    own = shape_of(x)
+    if own == shape:
+        return x
+    return broadcast_in_dim_p.call(stretching(len(own), shape), x)
+
+
+@pure(1 << 12)
+def stretching(rank: int, shape: Shape) -> BroadcastInDimParams:
+    """The params that broadcast the last `rank` dimensions of `shape` to it."""
+    return BroadcastInDimParams(shape, tuple(range(len(shape) - rank, len(shape))))
+
+
+def broadcast_together(name: str, args: Sequence[Any]) -> list[Any]:
+    """Operands in one shape; those without dimensions stay, since rows take them."""
+    shapes = [shape_of(x) for x in args]
+    full = [shape for shape in shapes if shape]
+    if not full or all(shape == full[0] for shape in full):
+        return list(args)
+    target = broadcast_shapes_of(name, shapes)
+    return [stretched(x, target) if s else x for x, s in zip(args, shapes, strict=True)]
+
+
+def as_shape(name: str, shape: object) -> Shape:
+    """A shape from one size or a sequence of sizes.
+
+    Raises:
+        TypeError: a size is no integer.
+        ValueError: a size is negative.
+    """
+    if is_index(shape):
+        return as_sizes(name, "shape", (shape,))
+    return as_sizes(name, "shape", shape)
+
+
+# -------------------------------------------------------------------------- axes
+
+
+def canonical_axis(name: str, axis: int, rank: int) -> int:
+    """A dimension between 0 and `rank` - 1, from one that may be negative.
+
+    Raises:
+        TypeError: `axis` is no integer.
+        ValueError: there is no such dimension.
+    """
+    return as_axis(name, axis, rank)
+
+
+def canonical_axes(name: str, axes: int | Sequence[int], rank: int) -> Shape:
+    """Distinct dimensions in the order given, from one or several.
+
+    Raises:
+        TypeError: one is no integer.
+        ValueError: one does not exist or stands twice.
+    """
+    if is_index(axes):
+        return (as_axis(name, axes, rank),)
+    return as_axes(name, axes, rank)
+
+
+def reduction_axes(name: str, axis: Axis, rank: int) -> Shape:
+    """The dimensions over which `name` runs, in order; None means all of them."""
+    if axis is None:
+        return tuple(range(rank))
+    if type(axis) is int and -rank <= axis < rank:
+        return (axis % rank,)
+    return tuple(sorted(canonical_axes(name, axis, rank)))
+
+
+def keep_dims(x: Array, shape: Shape, axes: Iterable[int]) -> Array:
+    """A reduction's result with its dimensions back, as 1; `shape` is the operand's."""
+    return reshape_p.call(with_ones(shape, tuple(axes)), x)
+
+
+@pure(1 << 12)
+def with_ones(shape: Shape, axes: Shape) -> ReshapeParams:
+    """The params that make `shape` again, with size 1 at `axes`."""
+    return ReshapeParams(tuple([1 if i in axes else s for i, s in enumerate(shape)]))
+
+
+# ------------------------------------------------------------------------ dtypes
+
+
+def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:
+    """The dtype that a caller asks of `name`; a warning if it is narrowed to 32 bits.
+
+    Raises:
+        TypeError: it is no dtype of arrays.
+    """
+    if dtype is None:
+        return None
+    found = canonical(dtype, STATE.enable_x64)
+    if STATE.enable_x64 or dtype in (bool, int, float, complex) or is_extended(found):
+        return found
+    asked = as_dtype(dtype)
+    if asked != found:
+        warnings.warn(
+            f"{name}: dtype {asked} was asked for, but 64-bit types are off, so the "
+            f'result is {found}; verax.config.update("enable_x64", True) turns them on',
+            stacklevel=3,
+        )
+    return found
+
+
+def no_out(name: str, out: object) -> None:
+    """Raise unless `out` is None: arrays are immutable.
+
+    Raises:
+        NotImplementedError: an output array was given.
+    """
+    if out is not None:
+        raise NotImplementedError(
+            f"{name}: out={shown(out)} cannot be written to, since arrays are "
+            "immutable; use the result"
+        )

@@ -1,0 +1,136 @@
+"""Floor 6: one row applied to what users pass: promotion, broadcasting, one equation.
+
+One idea: two arrays of one type, which is what nearly every call has, need a single
+comparison; all else is promoted and broadcast first::
+
+    binary("multiply", mul_p, x, 3.0)
+"""
+
+from typing import Any
+
+import numpy as np
+
+from verax.ir.dtypes import INEXACT_SET, DType, bool_
+from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    adapted,
+    as_type,
+    avals_of,
+    broadcast_together,
+    common_type,
+    constant_of,
+    inexact_type,
+    joined_shape,
+    stretched,
+)
+from verax.ops.elementwise.arith import add_p, mul_p
+from verax.ops.elementwise.bits import and_p, or_p
+from verax.ops.elementwise.compare import ne_p
+from verax.rules.rows.row import Row
+from verax.rules.values.array import Array
+from verax.rules.values.state import STATE
+
+# Booleans add as or and multiply as and.
+LOGICAL: dict[Row[NoParams], Row[NoParams]] = {
+    add_p: or_p,
+    mul_p: and_p,
+}
+
+
+def unary(name: str, row: Row[NoParams], x: ArrayLike) -> Array:
+    """`row` on an array or scalar of any dtype that it takes."""
+    if not isinstance(x, Array):
+        avals_of(name, (x,))
+    return STATE.interpreter.bind(row, NO_PARAMS, (x,))[0]
+
+
+def unary_inexact(name: str, row: Row[NoParams], x: ArrayLike) -> Array:
+    """`row` on a float or complex number, as which integers are read."""
+    if isinstance(x, Array) and x.aval.dtype in INEXACT_SET:
+        return STATE.interpreter.bind(row, NO_PARAMS, (x,))[0]
+    avals = avals_of(name, (x,))
+    dtype, weak = inexact_type(avals)
+    operand = as_type(x, avals[0], dtype, weak)
+    return STATE.interpreter.bind(row, NO_PARAMS, (operand,))[0]
+
+
+def binary(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
+    """`row` on operands in their common dtype and shape."""
+    if isinstance(x, Array):
+        if isinstance(y, Array):
+            if x.aval is y.aval:
+                if x.aval.dtype is bool_:
+                    row = LOGICAL.get(row, row)
+                return STATE.interpreter.bind(row, NO_PARAMS, (x, y))[0]
+            if x.aval.dtype is y.aval.dtype and x.aval.dtype is not bool_:
+                pair = leveled(name, x, y)
+                return STATE.interpreter.bind(row, NO_PARAMS, pair)[0]
+        elif (constant := adapted(y, x.aval)) is not None:
+            return STATE.interpreter.bind(row, NO_PARAMS, (x, constant))[0]
+    elif isinstance(y, Array) and (constant := adapted(x, y.aval)) is not None:
+        return STATE.interpreter.bind(row, NO_PARAMS, (constant, y))[0]
+    dtype, operands = unified(name, (x, y))
+    if dtype is bool_:
+        row = LOGICAL.get(row, row)
+    return STATE.interpreter.bind(row, NO_PARAMS, operands)[0]
+
+
+def binary_inexact(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
+    """`row` on operands in their common dtype and shape, integers as floats."""
+    if isinstance(x, Array) and x.aval.dtype in INEXACT_SET:
+        if isinstance(y, Array):
+            if x.aval is y.aval:
+                return STATE.interpreter.bind(row, NO_PARAMS, (x, y))[0]
+            if x.aval.dtype is y.aval.dtype:
+                pair = leveled(name, x, y)
+                return STATE.interpreter.bind(row, NO_PARAMS, pair)[0]
+        elif (constant := adapted(y, x.aval)) is not None:
+            return STATE.interpreter.bind(row, NO_PARAMS, (x, constant))[0]
+    _, operands = unified_inexact(name, (x, y))
+    return STATE.interpreter.bind(row, NO_PARAMS, operands)[0]
+
+
+def leveled(name: str, x: Array, y: Array) -> tuple[Array, Array]:
+    """Two arrays in one shape, unless one has no dimensions."""
+    a, b = x.aval.shape, y.aval.shape
+    if a == b or not a or not b:
+        return x, y
+    target = joined_shape(name, (a, b))
+    return stretched(x, target), stretched(y, target)
+
+
+def unified(name: str, args: tuple[ArrayLike, ...]) -> tuple[DType, list[Any]]:
+    """The common dtype, and the operands in it and in one shape.
+
+    Operands without dimensions keep their shape; every elementwise row takes them.
+    """
+    avals = avals_of(name, args)
+    dtype, weak = common_type(avals)
+    typed = [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
+    return dtype, broadcast_together(name, typed)
+
+
+def unified_inexact(name: str, args: tuple[ArrayLike, ...]) -> tuple[DType, list[Any]]:
+    """`unified` among floats and complex numbers."""
+    avals = avals_of(name, args)
+    dtype, weak = inexact_type(avals)
+    typed = [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
+    return dtype, broadcast_together(name, typed)
+
+
+def truth(name: str, x: ArrayLike) -> Any:
+    """Whether `x` is not zero, as a boolean operand."""
+    (aval,) = avals_of(name, (x,))
+    if aval.dtype is bool_:
+        return as_type(x, aval, bool_, False)
+    if isinstance(x, Array) or aval.shape:
+        zero = constant_of(0, aval.dtype)
+        return STATE.interpreter.bind(ne_p, NO_PARAMS, (x, zero))[0]
+    return np.asarray(bool(x))
+
+
+def logical(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
+    """A boolean `row` on the truth of its operands."""
+    typed = [truth(name, x), truth(name, y)]
+    return STATE.interpreter.bind(row, NO_PARAMS, broadcast_together(name, typed))[0]

@@ -1,0 +1,277 @@
+"""Floor 6: arrays from Python values, and arrays of a shape.
+
+One idea: without a trace a new array is NumPy memory at once, and in a trace it is an
+equation; values that the caller hands in are constants in both::
+
+    asarray([1.0, 2.0])            # float32, as x64 is off
+    zeros((2, 3), dtype=jnp.int8)
+"""
+
+from collections.abc import Buffer, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.arrays.placed import fresh, put
+from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
+from verax.backend.runtime.client import Device
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    bool_,
+    canonical,
+    is_complex,
+    is_extended,
+    is_integer,
+    numpy_dtype,
+)
+from verax.ir.limits import iinfo
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    avals_of,
+    chosen_dtype,
+    common_type,
+    constant_of,
+    shown,
+)
+from verax.numpy.arguments.constant_sharing import as_constant
+from verax.ops.elementwise.complex import real
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import copy as copy_of
+from verax.ops.structure.joining import concatenate
+from verax.ops.structure.shape import expand_dims
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE
+
+type Placement = Device | Sharding | None
+
+PLAIN = frozenset((bool, int, float, complex))
+
+
+def array(
+    object: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    device: Placement = None,
+    out_sharding: object = None,
+) -> Array:
+    """An array with the values of a number, an array, or nested lists of these.
+
+    Raises:
+        TypeError: a value is no number.
+        ValueError: the lists are ragged.
+
+    >>> import verax.numpy as jnp
+    >>> jnp.array([[1, 2], [3, 4]]).dtype
+    dtype('int32')
+    """
+    unsharded("array", out_sharding)
+    check_order("array", order)
+    found = as_values("array", object, chosen_dtype("array", dtype))
+    if found.ndim < ndmin:
+        found = expand_dims(found, tuple(range(ndmin - found.ndim)))
+    if copy and found is object:
+        found = copy_of(found)
+    return placed("array", found, device)
+
+
+def asarray(
+    a: Any,
+    dtype: DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Placement = None,
+    out_sharding: object = None,
+) -> Array:
+    """`a` as an array; itself if it is one of the right dtype.
+
+    Raises:
+        TypeError: a value is no number.
+        ValueError: the lists are ragged, or `copy` is False and a copy is needed.
+    """
+    unsharded("asarray", out_sharding)
+    check_order("asarray", order)
+    found = as_values("asarray", a, chosen_dtype("asarray", dtype))
+    if copy is False and found is not a and not isinstance(a, Array):
+        raise ValueError(
+            f"asarray: copy=False, but {shown(a)} of type {type(a).__name__} is no "
+            "verax array and has to be copied; leave copy at None"
+        )
+    if copy and found is a:
+        found = copy_of(found)
+    return placed("asarray", found, device)
+
+
+def check_order(name: str, order: str | None) -> None:
+    """Raise unless `order` is one in which arrays are stored."""
+    if order not in (None, "C", "K"):
+        raise ValueError(
+            f"{name}: order={order!r} is not available, since the memory layout is the "
+            "compiler's; use 'C', 'K' or None"
+        )
+
+
+def placed(name: str, x: Array, device: Placement) -> Array:
+    """`x` on `device`; tracers stay where their program will run."""
+    if device is None or not isinstance(x, ConcreteArray):
+        return x
+    if not isinstance(device, Device | Sharding):
+        raise TypeError(
+            f"{name}: device={shown(device)} is no device and no Sharding; "
+            "verax.devices() lists the devices"
+        )
+    place = SingleDeviceSharding(device) if isinstance(device, Device) else device
+    return put(x, place, committed=True)
+
+
+def as_values(name: str, x: Any, dtype: DType | None) -> Array:
+    """Any nest of numbers and arrays as an array, in `dtype` if that is given."""
+    if isinstance(x, Array):
+        return x if dtype is None else convert(x, dtype)
+    if type(x) in PLAIN:
+        return from_scalar(x, dtype)
+    if isinstance(x, np.ndarray | np.generic):
+        return from_numpy(x, dtype)
+    if isinstance(x, list | tuple):
+        return from_nest(name, x, dtype)
+    if isinstance(x, bool | int | float | complex):
+        return from_scalar(x, dtype)
+    if isinstance(x, range):
+        return from_nest(name, list(x), dtype)
+    if hasattr(x, "__jax_array__"):
+        return as_values(name, x.__jax_array__(), dtype)
+    if hasattr(x, "__array__"):
+        return from_numpy(np.asarray(x), dtype)
+    if isinstance(x, Buffer):
+        return from_numpy(np.asarray(memoryview(x)), dtype)
+    raise TypeError(
+        f"{name} takes numbers, arrays and nested lists of these, not {shown(x)} of "
+        f"type {type(x).__name__}"
+    )
+
+
+def from_scalar(x: Any, dtype: DType | None) -> Array:
+    """A Python scalar as an array, weak unless a dtype is given."""
+    aval = aval_of(x)
+    if dtype is not None:
+        aval = ShapedArray((), dtype)
+    if isinstance(x, complex) and not is_complex(aval.dtype):
+        raise TypeError(f"the complex number {x} does not fit {aval.dtype}")
+    if isinstance(x, float) and is_integer(aval.dtype):
+        return fresh(np.asarray(int(x), numpy_dtype(aval.dtype)), aval)
+    return fresh(constant_of(x, aval.dtype), aval)
+
+
+def from_numpy(x: Any, dtype: DType | None) -> Array:
+    """A copy of NumPy's values, narrowed to 32 bits unless x64 is on."""
+    own = canonical(x.dtype, STATE.enable_x64)
+    if is_extended(own):
+        raise TypeError(f"NumPy holds no values of {own}")
+    found = as_constant(x, own)
+    return found if dtype is None or dtype == own else convert(found, dtype)
+
+
+def from_nest(name: str, x: Sequence[Any], dtype: DType | None) -> Array:
+    """Nested lists: plain numbers by NumPy, anything else leaf by leaf."""
+    kinds = set(map(type, x))
+    if not kinds <= PLAIN:
+        x = unwrapped(x)
+        flat = leaves(x)
+        if any(isinstance(leaf, Array) for leaf in flat):
+            return stacked(name, x, dtype or leaf_dtype(name, flat))
+        if any(isinstance(leaf, np.ndarray | np.generic) for leaf in flat):
+            dtype = dtype or leaf_dtype(name, flat)
+    try:
+        values = np.array(x)
+    except ValueError as error:
+        raise ValueError(f"{name}: the nested lists are ragged: {error}") from error
+    if values.dtype.kind == "O":
+        raise TypeError(f"{name}: {shown(x)} holds something that is no number")
+    if values.dtype.kind == "i" and values.size:
+        check_range(name, values, dtype)
+    own = canonical(values.dtype, STATE.enable_x64)
+    if dtype is None or dtype == own:
+        return fresh(
+            values.astype(numpy_dtype(own), copy=False), ShapedArray(values.shape, own)
+        )
+    return from_numpy(values, dtype)
+
+
+def check_range(name: str, values: np.ndarray, dtype: DType | None) -> None:
+    """Raise an OverflowError if Python integers do not fit the dtype they go into."""
+    own = canonical(values.dtype, STATE.enable_x64) if dtype is None else dtype
+    if not is_integer(own):
+        return
+    limits = iinfo(own)
+    low, high = int(values.min()), int(values.max())
+    if low < limits.min or high > limits.max:
+        raise OverflowError(
+            f"{name}: the integers from {low} to {high} do not fit {own}; ask for a "
+            'wider dtype, or verax.config.update("enable_x64", True)'
+        )
+
+
+def leaves(x: Any) -> list[Any]:
+    """What nested lists hold, in order."""
+    if isinstance(x, list | tuple):
+        return [leaf for item in x for leaf in leaves(item)]
+    return [x]
+
+
+def unwrapped(x: Any) -> Any:
+    """Nested lists with arrays in place of objects that say how to become one."""
+    if isinstance(x, list | tuple):
+        return [unwrapped(item) for item in x]
+    return x.__jax_array__() if hasattr(x, "__jax_array__") else x
+
+
+def leaf_dtype(name: str, flat: Sequence[Any]) -> DType:
+    """The dtype that numbers and arrays have together."""
+    return common_type(avals_of(name, flat))[0]
+
+
+def stacked(name: str, x: Any, dtype: DType) -> Array:
+    """Nested lists that hold tracers or arrays, joined along new dimensions."""
+    if not isinstance(x, list | tuple):
+        return as_values(name, x, dtype)
+    parts = [stacked(name, item, dtype) for item in x]
+    shapes = {part.shape for part in parts}
+    if len(shapes) != 1:
+        raise ValueError(
+            f"{name}: the nested lists are ragged; parts have the shapes "
+            f"{', '.join(map(str, sorted(shapes)))}"
+        )
+    return concatenate([expand_dims(part, (0,)) for part in parts], 0)
+
+
+def copy(a: ArrayLike, order: str | None = None) -> Array:
+    """A copy of `a`."""
+    check_order("copy", order)
+    return copy_of(as_array("copy", a))
+
+
+def astype(
+    x: ArrayLike,
+    dtype: DTypeLike | None,
+    /,
+    *,
+    copy: bool = False,
+    device: Placement = None,
+) -> Array:
+    """`x` in another dtype; None means float. Complex numbers lose imaginary parts."""
+    given = as_array("astype", x)
+    target = chosen_dtype("astype", float if dtype is None else dtype)
+    assert target is not None
+    if is_complex(given.dtype) and not is_complex(target) and target != bool_:
+        given = real(given)
+    found = convert(given, target)
+    return placed("astype", copy_of(found) if copy and found is x else found, device)

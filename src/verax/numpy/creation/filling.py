@@ -1,0 +1,224 @@
+"""Floor 6: arrays that hold one value.
+
+One idea: without a trace such an array is NumPy memory at once; in a trace it is a
+scalar and a broadcast::
+
+    zeros((2, 3)), full(4, 1.5), ones_like(x)
+"""
+
+from typing import Any
+
+import numpy as np
+
+from verax.backend.arrays.placed import fresh
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import DType, DTypeLike, canonical, default_dtype, is_extended
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    ShapeLike,
+    as_shape,
+    avals_of,
+    chosen_dtype,
+    constant_of,
+    stretching,
+)
+from verax.numpy.creation.creation import Placement, placed
+from verax.ops.elementwise.convert import convert
+from verax.ops.structure.create import filling
+from verax.ops.structure.shape import BroadcastInDimParams, broadcast_in_dim_p
+from verax.rules.rows.builder import Builder
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE
+
+
+def filled(shape: Shape, value: Any, dtype: DType, weak: bool = False) -> Array:
+    """A Python or NumPy scalar everywhere."""
+    interpreter = STATE.interpreter
+    if isinstance(interpreter, Builder) or is_extended(dtype):
+        params = stretching(0, shape)
+        operand = (
+            filling(value, dtype, weak)
+            if is_extended(dtype)
+            else value
+            if weak
+            else constant_of(value, dtype)
+        )
+        return broadcast_in_dim_p.call(params, operand)
+    if type(value) is int and value == 0:
+        return fresh(np.zeros(shape, dtype), ShapedArray(shape, dtype, weak))  # type: ignore[arg-type]  # no keys here
+    host = np.full(shape, constant_of(value, dtype))
+    return fresh(host, ShapedArray(shape, dtype, weak))
+
+
+def zeros(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: object = None,
+) -> Array:
+    """Zeros of the given shape, floats unless `dtype` says otherwise."""
+    return constant_array("zeros", shape, 0, dtype, device, out_sharding)
+
+
+def ones(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: object = None,
+) -> Array:
+    """Ones of the given shape, floats unless `dtype` says otherwise."""
+    return constant_array("ones", shape, 1, dtype, device, out_sharding)
+
+
+def empty(
+    shape: ShapeLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: object = None,
+) -> Array:
+    """An array whose elements have no meaning; zeros, in fact."""
+    return constant_array("empty", shape, 0, dtype, device, out_sharding)
+
+
+def constant_array(
+    name: str,
+    shape: ShapeLike,
+    value: int,
+    dtype: DTypeLike | None,
+    device: Placement,
+    out_sharding: object,
+) -> Array:
+    """What `zeros`, `ones` and `empty` share."""
+    if out_sharding is not None:
+        unsharded(name, out_sharding)
+    found = chosen_dtype(name, dtype) or default_dtype("floating", STATE.enable_x64)
+    return placed(name, filled(as_shape(name, shape), value, found), device)
+
+
+def full(
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: object = None,
+) -> Array:
+    """`fill_value` broadcast to `shape`, in its own dtype unless one is given.
+
+    Raises:
+        TypeError: `fill_value` is no array and no scalar.
+        ValueError: it does not broadcast to `shape`.
+    """
+    unsharded("full", out_sharding)
+    (aval,) = avals_of("full", (fill_value,))
+    found = chosen_dtype("full", dtype)
+    weak = found is None and aval.weak_type
+    target = aval.dtype if found is None else found
+    sizes = as_shape("full", shape)
+    if not isinstance(fill_value, Array | np.ndarray):
+        return placed("full", filled(sizes, fill_value, target, weak), device)
+    value = convert(fill_value, target, weak)
+    gap = len(sizes) - value.ndim
+    if gap < 0 or any(
+        own not in (1, size) for own, size in zip(value.shape, sizes[gap:], strict=True)
+    ):
+        raise ValueError(
+            f"full: a fill value of shape {value.shape} does not broadcast to {sizes}"
+        )
+    dims = tuple(range(gap, len(sizes)))
+    stretched = broadcast_in_dim_p.call(BroadcastInDimParams(sizes, dims), value)
+    return placed("full", stretched, device)
+
+
+def like(
+    name: str, a: Any, dtype: DTypeLike | None, shape: ShapeLike | None
+) -> tuple[Shape, DType, bool]:
+    """Shape, dtype and weakness of an array like `a`, unless they are given.
+
+    Raises:
+        TypeError: `a` has no shape and dtype and is no scalar.
+    """
+    if isinstance(a, Array):
+        own, kind, weak = a.aval.shape, a.aval.dtype, a.aval.weak_type
+    elif hasattr(a, "shape") and hasattr(a, "dtype"):
+        own, kind = tuple(a.shape), canonical(a.dtype, STATE.enable_x64)
+        weak = bool(getattr(a, "weak_type", False))
+    else:
+        (aval,) = avals_of(name, (a,))
+        own, kind, weak = aval.shape, aval.dtype, aval.weak_type
+    found = chosen_dtype(name, dtype)
+    sizes = own if shape is None else as_shape(name, shape)
+    return sizes, found or kind, weak and found is None
+
+
+def zeros_like(
+    a: Any,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: object = None,
+) -> Array:
+    """Zeros in the shape and dtype of `a`, unless they are given."""
+    unsharded("zeros_like", out_sharding)
+    sizes, kind, weak = like("zeros_like", a, dtype, shape)
+    return placed("zeros_like", typed_fill(sizes, 0, kind, weak), device)
+
+
+def ones_like(
+    a: Any,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: object = None,
+) -> Array:
+    """Ones in the shape and dtype of `a`, unless they are given."""
+    unsharded("ones_like", out_sharding)
+    sizes, kind, weak = like("ones_like", a, dtype, shape)
+    return placed("ones_like", typed_fill(sizes, 1, kind, weak), device)
+
+
+def empty_like(
+    prototype: Any,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Placement = None,
+) -> Array:
+    """An array like `prototype` whose elements have no meaning; zeros, in fact."""
+    sizes, kind, weak = like("empty_like", prototype, dtype, shape)
+    return placed("empty_like", typed_fill(sizes, 0, kind, weak), device)
+
+
+def full_like(
+    a: Any,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: object = None,
+) -> Array:
+    """`fill_value` broadcast to the shape of `a`, in its dtype, unless given."""
+    unsharded("full_like", out_sharding)
+    sizes, kind, weak = like("full_like", a, dtype, shape)
+    (aval,) = avals_of("full_like", (fill_value,))
+    if not aval.shape and not isinstance(fill_value, Array):
+        return placed("full_like", typed_fill(sizes, fill_value, kind, weak), device)
+    return full(sizes, fill_value, kind, device=device)
+
+
+def typed_fill(sizes: Shape, value: Any, dtype: DType, weak: bool) -> Array:
+    """`filled`, whose literal is a Python scalar where the result is weak."""
+    if not weak:
+        return filled(sizes, value, dtype)
+    item = constant_of(value, dtype).item()
+    if aval_of(item).dtype == dtype:
+        return filled(sizes, item, dtype, True)
+    return convert(filled(sizes, item, dtype), dtype, True)

@@ -1,0 +1,100 @@
+"""Floor 6: arrays from files, bytes, text and other libraries.
+
+One idea: NumPy reads and writes; what it reads becomes an array::
+
+    save("x.npy", x), load("x.npy"), frombuffer(data, "int32"), from_dlpack(tensor)
+"""
+
+import os
+from collections.abc import Iterable
+from typing import IO, Any
+
+import numpy as np
+
+from verax.backend.arrays.placed import wrapper
+from verax.backend.placement.sharding import SingleDeviceSharding
+from verax.backend.runtime import buffers
+from verax.backend.runtime.client import Device, local_devices
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import DTypeLike, as_dtype, bfloat16, canonical, numpy_dtype
+from verax.numpy.creation.creation import asarray
+from verax.rules.values.array import Array
+from verax.rules.values.state import STATE
+
+ComplexWarning = np.exceptions.ComplexWarning
+
+type File = IO[bytes] | str | os.PathLike[Any]
+
+
+def save(file: File, arr: Any, allow_pickle: bool = True) -> None:
+    """Write an array to a file of NumPy's format."""
+    np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
+
+
+def savez(file: File, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+    """Write several arrays to one archive: the named ones, others as arr_0, arr_1."""
+    named = {name: np.asarray(x) for name, x in kwds.items()}
+    np.savez(file, *[np.asarray(x) for x in args], allow_pickle=allow_pickle, **named)
+
+
+def load(file: File, *args: Any, **kwargs: Any) -> Any:
+    """The array in a file of NumPy's format; of an archive, NumPy's mapping."""
+    found = np.load(file, *args, **kwargs)
+    if not isinstance(found, np.ndarray):
+        return found
+    if found.dtype == np.dtype("V2"):
+        # NumPy's format has no bfloat16 and keeps its bytes only.
+        found = found.view(numpy_dtype(bfloat16))
+    return asarray(found)
+
+
+def frombuffer(
+    buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0
+) -> Array:
+    """The elements that bytes hold, `count` of them from byte `offset` on."""
+    return asarray(np.frombuffer(buffer, numpy_dtype(as_dtype(dtype)), count, offset))
+
+
+def fromstring(
+    string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str
+) -> Array:
+    """The numbers in a text, between which stands `sep`."""
+    return asarray(np.fromstring(string, numpy_dtype(as_dtype(dtype)), count, sep=sep))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Array:
+    """`numpy.fromfile`, as an array; under a trace it is read once, as a constant."""
+    return asarray(np.fromfile(*args, **kwargs))
+
+
+def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
+    """The elements of an iterable, which is used up; under a trace, a constant."""
+    return asarray(np.fromiter(iter, numpy_dtype(as_dtype(dtype)), count))
+
+
+def from_dlpack(
+    x: Any, /, *, device: Device | None = None, copy: bool | None = None
+) -> Array:
+    """The array of another library, sharing its memory where that is possible.
+
+    Without 64-bit types, wide elements are copied to narrow ones. The other library
+    must not write to shared memory.
+
+    Raises:
+        TypeError: `x` has no `__dlpack__`.
+        ValueError: `copy=False`, but elements have to be narrowed.
+        BufferError: the memory is of a kind that the device cannot take.
+    """
+    place = local_devices()[0] if device is None else device
+    buffer = buffers.from_dlpack(x, place, copy=bool(copy))
+    dtype = as_dtype(buffer.aval.dtype)
+    if canonical(dtype, STATE.enable_x64) == dtype:
+        aval = ShapedArray(tuple(buffer.aval.shape), dtype)
+        where = SingleDeviceSharding(place)
+        return wrapper(aval, where, device is not None)(buffer)
+    if copy is False:
+        raise ValueError(
+            f"from_dlpack: {dtype} is narrowed to 32 bits, which needs a copy; allow "
+            'it, or verax.config.update("enable_x64", True)'
+        )
+    return asarray(buffers.to_numpy(buffer))

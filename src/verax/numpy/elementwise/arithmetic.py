@@ -1,0 +1,277 @@
+"""Floor 6: arithmetic: sums, products, quotients, powers, signs.
+
+One idea: operands are promoted and broadcast, then each function is one equation, or
+the few that its mathematics asks for::
+
+    divide(7, 2)                   # 3.5
+    floor_divide(-7, 2)            # -4
+"""
+
+import operator
+
+import numpy as np
+
+from verax.backend.eager.composites import remembered
+from verax.ir.dtypes import bool_, is_complex, is_inexact, is_integer, is_unsigned
+from verax.ir.jaxpr import NO_PARAMS
+from verax.ir.memo import memoised
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    avals_of,
+    broadcast_together,
+    constant_of,
+    promote_args,
+    promote_args_inexact,
+    promote_inexact,
+    promote_numeric,
+)
+from verax.numpy.arguments.elementwise_call import (
+    binary,
+    binary_inexact,
+    unary,
+    unary_inexact,
+)
+from verax.numpy.elementwise.comparison import greater, less
+from verax.ops.elementwise import arith
+from verax.ops.elementwise.arith import (
+    IntegerPowParams,
+    abs_p,
+    add_p,
+    div_p,
+    integer_pow,
+    integer_pow_p,
+    max_p,
+    min_p,
+    mul_p,
+    neg_p,
+    sign_p,
+    sub_p,
+)
+from verax.ops.elementwise.bits import bitwise_and, bitwise_or, shift_right_logical
+from verax.ops.elementwise.compare import eq, ne
+from verax.ops.elementwise.exp_log import cbrt_p, pow_p, sqrt_p, square_p
+from verax.ops.elementwise.select import select
+from verax.rules.rows.builder import Tracer
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+
+EXPONENT_BITS = 6
+power_params = memoised(IntegerPowParams)
+
+
+def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 + x2; for booleans, x1 or x2."""
+    return binary("add", add_p, x1, x2)
+
+
+def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 - x2.
+
+    Raises:
+        TypeError: both are boolean.
+    """
+    return binary("subtract", sub_p, x1, x2)
+
+
+def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 x2; for booleans, x1 and x2."""
+    return binary("multiply", mul_p, x1, x2)
+
+
+def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 / x2 as floats, also for integers."""
+    return binary_inexact("true_divide", div_p, x1, x2)
+
+
+def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 / x2 as floats, also for integers."""
+    return binary_inexact("divide", div_p, x1, x2)
+
+
+def negative(x: ArrayLike, /) -> Array:
+    """-x."""
+    return unary("negative", neg_p, x)
+
+
+def positive(x: ArrayLike, /) -> Array:
+    """x itself."""
+    return as_array("positive", x)
+
+
+def absolute(x: ArrayLike, /) -> Array:
+    """|x|, real for complex x."""
+    (aval,) = avals_of("absolute", (x,))
+    if aval.dtype is bool_ or is_unsigned(aval.dtype):
+        return as_array("absolute", x)
+    return unary("absolute", abs_p, x)
+
+
+abs = absolute
+
+
+def fabs(x: ArrayLike, /) -> Array:
+    """|x| as a float.
+
+    Raises:
+        TypeError: x is complex.
+    """
+    refuse_complex("fabs", x)
+    return unary_inexact("fabs", abs_p, x)
+
+
+def sign(x: ArrayLike, /) -> Array:
+    """-1, 0 or 1; x / |x| for complex x; zeros and NaN stay as they are."""
+    return unary("sign", sign_p, x)
+
+
+def refuse_complex(name: str, *args: ArrayLike) -> None:
+    """Raise a TypeError if one of the arguments is complex."""
+    for aval in avals_of(name, args):
+        if is_complex(aval.dtype):
+            raise TypeError(
+                f"{name} takes real arguments, not {aval}; take .real or abs(x) first"
+            )
+
+
+def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The larger of x1 and x2, NaN if one of them is."""
+    return binary("maximum", max_p, x1, x2)
+
+
+def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The smaller of x1 and x2, NaN if one of them is."""
+    return binary("minimum", min_p, x1, x2)
+
+
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The larger of x1 and x2; a number wins over NaN."""
+    x, y = promote_args("fmax", x1, x2)
+    return select(bitwise_or(greater(x, y), ne(y, y)), x, y)
+
+
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The smaller of x1 and x2; a number wins over NaN."""
+    x, y = promote_args("fmin", x1, x2)
+    return select(bitwise_or(less(x, y), ne(y, y)), x, y)
+
+
+def square(x: ArrayLike, /) -> Array:
+    """x squared."""
+    (operand,) = promote_numeric("square", x)
+    return unary("square", square_p, operand)
+
+
+def sqrt(x: ArrayLike, /) -> Array:
+    """The square root; NaN for negative numbers."""
+    return unary_inexact("sqrt", sqrt_p, x)
+
+
+def cbrt(x: ArrayLike, /) -> Array:
+    """The cube root, negative for negative numbers."""
+    return unary_inexact("cbrt", cbrt_p, x)
+
+
+def reciprocal(x: ArrayLike, /) -> Array:
+    """1 / x as a float."""
+    (operand,) = promote_inexact("reciprocal", x)
+    return integer_pow(operand, -1)
+
+
+@remembered
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 to the power x2; a concrete integer exponent multiplies repeatedly.
+
+    Raises:
+        TypeError: x1 holds integers and x2 is a negative concrete integer.
+    """
+    exponent = concrete_integer(x2)
+    if exponent is not None:
+        if isinstance(x1, Array) and x1.aval.dtype is not bool_:
+            return integer_pow_p.call(power_params(exponent), x1)
+        (base,) = promote_numeric("power", x1)
+        return integer_pow(base, exponent)
+    base_aval, exponent_aval = avals_of("power", (x1, x2))
+    if is_inexact(base_aval.dtype) and is_integer(exponent_aval.dtype):
+        pair = [as_array("power", x1), as_array("power", x2, 1)]
+        x, y = broadcast_together("power", pair)
+        return pow_p.call(NO_PARAMS, x, y)
+    x, y = promote_args("power", *promote_numeric("power", x1, x2))
+    if is_inexact(aval_of(x).dtype):
+        return pow_p.call(NO_PARAMS, x, y)
+    return integer_power(x, y)
+
+
+pow = power
+
+
+def concrete_integer(x: object) -> int | None:
+    """The value of an integer scalar that is known now, or None."""
+    if type(x) is int:
+        return x
+    if isinstance(x, Tracer | float | complex) or not hasattr(x, "__index__"):
+        return None
+    try:
+        return operator.index(x)
+    except TypeError:
+        return None
+
+
+def integer_power(x: Array, y: Array) -> Array:
+    """x to the power y among integers, by squaring.
+
+    Six bits of the exponent are read: with any more, all but 0, 1 and -1 overflow.
+    """
+    one = constant_of(1, aval_of(x).dtype)
+    result = select(bitwise_and(eq(x, 0), ne(y, 0)), np.zeros_like(one), one)
+    for _ in range(EXPONENT_BITS):
+        odd = ne(bitwise_and(y, one), 0)
+        result = select(odd, arith.mul(result, x), result)
+        x = arith.mul(x, x)
+        y = shift_right_logical(y, one)
+    return result
+
+
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x to the power y as floats."""
+    return binary_inexact("float_power", pow_p, x, y)
+
+
+@remembered
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The hypotenuse of a right triangle, sqrt(x1² + x2²), without overflow.
+
+    Raises:
+        TypeError: an argument is complex.
+    """
+    refuse_complex("hypot", x1, x2)
+    pair = promote_args_inexact("hypot", x1, x2)
+    x, y = (abs_p.call(NO_PARAMS, x) for x in pair)
+    longer, shorter = arith.max(x, y), arith.min(x, y)
+    infinite = bitwise_or(eq(x, np.inf), eq(y, np.inf))
+    trivial = bitwise_or(eq(longer, 0), infinite)
+    ratio = arith.div(shorter, select(trivial, 1.0, longer))
+    length = arith.mul(longer, sqrt_p.call(NO_PARAMS, arith.add(square(ratio), 1.0)))
+    return select(infinite, np.inf, length)
+
+
+@remembered
+def clip(
+    arr: ArrayLike,
+    /,
+    min: ArrayLike | None = None,
+    max: ArrayLike | None = None,
+) -> Array:
+    """arr, but at least `min` and at most `max`; None leaves a side open.
+
+    Raises:
+        TypeError: an argument is complex.
+    """
+    given = [x for x in (arr, min, max) if x is not None]
+    refuse_complex("clip", *given)
+    found = arr
+    if min is not None:
+        found = maximum(min, found)
+    if max is not None:
+        found = minimum(max, found)
+    return as_array("clip", found)

@@ -1,0 +1,179 @@
+"""Floor 6: comparisons, truth and bits.
+
+One idea: complex numbers are ordered by real part, and by imaginary part among equals,
+as NumPy does; all else is one equation on promoted operands::
+
+    less(x, 3)
+    logical_and(x, y)
+"""
+
+from verax.ir.dtypes import bool_, is_complex, is_unsigned, uint8
+from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    avals_of,
+    broadcast_together,
+    promote_args,
+    promote_numeric,
+)
+from verax.numpy.arguments.elementwise_call import (
+    binary,
+    leveled,
+    logical,
+    truth,
+    unified,
+)
+from verax.ops.elementwise.arith import abs as magnitude
+from verax.ops.elementwise.bits import (
+    and_p,
+    not_p,
+    or_p,
+    population_count,
+    shift_left_p,
+    shift_right_arithmetic_p,
+    shift_right_logical_p,
+    xor_p,
+)
+from verax.ops.elementwise.compare import eq, eq_p, ge_p, gt_p, le_p, lt_p, ne_p
+from verax.ops.elementwise.complex import imag, real
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import select
+from verax.ops.random.keys_equal import key_pair, same_keys
+from verax.rules.rows.row import Row
+from verax.rules.values.array import Array
+
+
+def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x = y, as booleans."""
+    if (pair := key_pair(x, y)) is not None:
+        return same_keys(*leveled("equal", *pair))
+    return binary("equal", eq_p, x, y)
+
+
+def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x ≠ y, as booleans."""
+    if (pair := key_pair(x, y)) is not None:
+        return invert(same_keys(*leveled("not_equal", *pair)))
+    return binary("not_equal", ne_p, x, y)
+
+
+def less(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x < y, as booleans."""
+    return ordered("less", lt_p, lt_p, x, y)
+
+
+def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x ≤ y, as booleans."""
+    return ordered("less_equal", le_p, lt_p, x, y)
+
+
+def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x > y, as booleans."""
+    return ordered("greater", gt_p, gt_p, x, y)
+
+
+def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x ≥ y, as booleans."""
+    return ordered("greater_equal", ge_p, gt_p, x, y)
+
+
+def ordered(
+    name: str, row: Row[NoParams], strict: Row[NoParams], x: ArrayLike, y: ArrayLike
+) -> Array:
+    """A comparison by order; `strict` compares real parts that differ."""
+    alike = isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval
+    if alike and not is_complex_array(x):
+        return binary(name, row, x, y)
+    for operand in (x, y):
+        if isinstance(operand, complex) or is_complex_array(operand):
+            return lexicographic(name, row, strict, x, y)
+    return binary(name, row, x, y)
+
+
+def is_complex_array(x: object) -> bool:
+    dtype = getattr(x, "dtype", None)
+    return dtype is not None and is_complex(dtype)
+
+
+def lexicographic(
+    name: str, row: Row[NoParams], strict: Row[NoParams], x: ArrayLike, y: ArrayLike
+) -> Array:
+    """Complex numbers in order of their real, then of their imaginary parts."""
+    z, w = promote_args(name, x, y)
+    re_z, re_w = real(z), real(w)
+    by_imaginary = row.call(NO_PARAMS, imag(z), imag(w))
+    by_real = strict.call(NO_PARAMS, re_z, re_w)
+    return select(eq(re_z, re_w), by_imaginary, by_real)
+
+
+def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Whether x and y are both not zero."""
+    return logical("logical_and", and_p, x, y)
+
+
+def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Whether x or y is not zero."""
+    return logical("logical_or", or_p, x, y)
+
+
+def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Whether exactly one of x and y is not zero."""
+    return logical("logical_xor", xor_p, x, y)
+
+
+def logical_not(x: ArrayLike, /) -> Array:
+    """Whether x is zero."""
+    (aval,) = avals_of("logical_not", (x,))
+    if aval.dtype is bool_:
+        return not_p.call(NO_PARAMS, truth("logical_not", x))
+    return equal(x, 0)
+
+
+def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """The bits that are set in x and in y; for booleans, x and y."""
+    return binary("bitwise_and", and_p, x, y)
+
+
+def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """The bits that are set in x or in y; for booleans, x or y."""
+    return binary("bitwise_or", or_p, x, y)
+
+
+def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """The bits in which x and y differ; for booleans, x ≠ y."""
+    return binary("bitwise_xor", xor_p, x, y)
+
+
+def invert(x: ArrayLike, /) -> Array:
+    """Every bit of x turned over; for booleans, not x."""
+    avals_of("invert", (x,))
+    return not_p.call(NO_PARAMS, x)
+
+
+def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """The bits of x moved up by y; 0 if y is the width or more."""
+    pair = broadcast_together("left_shift", promote_numeric("left_shift", x, y))
+    return shift_left_p.call(NO_PARAMS, *pair)
+
+
+def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The bits of x1 moved down by x2, keeping the sign of signed integers."""
+    dtype, pair = unified("right_shift", tuple(promote_numeric("right_shift", x1, x2)))
+    unsigned = is_unsigned(dtype)
+    row = shift_right_logical_p if unsigned else shift_right_arithmetic_p
+    return row.call(NO_PARAMS, *pair)
+
+
+def bitwise_count(x: ArrayLike, /) -> Array:
+    """How many bits of |x| are set, as uint8."""
+    (operand,) = promote_numeric("bitwise_count", x)
+    (aval,) = avals_of("bitwise_count", (operand,))
+    if not is_unsigned(aval.dtype):
+        operand = magnitude(operand)
+    return convert(population_count(operand), uint8)
+
+
+bitwise_not = invert
+bitwise_invert = invert
+bitwise_left_shift = left_shift
+bitwise_right_shift = right_shift

@@ -1,0 +1,136 @@
+"""Floor 6: division with rest, as Python rounds it: towards minus infinity.
+
+One idea: machines divide towards zero; where the rest has not the sign of the divisor,
+the quotient goes down by one and the rest up by the divisor. For a Python scalar as
+divisor that sign is known, and half of the equations go::
+
+    floor_divide(-7, 2), remainder(-7, 2)      # -4, 1
+"""
+
+from typing import Any
+
+from verax.backend.eager.composites import remembered
+from verax.ir.dtypes import DType, is_complex, is_inexact, is_unsigned
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    constant_of,
+    is_scalar,
+    promote_numeric,
+)
+from verax.numpy.arguments.elementwise_call import unified
+from verax.ops.elementwise.arith import add, div, rem, sign, sub
+from verax.ops.elementwise.bits import bitwise_and
+from verax.ops.elementwise.compare import eq, gt, lt, ne
+from verax.ops.elementwise.rounding import round
+from verax.ops.elementwise.select import select
+from verax.rules.values.array import Array
+
+
+def operands(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[DType, Any, Any]:
+    """Both operands in their common dtype and shape, booleans as integers.
+
+    Raises:
+        TypeError: an operand is complex.
+    """
+    dtype, (x, y) = unified(name, tuple(promote_numeric(name, x1, x2)))
+    if is_complex(dtype):
+        raise TypeError(f"{name} takes real arguments, not {dtype}")
+    return dtype, x, y
+
+
+def known_sign(x: object) -> int:
+    """The sign of a Python scalar, and 0 for what is known only when it runs."""
+    if not is_scalar(x) or isinstance(x, complex) or x != x or not x:
+        return 0
+    return 1 if x > 0 else -1  # type: ignore[operator]  # a real scalar
+
+
+def off(rest: Array, y: Any, divisor: object) -> Array:
+    """Where the rest is not zero and has not the sign of the divisor."""
+    known = known_sign(divisor)
+    if known:
+        return lt(rest, 0) if known > 0 else gt(rest, 0)
+    return bitwise_and(ne(lt(rest, 0), lt(y, 0)), ne(rest, 0))
+
+
+def nonzero_divisor(y: Any, divisor: object, dtype: DType) -> Any:
+    """The divisor with 1 for the integer 0, by which nothing is left."""
+    if is_inexact(dtype) or known_sign(divisor):
+        return y
+    # A number of Python takes the weak type of an array beside it.
+    one = 1 if isinstance(y, Array) else constant_of(1, dtype)
+    return select(eq(y, 0), one, y)
+
+
+@remembered
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The largest integer that is at most x1 / x2.
+
+    Raises:
+        TypeError: an operand is complex.
+    """
+    dtype, x, y = operands("floor_divide", x1, x2)
+    if is_inexact(dtype):
+        return float_divmod(x, y, x2)[0]
+    quotient = div(x, y)
+    if is_unsigned(dtype):
+        return quotient
+    rest = rem(x, y)
+    if known_sign(x2):
+        return select(off(rest, y, x2), sub(quotient, 1), quotient)
+    down = bitwise_and(ne(sign(x), sign(y)), ne(rest, 0))
+    return select(down, sub(quotient, 1), quotient)
+
+
+@remembered
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """What is left of x1 after `floor_divide`, with the sign of x2; integer x % 0 is 0.
+
+    Raises:
+        TypeError: an operand is complex.
+    """
+    dtype, x, y = operands("remainder", x1, x2)
+    y = nonzero_divisor(y, x2, dtype)
+    rest = rem(x, y)
+    if is_unsigned(dtype):
+        return rest
+    return select(off(rest, y, x2), add(rest, y), rest)
+
+
+mod = remainder
+
+
+@remembered
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """What is left of x1 after division towards zero, with the sign of x1.
+
+    Raises:
+        TypeError: an operand is complex.
+    """
+    dtype, x, y = operands("fmod", x1, x2)
+    return rem(x, nonzero_divisor(y, x2, dtype))
+
+
+@remembered
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
+    """`floor_divide` and `remainder`.
+
+    Raises:
+        TypeError: an operand is complex.
+    """
+    dtype, x, y = operands("divmod", x1, x2)
+    if is_inexact(dtype):
+        return float_divmod(x, y, x2)
+    return floor_divide(x1, x2), remainder(x1, x2)
+
+
+def float_divmod(x: Any, y: Any, divisor: object) -> tuple[Array, Array]:
+    """Quotient and rest of floats, rounded as CPython rounds them."""
+    rest = rem(x, y)
+    whole = sub(x, rest)
+    if not known_sign(divisor):
+        whole = select(eq(y, 0), x, whole)
+    quotient = div(whole, y)
+    down = off(rest, y, divisor)
+    rest = select(down, add(rest, y), rest)
+    return round(select(down, sub(quotient, 1.0), quotient)), rest

@@ -1,0 +1,260 @@
+"""Floor 6: exponentials, logarithms, trigonometric and hyperbolic functions.
+
+One idea: a function of mathematics reads integers as floats and is one equation; the
+few others are written so that they neither overflow nor cancel::
+
+    exp(1)                          # 2.7182817
+    logaddexp(1000., 1000.)         # 1000.6931
+"""
+
+import math
+
+from verax.backend.eager.composites import remembered
+from verax.ir.dtypes import is_complex
+from verax.ir.jaxpr import NO_PARAMS
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    constant_of,
+    promote_args_inexact,
+    promote_inexact,
+)
+from verax.numpy.arguments.elementwise_call import binary_inexact, unary_inexact
+from verax.ops.elementwise.arith import (
+    abs as magnitude,
+    add,
+    div,
+    integer_pow,
+    max_p,
+    mul,
+    neg,
+    rem,
+    sub,
+)
+from verax.ops.elementwise.compare import lt, ne
+from verax.ops.elementwise.complex import complex as make_complex, imag, real
+from verax.ops.elementwise.exp_log import (
+    exp2_p,
+    exp_p,
+    expm1_p,
+    log1p_p,
+    log2_p,
+    log_p,
+)
+from verax.ops.elementwise.select import select
+from verax.ops.elementwise.trig import (
+    acos_p,
+    acosh_p,
+    asin_p,
+    asinh_p,
+    atan2_p,
+    atan_p,
+    atanh_p,
+    cos_p,
+    cosh_p,
+    sin_p,
+    sinh_p,
+    tan_p,
+    tanh_p,
+)
+from verax.ops.special.bessel import bessel_i0e
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+
+LN2 = math.log(2.0)
+
+
+def exp(x: ArrayLike, /) -> Array:
+    """e to the power x."""
+    return unary_inexact("exp", exp_p, x)
+
+
+def exp2(x: ArrayLike, /) -> Array:
+    """2 to the power x."""
+    return unary_inexact("exp2", exp2_p, x)
+
+
+def expm1(x: ArrayLike, /) -> Array:
+    """exp(x) - 1, exact near zero."""
+    return unary_inexact("expm1", expm1_p, x)
+
+
+def log(x: ArrayLike, /) -> Array:
+    """The natural logarithm; -inf at 0, NaN below."""
+    return unary_inexact("log", log_p, x)
+
+
+def log2(x: ArrayLike, /) -> Array:
+    """The logarithm to the base 2."""
+    return unary_inexact("log2", log2_p, x)
+
+
+def log10(x: ArrayLike, /) -> Array:
+    """The logarithm to the base 10."""
+    return mul(unary_inexact("log10", log_p, x), 1 / math.log(10.0))
+
+
+def log1p(x: ArrayLike, /) -> Array:
+    """log(1 + x), exact near zero."""
+    return unary_inexact("log1p", log1p_p, x)
+
+
+@remembered
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """log(exp(x1) + exp(x2)) without overflow; for complex numbers by real part."""
+    x, y = promote_args_inexact("logaddexp", x1, x2)
+    if is_complex(aval_of(x).dtype):
+        return principal(log_of_sum(x, y))
+    return log_of_sum(x, y)
+
+
+def log_of_sum(x: Array, y: Array) -> Array:
+    """max + log1p(exp(-|x - y|)); equal infinities have no difference."""
+    larger, difference = max_p.call(NO_PARAMS, x, y), sub(x, y)
+    if is_complex(difference.dtype):
+        distance = sub(add(x, y), mul(larger, 2))
+    else:
+        distance = neg(magnitude(difference))
+    found = add(larger, log1p_p.call(NO_PARAMS, exp_p.call(NO_PARAMS, distance)))
+    return select(ne(difference, difference), add(x, y), found)
+
+
+def principal(z: Array) -> Array:
+    """`z` with its imaginary part between -π and π."""
+    angle = rem(imag(z), 2 * math.pi)
+    below = lt(angle, -math.pi)
+    angle = select(below, add(angle, 2 * math.pi), angle)
+    above = lt(constant_of(math.pi, angle.dtype), angle)
+    return make_complex(real(z), select(above, sub(angle, 2 * math.pi), angle))
+
+
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """log2(2**x1 + 2**x2) without overflow."""
+    x, y = promote_args_inexact("logaddexp2", x1, x2)
+    return div(logaddexp(mul(x, LN2), mul(y, LN2)), LN2)
+
+
+def sin(x: ArrayLike, /) -> Array:
+    """The sine of x in radians."""
+    return unary_inexact("sin", sin_p, x)
+
+
+def cos(x: ArrayLike, /) -> Array:
+    """The cosine of x in radians."""
+    return unary_inexact("cos", cos_p, x)
+
+
+def tan(x: ArrayLike, /) -> Array:
+    """The tangent of x in radians."""
+    return unary_inexact("tan", tan_p, x)
+
+
+def asin(x: ArrayLike, /) -> Array:
+    """The angle in [-π/2, π/2] whose sine is x."""
+    return unary_inexact("asin", asin_p, x)
+
+
+def acos(x: ArrayLike, /) -> Array:
+    """The angle in [0, π] whose cosine is x."""
+    return unary_inexact("acos", acos_p, x)
+
+
+def atan(x: ArrayLike, /) -> Array:
+    """The angle in [-π/2, π/2] whose tangent is x."""
+    return unary_inexact("atan", atan_p, x)
+
+
+def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The angle in [-π, π] of the point (x2, x1)."""
+    return binary_inexact("atan2", atan2_p, x1, x2)
+
+
+def sinh(x: ArrayLike, /) -> Array:
+    """The hyperbolic sine of x."""
+    return unary_inexact("sinh", sinh_p, x)
+
+
+def cosh(x: ArrayLike, /) -> Array:
+    """The hyperbolic cosine of x."""
+    return unary_inexact("cosh", cosh_p, x)
+
+
+def tanh(x: ArrayLike, /) -> Array:
+    """The hyperbolic tangent of x."""
+    return unary_inexact("tanh", tanh_p, x)
+
+
+def asinh(x: ArrayLike, /) -> Array:
+    """The number whose hyperbolic sine is x."""
+    return unary_inexact("asinh", asinh_p, x)
+
+
+def acosh(x: ArrayLike, /) -> Array:
+    """The number ≥ 0 whose hyperbolic cosine is x; for complex x, of real part ≥ 0."""
+    found = unary_inexact("acosh", acosh_p, x)
+    if not is_complex(found.dtype):
+        return found
+    return select(lt(real(found), 0), neg(found), found)
+
+
+def atanh(x: ArrayLike, /) -> Array:
+    """The number whose hyperbolic tangent is x."""
+    return unary_inexact("atanh", atanh_p, x)
+
+
+@remembered
+def sinc(x: ArrayLike, /) -> Array:
+    """sin(πx) / (πx), and 1 at 0."""
+    (operand,) = promote_inexact("sinc", x)
+    scaled = mul(operand, math.pi)
+    small = lt(magnitude(scaled), TAYLOR_BOUND)
+    safe = select(small, 1.0, scaled)
+    ratio = div(sin_p.call(NO_PARAMS, safe), safe)
+    return select(small, sinc_near_zero(scaled), ratio)
+
+
+TAYLOR_BOUND = 0.5
+TAYLOR = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(8)]
+
+
+def sinc_near_zero(x: Array) -> Array:
+    """The Taylor series of sin(x) / x, whose derivatives are right at zero too."""
+    squared = integer_pow(x, 2)
+    total = mul(squared, TAYLOR[-1])
+    for coefficient in TAYLOR[-2:0:-1]:
+        total = mul(add(total, coefficient), squared)
+    return add(total, TAYLOR[0])
+
+
+def deg2rad(x: ArrayLike, /) -> Array:
+    """Degrees as radians."""
+    (operand,) = promote_inexact("deg2rad", x)
+    return mul(operand, math.pi / 180)
+
+
+def rad2deg(x: ArrayLike, /) -> Array:
+    """Radians as degrees."""
+    (operand,) = promote_inexact("rad2deg", x)
+    return mul(operand, 180 / math.pi)
+
+
+arccos = acos
+arccosh = acosh
+arcsin = asin
+arcsinh = asinh
+arctan = atan
+arctan2 = atan2
+arctanh = atanh
+degrees = rad2deg
+radians = deg2rad
+
+
+def i0(x: ArrayLike) -> Array:
+    """The modified Bessel function of the first kind and order 0.
+
+    Raises:
+        TypeError: `x` is complex.
+    """
+    (z,) = promote_inexact("i0", x)
+    if is_complex(aval_of(z).dtype):
+        raise TypeError(f"i0 takes real numbers, not {aval_of(z).dtype}")
+    return mul(exp(magnitude(z)), bessel_i0e(z))

@@ -1,0 +1,250 @@
+"""Floor 6: reading and updating parts of arrays: `x[index]` and `x.at[index].set(y)`.
+
+One idea: an index that holds no arrays is looked up as it is, and finds a plan; a plan
+is either bound step by step or, for arrays with values, read as a view by NumPy::
+
+    x[3], x[1:5, ::2], x[rows, :, None]
+    x.at[3].set(0.0), x.at[rows].add(1.0), x.at[9].get(mode="fill", fill_value=0)
+
+Out of bounds, reading moves the index inside and writing does nothing, unless `mode`
+says otherwise; negative indices count from the end.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from verax.backend.arrays.concrete import ConcreteArray, from_host
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import is_bool, is_signed, is_unsigned
+from verax.ir.limits import iinfo
+from verax.numpy.arguments.arguments import ArrayLike
+from verax.numpy.indexing.host import hosted_read, hosted_update, is_eager
+from verax.numpy.indexing.parse import (
+    IndexArray,
+    NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
+    ParsedIndex,
+    parse,
+    plain_index,
+)
+from verax.numpy.indexing.read_plans import ReadPlan, Step, read_plan
+from verax.numpy.indexing.vectors import gather_indices, wrapped
+from verax.numpy.indexing.write import Promises, update
+from verax.ops.indexing.dynamic_slice import DynamicSliceParams, dynamic_slice_p
+from verax.ops.indexing.gather import gather
+from verax.ops.indexing.geometry import GatherScatterMode
+from verax.ops.structure.create import full, zeros
+from verax.ops.structure.shape import expand_dims
+from verax.rules.values.array import Array
+
+type Index = Any
+type Mode = str | GatherScatterMode | None
+
+FILL = GatherScatterMode.FILL_OR_DROP
+PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
+NOTHING_PROMISED = Promises()
+
+
+def getitem(x: Array, index: Index) -> Array:
+    """`x[index]` for every index that NumPy has; masks must be concrete.
+
+    Raises:
+        IndexError: too many indices, a mask that does not fit, a traced slice bound.
+        TypeError: the index is a list, or holds a float or a string.
+    """
+    items = plain_index(index)
+    if items is None:
+        return read(x, parse(index, x.aval.shape), PROMISE, None, NOTHING_PROMISED)
+    plan = read_plan(items, x.aval, False, True)
+    if type(x) is ConcreteArray and is_eager():
+        return from_host(x.numpy()[plan.view], plan.aval)
+    for row, params in plan.before:
+        x = row.call(params, x)
+    for row, params in plan.after:
+        x = row.call(params, x)
+    return x
+
+
+def run(steps: tuple[Step, ...], x: Array) -> Array:
+    for row, params in steps:
+        x = row.call(params, x)
+    return x
+
+
+def read(
+    x: Array,
+    parsed: ParsedIndex,
+    mode: GatherScatterMode,
+    fill_value: Any,
+    promises: Promises,
+) -> Array:
+    """What an index with arrays, or with a mode, reads."""
+    if parsed.flags:
+        x = expand_dims(x, parsed.flags)
+    plan = read_plan(parsed.kinds, x.aval, mode is FILL, promises.wrap)
+    if plan.outside:
+        return filled(plan.aval, fill_value)
+    if 0 in plan.aval.shape and plan.picked:
+        return zeros(plan.aval)
+    if mode is not FILL and promises.wrap and type(x) is ConcreteArray and is_eager():
+        found = hosted_read(x, plan, parsed.arrays)
+        if found is not None:
+            return found
+    x = run(plan.before, x)
+    if plan.picked:
+        x = read_dynamic(x, plan, parsed.arrays, mode, fill_value, promises)
+    return run(plan.after, x)
+
+
+def filled(aval: ShapedArray, fill_value: Any) -> Array:
+    """What reading out of bounds gives in mode "fill"."""
+    if fill_value is None:
+        fill_value = default_fill(aval)
+    return full(aval.shape, fill_value, aval.dtype)
+
+
+def default_fill(aval: ShapedArray) -> bool | int | float:
+    """NaN, the least integer, the largest without sign, or True."""
+    if is_signed(aval.dtype):
+        return int(iinfo(aval.dtype).min)
+    if is_unsigned(aval.dtype):
+        return int(iinfo(aval.dtype).max)
+    return True if is_bool(aval.dtype) else float("nan")
+
+
+def read_dynamic(
+    x: Array,
+    plan: ReadPlan,
+    arrays: tuple[IndexArray, ...],
+    mode: GatherScatterMode,
+    fill_value: Any,
+    promises: Promises,
+) -> Array:
+    """The dynamic slice or the gather of a plan."""
+    sizes = [x.shape[axis] for axis in plan.picked]
+    picks = [wrapped(a, n, promises.wrap) for a, n in zip(arrays, sizes, strict=True)]
+    if plan.dims is not None:
+        return gather(
+            x,
+            gather_indices(picks, plan.batch),
+            plan.dims,
+            plan.sizes,
+            unique_indices=promises.unique,
+            indices_are_sorted=promises.sorted,
+            mode=mode,
+            fill_value=fill_value,
+        )
+    dtype = picks[0].dtype if len({p.dtype for p in picks}) == 1 else np.dtype(np.int32)
+    starts: list[Any] = [dtype.type(start) for start in plan.starts]
+    for axis, pick in zip(plan.picked, picks, strict=True):
+        starts[axis] = pick if pick.dtype == dtype else pick.astype(dtype)
+    return dynamic_slice_p.call(DynamicSliceParams(plan.sizes), x, *starts)
+
+
+def at(x: Array) -> "Updates":
+    """The updates of `x`: `at(x)[index].set(y)`; also `x.at[index].set(y)`."""
+    return Updates(x)
+
+
+class Updates:
+    """`x.at`: an index makes it an `Update`."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Index) -> "Update":
+        return Update(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"{self.array!r}.at"
+
+
+class Update(NamedTuple):
+    """`x.at[index]`: the updates out of place of a part of an array.
+
+    All take `indices_are_sorted` and `unique_indices`, promises about the index, and
+    `mode`: "drop" or "fill" (the default), "clip", "promise_in_bounds".
+    """
+
+    array: Array
+    index: Index
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        fill_value: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
+        """`x[index]`; with mode "fill", out of bounds is `fill_value`."""
+        chosen = PROMISE if mode is None else GatherScatterMode.from_any(mode)
+        promises = Promises(indices_are_sorted, unique_indices, wrap_negative_indices)
+        if fill_value is not None:
+            fill_value = np.asarray(fill_value).item()
+        parsed = parse(self.index, self.array.shape)
+        return read(self.array, parsed, chosen, fill_value, promises)
+
+    def set(self, values: ArrayLike, **options: Any) -> Array:
+        """x with `x[index] = values`.
+
+        >>> import verax.numpy as vnp
+        >>> vnp.zeros(3).at[1].set(5.0)
+        Array([0., 5., 0.], dtype=float32)
+        """
+        return self.update(values, "set", options)
+
+    def add(self, values: ArrayLike, **options: Any) -> Array:
+        """x with `x[index] += values`; duplicates add up."""
+        return self.update(values, "add", options)
+
+    def subtract(self, values: ArrayLike, **options: Any) -> Array:
+        """x with `x[index] -= values`; duplicates add up."""
+        return self.update(values, "subtract", options)
+
+    def multiply(self, values: ArrayLike, **options: Any) -> Array:
+        """x with `x[index] *= values`; duplicates multiply."""
+        return self.update(values, "multiply", options)
+
+    def mul(self, values: ArrayLike, **options: Any) -> Array:
+        """`multiply`."""
+        return self.update(values, "multiply", options)
+
+    def divide(self, values: ArrayLike, **options: Any) -> Array:
+        """x with `x[index] /= values`; integers become floats."""
+        return self.array / self.factors(values, options)
+
+    def power(self, values: ArrayLike, **options: Any) -> Array:
+        """x with `x[index] **= values`."""
+        return self.array ** self.factors(values, options)
+
+    def update(self, values: ArrayLike, how: str, options: dict[str, Any]) -> Array:
+        """The array with values combined into the part, by NumPy where that will do."""
+        x = self.array
+        if not options and type(x) is ConcreteArray:
+            found = hosted_update(x, self.index, values, how)
+            if found is not None:
+                return found
+        return update(x, self.index, values, how, **options)
+
+    def factors(self, values: ArrayLike, options: dict[str, Any]) -> Array:
+        """Ones, but `values` at the index."""
+        ones = full(self.array.shape, 1, self.array.dtype)
+        return update(ones, self.index, values, "multiply", **options)
+
+    def min(self, values: ArrayLike, **options: Any) -> Array:
+        """x with `x[index] = minimum(x[index], values)`."""
+        return self.update(values, "min", options)
+
+    def max(self, values: ArrayLike, **options: Any) -> Array:
+        """x with `x[index] = maximum(x[index], values)`."""
+        return self.update(values, "max", options)
+
+    def apply(self, func: Callable[[Array], Array], **options: Any) -> Array:
+        """x with `x[index] = func(x[index])`; `func` is applied once per element."""
+        part = self.get(**options)
+        return update(self.array, self.index, func(part), "set", **options)

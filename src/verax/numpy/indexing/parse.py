@@ -1,0 +1,244 @@
+"""Floor 6: an index as its static description and the arrays in it.
+
+One idea: what decides the program of an index is hashable once arrays are replaced by
+their shapes, so everything else about it is a cache entry keyed by that description::
+
+    parse((0, slice(1, 3), rows), (4, 5, 6))
+    # kinds (0, slice(1, 3, None), Picked((7,))), arrays (rows,)
+"""
+
+from collections.abc import Sequence
+from operator import index as as_index
+from types import EllipsisType, NoneType
+from typing import NamedTuple
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.avals import Shape
+from verax.ir.dtypes import INTEGER_SET, is_bool, is_integer
+from verax.rules.rows.builder import AbstractValueError, Tracer
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+
+
+@frozen(cache_hash=True)
+class Picked:
+    """The place of an integer array in an index, by its shape; `()` is a traced int."""
+
+    shape: Shape
+
+
+type Kind = int | slice | EllipsisType | Picked | None
+type IndexArray = Array | np.ndarray
+
+PLAIN = frozenset({int, NoneType})
+
+
+class NonConcreteBooleanIndexError(IndexError):
+    """A boolean mask was used as an index while its values are being traced."""
+
+
+class ParsedIndex(NamedTuple):
+    """The static part of an index and its arrays, in order.
+
+    `flags` are dimensions of size 1 to be added to the operand first, at these places
+    of the result: one for each `True` or `False` of the index.
+    """
+
+    kinds: tuple[Kind, ...]
+    arrays: tuple[IndexArray, ...]
+    flags: Shape
+
+
+def plain_index(index: object) -> tuple[Kind, ...] | None:
+    """The index as a tuple if it is made of ints, int slices, None and Ellipsis.
+
+    Two such tuples that are equal mean the same, which is not so for `True` and 1.
+    """
+    items = index if type(index) is tuple else (index,)
+    for item in items:
+        kind = type(item)
+        if kind is int or item is None or item is Ellipsis:
+            continue
+        if (
+            kind is slice
+            and type(item.start) in PLAIN
+            and type(item.stop) in PLAIN
+            and type(item.step) in PLAIN
+        ):
+            continue
+        return None
+    return items
+
+
+def parse(index: object, shape: Shape) -> ParsedIndex:
+    """The description of any index that NumPy has, for an operand of `shape`.
+
+    Raises:
+        TypeError: the index is a list, a string or a float.
+        IndexError: a mask does not fit or is traced, or a slice has traced bounds.
+    """
+    if isinstance(index, Array) and index.aval.dtype in INTEGER_SET:
+        return ParsedIndex((Picked(index.aval.shape),), (index,), ())
+    items = index if isinstance(index, tuple) else (index,)
+    if isinstance(index, list | range):
+        raise TypeError(
+            f"x[{index!r}] is ambiguous: write x[verax.numpy.array(...)] for an "
+            "integer array or x[tuple(...)] for several dimensions"
+        )
+    found = Collected()
+    for place, item in enumerate(items):
+        found.add(place, item, items, shape)
+    return ParsedIndex(tuple(found.kinds), tuple(found.arrays), tuple(found.flags))
+
+
+class Collected:
+    """The parts of an index, while it is read from left to right."""
+
+    def __init__(self) -> None:
+        self.kinds: list[Kind] = []
+        self.arrays: list[IndexArray] = []
+        self.flags: list[int] = []
+
+    def add(
+        self, place: int, item: object, items: Sequence[object], shape: Shape
+    ) -> None:
+        if item is None or item is Ellipsis:
+            self.kinds.append(item)
+        elif isinstance(item, slice):
+            self.kinds.append(plain_slice(item, place))
+        elif isinstance(item, bool | np.bool_):
+            self.flag(bool(item), items[:place], items[place + 1 :], shape)
+        elif isinstance(item, int | np.integer):
+            self.kinds.append(int(item))
+        else:
+            self.array(as_index_array(item), place, items, shape)
+
+    def array(
+        self, array: IndexArray, place: int, items: Sequence[object], shape: Shape
+    ) -> None:
+        aval = aval_of(array)
+        if is_integer(aval.dtype):
+            if isinstance(array, np.ndarray) and not aval.shape:
+                self.kinds.append(int(array))
+            else:
+                self.pick(array, aval.shape)
+            return
+        if not is_bool(aval.dtype):
+            raise TypeError(
+                f"an index holds integers or booleans, not {aval} at position {place}; "
+                'convert it with x.astype("int32")'
+            )
+        mask = mask_values(array, place)
+        if not mask.shape:
+            self.flag(bool(mask), items[:place], items[place + 1 :], shape)
+            return
+        start = dimensions_before(items[:place], items[place + 1 :], mask.ndim, shape)
+        expected = shape[start : start + mask.ndim]
+        if mask.shape != expected:
+            raise IndexError(
+                f"a boolean index of shape {mask.shape} at position {place} does not "
+                f"fit the dimensions {expected} of an array of shape {shape}"
+            )
+        for places in mask.nonzero():
+            self.pick(places.astype(np.int32), places.shape)
+
+    def pick(self, array: IndexArray, shape: Shape) -> None:
+        self.kinds.append(Picked(shape))
+        self.arrays.append(array)
+
+    def flag(
+        self,
+        value: bool,
+        before: Sequence[object],
+        after: Sequence[object],
+        shape: Shape,
+    ) -> None:
+        """A `True` or `False` picks one element or none of a new dimension."""
+        place = dimensions_before(before, after, 0, shape) + len(self.flags)
+        self.flags.append(place)
+        self.pick(np.zeros(int(value), np.int32), (int(value),))
+
+
+def as_index_array(item: object) -> IndexArray:
+    """An element of an index as an array.
+
+    Raises:
+        TypeError: it is a string or a float.
+        IndexError: it is something else that is no index.
+    """
+    if isinstance(item, Array | np.ndarray):
+        return item
+    if isinstance(item, str | float | complex | np.generic):
+        raise TypeError(
+            "an index holds integers, slices, None, ... and integer or boolean arrays, "
+            f"not {item!r} of type {type(item).__name__}"
+        )
+    if isinstance(item, Sequence):
+        return np.asarray(item) if item else np.zeros(0, np.int32)
+    if hasattr(item, "__index__"):
+        return np.asarray(as_index(item))
+    raise IndexError(
+        f"only integers, slices, None, ... and integer or boolean arrays are indices, "
+        f"not {item!r} of type {type(item).__name__}"
+    )
+
+
+def plain_slice(item: slice, place: int) -> slice:
+    """A slice whose bounds and step are ints or None.
+
+    Raises:
+        IndexError: a bound is traced.
+    """
+    try:
+        start, stop, step = [
+            None if part is None else as_index(part)
+            for part in (item.start, item.stop, item.step)
+        ]
+    except AbstractValueError as error:
+        raise IndexError(
+            f"the slice at position {place} of the index has a traced bound, so that "
+            "the shape of the result would depend on values. For a slice of static "
+            "size at a traced start, use verax.lax.dynamic_slice_in_dim(x, start, "
+            "size, axis) or dynamic_update_slice_in_dim"
+        ) from error
+    return slice(start, stop, step)
+
+
+def mask_values(array: IndexArray, place: int) -> np.ndarray:
+    """The values of a boolean index.
+
+    Raises:
+        NonConcreteBooleanIndexError: it is traced.
+    """
+    if not isinstance(array, Tracer):
+        return np.asarray(array)
+    try:
+        return array.concrete("a boolean index")
+    except AbstractValueError as error:
+        raise NonConcreteBooleanIndexError(
+            f"the boolean index of type {array.aval} at position {place} is traced, so "
+            "that the shape of the result would depend on values. Use "
+            "verax.numpy.where(mask, x, y) to choose between values, or "
+            "verax.numpy.nonzero(mask, size=n, fill_value=...) for at most n indices"
+        ) from error
+
+
+def dimensions_before(
+    before: Sequence[object], after: Sequence[object], own: int, shape: Shape
+) -> int:
+    """The dimension of the operand at which an element of an index begins."""
+    if any(item is Ellipsis for item in before):
+        return len(shape) - own - sum(map(consumed, after))
+    return sum(map(consumed, before))
+
+
+def consumed(item: object) -> int:
+    """How many dimensions an element of an index takes; an ellipsis counts as none."""
+    if item is None or item is Ellipsis or isinstance(item, bool | np.bool_):
+        return 0
+    if isinstance(item, slice | int | np.integer):
+        return 1
+    aval = aval_of(as_index_array(item))
+    return aval.ndim if is_bool(aval.dtype) else 1

@@ -1,0 +1,329 @@
+"""Floor 6: what to do for an index: plans, made once per description and shape.
+
+One idea: reading is a static part (slice, reverse), then one dynamic slice or gather
+for what is known at run time, then a change of shape; each step is a primitive with
+its parameters, ready to be bound::
+
+    read_plan((0, slice(None)), ShapedArray((3, 4), float32), False, True)
+    # before: slice; after: squeeze; view: (0, slice(0, 4, 1)) for NumPy
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from attrs import frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.jaxpr import Params
+from verax.numpy.arguments.arguments import joined_shape
+from verax.numpy.indexing.parse import Kind, Picked
+from verax.ops.indexing.geometry import GatherDimensionNumbers
+from verax.ops.structure.joining import RevParams, rev_p
+from verax.ops.structure.shape import (
+    BroadcastInDimParams,
+    SqueezeParams,
+    broadcast_in_dim_p,
+    squeeze_p,
+)
+from verax.ops.structure.slicing import SliceParams, slice_p
+from verax.rules.rows.row import Row
+from verax.rules.values.memo import pure
+
+type Step = tuple[Row[Any], Params]
+type View = tuple[Any, ...]
+
+
+class Part(NamedTuple):
+    """One element of an index: what it is, and its dimension of the operand."""
+
+    kind: int | slice | Picked | None
+    axis: int
+
+
+@frozen
+class Layout:
+    """Where the dimensions of a result come from.
+
+    `parts` has one for each dimension of the operand and for each None, in the order
+    of the index. `batch` is the shape of the arrays together and `front` whether they
+    lead the result although the index does not begin with them. `outside` says that
+    an int lies out of bounds where nothing may be read or written.
+    """
+
+    parts: tuple[Part, ...]
+    batch: Shape
+    front: bool
+    outside: bool
+
+    @property
+    def advanced(self) -> bool:
+        """Whether arrays have dimensions, beside which ints are arrays too."""
+        return any(type(p.kind) is Picked and p.kind.shape for p in self.parts)
+
+    def dimensions(self) -> "list[Part | None]":
+        """The dimensions of the result by what they come from; None for the arrays."""
+        found: list[Part | None] = [None] * len(self.batch) if self.front else []
+        placed = self.front
+        for part in self.parts:
+            if isinstance(part.kind, slice) or part.kind is None:
+                found.append(part)
+            elif self.advanced and not placed:
+                found += [None] * len(self.batch)
+                placed = True
+        return found
+
+
+def expanded(kinds: Sequence[Kind], shape: Shape) -> list[Kind]:
+    """The index with a slice for each dimension that it leaves out.
+
+    Raises:
+        IndexError: there are too many indices, or two ellipses.
+    """
+    taken = sum(kind is not None and kind is not Ellipsis for kind in kinds)
+    ellipses = [i for i, kind in enumerate(kinds) if kind is Ellipsis]
+    if len(ellipses) > 1:
+        raise IndexError("an index has one ellipsis (...) at most")
+    if taken > len(shape):
+        raise IndexError(
+            f"too many indices: an array of shape {shape} has {len(shape)} dimensions, "
+            f"but {taken} were indexed"
+        )
+    place = ellipses[0] if ellipses else len(kinds)
+    filling: list[Kind] = [slice(None)] * (len(shape) - taken)
+    return [*kinds[:place], *filling, *kinds[place + 1 :]]
+
+
+def separated(kinds: Sequence[Kind]) -> bool:
+    """Whether arrays and ints of an index stand apart from each other."""
+    places = [i for i, kind in enumerate(kinds) if isinstance(kind, int | Picked)]
+    return bool(places) and places[-1] - places[0] + 1 != len(places)
+
+
+def canonical_int(i: int, size: int, axis: int, wrap: bool) -> int:
+    """An int counted from the front; it may lie outside.
+
+    Raises:
+        IndexError: the dimension has no elements.
+    """
+    if not size:
+        raise IndexError(f"index {i} is out of bounds for dimension {axis} of size 0")
+    return i + size if i < 0 and wrap else i
+
+
+def canonical_slice(part: slice, size: int) -> slice:
+    """A slice of ints, `0 <= start`, whose range has the elements it picks."""
+    start, stop, step = part.indices(size)
+    count = len(range(start, stop, step))
+    return slice(start, start + count * step, step) if count else slice(0, 0, 1)
+
+
+@pure(1 << 12)
+def layout(kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool) -> Layout:
+    """The canonical parts of an index; `filling`: ints outside are not clamped."""
+    parts: list[Part] = []
+    axis, outside = 0, False
+    for kind in expanded(kinds, shape):
+        if kind is None:
+            parts.append(Part(None, axis))
+            continue
+        size = shape[axis]
+        if isinstance(kind, slice):
+            kind = canonical_slice(kind, size)
+        elif isinstance(kind, int):
+            kind = canonical_int(kind, size, axis, wrap)
+            outside |= filling and not 0 <= kind < size
+            kind = min(max(kind, 0), size - 1)
+        assert isinstance(kind, int | slice | Picked)
+        parts.append(Part(kind, axis))
+        axis += 1
+    shapes = tuple(k.shape for k in kinds if isinstance(k, Picked))
+    batch = joined_shape("indexing", shapes) if shapes else ()
+    front = bool(batch or any(shapes)) and separated(kinds)
+    return Layout(tuple(parts), batch, front, outside)
+
+
+def numpy_slice(part: slice) -> slice:
+    """A canonical slice as NumPy reads it: a stop before the start of the array."""
+    return slice(part.start, None if part.stop < 0 else part.stop, part.step)
+
+
+def length(part: slice) -> int:
+    """How many elements a canonical slice picks."""
+    return len(range(part.start, part.stop, part.step))
+
+
+def result_shape(found: Layout) -> Shape:
+    """The shape of what the index reads."""
+    batch = iter(found.batch)
+    return tuple(
+        next(batch)
+        if part is None
+        else length(part.kind)
+        if isinstance(part.kind, slice)
+        else 1
+        for part in found.dimensions()
+    )
+
+
+@frozen
+class ReadPlan:
+    """How to read an index.
+
+    `view` is an index for NumPy that ends in an ellipsis, with `Picked` where arrays
+    go, valid while those are in bounds. `starts` is set for a dynamic slice and
+    `dims` for a gather, both with windows of `sizes`; `picked` are the dimensions of
+    the arrays of the index.
+    """
+
+    aval: ShapedArray
+    view: View
+    outside: bool
+    before: tuple[Step, ...]
+    picked: Shape
+    batch: Shape
+    starts: Shape
+    dims: GatherDimensionNumbers | None
+    sizes: Shape
+    after: tuple[Step, ...]
+
+
+@pure(1 << 12)
+def read_plan(
+    kinds: tuple[Kind, ...], aval: ShapedArray, filling: bool, wrap: bool
+) -> ReadPlan:
+    """The plan for reading `kinds` of an array of type `aval`.
+
+    Raises:
+        IndexError: too many indices, two ellipses, or an index into no elements.
+        ValueError: the shapes of the arrays do not go together.
+    """
+    found = layout(kinds, aval.shape, filling, wrap)
+    parts = [part for part in found.parts if part.kind is not None]
+    picked = tuple(p.axis for p in parts if type(p.kind) is Picked)
+    result = aval.with_shape(result_shape(found))
+    if 0 not in result.shape and any(not aval.shape[axis] for axis in picked):
+        raise IndexError(f"an array of shape {aval.shape} has no elements to index")
+    gathers = bool(picked) and (found.advanced or filling)
+    sizes = tuple(length(p.kind) if isinstance(p.kind, slice) else 1 for p in parts)
+    merged = bool(picked) and not gathers and unit_steps(parts)
+    return ReadPlan(
+        aval=result,
+        view=view_of(found),
+        outside=found.outside,
+        before=() if merged else static_steps(parts, aval.shape),
+        picked=picked,
+        batch=found.batch,
+        starts=dynamic_starts(parts, merged) if picked and not gathers else (),
+        dims=gather_dims(found, parts) if gathers else None,
+        sizes=sizes,
+        after=(*reversal(parts, merged), *shape_steps(found, parts, sizes, gathers)),
+    )
+
+
+def view_of(found: Layout) -> View:
+    """The index for NumPy, every dimension named; none where NumPy's order differs.
+
+    That is so if nothing but an ellipsis of no dimensions stood between arrays.
+    """
+    if found.front and not separated([part.kind for part in found.parts]):
+        return ()
+    return (
+        *(
+            numpy_slice(p.kind) if isinstance(p.kind, slice) else p.kind
+            for p in found.parts
+        ),
+        ...,
+    )
+
+
+def unit_steps(parts: Sequence[Part]) -> bool:
+    """Whether the slices of an index pick neighbours, in either order."""
+    return all(abs(p.kind.step) == 1 for p in parts if isinstance(p.kind, slice))
+
+
+def lowest(part: slice) -> int:
+    """The least place that a slice picks."""
+    if not length(part):
+        return 0
+    places = range(part.start, part.stop, part.step)
+    return min(places[0], places[-1])
+
+
+def dynamic_starts(parts: Sequence[Part], merged: bool) -> Shape:
+    """Where a dynamic slice starts in the dimensions whose start is static."""
+    if not merged:
+        return (0,) * len(parts)
+    return tuple(
+        lowest(p.kind)
+        if isinstance(p.kind, slice)
+        else p.kind
+        if isinstance(p.kind, int)
+        else 0
+        for p in parts
+    )
+
+
+def static_steps(parts: Sequence[Part], shape: Shape) -> tuple[Step, ...]:
+    """The slice and the reversal that ints and slices ask for."""
+    starts, limits, strides = [], [], []
+    for part, size in zip(parts, shape, strict=True):
+        kind = part.kind
+        if isinstance(kind, slice):
+            count = length(kind)
+            start, stride = lowest(kind), abs(kind.step)
+            limit = start + (count - 1) * stride + 1 if count else start
+            whole = stride == 1 or count < 2
+            starts.append(start)
+            limits.append(limit if whole else min(size, start + count * stride))
+            strides.append(1 if whole else stride)
+        else:
+            start, limit = (kind, kind + 1) if isinstance(kind, int) else (0, size)
+            starts.append(start)
+            limits.append(limit)
+            strides.append(1)
+    steps: list[Step] = []
+    unit = all(stride == 1 for stride in strides)
+    if not unit or any(starts) or tuple(limits) != shape:
+        params = SliceParams(
+            tuple(starts), tuple(limits), None if unit else tuple(strides)
+        )
+        steps.append((slice_p, params))
+    return (*steps, *reversal(parts, True))
+
+
+def reversal(parts: Sequence[Part], wanted: bool) -> tuple[Step, ...]:
+    """The reversal that negative steps ask for."""
+    axes = tuple(
+        p.axis
+        for p in parts
+        if isinstance(p.kind, slice) and p.kind.step < 0 and length(p.kind) > 1
+    )
+    return ((rev_p, RevParams(axes)),) if axes and wanted else ()
+
+
+def gather_dims(found: Layout, parts: Sequence[Part]) -> GatherDimensionNumbers:
+    """The dimensions of a gather from what is left by the static steps."""
+    places = [p for p in found.dimensions() if p is None or p.kind is not None]
+    return GatherDimensionNumbers(
+        offset_dims=tuple(i for i, p in enumerate(places) if p is not None),
+        collapsed_slice_dims=tuple(
+            p.axis for p in parts if not isinstance(p.kind, slice)
+        ),
+        start_index_map=tuple(p.axis for p in parts if type(p.kind) is Picked),
+    )
+
+
+def shape_steps(
+    found: Layout, parts: Sequence[Part], sizes: Shape, gathers: bool
+) -> tuple[Step, ...]:
+    """Dimensions out for ints, and in for None."""
+    steps: list[Step] = []
+    gone = tuple(p.axis for p in parts if not isinstance(p.kind, slice))
+    if gone and not gathers:
+        steps.append((squeeze_p, SqueezeParams(gone)))
+    places = found.dimensions()
+    kept = tuple(i for i, p in enumerate(places) if p is None or p.kind is not None)
+    if len(kept) < len(places):
+        params = BroadcastInDimParams(result_shape(found), kept)
+        steps.append((broadcast_in_dim_p, params))
+    return tuple(steps)

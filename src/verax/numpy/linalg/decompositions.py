@@ -1,0 +1,234 @@
+"""Floor 6: decompositions of matrices with NumPy's names, arguments and results.
+
+One idea: arguments become stacks of float or complex matrices, results tuples with
+names; the rest is a row of the table::
+
+    q, r = qr(a)
+    eigh(a).eigenvalues
+"""
+
+from typing import NamedTuple
+
+from verax.backend.eager.composites import remembered
+from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.shaping.shapes import matrix_transpose
+from verax.ops.elementwise.arith import abs as magnitude, neg, sign
+from verax.ops.indexing.take_along import take_along
+from verax.ops.linalg import eigen, qr as linalg_qr, svd as linalg_svd, triangular
+from verax.ops.linalg.algebra import adjoint, along_rows, times_columns
+from verax.ops.sorting.sort import sort
+from verax.ops.structure.create import broadcasted_iota
+from verax.rules.values.array import Array
+
+
+class QRResult(NamedTuple):
+    """Q with orthonormal columns, and upper triangular R."""
+
+    Q: Array
+    R: Array
+
+
+class EighResult(NamedTuple):
+    """Ascending eigenvalues, and eigenvectors as columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class EigResult(NamedTuple):
+    """Complex eigenvalues, and right eigenvectors as columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class SVDResult(NamedTuple):
+    """U, descending singular values, and Vᴴ."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+def as_matrices(name: str, *args: ArrayLike) -> list[Array]:
+    """Arguments as float or complex arrays of one dtype with at least two dimensions.
+
+    Raises:
+        TypeError: one is no array.
+        ValueError: the first has fewer dimensions.
+    """
+    found = [as_array(name, x) for x in promote_inexact(name, *args)]
+    if found[0].ndim < 2:
+        raise ValueError(
+            f"{name} takes a matrix or a stack of matrices (at least 2 dimensions), "
+            f"not {found[0].aval}"
+        )
+    return found
+
+
+def check_square(name: str, a: Array) -> int:
+    """The size of square matrices.
+
+    Raises:
+        ValueError: they are not square.
+    """
+    if a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"{name} takes square matrices, not {a.aval}")
+    return a.shape[-1]
+
+
+@remembered
+def cholesky(
+    a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
+) -> Array:
+    """The lower triangular L with L Lᴴ = A, or with `upper` the U with Uᴴ U = A.
+
+    NaN where a matrix is not positive definite.
+
+    Raises:
+        ValueError: the matrices are not square.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.linalg.cholesky(vnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
+    """
+    (x,) = as_matrices("cholesky", a)
+    factor = triangular.cholesky(x, symmetrize_input=symmetrize_input)
+    return adjoint(factor) if upper else factor
+
+
+@remembered
+def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
+    """Q and R with Q R = A; `mode` is "reduced", "complete", "r" or "raw".
+
+    Raises:
+        ValueError: there is no such mode.
+    """
+    (x,) = as_matrices("qr", a)
+    if mode == "raw":
+        packed, taus = linalg_qr.geqrf(x)
+        return QRResult(matrix_transpose(packed), taus)
+    if mode not in ("reduced", "complete", "r", "full"):
+        raise ValueError(f"qr has the modes reduced, complete, r and raw, not {mode!r}")
+    q, r = linalg_qr.qr(x, full_matrices=mode in ("complete", "full"))
+    return r if mode == "r" else QRResult(q, r)
+
+
+@remembered
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Array | SVDResult:
+    """U, S and Vh with U diag(S) Vh = A; S alone without `compute_uv`.
+
+    With `hermitian` they are made from the eigenvectors, which costs less.
+
+    Raises:
+        ValueError: `hermitian`, and the matrices are not square.
+    """
+    (x,) = as_matrices("svd", a)
+    if hermitian:
+        return hermitian_svd(x, compute_uv)
+    if not compute_uv:
+        return values_of(x, subset_by_index)
+    found = linalg_svd.svd(
+        x, full_matrices=full_matrices, subset_by_index=subset_by_index
+    )
+    assert isinstance(found, tuple)
+    return SVDResult(*found)
+
+
+def values_of(x: Array, subset: tuple[int, int] | None = None) -> Array:
+    """Descending singular values."""
+    found = linalg_svd.svd(
+        x, full_matrices=False, compute_uv=False, subset_by_index=subset
+    )
+    assert isinstance(found, Array)
+    return found
+
+
+def hermitian_svd(x: Array, compute_uv: bool) -> Array | SVDResult:
+    """Singular values are sizes of eigenvalues, in another order."""
+    check_square("svd with hermitian=True", x)
+    v, w = eigen.eigh(x)
+    last = w.ndim - 1
+    sizes = magnitude(w)
+    places = broadcasted_iota("int32", w.shape, last)
+    found, order = sort((neg(sizes), places), last)
+    s = neg(found)
+    if not compute_uv:
+        return s
+    vectors = take_along(v, along_rows(order, v), last + 1)
+    signs = sign(take_along(w, order, last))
+    u = times_columns(vectors, signs)
+    return SVDResult(u, s, adjoint(vectors))
+
+
+def svdvals(x: ArrayLike, /) -> Array:
+    """Descending singular values."""
+    (a,) = as_matrices("svdvals", x)
+    return values_of(a)
+
+
+def reads_lower(name: str, uplo: str | None) -> bool:
+    """Whether the lower triangle is meant.
+
+    Raises:
+        ValueError: `uplo` is neither "L" nor "U".
+    """
+    if uplo not in (None, "L", "U"):
+        raise ValueError(f'{name}: UPLO is "L" or "U", not {uplo!r}')
+    return uplo != "U"
+
+
+@remembered
+def eigh(
+    a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True
+) -> EighResult:
+    """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.
+
+    `symmetrize_input` takes (A + Aᴴ) / 2; else one triangle is read.
+
+    Raises:
+        ValueError: the matrices are not square, or there is no such triangle.
+    """
+    (x,) = as_matrices("eigh", a)
+    lower = reads_lower("eigh", UPLO)
+    v, w = eigen.eigh(x, lower=lower, symmetrize_input=symmetrize_input)
+    return EighResult(w, v)
+
+
+def eigvalsh(
+    a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True
+) -> Array:
+    """Eigenvalues of Hermitian matrices, ascending."""
+    return eigh(a, UPLO, symmetrize_input).eigenvalues
+
+
+def eig(a: ArrayLike) -> EigResult:
+    """Eigenvalues and right eigenvectors of general matrices, complex.
+
+    The derivatives of the vectors are undefined: see `verax.lax.linalg.eig`.
+
+    Raises:
+        ValueError: the matrices are not square.
+    """
+    (x,) = as_matrices("eig", a)
+    w, v = eigen.eig(x, compute_left_eigenvectors=False)
+    return EigResult(w, v)
+
+
+def eigvals(a: ArrayLike) -> Array:
+    """Eigenvalues of general matrices, complex.
+
+    Raises:
+        ValueError: the matrices are not square.
+    """
+    (x,) = as_matrices("eigvals", a)
+    return eigen.eig(
+        x, compute_left_eigenvectors=False, compute_right_eigenvectors=False
+    )[0]

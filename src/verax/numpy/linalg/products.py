@@ -1,0 +1,367 @@
+"""Floor 6: products of arrays: vectors, matrices, tensors.
+
+One idea: every product is one `dot_general` whose dimension numbers are found once per
+pair of shapes, and transposed only where its result has the dimensions in another
+order than NumPy's::
+
+    matmul(x, y), dot(x, y), tensordot(x, y, axes=1), inner(x, y), outer(x, y)
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from attrs import frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import DType, DTypeLike, is_complex
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    as_type,
+    avals_of,
+    broadcast_shapes_of,
+    canonical_axes,
+    canonical_axis,
+    chosen_dtype,
+    common_type,
+    operand_aval,
+)
+from verax.numpy.elementwise.arithmetic import multiply
+from verax.numpy.shaping.shapes import (
+    expand_dims,
+    moveaxis,
+    ravel,
+    squeeze,
+    transpose,
+)
+from verax.ops.contraction.dot import DotParams, dot_general_p
+from verax.ops.contraction.precision import precision_of
+from verax.ops.elementwise.complex import conj
+from verax.ops.elementwise.convert import convert
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
+from verax.rules.values.memo import pure
+from verax.rules.values.sizes import is_index
+
+type Precision = Any
+
+
+class Contraction(NamedTuple):
+    """Dimension numbers of `dot_general`: contracted and batch ones."""
+
+    contracted: tuple[Shape, Shape]
+    batch: tuple[Shape, Shape]
+
+
+@pure(1 << 12)
+def dot_params(
+    numbers: Contraction, precision: Precision, preferred: DType | None
+) -> DotParams:
+    """The params of one product, with plain tuples, as they are read back from text."""
+    return DotParams((numbers.contracted, numbers.batch), precision, preferred)
+
+
+def contract(
+    x: Any,
+    y: Any,
+    numbers: Contraction,
+    precision: Precision,
+    preferred: DType | None,
+) -> Array:
+    """One `dot_general`, in the preferred dtype."""
+    params = dot_params(numbers, precision_of(precision), preferred)
+    return dot_general_p.call(params, x, y)
+
+
+def operands(
+    name: str, a: ArrayLike, b: ArrayLike, preferred: DTypeLike | None
+) -> tuple[Array, Array, DType | None]:
+    """Two operands in their common dtype, and the dtype that is preferred."""
+    if (
+        preferred is None
+        and isinstance(a, Array)
+        and isinstance(b, Array)
+        and a.aval.dtype == b.aval.dtype
+    ):
+        return a, b, None
+    avals = avals_of(name, (a, b))
+    dtype, weak = common_type(avals)
+    x, y = [as_type(v, t, dtype, weak) for v, t in zip((a, b), avals, strict=True)]
+    wanted = chosen_dtype(name, preferred)
+    return as_array(name, x), as_array(name, y, 1), wanted
+
+
+# ----------------------------------------------------------------------- matrices
+
+
+@frozen
+class MatmulPlan:
+    """How to multiply stacks of matrices: what to squeeze, contract and transpose.
+
+    The dimensions of size 1 that meet larger ones are squeezed away, so that nothing is
+    broadcast; the result of `dot_general` is transposed by `order`, unless it is None.
+    """
+
+    left: Shape
+    right: Shape
+    numbers: Contraction
+    order: Shape | None
+
+
+@pure(1 << 12)
+def matmul_plan(a: Shape, b: Shape) -> MatmulPlan:
+    """The plan for operands of the shapes `a` and `b`.
+
+    Raises:
+        ValueError: an operand has no dimensions.
+        TypeError: the sizes that are contracted differ.
+    """
+    if not a or not b:
+        raise ValueError(
+            f"matmul takes operands with at least one dimension, not {a} and {b}; use "
+            "multiply for scalars"
+        )
+    depth = b[0] if len(b) == 1 else b[-2]
+    if a[-1] != depth:
+        raise TypeError(
+            f"matmul: the shapes {a} and {b} do not go together: the last dimension of "
+            f"the first, {a[-1]}, meets {depth}"
+        )
+    stack = broadcast_shapes_of("matmul", (a[:-2], b[:-2]))
+    rank = len(stack)
+    sides = [stack_places(shape[:-2], stack) for shape in (a, b)]
+    both = [i for i in range(rank) if i in sides[0] and i in sides[1]]
+    squeezed, kept = [], []
+    for shape, places in zip((a, b), sides, strict=True):
+        missing = rank - len(shape[:-2])
+        gone = tuple(i for i in range(len(shape[:-2])) if i + missing not in places)
+        squeezed.append(gone)
+        kept.append([i for i in range(len(shape)) if i not in gone])
+    numbers, order = matmul_numbers(a, b, sides, both, rank)
+    moved = None if order == tuple(range(len(order))) else order
+    return MatmulPlan(squeezed[0], squeezed[1], numbers, moved)
+
+
+def stack_places(own: Shape, stack: Shape) -> list[int]:
+    """The dimensions of the stack that an operand has, other than as size 1."""
+    missing = len(stack) - len(own)
+    return [i + missing for i, n in enumerate(own) if n == stack[i + missing]]
+
+
+def matmul_numbers(
+    a: Shape, b: Shape, sides: list[list[int]], both: list[int], rank: int
+) -> tuple[Contraction, Shape]:
+    """Dimension numbers after squeezing, and the order that NumPy's result has."""
+    one, two = sides
+    # A dimension of size 1 in both stacks is in both sides, and so is a batch one.
+    left_batch = tuple(one.index(i) for i in both)
+    right_batch = tuple(two.index(i) for i in both)
+    left_depth = len(one) + (len(a) > 1)
+    right_depth = len(two)
+    numbers = Contraction(((left_depth,), (right_depth,)), (left_batch, right_batch))
+    names: list[int] = list(both)
+    names += [i for i in one if i not in both]
+    names += [rank] if len(a) > 1 else []
+    names += [i for i in two if i not in both]
+    names += [rank + 1] if len(b) > 1 else []
+    order = tuple(names.index(i) for i in sorted(names))
+    return numbers, order
+
+
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Precision = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: object = None,
+) -> Array:
+    """The product of matrices, of vectors with matrices, and of stacks of them.
+
+    The last dimension of `a` meets the last but one of `b`, or its only one; leading
+    dimensions broadcast.
+
+    Raises:
+        TypeError: the sizes that meet differ.
+        ValueError: an operand has no dimensions.
+    """
+    unsharded("matmul", out_sharding)
+    x, y, preferred = operands("matmul", a, b, preferred_element_type)
+    plan = matmul_plan(x.aval.shape, y.aval.shape)
+    if plan.left:
+        x = squeeze(x, plan.left)
+    if plan.right:
+        y = squeeze(y, plan.right)
+    found = contract(x, y, plan.numbers, precision, preferred)
+    return found if plan.order is None else transpose(found, plan.order)
+
+
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The products of matrices `[..., m, n]` and vectors `[..., n]`: `[..., m]`."""
+    product = matmul(x1, expand_dims(x2, -1))
+    return squeeze(product, -1)
+
+
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The products of conjugated vectors `[..., n]` and matrices `[..., n, m]`."""
+    product = matmul(expand_dims(conjugated("vecmat", x1), -2), x2)
+    return squeeze(product, -2)
+
+
+def conjugated(name: str, a: ArrayLike) -> Array:
+    """The complex conjugate; real operands as they are."""
+    x = as_array(name, a)
+    return conj(x) if is_complex(x.dtype) else x
+
+
+# ------------------------------------------------------------------------ vectors
+
+
+def dot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Precision = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: object = None,
+) -> Array:
+    """The last dimension of `a` against the last but one of `b`; scalars multiply.
+
+    Unlike in `matmul`, leading dimensions do not meet: all pairs are in the result.
+
+    Raises:
+        TypeError: the sizes that meet differ.
+    """
+    unsharded("dot", out_sharding)
+    x, y, preferred = operands("dot", a, b, preferred_element_type)
+    if not x.ndim or not y.ndim:
+        product = multiply(x, y)
+        return product if preferred is None else convert(product, preferred)
+    meets = 0 if y.ndim == 1 else y.ndim - 2
+    check_sizes("dot", x, y, (x.ndim - 1,), (meets,))
+    numbers = Contraction(((x.ndim - 1,), (meets,)), ((), ()))
+    return contract(x, y, numbers, precision, preferred)
+
+
+def check_sizes(name: str, x: Array, y: Array, left: Shape, right: Shape) -> None:
+    """Raise TypeError unless contracted dimensions have equal sizes."""
+    sizes = [x.shape[i] for i in left], [y.shape[i] for i in right]
+    if sizes[0] != sizes[1]:
+        raise TypeError(
+            f"{name}: the shapes {x.shape} and {y.shape} do not go together: the "
+            f"dimensions {left} of the first and {right} of the second have the sizes "
+            f"{sizes[0]} and {sizes[1]}"
+        )
+
+
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Precision = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """The product of all elements in order, those of `a` conjugated, summed."""
+    return dot(
+        ravel(conjugated("vdot", a)),
+        ravel(b),
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def vecdot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    precision: Precision = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """The products of vectors along `axis`, those of `x1` conjugated, summed.
+
+    Raises:
+        ValueError: the sizes along `axis` differ.
+    """
+    x, y = conjugated("vecdot", x1), as_array("vecdot", x2, 1)
+    x = moveaxis(x, canonical_axis("vecdot", axis, x.ndim), -1)
+    y = moveaxis(y, canonical_axis("vecdot", axis, y.ndim), -1)
+    if x.shape[-1] != y.shape[-1]:
+        raise ValueError(f"vecdot: {x.shape} and {y.shape} differ along axis {axis}")
+    product = matmul(
+        expand_dims(x, -2),
+        expand_dims(y, -1),
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+    return squeeze(product, (-2, -1))
+
+
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Precision = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """The last dimension of `a` against the last of `b`; scalars multiply."""
+    rank_a, rank_b = operand_aval("inner", 0, a).ndim, operand_aval("inner", 1, b).ndim
+    if not rank_a or not rank_b:
+        return multiply(a, b)
+    return tensordot(
+        a,
+        b,
+        ((rank_a - 1,), (rank_b - 1,)),
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+# ------------------------------------------------------------------------ tensors
+
+
+def tensordot(
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
+    *,
+    precision: Precision = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: object = None,
+) -> Array:
+    """The last n dimensions of `a` against the first n of `b`, or given pairs.
+
+    Raises:
+        TypeError: the sizes that meet differ, or there are not enough dimensions.
+    """
+    unsharded("tensordot", out_sharding)
+    x, y, preferred = operands("tensordot", a, b, preferred_element_type)
+    left, right = contracted_axes(x.aval, y.aval, axes)
+    check_sizes("tensordot", x, y, left, right)
+    return contract(x, y, Contraction((left, right), ((), ())), precision, preferred)
+
+
+def contracted_axes(x: ShapedArray, y: ShapedArray, axes: Any) -> tuple[Shape, Shape]:
+    """The dimensions that meet, for all that `tensordot` takes as `axes`.
+
+    Raises:
+        TypeError, ValueError: they are not pairs of dimensions.
+    """
+    if is_index(axes):
+        n = int(axes)
+        if not 0 <= n <= min(x.ndim, y.ndim):
+            raise TypeError(
+                f"tensordot: axes={n}, but the operands have {x.ndim} and {y.ndim} "
+                "dimensions"
+            )
+        return tuple(range(x.ndim - n, x.ndim)), tuple(range(n))
+    if len(axes) != 2:
+        raise TypeError(
+            f"tensordot: axes is a number or a pair of sequences, not {axes}"
+        )
+    left = canonical_axes("tensordot", axes[0], x.ndim)
+    right = canonical_axes("tensordot", axes[1], y.ndim)
+    if len(left) != len(right):
+        raise TypeError(f"tensordot: {axes} does not pair dimensions")
+    return left, right

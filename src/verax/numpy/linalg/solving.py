@@ -1,0 +1,330 @@
+"""Floor 6: what is solved with matrices: systems, inverses, determinants, powers.
+
+One idea: one decomposition each: LU factors for square systems and determinants,
+singular values for what is not square or not regular::
+
+    solve(a, b), inv(a), det(a), lstsq(a, b)
+"""
+
+import operator
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from verax.backend.eager.composites import remembered
+from verax.ir.dtypes import default_dtype
+from verax.ir.limits import finfo
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    broadcast_shapes_of,
+    stretched,
+)
+from verax.numpy.linalg.decompositions import as_matrices, check_square, svd, values_of
+from verax.numpy.linalg.products import matmul
+from verax.numpy.ranges.grids import eye
+from verax.numpy.reducing.reductions import sum as total
+from verax.numpy.shaping.shapes import (
+    broadcast_to,
+    expand_dims,
+    moveaxis,
+    reshape,
+    squeeze,
+)
+from verax.ops.elementwise.arith import abs as magnitude, add, div, mul, neg, sign, sub
+from verax.ops.elementwise.compare import eq, gt, ne
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import log
+from verax.ops.elementwise.select import select
+from verax.ops.linalg import lu as linalg_lu
+from verax.ops.linalg.algebra import (
+    adjoint,
+    along_columns,
+    conjugate,
+    diagonal,
+    like,
+    real_part,
+    times_columns,
+)
+from verax.ops.reductions.reduce import reduce_max, reduce_prod, reduce_sum
+from verax.ops.structure.create import broadcasted_iota, full_like
+from verax.rules.values.array import Array
+from verax.rules.values.state import STATE
+
+
+def counting_dtype() -> np.dtype[Any]:
+    """The dtype of ranks: the default one of integers."""
+    return default_dtype("integer", STATE.enable_x64)
+
+
+class SlogdetResult(NamedTuple):
+    """The sign (or phase) of a determinant, and the logarithm of its size."""
+
+    sign: Array
+    logabsdet: Array
+
+
+def in_stacks(name: str, x: Array, y: Array) -> tuple[Array, Array]:
+    """Two stacks of matrices with their leading dimensions broadcast together."""
+    stack = broadcast_shapes_of(name, [x.shape[:-2], y.shape[:-2]])
+    return (
+        stretched(x, (*stack, *x.shape[-2:])),
+        stretched(y, (*stack, *y.shape[-2:])),
+    )
+
+
+@remembered
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
+    """The X with A X = B, for A (..., n, n) and B (..., n, k), or one vector (n,).
+
+    Raises:
+        ValueError: the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.linalg.solve(vnp.array([[2.0, 0.0], [0.0, 4.0]]), vnp.array([2.0, 2.0]))
+    Array([1. , 0.5], dtype=float32)
+    """
+    x, y = as_matrices("solve", a, b)
+    size = check_square("solve", x)
+    vector = y.ndim == 1
+    y = expand_dims(y, -1) if vector else y
+    if y.ndim < 2 or y.shape[-2] != size:
+        raise ValueError(
+            f"solve takes right-hand sides with {size} rows for {x.aval}, not {y.aval}"
+        )
+    x, y = in_stacks("solve", x, y)
+    found = linalg_lu.solve(x, y)
+    return squeeze(found, -1) if vector else found
+
+
+@remembered
+def inv(a: ArrayLike) -> Array:
+    """The inverses of square matrices; infinite or NaN where there are none.
+
+    Raises:
+        ValueError: the matrices are not square.
+    """
+    (x,) = as_matrices("inv", a)
+    size = check_square("inv", x)
+    return linalg_lu.solve(x, broadcast_to(eye(size, dtype=x.dtype), x.shape))
+
+
+def odd_exchanges(pivots: Array) -> Array:
+    """Whether an odd number of rows was exchanged."""
+    places = broadcasted_iota(np.int32, pivots.shape, pivots.ndim - 1)
+    moved = convert(ne(pivots, places), np.dtype(np.int32))
+    count = reduce_sum(moved, (pivots.ndim - 1,))
+    return eq(count % 2, 1)
+
+
+@remembered
+def det(a: ArrayLike) -> Array:
+    """The determinants of square matrices, products of the pivots.
+
+    Raises:
+        ValueError: the matrices are not square.
+    """
+    (x,) = as_matrices("det", a)
+    check_square("det", x)
+    if x.shape[-1] in (2, 3):
+        return expanded_det(x)
+    packed, pivots, _ = linalg_lu.lu(x)
+    found = reduce_prod(diagonal(packed), (x.ndim - 2,))
+    return select(odd_exchanges(pivots), neg(found), found)
+
+
+def expanded_det(x: Array) -> Array:
+    """The determinant as a sum of products, whose derivative exists everywhere."""
+    if x.shape[-1] == 2:
+        return sub(mul(x[..., 0, 0], x[..., 1, 1]), mul(x[..., 0, 1], x[..., 1, 0]))
+    parts = []
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        minor = sub(mul(x[..., 1, j], x[..., 2, k]), mul(x[..., 1, k], x[..., 2, j]))
+        parts.append(mul(x[..., 0, i], minor))
+    return add(add(parts[0], parts[1]), parts[2])
+
+
+@remembered
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
+    """The sign and the logarithm of the size of determinants; 0 and -inf for singular.
+
+    Raises:
+        ValueError: the matrices are not square, or `method` is not "lu".
+    """
+    (x,) = as_matrices("slogdet", a)
+    check_square("slogdet", x)
+    if method not in (None, "lu"):
+        raise ValueError(f'slogdet has the method "lu", not {method!r}')
+    packed, pivots, _ = linalg_lu.lu(x)
+    pivot = diagonal(packed)
+    last = (x.ndim - 2,)
+    signs = reduce_prod(sign(pivot), last)
+    flipped = select(odd_exchanges(pivots), neg(signs), signs)
+    return SlogdetResult(flipped, reduce_sum(log(magnitude(pivot)), last))
+
+
+@remembered
+def pinv(
+    a: ArrayLike,
+    rtol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rcond: ArrayLike | None = None,
+) -> Array:
+    """The pseudo-inverses, without singular values below `rtol` times the largest.
+
+    The default of `rtol` is 10 max(m, n) eps. `rcond` is its older name.
+    """
+    (x,) = as_matrices("pinv", a)
+    found = svd(x, full_matrices=False, hermitian=hermitian)
+    assert isinstance(found, tuple)
+    u, s, vh = found
+    bound = rcond if rtol is None else rtol
+    if bound is None:
+        bound = 10.0 * max(x.shape[-2:]) * float(finfo(x.dtype).eps)
+    kept = gt(s, stretched(cutoff(s, bound), s.shape))
+    inverse = select(kept, div(1.0, select(kept, s, full_like(s, 1))), full_like(s, 0))
+    return matmul(times_columns(adjoint(vh), inverse), adjoint(u))
+
+
+def cutoff(s: Array, rtol: ArrayLike) -> Array:
+    """`rtol` times the largest singular values, with a dimension of size 1."""
+    largest = reduce_max(s, (s.ndim - 1,)) if s.shape[-1] else total(s, -1)
+    bound = as_array("rtol", rtol)
+    return expand_dims(mul(largest, stretched(like(bound, s), largest.shape)), -1)
+
+
+def matrix_rank(
+    M: ArrayLike,
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
+) -> Array:
+    """How many singular values are above `tol`, or `rtol` times the largest.
+
+    The default of `rtol` is max(m, n) eps.
+    """
+    x = as_array("matrix_rank", M)
+    if x.ndim < 2:
+        (x,) = as_matrices("matrix_rank", reshape(x, (1, -1)))
+        return convert(reduce_max(ne(x, 0.0), (0, 1)), counting_dtype())
+    (x,) = as_matrices("matrix_rank", x)
+    s = svd(x, compute_uv=False, hermitian=hermitian) if hermitian else values_of(x)
+    assert isinstance(s, Array)
+    if tol is not None:
+        bound = expand_dims(
+            broadcast_to(like(as_array("tol", tol), s), s.shape[:-1]), -1
+        )
+    else:
+        default = max(x.shape[-2:]) * float(finfo(x.dtype).eps)
+        bound = cutoff(s, default if rtol is None else rtol)
+    above = gt(s, stretched(bound, s.shape))
+    return reduce_sum(convert(above, counting_dtype()), (s.ndim - 1,))
+
+
+@remembered
+def matrix_power(a: ArrayLike, n: int) -> Array:
+    """Square matrices to an integer power, by repeated squaring.
+
+    Raises:
+        TypeError: `n` is no integer that is known when tracing.
+        ValueError: the matrices are not square.
+    """
+    x = as_array("matrix_power", a)
+    power = operator.index(n)
+    if x.ndim < 2:
+        raise ValueError(f"matrix_power takes square matrices, not {x.aval}")
+    size = check_square("matrix_power", x)
+    if power == 0:
+        return broadcast_to(eye(size, dtype=x.dtype), x.shape)
+    base = inv(x) if power < 0 else x
+    found: Array | None = None
+    left = abs(power)
+    while left:
+        if left & 1:
+            found = base if found is None else matmul(found, base)
+        left >>= 1
+        base = matmul(base, base) if left else base
+    assert found is not None
+    return found
+
+
+def lstsq(
+    a: ArrayLike,
+    b: ArrayLike,
+    rcond: float | None = None,
+    *,
+    numpy_resid: bool = False,
+) -> tuple[Array, Array, Array, Array]:
+    """The shortest X with the least |A X - B|; residuals, rank, singular values.
+
+    A is (m, n), B (m,) or (m, k). Singular values below `rcond` times the largest count
+    as zero; the default is max(m, n) eps. With `numpy_resid` the residuals are empty
+    where NumPy's are.
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
+    x, y = as_matrices("lstsq", a, b)
+    if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
+        raise ValueError(
+            f"lstsq takes a matrix (m, n) and right-hand sides (m,) or (m, k), not "
+            f"{x.aval} and {y.aval}"
+        )
+    vector = y.ndim == 1
+    side = expand_dims(y, -1) if vector else y
+    found = svd(x, full_matrices=False)
+    assert isinstance(found, tuple)
+    u, s, vh = found
+    default = max(x.shape) * float(finfo(x.dtype).eps)
+    above = gt(s, stretched(cutoff(s, default if rcond is None else rcond), s.shape))
+    rank = reduce_sum(convert(above, counting_dtype()), (0,))
+    inverse = select(
+        above, div(1.0, select(above, s, full_like(s, 1))), full_like(s, 0)
+    )
+    inner = matmul(adjoint(u), side)
+    scaled = mul(inner, along_columns(like(inverse, inner), inner))
+    solution = matmul(adjoint(vh), scaled)
+    rest = sub(side, matmul(x, solution))
+    residuals = total(real_part(mul(rest, conjugate(rest))), 0)
+    if numpy_resid and not has_residuals(x, rank):
+        residuals = residuals[:0]
+    return squeeze(solution, -1) if vector else solution, residuals, rank, s
+
+
+def has_residuals(x: Array, rank: Array) -> bool:
+    """Whether NumPy gives residuals: more equations than unknowns, and full rank."""
+    return x.shape[0] > x.shape[1] and int(rank) == x.shape[1]
+
+
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
+    """The inverse of the map from the last to the first `ind` dimensions.
+
+    Raises:
+        ValueError: both have not as many elements.
+    """
+    x = as_array("tensorinv", a)
+    first, rest = x.shape[:ind], x.shape[ind:]
+    if ind <= 0 or prod(first) != prod(rest):
+        raise ValueError(f"tensorinv with ind={ind} takes square maps, not {x.aval}")
+    return reshape(inv(reshape(x, (prod(first), -1))), (*rest, *first))
+
+
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """The X with tensordot(A, X, X.ndim) = B; `axes` of A are moved to its end.
+
+    Raises:
+        ValueError: the map is not square.
+    """
+    x, y = as_array("tensorsolve", a), as_array("tensorsolve", b, 1)
+    if axes is not None:
+        x = moveaxis(x, tuple(axes), tuple(range(x.ndim - len(axes), x.ndim)))
+    rest = x.shape[y.ndim :]
+    if prod(rest) != y.size:
+        raise ValueError(f"tensorsolve takes square maps, not {x.aval} for {y.aval}")
+    found = solve(reshape(x, (y.size, y.size)), reshape(y, (-1,)))
+    return reshape(found, rest)

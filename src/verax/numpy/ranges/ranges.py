@@ -1,0 +1,313 @@
+"""Floor 6: evenly spaced numbers.
+
+One idea: count with `iota`, scale and shift; how many there are is worked out in
+Python, so that shapes never depend on values that are traced::
+
+    arange(5)                      # [0 1 2 3 4]
+    linspace(0, 1, 5)              # [0. 0.25 0.5 0.75 1.]
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from verax.backend.arrays.placed import fresh
+from verax.backend.eager.composites import remembered
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    bool_,
+    canonical,
+    default_dtype,
+    float32,
+    inexact_dtype,
+    is_complex,
+    is_integer,
+    numpy_dtype,
+)
+from verax.ir.limits import finfo
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    avals_of,
+    broadcast_shapes_of,
+    canonical_axis,
+    chosen_dtype,
+    common_type,
+    constant_of,
+    stretched,
+)
+from verax.numpy.creation.creation import Placement, placed
+from verax.numpy.creation.filling import filled
+from verax.numpy.elementwise.arithmetic import power
+from verax.numpy.elementwise.transcendental import log10
+from verax.ops.elementwise.arith import abs as magnitude, add, div, mul, sign, sub
+from verax.ops.elementwise.bits import bitwise_and
+from verax.ops.elementwise.compare import eq, le
+from verax.ops.elementwise.complex import complex as complex_of, imag, real
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.rounding import floor, round
+from verax.ops.elementwise.select import select, stop_gradient
+from verax.ops.structure.create import full_like, iota
+from verax.ops.structure.joining import concatenate
+from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
+from verax.rules.rows.builder import Tracer
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
+from verax.rules.values.state import STATE
+
+
+def arange(
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: object = None,
+) -> Array:
+    """The numbers start, start + step, ... up to but without `stop`.
+
+    With one argument it is `stop`, and `start` is 0.
+
+    Raises:
+        TypeError: an argument is traced, since the shape depends on it.
+        ValueError: `step` is 0.
+
+    >>> import verax.numpy as jnp
+    >>> jnp.arange(1, 7, 2).tolist()
+    [1, 3, 5]
+    """
+    if out_sharding is not None:
+        unsharded("arange", out_sharding)
+    if type(start) is int and stop is None and step is None and dtype is None:
+        # What loops ask for; the dtype is that of Python's integers.
+        size = max(0, start)
+        if size < MANY and STATE.interpreter.immediate:
+            dtype = default_dtype("integer", STATE.enable_x64)
+            values = np.arange(size, dtype=dtype)
+            return placed("arange", fresh(values, ShapedArray((size,), dtype)), device)
+        return placed("arange", ramp(0, 1, size, int), device)
+    given = [x for x in (start, stop, step) if x is not None]
+    avals = avals_of("arange", given)
+    found = chosen_dtype("arange", dtype) or common_type(avals)[0]
+    first = known("arange", "start", 0 if stop is None else start)
+    last = known("arange", "stop", start if stop is None else stop)
+    stride = known("arange", "step", 1 if step is None else step)
+    if stride == 0:
+        raise ValueError("arange: step is 0")
+    size = max(0, math.ceil((last - first) / stride))
+    if found == bool_:
+        return placed("arange", convert(ramp(first, stride, size, INTS), bool_), device)
+    return placed("arange", ramp(first, stride, size, found), device)
+
+
+INTS = np.dtype(np.int32)
+# Numbers that 32 bits do not count.
+MANY = 1 << 31
+
+
+def ramp(first: Any, stride: Any, size: int, dtype: Any) -> Array:
+    """first + stride i for i from 0 to size - 1."""
+    counted = iota(dtype, size)
+    if stride != 1:
+        counted = mul(counted, constant_of(stride, dtype))
+    return add(counted, constant_of(first, dtype)) if first != 0 else counted
+
+
+def known(name: str, argument: str, x: Any) -> Any:
+    """A Python scalar from an argument on which a shape depends.
+
+    Raises:
+        TypeError: it is traced, or has dimensions.
+    """
+    if isinstance(x, Tracer):
+        x.concrete(f"{name}: the shape of the result, which depends on {argument},")
+    value = np.asarray(x)
+    if value.ndim:
+        raise TypeError(
+            f"{name}: {argument} is a scalar, not an array of {value.shape}"
+        )
+    return value.item()
+
+
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Placement = None,
+) -> Array | tuple[Array, Array]:
+    """`num` numbers from `start` to `stop`, along a new dimension `axis`.
+
+    Returns the step too if `retstep`. Without `endpoint`, `stop` itself is left out.
+
+    Raises:
+        ValueError: `num` is negative.
+    """
+    num = counted("linspace", num)
+    x, y, own = ends("linspace", dtype, start, stop)
+    line = spaced(x, y, num, endpoint)
+    target = chosen_dtype("linspace", dtype) or own
+    if is_integer(target):
+        line = floor(line)
+    line = placed("linspace", laid("linspace", line, axis, target), device)
+    if not retstep:
+        return line
+    parts = num - 1 if endpoint else num
+    kind = canonical(inexact_dtype(target), STATE.enable_x64)
+    step = div(sub(y, x), parts) if parts > 0 else filled((), np.nan, kind)
+    return line, convert(step, kind)
+
+
+def counted(name: str, num: Any) -> int:
+    """How many numbers.
+
+    Raises:
+        ValueError: a negative number.
+    """
+    found = int(known(name, "num", num))
+    if found < 0:
+        raise ValueError(f"{name}: num is not negative, but it is {found}")
+    return found
+
+
+def ends(
+    name: str, dtype: DTypeLike | None, start: ArrayLike, stop: ArrayLike
+) -> tuple[Array, Array, DType]:
+    """Both ends as one computes with them, in one shape, and the dtype they have.
+
+    That is at least float32: half precision has neither the digits to count with nor
+    the range for the products.
+    """
+    avals = avals_of(name, (start, stop))
+    own = canonical(inexact_dtype(common_type(avals)[0]), STATE.enable_x64)
+    wanted = inexact_dtype(chosen_dtype(name, dtype) or own)
+    kind = canonical(
+        wanted if numpy_dtype(wanted).itemsize >= 4 else float32, STATE.enable_x64
+    )
+    shape = broadcast_shapes_of(name, [aval.shape for aval in avals])
+    pair = [as_array(name, x, i) for i, x in enumerate((start, stop))]
+    if not is_complex(kind):
+        pair = [real(x) if is_complex(x.dtype) else x for x in pair]
+    x, y = (stretched(convert(x, kind), shape) for x in pair)
+    return x, y, own
+
+
+@remembered
+def spaced(x: Array, y: Array, num: int, endpoint: bool) -> Array:
+    """`num` points from `x` to `y` along a new first dimension; the ends are exact."""
+    parts = num - 1 if endpoint else num
+    if num == 0:
+        return filled((0, *x.shape), 0, x.dtype)
+    if parts == 0:
+        return reshape(x, (1, *x.shape))
+    line = between(x, y, parts)
+    if not endpoint:
+        return line
+    return concatenate([line, reshape(y, (1, *x.shape))], 0)
+
+
+def laid(name: str, line: Array, axis: int, dtype: DType) -> Array:
+    """The points along `axis`, in their dtype."""
+    place = canonical_axis(name, axis, line.ndim)
+    return convert(move_axis(line, 0, place) if place else line, dtype)
+
+
+def between(x: Array, y: Array, parts: int) -> Array:
+    """The points that divide the way from x to y into `parts`; x first, y left out.
+
+    They are x + i (y - x) / parts with the division last, so that a point which is a
+    whole number comes out as one. Ends so large that the product might overflow are
+    weighed instead.
+    """
+    if is_complex(x.dtype):
+        return complex_of(
+            between(real(x), real(y), parts), between(imag(x), imag(y), parts)
+        )
+    shape, inner = (parts, *x.shape), tuple(range(1, x.ndim + 1))
+    kind = numpy_dtype(x.dtype)
+    steps = broadcast_in_dim(iota(kind, parts), shape, (0,))
+    count = constant_of(parts, kind)
+    first, last, way = (
+        broadcast_in_dim(end, shape, inner) for end in (x, y, sub(y, x))
+    )
+    line = add(first, quotient(mul(steps, way), count))
+    bound = constant_of(float(finfo(kind).max) / (4 * parts), kind)
+    small = bitwise_and(le(magnitude(x), bound), le(magnitude(y), bound))
+    weight = div(steps, count)
+    weighed = add(
+        mul(first, sub(constant_of(1, kind), weight)), mul(div(last, count), steps)
+    )
+    return select(broadcast_in_dim(small, shape, inner), line, weighed)
+
+
+def quotient(x: Array, count: np.ndarray) -> Array:
+    """x / count, which is exact where it is a multiple of 1/8.
+
+    A compiled division by a constant is a product with its reciprocal, which is not.
+    """
+    eighth = constant_of(0.125, count.dtype)
+    found = div(x, count)
+    near = mul(round(div(found, eighth)), eighth)
+    error = select(eq(mul(near, count), x), sub(near, found), full_like(found, 0))
+    return add(found, stop_gradient(error))
+
+
+def logspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
+    """`base` to the powers of `linspace`."""
+    x, y, own = ends("logspace", dtype, start, stop)
+    shape = broadcast_shapes_of("logspace", [x.shape, np.shape(base)])
+    x, y = stretched(x, shape), stretched(y, shape)
+    line = spaced(x, y, counted("logspace", num), endpoint)
+    target = chosen_dtype("logspace", dtype)
+    if target is None:
+        (weight,) = avals_of("logspace", (base,))
+        target = common_type([weight, ShapedArray((), own)])[0]
+    return laid("logspace", power(base, line), axis, target)
+
+
+def geomspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
+    """`num` numbers from `start` to `stop` with a constant ratio; signs are equal.
+
+    The ends are exact.
+    """
+    num = counted("geomspace", num)
+    x, y, own = ends("geomspace", dtype, start, stop)
+    factor = sign(x)
+    low, high = log10(div(x, factor)), log10(div(y, factor))
+    line = power(constant_of(10, x.dtype), spaced(low, high, num, endpoint))
+    line = mul(line, broadcast_in_dim(factor, line.shape, tuple(range(1, line.ndim))))
+    first = eq(iota(INTS, num), 0)
+    line = replaced(line, x, first) if num else line
+    if endpoint and num > 1:
+        line = replaced(line, y, eq(iota(INTS, num), num - 1))
+    return laid("geomspace", line, axis, chosen_dtype("geomspace", dtype) or own)
+
+
+def replaced(line: Array, value: Any, where: Array) -> Array:
+    """`line` with `value` where the mask of its first dimension says so."""
+    mask = broadcast_in_dim(where, line.shape, (0,))
+    inner = tuple(range(1, line.ndim))
+    return select(mask, broadcast_in_dim(value, line.shape, inner), line)

@@ -1,0 +1,276 @@
+"""Floor 6: where the extremes are, and running sums and products.
+
+One idea: along no axis means along the flat array::
+
+    argmax(x), argmin(x, axis=1), cumsum(x, axis=0)
+"""
+
+from typing import Any
+
+from verax.backend.eager.composites import remembered
+from verax.ir.dtypes import (
+    DTypeLike,
+    bool_,
+    default_dtype,
+    is_complex,
+    is_inexact,
+)
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    canonical_axis,
+    chosen_dtype,
+    constant_of,
+    keep_dims,
+    no_out,
+)
+from verax.numpy.creation.filling import filled
+from verax.numpy.reducing.reductions import widened
+from verax.ops.elementwise.bits import bitwise_or
+from verax.ops.elementwise.compare import eq, ne
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import select
+from verax.ops.reductions import argminmax, cumulative
+from verax.ops.reductions.reduce import reduce_and, reduce_max, reduce_min
+from verax.ops.structure.joining import concatenate
+from verax.ops.structure.shape import broadcast_in_dim, reshape
+from verax.rules.families.reducer import highest, lowest
+from verax.rules.values.array import Array
+from verax.rules.values.state import STATE
+
+
+def flat_or_along(name: str, x: Array, axis: int | None) -> tuple[Array, int]:
+    """The array and its axis; without an axis, the flat array."""
+    if axis is None:
+        return reshape(x, (x.size,)), 0
+    return x, canonical_axis(name, axis, x.ndim)
+
+
+def place_of(
+    name: str, search: Any, a: ArrayLike, axis: int | None, out: object, keepdims: Any
+) -> Array:
+    """What `argmax` and `argmin` share.
+
+    Raises:
+        ValueError: the dimension is empty or does not exist.
+    """
+    no_out(name, out)
+    given = as_array(name, a)
+    x, along = flat_or_along(name, given, axis)
+    if not x.shape[along]:
+        raise ValueError(f"{name}: {given.aval} has no elements along axis={axis}")
+    if is_complex(x.dtype):
+        x = attained(x, along, upward=search is argminmax.argmax)
+        search = argminmax.argmax
+    found: Array = search(x, along, default_dtype("integer", STATE.enable_x64))
+    if not keepdims:
+        return found
+    gone = range(given.ndim) if axis is None else (along,)
+    return keep_dims(found, given.shape, gone)
+
+
+def attained(x: Array, axis: int, upward: bool) -> Array:
+    """Where complex numbers are extreme along `axis`, or NaN."""
+    extreme = reduce_max(x, (axis,)) if upward else reduce_min(x, (axis,))
+    others = tuple(i for i in range(x.ndim) if i != axis)
+    return bitwise_or(eq(x, broadcast_in_dim(extreme, x.shape, others)), ne(x, x))
+
+
+@remembered
+def argmax(
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
+) -> Array:
+    """The index of the largest element, the first of equals; of the first NaN.
+
+    Raises:
+        ValueError: there are no elements.
+    """
+    return place_of("argmax", argminmax.argmax, a, axis, out, keepdims)
+
+
+@remembered
+def argmin(
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
+) -> Array:
+    """The index of the smallest element, the first of equals; of the first NaN.
+
+    Raises:
+        ValueError: there are no elements.
+    """
+    return place_of("argmin", argminmax.argmin, a, axis, out, keepdims)
+
+
+@remembered
+def nanargmax(
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
+) -> Array:
+    """The index of the largest element that is no NaN; -1 if there is none."""
+    return nan_place("nanargmax", argmax, lowest, a, axis, out, keepdims)
+
+
+@remembered
+def nanargmin(
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
+) -> Array:
+    """The index of the smallest element that is no NaN; -1 if there is none."""
+    return nan_place("nanargmin", argmin, highest, a, axis, out, keepdims)
+
+
+def nan_place(
+    name: str,
+    search: Any,
+    end: Any,
+    a: ArrayLike,
+    axis: int | None,
+    out: object,
+    keepdims: Any,
+) -> Array:
+    """What the searches that skip NaN share."""
+    no_out(name, out)
+    x = as_array(name, a)
+    if not is_inexact(x.dtype):
+        found: Array = search(x, axis, None, keepdims)
+        return found
+    nan = ne(x, x)
+    bounded = select(nan, constant_of(end(x.dtype), x.dtype), x)
+    found = search(bounded, axis, None, keepdims)
+    axes = range(x.ndim) if axis is None else (canonical_axis(name, axis, x.ndim),)
+    nothing = reduce_and(nan, tuple(axes))
+    if keepdims:
+        nothing = keep_dims(nothing, x.shape, axes)
+    return select(nothing, constant_of(-1, found.dtype), found)
+
+
+def running(
+    name: str, scan: Any, a: ArrayLike, axis: int | None, dtype: Any, out: object
+) -> Array:
+    """What the cumulative functions share; booleans count as integers."""
+    no_out(name, out)
+    x, along = flat_or_along(name, as_array(name, a), axis)
+    found = chosen_dtype(name, dtype)
+    if found is None or found == bool_:
+        default = default_dtype("integer", STATE.enable_x64)
+        found = default if x.dtype == bool_ else x.dtype
+    if not x.ndim:
+        return reshape(convert(x, found), (1,))
+    result: Array = scan(convert(x, found), along)
+    return result
+
+
+@remembered
+def cumsum(
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
+    """The sums of the elements up to each one along `axis`, or of the flat array."""
+    return running("cumsum", cumulative.cumsum, a, axis, dtype, out)
+
+
+@remembered
+def cumprod(
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
+    """The products of the elements up to each one along `axis`."""
+    return running("cumprod", cumulative.cumprod, a, axis, dtype, out)
+
+
+@remembered
+def nancumsum(
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
+    """`cumsum` with NaN as 0."""
+    x = without_nan("nancumsum", a, 0)
+    return running("nancumsum", cumulative.cumsum, x, axis, dtype, out)
+
+
+@remembered
+def nancumprod(
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
+    """`cumprod` with NaN as 1."""
+    x = without_nan("nancumprod", a, 1)
+    return running("nancumprod", cumulative.cumprod, x, axis, dtype, out)
+
+
+def without_nan(name: str, a: ArrayLike, value: Any) -> Array:
+    """`a` with `value` in place of NaN."""
+    x = as_array(name, a)
+    if not is_inexact(x.dtype):
+        return x
+    return select(ne(x, x), constant_of(value, x.dtype), x)
+
+
+def cumulative_sum(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
+    """`cumsum` as the array API has it: small integers are summed in at least 32 bits.
+
+    0 comes first if `include_initial`.
+
+    Raises:
+        ValueError: `x` has no dimension, or several and `axis` is not given.
+    """
+    return standard("cumulative_sum", cumsum, x, axis, dtype, 0, include_initial)
+
+
+def cumulative_prod(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
+    """`cumprod` as the array API has it: small integers get at least 32 bits.
+
+    1 comes first if `include_initial`.
+
+    Raises:
+        ValueError: `x` has no dimension, or several and `axis` is not given.
+    """
+    return standard("cumulative_prod", cumprod, x, axis, dtype, 1, include_initial)
+
+
+def standard(
+    name: str, scan: Any, x: ArrayLike, axis: Any, dtype: Any, start: int, lead: bool
+) -> Array:
+    given = as_array(name, x)
+    if not given.ndim:
+        raise ValueError(f"{name} takes an array with dimensions, not {given.aval}")
+    if axis is None and given.ndim > 1:
+        raise ValueError(f"{name}: {given.aval} has several dimensions; say which axis")
+    along = canonical_axis(name, 0 if axis is None else axis, given.ndim)
+    chosen = widened(given.dtype, STATE.enable_x64) if dtype is None else dtype
+    found: Array = scan(given, along, chosen)
+    if not lead:
+        return found
+    sizes = [1 if i == along else size for i, size in enumerate(found.shape)]
+    return concatenate([filled(tuple(sizes), start, found.dtype), found], along)

@@ -1,0 +1,300 @@
+"""Floor 6: medians, quantiles and percentiles.
+
+One idea: sort once along one axis; a quantile lies between two neighbours, which are
+read by their place::
+
+    median(x, axis=0), quantile(x, 0.9), percentile(x, [25, 75])
+"""
+
+import numpy as np
+
+from verax.backend.eager.composites import remembered
+from verax.ir.dtypes import is_complex
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    Axis,
+    as_array,
+    constant_of,
+    inexact_type,
+    no_out,
+    promote_inexact,
+    reduction_axes,
+)
+from verax.ops.elementwise.arith import (
+    add,
+    div,
+    max as larger,
+    min as smaller,
+    mul,
+    sub,
+)
+from verax.ops.elementwise.compare import eq, lt, ne
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.rounding import RoundingMethod, ceil, floor, round
+from verax.ops.elementwise.select import select
+from verax.ops.indexing.take_along import take_along
+from verax.ops.reductions import cumulative
+from verax.ops.reductions.reduce import reduce_or, reduce_sum
+from verax.ops.sorting import sort as sorts
+from verax.ops.structure.create import full_like
+from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
+from verax.ops.structure.slicing import slice_in_dim
+from verax.rules.values.array import Array
+
+INTS = np.dtype(np.int32)
+METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+
+
+def quantile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """The values below which lie the parts `q` (0 to 1) of the elements over `axis`.
+
+    The dimensions of `q` come first. NaN if there is a NaN. `method` says what to do
+    between two elements: "linear", "lower", "higher", "midpoint", "nearest", or
+    "inverted_cdf", the first element up to which there is that part. With that method
+    elements may have `weights`, of the shape of `a` or of its dimensions `axis`.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: `method` is unknown or takes no weights, or their shape differs.
+    """
+    no_out("quantile", out)
+    return parts("quantile", a, q, axis, method, keepdims, weights, False)
+
+
+def nanquantile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """`quantile` of what is no NaN."""
+    no_out("nanquantile", out)
+    return parts("nanquantile", a, q, axis, method, keepdims, weights, True)
+
+
+def percentile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """`quantile` with `q` in percent."""
+    no_out("percentile", out)
+    share = hundredth("percentile", q)
+    return parts(
+        "percentile", a, share, axis, method, keepdims, weights, skip_nan=False
+    )
+
+
+def nanpercentile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """`percentile` of what is no NaN."""
+    no_out("nanpercentile", out)
+    share = hundredth("nanpercentile", q)
+    return parts(
+        "nanpercentile", a, share, axis, method, keepdims, weights, skip_nan=True
+    )
+
+
+def hundredth(name: str, q: ArrayLike) -> Array:
+    (share,) = promote_inexact(name, as_array(name, q, 1))
+    return div(share, 100)
+
+
+@remembered
+def median(
+    a: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:
+    """The middle element over `axis`, or the mean of the two in the middle."""
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+@remembered
+def nanmedian(
+    a: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:
+    """`median` of what is no NaN."""
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+def parts(
+    name: str,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axis,
+    method: str,
+    keepdims: bool,
+    weights: ArrayLike | None,
+    skip_nan: bool,
+) -> Array:
+    """What all of them share."""
+    if method not in METHODS:
+        raise ValueError(f"{name}: method={method!r} is none of {', '.join(METHODS)}")
+    if weights is not None and method != "inverted_cdf":
+        raise ValueError(
+            f"{name}: method={method!r} takes no weights, only 'inverted_cdf' does"
+        )
+    x, share = as_array(name, a), as_array(name, q, 1)
+    given = None if weights is None else as_array(name, weights, 2)
+    operands = [x, share] if given is None else [x, share, given]
+    if any(is_complex(operand.dtype) for operand in operands):
+        raise TypeError(
+            f"{name} takes real arguments, since complex numbers have no order"
+        )
+    typed = [x.aval] if given is None else [x.aval, given.aval]
+    dtype, _ = inexact_type(typed)
+    axes = reduction_axes(name, axis, x.ndim)
+    lines, share = in_rows(convert(x, dtype), axes), convert(share, dtype)
+    if method == "inverted_cdf":
+        one = constant_of(1, dtype)
+        given = as_array(name, one) if given is None else convert(given, dtype)
+        heavy = in_rows(weights_like(name, given, x, axes), axes)
+        found = read_weighted(lines, heavy, share, skip_nan)
+    else:
+        found = read_quantiles(lines, share, method, skip_nan)
+    if keepdims:
+        own = [1 if i in axes else size for i, size in enumerate(x.shape)]
+        return reshape(found, (*share.shape, *own))
+    kept = [size for i, size in enumerate(x.shape) if i not in axes]
+    return reshape(found, (*share.shape, *kept))
+
+
+def in_rows(x: Array, axes: tuple[int, ...]) -> Array:
+    """A matrix whose rows hold the elements over `axes`, one for each other index."""
+    others = tuple(i for i in range(x.ndim) if i not in axes)
+    size = 1
+    for i in axes:
+        size *= x.shape[i]
+    rows = x.size // size if size else int(np.prod([x.shape[i] for i in others]))
+    return reshape(transpose(x, (*others, *axes)), (rows, size))
+
+
+@remembered
+def read_quantiles(x: Array, share: Array, method: str, skip_nan: bool) -> Array:
+    """The quantiles of the rows of `x`, those of the first share first."""
+    rows, size = x.shape
+    nan = ne(x, x)
+    if skip_nan:
+        last = sub(reduce_sum(convert(eq(x, x), x.dtype), (1,)), 1)
+    else:
+        spoilt = broadcast_in_dim(reduce_or(nan, (1,)), x.shape, (0,))
+        x = select(spoilt, constant_of(np.nan, x.dtype), x)
+        last = broadcast_in_dim(constant_of(float(size - 1), x.dtype), (rows,), ())
+    count = share.size
+    line: Array = sorts.sort(x, 1)
+    flat = reshape(share, (count,))
+    target = mul(
+        broadcast_in_dim(flat, (rows, count), (1,)),
+        broadcast_in_dim(last, (rows, count), (0,)),
+    )
+    limit = broadcast_in_dim(last, (rows, count), (0,))
+    found = transpose(between(line, target, limit, method), (1, 0))
+    return found
+
+
+def between(line: Array, target: Array, last: Array, method: str) -> Array:
+    """The sorted rows at the places `target`, which may lie between two elements."""
+    zero = constant_of(0, target.dtype)
+    low, high = floor(target), ceil(target)
+    weight = sub(target, low)
+    below = larger(smaller(low, last), zero)
+    above = larger(smaller(high, last), zero)
+    if method == "lower":
+        return at_place(line, below)
+    if method == "higher":
+        return at_place(line, above)
+    if method == "nearest":
+        nearest = round(target, RoundingMethod.TO_NEAREST_EVEN)
+        return at_place(line, larger(smaller(nearest, last), zero))
+    left, right = at_place(line, below), at_place(line, above)
+    if method == "midpoint":
+        return mul(add(left, right), 0.5)
+    other = sub(constant_of(1, weight.dtype), weight)
+    return add(mul(left, other), mul(right, weight))
+
+
+def weights_like(name: str, weights: Array, x: Array, axes: tuple[int, ...]) -> Array:
+    """Weights in the shape of `x`.
+
+    Raises:
+        ValueError: they have neither its shape nor that of its dimensions `axes`.
+    """
+    reduced = tuple([x.shape[i] for i in axes])
+    if weights.shape == x.shape:
+        return weights
+    if weights.ndim and weights.shape != reduced:
+        raise ValueError(
+            f"{name}: the weights have the shape {weights.shape}, where the array has "
+            f"{x.shape} and its dimensions {axes} have {reduced}"
+        )
+    return broadcast_in_dim(weights, x.shape, axes if weights.ndim else ())
+
+
+@remembered
+def read_weighted(x: Array, weights: Array, share: Array, skip_nan: bool) -> Array:
+    """The first elements of the rows up to which there is the share of all weights."""
+    rows, size = x.shape
+    zero = constant_of(0, x.dtype)
+    nan = ne(x, x)
+    if skip_nan:
+        weights = select(nan, full_like(weights, 0), weights)
+    else:
+        spoilt = broadcast_in_dim(reduce_or(nan, (1,)), x.shape, (0,))
+        x = select(spoilt, constant_of(np.nan, x.dtype), x)
+    line, heavy = sorts.sort([x, weights], 1, num_keys=1)
+    total = cumulative.cumsum(heavy, 1)
+    whole = slice_in_dim(total, size - 1, size, axis=1)
+    reached = div(total, broadcast_in_dim(whole, x.shape, (0, 1)))
+    # What has no weight is never the first, also for a share of 0.
+    reached = select(eq(total, zero), full_like(total, -1), reached)
+    count = share.size
+    cube = (rows, count, size)
+    missing = lt(
+        broadcast_in_dim(reached, cube, (0, 2)),
+        broadcast_in_dim(reshape(share, (count,)), cube, (1,)),
+    )
+    place = reduce_sum(convert(missing, INTS), (2,))
+    last = constant_of(max(size - 1, 0), INTS)
+    return transpose(take_along(line, smaller(place, last), 1), (1, 0))
+
+
+def at_place(line: Array, place: Array) -> Array:
+    return take_along(line, convert(place, INTS), 1)

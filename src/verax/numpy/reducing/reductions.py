@@ -1,0 +1,339 @@
+"""Floor 6: sums, products, extremes, means and their kin over dimensions.
+
+One idea: every reduction says in which dtype it computes and with what it replaces the
+elements that `where` leaves out; the rest is one row::
+
+    sum(x, axis=0), max(x, keepdims=True), mean(x, where=x > 0)
+"""
+
+from typing import Any
+
+import numpy as np
+
+from verax.backend.eager.composites import remembered
+from verax.ir.avals import Shape
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    bool_,
+    default_dtype,
+    float32,
+    is_float,
+    is_integer,
+    is_unsigned,
+    numpy_dtype,
+)
+from verax.ir.memo import memoised
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    Axis,
+    as_array,
+    chosen_dtype,
+    constant_of,
+    keep_dims,
+    no_out,
+    reduction_axes,
+    stretched,
+)
+from verax.numpy.arguments.elementwise_call import truth
+from verax.numpy.elementwise.arithmetic import (
+    add,
+    maximum,
+    minimum,
+    multiply,
+    subtract,
+)
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import select
+from verax.ops.reductions.reduce import (
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+    reduce_sum_p,
+)
+from verax.rules.families.reducer import ReduceParams, highest, lowest
+from verax.rules.rows.row import Row
+from verax.rules.values.array import Array
+from verax.rules.values.memo import pure
+from verax.rules.values.state import STATE
+
+type Where = ArrayLike | None
+
+
+reduce_params = memoised(ReduceParams)
+
+
+def fold(
+    row: Row[ReduceParams], x: Array, axes: Shape, keepdims: bool = False
+) -> Array:
+    """`row` over `axes` of `x`, which come back as 1 if `keepdims`."""
+    found = row.call(reduce_params(axes), x) if axes else x
+    return keep_dims(found, x.shape, axes) if keepdims and axes else found
+
+
+def masked(name: str, x: Array, where: Where, identity: Any) -> Array:
+    """`x` with `identity` where the mask `where` is false.
+
+    Raises:
+        TypeError: the mask is not boolean.
+    """
+    if where is None:
+        return x
+    mask = as_mask(name, where, x.shape)
+    return select(mask, x, constant_of(identity, x.dtype))
+
+
+def as_mask(name: str, where: ArrayLike, shape: Shape) -> Array:
+    """A boolean mask, broadcast to `shape`."""
+    mask = as_array(name, where)
+    if mask.dtype != bool_:
+        raise TypeError(f"{name}: where is a boolean mask, not {mask.aval}")
+    if len(mask.shape) > len(shape) or np.broadcast_shapes(mask.shape, shape) != shape:
+        raise ValueError(f"{name}: where={mask.aval} does not broadcast to {shape}")
+    return stretched(mask, shape) if mask.shape else mask
+
+
+@pure(1 << 8)
+def sum_types(
+    own: DType, dtype: DType | None, promote_integers: bool, x64: bool
+) -> tuple[DType, DType]:
+    """The dtype of a sum, and the one in which it is computed.
+
+    Small integers are summed in the default integer, small floats in float32.
+    """
+    if dtype is not None:
+        result = dtype
+    elif promote_integers:
+        result = widened(own, x64)
+    else:
+        result = default_dtype("integer", x64) if own == bool_ else own
+    small = is_float(result) and numpy_dtype(result).itemsize < 4
+    return result, float32 if small else result
+
+
+def widened(dtype: DType, x64: bool) -> DType:
+    """Booleans and integers in at least the default width."""
+    if dtype == bool_:
+        return default_dtype("integer", x64)
+    if not is_integer(dtype):
+        return dtype
+    default = default_dtype("unsigned" if is_unsigned(dtype) else "integer", x64)
+    return default if numpy_dtype(dtype).itemsize < default.itemsize else dtype
+
+
+def accumulate(
+    name: str,
+    row: Row[ReduceParams],
+    identity: int,
+    a: ArrayLike,
+    axis: Axis,
+    dtype: DTypeLike | None,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: Where,
+    promote_integers: bool,
+) -> Array:
+    """What `sum` and `prod` share."""
+    x = as_array(name, a)
+    asked = chosen_dtype(name, dtype)
+    result, working = sum_types(x.dtype, asked, promote_integers, STATE.enable_x64)
+    axes = reduction_axes(name, axis, x.ndim)
+    if x.aval.dtype is not working or x.aval.weak_type:
+        x = convert(x, working)
+    found = fold(row, masked(name, x, where, identity), axes, keepdims)
+    if initial is not None:
+        start = convert(as_array(name, initial), working)
+        found = multiply(found, start) if identity else add(found, start)
+    return convert(found, result)
+
+
+@remembered
+def sum(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: Where = None,
+    promote_integers: bool = True,
+) -> Array:
+    """The sum over `axis`, or over all dimensions; integers in at least 32 bits.
+
+    Raises:
+        ValueError: an axis does not exist or is named twice.
+
+    >>> import verax.numpy as jnp
+    >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0).tolist()
+    [4, 6]
+    """
+    no_out("sum", out)
+    return accumulate(
+        "sum",
+        reduce_sum_p,
+        0,
+        a,
+        axis,
+        dtype,
+        keepdims,
+        initial,
+        where,
+        promote_integers,
+    )
+
+
+@remembered
+def prod(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: Where = None,
+    promote_integers: bool = True,
+) -> Array:
+    """The product over `axis`, or over all dimensions; integers in at least 32 bits.
+
+    Raises:
+        ValueError: an axis does not exist or is named twice.
+    """
+    no_out("prod", out)
+    return accumulate(
+        "prod",
+        reduce_prod_p,
+        1,
+        a,
+        axis,
+        dtype,
+        keepdims,
+        initial,
+        where,
+        promote_integers,
+    )
+
+
+def extreme(
+    name: str,
+    row: Row[ReduceParams],
+    a: ArrayLike,
+    axis: Axis,
+    keepdims: bool,
+    initial: ArrayLike | None,
+    where: Where,
+) -> Array:
+    """What `max` and `min` share.
+
+    Raises:
+        ValueError: nothing is reduced and no `initial` says what that gives.
+    """
+    x = as_array(name, a)
+    axes = reduction_axes(name, axis, x.ndim)
+    if initial is None and where is not None:
+        raise ValueError(
+            f"{name}: with where, initial has to say what no element gives"
+        )
+    if initial is None and 0 in [x.shape[i] for i in axes]:
+        raise ValueError(
+            f"{name}: {x.aval} has no elements over {axes}; pass initial to say what "
+            "that gives"
+        )
+    upward = row is reduce_max_p
+    end = lowest(x.dtype) if upward else highest(x.dtype)
+    found = fold(row, masked(name, convert(x, x.dtype), where, end), axes, keepdims)
+    if initial is None:
+        return found
+    start = convert(as_array(name, initial), x.dtype)
+    return maximum(found, start) if upward else minimum(found, start)
+
+
+@remembered
+def max(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: Where = None,
+) -> Array:
+    """The largest element over `axis`, NaN if there is one.
+
+    Raises:
+        ValueError: there are no elements and no `initial`.
+    """
+    no_out("max", out)
+    return extreme("max", reduce_max_p, a, axis, keepdims, initial, where)
+
+
+@remembered
+def min(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: Where = None,
+) -> Array:
+    """The smallest element over `axis`, NaN if there is one.
+
+    Raises:
+        ValueError: there are no elements and no `initial`.
+    """
+    no_out("min", out)
+    return extreme("min", reduce_min_p, a, axis, keepdims, initial, where)
+
+
+amax = max
+amin = min
+
+
+@remembered
+def ptp(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False
+) -> Array:
+    """The largest minus the smallest element over `axis`."""
+    no_out("ptp", out)
+    x = as_array("ptp", a)
+    return subtract(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
+
+
+@remembered
+def all(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Where = None,
+) -> Array:
+    """Whether all elements over `axis` are true, that is not zero."""
+    no_out("all", out)
+    x = truth("all", as_array("all", a))
+    axes = reduction_axes("all", axis, x.ndim)
+    return fold(reduce_and_p, masked("all", x, where, True), axes, keepdims)
+
+
+@remembered
+def any(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Where = None,
+) -> Array:
+    """Whether some element over `axis` is true, that is not zero."""
+    no_out("any", out)
+    x = truth("any", as_array("any", a))
+    axes = reduction_axes("any", axis, x.ndim)
+    return fold(reduce_or_p, masked("any", x, where, False), axes, keepdims)
+
+
+@remembered
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
+    """How many elements over `axis` are not zero."""
+    return sum(
+        truth("count_nonzero", as_array("count_nonzero", a)), axis, keepdims=keepdims
+    )

@@ -1,0 +1,225 @@
+"""Floor 6: means, variances and their kin.
+
+One idea: a mean is a sum over a count that is known while tracing, unless a mask says
+which elements count::
+
+    mean(x, axis=0), var(x, ddof=1), average(x, weights=w)
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from verax.backend.eager.composites import remembered
+from verax.ir.avals import Shape
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    canonical,
+    float32,
+    inexact_dtype,
+    is_complex,
+    is_float,
+    numpy_dtype,
+    real_dtype,
+)
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    Axis,
+    as_array,
+    chosen_dtype,
+    constant_of,
+    no_out,
+    promote_inexact,
+    reduction_axes,
+    stretched,
+)
+from verax.numpy.elementwise.arithmetic import square, subtract, true_divide as divide
+from verax.numpy.reducing.reductions import Where, as_mask, fold, masked, sum
+from verax.ops.elementwise.arith import mul, sub
+from verax.ops.elementwise.compare import gt
+from verax.ops.elementwise.complex import conj, real
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import sqrt
+from verax.ops.elementwise.select import select
+from verax.ops.reductions.reduce import reduce_sum_p
+from verax.ops.structure.shape import broadcast_in_dim
+from verax.rules.values.array import Array
+from verax.rules.values.memo import pure
+from verax.rules.values.state import STATE
+
+
+def extent(x: Array, axes: Shape) -> int:
+    """How many elements a reduction over `axes` joins."""
+    return math.prod([x.shape[i] for i in axes])
+
+
+@pure(1 << 8)
+def mean_types(own: DType, dtype: DType | None, x64: bool) -> tuple[DType, DType]:
+    """The dtype of a mean, and the one in which it is computed."""
+    result = canonical(inexact_dtype(own), x64) if dtype is None else dtype
+    working = canonical(inexact_dtype(result), x64)
+    small = is_float(working) and numpy_dtype(working).itemsize < 4
+    return result, float32 if small else working
+
+
+@remembered
+def mean(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Where = None,
+) -> Array:
+    """The mean over `axis`; NaN over nothing."""
+    no_out("mean", out)
+    x = as_array("mean", a)
+    result, working = mean_types(x.dtype, chosen_dtype("mean", dtype), STATE.enable_x64)
+    axes = reduction_axes("mean", axis, x.ndim)
+    x = convert(x, working)
+    count: Any = extent(x, axes)
+    if where is not None:
+        mask = as_mask("mean", where, x.shape)
+        full = stretched(mask, x.shape)
+        count = fold(reduce_sum_p, convert(full, working), axes, keepdims)
+    total = fold(reduce_sum_p, masked("mean", x, where, 0), axes, keepdims)
+    return convert(divide(total, count), result)
+
+
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Array | tuple[Array, Array]:
+    """The mean over `axis`, weighted; with the sum of the weights if `returned`.
+
+    Raises:
+        ValueError: the weights have neither the shape of `a` nor of its one axis.
+    """
+    if weights is None:
+        (x,) = promote_inexact("average", as_array("average", a))
+        axes = reduction_axes("average", axis, x.ndim)
+        found = mean(x, axis, keepdims=keepdims)
+        total = broadcast_in_dim(constant_of(extent(x, axes), x.dtype), found.shape, ())
+        return (found, total) if returned else found
+    x, w = promote_inexact(
+        "average", as_array("average", a), as_array("average", weights)
+    )
+    axes = reduction_axes("average", axis, x.ndim)
+    if w.shape != x.shape:
+        sizes = tuple(x.shape[i] for i in axes)
+        if axis is None or w.shape != sizes:
+            raise ValueError(
+                f"average: the weights have the shape {w.shape}, but the array is "
+                f"{x.shape} and axis={axis}; give weights of the shape of the array, "
+                "or of its axis"
+            )
+        w = broadcast_in_dim(w, x.shape, axes)
+    total = sum(w, axis, keepdims=keepdims)
+    found = divide(sum(mul(x, w), axis, keepdims=keepdims), total)
+    return (found, total) if returned else found
+
+
+@remembered
+def var(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Where = None,
+    mean: ArrayLike | None = None,
+    correction: int | float | None = None,
+) -> Array:
+    """The mean of |a - mean|² over `axis`, divided by the count minus `ddof`.
+
+    `mean` is one that is known already, with its dimensions kept. `correction` is
+    another name of `ddof`. Real for complex arrays; NaN where the divisor is not
+    positive.
+
+    Raises:
+        ValueError: both `ddof` and `correction` are given.
+    """
+    no_out("var", out)
+    if correction is not None and ddof:
+        raise ValueError("var: ddof and correction are the same; give one of them")
+    less = ddof if correction is None else correction
+    x = as_array("var", a)
+    result, working = var_types(x, chosen_dtype("var", dtype))
+    axes = reduction_axes("var", axis, x.ndim)
+    x = convert(x, working)
+    if mean is None:
+        deviation = squared_distance(sub(x, center_of(x, axes, where)))
+    else:
+        center = convert(as_array("var", mean), working)
+        deviation = squared_distance(subtract(x, center))
+    total = fold(reduce_sum_p, masked("var", deviation, where, 0), axes, keepdims)
+    count: Any = extent(x, axes) - less
+    if where is not None:
+        mask = convert(stretched(as_mask("var", where, x.shape), x.shape), total.dtype)
+        count = subtract(fold(reduce_sum_p, mask, axes, keepdims), less)
+        count = select(gt(count, 0), count, constant_of(np.nan, total.dtype))
+    elif count <= 0:
+        count = np.nan
+    return convert(divide(total, count), result)
+
+
+def var_types(x: Array, dtype: DType | None) -> tuple[DType, DType]:
+    """The dtype of a variance, and the one in which distances are computed.
+
+    Raises:
+        ValueError: a real dtype is asked for complex numbers.
+    """
+    result, working = mean_types(x.dtype, dtype, STATE.enable_x64)
+    if dtype is None:
+        return real_dtype(result), working
+    if is_complex(x.dtype) and not is_complex(dtype):
+        raise ValueError(f"var: complex numbers need a complex dtype, not {dtype}")
+    return real_dtype(result), working
+
+
+def center_of(x: Array, axes: Shape, where: Where) -> Array:
+    """The mean, broadcast to the shape of `x` so that it can be subtracted."""
+    found = mean(x, axes, where=where)
+    others = tuple([i for i in range(x.ndim) if i not in axes])
+    return broadcast_in_dim(found, x.shape, others) if others else found
+
+
+def squared_distance(x: Array) -> Array:
+    return real(mul(x, conj(x))) if is_complex(x.dtype) else square(x)
+
+
+@remembered
+def std(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Where = None,
+    mean: ArrayLike | None = None,
+    correction: int | float | None = None,
+) -> Array:
+    """The square root of `var`."""
+    no_out("std", out)
+    x = as_array("std", a)
+    found = var(
+        x,
+        axis,
+        dtype,
+        ddof=ddof,
+        keepdims=keepdims,
+        where=where,
+        mean=mean,
+        correction=correction,
+    )
+    return sqrt(found)

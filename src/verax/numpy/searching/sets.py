@@ -1,0 +1,407 @@
+"""Floor 6: sets: distinct elements, and unions, intersections and differences.
+
+One idea: after a sort, equal elements are neighbours, and what is kept is marked and
+then moved to the front. How many these are depends on values, so that under a trace
+`size` has to say it::
+
+    unique(x), unique(x, size=8, fill_value=0), isin(x, [1, 2])
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from verax.ir.dtypes import bool_, default_dtype, is_inexact
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    canonical_axis,
+    constant_of,
+    promote_dtypes,
+)
+from verax.numpy.creation.filling import filled
+from verax.numpy.elementwise.comparison import equal, logical_not
+from verax.numpy.searching.sorting import bisect
+from verax.ops.elementwise.arith import min as smaller, sub
+from verax.ops.elementwise.bits import bitwise_and, bitwise_not, bitwise_xor
+from verax.ops.elementwise.compare import eq, lt, ne
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import select
+from verax.ops.indexing.take_along import take_along
+from verax.ops.reductions.cumulative import cumsum
+from verax.ops.reductions.reduce import reduce_or
+from verax.ops.sorting import sort as sorts
+from verax.ops.structure.create import broadcasted_iota
+from verax.ops.structure.joining import concatenate
+from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
+from verax.ops.structure.slicing import pad, slice_in_dim
+from verax.rules.rows.builder import Tracer
+from verax.rules.values.array import Array
+from verax.rules.values.state import STATE
+
+# Below so many test elements, comparing with all of them beats a sort and a search.
+FEW = 32
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` gives."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` gives."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` gives."""
+
+    values: Array
+    inverse_indices: Array
+
+
+class Groups(NamedTuple):
+    """Sorted rows: the rows, where they were, and which are first among equals."""
+
+    rows: Array
+    order: Array
+    first: Array
+
+
+def index_dtype() -> Any:
+    return default_dtype("integer", STATE.enable_x64)
+
+
+def static_size(name: str, size: int | None, *args: Array) -> int | None:
+    """`size`, which has to be given if an argument is traced.
+
+    Raises:
+        AbstractValueError: it is not.
+    """
+    for x in args:
+        if size is None and isinstance(x, Tracer):
+            x.concrete(f"{name} without size=..., on whose values its shape depends,")
+    return None if size is None else int(size)
+
+
+def grouped(rows: Array, equal_nan: bool) -> Groups:
+    """The rows of a matrix in lexicographic order."""
+    count, width = rows.shape
+    places = broadcasted_iota(index_dtype(), (count,), 0)
+    columns = [
+        reshape(slice_in_dim(rows, j, j + 1, axis=1), (count,)) for j in range(width)
+    ]
+    order = sorts.sort((*columns, places), 0, num_keys=width)[-1] if width else places
+    spread = broadcast_in_dim(order, (count, width), (0,))
+    found = take_along(rows, spread, 0)
+    if count < 2:
+        return Groups(found, order, filled((count,), True, bool_))
+    above = slice_in_dim(found, 0, count - 1, axis=0)
+    below = slice_in_dim(found, 1, count, axis=0)
+    changed = ne(above, below)
+    if equal_nan and is_inexact(rows.dtype):
+        both = bitwise_and(ne(above, above), ne(below, below))
+        changed = bitwise_and(changed, bitwise_not(both))
+    first = concatenate([filled((1,), True, bool_), reduce_or(changed, (1,))], 0)
+    return Groups(found, order, first)
+
+
+def kept_places(mask: Array, size: int) -> Array:
+    """The indices at which `mask` is true, then its length, `size` in all."""
+    count = mask.shape[0]
+    places = broadcasted_iota(index_dtype(), (count,), 0)
+    outside = constant_of(count, places.dtype)
+    found: Array = sorts.sort(select(mask, places, outside), 0)
+    if size <= count:
+        return slice_in_dim(found, 0, size, axis=0)
+    return pad(found, outside, [(0, size - count, 0)])
+
+
+def how_many(mask: Array) -> int:
+    """How many elements of a concrete mask are true."""
+    return int(np.count_nonzero(np.asarray(mask)))
+
+
+def picked(rows: Array, places: Array, fill_value: ArrayLike | None) -> Array:
+    """The rows at `places`, and `fill_value` (else the first of them) outside."""
+    count, width = rows.shape
+    if not count:
+        value = 0 if fill_value is None else fill_value
+        spare = convert(as_array("unique", value), rows.dtype)
+        return broadcast_in_dim(spare, (places.shape[0], width), ())
+    inside = lt(places, count)
+    place = smaller(places, count - 1)
+    found = take_along(rows, broadcast_in_dim(place, (places.shape[0], width), (0,)), 0)
+    if not places.shape[0]:
+        return found
+    if fill_value is None:
+        line = reshape(slice_in_dim(found, 0, 1, axis=0), (width,))
+        some = reshape(slice_in_dim(inside, 0, 1, axis=0), ())
+        line = select(some, line, constant_of(0, line.dtype))
+        spare = broadcast_in_dim(line, found.shape, (1,))
+    else:
+        spare = broadcast_in_dim(
+            convert(as_array("unique", fill_value), rows.dtype), found.shape, ()
+        )
+    return select(broadcast_in_dim(inside, found.shape, (0,)), found, spare)
+
+
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Any:
+    """The distinct elements in order, or along `axis` the distinct parts.
+
+    With the index of the first of each, for each element the index of its value, and
+    how often each occurs, as asked. `size` gives the number of results: more are cut
+    off, and in place of fewer comes `fill_value`, else the smallest element.
+
+    Raises:
+        AbstractValueError: `ar` is traced and `size` is not given.
+    """
+    x = as_array("unique", ar)
+    wanted = static_size("unique", size, x)
+    along = 0 if axis is None else canonical_axis("unique", axis, x.ndim)
+    whole = reshape(x, (x.size,)) if axis is None else move_axis(x, along, 0)
+    count = whole.shape[0]
+    rows = reshape(whole, (count, whole.size // count if count else 1))
+    groups = grouped(rows, equal_nan)
+    places = kept_places(
+        groups.first, how_many(groups.first) if wanted is None else wanted
+    )
+    values = picked(groups.rows, places, fill_value)
+    values = reshape(values, (values.shape[0], *whole.shape[1:]))
+    found = [move_axis(values, 0, along)]
+    if return_index:
+        found.append(reshape(picked(column(groups.order), places, None), places.shape))
+    if return_inverse:
+        inverse = inverse_of(groups)
+        found.append(reshape(inverse, x.shape) if axis is None else inverse)
+    if return_counts:
+        found.append(counts_of(groups.first, places))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def column(x: Array) -> Array:
+    return reshape(x, (x.shape[0], 1))
+
+
+def inverse_of(groups: Groups) -> Array:
+    """For each row as it was, the number of its group."""
+    if not groups.order.shape[0]:
+        return groups.order
+    number = sub(cumsum(convert(groups.first, groups.order.dtype), 0), 1)
+    found: Array = sorts.sort((groups.order, number), 0)[1]
+    return found
+
+
+def counts_of(first: Array, places: Array) -> Array:
+    """From each first place to the next one; 0 for what is filled in."""
+    size = first.shape[0]
+    every = kept_places(first, places.shape[0] + 1)
+    following = slice_in_dim(every, 1, places.shape[0] + 1, axis=0)
+    return sub(smaller(following, size), smaller(places, size))
+
+
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueAll:
+    """Distinct elements, first indices, inverse and counts; NaN differ."""
+    return UniqueAll(
+        *unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
+    )
+
+
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueCounts:
+    """Distinct elements and how often they occur; NaN differ."""
+    return UniqueCounts(
+        *unique(
+            x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value
+        )
+    )
+
+
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueInverse:
+    """Distinct elements, and for each element the index of its value; NaN differ."""
+    return UniqueInverse(
+        *unique(
+            x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value
+        )
+    )
+
+
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """Distinct elements; NaN differ."""
+    found: Array = unique(x, equal_nan=False, size=size, fill_value=fill_value)
+    return found
+
+
+def isin(
+    element: ArrayLike,
+    test_elements: ArrayLike,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Array:
+    """Whether each element is among `test_elements`; NaN never is."""
+    x, tests = promote_dtypes(
+        as_array("isin", element), as_array("isin", test_elements, 1)
+    )
+    flat = reshape(tests, (tests.size,))
+    found = among(x, flat)
+    return logical_not(found) if invert else found
+
+
+def among(x: Array, tests: Array) -> Array:
+    """Whether each element of `x` is in the vector `tests`."""
+    count = tests.shape[0]
+    if not count:
+        return filled(x.shape, False, bool_)
+    if count <= FEW:
+        shape = (*x.shape, count)
+        left = broadcast_in_dim(x, shape, tuple(range(x.ndim)))
+        right = broadcast_in_dim(tests, shape, (x.ndim,))
+        return reduce_or(eq(left, right), (x.ndim,))
+    line: Array = sorts.sort(tests, 0)
+    place = smaller(bisect(line, x, right=False), count - 1)
+    nearest = take_along(line, reshape(place, (x.size,)), 0)
+    return equal(reshape(nearest, x.shape), x)
+
+
+def in1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, invert: bool = False
+) -> Array:
+    """`isin` of the flat array."""
+    x = as_array("in1d", ar1)
+    return isin(reshape(x, (x.size,)), ar2, assume_unique, invert)
+
+
+def flat_pair(name: str, ar1: ArrayLike, ar2: ArrayLike) -> tuple[Array, Array]:
+    """Both arrays flat and of one dtype."""
+    x, y = promote_dtypes(as_array(name, ar1), as_array(name, ar2, 1))
+    return reshape(x, (x.size,)), reshape(y, (y.size,))
+
+
+def select_set(
+    name: str,
+    groups: Groups,
+    keep: Array,
+    size: int | None,
+    fill_value: ArrayLike | None,
+) -> tuple[Array, Array]:
+    """The kept among the first of each group, and where they stand."""
+    mask = bitwise_and(groups.first, keep)
+    places = kept_places(mask, how_many(mask) if size is None else size)
+    found = picked(groups.rows, places, fill_value)
+    return reshape(found, (found.shape[0],)), places
+
+
+def union1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """What is in one of two sets, in order; see `unique` for `size`.
+
+    Raises:
+        AbstractValueError: an argument is traced and `size` is not given.
+    """
+    x, y = flat_pair("union1d", ar1, ar2)
+    static_size("union1d", size, x, y)
+    found: Array = unique(concatenate([x, y], 0), size=size, fill_value=fill_value)
+    return found
+
+
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, Array, Array]:
+    """What is in both sets, in order, and where it is first in each, if asked.
+
+    Raises:
+        AbstractValueError: an argument is traced and `size` is not given.
+    """
+    x, y = flat_pair("intersect1d", ar1, ar2)
+    wanted = static_size("intersect1d", size, x, y)
+    groups = grouped(column(x), True)
+    keep = among(reshape(groups.rows, (x.size,)), y)
+    found, places = select_set("intersect1d", groups, keep, wanted, fill_value)
+    if not return_indices:
+        return found
+    left = reshape(picked(column(groups.order), places, x.size), places.shape)
+    other = grouped(column(y), True)
+    rank = bisect(reshape(other.rows, (y.size,)), found, right=False)
+    right = reshape(picked(column(other.order), rank, y.size), places.shape)
+    inside = lt(places, x.size)
+    return found, left, select(inside, right, constant_of(y.size, right.dtype))
+
+
+def setdiff1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """What is in the first and not in the second set, in order and in its dtype.
+
+    Raises:
+        AbstractValueError: an argument is traced and `size` is not given.
+    """
+    x, y = flat_pair("setdiff1d", ar1, ar2)
+    wanted = static_size("setdiff1d", size, x, y)
+    groups = grouped(column(x), True)
+    keep = bitwise_not(among(reshape(groups.rows, (x.size,)), y))
+    value = 0 if fill_value is None else fill_value
+    found = select_set("setdiff1d", groups, keep, wanted, value)[0]
+    return convert(found, as_array("setdiff1d", ar1).dtype)
+
+
+def setxor1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """What is in exactly one of two sets, in order.
+
+    Raises:
+        AbstractValueError: an argument is traced and `size` is not given.
+    """
+    x, y = flat_pair("setxor1d", ar1, ar2)
+    wanted = static_size("setxor1d", size, x, y)
+    groups = grouped(column(concatenate([x, y], 0)), True)
+    line = reshape(groups.rows, (x.size + y.size,))
+    keep = bitwise_xor(among(line, x), among(line, y))
+    return select_set("setxor1d", groups, keep, wanted, fill_value)[0]

@@ -1,0 +1,248 @@
+"""Floor 6: sorting, and searching what is sorted.
+
+One idea: a sort of several arrays by the first of them gives permutations, and a binary
+search is a count of the elements that come before, taken a power of two at a time::
+
+    sort(x), argsort(x, descending=True), searchsorted(x, 3.0)
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.backend.eager.composites import remembered
+from verax.ir.dtypes import (
+    DTypeLike,
+    default_dtype,
+    is_complex,
+    is_float,
+)
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    canonical_axis,
+    chosen_dtype,
+    constant_of,
+    promote_dtypes,
+    shown,
+)
+from verax.numpy.creation.filling import filled
+from verax.numpy.reducing.arg_and_cumulative import flat_or_along
+from verax.ops.elementwise.arith import add, sub
+from verax.ops.elementwise.bits import bitwise_and, bitwise_or
+from verax.ops.elementwise.compare import eq, le, lt, ne
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import select
+from verax.ops.indexing.take_along import take_along
+from verax.ops.sorting import sort as sorts
+from verax.ops.structure.create import broadcasted_iota
+from verax.ops.structure.joining import rev
+from verax.ops.structure.shape import reshape
+from verax.rules.values.array import Array
+from verax.rules.values.state import STATE
+
+
+def check_sort(name: str, kind: object, order: object) -> None:
+    """Raise unless NumPy's names for algorithms and fields are left out.
+
+    Raises:
+        TypeError: one is given.
+    """
+    for argument, value in (("kind", kind), ("order", order)):
+        if value is not None:
+            raise TypeError(
+                f"{name}: {argument}={shown(value)} is not available; use stable=... "
+                "and descending=..."
+            )
+
+
+def index_dtype() -> Any:
+    return default_dtype("integer", STATE.enable_x64)
+
+
+@remembered
+def sort(
+    a: ArrayLike,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Array:
+    """`a` in increasing order along `axis`, NaN last; flat if `axis` is None.
+
+    Raises:
+        ValueError: there is no such axis.
+    """
+    check_sort("sort", kind, order)
+    x, along = flat_or_along("sort", as_array("sort", a), axis)
+    found: Array = sorts.sort(x, along, is_stable=stable)
+    return rev(found, (along,)) if descending else found
+
+
+@remembered
+def argsort(
+    a: ArrayLike,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """The indices that put `a` in order along `axis`; equal elements keep theirs.
+
+    Raises:
+        ValueError: there is no such axis.
+    """
+    check_sort("argsort", kind, order)
+    x, along = flat_or_along("argsort", as_array("argsort", a), axis)
+    target = chosen_dtype("argsort", dtype) or index_dtype()
+    places = broadcasted_iota(target, x.shape, along)
+    if not descending:
+        found: Array = sorts.sort((x, places), along, is_stable=stable)[1]
+        return found
+    # Backwards twice, so that equal elements stay in their order.
+    backward, back_places = rev(x, (along,)), rev(places, (along,))
+    found = sorts.sort((backward, back_places), along, is_stable=stable)[1]
+    return rev(found, (along,))
+
+
+def sort_complex(a: ArrayLike) -> Array:
+    """`a` as complex numbers in order along its last axis."""
+    x = sort(a)
+    if is_complex(x.dtype):
+        return x
+    wide = x.dtype == np.float64
+    return convert(x, np.dtype(np.complex128 if wide else np.complex64))
+
+
+def lexsort(
+    keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size: int = 16
+) -> Array:
+    """The indices that sort by the last of `keys`, then by the one before, and so on.
+
+    Raises:
+        TypeError: there are no keys.
+        ValueError: the keys have different shapes.
+    """
+    given = [as_array("lexsort", key, i) for i, key in enumerate(keys)]  # type: ignore[arg-type]  # arrays iterate too
+    if not given:
+        raise TypeError("lexsort takes at least one key")
+    if len({key.shape for key in given}) != 1:
+        raise ValueError(
+            "lexsort takes keys of one shape, not "
+            f"{', '.join(str(key.shape) for key in given)}"
+        )
+    if not given[0].ndim:
+        return filled((), 0, index_dtype())
+    along = canonical_axis("lexsort", axis, given[0].ndim)
+    places = broadcasted_iota(index_dtype(), given[0].shape, along)
+    outs = sorts.sort((*given[::-1], places), along, num_keys=len(given))
+    last: Array = outs[-1]
+    return last
+
+
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """`a` with the `kth` element in place, smaller ones before, larger ones after."""
+    x = as_array("partition", a)
+    along = canonical_axis("partition", axis, x.ndim)
+    canonical_axis("partition: kth", kth, x.shape[along])
+    return sort(x, along)
+
+
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """The indices that `partition` takes."""
+    x = as_array("argpartition", a)
+    along = canonical_axis("argpartition", axis, x.ndim)
+    canonical_axis("argpartition: kth", kth, x.shape[along])
+    return argsort(x, along)
+
+
+METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
+
+
+def searchsorted(
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
+) -> Array:
+    """Where in the sorted vector `a` the values `v` would go.
+
+    With `side="left"` before equal elements, with "right" behind them. `method` asks
+    for a way to find it, which does not change the result.
+
+    Raises:
+        ValueError: `a` has not one dimension, or `side` or `method` is none.
+    """
+    if side not in ("left", "right") or method not in METHODS:
+        raise ValueError(
+            f"searchsorted: side={side!r} is 'left' or 'right', and method={method!r} "
+            f"one of {', '.join(METHODS)}"
+        )
+    line, queries = promote_dtypes(
+        as_array("searchsorted", a), as_array("searchsorted", v)
+    )
+    if line.ndim != 1:
+        raise ValueError(
+            f"searchsorted: the first argument is a vector, not {line.aval}"
+        )
+    if sorter is not None:
+        line = take_along(line, as_array("searchsorted", sorter), 0)
+    return bisect(line, queries, side == "right")
+
+
+@remembered
+def bisect(line: Array, queries: Array, right: bool) -> Array:
+    """How many elements come before each query, found bit by bit from the highest."""
+    size = line.shape[0]
+    dtype = index_dtype()
+    flat = reshape(queries, (queries.size,))
+    count = filled(flat.shape, 0, dtype)
+    for bit in reversed(range(size.bit_length())):
+        trial = add(count, 1 << bit)
+        inside = le(trial, size)
+        place = sub(select(inside, trial, constant_of(size, dtype)), 1)
+        element = take_along(line, place, 0)
+        come_first = before(element, flat, or_equal=right)
+        count = select(bitwise_and(inside, come_first), trial, count)
+    return reshape(count, queries.shape)
+
+
+def before(x: Array, y: Array, or_equal: bool) -> Array:
+    """Whether x comes before y, or is equal too; NaN comes last and equals itself."""
+    if is_complex(x.dtype):
+        raise TypeError("searchsorted takes real arguments, not complex ones")
+    compare = le if or_equal else lt
+    if not is_float(x.dtype):
+        return compare(x, y)
+    found = bitwise_or(compare(x, y), bitwise_and(ne(y, y), eq(x, x)))
+    return bitwise_or(found, ne(y, y)) if or_equal else found
+
+
+@remembered
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
+    """The number of the bin that holds each element, for bins that rise or fall.
+
+    Raises:
+        ValueError: `bins` is no vector.
+    """
+    given, edges = as_array("digitize", x), as_array("digitize", bins, 1)
+    if edges.ndim != 1:
+        raise ValueError(f"digitize: bins is a vector, not {edges.aval}")
+    if not edges.size:
+        return filled(given.shape, 0, index_dtype())
+    how = method or "scan"
+    side = "left" if right else "right"
+    rising = searchsorted(edges, given, side, method=how)
+    falling = searchsorted(rev(edges, (0,)), given, side, method=how)
+    up = le(edges[0], edges[-1])
+    return select(up, rising, sub(constant_of(edges.size, rising.dtype), falling))

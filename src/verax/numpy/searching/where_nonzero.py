@@ -1,0 +1,417 @@
+"""Floor 6: the places and the elements that a condition picks.
+
+One idea: how many there are depends on values, so under a trace the caller says
+`size`, and what is missing is filled::
+
+    where(mask, x, y), nonzero(x, size=3, fill_value=-1), compress(mask, x, size=2)
+"""
+
+from operator import index
+from typing import Any, overload
+
+import numpy as np
+
+from verax.backend.eager.composites import remembered
+from verax.ir.avals import Shape
+from verax.ir.dtypes import bool_, default_dtype, int32, is_bool, is_integer
+from verax.ir.jaxpr import NO_PARAMS
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    adapted,
+    as_array,
+    broadcast_together,
+    canonical_axis,
+    no_out,
+    promote,
+)
+from verax.numpy.elementwise.comparison import greater_equal, less, not_equal
+from verax.numpy.elementwise.division import floor_divide, remainder
+from verax.numpy.indexing.getitem_and_at import at
+from verax.numpy.indexing.parse import NonConcreteBooleanIndexError
+from verax.numpy.reducing.arg_and_cumulative import cumsum
+from verax.numpy.reducing.reductions import widened
+from verax.numpy.shaping.joining import stack
+from verax.numpy.shaping.shapes import broadcast_to, moveaxis, ravel, reshape
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import select_n, select_n_p
+from verax.ops.structure.create import full, iota
+from verax.rules.rows.builder import AbstractValueError, Tracer
+from verax.rules.values.array import Array
+from verax.rules.values.sizes import one_or_more
+from verax.rules.values.state import STATE
+
+# A tuple made once: a union would be made anew by every check.
+VALUED = (Array, np.ndarray)
+
+
+def as_condition(name: str, condition: ArrayLike) -> Any:
+    """An array of booleans: whether elements are not zero."""
+    x = condition if isinstance(condition, Array) else as_array(name, condition)
+    return x if is_bool(x.dtype) else not_equal(x, 0)
+
+
+@overload
+def where(
+    condition: ArrayLike,
+    x: None = None,
+    y: None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> tuple[Array, ...]: ...
+@overload
+def where(
+    condition: ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
+    /,
+    *,
+    size: None = None,
+    fill_value: None = None,
+) -> Array: ...
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array | tuple[Array, ...]:
+    """The elements of `x` where `condition` is true and of `y` elsewhere.
+
+    With the condition alone: `nonzero`.
+
+    Raises:
+        ValueError: only one of `x` and `y` is given, or shapes do not broadcast.
+    """
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError("where takes both x and y, or none of them")
+    if size is not None or fill_value is not None:
+        raise ValueError("where takes size and fill_value only without x and y")
+    if isinstance(condition, Array) and isinstance(x, Array) and isinstance(y, Array):
+        aval = condition.aval
+        if aval.dtype is not bool_:
+            return pick(condition, x, y)
+        if x.aval is y.aval and x.aval.shape == aval.shape:
+            return select_n_p.call(NO_PARAMS, condition, y, x)
+    chosen = as_condition("where", condition)
+    if isinstance(x, Array) and not isinstance(y, Array):
+        if (constant := adapted(y, x.aval)) is not None:
+            return mixed(chosen, x, constant)
+    elif (
+        isinstance(y, Array)
+        and not isinstance(x, Array)
+        and (constant := adapted(x, y.aval)) is not None
+    ):
+        return mixed(chosen, constant, y)
+    return mixed(chosen, *promote("where", x, y))
+
+
+@remembered
+def pick(condition: Array, x: Array, y: Array) -> Array:
+    """`where` for three arrays."""
+    return mixed(as_condition("where", condition), *promote("where", x, y))
+
+
+def mixed(condition: Array, x: Any, y: Any) -> Array:
+    """`where` for operands of one dtype."""
+    if isinstance(x, VALUED) and isinstance(y, VALUED):
+        shape = condition.shape
+        if x.shape in (shape, ()) and y.shape in (shape, ()):
+            return select_n_p.call(NO_PARAMS, condition, y, x)
+    parts = broadcast_together("where", (condition, x, y))
+    return select_n(parts[0], parts[2], parts[1])
+
+
+# ---------------------------------------------------------------------- the places
+
+
+def known_mask(name: str, mask: Array) -> np.ndarray:
+    """The values of a mask.
+
+    Raises:
+        NonConcreteBooleanIndexError: it is traced.
+    """
+    if not isinstance(mask, Tracer):
+        return np.asarray(mask)
+    try:
+        return mask.concrete(name)
+    except AbstractValueError as error:
+        raise NonConcreteBooleanIndexError(
+            f"{name}: how many elements are not zero depends on values, which a traced "
+            f"{mask.aval} does not have; say at most how many with size=n (what is "
+            "missing is fill_value), or use where(mask, x, y)"
+        ) from error
+
+
+def nonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: Any = None
+) -> tuple[Array, ...]:
+    """The indices of the elements that are not zero, one array per dimension.
+
+    With `size`, there are as many: what is too much is cut off, and what is missing has
+    the index `fill_value` (0), which may be a tuple with one per dimension.
+
+    Raises:
+        ValueError: `a` has no dimensions.
+        IndexError: `a` is traced and no size is given.
+    """
+    x = as_array("nonzero", a)
+    if not x.ndim:
+        raise ValueError("nonzero takes an array with dimensions; see atleast_1d")
+    mask = as_condition("nonzero", x)
+    if size is None:
+        found = known_mask("nonzero", mask).nonzero()
+        return tuple([as_array("nonzero", i.astype(index_dtype())) for i in found])
+    count = index(size)
+    flat, total = places_of(ravel(mask), count)
+    fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
+    if len(fills) != x.ndim:
+        raise ValueError(f"nonzero: {len(fills)} fill values for {x.ndim} dimensions")
+    missing = greater_equal(iota(int32, count), total)
+    return tuple(
+        [
+            mixed(missing, as_filling(fill), convert(part, index_dtype()))
+            for part, fill in zip(coordinates(flat, x.shape), fills, strict=True)
+        ]
+    )
+
+
+def index_dtype() -> Any:
+    """The dtype of indices that are results: the default one of integers."""
+    return default_dtype("integer", STATE.enable_x64)
+
+
+def as_filling(fill: ArrayLike | None) -> Array:
+    """The index that stands for what is missing; it may be traced.
+
+    Raises:
+        ValueError: it has dimensions.
+    """
+    found = as_array("nonzero", 0 if fill is None else fill)
+    if found.ndim:
+        raise ValueError(
+            f"nonzero: a fill value is a scalar, not {found.aval}; give a tuple with "
+            "one for each dimension"
+        )
+    return convert(found, index_dtype())
+
+
+def places_of(mask: Array, count: int) -> tuple[Array, Array]:
+    """The first places of a vector where it is true, and how many there are in all.
+
+    The rank of each hit is the sum up to it, and is where its place is written.
+    """
+    n = mask.shape[0]
+    empty = full((count,), 0, int32)
+    if not n:
+        return empty, as_array("nonzero", np.int32(0))
+    ranks = cumsum(mask.astype(int32))
+    targets = mixed(mask, ranks - 1, np.int32(count))
+    return at(empty)[targets].set(iota(int32, n), mode="drop"), ranks[-1]
+
+
+def coordinates(flat: Any, shape: Shape) -> list[Array]:
+    """Indices of the elements of a row in an array of `shape`."""
+    found = []
+    for size in reversed(shape):
+        divisor = np.int32(max(size, 1))
+        found.append(remainder(flat, divisor))
+        flat = floor_divide(flat, divisor)
+    return found[::-1]
+
+
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: Any = None
+) -> Array:
+    """The places of what is not zero in the row of all elements."""
+    found: Array = nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+    return found
+
+
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """The index vectors of what is not zero, one per row."""
+    x = as_array("argwhere", a)
+    if not x.ndim:
+        count = int(bool(known_mask("argwhere", x))) if size is None else size
+        return full((count, 0), 0, index_dtype())
+    return stack(nonzero(x, size=size, fill_value=fill_value), axis=-1)
+
+
+# -------------------------------------------------------------------- the elements
+
+
+def compress(
+    condition: ArrayLike,
+    a: ArrayLike,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+    out: None = None,
+) -> Array:
+    """The parts of `a` along `axis` at which `condition` is true.
+
+    With `size`, there are as many: what is missing is `fill_value`.
+
+    Raises:
+        ValueError: the condition is no vector, or is true beyond the end.
+        IndexError: the condition is traced and no size is given.
+    """
+    no_out("compress", out)
+    hits, x = ravel_condition(condition), as_array("compress", a, 1)
+    if axis is None:
+        x, axis = ravel(x), 0
+    x = moveaxis(x, canonical_axis("compress", axis, x.ndim), 0)
+    n = min(hits.shape[0], x.shape[0])
+    if hits.shape[0] > n and known_mask("compress", hits[n:]).any():
+        raise ValueError(
+            f"compress: the condition of size {hits.shape[0]} is true beyond the "
+            f"{n} parts"
+        )
+    parts = picked_rows(hits[:n], x[:n], size, fill_value)
+    return moveaxis(parts, 0, axis)
+
+
+def ravel_condition(condition: ArrayLike) -> Array:
+    """A condition as a vector of booleans."""
+    found: Array = as_condition("compress", condition)
+    if found.ndim != 1:
+        raise ValueError(f"compress takes a vector of booleans, not {found.aval}")
+    return found
+
+
+def picked_rows(hits: Array, x: Array, size: int | None, fill_value: Any) -> Array:
+    """The rows of `x` at which the vector `hits` is true."""
+    if size is None:
+        return x[known_mask("compress", hits).nonzero()[0].astype(np.int32)]
+    count = index(size)
+    if not x.shape[0]:
+        return full((count, *x.shape[1:]), fill_value, x.dtype)
+    flat, total = places_of(hits, count)
+    rows = x[flat]
+    valid = less(iota(int32, count), total)
+    column = reshape(valid, (count, *(1,) * (x.ndim - 1)))
+    fill = full((), fill_value, x.dtype)
+    return mixed(broadcast_to(column, rows.shape), rows, fill)
+
+
+def extract(
+    condition: ArrayLike,
+    arr: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Array:
+    """The elements of `arr` at which `condition` is true, in one row."""
+    hits = ravel(as_condition("extract", condition))
+    return compress(hits, ravel(arr), 0, size=size, fill_value=fill_value)
+
+
+def place(
+    arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True
+) -> Array:
+    """`arr` with `vals`, one after the other and repeated, where `mask` is true.
+
+    Raises:
+        ValueError: `inplace` is not False, the sizes differ, or there is no value.
+    """
+    if inplace:
+        raise ValueError("place: arrays are immutable; pass inplace=False")
+    x, hits = as_array("place", arr), ravel(as_condition("place", mask))
+    values = ravel(as_array("place", vals, 2))
+    if hits.size != x.size or not values.size:
+        raise ValueError(
+            f"place takes a mask of {x.size} elements and at least one value, not "
+            f"{hits.size} and {values.size}"
+        )
+    if not x.size:
+        return x
+    ranks = cumsum(hits.astype(int32)) - 1
+    chosen = values[remainder(ranks, values.size)].astype(x.dtype)
+    return reshape(mixed(hits, chosen, ravel(x)), x.shape)
+
+
+# ------------------------------------------------------------- indices as numbers
+
+
+def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
+    """The index in an array of `shape` of each place in the row of its elements.
+
+    Negative places count from the end; those out of bounds are moved inside. Narrow
+    integers are widened, since sizes need not fit them.
+    """
+    x = widened_index("unravel_index", indices)
+    sizes = one_or_more(shape)
+    total = int(np.prod(sizes, dtype=np.int64))
+    wrapped = mixed(less(x, 0), x + total, x)
+    inside = wrapped.clip(0, max(total - 1, 0))
+    return tuple(coordinates(inside, sizes))
+
+
+def ravel_multi_index(
+    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C"
+) -> Array:
+    """The place in the row of all elements, for an index of each dimension of `dims`.
+
+    Raises:
+        ValueError: an index is out of bounds and the mode is "raise".
+        AbstractValueError: an index is traced and the mode is "raise".
+    """
+    sizes = tuple(map(index, dims))
+    parts = [widened_index("ravel_multi_index", i) for i in multi_index]
+    if len(parts) != len(sizes):
+        raise ValueError(
+            f"ravel_multi_index: {len(parts)} indices for {len(sizes)} dimensions"
+        )
+    if mode not in ("raise", "wrap", "clip") or order not in ("C", "F"):
+        raise ValueError(
+            f"ravel_multi_index: mode is 'raise', 'wrap' or 'clip' and order 'C' or "
+            f"'F', not {mode!r} and {order!r}"
+        )
+    inside = [
+        within("ravel_multi_index", i, n, mode)
+        for i, n in zip(parts, sizes, strict=True)
+    ]
+    pairs = list(zip(inside, sizes, strict=True))
+    total: Any = None
+    for part, size in pairs if order == "C" else pairs[::-1]:
+        total = part if total is None else total * size + part
+    return as_array("ravel_multi_index", 0 if total is None else total)
+
+
+def widened_index(name: str, x: ArrayLike) -> Array:
+    """Indices in at least the default width of integers.
+
+    Raises:
+        TypeError: they are no integers.
+    """
+    found = as_array(name, x)
+    if not is_integer(found.dtype):
+        raise TypeError(f"{name}: indices are integers, not {found.aval}")
+    return convert(found, widened(found.dtype, STATE.enable_x64))
+
+
+def within(name: str, places: Array, size: int, mode: str) -> Array:
+    """Indices in bounds, in the way that `mode` says.
+
+    Raises:
+        ValueError: the mode is "raise" and one is out of bounds.
+        AbstractValueError: the mode is "raise" and they are traced.
+    """
+    if mode == "wrap":
+        return remainder(places, size)
+    if mode == "clip":
+        return places.clip(0, size - 1)
+    values = (
+        places.concrete(f"{name}(mode='raise'), where 'wrap' or 'clip' would do")
+        if isinstance(places, Tracer)
+        else np.asarray(places)
+    )
+    if values.size and (values.min() < 0 or values.max() >= size):
+        raise ValueError(f"{name}: an index is out of bounds for size {size}")
+    return places

@@ -1,0 +1,390 @@
+"""Floor 6: arrays put together, taken apart and repeated.
+
+One idea: all joins are one concatenation of operands whose dimensions were lined up
+first, and all splits are slices::
+
+    stack((x, y), axis=-1), concatenate((x, y)), split(x, 3), tile(x, 2), repeat(x, 2)
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from verax.backend.eager.composites import remembered
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import DTypeLike
+from verax.ir.memo import memoised
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    as_type,
+    avals_of,
+    canonical_axis,
+    chosen_dtype,
+    common_type,
+    operand_aval,
+    shape_of,
+)
+from verax.numpy.shaping.shapes import (
+    at_least,
+    broadcast_to,
+    expand_dims,
+    ndim,
+    ravel,
+    reshape,
+)
+from verax.ops.elementwise.convert import convert
+from verax.ops.structure.joining import ConcatenateParams, concatenate_p
+from verax.ops.structure.slicing import slice_in_dim
+from verax.rules.values.array import Array
+from verax.rules.values.sizes import one_or_more
+
+concatenate_params = memoised(ConcatenateParams)
+
+type Arrays = Array | np.ndarray | Sequence[ArrayLike]
+
+
+def operands(name: str, arrays: Arrays, dtype: DTypeLike | None = None) -> list[Any]:
+    """The arrays of a join in one dtype; an array stands for its rows.
+
+    Raises:
+        TypeError: one is no array.
+        ValueError: there is none.
+    """
+    if isinstance(arrays, Array | np.ndarray):
+        if arrays.ndim == 0:
+            raise ValueError(f"{name} takes a sequence of arrays, not a single scalar")
+        arrays = [arrays[i] for i in range(arrays.shape[0])]
+    if not isinstance(arrays, Sequence):
+        raise TypeError(f"{name} takes a sequence of arrays, not {arrays!r}")
+    if not arrays:
+        raise ValueError(f"{name} needs at least one array")
+    if dtype is None and isinstance(arrays[0], Array):
+        own = arrays[0].aval.dtype
+        if all([isinstance(x, Array) and x.aval.dtype is own for x in arrays]):
+            return list(arrays)
+    avals = avals_of(name, arrays)
+    wanted = chosen_dtype(name, dtype)
+    found, weak = common_type(avals) if wanted is None else (wanted, False)
+    parts = [as_type(x, a, found, weak) for x, a in zip(arrays, avals, strict=True)]
+    return [x if hasattr(x, "shape") else as_array(name, x) for x in parts]
+
+
+def joined(name: str, parts: Sequence[Any], axis: int) -> Array:
+    """The parts one after the other along a dimension counted from the front."""
+    if len(parts) == 1:
+        return as_array(name, parts[0])
+    first = parts[0].shape
+    for i, part in enumerate(parts):
+        own = part.shape
+        if own != first and not joinable(own, first, axis):
+            raise ValueError(
+                f"{name}: argument {i} has the shape {own} and argument 0 {first}; "
+                f"they must agree but for dimension {axis}"
+            )
+    return concatenate_p.call(concatenate_params(axis), *parts)
+
+
+def common_aval(arrays: Arrays) -> ShapedArray | None:
+    """The one type of several arrays in a list or tuple; None if they are otherwise."""
+    if type(arrays) not in (list, tuple) or len(arrays) < 2:
+        return None
+    first = arrays[0]
+    if not isinstance(first, Array):
+        return None
+    aval = first.aval
+    alike = all([isinstance(x, Array) and x.aval is aval for x in arrays])
+    return aval if alike else None
+
+
+def joinable(own: Shape, first: Shape, axis: int) -> bool:
+    """Whether two shapes agree but for one dimension."""
+    return len(own) == len(first) and all(
+        d == axis or a == b for d, (a, b) in enumerate(zip(own, first, strict=True))
+    )
+
+
+def concatenate(
+    arrays: Arrays, axis: int | None = 0, dtype: DTypeLike | None = None
+) -> Array:
+    """The arrays one after the other along `axis`, or raveled if it is None.
+
+    Raises:
+        ValueError: shapes differ elsewhere, or an array has no dimensions.
+    """
+    aval = common_aval(arrays) if dtype is None else None
+    if aval is not None and type(axis) is int and 0 <= axis < len(aval.shape):
+        return concatenate_p.call(concatenate_params(axis), *arrays)
+    parts = operands("concatenate", arrays, dtype)
+    if axis is None:
+        return joined("concatenate", [ravel(part) for part in parts], 0)
+    if not all([part.ndim for part in parts]):
+        raise ValueError("concatenate: arrays without dimensions; use stack")
+    place = canonical_axis("concatenate", axis, parts[0].ndim)
+    return joined("concatenate", parts, place)
+
+
+def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
+    """`concatenate`."""
+    return concatenate(arrays, axis)
+
+
+def stack(
+    arrays: Arrays,
+    axis: int = 0,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Arrays of one shape as one array, with a new dimension `axis`.
+
+    Raises:
+        ValueError: shapes differ.
+    """
+    if isinstance(arrays, Array) and axis == 0 and dtype is None and arrays.ndim:
+        return arrays
+    known = dtype is None and common_aval(arrays) is not None
+    return piled(axis, *(arrays if known else operands("stack", arrays, dtype)))
+
+
+@remembered
+def piled(axis: int, *parts: Any) -> Array:
+    """`stack` for arrays of one dtype."""
+    first = parts[0].shape
+    if any(part.shape != first for part in parts):
+        shapes = ", ".join(str(part.shape) for part in parts)
+        raise ValueError(f"stack takes arrays of one shape, not {shapes}")
+    place = canonical_axis("stack", axis, len(first) + 1)
+    return joined("stack", [expand_dims(part, place) for part in parts], place)
+
+
+def lined_up(
+    name: str, arrays: Arrays, rank: int, dtype: DTypeLike | None
+) -> list[Any]:
+    """Operands with at least `rank` dimensions."""
+    return [at_least(part, rank, name) for part in operands(name, arrays, dtype)]
+
+
+def vstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
+    """Rows, or arrays along their first dimension, one below the other."""
+    return joined("vstack", lined_up("vstack", tup, 2, dtype), 0)
+
+
+def hstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
+    """Arrays side by side: along the second dimension, or the only one."""
+    parts = lined_up("hstack", tup, 1, dtype)
+    return joined("hstack", parts, 0 if parts[0].ndim == 1 else 1)
+
+
+def dstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
+    """Arrays one behind the other, along the third dimension."""
+    return joined("dstack", lined_up("dstack", tup, 3, dtype), 2)
+
+
+def column_stack(tup: Arrays) -> Array:
+    """Vectors as columns, and matrices, side by side."""
+    parts = [
+        reshape(part, (-1, 1)) if part.ndim < 2 else part
+        for part in operands("column_stack", tup)
+    ]
+    return joined("column_stack", parts, 1)
+
+
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
+    """`values` after `arr`, both raveled if no axis is given."""
+    return concatenate((arr, values), axis)
+
+
+def block(arrays: Any) -> Array:
+    """Nested lists of arrays put together: the innermost along the last dimension."""
+    depth = nesting(arrays)
+    rank = max(depth, *[ndim(leaf) for leaf in leaves(arrays)])
+    return assembled(arrays, depth, rank)
+
+
+def nesting(arrays: Any) -> int:
+    """How deep the lists of `block` are nested.
+
+    Raises:
+        ValueError: they are nested unevenly, or one is empty.
+        TypeError: there is a tuple.
+    """
+    if isinstance(arrays, tuple):
+        raise TypeError("block takes lists of arrays; use a list in place of a tuple")
+    if not isinstance(arrays, list):
+        return 0
+    depths = {nesting(part) for part in arrays}
+    if len(depths) != 1:
+        raise ValueError("block takes lists that are nested evenly, and none is empty")
+    return 1 + depths.pop()
+
+
+def leaves(arrays: Any) -> list[Any]:
+    if not isinstance(arrays, list):
+        return [arrays]
+    return [leaf for part in arrays for leaf in leaves(part)]
+
+
+def assembled(arrays: Any, depth: int, rank: int) -> Array:
+    if not isinstance(arrays, list):
+        x = as_array("block", arrays)
+        return reshape(x, (1,) * (rank - x.ndim) + x.shape)
+    parts = [assembled(part, depth - 1, rank) for part in arrays]
+    return concatenate(parts, axis=-depth)
+
+
+# ---------------------------------------------------------------------- splitting
+
+
+def pieces(x: Array, bounds: Sequence[int], axis: int) -> list[Array]:
+    """The parts of `x` between consecutive bounds, moved inside and kept in order."""
+    n = x.shape[axis]
+    inside = [min(max(b + n if b < 0 else b, 0), n) for b in bounds]
+    return [
+        slice_in_dim(x, start, max(start, stop), axis=axis)
+        for start, stop in pairwise(inside)
+    ]
+
+
+def sections(
+    name: str, ary: ArrayLike, where: Any, axis: int, even: bool
+) -> list[Array]:
+    """`ary` split at the indices `where`, or into that many parts."""
+    x = as_array(name, ary)
+    place = canonical_axis(name, axis, x.ndim)
+    n = x.shape[place]
+    if not hasattr(where, "__index__") or shape_of(where):
+        cuts = [index(i) for i in where]
+        return pieces(x, [0, *cuts, n], place)
+    count = index(where)
+    if count < 1 or (even and n % count):
+        raise ValueError(
+            f"{name}: a dimension of size {n} does not divide into {count} equal parts"
+        )
+    least, more = divmod(n, count)
+    bounds = [i * least + min(i, more) for i in range(count + 1)]
+    return pieces(x, bounds, place)
+
+
+@remembered
+def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Parts of equal size along `axis`, or the parts between given indices.
+
+    Raises:
+        ValueError: the size is no multiple of the number of parts.
+    """
+    return sections("split", ary, indices_or_sections, axis, True)
+
+
+def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """`split`, where the first parts may be one longer."""
+    return sections("array_split", ary, indices_or_sections, axis, False)
+
+
+def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+    """`split` along the first dimension."""
+    return sections("vsplit", ary, indices_or_sections, 0, True)
+
+
+def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+    """`split` along the second dimension, or the only one."""
+    axis = 0 if operand_aval("hsplit", 0, ary).ndim == 1 else 1
+    return sections("hsplit", ary, indices_or_sections, axis, True)
+
+
+def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+    """`split` along the third dimension."""
+    return sections("dsplit", ary, indices_or_sections, 2, True)
+
+
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """The parts along a dimension, without it.
+
+    Raises:
+        ValueError: `x` has no dimensions.
+    """
+    array = as_array("unstack", x)
+    if not array.ndim:
+        raise ValueError("unstack takes an array with at least one dimension")
+    place = canonical_axis("unstack", axis, array.ndim)
+    before = (slice(None),) * place
+    return tuple([array[(*before, i)] for i in range(array.shape[place])])
+
+
+# ---------------------------------------------------------------------- repeating
+
+
+def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
+    """`A` repeated as a whole, `reps` times along each of the last dimensions."""
+    x = as_array("tile", A)
+    times = one_or_more(reps)
+    rank = max(x.ndim, len(times))
+    times = (1,) * (rank - len(times)) + times
+    own = (1,) * (rank - x.ndim) + x.shape
+    if all(n == 1 for n in times):
+        return reshape(x, own)
+    grown = [n for pair in zip([1] * rank, own, strict=True) for n in pair]
+    target = [n for pair in zip(times, own, strict=True) for n in pair]
+    wide = broadcast_to(reshape(x, grown), target)
+    return reshape(wide, [a * b for a, b in zip(times, own, strict=True)])
+
+
+def repeat(
+    a: ArrayLike,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: object = None,
+) -> Array:
+    """Each element, or each part along `axis`, repeated `repeats` times.
+
+    A traced `repeats` needs `total_repeat_length`, the size of the result: what is
+    more is cut off, and what is less is filled with the last part.
+
+    Raises:
+        ValueError: there are not as many repeats as parts.
+    """
+    x = as_array("repeat", a)
+    if axis is None:
+        x, axis = ravel(x), 0
+    elif not x.ndim:
+        x = reshape(x, (1,))
+    place = canonical_axis("repeat", axis, x.ndim)
+    n = x.shape[place]
+    if total_repeat_length is None and np.ndim(repeats) == 0:
+        return repeat_evenly(x, index(repeats), place)
+    counts = repeats if isinstance(repeats, Array) else np.asarray(repeats)
+    if counts.ndim > 1 or (counts.ndim and counts.shape[0] not in (1, n)):
+        raise ValueError(
+            f"repeat: repeats of shape {counts.shape} for {n} parts; give one, or {n}"
+        )
+    if total_repeat_length is None:
+        known = np.broadcast_to(np.asarray(counts), (n,))
+        return take_parts(x, np.repeat(np.arange(n), known), place)
+    return take_parts(x, positions(counts, n, index(total_repeat_length)), place)
+
+
+def repeat_evenly(x: Array, times: int, axis: int) -> Array:
+    """Each part along `axis` repeated as often."""
+    before, n, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+    wide = broadcast_to(
+        reshape(x, (*before, n, 1, *after)), (*before, n, times, *after)
+    )
+    return reshape(wide, (*before, n * times, *after))
+
+
+def take_parts(x: Array, places: Any, axis: int) -> Array:
+    return x[(*(slice(None),) * axis, places)]
+
+
+def positions(counts: Any, n: int, total: int) -> Array:
+    """For each of `total` places, the number of the part that is repeated there."""
+    counts = broadcast_to(as_array("repeat", counts), (n,))
+    ends = counts.cumsum()
+    zeros = broadcast_to(np.int32(0), (total,))
+    # A one at the end of each part begins the next.
+    steps = zeros.at[ends].add(1, mode="drop")
+    return convert(steps.cumsum(), np.dtype(np.int32)).clip(0, max(n - 1, 0))

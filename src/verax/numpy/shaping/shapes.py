@@ -1,0 +1,362 @@
+"""Floor 6: the same elements in another shape or order of dimensions.
+
+One idea: what NumPy writes as views is one equation here, whose parameters are made
+once per shape and remembered::
+
+    reshape(x, (2, -1)), transpose(x), expand_dims(x, -1), broadcast_to(x, (4, 3))
+"""
+
+from collections.abc import Sequence
+from math import prod
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import Shape
+from verax.ir.memo import memoised
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    ShapeLike,
+    as_array,
+    as_shape,
+    broadcast_shapes_of,
+    canonical_axes,
+    canonical_axis,
+    check_arraylike,
+    operand_aval,
+    stretched,
+)
+from verax.ops.structure import shape as rows
+from verax.ops.structure.shape import (
+    BroadcastInDimParams,
+    ReshapeParams,
+    TransposeParams,
+    broadcast_in_dim_p,
+    reshape_p,
+    transpose_p,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
+from verax.rules.values.memo import pure
+from verax.rules.values.sizes import is_index, one_or_more
+
+type AxisLike = int | Sequence[int]
+
+reshape_params = memoised(ReshapeParams)
+transpose_params = memoised(TransposeParams)
+
+
+# ----------------------------------------------------------------- what is there
+
+
+def shape(a: ArrayLike) -> Shape:
+    """The sizes of the dimensions."""
+    return operand_aval("shape", 0, a).shape
+
+
+def ndim(a: ArrayLike) -> int:
+    """The number of dimensions."""
+    return operand_aval("ndim", 0, a).ndim
+
+
+def size(a: ArrayLike, axis: AxisLike | None = None) -> int:
+    """The number of elements, or the product of the sizes of some dimensions."""
+    aval = operand_aval("size", 0, a)
+    if axis is None:
+        return aval.size
+    return prod(aval.shape[i] for i in canonical_axes("size", axis, aval.ndim))
+
+
+# ---------------------------------------------------------------------- reshaping
+
+
+@pure(1 << 12)
+def completed(own: Shape, target: Shape) -> Shape:
+    """`target` with the size that its -1 stands for.
+
+    Raises:
+        TypeError: the number of elements would change.
+        ValueError: there are two -1, or another negative size.
+    """
+    unknown = [i for i, n in enumerate(target) if n == -1]
+    if len(unknown) > 1 or any(n < -1 for n in target):
+        raise ValueError(f"reshape: {target} has more than one unknown size (-1)")
+    count = prod(own)
+    if not unknown:
+        if prod(target) != count:
+            raise TypeError(
+                f"cannot reshape array of shape {own} (size {count}) into shape "
+                f"{target} (size {prod(target)})"
+            )
+        return target
+    rest = prod(n for n in target if n != -1)
+    if rest == 0 or count % rest:
+        raise TypeError(
+            f"cannot reshape array of shape {own} (size {count}) into shape {target}: "
+            f"{count} is no multiple of {rest}"
+        )
+    place = unknown[0]
+    return (*target[:place], count // rest, *target[place + 1 :])
+
+
+def target_shape(target: Any) -> Shape:
+    """A shape in which -1 may stand, from one size or a sequence of sizes."""
+    if type(target) is tuple and all([type(n) is int for n in target]):
+        return target
+    if is_index(target):
+        return (index(target),)
+    try:
+        return tuple([index(n) for n in target])
+    except TypeError as error:
+        raise TypeError(
+            f"reshape takes a shape of integers that are known while tracing, not "
+            f"{target!r}"
+        ) from error
+
+
+def reshape(
+    a: ArrayLike,
+    shape: Any,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: object = None,
+) -> Array:
+    """The elements of `a` in another shape, read in row (C) or column (F) order.
+
+    One size may be -1: it follows from the others.
+
+    Raises:
+        TypeError: the number of elements would change.
+        ValueError: the order is neither C nor F.
+    """
+    unsharded("reshape", out_sharding)
+    x = a if isinstance(a, Array) else as_array("reshape", a)
+    own = x.aval.shape
+    sizes = completed(own, target_shape(shape))
+    if order == "F":
+        dims = tuple(range(len(own) - 1, -1, -1))
+        back = tuple(range(len(sizes) - 1, -1, -1))
+        return transpose(reshape(transpose(x, dims), sizes[::-1]), back)
+    if order != "C":
+        raise ValueError(f"reshape: order is 'C' or 'F', not {order!r}")
+    return x if own == sizes else reshape_p.call(reshape_params(sizes), x)
+
+
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: object = None) -> Array:
+    """All elements in one dimension; order "K" means "C"."""
+    return reshape(a, (-1,) if size(a) else (0,), "C" if order == "K" else order)
+
+
+def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
+    """The elements of `a`, repeated or cut off, in a new shape."""
+    sizes = as_shape("resize", new_shape)
+    flat, count = ravel(a), prod(sizes)
+    if not flat.size or not count:
+        return rows.broadcast_in_dim(np.zeros((), flat.dtype), sizes, ())  # type: ignore[arg-type]  # no keys in NumPy
+    times = -(-count // flat.size)
+    if times > 1:
+        flat = reshape(broadcast_to(flat, (times, flat.size)), (-1,))
+    return reshape(flat[:count], sizes)
+
+
+# ---------------------------------------------------------- order of the dimensions
+
+
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """The dimensions in the order `axes`, or reversed.
+
+    Raises:
+        ValueError: `axes` is no permutation of the dimensions.
+    """
+    x = a if isinstance(a, Array) else as_array("transpose", a)
+    rank = len(x.aval.shape)
+    if axes is None:
+        if rank < 2:
+            return x
+        return transpose_p.call(reversing(rank), x)
+    order = canonical_axes("transpose", axes, rank)
+    if len(order) != rank:
+        raise ValueError(f"transpose: {axes} is no permutation of {rank} dimensions")
+    if rank < 2 or order == tuple(range(rank)):
+        return x
+    return transpose_p.call(transpose_params(order), x)
+
+
+@pure(64)
+def reversing(rank: int) -> TransposeParams:
+    """The params that reverse the order of the dimensions."""
+    return TransposeParams(tuple(range(rank - 1, -1, -1)))
+
+
+def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
+    """The dimensions in the order `axes`."""
+    return transpose(a, axes)
+
+
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """The last two dimensions swapped.
+
+    Raises:
+        ValueError: there are fewer than two.
+    """
+    rank = operand_aval("matrix_transpose", 0, x).ndim
+    if rank < 2:
+        raise ValueError(f"matrix_transpose: the operand has {rank} dimensions, not 2")
+    return transpose(x, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
+    """Two dimensions swapped."""
+    order = list(range(operand_aval("swapaxes", 0, a).ndim))
+    i = canonical_axis("swapaxes", axis1, len(order))
+    j = canonical_axis("swapaxes", axis2, len(order))
+    order[i], order[j] = j, i
+    return transpose(a, order)
+
+
+def moveaxis(a: ArrayLike, source: AxisLike, destination: AxisLike) -> Array:
+    """The dimensions `source` at the places `destination`, the others in order.
+
+    Raises:
+        ValueError: there are not as many sources as destinations.
+    """
+    rank = operand_aval("moveaxis", 0, a).ndim
+    sources = canonical_axes("moveaxis", source, rank)
+    targets = canonical_axes("moveaxis", destination, rank)
+    if len(sources) != len(targets):
+        raise ValueError(
+            f"moveaxis: {source} and {destination} have different numbers of dimensions"
+        )
+    order = [i for i in range(rank) if i not in sources]
+    for target, origin in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, origin)
+    return transpose(a, order)
+
+
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
+    """Dimension `axis` before the dimension that is now at `start`.
+
+    Raises:
+        ValueError: a place does not exist.
+    """
+    rank = operand_aval("rollaxis", 0, a).ndim
+    source = canonical_axis("rollaxis", axis, rank)
+    if not -rank <= start <= rank:
+        raise ValueError(f"rollaxis: start {start} lies outside [{-rank}, {rank}]")
+    target = start + rank if start < 0 else start
+    return moveaxis(a, source, target - (source < target))
+
+
+# ------------------------------------------------------------- dimensions of size 1
+
+
+def squeeze(a: ArrayLike, axis: AxisLike | None = None) -> Array:
+    """`a` without its dimensions of size 1, or without those of `axis`.
+
+    Raises:
+        ValueError: a dimension does not exist or has another size.
+    """
+    x = as_array("squeeze", a)
+    if axis is None:
+        axes = tuple([i for i, n in enumerate(x.shape) if n == 1])
+    else:
+        axes = canonical_axes("squeeze", axis, x.ndim)
+        if any(x.shape[i] != 1 for i in axes):
+            raise ValueError(
+                f"squeeze: a dimension of {axis} of {x.shape} is not of size 1"
+            )
+    return rows.squeeze(x, axes)
+
+
+@pure(1 << 12)
+def expand_params(own: Shape, axis: int | Shape) -> BroadcastInDimParams:
+    """The equation that gives an array of shape `own` dimensions of size 1."""
+    count = 1 if isinstance(axis, int) else len(axis)
+    rank = len(own) + count
+    places = canonical_axes("expand_dims", axis, rank)
+    kept = tuple(i for i in range(rank) if i not in places)
+    sizes = [1] * rank
+    for place, n in zip(kept, own, strict=True):
+        sizes[place] = n
+    return BroadcastInDimParams(tuple(sizes), kept)
+
+
+def expand_dims(a: ArrayLike, axis: AxisLike) -> Array:
+    """`a` with dimensions of size 1 at the places `axis` of the result."""
+    x = a if isinstance(a, Array) else as_array("expand_dims", a)
+    places = one_or_more(axis)
+    return broadcast_in_dim_p.call(expand_params(x.aval.shape, places), x)
+
+
+def at_least(a: ArrayLike, rank: int, name: str) -> Array:
+    """`a` as an array with NumPy's places for the dimensions that it lacks."""
+    x = as_array(name, a)
+    if x.ndim >= rank:
+        return x
+    if rank == 3 and x.ndim == 2:
+        return reshape(x, (*x.shape, 1))
+    if rank == 3 and x.ndim == 1:
+        return reshape(x, (1, x.shape[0], 1))
+    return reshape(x, (1,) * (rank - x.ndim) + x.shape)
+
+
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
+    """Each argument with one dimension at least."""
+    found = [at_least(a, 1, "atleast_1d") for a in arys]
+    return found[0] if len(found) == 1 else found
+
+
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
+    """Each argument with two dimensions at least, new ones in front."""
+    found = [at_least(a, 2, "atleast_2d") for a in arys]
+    return found[0] if len(found) == 1 else found
+
+
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
+    """Each argument with three dimensions at least, on both sides of a vector."""
+    found = [at_least(a, 3, "atleast_3d") for a in arys]
+    return found[0] if len(found) == 1 else found
+
+
+# ------------------------------------------------------------------- broadcasting
+
+
+def broadcast_shapes(*shapes: ShapeLike) -> Shape:
+    """The shape that arrays of the given shapes have together.
+
+    Raises:
+        ValueError: there is none.
+    """
+    found = [as_shape("broadcast_shapes", shape) for shape in shapes]
+    return broadcast_shapes_of("broadcast_shapes", found) if found else ()
+
+
+def broadcast_to(
+    array: ArrayLike, shape: ShapeLike, *, out_sharding: object = None
+) -> Array:
+    """`array` repeated to `shape` by NumPy's rules.
+
+    Raises:
+        ValueError: it does not broadcast to that shape.
+    """
+    unsharded("broadcast_to", out_sharding)
+    x = as_array("broadcast_to", array)
+    sizes = as_shape("broadcast_to", shape)
+    own = x.shape
+    pairs = zip(own, sizes[len(sizes) - len(own) :], strict=False)
+    if len(own) > len(sizes) or any(a not in (1, b) for a, b in pairs):
+        raise ValueError(f"broadcast_to: the shape {own} does not broadcast to {sizes}")
+    found: Array = stretched(x, sizes)
+    return found
+
+
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
+    """The arguments in the shape that they have together."""
+    check_arraylike("broadcast_arrays", *args)
+    if not args:
+        return []
+    arrays = [as_array("broadcast_arrays", a, i) for i, a in enumerate(args)]
+    target = broadcast_shapes_of("broadcast_arrays", [x.shape for x in arrays])
+    return [stretched(x, target) for x in arrays]

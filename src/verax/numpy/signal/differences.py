@@ -1,0 +1,388 @@
+"""Floor 6: differences, sums and products of neighbours along a line.
+
+One idea: neighbours are two slices of one array, shifted against each other::
+
+    diff(x), gradient(x), trapezoid(y, x), interp(t, x, y), convolve(x, kernel)
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from verax.backend.eager.composites import remembered
+from verax.ir.dtypes import is_bool, is_complex
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    as_type,
+    avals_of,
+    canonical_axes,
+    canonical_axis,
+    inexact_type,
+    operand_aval,
+    promote,
+)
+from verax.numpy.elementwise.arithmetic import multiply, true_divide
+from verax.numpy.elementwise.comparison import equal, greater, less, not_equal
+from verax.numpy.elementwise.division import remainder
+from verax.numpy.linalg.products import Precision
+from verax.numpy.reducing.reductions import sum
+from verax.numpy.searching.sorting import argsort, searchsorted
+from verax.numpy.searching.where_nonzero import where
+from verax.numpy.shaping.joining import concatenate
+from verax.numpy.shaping.rearranging import flip
+from verax.numpy.shaping.shapes import broadcast_to, moveaxis, ravel, reshape
+from verax.ops.conv.functions import conv_general_dilated
+from verax.ops.elementwise.complex import conj
+from verax.ops.structure.slicing import slice_in_dim
+from verax.rules.values.array import Array
+
+
+def neighbours(x: Array, axis: int) -> tuple[Array, Array]:
+    """All elements but the first, and all but the last."""
+    n = x.shape[axis]
+    return slice_in_dim(x, 1, n, axis=axis), slice_in_dim(x, 0, n - 1, axis=axis)
+
+
+# ---------------------------------------------------------------------- differences
+
+
+@remembered
+def diff(
+    a: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:
+    """The differences of neighbours along `axis`, taken `n` times.
+
+    Raises:
+        ValueError: `a` has no dimensions, or `n` is negative.
+    """
+    x = as_array("diff", a)
+    if n < 0:
+        raise ValueError(f"diff: the order {n} is negative")
+    if n == 0:
+        return x
+    if not x.ndim:
+        raise ValueError("diff takes an array with at least one dimension")
+    place = canonical_axis("diff", axis, x.ndim)
+    parts: list[Any] = [x]
+    if prepend is not None:
+        parts = [edge_part(prepend, x, place), *parts]
+    if append is not None:
+        parts = [*parts, edge_part(append, x, place)]
+    if len(parts) > 1:
+        x = concatenate(parts, place)
+    for _ in range(n):
+        if not x.shape[place]:
+            return x
+        later, earlier = neighbours(x, place)
+        x = not_equal(later, earlier) if is_bool(x.dtype) else later - earlier
+    return x
+
+
+def edge_part(value: ArrayLike, x: Array, axis: int) -> Array:
+    """What is put before or after `x`; a scalar fills one place of each line."""
+    part = as_array("diff", value)
+    if part.ndim:
+        return part
+    return broadcast_to(part, [1 if i == axis else n for i, n in enumerate(x.shape)])
+
+
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
+    """The differences of neighbours in the row of all elements, with ends put on."""
+    x = ravel(ary)
+    found = diff(x)
+    parts: list[Any] = [found]
+    if to_begin is not None:
+        parts = [ravel(to_begin).astype(x.dtype), *parts]
+    if to_end is not None:
+        parts = [*parts, ravel(to_end).astype(x.dtype)]
+    return found if len(parts) == 1 else concatenate(parts)
+
+
+def gradient(
+    f: ArrayLike,
+    *varargs: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    edge_order: int | None = None,
+) -> Array | list[Array]:
+    """Central differences, one-sided at the edges, along each dimension or `axis`.
+
+    `varargs` are the distances: one for all, or for each dimension a scalar or the
+    coordinates. An edge has the slope of the line through two elements, or with an
+    `edge_order` of 2 of the parabola through three.
+
+    Raises:
+        ValueError: there are too few elements, or another number of distances, or there
+            is no such edge order.
+    """
+    if edge_order not in (None, 1, 2):
+        raise ValueError(f"gradient: edge_order is 1 or 2, not {edge_order}")
+    (x,) = inexact("gradient", f)
+    axes = (
+        tuple(range(x.ndim))
+        if axis is None
+        else canonical_axes("gradient", axis, x.ndim)
+    )
+    steps: list[Any] = list(varargs) or [1.0]
+    if len(steps) == 1 and operand_aval("gradient", 1, steps[0]).ndim == 0:
+        steps = steps * len(axes)
+    if len(steps) != len(axes):
+        raise ValueError(f"gradient: {len(steps)} distances for {len(axes)} dimensions")
+    order = edge_order or 1
+    found = [
+        slope(x, place, step, order) for place, step in zip(axes, steps, strict=True)
+    ]
+    single = len(axes) == 1 if axis is None else isinstance(axis, int)
+    return found[0] if single else found
+
+
+def inexact(name: str, *args: ArrayLike) -> list[Array]:
+    """Operands as arrays of floats or complex numbers."""
+    avals = avals_of(name, args)
+    dtype, weak = inexact_type(avals)
+    parts = [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
+    return [as_array(name, x) for x in parts]
+
+
+def slope(x: Array, axis: int, step: ArrayLike, order: int) -> Array:
+    """The gradient along one dimension."""
+    n = x.shape[axis]
+    if n < order + 1:
+        raise ValueError(
+            f"gradient takes {order + 1} elements at least, but {x.shape}[{axis}]"
+        )
+    later, earlier = neighbours(x, axis)
+    spacing = as_array("gradient", step)
+    if spacing.ndim:
+        return uneven_slope(x, axis, spacing, later - earlier, order)
+    secants = true_divide(later - earlier, spacing)
+    first, last = edges(secants, axis, order, None)
+    ahead = slice_in_dim(x, 2, n, axis=axis)
+    behind = slice_in_dim(x, 0, n - 2, axis=axis)
+    return concatenate((first, (ahead - behind) / (spacing * 2), last), axis)
+
+
+def uneven_slope(
+    x: Array, axis: int, places: Array, change: Array, order: int
+) -> Array:
+    """The gradient at given coordinates: secants, weighted by the other's length."""
+    n = x.shape[axis]
+    if places.shape != (n,):
+        raise ValueError(f"gradient: coordinates of shape {places.shape} for size {n}")
+    shape = [-1 if i == axis else 1 for i in range(x.ndim)]
+    lengths = reshape(diff(places), shape)
+    secants = true_divide(change, lengths)
+    after, before = neighbours(secants, axis)
+    right, left = neighbours(lengths, axis)
+    inner = (before * right + after * left) / (left + right)
+    first, last = edges(secants, axis, order, lengths)
+    return concatenate((first, inner, last), axis)
+
+
+def edges(
+    secants: Array, axis: int, order: int, lengths: Array | None
+) -> tuple[Array, Array]:
+    """The slopes at both ends; without `lengths` the steps are equal."""
+
+    def part(x: Array, place: int) -> Array:
+        place %= x.shape[axis]
+        return slice_in_dim(x, place, place + 1, axis=axis)
+
+    def bent(place: int, inward: int) -> Array:
+        end, other = part(secants, place), part(secants, inward)
+        if lengths is None:
+            return end + (end - other) * 0.5
+        own = part(lengths, place)
+        return end + (end - other) * own / (own + part(lengths, inward))
+
+    if order == 1:
+        return part(secants, 0), part(secants, -1)
+    return bent(0, 1), bent(-1, -2)
+
+
+@remembered
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
+    """The integral along `axis` by the trapezoidal rule.
+
+    `x` has the coordinates; without it they lie `dx` apart.
+    """
+    if x is None:
+        (values,) = inexact("trapezoid", y)
+        values = moveaxis(values, axis, -1)
+        step: Any = dx
+    else:
+        values, places = inexact("trapezoid", y, x)
+        values = moveaxis(values, axis, -1)
+        step = diff(places) if places.ndim == 1 else diff(moveaxis(places, axis, -1))
+    if not values.shape[-1]:
+        return sum(values, axis=-1)
+    later, earlier = neighbours(values, values.ndim - 1)
+    return multiply(sum(multiply(step, later + earlier), axis=-1), 0.5)
+
+
+# -------------------------------------------------------------------- interpolation
+
+
+@remembered
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: Any = None,
+    right: Any = None,
+    period: ArrayLike | None = None,
+) -> Array:
+    """Linear interpolation at `x` between the points (`xp`, `fp`), `xp` increasing.
+
+    Outside it is `left` and `right`, or the first and last of `fp`; "extrapolate"
+    continues the outermost lines. With `period`, `x` and `xp` are taken modulo it.
+
+    Raises:
+        ValueError: `xp` and `fp` are no vectors of one size.
+    """
+    places, knots = inexact("interp", x, xp)
+    (values,) = inexact("interp", fp)
+    if knots.ndim != 1 or knots.shape != values.shape or not knots.size:
+        raise ValueError(
+            f"interp takes points as vectors of one size, not {knots.shape} and "
+            f"{values.shape}"
+        )
+    if period is not None:
+        places, knots, values = periodic(places, knots, values, period)
+    above = searchsorted(knots, places, side="right").clip(
+        1, max(knots.shape[0] - 1, 1)
+    )
+    if knots.shape[0] == 1:
+        found = broadcast_to(values[0], places.shape)
+    else:
+        found = between(places, knots, values, above)
+    if left == "extrapolate" and right == "extrapolate":
+        return found
+    return beyond(found, places, knots, values, left, right, period is not None)
+
+
+def max(a: int, b: int) -> int:
+    """The greater of two sizes."""
+    return a if a > b else b
+
+
+def between(places: Array, knots: Array, values: Array, above: Array) -> Array:
+    """The lines between neighbouring points; at a jump, the value after it."""
+    low, high = knots[above - 1], knots[above]
+    start, end = values[above - 1], values[above]
+    width = high - low
+    flat = equal(width, 0)
+    part = (places - low) / where(flat, 1, width)
+    found: Array = where(flat, end, start + part * (end - start))
+    return found
+
+
+def beyond(
+    found: Array,
+    places: Array,
+    knots: Array,
+    values: Array,
+    left: Any,
+    right: Any,
+    endless: bool,
+) -> Array:
+    """The values outside of the points."""
+    if endless:
+        return found
+    if left != "extrapolate":
+        before = values[0] if left is None else left
+        found = where(less(places, knots[0]), before, found)
+    if right != "extrapolate":
+        after = values[-1] if right is None else right
+        found = where(greater(places, knots[-1]), after, found)
+    return found
+
+
+def periodic(
+    places: Array, knots: Array, values: Array, period: ArrayLike
+) -> tuple[Array, Array, Array]:
+    """Places and points within one period, the points sorted and continued by one."""
+    span = abs(as_array("interp", period))
+    places, knots = remainder(places, span), remainder(knots, span)
+    order = argsort(knots)
+    knots, values = knots[order], values[order]
+    knots = concatenate((knots[-1:] - span, knots, knots[:1] + span))
+    return places, knots, concatenate((values[-1:], values, values[:1]))
+
+
+# ---------------------------------------------------------------------- convolution
+
+
+def convolve(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "full",
+    *,
+    precision: Precision = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The sums of products of two vectors, one of them reversed and shifted.
+
+    Raises:
+        ValueError: an operand is no vector or empty, or the mode does not exist.
+    """
+    return shifted_products("convolve", a, v, mode, precision, preferred_element_type)
+
+
+def correlate(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "valid",
+    *,
+    precision: Precision = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The sums of products of a vector and a shifted one, which is conjugated."""
+    kernel = as_array("correlate", v, 1)
+    if is_complex(kernel.dtype):
+        kernel = conj(kernel)
+    reversed_kernel = flip(kernel)
+    return shifted_products(
+        "correlate", a, reversed_kernel, mode, precision, preferred_element_type
+    )
+
+
+def shifted_products(
+    name: str,
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str,
+    precision: Precision,
+    preferred: Any,
+) -> Array:
+    """A convolution: windows of the longer vector against the shorter one, reversed."""
+    x, y = [as_array(name, part) for part in promote(name, a, v)]
+    if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
+        raise ValueError(
+            f"{name} takes vectors with elements, not {x.aval} and {y.aval}"
+        )
+    swapped = x.size < y.size
+    if swapped:
+        x, y = y, x
+    n, m = x.size, y.size
+    edges = {"full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2), "valid": (0, 0)}
+    if mode not in edges:
+        raise ValueError(f"{name}: mode is 'full', 'same' or 'valid', not {mode!r}")
+    # In the mode "same", NumPy centres an even correlation by its first operand.
+    low, high = edges[mode][::-1] if swapped and name == "correlate" else edges[mode]
+    found = conv_general_dilated(
+        x.reshape((1, 1, n)),
+        flip(y).reshape((1, 1, m)),
+        (1,),
+        [(low, high)],
+        precision=precision,
+        preferred_element_type=preferred,
+    )
+    return found.reshape(found.size)

@@ -1,0 +1,335 @@
+"""Floor 6: polynomials as vectors of coefficients, the highest power first.
+
+One idea: sizes are known while tracing, so derivatives and integrals are one product
+with constants, and division is unrolled::
+
+    polyval([2, 0, 1], x)          # 2 x² + 1, with the coefficients as an array
+    polymul(p, q), polyder(p), polyint(p)
+"""
+
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+from verax.backend.eager.composites import remembered
+from verax.ir.dtypes import (
+    complex64,
+    complex128,
+    float64,
+    int32,
+    numpy_dtype,
+    real_dtype,
+)
+from verax.ir.limits import finfo
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    avals_of,
+    broadcast_shapes_of,
+    promote,
+    promote_inexact,
+    stretched,
+)
+from verax.numpy.creation.filling import filled, zeros_like
+from verax.numpy.elementwise.arithmetic import (
+    add,
+    multiply,
+    negative,
+    subtract,
+    true_divide,
+)
+from verax.numpy.elementwise.comparison import equal, less
+from verax.numpy.elementwise.division import remainder
+from verax.numpy.linalg.decompositions import eigvals
+from verax.numpy.ranges.grids import diag
+from verax.numpy.reducing.arg_and_cumulative import cumprod
+from verax.numpy.searching.sorting import argsort
+from verax.numpy.searching.where_nonzero import where
+from verax.numpy.shaping.joining import concatenate
+from verax.numpy.shaping.shapes import broadcast_to, reshape
+from verax.numpy.signal.differences import convolve
+from verax.ops.elementwise.convert import convert
+from verax.ops.structure.create import iota
+from verax.ops.structure.slicing import pad
+from verax.rules.rows.builder import Tracer
+from verax.rules.values.array import Array
+
+
+def coefficients(name: str, *args: Any) -> list[Array]:
+    """Operands as arrays with a dimension.
+
+    Raises:
+        ValueError: one is a scalar.
+    """
+    found = [as_array(name, x, i) for i, x in enumerate(args)]
+    for x in found:
+        if not x.ndim:
+            raise ValueError(f"{name} takes vectors of coefficients, not {x.aval}")
+    return found
+
+
+def in_front(x: Array, count: int) -> Array:
+    """`count` zeros before the coefficients."""
+    if not count:
+        return x
+    edges = [(count if i == 0 else 0, 0, 0) for i, _ in enumerate(x.shape)]
+    return pad(x, np.zeros((), numpy_dtype(x.dtype)), edges)
+
+
+def without_zeros(name: str, x: Array) -> Array:
+    """The coefficients from the first on that is not nearly zero, or the last alone."""
+    values = (
+        x.concrete(f"{name} with trim_leading_zeros=True")
+        if isinstance(x, Tracer)
+        else np.asarray(x)
+    )
+    tolerance = float(finfo(real_dtype(x.dtype)).eps) ** 0.5
+    places = np.flatnonzero(np.abs(values) > tolerance)
+    return x[int(places[0]) if places.size else max(x.shape[0] - 1, 0) :]
+
+
+# --------------------------------------------------------------------------- sums
+
+
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """The sum of two polynomials.
+
+    Raises:
+        ValueError: an operand is a scalar.
+    """
+    x, y = coefficients("polyadd", *promote("polyadd", a1, a2))
+    size = max(x.shape[0], y.shape[0])
+    return add(in_front(x, size - x.shape[0]), in_front(y, size - y.shape[0]))
+
+
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """The difference of two polynomials.
+
+    Raises:
+        ValueError: an operand is a scalar.
+    """
+    x, y = coefficients("polysub", *promote("polysub", a1, a2))
+    size = max(x.shape[0], y.shape[0])
+    return subtract(in_front(x, size - x.shape[0]), in_front(y, size - y.shape[0]))
+
+
+# ----------------------------------------------------------------- products, quotients
+
+
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
+    """The product of two polynomials, as floats; an empty vector is the polynomial 0.
+
+    With `trim_leading_zeros`, the result depends on values and cannot be traced.
+
+    Raises:
+        ValueError: an operand is a scalar.
+    """
+    x, y = coefficients("polymul", *promote_inexact("polymul", a1, a2))
+    if trim_leading_zeros:
+        x, y = without_zeros("polymul", x), without_zeros("polymul", y)
+    x = x if x.size else filled((1,), 0, x.dtype)
+    y = y if y.size else filled((1,), 0, y.dtype)
+    return convolve(x, y)
+
+
+def polydiv(
+    u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False
+) -> tuple[Array, Array]:
+    """Quotient and remainder of two polynomials, as floats.
+
+    The remainder has the size of `u` unless `trim_leading_zeros`, which depends on
+    values and cannot be traced.
+
+    Raises:
+        ValueError: an operand is a scalar, or `v` is empty.
+    """
+    x, y = coefficients("polydiv", *promote_inexact("polydiv", u, v))
+    if not y.size:
+        raise ValueError("polydiv: the divisor has no coefficients")
+    steps = x.shape[0] - y.shape[0] + 1
+    if steps < 1:
+        return filled((1,), 0, x.dtype), x
+    scale = true_divide(1, y[0])
+    tail = y[1:]
+    rest, quotient = x, []
+    for _ in range(steps):
+        factor = multiply(scale, rest[:1])
+        quotient.append(factor)
+        head = subtract(rest[1 : y.shape[0]], multiply(factor, tail))
+        behind = rest[y.shape[0] :]
+        rest = concatenate((head, behind)) if behind.size else head
+    remainder = in_front(rest, steps)
+    if trim_leading_zeros:
+        remainder = without_zeros("polydiv", remainder)
+    return concatenate(quotient), remainder
+
+
+# ------------------------------------------------------------- derivatives, integrals
+
+
+def by_rows(x: Array, factors: list[float]) -> Array:
+    """Each coefficient times its factor."""
+    column = np.array(factors, np.float64).astype(numpy_dtype(x.dtype))
+    return multiply(x, reshape(column, (-1, *[1] * (x.ndim - 1))))
+
+
+def polyder(p: ArrayLike, m: int = 1) -> Array:
+    """The derivative of order `m`, as floats.
+
+    Raises:
+        ValueError: the order is negative, or `p` is a scalar.
+    """
+    if m < 0:
+        raise ValueError(f"polyder: the order {m} is negative; see polyint")
+    (x,) = coefficients("polyder", *promote_inexact("polyder", p))
+    if not m:
+        return x
+    kept = x.shape[0] - m
+    powers = [kept - 1 - i + m for i in range(max(kept, 0))]
+    falling = [factorial(n) / factorial(n - m) for n in powers]
+    return by_rows(x[: max(kept, 0)], falling)
+
+
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
+    """The integral of order `m`, as floats, with the constants `k` (0).
+
+    Raises:
+        ValueError: the order is negative, or `k` is neither a scalar nor a vector of
+            size 1 or `m`.
+    """
+    if m < 0:
+        raise ValueError(f"polyint: the order {m} is negative; see polyder")
+    operands = promote_inexact("polyint", p, 0 if k is None else k)
+    (x,) = coefficients("polyint", operands[0])
+    if not m:
+        return x
+    constants = as_array("polyint", operands[1], 2)
+    if constants.shape not in ((), (1,), (m,)):
+        raise ValueError(
+            f"polyint: k has the shape {constants.shape}; give a scalar or {m} of them"
+        )
+    line = broadcast_to(constants, (m,))
+    n = x.shape[0]
+    rising = [factorial(n - 1 - i) / factorial(n - 1 - i + m) for i in range(n)]
+    tail = [1 / factorial(m - 1 - i) for i in range(m)]
+    if k is not None and m > 1:
+        line = by_rows(line, tail)
+    return concatenate((by_rows(x, rising), line))
+
+
+# -------------------------------------------------------------------------- values
+
+
+@remembered
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
+    """The polynomial at each element of `x`, by Horner's rule.
+
+    It is unrolled whatever `unroll` says, since one step is two equations.
+
+    Raises:
+        ValueError: `p` is a scalar.
+    """
+    typed, places = promote("polyval", p, x)
+    (line,) = coefficients("polyval", p if not isinstance(typed, Tracer) else typed)
+    place_aval, _ = avals_of("polyval", (places, 0))
+    shape = broadcast_shapes_of("polyval", (line.shape[1:], place_aval.shape))
+    dtype = place_aval.dtype
+    if not line.shape[0]:
+        return filled(shape, 0, dtype)
+    # Known coefficients are constants of the program, as literals in its equations.
+    known = not isinstance(line, Tracer)
+    source: Any = np.asarray(line).astype(numpy_dtype(dtype)) if known else line
+    rows = [source[i] for i in range(line.shape[0])]
+    found: Any = rows[0]
+    for row in rows[1:]:
+        found = add(multiply(places, found), row)
+    return as_array("polyval", stretched(found, shape))
+
+
+# --------------------------------------------------------------------------- roots
+
+
+def poly(seq_of_zeros: ArrayLike) -> Array:
+    """The coefficients of the polynomial with these roots, or of a matrix.
+
+    Raises:
+        ValueError: it is neither a vector nor a square matrix.
+    """
+    (given,) = promote_inexact("poly", seq_of_zeros)
+    roots_of = as_array("poly", given)
+    if roots_of.ndim == 0:
+        roots_of = reshape(roots_of, (1,))
+    if roots_of.ndim == 2 and roots_of.shape[0] == roots_of.shape[1]:
+        roots_of = eigvals(roots_of)
+    if roots_of.ndim != 1:
+        raise ValueError(f"poly takes a vector or a square matrix, not {roots_of.aval}")
+    if not roots_of.size:
+        return filled((), 1, roots_of.dtype)
+    found = filled((1,), 1, roots_of.dtype)
+    zero = np.zeros((), numpy_dtype(roots_of.dtype))
+    for i in range(roots_of.shape[0]):
+        shifted = pad(found, zero, [(0, 1, 0)])
+        scaled = multiply(in_front(found, 1), roots_of[i])
+        found = subtract(shifted, scaled)
+    return found
+
+
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
+    """The roots of a polynomial, complex: eigenvalues of its companion matrix.
+
+    Leading zeros are stripped, which depends on values; with `strip_zeros=False` the
+    function can be traced, and there is a NaN at the end for each leading zero.
+
+    Raises:
+        ValueError: `p` is no vector.
+    """
+    x = as_array("roots", promote_inexact("roots", p)[0])
+    x = reshape(x, x.shape or (1,))
+    if x.ndim != 1:
+        raise ValueError(f"roots takes a vector of coefficients, not {x.aval}")
+    dtype = complex128 if x.dtype in (float64, complex128) else complex64
+    if not strip_zeros:
+        return convert(roots_and_nans(x), dtype)
+    if isinstance(x, Tracer):
+        values = x.concrete("roots without strip_zeros=False")
+    else:
+        values = np.asarray(x)
+    places = np.flatnonzero(values)
+    if not places.size:
+        return filled((0,), 0, dtype)
+    first, last = int(places[0]), int(places[-1])
+    found = convert(companion_roots(x[first : last + 1]), dtype)
+    trailing = x.shape[0] - 1 - last
+    if not trailing:
+        return found
+    return concatenate((found, filled((trailing,), 0, dtype)))
+
+
+def roots_and_nans(x: Array) -> Array:
+    """As many roots as the size says; those that leading zeros take away are NaN.
+
+    The zeros are moved from the front to the back, where each is one root of 0 more.
+    """
+    if x.shape[0] < 2:
+        return x[:0]
+    leading = as_array("roots", cumprod(equal(x, 0).astype(np.int32)).sum())
+    whole = where(equal(leading, x.shape[0]), 1, x)
+    places = remainder(iota(int32, x.shape[0]) + leading, x.shape[0])
+    found = companion_roots(whole[places])
+    order = argsort(equal(found, 0), stable=True)
+    kept = less(iota(int32, found.shape[0]), found.shape[0] - leading)
+    return as_array("roots", where(kept, found[order], complex(np.nan, np.nan)))
+
+
+def companion_roots(x: Array) -> Array:
+    """The eigenvalues of the companion matrix, whose first row is -p[1:] / p[0]."""
+    size = x.shape[0] - 1
+    if size < 1:
+        return x[:0]
+    ones = filled((size - 1,), 1, x.dtype)
+    below = diag(ones, -1) if size > 1 else zeros_like(x[:1, None])
+    first = negative(true_divide(x[1:], x[0]))
+    matrix = concatenate((reshape(first, (1, size)), below[1:]), 0)
+    found: Array = eigvals(matrix)
+    return found

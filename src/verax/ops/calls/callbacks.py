@@ -1,0 +1,270 @@
+"""Floor 2: callbacks: equations that call a function of the host.
+
+One idea: an equation over lanes (what `vmap` makes of one) means one call for each
+lane, in their order, so a batch costs one visit to the host and no effect is lost,
+doubled or reordered; only pure callbacks may be asked to take the whole batch::
+
+    b:f32[8] = pure_callback[callback=f results=(f32[8],) ...] a
+    debug_callback[callback=print effect=Effect(name=debug, ordered=False) ...] a
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+from pyrsistent import pvector
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import stored_dtype
+from verax.ir.effects import DEBUG, NO_EFFECTS, ORDERED_DEBUG, Effect
+from verax.ir.jaxpr import Eqn, Jaxpr, Params
+from verax.ir.records import Shown
+from verax.ir.walk import map_subjaxprs, walk
+from verax.ops.structure.shape import at_front, broadcast, broadcast_in_dim, move_axis
+from verax.rules.programs.host import HostFunction, called
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.row import (
+    Axis,
+    Engine,
+    JvpRule,
+    Known,
+    MissingRule,
+    NDArray,
+    Row,
+    Tangent,
+    TransposeRule,
+    Zero,
+)
+from verax.rules.values.array import Array
+
+LANE_BY_LANE = ("sequential", "sequential_unrolled")
+WHOLE_BATCH = ("expand_dims", "broadcast_all")
+METHODS = (*LANE_BY_LANE, *WHOLE_BATCH)
+
+
+@frozen(eq=False, repr=False)
+class CallbackParams(Params):
+    """The function, the types of the results of one call, and over what it runs.
+
+    `lanes` are the sizes of the leading dimensions over which it is called one by one;
+    the operands that `mapped` marks, and all results, begin with them. `vmap_method`
+    says what becomes of one more such dimension.
+    """
+
+    callback: HostFunction
+    results: tuple[ShapedArray, ...]
+    effect: Effect | None
+    vmap_method: str | None
+    lanes: Shape
+    mapped: tuple[bool, ...]
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        return NO_EFFECTS if self.effect is None else frozenset((self.effect,))
+
+
+def typing_callback(
+    p: CallbackParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    for aval, flag in zip(avals, p.mapped, strict=True):
+        if flag and aval.shape[: len(p.lanes)] != p.lanes:
+            raise TypeError(f"a callback over lanes {p.lanes} takes them, not {aval}")
+    return [a.with_shape((*p.lanes, *a.shape)) for a in p.results]
+
+
+def on_host(p: CallbackParams, arrays: Sequence[NDArray]) -> list[NDArray]:
+    """The results: one call, or one for each lane in order.
+
+    Raises:
+        CallbackError: a call raised an exception or returned something else.
+    """
+    if not p.lanes:
+        return called(p.callback, p.results, arrays)
+    outs = [np.zeros((*p.lanes, *a.shape), stored_dtype(a.dtype)) for a in p.results]
+    for lane in np.ndindex(*p.lanes):
+        args = [
+            np.asarray(x[lane]) if flag else x
+            for x, flag in zip(arrays, p.mapped, strict=True)
+        ]
+        for out, value in zip(outs, called(p.callback, p.results, args), strict=True):
+            out[lane] = value
+    return outs
+
+
+@frozen(cache_hash=True, repr=False)
+class OnHost(Shown):
+    """What a compiled program calls: `on_host` of fixed params."""
+
+    params: CallbackParams
+
+    def __call__(self, *arrays: NDArray) -> Sequence[NDArray]:
+        return on_host(self.params, arrays)
+
+    def blanks(self) -> Sequence[NDArray]:
+        """See `HostCall.blanks`."""
+        p = self.params
+        return [
+            np.zeros((*p.lanes, *a.shape), stored_dtype(a.dtype)) for a in p.results
+        ]
+
+
+def batch_callback(
+    row: Row[CallbackParams],
+    p: CallbackParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """One more dimension of lanes in front, or the batch as a whole."""
+    if p.vmap_method in WHOLE_BATCH:
+        given = [
+            whole(p.vmap_method, x, a, size) for x, a in zip(args, axes, strict=True)
+        ]
+        results = tuple([a.with_shape((size, *a.shape)) for a in p.results])
+        params = evolve(p, results=results)
+    elif p.vmap_method in LANE_BY_LANE:
+        given, mapped = [], []
+        for x, axis, flag in zip(args, axes, p.mapped, strict=True):
+            mapped.append(flag or axis is not None)
+            given.append(lane_first(p, x, axis, size, flag))
+        lanes = (size, *p.lanes)
+        params = evolve(p, lanes=lanes, mapped=tuple(mapped))
+    else:
+        raise MissingRule(
+            f"vmap of {row.name} of {p.callback.name}: say how the callback takes a "
+            f"batch, with vmap_method={' or '.join(map(repr, METHODS))}"
+        )
+    outs = row.bind(params, *given)
+    return outs, [0] * len(outs)
+
+
+def whole(method: str | None, x: Array, axis: Axis, size: int) -> Array:
+    """An operand with the batch, or a dimension of length 1 for it, in front."""
+    if axis is None and method == "expand_dims":
+        return broadcast_in_dim(x, (1, *x.shape), tuple(range(1, x.ndim + 1)))
+    return at_front(x, axis, size)
+
+
+def lane_first(
+    p: CallbackParams, x: Array, axis: Axis, size: int, mapped: bool
+) -> Array:
+    """An operand with the new lanes in front of those that it has."""
+    if axis is None:
+        return broadcast(x, (size,)) if mapped else x
+    front = move_axis(x, axis, 0)
+    if mapped or not p.lanes:
+        return front
+    shape = (size, *p.lanes, *front.shape[1:])
+    places = (0, *range(1 + len(p.lanes), len(shape)))
+    return broadcast_in_dim(front, shape, places)
+
+
+def lower_callback(
+    e: Emitter,
+    p: CallbackParams,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    ordered = p.effect is not None and p.effect.ordered
+    return e.callback(
+        OnHost(p), operands, outs, effect=p.effect is not None, ordered=ordered
+    )
+
+
+def jvp_refused(
+    engine: Engine,
+    p: CallbackParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    raise MissingRule(
+        f"the callback {p.callback.name} cannot be differentiated, for verax does not "
+        "see inside; give the function that calls it a derivative of your own with "
+        "verax.custom_jvp or verax.custom_vjp, or cut it off with "
+        "verax.lax.stop_gradient on its operands"
+    )
+
+
+def jvp_debug(
+    engine: Engine,
+    p: CallbackParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    """It shows the primal values; tangents are not shown."""
+    outs = debug_callback_p.bind(p, *primals)
+    return outs, [Zero(x.aval.tangent()) for x in outs]
+
+
+def transpose_refused(
+    engine: Engine, p: CallbackParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    raise MissingRule(
+        f"the callback {p.callback.name} is not linear, so it has no transpose; give "
+        "the function that calls it one with verax.custom_vjp"
+    )
+
+
+def callback_row(
+    name: str,
+    jvp: JvpRule[CallbackParams],
+    transpose: TransposeRule[CallbackParams] | None = None,
+) -> Row[CallbackParams]:
+    """A row that calls the host; kinds of callbacks differ in their derivatives."""
+    row: Row[CallbackParams] = Row(
+        name,
+        CallbackParams,
+        typing=typing_callback,
+        evaluate=lambda engine, p, xs: on_host(p, xs),
+        jvp=jvp,
+        transpose=transpose,
+        batch=lambda engine, p, size, xs, axes: batch_callback(row, p, size, xs, axes),
+        lower=lower_callback,
+        hosted=True,
+    )
+    return row
+
+
+pure_callback_p = callback_row("pure_callback", jvp_refused, transpose_refused)
+io_callback_p = callback_row("io_callback", jvp_refused, transpose_refused)
+# Without results it has no cotangents, so that no rule is asked to transpose it.
+debug_callback_p = callback_row("debug_callback", jvp_debug)
+
+
+def refuse_callbacks(name: str, jaxpr: Jaxpr) -> None:
+    """Raise if a program that XLA runs in its own order and number calls the host.
+
+    Raises:
+        TypeError: there is a callback inside.
+    """
+    for _, eqn in walk(jaxpr):
+        if isinstance(eqn.params, CallbackParams):
+            raise TypeError(
+                f"the computation of {name} calls {eqn.params.callback.name}, "
+                f"at {eqn.source}: {name} applies it in any order and any number of "
+                "times, so it cannot hold callbacks; use scan for a fold with callbacks"
+            )
+
+
+def silenced(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr` without debug callbacks, for where it is computed a second time.
+
+    They have no results, so every variable keeps its number. Rules for derivatives
+    keep theirs: they have not run.
+    """
+    if jaxpr.effects.isdisjoint((DEBUG, ORDERED_DEBUG)):
+        return jaxpr
+    kept = []
+    for eqn in jaxpr.eqns:
+        params = eqn.params
+        if eqn.effects:
+            params = map_subjaxprs(params, silenced, aside=False)
+        silent = Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
+        mute = eqn.effects and not silent.outvars and not silent.effects
+        if eqn.primitive is not debug_callback_p and not mute:
+            kept.append(silent)
+    return evolve(jaxpr, eqns=pvector(kept))
+
+
+ROWS: tuple[Row[Any], ...] = (pure_callback_p, io_callback_p, debug_callback_p)

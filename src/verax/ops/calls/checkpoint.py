@@ -1,0 +1,332 @@
+"""Floor 2: `checkpoint`: a call whose intermediate values are computed again.
+
+One idea: where the program is split in what is known now and what waits, the known part
+is written twice: now, for the results, and again in what waits, from the operands and
+from what the policy allows to save::
+
+    b:f32[8] = checkpoint[differentiated=False jaxpr={ ... } policy=None ...] a
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from attrs import evolve, fields, frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import complex64, float32, float64
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var
+from verax.ops.calls.call import CallParams, jit_p
+from verax.ops.calls.callbacks import silenced
+from verax.ops.elementwise.arith import mul
+from verax.rules.families.elementwise import SHAPES
+from verax.rules.programs.calling import Rebind, pull, push, spread_batch
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.emitter import Emitter, Operand, apart
+from verax.rules.rows.row import (
+    Axis,
+    Engine,
+    Known,
+    Linear,
+    Row,
+    Sample,
+    Split,
+    Tangent,
+    Zero,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.kinds import ANYTHING
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.state import interpreting
+
+type Mask = tuple[bool, ...]
+# For what tests draw.
+TRIG = LazyModule("verax.ops.elementwise.trig")
+type Policy = Callable[..., bool]
+"""Whether the results of (primitive, *operand types, **params) may be saved."""
+
+
+@frozen(eq=False, repr=False)
+class CheckpointParams(Params):
+    """The function, and how it is computed again.
+
+    `differentiated` marks the second computation; `prevent_cse` keeps XLA from
+    merging it with the first.
+    """
+
+    name: str
+    differentiated: bool
+    prevent_cse: bool
+    policy: Policy | None
+    jaxpr: Jaxpr
+
+
+def checkpoint_typing(
+    p: CheckpointParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    if tuple(avals) != p.jaxpr.in_avals:
+        raise TypeError(
+            f"checkpoint of {p.name} takes {p.jaxpr.in_avals}, not {tuple(avals)}"
+        )
+    return p.jaxpr.out_avals
+
+
+def rebinding(p: CheckpointParams, differentiated: bool) -> Rebind:
+    """Another jaxpr under the same policy."""
+
+    def bind(jaxpr: Jaxpr, *args: Array) -> Sequence[Array]:
+        params = evolve(p, jaxpr=jaxpr, differentiated=differentiated)
+        return checkpoint_p.bind(params, *args)
+
+    return bind
+
+
+def flattened(jaxpr: Jaxpr) -> Jaxpr:
+    """The equations of calls in place of the calls, so that a policy sees them."""
+    if not any(eqn.primitive is jit_p for eqn in jaxpr.eqns):
+        return jaxpr
+    builder = Builder("inline")
+    env: list[Atom] = [builder.input(v.aval).atom for v in jaxpr.invars]
+    for eqn in jaxpr.eqns:
+        ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
+        if isinstance(eqn.params, CallParams):
+            env += builder.inline(flattened(eqn.params.jaxpr), ins)
+        else:
+            env += builder.copy(eqn, ins)
+    outs = [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
+    return builder.close(outs)[0]
+
+
+def params_of(params: Params) -> dict[str, Any]:
+    """The params of an equation as keyword arguments of a policy."""
+    names = [a.name for a in fields(type(params))]
+    return {name: getattr(params, name) for name in names}
+
+
+def saveable(policy: Policy | None, eqn: Eqn) -> bool:
+    """Whether the policy allows to save the results of an equation."""
+    if policy is None:
+        return False
+    avals = [a.aval for a in eqn.invars]
+    return bool(policy(eqn.primitive, *avals, **params_of(eqn.params)))
+
+
+def recomputing(first: Jaxpr, second: Jaxpr, count: int, saved: Sequence[Var]) -> Jaxpr:
+    """What waits, from (inputs of `first`, saved values, what was unknown).
+
+    Effects have happened in the first computation: what remains here has none.
+
+    `first` gives `count` results, then the residuals that `second` takes first.
+    """
+    builder = Builder("checkpoint")
+    env: list[Atom] = [builder.input(v.aval).atom for v in first.invars]
+    given = {v: builder.input(v.aval).atom for v in saved}
+    kept = len(first.outvars) - count
+    later = [builder.input(v.aval).atom for v in second.invars[kept:]]
+    for eqn in first.eqns:
+        if all([v in given for v in eqn.outvars]):
+            env += [given[v] for v in eqn.outvars]
+            continue
+        ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
+        env += builder.copy(eqn, ins)
+    residuals = [env[a.index] if type(a) is Var else a for a in first.outvars[count:]]
+    return builder.close(builder.inline(second, [*residuals, *later]))[0]
+
+
+def split_checkpoint(
+    engine: Engine, p: CheckpointParams, args: Sequence[Known]
+) -> Split:
+    """The known results now; the rest later, from operands and saved values."""
+    unknown = tuple(isinstance(x, Linear) for x in args)
+    flat = p.policy is not None or p.jaxpr.effects
+    body = flattened(p.jaxpr) if flat else p.jaxpr
+    first, second, waiting = engine.split(body, unknown)
+    count = len(waiting) - sum(waiting)
+    silent = silenced(first)
+    # What an effect gave must not be asked for again.
+    keeps = [e for e in silent.eqns if e.effects or saveable(p.policy, e)]
+    saved = [v for e in keeps for v in e.outvars]
+    later = recomputing(silent, second, count, saved)
+    later, needed = engine.dce(later, (True,) * len(later.outvars))
+    given = [x for x in args if isinstance(x, Array)]
+    inputs = len(given)
+    read = [v for v, f in zip(saved, needed[inputs:], strict=False) if f]
+    forward = evolve(first, outvars=(*first.outvars[:count], *read))
+    slim, used = engine.dce(forward, (True,) * len(forward.outvars))
+    operands = [x for x, flag in zip(given, used, strict=True) if flag]
+    bind = rebinding(p, p.differentiated)
+    outs = bind(slim, *operands) if slim.outvars or slim.effects else ()
+    results = iter(outs[:count])
+    live = needed[inputs + len(saved) :]
+    kept = [x for x, flag in zip(given, needed, strict=False) if flag]
+
+    known = set(saved)
+    again = any(v not in known for e in silent.eqns for v in e.outvars)
+
+    def finish(
+        residuals: Sequence[Array], operands: Sequence[Array]
+    ) -> Sequence[Array]:
+        waited = [x for x, flag in zip(operands, live, strict=True) if flag]
+        return rebinding(p, p.differentiated or again)(later, *residuals, *waited)
+
+    return Split(
+        tuple(None if flag else next(results) for flag in waiting),
+        (*kept, *outs[count:]),
+        finish,
+    )
+
+
+def dce_checkpoint(
+    engine: Engine, p: CheckpointParams, used: Mask
+) -> tuple[CheckpointParams, Mask, Mask]:
+    jaxpr, needed = engine.dce(p.jaxpr, used)
+    return evolve(p, jaxpr=jaxpr), needed, used
+
+
+def lower_checkpoint(
+    e: Emitter,
+    p: CheckpointParams,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    """A call; the second computation behind a barrier, so that it stays one."""
+    if p.differentiated and p.prevent_cse and operands:
+        operands = apart(e, operands)
+    return e.call(p.jaxpr, operands, p.name)
+
+
+def jvp_checkpoint(
+    engine: Engine,
+    p: CheckpointParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    return push(engine, p.jaxpr, rebinding(p, p.differentiated), primals, tangents)
+
+
+def transpose_checkpoint(
+    engine: Engine, p: CheckpointParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    return pull(engine, p.jaxpr, rebinding(p, p.differentiated), cts, args)
+
+
+def batch_checkpoint(
+    engine: Engine,
+    p: CheckpointParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    bind = rebinding(p, p.differentiated)
+    return spread_batch(engine, p.jaxpr, bind, size, args, axes)
+
+
+def draw_checkpoint(random: Random) -> Sample[CheckpointParams]:
+    """A call of sin(sin(x)) y with two results, computed again or not."""
+    dtype = random.choice((float32, float64, complex64))
+    aval = ShapedArray(random.choice(SHAPES), dtype)
+    builder = Builder("a sample")
+    x, y = builder.input(aval), builder.input(aval)
+    with interpreting(builder):
+        z = TRIG.sin(x)
+        jaxpr, _ = builder.finish((mul(TRIG.sin(z), y), z))
+    again, barrier = random.random() < 0.3, random.random() < 0.7
+    return Sample(CheckpointParams("f", again, barrier, None, jaxpr), (aval, aval))
+
+
+checkpoint_p: Row[CheckpointParams] = Row(
+    "checkpoint",
+    CheckpointParams,
+    typing=checkpoint_typing,
+    evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
+    jvp=jvp_checkpoint,
+    transpose=transpose_checkpoint,
+    batch=batch_checkpoint,
+    lower=lower_checkpoint,
+    split=split_checkpoint,
+    dce=dce_checkpoint,
+    draw=draw_checkpoint,
+    spelled=lambda p: p.jaxpr,
+)
+
+
+def drawn_avals(random: Random, count: int) -> tuple[ShapedArray, ...]:
+    """Types of any kind."""
+    dtypes = ANYTHING.samples()
+    return tuple(
+        ShapedArray(random.choice(SHAPES), random.choice(dtypes)) for _ in range(count)
+    )
+
+
+@frozen(eq=False, repr=False)
+class NoBarrierParams(Params):
+    """The params of a barrier: none, but operands of any number and type."""
+
+
+BARRIER = NoBarrierParams()
+
+
+def jvp_barrier(
+    engine: Engine,
+    p: NoBarrierParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    """Values behind one barrier, tangents behind another."""
+    live = [t for t in tangents if not isinstance(t, Zero)]
+    pushed = iter(optimization_barrier_p.bind(p, *live) if live else ())
+    return optimization_barrier_p.bind(p, *primals), [
+        t if isinstance(t, Zero) else next(pushed) for t in tangents
+    ]
+
+
+def transpose_barrier(
+    engine: Engine, p: NoBarrierParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    live = [ct for ct in cts if not isinstance(ct, Zero)]
+    pulled = iter(optimization_barrier_p.bind(p, *live) if live else ())
+    return [ct if isinstance(ct, Zero) else next(pulled) for ct in cts]
+
+
+optimization_barrier_p: Row[NoBarrierParams] = Row(
+    "optimization_barrier",
+    NoBarrierParams,
+    typing=lambda p, avals: avals,
+    evaluate=lambda engine, p, xs: xs,
+    jvp=jvp_barrier,
+    transpose=transpose_barrier,
+    batch=lambda engine, p, size, xs, axes: (
+        optimization_barrier_p.bind(p, *xs),
+        axes,
+    ),
+    lower=lambda e, p, xs, outs: apart(e, xs),
+    draw=lambda random: Sample(BARRIER, drawn_avals(random, random.randint(0, 3))),
+)
+
+
+@frozen(eq=False, repr=False)
+class NameParams(Params):
+    """The name under which a policy knows a value."""
+
+    name: str
+
+
+name_p: Row[NameParams] = Row(
+    "name",
+    NameParams,
+    typing=lambda p, avals: avals,
+    evaluate=lambda engine, p, xs: xs,
+    jvp=lambda engine, p, xs, ts: ((name_p.call(p, *xs),), tuple(ts)),
+    transpose=lambda engine, p, cts, args: cts,
+    batch=lambda engine, p, size, xs, axes: ((name_p.call(p, *xs),), axes),
+    lower=lambda e, p, xs, outs: xs,
+    draw=lambda random: Sample(NameParams("x"), drawn_avals(random, 1)),
+)
+
+
+def named(x: object, name: str) -> Array:
+    """x, known by a name to the policies that save values by name."""
+    return name_p.call(NameParams(name), x)
+
+
+ROWS: tuple[Row[Any], ...] = (checkpoint_p, optimization_barrier_p, name_p)

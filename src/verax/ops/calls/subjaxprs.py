@@ -1,0 +1,284 @@
+"""Floor 2: building blocks for rules of primitives that hold jaxprs.
+
+One idea: such a rule rewrites the jaxprs and agrees on a common interface (which
+results are batched, unknown, have a tangent), so the rewrites come here with the
+interface forced upon them::
+
+    jaxpr = program((f32, f32), lambda x, y: (add(x, y),))
+    (z,) = inlined(jaxpr, (x, y))
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from attrs import frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import uint32
+from verax.ir.extended import ExtendedDType, KeyDType
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Var
+from verax.ir.records import Shown
+from verax.ops.elementwise.convert import convert
+from verax.ops.structure.create import zeros
+from verax.ops.structure.shape import at_front
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import Axis, Engine, Known, Linear, Split, Tangent, Zero
+from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.state import STATE, interpreting
+
+type Mask = tuple[bool, ...]
+# Keys are among the operands of few programs.
+PRNG = LazyModule("verax.ops.random.keys")
+
+
+class Batcher(Protocol):
+    """What vectorizes a jaxpr: an engine, or the emitter of a module."""
+
+    def batch(
+        self, jaxpr: Jaxpr, size: int, axes: tuple[Axis, ...]
+    ) -> tuple[Jaxpr, tuple[Axis, ...]]: ...
+
+
+def program(
+    avals: Iterable[ShapedArray], body: Callable[..., Sequence[object]]
+) -> Jaxpr:
+    """The jaxpr of `body` on inputs of these types."""
+    builder = Builder("a rule", source=UNKNOWN_SOURCE)
+    inputs = [builder.input(aval) for aval in avals]
+    with interpreting(builder):
+        return builder.finish(body(*inputs))[0]
+
+
+def inlined(jaxpr: Jaxpr, args: Sequence[object]) -> list[Array]:
+    """The results of `jaxpr`, whose equations go into the program being built.
+
+    Operands may be weak where inputs are strong, and the other way round; the equations
+    are not, so such operands are converted.
+    """
+    builder = STATE.interpreter
+    assert isinstance(builder, Builder)
+    ins = [builder.atom(x) for x in args]
+    for i, var in enumerate(jaxpr.invars):
+        if ins[i].aval.weak_type != var.aval.weak_type:
+            (operand,) = builder.tracers(ins[i : i + 1])
+            ins[i] = builder.atom(convert(operand, var.aval.dtype, var.aval.weak_type))
+    atoms = builder.inline(jaxpr, ins)
+    return list(builder.tracers(atoms))
+
+
+def same_types(xs: Iterable[ShapedArray], ys: Iterable[ShapedArray]) -> bool:
+    """Whether types are equal, but for weakness, which operands may lose."""
+    return [x.strong() for x in xs] == [y.strong() for y in ys]
+
+
+def chosen[T](flags: Iterable[bool], values: Iterable[T]) -> list[T]:
+    """The marked values."""
+    return [x for flag, x in zip(flags, values, strict=True) if flag]
+
+
+def others[T](flags: Iterable[bool], values: Iterable[T]) -> list[T]:
+    """The values that are not marked."""
+    return [x for flag, x in zip(flags, values, strict=True) if not flag]
+
+
+def merged[T](flags: Iterable[bool], marked: Iterable[T], rest: Iterable[T]) -> list[T]:
+    """`chosen` and `others` joined again."""
+    ours, theirs = iter(marked), iter(rest)
+    return [next(ours) if flag else next(theirs) for flag in flags]
+
+
+def either(*masks: Sequence[bool]) -> Mask:
+    """What is marked in one of the masks."""
+    return tuple([any(flags) for flags in zip(*masks, strict=True)])
+
+
+def fixpoint(start: Mask, step: Callable[[Mask], Sequence[bool]]) -> Mask:
+    """The least mask that holds `start` and everything that follows from itself."""
+    while True:
+        found = either(start, step(start))
+        if found == start:
+            return start
+        start = found
+
+
+def live(tangents: Iterable[Tangent]) -> list[Array]:
+    """The tangents that are not known to be zero."""
+    return [t for t in tangents if not isinstance(t, Zero)]
+
+
+def nonzeros(tangents: Iterable[Tangent]) -> Mask:
+    """Which tangents are not known to be zero."""
+    return tuple([not isinstance(t, Zero) for t in tangents])
+
+
+def unknowns(args: Iterable[Known]) -> Mask:
+    """Which operands are known by their type only."""
+    return tuple([isinstance(x, Linear) for x in args])
+
+
+def filled(
+    mask: Sequence[bool], found: Iterable[Array], avals: Iterable[ShapedArray]
+) -> list[Tangent]:
+    """Tangents for all of `avals`: those found where marked, and zeros."""
+    made = iter(found)
+    return [
+        next(made) if flag else Zero(aval.tangent())
+        for flag, aval in zip(mask, avals, strict=True)
+    ]
+
+
+def blank(aval: ShapedArray) -> Array:
+    """Some array of this type: zeros, or keys made of zeros."""
+    dtype = aval.dtype
+    if not isinstance(dtype, KeyDType):
+        return zeros(aval)
+    words = ShapedArray((*aval.shape, *dtype.word_shape), uint32)
+    keys: Array = PRNG.random_wrap(zeros(words), dtype.impl)
+    return keys
+
+
+def instantiated(engine: Engine, tangent: Tangent, aval: ShapedArray) -> Array:
+    """A tangent or cotangent as an array of the tangent type of `aval`."""
+    due = aval.tangent()
+    if isinstance(tangent, Zero):
+        return engine.core.zeros(due)
+    return engine.core.convert(tangent, due.dtype, due.weak_type)
+
+
+def stored_shape(aval: ShapedArray) -> tuple[int, ...]:
+    """The shape on a device, where keys have the dimensions of their words."""
+    if isinstance(aval.dtype, ExtendedDType):
+        return (*aval.shape, *aval.dtype.element_shape)
+    return aval.shape
+
+
+def with_inputs(
+    jaxpr: Jaxpr, has: Mask, wanted: Mask, avals: Sequence[object]
+) -> Jaxpr:
+    """`jaxpr`, whose inputs are those that `has` marks, on those `wanted` marks."""
+    if has == wanted:
+        return jaxpr
+    kept = [flag for flag, want in zip(has, wanted, strict=True) if want]
+    types = [a for a in chosen(wanted, avals) if isinstance(a, ShapedArray)]
+    return program(types, lambda *xs: inlined(jaxpr, chosen(kept, xs)))
+
+
+def forced_jvp(engine: Engine, jaxpr: Jaxpr, nonzero: Mask, wanted: Mask) -> Jaxpr:
+    """`engine.jvp` with a tangent for each result that `wanted` marks."""
+    pushed, mask = engine.jvp(jaxpr, nonzero)
+    if mask == wanted:
+        return pushed
+    count = len(jaxpr.outvars)
+
+    def body(*xs: Array) -> Sequence[object]:
+        outs = inlined(pushed, xs)
+        tangents = filled(mask, outs[count:], jaxpr.out_avals)
+        return [
+            *outs[:count],
+            *[
+                instantiated(engine, t, aval)
+                for t, aval, flag in zip(tangents, jaxpr.out_avals, wanted, strict=True)
+                if flag
+            ],
+        ]
+
+    return program(pushed.in_avals, body)
+
+
+def forced_batch(
+    batcher: Batcher, jaxpr: Jaxpr, size: int, axes: tuple[Axis, ...], wanted: Mask
+) -> Jaxpr:
+    """`batch` with the batch dimension first in each result that `wanted` marks."""
+    batched, out_axes = batcher.batch(jaxpr, size, axes)
+    due = tuple([0 if flag else None for flag in wanted])
+    if out_axes == due:
+        return batched
+
+    def body(*xs: Array) -> Sequence[object]:
+        outs = inlined(batched, xs)
+        return [
+            at_front(x, axis, size) if flag else x
+            for x, axis, flag in zip(outs, out_axes, wanted, strict=True)
+        ]
+
+    return program(batched.in_avals, body)
+
+
+def batched_results(
+    batcher: Batcher, jaxpr: Jaxpr, size: int, axes: tuple[Axis, ...]
+) -> Mask:
+    """Which results are batched."""
+    _, out_axes = batcher.batch(jaxpr, size, axes)
+    return tuple([axis is not None for axis in out_axes])
+
+
+@frozen(repr=False)
+class Halves(Shown):
+    """A split program: known inputs to known results and residuals, and the rest.
+
+    `first` gives the results that are not in the mask and then `count` residuals;
+    `second` maps residuals and unknown inputs to the other results.
+    """
+
+    first: Jaxpr
+    second: Jaxpr
+    count: int
+
+    def residuals(self) -> tuple[object, ...]:
+        """The atoms of `first` that are residuals."""
+        outs = self.first.outvars
+        return outs[len(outs) - self.count :]
+
+
+def forced_split(engine: Engine, jaxpr: Jaxpr, unknown: Mask, wanted: Mask) -> Halves:
+    """`engine.split` with each result unknown that `wanted` marks."""
+    first, second, mask = engine.split(jaxpr, unknown)
+    known = len(mask) - sum(mask)
+    count = len(first.outvars) - known
+    if mask == wanted:
+        return Halves(first, second, count)
+    late = others(mask, wanted)
+    saved = sum(late)
+
+    def before(*xs: Array) -> Sequence[object]:
+        outs = inlined(first, xs)
+        results, residuals = outs[:known], outs[known:]
+        return [*others(late, results), *chosen(late, results), *residuals]
+
+    extra = chosen(late, [a.aval for a in first.outvars[:known]])
+
+    def after(*xs: Array) -> Sequence[object]:
+        made = iter(inlined(second, xs[saved:]))
+        given = iter(xs[:saved])
+        return [
+            next(made) if flag else next(given)
+            for flag, want in zip(mask, wanted, strict=True)
+            if want
+        ]
+
+    return Halves(
+        program(first.in_avals, before),
+        program((*extra, *second.in_avals), after),
+        saved + count,
+    )
+
+
+def positions(jaxpr: Jaxpr) -> dict[object, int]:
+    """Where each input stands."""
+    return {var: i for i, var in enumerate(jaxpr.invars) if isinstance(var, Var)}
+
+
+def waiting(
+    args: Sequence[Known], count: int, bind: Callable[..., Sequence[Array]]
+) -> Split:
+    """The split of an equation that waits as a whole; it has `count` results."""
+    unknown = unknowns(args)
+    known = [x for x in args if isinstance(x, Array)]
+
+    def finish(
+        residuals: Sequence[Array], operands: Sequence[Array]
+    ) -> Sequence[Array]:
+        return bind(*merged(unknown, operands, residuals))
+
+    return Split((None,) * count, tuple(known), finish)

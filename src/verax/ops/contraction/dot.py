@@ -1,0 +1,447 @@
+"""Floor 2: contraction: `dot_general` and the products that it makes.
+
+One idea: a dimension of an operand is batch, contracted or free; the result has the
+batch dimensions, the free ones of the left, the free ones of the right::
+
+    dot_general(x, y, (((1,), (0,)), ((), ())))    # the product of two matrices
+"""
+
+from collections.abc import Sequence
+from math import prod
+from random import Random
+
+import numpy as np
+from attrs import evolve, frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    canonical,
+    float32,
+    float64,
+    int32,
+    is_bool,
+    is_complex,
+    is_float,
+    numpy_dtype,
+    real_dtype,
+)
+from verax.ir.jaxpr import Params
+from verax.ir.limits import finfo, iinfo
+from verax.ops.contraction.dot_chains import LONG_CHAIN, product
+from verax.ops.contraction.dot_samples import (
+    Numbers,
+    draw_dtypes,
+    draw_numbers,
+    draw_precision,
+)
+from verax.ops.contraction.precision import (
+    Algorithm,
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    DotPrecision,
+    algorithm_attribute,
+    mlir_name,
+    precision_attribute,
+    precision_of,
+    storage,
+)
+from verax.rules.families.bilinear import bilinear
+from verax.rules.rows.eager_costs import contraction
+from verax.rules.rows.emitter import Emitter, Operand, converted, ints
+from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Sample
+from verax.rules.values.array import Array
+from verax.rules.values.axes import beside, unsharded
+from verax.rules.values.constants import aval_of
+from verax.rules.values.kinds import ANYTHING
+from verax.rules.values.memo import pure
+from verax.rules.values.sizes import as_axes
+from verax.rules.values.state import STATE
+
+
+@frozen(eq=False, repr=False)
+class DotParams(Params):
+    """Contracted and batch dimensions (of the left, of the right), and the types."""
+
+    dimension_numbers: Numbers
+    precision: DotPrecision = None
+    preferred_element_type: DType | None = None
+
+
+def free(p: DotParams, side: int, rank: int) -> Shape:
+    """The dimensions of an operand that stay its own."""
+    contracted, batch = p.dimension_numbers
+    used = (*contracted[side], *batch[side])
+    return tuple(i for i in range(rank) if i not in used)
+
+
+def dot_typing(p: DotParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    if len(avals) != 2:
+        raise TypeError(f"dot_general takes two operands, not {len(avals)}")
+    x, y = avals
+    for name, (left, right) in zip(
+        ("contracting", "batch"), p.dimension_numbers, strict=True
+    ):
+        sizes = [x.shape[i] for i in left], [y.shape[i] for i in right]
+        if sizes[0] != sizes[1]:
+            raise TypeError(
+                f"dot_general takes {name} dimensions of equal sizes, but {left} of "
+                f"{x} has {sizes[0]} and {right} of {y} has {sizes[1]}"
+            )
+    shape = (
+        *(x.shape[i] for i in p.dimension_numbers[1][0]),
+        *(x.shape[i] for i in free(p, 0, x.ndim)),
+        *(y.shape[i] for i in free(p, 1, y.ndim)),
+    )
+    weak = x.weak_type and y.weak_type and p.preferred_element_type is None
+    return (ShapedArray(shape, dot_dtype(p, x.dtype, y.dtype), weak),)
+
+
+def dot_dtype(p: DotParams, x: DType, y: DType) -> DType:
+    """The dtype of a product: the more precise operand's, or what was preferred."""
+    for dtype in (x, y):
+        if not ANYTHING.holds(dtype):
+            raise TypeError(f"dot_general takes {ANYTHING}, not {dtype}")
+    natural = x if rank_of(x) >= rank_of(y) else y
+    if rank_of(x) == rank_of(y) and x != y:
+        raise TypeError(f"dot_general cannot choose between {x} and {y}; convert one")
+    wanted = p.preferred_element_type
+    if wanted is None or wanted == natural:
+        return natural
+    if (
+        rank_of(wanted)[3] < rank_of(natural)[3]
+        and not isinstance(p.precision, DotAlgorithm | DotAlgorithmPreset)
+        and not is_float(natural)
+    ):
+        raise TypeError(
+            f"preferred_element_type={wanted} is narrower than {natural}, the dtype of "
+            "the product; convert the operands, or the result"
+        )
+    return wanted
+
+
+WHOLE = (False, -1, -1)
+"""Neither complex, nor of any range or precision that a float has."""
+
+
+def rank_of(dtype: DType) -> tuple[bool, int, int, int, bool]:
+    """How precise a dtype is, as XLA orders them: complex, range, mantissa, bits."""
+    real = real_dtype(dtype)
+    if is_float(real):
+        info = finfo(real)
+        return is_complex(dtype), int(info.maxexp), int(info.nmant), info.bits, True
+    if is_bool(dtype):
+        return *WHOLE, 1, True
+    limits = iinfo(dtype)
+    return *WHOLE, int(limits.bits), int(limits.min) < 0
+
+
+type NumPyDType = np.dtype[np.generic]
+
+
+@frozen
+class Blocks:
+    """How a product of two types is a product of stacked matrices in NumPy.
+
+    `stored` are the dtypes to which an algorithm rounds the operands, if there is one;
+    `orders` put their dimensions in the order of (batch, free, contracted) and of
+    (batch, contracted, free), and `shapes` make matrices of them.
+    """
+
+    stored: tuple[NumPyDType, NumPyDType] | None
+    orders: tuple[Shape, Shape]
+    shapes: tuple[Shape, Shape]
+    working: NumPyDType
+    shape: Shape
+    out: NumPyDType
+
+
+@pure(1 << 12)
+def blocks(p: DotParams, x: Shape, dx: DType, y: Shape, dy: DType) -> Blocks:
+    """See `Blocks`, for shapes x and y and dtypes dx and dy."""
+    out = numpy_dtype(dot_dtype(p, dx, dy))
+    stored = None
+    if isinstance(p.precision, DotAlgorithm | DotAlgorithmPreset):
+        first, second = (numpy_dtype(storage(p.precision, d)[0]) for d in (dx, dy))
+        stored = first, second
+    contracted, batch = p.dimension_numbers
+    left, right = free(p, 0, len(x)), free(p, 1, len(y))
+    sizes = tuple([x[i] for i in batch[0]])
+    inner = prod([x[i] for i in contracted[0]])
+    rows, columns = [x[i] for i in left], [y[i] for i in right]
+    return Blocks(
+        stored,
+        ((*batch[0], *left, *contracted[0]), (*batch[1], *contracted[1], *right)),
+        ((*sizes, prod(rows), inner), (*sizes, inner, prod(columns))),
+        working_dtype(out, dx, dy),
+        (*sizes, *rows, *columns),
+        out,
+    )
+
+
+def evaluate_dot(p: DotParams, x: NDArray, y: NDArray) -> NDArray:
+    """The product by `np.matmul` on (batch, free, contracted) blocks."""
+    if x.shape[-1:] < LONG_CHAIN and is_plain(p, x, y):
+        plain: NDArray = np.matmul(x, y)
+        return plain
+    form = blocks(p, x.shape, x.dtype, y.shape, y.dtype)
+    if form.stored is not None:
+        x, y = x.astype(form.stored[0]), y.astype(form.stored[1])
+    xs, ys = x.transpose(form.orders[0]), y.transpose(form.orders[1])
+    xs = xs.astype(form.working, copy=False).reshape(form.shapes[0])
+    ys = ys.astype(form.working, copy=False).reshape(form.shapes[1])
+    found: NDArray = product(xs, ys).reshape(form.shape).astype(form.out, copy=False)
+    return found
+
+
+def is_plain(p: DotParams, x: NDArray, y: NDArray) -> bool:
+    """Whether this is what NumPy calls a product of float matrices or vectors."""
+    return (
+        x.dtype == y.dtype
+        and x.dtype in (float32, float64)
+        and p.preferred_element_type in (None, x.dtype)
+        and not isinstance(p.precision, DotAlgorithm | DotAlgorithmPreset)
+        and 1 <= y.ndim <= 2
+        and p.dimension_numbers == (((x.ndim - 1,), (0,)), ((), ()))
+    )
+
+
+def working_dtype(out: NumPyDType, *operands: DType) -> NumPyDType:
+    """The dtype in which NumPy contracts: as wide as all, float32 for small floats."""
+    found = [
+        float32
+        if is_float(d) and numpy_dtype(d).itemsize < 4
+        else int32
+        if is_bool(d) or numpy_dtype(d).kind == "V"
+        else numpy_dtype(d)
+        for d in (out, *operands)
+    ]
+    if all(d.kind in "iu" for d in found):
+        return int32 if is_bool(out) else found[0]
+    return np.result_type(*found)
+
+
+def to_lhs(engine: Engine, p: DotParams, ct: Array, x: ShapedArray, y: Array) -> Array:
+    """The cotangent of the left operand: contract the free dimensions of the right."""
+    return contract_back(engine, p, ct, x, y, 0)
+
+
+def to_rhs(engine: Engine, p: DotParams, ct: Array, y: ShapedArray, x: Array) -> Array:
+    """The cotangent of the right operand: contract the free dimensions of the left."""
+    return contract_back(engine, p, ct, y, x, 1)
+
+
+def contract_back(
+    engine: Engine, p: DotParams, ct: Array, own: ShapedArray, other: Array, side: int
+) -> Array:
+    """`ct` contracted with the other operand, dimensions put back in `own`'s order."""
+    contracted, batch = p.dimension_numbers
+    mine, theirs = free(p, side, own.ndim), free(p, 1 - side, other.ndim)
+    b = len(batch[0])
+    places = range(b + len(mine), ct.ndim) if side == 0 else range(b, b + len(theirs))
+    back = DotParams(
+        ((tuple(places), theirs), (tuple(range(b)), batch[1 - side])),
+        swapped(p.precision) if side else p.precision,
+    )
+    # The result holds: batch, own free, then the other's contracted, in its own order.
+    order = sorted(range(len(contracted[side])), key=contracted[1 - side].__getitem__)
+    held = (*batch[side], *mine, *(contracted[side][i] for i in order))
+    product = dot_general_p.call(back, ct, other)
+    return engine.core.transpose(product, tuple(held.index(i) for i in range(own.ndim)))
+
+
+def swapped(precision: DotPrecision) -> DotPrecision:
+    """The precision for operands in the other order."""
+    return precision[::-1] if isinstance(precision, tuple) else precision
+
+
+def batch_dot(
+    engine: Engine,
+    p: DotParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """One more batch dimension if both operands have one, else one more free one."""
+    sides = [
+        tuple(
+            dims[i] if a is None else beside(dims[i], a) for dims in p.dimension_numbers
+        )
+        for i, a in enumerate(axes)
+    ]
+    (left, left_batch), (right, right_batch) = sides
+    a, b = axes
+    if a is not None and b is not None:
+        numbers = ((left, right), ((a, *left_batch), (b, *right_batch)))
+        return dot_general_p.bind(evolve(p, dimension_numbers=numbers), *args), (0,)
+    changed = evolve(p, dimension_numbers=((left, right), (left_batch, right_batch)))
+    own = free(changed, 0 if b is None else 1, args[0 if b is None else 1].ndim)
+    place = len(left_batch) + own.index(a if b is None else b)
+    if b is not None:
+        place += len(free(changed, 0, args[0].ndim))
+    return dot_general_p.bind(changed, *args), (place,)
+
+
+def lower_dot(
+    e: Emitter, p: DotParams, operands: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """One `stablehlo.dot_general`, with conversions where an algorithm wants them."""
+    (contracted, batch), precision = p.dimension_numbers, p.precision
+    fields = (
+        ("lhs_batching_dimensions", batch[0]),
+        ("rhs_batching_dimensions", batch[1]),
+        ("lhs_contracting_dimensions", contracted[0]),
+        ("rhs_contracting_dimensions", contracted[1]),
+    )
+    text = ", ".join(f"{name} = {ints(dims)}" for name, dims in fields if dims)
+    attributes = {
+        "dot_dimension_numbers": f"#stablehlo.dot<{text}>",
+        "precision_config": precision_attribute(precision),
+    }
+    if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
+        return lower_algorithm(e, precision, operands, outs[0], attributes)
+    return e.op("stablehlo.dot_general", operands, outs, (), **attributes)
+
+
+def lower_algorithm(
+    e: Emitter,
+    algorithm: Algorithm,
+    operands: Sequence[Operand],
+    out: ShapedArray,
+    attributes: dict[str, str],
+) -> Sequence[Operand]:
+    """The contraction in the types of the algorithm, and back."""
+    types = [storage(algorithm, x.aval.dtype) for x in operands]
+    entering = [
+        converted(e, x, dtype) for x, (dtype, _) in zip(operands, types, strict=True)
+    ]
+    lhs, rhs = (mlir_name(x.aval.dtype) for x in entering)
+    attributes["algorithm"] = algorithm_attribute(algorithm, lhs, rhs)
+    leaving = out.with_dtype(types[0][1])
+    (z,) = e.op("stablehlo.dot_general", entering, (leaving,), (), **attributes)
+    return (converted(e, z, out.dtype),)
+
+
+def draw_dot(random: Random) -> Sample[DotParams]:
+    """Any dimensions of each sort, any types that go together.
+
+    In which order terms overflow is up to XLA, so finite numbers are not that large.
+    """
+    numbers, shapes = draw_numbers(random)
+    dtypes = draw_dtypes(random)
+    precision, preferred = draw_precision(random, *dtypes)
+    rounds = isinstance(precision, DotAlgorithm | DotAlgorithmPreset)
+    domain = Domain(-1e15, 1e15, (np.inf, -np.inf, np.nan), smooth=not rounds)
+    params = DotParams(numbers, precision, preferred)
+    return Sample(params, tuple(map(ShapedArray, shapes, dtypes)), (domain,) * 2)
+
+
+dot_general_p = bilinear(
+    "dot_general",
+    DotParams,
+    typing=dot_typing,
+    evaluate=evaluate_dot,
+    to_lhs=to_lhs,
+    to_rhs=to_rhs,
+    batch=batch_dot,
+    lower=lower_dot,
+    draw=draw_dot,
+    costly=contraction,
+)
+
+
+def dot_general(
+    lhs: object,
+    rhs: object,
+    dimension_numbers: Sequence[Sequence[Sequence[int]]],
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+    *,
+    out_sharding: object = None,
+) -> Array:
+    """The contraction of two arrays over any of their dimensions.
+
+    `dimension_numbers` is `((lhs_contracting, rhs_contracting), (lhs_batch,
+    rhs_batch))`. The result has the batch dimensions, then the free ones of `lhs`,
+    then those of `rhs`. `preferred_element_type` is the dtype of the sums.
+
+    Raises:
+        TypeError: sizes do not match, or the preferred dtype is too narrow.
+        ValueError: a dimension is out of range or named twice.
+    """
+    unsharded("dot_general", out_sharding)
+    x, y = aval_of(lhs), aval_of(rhs)
+    contracted, batch = (
+        (dims_of(left, x), dims_of(right, y)) for left, right in dimension_numbers
+    )
+    for i, aval in enumerate((x, y)):
+        used = (*contracted[i], *batch[i])
+        if len(set(used)) < len(used):
+            raise ValueError(
+                f"dot_general: a dimension of {aval} is named twice, as contracting "
+                f"{contracted[i]} and batch {batch[i]}"
+            )
+    preferred = (
+        None
+        if preferred_element_type is None
+        else canonical(preferred_element_type, STATE.enable_x64)
+    )
+    params = DotParams((contracted, batch), precision_of(precision), preferred)
+    return dot_general_p.call(params, lhs, rhs)
+
+
+def dims_of(dims: Sequence[int], aval: ShapedArray) -> Shape:
+    return as_axes("dot_general", dims, aval.ndim)
+
+
+def dot(
+    lhs: object,
+    rhs: object,
+    *,
+    dimension_numbers: Sequence[Sequence[Sequence[int]]] | None = None,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: object = None,
+) -> Array:
+    """The product of vectors and matrices, or `dot_general` with its dimensions.
+
+    Raises:
+        TypeError: an operand has neither one nor two dimensions, or sizes differ.
+    """
+    x, y = aval_of(lhs), aval_of(rhs)
+    numbers = dimension_numbers
+    if numbers is None:
+        if not (1 <= x.ndim <= 2 and 1 <= y.ndim <= 2):
+            raise TypeError(
+                f"dot takes operands of one or two dimensions, not {x} and {y}; use "
+                "dot_general, or verax.numpy.matmul"
+            )
+        numbers = (((x.ndim - 1,), (0,)), ((), ()))
+    return dot_general(
+        lhs,
+        rhs,
+        numbers,
+        precision,
+        preferred_element_type,
+        out_sharding=out_sharding,
+    )
+
+
+def batch_matmul(lhs: object, rhs: object, precision: object = None) -> Array:
+    """The products of two stacks of matrices with equal leading dimensions.
+
+    Raises:
+        TypeError: an operand has fewer than two dimensions, or the numbers differ.
+    """
+    x, y = aval_of(lhs), aval_of(rhs)
+    if x.ndim < 2 or x.ndim != y.ndim:
+        raise TypeError(
+            f"batch_matmul takes stacks of matrices of one rank, not {x} and {y}"
+        )
+    stack = tuple(range(x.ndim - 2))
+    numbers = (((x.ndim - 1,), (x.ndim - 2,)), (stack, stack))
+    return dot_general(lhs, rhs, numbers, precision)
+
+
+ROWS = (dot_general_p,)

@@ -1,0 +1,321 @@
+"""Floor 2: `cond`, the choice of one program out of several by an index.
+
+One idea: the choice commutes with every transformation, so each rule rewrites the
+branches and makes them alike. Under vmap a batched index gives `cond_lanes`, which
+means one `cond` for each lane and is rewritten as such; only where it is run do all
+branches run, and each lane keeps the results of its own, so that what the others make
+of it, a NaN, reaches neither values nor derivatives. A sequential choice, or one with
+effects, becomes a loop over the lanes instead::
+
+    c = cond[branches=({ lambda ; a. ... }, { lambda ; a. ... })] index a
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import evolve
+
+from verax.ir.avals import Shape
+from verax.ir.jaxpr import Jaxpr
+from verax.ops.calls.subjaxprs import (
+    Mask,
+    batched_results,
+    chosen,
+    either,
+    filled,
+    forced_batch,
+    forced_jvp,
+    forced_split,
+    inlined,
+    instantiated,
+    live,
+    nonzeros,
+    others,
+    program,
+    unknowns,
+    waiting,
+    with_inputs,
+)
+from verax.ops.control.batch_sequentially import one_by_one
+from verax.ops.control.cond_lowering import (
+    evaluate_cond,
+    evaluate_lanes,
+    lower_cond,
+    lower_lanes,
+)
+from verax.ops.control.cond_params import (
+    CondLanesParams,
+    CondParams,
+    cond_typing,
+    mapped_operands,
+)
+from verax.ops.control.cond_residuals import Slots
+from verax.ops.elementwise.select import select_n
+from verax.ops.structure.shape import at_front, broadcast, broadcast_in_dim, move_axis
+from verax.rules.rows.row import (
+    Axis,
+    Engine,
+    Known,
+    Linear,
+    Row,
+    Split,
+    Tangent,
+    Zero,
+)
+from verax.rules.values.array import Array
+
+
+def bind_like(
+    p: CondParams,
+    branches: Sequence[Jaxpr],
+    index: Array,
+    operands: Sequence[Array],
+    mapped: Sequence[bool],
+) -> tuple[Array, ...]:
+    """Other branches under the same index; for lanes, with these operands mapped."""
+    if isinstance(p, CondLanesParams):
+        lanes = evolve(p, branches=tuple(branches), mapped=tuple(mapped))
+        return cond_lanes_p.bind(lanes, index, *operands)
+    return cond_p.bind(evolve(p, branches=tuple(branches)), index, *operands)
+
+
+def jvp_cond(
+    engine: Engine,
+    p: CondParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    index, *operands = primals
+    nonzero = nonzeros(tangents[1:])
+    mask = either(*[engine.jvp(b, nonzero)[1] for b in p.branches])
+    branches = [forced_jvp(engine, b, nonzero, mask) for b in p.branches]
+    mapped = mapped_operands(p)
+    both = (*mapped, *chosen(nonzero, mapped))
+    outs = bind_like(p, branches, index, [*operands, *live(tangents[1:])], both)
+    results = outs[: len(mask)]
+    return results, filled(mask, outs[len(mask) :], [x.aval for x in results])
+
+
+def transpose_cond(
+    engine: Engine, p: CondParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    index, *operands = args
+    if isinstance(index, Linear):
+        raise TypeError("cond is not linear in its index")
+    linear, nonzero = unknowns(operands), nonzeros(cts)
+    avals = p.in_avals
+    due = chosen(linear, avals)
+    rewritten = [engine.transpose(b, linear, nonzero) for b in p.branches]
+    mask = either(*[found for _, found in rewritten])
+
+    def alike(jaxpr: Jaxpr, has: Mask) -> Jaxpr:
+        def body(*xs: Array) -> Sequence[object]:
+            found = filled(has, inlined(jaxpr, xs), due)
+            pairs = zip(found, due, mask, strict=True)
+            return [instantiated(engine, ct, a) for ct, a, flag in pairs if flag]
+
+        return jaxpr if has == mask else program(jaxpr.in_avals, body)
+
+    mapped = mapped_operands(p)
+    known = [x for x in operands if isinstance(x, Array)]
+    given = [
+        instantiated(engine, ct, aval)
+        for ct, aval in zip(cts, p.out_avals, strict=True)
+        if isinstance(ct, Array)
+    ]
+    branches = [alike(jaxpr, has) for jaxpr, has in rewritten]
+    flags = (*others(linear, mapped), *[True] * len(given))
+    found = iter(bind_like(p, branches, index, [*known, *given], flags))
+    extra = tuple(range(index.ndim))
+    results = iter(mask)
+
+    def pulled(x: Linear, is_mapped: bool) -> Tangent:
+        if not next(results):
+            return Zero(x.aval)
+        ct = next(found)
+        return ct if is_mapped or not extra else engine.core.reduce_sum(ct, extra)
+
+    return [
+        None,
+        *[
+            pulled(x, flag) if isinstance(x, Linear) else None
+            for x, flag in zip(operands, mapped, strict=True)
+        ],
+    ]
+
+
+def batch_cond(
+    engine: Engine,
+    p: CondParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """The same choice for all elements, or a choice for each."""
+    index, *operands = args
+    place, *places = axes
+    if place is not None:
+        meets = engine.axis is not None and engine.axis.name in p.named_axes
+        if not meets and (p.sequential or p.effects):
+            return one_by_one(lambda *xs: cond_p.bind(p, *xs), size, args, axes)
+        front = move_axis(index, place, 0)
+        if meets:
+            return batch_meeting(engine, p, size, front, operands, places)
+        return batch_index(p, size, front, operands, places)
+    lanes, mapped = index.ndim, mapped_operands(p)
+    if lanes:
+        # Lanes come first in mapped operands, then the dimension of this batch.
+        operands = [
+            x if axis is None else move_axis(x, axis, lanes if flag else 0)
+            for x, axis, flag in zip(operands, places, mapped, strict=True)
+        ]
+        places = [None if axis is None else 0 for axis in places]
+    inner = tuple(places)
+    wanted = either(*[batched_results(engine, b, size, inner) for b in p.branches])
+    branches = [forced_batch(engine, b, size, inner, wanted) for b in p.branches]
+    outs = bind_like(p, branches, index, operands, mapped)
+    return outs, [lanes if flag else None for flag in wanted]
+
+
+def batch_meeting(
+    engine: Engine,
+    p: CondParams,
+    size: int,
+    index: Array,
+    operands: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """A choice for each element whose branches let all elements meet: all branches run.
+
+    Raises:
+        NotImplementedError: the choice is one for each lane of an inner map as well.
+    """
+    if index.ndim > 1:
+        raise NotImplementedError(
+            f"cond: a branch names the axis {engine.axis and engine.axis.name!r}, over "
+            "which the index differs, as it does over an inner map; take the "
+            "collective out of the branches, or write the choice with where"
+        )
+    every = (True,) * len(p.out_avals)
+    runs = [
+        inlined(forced_batch(engine, b, size, tuple(axes), every), operands)
+        for b in p.branches
+    ]
+    outs = []
+    for aval, *cases in zip(p.out_avals, *runs, strict=True):
+        which = broadcast_in_dim(index, (size, *aval.shape), (0,))
+        outs.append(select_n(which, *cases))
+    return outs, [0] * len(outs)
+
+
+def batch_index(
+    p: CondParams,
+    size: int,
+    index: Array,
+    operands: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """Each element its own choice: one more dimension of lanes."""
+    inner = index.shape[1:]
+    moved, mapped = [], []
+    for x, axis, flag in zip(operands, axes, mapped_operands(p), strict=True):
+        mapped.append(flag or axis is not None)
+        if axis is None:
+            moved.append(broadcast(x, (size,)) if flag else x)
+            continue
+        front = move_axis(x, axis, 0)
+        moved.append(front if flag else spread(front, inner))
+    params = CondLanesParams(p.branches, index.shape, tuple(mapped))
+    outs = cond_lanes_p.bind(params, index, *moved)
+    return outs, [0] * len(outs)
+
+
+def spread(x: Array, lanes: Shape) -> Array:
+    """`x` with dimensions for inner lanes behind its first, where all are alike."""
+    for size in reversed(lanes):
+        x = move_axis(at_front(x, None, size), 0, 1)
+    return x
+
+
+def split_cond(engine: Engine, p: CondParams, args: Sequence[Known]) -> Split:
+    """Two choices by one index: what is known now, and the rest on what was saved."""
+    index, *operands = args
+    if isinstance(index, Linear):
+        return waiting(
+            args,
+            len(p.out_avals),
+            lambda i, *xs: bind_like(p, p.branches, i, xs, mapped_operands(p)),
+        )
+    unknown, mapped = unknowns(operands), mapped_operands(p)
+    mask = either(*[engine.split(b, unknown)[2] for b in p.branches])
+    halves = [forced_split(engine, b, unknown, mask) for b in p.branches]
+    slots = Slots()
+    plans = [slots.plan(half) for half in halves]
+    pairs = list(zip(halves, plans, strict=True))
+    known = [x for x in operands if isinstance(x, Array)]
+    flags = others(unknown, mapped)
+    count = len(mask) - sum(mask)
+    outs: tuple[Array, ...] = ()
+    first = [slots.first(half, plan) for half, plan in pairs]
+    if count or slots.types or any(jaxpr.effects for jaxpr in first):
+        outs = bind_like(p, first, index, known, flags)
+    second = [slots.second(half, plan) for half, plan in pairs]
+    order = list(slots.forwarded)
+    later = [flags[i] for i in order] + [True] * len(slots.types)
+
+    def finish(
+        residuals: Sequence[Array], operands: Sequence[Array]
+    ) -> Sequence[Array]:
+        choice, *saved = residuals
+        both = (*later, *chosen(unknown, mapped))
+        return bind_like(p, second, choice, [*saved, *operands], both)
+
+    results = iter(outs[:count])
+    return Split(
+        tuple([None if flag else next(results) for flag in mask]),
+        (index, *[known[i] for i in order], *outs[count:]),
+        finish,
+    )
+
+
+def dce_cond(
+    engine: Engine, p: CondParams, used: Mask
+) -> tuple[CondParams, Mask, Mask]:
+    slim = [engine.dce(b, used) for b in p.branches]
+    needed = either(*[flags for _, flags in slim])
+    avals = p.in_avals
+    branches = tuple([with_inputs(b, has, needed, avals) for b, has in slim])
+    if not isinstance(p, CondLanesParams):
+        return evolve(p, branches=branches), (True, *needed), used
+    mapped = tuple(chosen(needed, p.mapped))
+    return evolve(p, branches=branches, mapped=mapped), (True, *needed), used
+
+
+cond_p: Row[CondParams] = Row(
+    "cond",
+    CondParams,
+    typing=cond_typing,
+    evaluate=evaluate_cond,
+    jvp=jvp_cond,
+    transpose=transpose_cond,
+    batch=batch_cond,
+    lower=lower_cond,
+    split=split_cond,
+    dce=dce_cond,
+    compiled=True,
+)
+cond_lanes_p: Row[CondLanesParams] = Row(
+    "cond_lanes",
+    CondLanesParams,
+    typing=cond_typing,
+    evaluate=evaluate_lanes,
+    jvp=jvp_cond,
+    transpose=transpose_cond,
+    batch=batch_cond,
+    lower=lower_lanes,
+    split=split_cond,
+    dce=dce_cond,  # type: ignore[arg-type]  # lanes give lanes
+    compiled=True,
+)
+
+ROWS: tuple[Row[Any], ...] = (cond_p, cond_lanes_p)

@@ -1,0 +1,85 @@
+"""Floor 2: what a `cond` knows, and its type.
+
+One idea: a choice for each lane holds the branches of one lane, so that its rules are
+those of a single choice; only sizes and which operands differ are kept beside::
+
+    CondLanesParams(branches, lanes=(8,), mapped=(True, False))
+"""
+
+from collections.abc import Sequence
+
+from attrs import field, frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import int32
+from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.printer import QUIET
+from verax.ops.calls.subjaxprs import Mask, same_types
+
+
+@frozen(eq=False, repr=False)
+class CondParams(Params):
+    """The programs to choose from; they have the same input and result types.
+
+    Under vmap with an index for each lane, a `sequential` choice is made for one lane
+    after another, and only the branch that a lane takes runs.
+    """
+
+    branches: tuple[Jaxpr, ...]
+    sequential: bool = field(default=False, kw_only=True, metadata=QUIET)
+
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        """What every branch takes."""
+        return self.branches[0].in_avals
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        """What every branch gives."""
+        return self.branches[0].out_avals
+
+
+@frozen(eq=False, repr=False)
+class CondLanesParams(CondParams):
+    """A choice for each lane: the index has shape `lanes`, and results begin with it.
+
+    `mapped` marks the operands that begin with those dimensions too.
+    """
+
+    lanes: Shape
+    mapped: Mask
+
+
+def mapped_operands(p: CondParams) -> Mask:
+    """Which operands differ between lanes."""
+    if isinstance(p, CondLanesParams):
+        return p.mapped
+    return (False,) * len(p.in_avals)
+
+
+def cond_typing(p: CondParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    index, *operands = avals
+    lanes = p.lanes if isinstance(p, CondLanesParams) else ()
+    if index.dtype != int32 or index.shape != lanes:
+        raise TypeError(
+            f"cond takes an int32 index of shape {lanes}, not {index}; convert it "
+            "(verax.lax.convert_element_type)"
+        )
+    if not p.branches:
+        raise TypeError("cond takes at least one branch")
+    count = len(lanes)
+    given = tuple(
+        [
+            x.with_shape(x.shape[count:]) if flag else x
+            for x, flag in zip(operands, mapped_operands(p), strict=True)
+        ]
+    )
+    for branch in p.branches:
+        if not same_types(branch.in_avals, given):
+            raise TypeError(f"a branch of cond takes {branch.in_avals}, not {given}")
+        if not same_types(branch.out_avals, p.out_avals):
+            raise TypeError(
+                f"branches of cond give {p.out_avals} and "
+                f"{branch.out_avals}: results must have equal types"
+            )
+    return [a.with_shape((*lanes, *a.shape)) for a in p.out_avals]

@@ -1,0 +1,69 @@
+"""Floor 2: rows whose rules write their own primitive anew.
+
+One idea: a loop and its variant with a memory plan share their rules, so a rule is not
+tied to a row: it is given `bind`, which writes another equation of the row's own kind::
+
+    scan_p = loop_row("scan", ScanParams, jvp=jvp_scan, batch=batch_scan, ...)
+"""
+
+from collections.abc import Callable, Sequence
+
+from verax.ir.jaxpr import Params
+from verax.ops.control.scan_partial_eval import Bind
+from verax.rules.rows.row import (
+    Axis,
+    DceRule,
+    Engine,
+    EvaluateRule,
+    Known,
+    LowerRule,
+    Row,
+    Split,
+    Tangent,
+    TypeRule,
+)
+from verax.rules.values.array import Array
+
+
+def loop_row[P: Params](
+    name: str,
+    kind: type[P],
+    *,
+    typing: TypeRule[P],
+    evaluate: EvaluateRule[P],
+    jvp: Callable[
+        [Engine, Bind, P, Sequence[Array], Sequence[Tangent]],
+        tuple[Sequence[Array], Sequence[Tangent]],
+    ],
+    transpose: Callable[
+        [Engine, Bind, P, Sequence[Tangent], Sequence[Known]], Sequence[Tangent | None]
+    ],
+    batch: Callable[
+        [Engine, Bind, P, int, Sequence[Array], Sequence[Axis]],
+        tuple[Sequence[Array], Sequence[Axis]],
+    ],
+    lower: LowerRule[P],
+    split: Callable[[Engine, Bind, P, Sequence[Known]], Split],
+    dce: DceRule[P],
+) -> Row[P]:
+    """A compiled row; the rules that write loops get `bind` after the engine."""
+
+    def bind(p: P, *args: Array) -> tuple[Array, ...]:
+        return row.bind(p, *args)
+
+    row: Row[P] = Row(
+        name,
+        kind,
+        typing=typing,
+        evaluate=evaluate,
+        jvp=lambda engine, p, xs, ts: jvp(engine, bind, p, xs, ts),
+        transpose=lambda engine, p, cts, args: transpose(engine, bind, p, cts, args),
+        batch=lambda engine, p, size, args, axes: batch(
+            engine, bind, p, size, args, axes
+        ),
+        lower=lower,
+        split=lambda engine, p, args: split(engine, bind, p, args),
+        dce=dce,
+        compiled=True,
+    )
+    return row

@@ -1,0 +1,232 @@
+"""Floor 2: `scan`, a loop of known length over the rows of arrays.
+
+One idea: a loop is its body, so each rule rewrites the body once, after finding out by
+a fixpoint which carries take part (have a tangent, are batched, unknown or used); the
+program never grows with the length::
+
+    c ys = scan[jaxpr={ lambda ; const carry x. let ... in (carry, y) } ...] const c xs
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import evolve
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import stored_dtype
+from verax.ops.calls.subjaxprs import (
+    Mask,
+    batched_results,
+    chosen,
+    filled,
+    fixpoint,
+    forced_batch,
+    forced_jvp,
+    inlined,
+    instantiated,
+    live,
+    nonzeros,
+    program,
+    same_types,
+    stored_shape,
+    with_inputs,
+)
+from verax.ops.control.loop_row import loop_row
+from verax.ops.control.scan_lowering import lower_scan
+from verax.ops.control.scan_params import ScanParams, cut, in_order, in_turns
+from verax.ops.control.scan_partial_eval import Bind, split_scan
+from verax.ops.control.scan_transpose import transpose_scan
+from verax.ops.structure.shape import at_front, move_axis
+from verax.rules.rows.row import Axis, Engine, Known, NDArray, Row, Split, Tangent
+from verax.rules.values.array import Array
+
+
+def row_type(x: ShapedArray) -> ShapedArray:
+    """The type of one row."""
+    return x.with_shape(x.shape[1:])
+
+
+def scan_typing(p: ScanParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    consts, carry, xs = p.parts(avals)
+    for x in xs:
+        if not x.shape or x.shape[0] != p.length:
+            raise TypeError(f"scan of {p.length} steps takes arrays of rows, not {x}")
+    given = (*consts, *carry, *map(row_type, xs))
+    if not same_types(p.jaxpr.in_avals, given):
+        raise TypeError(f"the body of scan takes {p.jaxpr.in_avals}, not {given}")
+    carry_out, ys = p.results(p.jaxpr.out_avals)
+    if not same_types(carry_out, carry):
+        raise TypeError(f"the body of scan takes carries {carry} and gives {carry_out}")
+    return [*carry_out, *[y.with_shape((p.length, *y.shape)) for y in ys]]
+
+
+def evaluate_scan(
+    engine: Engine, p: ScanParams, args: Sequence[NDArray]
+) -> Sequence[NDArray]:
+    consts, carry, xs = p.parts(args)
+    ys = [
+        np.zeros((p.length, *stored_shape(y)), stored_dtype(y.dtype))
+        for y in p.results(p.jaxpr.out_avals)[1]
+    ]
+    steps = range(p.length)
+    for i in reversed(steps) if p.reverse else steps:
+        rows = [np.asarray(x[i]) for x in xs]
+        carry, found = p.results(engine.evaluate(p.jaxpr, [*consts, *carry, *rows]))
+        for y, row in zip(ys, found, strict=True):
+            y[i] = row
+    return [*carry, *ys]
+
+
+def jvp_scan[P: ScanParams](
+    engine: Engine,
+    bind: Bind,
+    p: P,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    consts, carry, xs = p.parts(primals)
+    t_consts, t_carry, t_xs = p.parts(tangents)
+    fixed, moving = nonzeros(t_consts), nonzeros(t_xs)
+
+    def pushed(mask: Mask) -> Mask:
+        return engine.jvp(p.jaxpr, (*fixed, *mask, *moving))[1]
+
+    mask = fixpoint(nonzeros(t_carry), lambda m: pushed(m)[: p.num_carry])
+    out_mask = (*mask, *pushed(mask)[p.num_carry :])
+    jaxpr = forced_jvp(engine, p.jaxpr, (*fixed, *mask, *moving), out_mask)
+    given = [
+        instantiated(engine, t, x.aval)
+        for t, x, flag in zip(t_carry, carry, mask, strict=True)
+        if flag
+    ]
+    counts = (len(consts), len(carry), len(xs), sum(fixed), len(given), sum(moving))
+    body = program(
+        in_turns(counts, jaxpr.in_avals),
+        lambda *args: out_turns(p, mask, inlined(jaxpr, in_order(counts, args))),
+    )
+    both = [*consts, *live(t_consts)], [*carry, *given], [*xs, *live(t_xs)]
+    linear = [
+        flag
+        for primal, tangent in zip(
+            p.parts(p.linear), (sum(fixed), len(given), sum(moving)), strict=True
+        )
+        for flag in (*primal, *[True] * tangent)
+    ]
+    params = evolve(
+        p,
+        jaxpr=body,
+        linear=tuple(linear),
+        num_carry=len(both[1]),
+        num_consts=len(both[0]),
+    )
+    outs = bind(params, *both[0], *both[1], *both[2])
+    return separated(p, mask, out_mask, outs)
+
+
+def out_turns[T](p: ScanParams, mask: Mask, outs: Sequence[T]) -> list[T]:
+    """(carries, rows, their tangents) with the tangents of carries by the carries."""
+    count = len(p.jaxpr.outvars)
+    tangents, moved = outs[count:], sum(mask)
+    carry, ys = p.results(outs[:count])
+    return [*carry, *tangents[:moved], *ys, *tangents[moved:]]
+
+
+def separated(
+    p: ScanParams, mask: Mask, out_mask: Mask, outs: Sequence[Array]
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    """Results and tangents of a loop whose body ends in `out_turns`."""
+    rows = len(p.jaxpr.outvars) - p.num_carry
+    carry, t_carry, ys, t_ys = cut(
+        (p.num_carry, sum(mask), rows, sum(out_mask) - sum(mask)), outs
+    )
+    results = [*carry, *ys]
+    avals = [x.aval for x in results]
+    return results, filled(out_mask, [*t_carry, *t_ys], avals)
+
+
+def batch_scan(
+    engine: Engine,
+    bind: Bind,
+    p: ScanParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """Carries that are the same for all elements stay one."""
+    consts, carry, xs = p.parts(args)
+    fixed, start, rows = p.parts(axes)
+    # The dimension of the batch may not be that of the steps.
+    xs = [
+        move_axis(x, 0, 1) if axis == 0 else x for x, axis in zip(xs, rows, strict=True)
+    ]
+    inner = [None if axis is None else max(axis - 1, 0) for axis in rows]
+
+    def places(mask: Mask) -> tuple[Axis, ...]:
+        return (*fixed, *[0 if flag else None for flag in mask], *inner)
+
+    def found(mask: Mask) -> Mask:
+        return batched_results(engine, p.jaxpr, size, places(mask))
+
+    begun = tuple([axis is not None for axis in start])
+    mask = fixpoint(begun, lambda m: found(m)[: p.num_carry])
+    out_mask = (*mask, *found(mask)[p.num_carry :])
+    jaxpr = forced_batch(engine, p.jaxpr, size, places(mask), out_mask)
+    given = [
+        at_front(x, axis, size) if flag else x
+        for x, axis, flag in zip(carry, start, mask, strict=True)
+    ]
+    outs = bind(evolve(p, jaxpr=jaxpr), *consts, *given, *xs)
+    first, rest = p.results(out_mask)
+    return outs, [
+        *[0 if flag else None for flag in first],
+        *[1 if flag else None for flag in rest],
+    ]
+
+
+def dce_scan[P: ScanParams](engine: Engine, p: P, used: Mask) -> tuple[P, Mask, Mask]:
+    wanted, ys = p.results(used)
+
+    def needed(mask: Mask) -> Mask:
+        return engine.dce(p.jaxpr, (*mask, *ys))[1]
+
+    mask = fixpoint(tuple(wanted), lambda m: p.parts(needed(m))[1])
+    jaxpr, has = engine.dce(p.jaxpr, (*mask, *ys))
+    consts, _, xs = p.parts(has)
+    kept = (*consts, *mask, *xs)
+    params = evolve(
+        p,
+        jaxpr=with_inputs(jaxpr, has, kept, p.jaxpr.in_avals),
+        linear=tuple(chosen(kept, p.linear)),
+        num_carry=sum(mask),
+        num_consts=sum(consts),
+    )
+    return params, kept, (*mask, *ys)
+
+
+def scanning[P: ScanParams](
+    name: str,
+    kind: type[P],
+    split: Callable[[Engine, Bind, P, Sequence[Known]], Split],
+    transpose: Callable[
+        [Engine, Bind, P, Sequence[Tangent], Sequence[Known]], Sequence[Tangent | None]
+    ],
+) -> Row[P]:
+    """The row of a loop over rows, which differs in how it is run backwards."""
+    return loop_row(
+        name,
+        kind,
+        typing=scan_typing,
+        evaluate=evaluate_scan,
+        jvp=jvp_scan,
+        transpose=transpose,
+        batch=batch_scan,
+        lower=lower_scan,
+        split=split,
+        dce=dce_scan,
+    )
+
+
+scan_p = scanning("scan", ScanParams, split_scan, transpose_scan)
+
+ROWS: tuple[Row[Any], ...] = (scan_p,)

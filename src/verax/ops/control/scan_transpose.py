@@ -1,0 +1,196 @@
+"""Floor 2: `scan` transposed.
+
+One idea: the transposed loop goes the other way; its carries are the cotangents of the
+carries and the sums of the cotangents of the constants::
+
+    { c' = a c + b x }    backwards:    { ct_b += ct x; ct = ct a }
+"""
+
+from collections.abc import Sequence
+from itertools import repeat
+
+from attrs import frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import Shown
+from verax.ops.calls.subjaxprs import (
+    Mask,
+    chosen,
+    filled,
+    fixpoint,
+    inlined,
+    instantiated,
+    merged,
+    nonzeros,
+    others,
+    program,
+    unknowns,
+)
+from verax.ops.control.scan_params import ScanParams, cut
+from verax.ops.control.scan_partial_eval import Bind, carried, in_parts
+from verax.rules.rows.row import Engine, Known, Linear, Tangent
+from verax.rules.values.array import Array
+
+
+def transpose_scan(
+    engine: Engine,
+    bind: Bind,
+    p: ScanParams,
+    cts: Sequence[Tangent],
+    args: Sequence[Known],
+) -> Sequence[Tangent | None]:
+    """The loop that is linear in its operands, run backwards.
+
+    Carries that are no part of the linear program are computed first. A carry that is
+    part of it but begins with a known value begins with zero, else the program would
+    not be linear.
+    """
+    unknown = unknowns(args)
+    if all(carried(engine, p, unknown)):
+        return transpose_linear(engine, bind, p, cts, args)
+    _, later = in_parts(engine, bind, p, args)
+    linear: list[Known] = [x for x in args if isinstance(x, Linear)]
+    saved: list[Known] = [*later.invariants, *later.begun, *later.stacks]
+    operands = later.operands(saved, linear)
+    due = chosen(later.mask, cts)
+    found = transpose_linear(engine, bind, later.params, due, operands)
+    pulled = iter(
+        [ct for ct, x in zip(found, operands, strict=True) if isinstance(x, Linear)]
+    )
+    return [next(pulled) if flag else None for flag in unknown]
+
+
+def transpose_linear(
+    engine: Engine,
+    bind: Bind,
+    p: ScanParams,
+    cts: Sequence[Tangent],
+    args: Sequence[Known],
+) -> Sequence[Tangent | None]:
+    """`transpose_scan` where all carries are linear."""
+    consts, carry, xs = p.parts(args)
+    fixed, rows = unknowns(consts), unknowns(xs)
+    ct_carry, ct_ys = p.results(cts)
+    linear = (*fixed, *[True] * len(carry), *rows)
+    given = nonzeros(ct_ys)
+
+    def pulled(mask: Mask) -> list[list[bool]]:
+        found = engine.transpose(p.jaxpr, linear, (*mask, *given))[1]
+        return cut((sum(fixed), len(carry), sum(rows)), found)
+
+    mask = fixpoint(nonzeros(ct_carry), lambda m: pulled(m)[1])
+    backward = Backward(engine, p, fixed, rows, mask, given, *map(tuple, pulled(mask)))
+    known = [[x for x in part if isinstance(x, Array)] for part in (consts, xs)]
+    sums = [
+        engine.core.zeros(aval.tangent())
+        for aval in chosen(backward.to_consts, backward.linear_consts)
+    ]
+    begun = [
+        instantiated(engine, ct, aval)
+        for ct, aval, flag in zip(
+            ct_carry, p.parts(p.jaxpr.in_avals)[1], mask, strict=True
+        )
+        if flag
+    ]
+    stacks = [
+        instantiated(engine, ct, aval)
+        for ct, aval in zip(ct_ys, p.results(p.jaxpr.out_avals)[1], strict=True)
+        if isinstance(ct, Array)
+    ]
+    operands = [*known[0], *sums, *begun, *known[1], *stacks]
+    params = ScanParams(
+        backward.body(),
+        p.length,
+        (False,) * len(operands),
+        len(sums) + len(begun),
+        len(known[0]),
+        not p.reverse,
+        p.unroll,
+    )
+    outs = bind(params, *operands)
+    return backward.results(
+        args, cut((len(sums), len(begun), sum(backward.to_rows)), outs)
+    )
+
+
+@frozen(repr=False)
+class Backward(Shown):
+    """The backward loop: which operands are linear, which cotangents are not zero.
+
+    `fixed` and `rows` mark linear constants and arrays of rows; `mask` and `given`
+    results whose cotangent is not zero; `to_consts`, `to_carry` and `to_rows` the
+    linear operands that a step gives a cotangent.
+    """
+
+    engine: Engine
+    p: ScanParams
+    fixed: Mask
+    rows: Mask
+    mask: Mask
+    given: Mask
+    to_consts: Mask
+    to_carry: Mask
+    to_rows: Mask
+
+    @property
+    def linear_consts(self) -> list[ShapedArray]:
+        return chosen(self.fixed, self.p.parts(self.p.jaxpr.in_avals)[0])
+
+    def body(self) -> Jaxpr:
+        """Known constants, sums, cotangents; known rows, cotangents of rows."""
+        engine, p = self.engine, self.p
+        consts, carry, xs = p.parts(p.jaxpr.in_avals)
+        linear = (*self.fixed, *[True] * len(carry), *self.rows)
+        step, _ = engine.transpose(p.jaxpr, linear, (*self.mask, *self.given))
+        summed = chosen(self.to_consts, chosen(self.fixed, consts))
+        moving = chosen(self.mask, carry)
+        types = [
+            others(self.fixed, consts),
+            [aval.tangent() for aval in summed],
+            [aval.tangent() for aval in moving],
+            others(self.rows, xs),
+            [y.tangent() for y in chosen(self.given, p.results(p.jaxpr.out_avals)[1])],
+        ]
+        counts = [len(part) for part in types]
+        found_counts = (sum(self.to_consts), sum(self.to_carry), sum(self.to_rows))
+
+        def body(*args: Array) -> Sequence[object]:
+            known, sums, cts, rows, given = cut(counts, args)
+            outs = inlined(step, [*known, *rows, *cts, *given])
+            to_consts, to_carry, to_rows = cut(found_counts, outs)
+            added = [
+                instantiated(engine, engine.core.add(x, y), aval)
+                for x, y, aval in zip(sums, to_consts, summed, strict=True)
+            ]
+            pulled = chosen(self.mask, filled(self.to_carry, to_carry, carry))
+            after = [
+                instantiated(engine, ct, aval)
+                for ct, aval in zip(pulled, moving, strict=True)
+            ]
+            return [*added, *after, *to_rows]
+
+        return program([aval for part in types for aval in part], body)
+
+    def results(
+        self, args: Sequence[Known], found: Sequence[Sequence[Array]]
+    ) -> list[Tangent | None]:
+        """The cotangents of all operands; None for those that are known."""
+        consts, carry, xs = self.p.parts([x.aval for x in args])
+        cts = [
+            *merged(
+                self.fixed,
+                filled(self.to_consts, found[0], chosen(self.fixed, consts)),
+                repeat(None),
+            ),
+            *filled(self.mask, found[1], carry),
+            *merged(
+                self.rows,
+                filled(self.to_rows, found[2], chosen(self.rows, xs)),
+                repeat(None),
+            ),
+        ]
+        return [
+            ct if isinstance(x, Linear) else None
+            for ct, x in zip(cts, args, strict=True)
+        ]

@@ -1,0 +1,394 @@
+"""Floor 2: `while`, a loop that runs until its predicate fails.
+
+One idea: as in `scan`, a fixpoint finds out which carries take part, then the body is
+rewritten once. Lanes that have ended keep their carry by a choice, whatever the body
+makes of them, so no NaN comes out of them; how long the loop runs is known only while
+it runs, so it has no transpose::
+
+    c = while[cond_jaxpr={ lambda ; c. ... } body_jaxpr={ lambda ; c. ... } ...] c
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import evolve
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import bool_, int32
+from verax.ir.jaxpr import Jaxpr
+from verax.ir.walk import map_subjaxprs
+from verax.ops.calls.callbacks import silenced
+from verax.ops.calls.subjaxprs import (
+    Mask,
+    batched_results,
+    chosen,
+    either,
+    filled,
+    fixpoint,
+    forced_batch,
+    forced_jvp,
+    inlined,
+    instantiated,
+    live,
+    merged,
+    nonzeros,
+    program,
+    unknowns,
+    waiting,
+    with_inputs,
+)
+from verax.ops.control.batch_sequentially import one_by_one
+from verax.ops.control.cond import cond_p
+from verax.ops.control.cond_params import CondParams
+from verax.ops.control.loop_row import loop_row
+from verax.ops.control.scan_params import cut
+from verax.ops.control.scan_partial_eval import Bind
+from verax.ops.control.while_params import (
+    WhileParams,
+    evaluate_while,
+    linear_flags,
+    lower_while,
+    while_typing,
+)
+from verax.ops.elementwise.select import select
+from verax.ops.reductions.reduce import reduce_or
+from verax.ops.structure.shape import at_front, broadcast_in_dim
+from verax.rules.rows.row import (
+    Axis,
+    Engine,
+    Known,
+    Linear,
+    MissingRule,
+    Row,
+    Split,
+    Tangent,
+)
+from verax.rules.values.array import Array
+
+
+def on_more(jaxpr: Jaxpr, extra: Sequence[ShapedArray]) -> Jaxpr:
+    """The predicate on carries that it does not look at."""
+    if not extra:
+        return jaxpr
+    count = len(jaxpr.invars)
+    return program((*jaxpr.in_avals, *extra), lambda *xs: inlined(jaxpr, xs[:count]))
+
+
+def jvp_while(
+    engine: Engine,
+    bind: Bind,
+    p: WhileParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    cond_consts, body_consts, carry = p.parts(primals)
+    _, t_consts, t_carry = p.parts(tangents)
+    fixed = nonzeros(t_consts)
+    mask = fixpoint(
+        nonzeros(t_carry), lambda m: engine.jvp(p.body_jaxpr, (*fixed, *m))[1]
+    )
+    jaxpr = forced_jvp(engine, p.body_jaxpr, (*fixed, *mask), mask)
+    counts = (len(body_consts), sum(fixed), len(carry), sum(mask))
+
+    def body(*xs: Array) -> Sequence[object]:
+        consts, t_consts, carry, t_carry = cut(counts, xs)
+        return inlined(jaxpr, [*consts, *carry, *t_consts, *t_carry])
+
+    primal_types, tangent_types = cut(
+        (len(primals) - len(cond_consts), sum(fixed) + sum(mask)), jaxpr.in_avals
+    )
+    types = [
+        *primal_types[: len(body_consts)],
+        *tangent_types[: sum(fixed)],
+        *primal_types[len(body_consts) :],
+        *tangent_types[sum(fixed) :],
+    ]
+    given = [
+        instantiated(engine, t, x.aval)
+        for t, x, flag in zip(t_carry, carry, mask, strict=True)
+        if flag
+    ]
+    flags = linear_flags(p, len(primals))
+    for_cond, for_body, moving = p.parts(flags)
+    params = evolve(
+        p,
+        body_jaxpr=program(types, body),
+        body_nconsts=len(body_consts) + sum(fixed),
+        cond_jaxpr=on_more(p.cond_jaxpr, [t.aval for t in given]),
+    ).with_linear(
+        (
+            *for_cond,
+            *for_body,
+            *[True] * sum(fixed),
+            *moving,
+            *[True] * sum(mask),
+        )
+    )
+    outs = bind(params, *cond_consts, *body_consts, *live(t_consts), *carry, *given)
+    return outs[: len(carry)], filled(mask, outs[len(carry) :], p.carry)
+
+
+def transpose_while(
+    engine: Engine,
+    bind: Bind,
+    p: WhileParams,
+    cts: Sequence[Tangent],
+    args: Sequence[Known],
+) -> Sequence[Tangent | None]:
+    raise MissingRule(
+        "reverse-mode differentiation does not go through while_loop, nor through "
+        "fori_loop with bounds that are not known while tracing, since the number of "
+        "steps to store is not known. Give the loop a bound (max_steps=1000, say), or "
+        "use scan, fori_loop with bounds that are Python integers, or forward mode "
+        "(jvp, jacfwd)"
+    )
+
+
+def batch_while(
+    engine: Engine,
+    bind: Bind,
+    p: WhileParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """Carries that are the same for all elements stay one, if all end together.
+
+    A sequential loop, or one with effects, whose elements end at different times runs
+    for one after another.
+    """
+    cond_consts, body_consts, carry = p.parts(args)
+    cond_axes, body_axes, start = p.parts(axes)
+
+    def places(mask: Mask) -> tuple[Axis, ...]:
+        return tuple([0 if flag else None for flag in mask])
+
+    def apart(mask: Mask) -> bool:
+        """Whether elements end at different times."""
+        inner = (*cond_axes, *places(mask))
+        return batched_results(engine, p.cond_jaxpr, size, inner)[0]
+
+    def step(mask: Mask) -> Mask:
+        inner = (*body_axes, *places(mask))
+        found = batched_results(engine, p.body_jaxpr, size, inner)
+        return either(found, changed) if apart(mask) else found
+
+    before = p.body_jaxpr.invars[p.body_nconsts :]
+    pairs = zip(p.body_jaxpr.outvars, before, strict=True)
+    changed = tuple([out != var for out, var in pairs])
+    mask = fixpoint(tuple([axis is not None for axis in start]), step)
+    lanes = apart(mask)
+    if lanes and (p.sequential or p.effects):
+        return one_by_one(lambda *xs: bind(p, *xs), size, args, axes)
+    cond = forced_batch(
+        engine, p.cond_jaxpr, size, (*cond_axes, *places(mask)), (lanes,)
+    )
+    given = [
+        at_front(x, axis, size) if flag else x
+        for x, axis, flag in zip(carry, start, mask, strict=True)
+    ]
+    inner = (*body_axes, *places(mask))
+    if lanes:
+        body = lanes_body(engine, p, size, inner, mask)
+        params = until_all_end(p, cond, body)
+        going = inlined(cond, [*cond_consts, *given])
+        outs = bind(params, *cond_consts, *body_consts, *going, *given)[1:]
+    else:
+        body = forced_batch(engine, p.body_jaxpr, size, inner, mask)
+        params = evolve(p, body_jaxpr=body, cond_jaxpr=cond)
+        outs = bind(params, *cond_consts, *body_consts, *given)
+    return outs, places(mask)
+
+
+def until_all_end(p: WhileParams, cond: Jaxpr, body: Jaxpr) -> WhileParams:
+    """A loop until every lane has ended; its first carry tells which lanes go on.
+
+    `cond` is the predicate of all lanes, `body` the step on (which go on, constants,
+    carries).
+    """
+    count = len(p.carry)
+    counts = (p.cond_nconsts, p.body_nconsts, 1, count)
+
+    def step(*xs: Array) -> Sequence[object]:
+        for_cond, for_body, on, before = cut(counts, xs)
+        after = inlined(body, [*on, *for_body, *before])
+        return [*inlined(cond, [*for_cond, *after]), *after]
+
+    for_cond, carry = cut((p.cond_nconsts, count), cond.in_avals)
+    (on,), for_body, _ = cut((1, p.body_nconsts, count), body.in_avals)
+    flags = linear_flags(p, sum(counts) - 1)
+    consts = p.cond_nconsts + p.body_nconsts
+    return evolve(
+        p,
+        body_jaxpr=program([*for_cond, *for_body, on, *carry], step),
+        body_nconsts=consts,
+        cond_jaxpr=program([on, *carry], lambda on, *rest: [reduce_or(on, (0,))]),
+        cond_nconsts=0,
+    ).with_linear((*flags[:consts], False, *flags[consts:]))
+
+
+def lanes_body(
+    engine: Engine, p: WhileParams, size: int, axes: tuple[Axis, ...], mask: Mask
+) -> Jaxpr:
+    """The step over all lanes, after which those that have ended are as before.
+
+    Where the loop may run backwards, the step is a choice for each lane: the cotangent
+    of a lane that has ended goes around the step, not through it times zero.
+    """
+    consts, carry = cut((p.body_nconsts, len(mask)), p.body_jaxpr.in_avals)
+    on = ShapedArray((), bool_)
+    if p.reversible:
+
+        def chosen_step(on: Array, *xs: Array) -> Sequence[object]:
+            before = xs[len(consts) :]
+            index = engine.core.convert(on, int32)
+            slim = chosen_outputs(p.body_jaxpr, mask)
+            unchanged = program(
+                slim.in_avals, lambda *ys: alike(engine, ys[len(consts) :], mask, slim)
+            )
+            branches = (unchanged, slim)
+            after = iter(cond_p.bind(CondParams(branches), index, *xs))
+            return [
+                next(after) if flag else x for x, flag in zip(before, mask, strict=True)
+            ]
+
+        choice = program([on, *consts, *carry], chosen_step)
+        return forced_batch(engine, choice, size, (0, *axes), mask)
+    body = forced_batch(engine, p.body_jaxpr, size, axes, mask)
+
+    def step(on: Array, *xs: Array) -> Sequence[object]:
+        pairs = zip(inlined(body, xs), xs[len(consts) :], mask, strict=True)
+        return [keep(on, new, old) if flag else new for new, old, flag in pairs]
+
+    return program([on.with_shape((size,)), *body.in_avals], step)
+
+
+def chosen_outputs(jaxpr: Jaxpr, mask: Mask) -> Jaxpr:
+    """The program of the outputs that the mask marks, on all inputs."""
+    return evolve(jaxpr, outvars=tuple(chosen(mask, jaxpr.outvars)))
+
+
+def alike(
+    engine: Engine, carry: Sequence[Array], mask: Mask, jaxpr: Jaxpr
+) -> list[Array]:
+    """The marked carries in the types of the outputs of `jaxpr`."""
+    return [
+        engine.core.convert(x, aval.dtype, aval.weak_type) if x.aval != aval else x
+        for x, aval in zip(chosen(mask, carry), jaxpr.out_avals, strict=True)
+    ]
+
+
+def keep(going: Array, new: Array, old: Array) -> Array:
+    """The new values in lanes that go on, the old ones in the others."""
+    return select(broadcast_in_dim(going, new.shape, (0,)), new, old)
+
+
+def split_while[P: WhileParams](
+    engine: Engine, bind: Bind, p: P, args: Sequence[Known]
+) -> Split:
+    """The known carries now; later the whole loop again, for the others."""
+    unknown = unknowns(args)
+    cond_consts, body_consts, start = p.parts(unknown)
+
+    def step(mask: Mask) -> Mask:
+        return engine.split(p.body_jaxpr, (*body_consts, *mask))[2]
+
+    mask = fixpoint(tuple(start), step)
+    ends = (*cond_consts, *mask)
+    if all(mask) or engine.split(p.cond_jaxpr, ends)[2][0]:
+        return waiting(args, len(mask), lambda *xs: bind(p, *xs))
+    wanted = tuple([not flag for flag in mask])
+    slim, needed, _ = dce_while(engine, p, wanted)
+    if any(isinstance(x, Linear) for x in chosen(needed, args)):
+        return waiting(args, len(mask), lambda *xs: bind(p, *xs))
+    again = repeated(p)
+    known = [x for x in args if isinstance(x, Array)]
+    operands = [x for x in chosen(needed, args) if isinstance(x, Array)]
+    kept = p.parts(needed)[2]
+    outs = dict(
+        zip(
+            [i for i, flag in enumerate(kept) if flag],
+            bind(slim, *operands),
+            strict=True,
+        )
+    )
+
+    def finish(
+        residuals: Sequence[Array], operands: Sequence[Array]
+    ) -> Sequence[Array]:
+        whole = bind(again, *merged(unknown, operands, residuals))
+        return chosen(mask, whole)
+
+    return Split(
+        tuple([None if flag else outs[i] for i, flag in enumerate(mask)]),
+        tuple(known),
+        finish,
+    )
+
+
+def repeated[P: WhileParams](p: P) -> P:
+    """The loop as it is computed again: effects have happened the first time."""
+    again = map_subjaxprs(p, silenced, aside=False)
+    if again.effects:
+        raise MissingRule(
+            "while_loop with an io_callback inside cannot be linearized: its results "
+            "of every step would have to be saved, and how many there are is known "
+            "only when it runs. Use scan, or forward mode (jvp, jacfwd)"
+        )
+    return again
+
+
+def dce_while[P: WhileParams](engine: Engine, p: P, used: Mask) -> tuple[P, Mask, Mask]:
+    """The carries that the predicate, the wanted ones, or these in turn, need."""
+    cond, for_cond = engine.dce(p.cond_jaxpr, (True,))
+    start = either(used, for_cond[p.cond_nconsts :])
+
+    def step(mask: Mask) -> Mask:
+        return engine.dce(p.body_jaxpr, mask)[1][p.body_nconsts :]
+
+    mask = fixpoint(start, step)
+    body, for_body = engine.dce(p.body_jaxpr, mask)
+    cond_consts = for_cond[: p.cond_nconsts]
+    body_consts = for_body[: p.body_nconsts]
+    params = evolve(
+        p,
+        body_jaxpr=with_inputs(
+            body, for_body, (*body_consts, *mask), p.body_jaxpr.in_avals
+        ),
+        body_nconsts=sum(body_consts),
+        cond_jaxpr=with_inputs(
+            cond, for_cond, (*cond_consts, *mask), p.cond_jaxpr.in_avals
+        ),
+        cond_nconsts=sum(cond_consts),
+    )
+    kept = (*cond_consts, *body_consts, *mask)
+    flags = linear_flags(p, len(kept))
+    return params.with_linear(tuple(chosen(kept, flags))), kept, mask
+
+
+def looping[P: WhileParams](
+    name: str,
+    kind: type[P],
+    split: Callable[[Engine, Bind, P, Sequence[Known]], Split],
+    transpose: Callable[
+        [Engine, Bind, P, Sequence[Tangent], Sequence[Known]], Sequence[Tangent | None]
+    ],
+) -> Row[P]:
+    """The row of a loop with a predicate, which differs in how it is run backwards."""
+    return loop_row(
+        name,
+        kind,
+        typing=while_typing,
+        evaluate=evaluate_while,
+        jvp=jvp_while,
+        transpose=transpose,
+        batch=batch_while,
+        lower=lower_while,
+        split=split,
+        dce=dce_while,
+    )
+
+
+while_p = looping("while", WhileParams, split_while, transpose_while)
+
+ROWS: tuple[Row[Any], ...] = (while_p,)

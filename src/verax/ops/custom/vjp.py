@@ -1,0 +1,362 @@
+"""Floor 2: `custom_vjp_call`: a call with a reverse-mode rule of the user's own.
+
+One idea: differentiated, the call becomes the user's forward program, and an equation
+linear in the tangents that cannot be computed, but whose transpose is the user's
+backward program::
+
+    b c = jit[name=fwd jaxpr={ ... }] a
+    d = custom_vjp_linear[name=f ...] c t
+"""
+
+from collections.abc import Sequence
+from typing import Never, Protocol, runtime_checkable
+
+from attrs import evolve, field, frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import is_inexact
+from verax.ir.jaxpr import Aside, Jaxpr, Params
+from verax.ops.calls.call import jit_p, rule_call
+from verax.ops.calls.callbacks import silenced
+from verax.ops.core import CORE
+from verax.ops.custom.jvp import (
+    Mask,
+    derivative_in_captured,
+    lower_body,
+    sum_of,
+    transpose_of_call,
+    typing_of_call,
+)
+from verax.rules.programs.batched import (
+    SUM,
+    batch_to,
+    on_inputs,
+    somewhere,
+    with_outputs,
+)
+from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Tangent, Zero
+from verax.rules.values.array import Array
+
+
+@runtime_checkable
+class VjpRule(Protocol):
+    """A user's pair of rules as a value: equal rules give equal jaxprs."""
+
+    def __hash__(self) -> int: ...
+    def forward(self, nonzero: Mask) -> Jaxpr:
+        """(captured, operands) to (results, residuals)."""
+        ...
+
+    def backward(self, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
+        """(residuals, given cotangents) to cotangents of operands, and of which.
+
+        `given` has an entry for each result, `nonzero` and the returned mask have one
+        for each operand that is not captured; no other than nonzero ones are marked.
+        """
+        ...
+
+
+@frozen(cache_hash=True)
+class TracedVjp(Aside):
+    """Rules that have been traced already, for all cotangents and `nonzero` operands.
+
+    `out_nonzero` marks the operands whose cotangents come out.
+    """
+
+    first: Jaxpr
+    second: Jaxpr
+    active: Mask
+    out_nonzero: Mask
+
+    def forward(self, nonzero: Mask) -> Jaxpr:
+        """See `VjpRule.forward`."""
+        return self.first
+
+    def backward(self, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
+        """See `VjpRule.backward`: missing cotangents are written as zeros."""
+        count = len(self.second.invars) - sum(self.active)
+        avals, places = list(self.second.in_avals[:count]), list[int | None]()
+        flags = [g for g, due in zip(given, self.active, strict=True) if due]
+        for flag, aval in zip(flags, self.second.in_avals[count:], strict=True):
+            places.append(len(avals) if flag else None)
+            avals += [aval] if flag else []
+        jaxpr = on_inputs(self.second, avals, [*range(count), *places], CORE)
+        mask = tuple(a and b for a, b in zip(nonzero, self.out_nonzero, strict=True))
+        kept = [m for m, o in zip(mask, self.out_nonzero, strict=True) if o]
+        outs = [a for a, keep in zip(jaxpr.outvars, kept, strict=True) if keep]
+        return evolve(jaxpr, outvars=tuple(outs)), mask
+
+
+@frozen(cache_hash=True)
+class BatchedVjp:
+    """Rules over `size` elements; cotangents of what is not batched are summed."""
+
+    engine: Engine = field(repr=False)
+    rule: VjpRule
+    captured: int
+    size: int
+    axes: tuple[Axis, ...]
+    out_axes: tuple[int, ...]
+
+    def residual_axes(self, nonzero: Mask) -> tuple[Axis, ...]:
+        """Where the residuals are batched."""
+        jaxpr = self.rule.forward(nonzero)
+        _, found = self.engine.batch(jaxpr, self.size, self.axes)
+        return found[len(self.out_axes) :]
+
+    def forward(self, nonzero: Mask) -> Jaxpr:
+        """See `VjpRule.forward`."""
+        jaxpr = self.rule.forward(nonzero)
+        wanted = (*self.out_axes, *self.residual_axes(nonzero))
+        return batch_to(self.engine, jaxpr, self.size, self.axes, wanted)
+
+    def backward(self, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
+        """See `VjpRule.backward`."""
+        jaxpr, mask = self.rule.backward(nonzero, given)
+        cts = [a for a, flag in zip(self.out_axes, given, strict=True) if flag]
+        own = zip(self.axes[self.captured :], mask, strict=True)
+        wanted = [SUM if a is None else a for a, flag in own if flag]
+        axes = (*self.residual_axes(nonzero), *cts)
+        return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
+
+
+@frozen(cache_hash=True)
+class PrunedVjp:
+    """Rules of a function of which only the results that `used` marks are used."""
+
+    engine: Engine = field(repr=False)
+    rule: VjpRule
+    used: Mask
+
+    def forward(self, nonzero: Mask) -> Jaxpr:
+        """See `VjpRule.forward`."""
+        jaxpr = self.rule.forward(nonzero)
+        saved = len(jaxpr.outvars) - len(self.used)
+        return with_outputs(self.engine, jaxpr, (*self.used, *[True] * saved))
+
+    def backward(self, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
+        """See `VjpRule.backward`."""
+        flags = iter(given)
+        return self.rule.backward(
+            nonzero, tuple([used and next(flags) for used in self.used])
+        )
+
+
+@frozen(cache_hash=True)
+class BatchedLinear:
+    """The backward rule of a derivative that is batched after it was taken.
+
+    Results are batched in front, residuals and tangents as they are given.
+    """
+
+    engine: Engine = field(repr=False)
+    rule: VjpRule
+    size: int
+    residual_axes: tuple[Axis, ...]
+    tangent_axes: tuple[Axis, ...]
+
+    def forward(self, nonzero: Mask) -> Jaxpr:
+        """See `VjpRule.forward`: it has run already."""
+        return self.rule.forward(nonzero)
+
+    def backward(self, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
+        """See `VjpRule.backward`."""
+        jaxpr, mask = self.rule.backward(nonzero, given)
+        axes = (*self.residual_axes, *[0] * sum(given))
+        marks = [m for m, flag in zip(mask, nonzero, strict=True) if flag]
+        own = zip(self.tangent_axes, marks, strict=True)
+        wanted = [SUM if axis is None else axis for axis, flag in own if flag]
+        return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
+
+
+@frozen(eq=False, repr=False)
+class CustomVjpParams(Params):
+    """The function, how many of its first inputs it captured, and the rules."""
+
+    name: str
+    captured: int
+    jaxpr: Jaxpr
+    rule: TracedVjp | VjpRule
+
+
+@frozen(eq=False, repr=False)
+class CustomLinearParams(Params):
+    """Whose derivative this is: operands are the residuals, then tangents.
+
+    `nonzero` marks the operands of the function whose tangents these are, `active` the
+    results of it whose tangents come out, in the types `out_avals`.
+    """
+
+    name: str
+    residuals: int
+    nonzero: Mask
+    active: Mask
+    out_avals: tuple[ShapedArray, ...]
+    rule: TracedVjp | VjpRule
+
+
+def settled(
+    rule: VjpRule, base: VjpRule, active: Mask, nonzero: Mask | None = None
+) -> VjpRule:
+    """`rule`, made from `base`, as plain jaxprs if `base` is: it can be printed.
+
+    It will be asked for cotangents of `nonzero` operands, of any if that is None.
+    """
+    if not isinstance(base, TracedVjp):
+        return rule
+    nonzero = nonzero or (True,) * len(base.out_nonzero)
+    second, mask = rule.backward(nonzero, active)
+    return TracedVjp(rule.forward(nonzero), second, active, mask)
+
+
+def jvp_custom(
+    engine: Engine,
+    p: CustomVjpParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    """The user's forward program, and a linear equation for the backward one."""
+    count, own = p.captured, tangents[p.captured :]
+    if all(isinstance(t, Zero) for t in own):
+        return derivative_in_captured(engine, p.name, p.jaxpr, count, primals, tangents)
+    nonzero = tuple(not isinstance(t, Zero) for t in own)
+    forward = p.rule.forward(nonzero)
+    found = jit_p.bind(rule_call(f"fwd_{p.name}", forward), *primals)
+    avals = p.jaxpr.out_avals
+    outs, residuals = found[: len(avals)], found[len(avals) :]
+    active = tuple(is_inexact(aval.dtype) for aval in avals)
+    due = tuple([a.tangent() for a, flag in zip(avals, active, strict=True) if flag])
+    params = CustomLinearParams(p.name, len(residuals), nonzero, active, due, p.rule)
+    live = [t for t in own if not isinstance(t, Zero)]
+    made = iter(custom_vjp_linear_p.bind(params, *residuals, *live) if due else ())
+    pushed: list[Tangent] = [
+        next(made) if flag else Zero(aval.tangent())
+        for flag, aval in zip(active, avals, strict=True)
+    ]
+    if all(isinstance(t, Zero) for t in tangents[:count]):
+        return outs, pushed
+    silent = silenced(p.jaxpr)
+    _, more = derivative_in_captured(engine, p.name, silent, count, primals, tangents)
+    return outs, [sum_of(engine, t, u) for t, u in zip(pushed, more, strict=True)]
+
+
+def batch_custom(
+    engine: Engine,
+    p: CustomVjpParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """Function and rules batched alike, so that later derivatives are the user's."""
+    out_axes = somewhere(engine.batch(p.jaxpr, size, tuple(axes))[1])
+    jaxpr = batch_to(engine, p.jaxpr, size, axes, out_axes)
+    active = tuple(is_inexact(aval.dtype) for aval in jaxpr.out_avals)
+    rule = settled(
+        BatchedVjp(engine, p.rule, p.captured, size, tuple(axes), out_axes),
+        p.rule,
+        active,
+    )
+    return custom_vjp_call_p.bind(evolve(p, jaxpr=jaxpr, rule=rule), *args), out_axes
+
+
+def dce_custom(
+    engine: Engine, p: CustomVjpParams, used: Mask
+) -> tuple[CustomVjpParams, Mask, Mask]:
+    """The results that are used; every operand stays, for the rules may read it."""
+    jaxpr = with_outputs(engine, p.jaxpr, used)
+    active = tuple(is_inexact(aval.dtype) for aval in jaxpr.out_avals)
+    rule = settled(PrunedVjp(engine, p.rule, used), p.rule, active)
+    return evolve(p, jaxpr=jaxpr, rule=rule), (True,) * len(jaxpr.invars), used
+
+
+custom_vjp_call_p: Row[CustomVjpParams] = Row(
+    "custom_vjp_call",
+    CustomVjpParams,
+    typing=lambda p, avals: typing_of_call(p.name, p.jaxpr, avals),
+    evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
+    jvp=jvp_custom,
+    transpose=transpose_of_call,
+    batch=batch_custom,
+    lower=lambda e, p, xs, outs: lower_body(e, p.jaxpr, p.name, xs),
+    dce=dce_custom,
+    spelled=lambda p: p.jaxpr,
+)
+
+
+def forward_mode(name: str) -> Never:
+    """Raise the error for what a reverse-mode rule does not say."""
+    raise TypeError(
+        f"can't apply forward-mode differentiation (jvp) to a custom_vjp function: "
+        f"{name} has a rule for reverse mode only. Use reverse mode (grad, vjp, "
+        "jacrev), or give it a forward rule with custom_jvp"
+    )
+
+
+def jvp_linear(
+    engine: Engine,
+    p: CustomLinearParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    """In its tangents the equation is its own derivative; more no rule says."""
+    count = p.residuals
+    if not all(isinstance(t, Zero) for t in tangents[:count]):
+        forward_mode(p.name)
+    filled = [engine.core.zeros(t.aval) if isinstance(t, Zero) else t for t in tangents]
+    outs = custom_vjp_linear_p.bind(p, *primals)
+    return outs, custom_vjp_linear_p.bind(p, *primals[:count], *filled[count:])
+
+
+def batch_linear(
+    engine: Engine,
+    p: CustomLinearParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """The equation whose transpose is the batched backward program."""
+    count = p.residuals
+    rule = BatchedLinear(engine, p.rule, size, tuple(axes[:count]), tuple(axes[count:]))
+    batched = settled(rule, p.rule, p.active, p.nonzero)
+    avals = tuple([a.with_shape((size, *a.shape)) for a in p.out_avals])
+    outs = custom_vjp_linear_p.bind(evolve(p, rule=batched, out_avals=avals), *args)
+    return outs, (0,) * len(outs)
+
+
+def transpose_linear(
+    engine: Engine, p: CustomLinearParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    """The user's backward program."""
+    flags = iter(cts)
+    given = tuple([due and not isinstance(next(flags), Zero) for due in p.active])
+    jaxpr, mask = p.rule.backward(p.nonzero, given)
+    residuals = [x for x in args[: p.residuals] if isinstance(x, Array)]
+    live = [
+        engine.core.convert(ct, aval.dtype, aval.weak_type)
+        for ct, aval in zip(cts, p.out_avals, strict=True)
+        if not isinstance(ct, Zero)
+    ]
+    if len(residuals) < p.residuals:
+        raise TypeError(f"the rule of {p.name} is not linear in its residuals")
+    params = rule_call(f"bwd_{p.name}", jaxpr)
+    runs = jaxpr.outvars or jaxpr.effects
+    found = iter(jit_p.bind(params, *residuals, *live) if runs else ())
+    marks = [m for m, flag in zip(mask, p.nonzero, strict=True) if flag]
+    pulled: list[Tangent | None] = [None] * p.residuals
+    for x, mark in zip(args[p.residuals :], marks, strict=True):
+        ct = next(found) if mark else Zero(x.aval)
+        pulled.append(ct if isinstance(x, Linear) else None)
+    return pulled
+
+
+custom_vjp_linear_p: Row[CustomLinearParams] = Row(
+    "custom_vjp_linear",
+    CustomLinearParams,
+    typing=lambda p, avals: p.out_avals,
+    evaluate=lambda engine, p, xs: forward_mode(p.name),
+    jvp=jvp_linear,
+    transpose=transpose_linear,
+    batch=batch_linear,
+    lower=lambda e, p, xs, outs: forward_mode(p.name),
+)
+ROWS = (custom_vjp_call_p, custom_vjp_linear_p)

@@ -1,0 +1,410 @@
+"""Floor 2: arithmetic: sums, products, quotients, extremes, integer powers.
+
+One idea: each row is its mathematics; `x` and `y` are operands, `z` the result, `t`
+a tangent and `ct` a cotangent::
+
+    mul_p: z = x y,  dz = t_x y + x t_y
+"""
+
+import builtins
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    bool_,
+    is_complex,
+    is_integer,
+    is_unsigned,
+    real_dtype,
+)
+from verax.ir.jaxpr import NO_PARAMS, Params
+from verax.ops.base import xla_semantics
+from verax.ops.elementwise.compare import eq, gt
+from verax.ops.elementwise.complex import complex, conj, imag, real
+from verax.ops.elementwise.convert import convert, convert_element_type
+from verax.ops.elementwise.select import select
+from verax.rules.families.elementwise import chlo, elementwise, parametric, stablehlo
+from verax.rules.rows.eager_costs import HUGE, huge, of
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.row import Domain, Row, Tangent, Zero
+from verax.rules.values.array import Array
+from verax.rules.values.kinds import (
+    ANYTHING,
+    COMPLEX,
+    FLOAT,
+    INTEGER,
+    NUMBER,
+    REAL,
+    SIGNED,
+)
+from verax.rules.values.operands import alike
+
+DIVISORS = (Domain(), Domain(special=(0.0, -1.0, 1.0)))
+
+neg_p = elementwise(
+    "neg",
+    np.negative,
+    jvp=lambda x, y, t: neg(t),
+    transpose=lambda ct, x: neg(ct),
+    lower=stablehlo("negate"),
+    accepts=NUMBER,
+)
+add_p = elementwise(
+    "add",
+    np.add,
+    operands=2,
+    jvp=lambda x, y, z, t: t,
+    transpose=lambda ct, x, y: ct,
+    lower=stablehlo("add"),
+    accepts=NUMBER,
+)
+sub_p = elementwise(
+    "sub",
+    np.subtract,
+    operands=2,
+    jvp=(lambda x, y, z, t: t, lambda x, y, z, t: neg(t)),
+    transpose=(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
+    lower=stablehlo("subtract"),
+    accepts=NUMBER,
+)
+mul_p = elementwise(
+    "mul",
+    np.multiply,
+    operands=2,
+    jvp=(lambda x, y, z, t: mul(t, y), lambda x, y, z, t: mul(x, t)),
+    transpose=(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
+    lower=stablehlo("multiply"),
+    accepts=NUMBER,
+)
+div_p = elementwise(
+    "div",
+    xla_semantics.divide,
+    operands=2,
+    jvp=(lambda x, y, z, t: div(t, y), lambda x, y, z, t: mul(t, neg(div(z, y)))),
+    transpose=(lambda ct, x, y: div(ct, y), None),
+    lower=stablehlo("divide"),
+    accepts=NUMBER,
+    domains=DIVISORS,
+    costly=of(INTEGER, HUGE),
+)
+rem_p = elementwise(
+    "rem",
+    xla_semantics.remainder,
+    operands=2,
+    jvp=(
+        lambda x, y, z, t: t,
+        lambda x, y, z, t: mul(t, neg(div(sub(x, z), y))),
+    ),
+    lower=stablehlo("remainder"),
+    accepts=REAL,
+    domains=DIVISORS,
+    costly=huge,
+)
+
+
+def larger(x: Array, y: Array, t: Array) -> Array:
+    """t where x > y, half of it where they are equal, and otherwise zero."""
+    if is_complex(t.dtype):
+        above = select(eq(real(x), real(y)), gt(imag(x), imag(y)), gt(real(x), real(y)))
+    else:
+        above = gt(x, y)
+    return select(above, t, select(eq(x, y), mul(t, 0.5), 0.0))
+
+
+def lower_extreme(operation: str, direction: str) -> Any:
+    """Lower to one operation; for complex numbers, choose by the parts."""
+
+    def lower(
+        e: Emitter, p: Params, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+    ) -> Sequence[Operand]:
+        if not is_complex(outs[0].dtype):
+            return e.op(f"stablehlo.{operation}", xs, outs)
+        part = outs[0].with_dtype(real_dtype(outs[0].dtype))
+        truth = outs[0].with_dtype(bool_)
+        (a, c), (b, d) = (
+            [e.op(f"stablehlo.{name}", (x,), (part,))[0] for x in xs]
+            for name in ("real", "imag")
+        )
+        compared = [
+            e.op(
+                "stablehlo.compare",
+                operands,
+                (truth,),
+                comparison_direction=f"#stablehlo<comparison_direction {name}>",
+            )[0]
+            for operands, name in (
+                ((a, c), "EQ"),
+                ((b, d), direction),
+                ((a, c), direction),
+            )
+        ]
+        return e.op(
+            "stablehlo.select",
+            (e.op("stablehlo.select", compared, (truth,))[0], *xs),
+            outs,
+        )
+
+    return lower
+
+
+max_p = elementwise(
+    "max",
+    xla_semantics.maximum,
+    operands=2,
+    jvp=(lambda x, y, z, t: larger(x, y, t), lambda x, y, z, t: larger(y, x, t)),
+    lower=lower_extreme("maximum", "GT"),
+    accepts=ANYTHING,
+)
+min_p = elementwise(
+    "min",
+    xla_semantics.minimum,
+    operands=2,
+    jvp=(lambda x, y, z, t: larger(y, x, t), lambda x, y, z, t: larger(x, y, t)),
+    lower=lower_extreme("minimum", "LT"),
+    accepts=ANYTHING,
+)
+
+
+def abs_jvp(x: Array, y: Array, t: Array) -> Array:
+    """Re(t conj(x)) / |x|, which is t sign(x) for real x; zero where x is."""
+    if not is_complex(x.dtype):
+        return mul(t, sign(x))
+    length = convert(select(eq(y, 0.0), 1.0, y), x.dtype, x.aval.weak_type)
+    return real(mul(t, div(conj(x), length)))
+
+
+def sign_jvp(x: Array, y: Array, t: Array) -> Tangent:
+    """Zero for real x; for complex x the part of t across x, at distance one.
+
+    With x = |x| exp(ia): d sign(x) = i sign(x) da, da = Im(conj(sign x) t) / |x|.
+    """
+    if not is_complex(x.dtype):
+        return Zero(t.aval)
+    length = abs(x)
+    turn = div(imag(mul(conj(y), t)), select(eq(length, 0.0), 1.0, length))
+    return mul(y, complex(0.0, turn))
+
+
+def lower_sign(
+    e: Emitter, p: Params, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    if is_unsigned(outs[0].dtype):
+        return e.op("stablehlo.minimum", (*xs, e.constant(1, outs[0])), outs)
+    return e.op("stablehlo.sign", xs, outs)
+
+
+abs_p = elementwise(
+    "abs",
+    np.abs,
+    jvp=abs_jvp,
+    lower=stablehlo("abs"),
+    accepts=SIGNED | FLOAT | COMPLEX,
+    result=real_dtype,
+    domains=Domain(special=(0.0,), kinks=(0.0,)),
+)
+sign_p = elementwise(
+    "sign",
+    xla_semantics.sign,
+    jvp=sign_jvp,
+    lower=lower_sign,
+    accepts=NUMBER,
+    domains=Domain(special=(0.0, -0.0), kinks=(0.0,)),
+    costly=huge,
+)
+nextafter_p = elementwise(
+    "nextafter",
+    xla_semantics.nextafter,
+    operands=2,
+    jvp=(lambda x, y, z, t: t, None),
+    lower=chlo("next_after"),
+    accepts=FLOAT,
+    domains=Domain(smooth=False),
+    costly=huge,
+)
+
+
+@frozen(eq=False, repr=False)
+class IntegerPowParams(Params):
+    """The exponent, by the name that it has in jaxprs of this primitive."""
+
+    y: int
+
+
+def integer_pow_typing(
+    p: IntegerPowParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    (x,) = avals
+    if not NUMBER.holds(x.dtype):
+        raise TypeError(f"integer_pow takes {NUMBER}, not {x.dtype}")
+    if p.y < 0 and is_integer(x.dtype):
+        raise TypeError(
+            f"integer_pow cannot raise integers to the negative power {p.y}; convert "
+            "them to floats first (verax.lax.convert_element_type)"
+        )
+    return (x,)
+
+
+def lower_integer_pow(
+    e: Emitter,
+    p: IntegerPowParams,
+    xs: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    """Squares of x, and the product of those that the exponent's bits name."""
+    (square,) = xs
+    if p.y == 0:
+        return (e.constant(1, outs[0]),)
+    power: Operand | None = None
+    left = builtins.abs(p.y)
+    while left:
+        if left & 1:
+            power = (
+                square
+                if power is None
+                else e.op("stablehlo.multiply", (power, square), outs)[0]
+            )
+        left >>= 1
+        if left:
+            (square,) = e.op("stablehlo.multiply", (square, square), outs)
+    assert power is not None
+    if p.y < 0:
+        return e.op("stablehlo.divide", (e.constant(1, outs[0]), power), outs)
+    return (power,)
+
+
+def integer_pow_jvp(p: IntegerPowParams, x: Array, z: Array, t: Array) -> Tangent:
+    """y x^(y - 1) t, without a power of x where it is constant."""
+    if p.y == 0:
+        return Zero(t.aval)
+    if p.y == 1:
+        return t
+    return mul(t, mul(x if p.y == 2 else integer_pow(x, p.y - 1), p.y))
+
+
+def draw_exponent(random: Random, dtype: DType) -> IntegerPowParams:
+    low = 0 if is_integer(dtype) else -4
+    return IntegerPowParams(random.choice((2, 3, 1, 0, random.randint(low, 9))))
+
+
+integer_pow_p = parametric(
+    "integer_pow",
+    IntegerPowParams,
+    lambda p, x: xla_semantics.integer_power(x, p.y),
+    typing=integer_pow_typing,
+    jvp=integer_pow_jvp,
+    lower=lower_integer_pow,
+    accepts=NUMBER,
+    params_of=draw_exponent,
+    domains=Domain(-3, 3, special=(0.0, 1.0, -1.0)),
+    costly=huge,
+)
+
+
+def neg(x: object) -> Array:
+    """-x."""
+    return neg_p.call(NO_PARAMS, x)
+
+
+def add(x: object, y: object) -> Array:
+    """x + y, on operands of one dtype and one shape or without dimensions."""
+    return add_p.call(NO_PARAMS, *alike(x, y))
+
+
+def sub(x: object, y: object) -> Array:
+    """x - y, on operands of one dtype and one shape or without dimensions."""
+    return sub_p.call(NO_PARAMS, *alike(x, y))
+
+
+def mul(x: object, y: object, *, out_dtype: DTypeLike | None = None) -> Array:
+    """x y, on operands of one dtype (or first converted to `out_dtype`) and shape."""
+    if out_dtype is not None:
+        x, y = (convert_element_type(operand, out_dtype) for operand in (x, y))
+    return mul_p.call(NO_PARAMS, *alike(x, y))
+
+
+def div(x: object, y: object) -> Array:
+    """x / y; for integers towards zero, and -1 (all bits set) where y is zero."""
+    return div_p.call(NO_PARAMS, *alike(x, y))
+
+
+def rem(x: object, y: object) -> Array:
+    """What is left of x after division by y towards zero, with the sign of x.
+
+    Where the integer y is zero, it is x itself.
+    """
+    return rem_p.call(NO_PARAMS, *alike(x, y))
+
+
+def max(x: object, y: object) -> Array:
+    """The larger of x and y, NaN if one of them is.
+
+    Complex numbers are ordered by real, then by imaginary part. At a tie each operand
+    has half of the derivative.
+    """
+    return max_p.call(NO_PARAMS, *alike(x, y))
+
+
+def min(x: object, y: object) -> Array:
+    """The smaller of x and y, NaN if one of them is.
+
+    Complex numbers are ordered by real, then by imaginary part. At a tie each operand
+    has half of the derivative.
+    """
+    return min_p.call(NO_PARAMS, *alike(x, y))
+
+
+def abs(x: object) -> Array:
+    """|x|, real for complex x; the derivative at zero is zero."""
+    return abs_p.call(NO_PARAMS, x)
+
+
+def sign(x: object) -> Array:
+    """-1, 0 or 1; x / |x| for complex x; zeros and NaN stay as they are."""
+    return sign_p.call(NO_PARAMS, x)
+
+
+def integer_pow(x: object, y: int) -> Array:
+    """x to the power of a Python integer, by repeated multiplication.
+
+    Raises:
+        TypeError: y is no integer, or is negative while x holds integers.
+    """
+    if not isinstance(y, int | np.integer):
+        raise TypeError(
+            f"integer_pow takes a Python integer as exponent, not {y!r} of type "
+            f"{type(y).__name__}; use verax.lax.pow"
+        )
+    return integer_pow_p.call(IntegerPowParams(int(y)), x)
+
+
+def reciprocal(x: object) -> Array:
+    """1 / x."""
+    return integer_pow(x, -1)
+
+
+def nextafter(x1: object, x2: object) -> Array:
+    """The float next to x1 on the side of x2; with the derivative of x1."""
+    return nextafter_p.call(NO_PARAMS, *alike(x1, x2))
+
+
+ROWS: tuple[Row[Any], ...] = (
+    neg_p,
+    add_p,
+    sub_p,
+    mul_p,
+    div_p,
+    rem_p,
+    max_p,
+    min_p,
+    abs_p,
+    sign_p,
+    nextafter_p,
+    integer_pow_p,
+)

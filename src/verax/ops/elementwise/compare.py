@@ -1,0 +1,137 @@
+"""Floor 2: comparisons, which give booleans.
+
+One idea: one row per direction; NaN is unequal to everything, itself included, but for
+the `_to` variants, which follow IEEE's total order (-NaN < -0 < 0 < NaN)::
+
+    lt_p: z = x < y,  dz = 0
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import bool_, is_float
+from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.ops.base.xla_semantics import total_order_key
+from verax.rules.families.elementwise import elementwise, stablehlo
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.row import NDArray, Row
+from verax.rules.values.array import Array
+from verax.rules.values.kinds import ANYTHING, ORDERED, Kind
+from verax.rules.values.operands import alike
+
+type Compare = Callable[[NDArray, NDArray], NDArray]
+
+
+def comparison(name: str, evaluate: Compare, accepts: Kind) -> Row[NoParams]:
+    """A row that compares in the direction that its name says."""
+    return elementwise(
+        name,
+        evaluate,
+        operands=2,
+        accepts=accepts,
+        result=lambda dtype: bool_,
+        lower=stablehlo("compare", comparison_direction=direction(name)),
+    )
+
+
+def direction(name: str) -> str:
+    return f"#stablehlo<comparison_direction {name[:2].upper()}>"
+
+
+def total_order(name: str, evaluate: Compare) -> Row[NoParams]:
+    """A row that compares floats by IEEE's total order, and others as usual."""
+
+    def lower(
+        e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+    ) -> Sequence[Operand]:
+        way = direction(name)
+        if not is_float(xs[0].aval.dtype):
+            return e.op("stablehlo.compare", xs, outs, comparison_direction=way)
+        return e.op(
+            "stablehlo.compare",
+            xs,
+            outs,
+            comparison_direction=way,
+            compare_type="#stablehlo<comparison_type TOTALORDER>",
+        )
+
+    return elementwise(
+        name,
+        lambda x, y: evaluate(total_order_key(x), total_order_key(y)),
+        operands=2,
+        accepts=ORDERED,
+        result=lambda dtype: bool_,
+        lower=lower,
+    )
+
+
+eq_p = comparison("eq", np.equal, ANYTHING)
+ne_p = comparison("ne", np.not_equal, ANYTHING)
+lt_p = comparison("lt", np.less, ORDERED)
+le_p = comparison("le", np.less_equal, ORDERED)
+gt_p = comparison("gt", np.greater, ORDERED)
+ge_p = comparison("ge", np.greater_equal, ORDERED)
+eq_to_p = total_order("eq_to", np.equal)
+lt_to_p = total_order("lt_to", np.less)
+le_to_p = total_order("le_to", np.less_equal)
+
+
+def eq(x: object, y: object) -> Array:
+    """x = y, on operands of one dtype and one shape or without dimensions."""
+    return eq_p.call(NO_PARAMS, *alike(x, y))
+
+
+def ne(x: object, y: object) -> Array:
+    """x ≠ y, on operands of one dtype and one shape or without dimensions."""
+    return ne_p.call(NO_PARAMS, *alike(x, y))
+
+
+def lt(x: object, y: object) -> Array:
+    """x < y, on operands of one dtype and one shape or without dimensions."""
+    return lt_p.call(NO_PARAMS, *alike(x, y))
+
+
+def le(x: object, y: object) -> Array:
+    """x ≤ y, on operands of one dtype and one shape or without dimensions."""
+    return le_p.call(NO_PARAMS, *alike(x, y))
+
+
+def gt(x: object, y: object) -> Array:
+    """x > y, on operands of one dtype and one shape or without dimensions."""
+    return gt_p.call(NO_PARAMS, *alike(x, y))
+
+
+def ge(x: object, y: object) -> Array:
+    """x ≥ y, on operands of one dtype and one shape or without dimensions."""
+    return ge_p.call(NO_PARAMS, *alike(x, y))
+
+
+def eq_to(x: object, y: object) -> Array:
+    """Whether x and y are at one place of the total order: NaN equals itself."""
+    return eq_to_p.call(NO_PARAMS, *alike(x, y))
+
+
+def lt_to(x: object, y: object) -> Array:
+    """Whether x comes before y in the total order."""
+    return lt_to_p.call(NO_PARAMS, *alike(x, y))
+
+
+def le_to(x: object, y: object) -> Array:
+    """Whether x comes before y in the total order or is at its place."""
+    return le_to_p.call(NO_PARAMS, *alike(x, y))
+
+
+ROWS: tuple[Row[Any], ...] = (
+    eq_p,
+    ne_p,
+    lt_p,
+    le_p,
+    gt_p,
+    ge_p,
+    eq_to_p,
+    lt_to_p,
+    le_to_p,
+)

@@ -1,0 +1,373 @@
+"""Floor 2: exponentials, logarithms, roots and powers.
+
+One idea: derivatives use the result where that saves a transcendental function::
+
+    exp_p: y = exp x,  dy = t y
+"""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import int32, is_complex, is_inexact, is_integer, is_signed
+from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.ir.limits import bit_width, iinfo
+from verax.ops.base import xla_semantics
+from verax.ops.base.accuracy import Accuracy, check_accuracy
+from verax.ops.elementwise.arith import add, div, integer_pow, max as larger, mul, sub
+from verax.ops.elementwise.bits import bitwise_and
+from verax.ops.elementwise.compare import eq, gt
+from verax.ops.elementwise.complex import real
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import select
+from verax.rules.families.elementwise import (
+    SHAPES,
+    common_shape,
+    elementwise,
+    parametric,
+    stablehlo,
+)
+from verax.rules.programs.while_lowering import lowered
+from verax.rules.rows.eager_costs import huge, large
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.row import Domain, NDArray, Row, Sample
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.kinds import ANY_FLOAT, FLOAT, INTEGER, NUMBER
+from verax.rules.values.operands import alike
+
+LN2 = float(np.log(2.0))
+POSITIVE = Domain(1e-3, 1e3, special=(0.0, 1.0, np.inf))
+EXPONENTS = Domain(-20, 20, special=(0.0, -np.inf, np.inf))
+BASES = Domain(0, 5, special=(0.0, 1.0))
+WHOLE = Domain(-3, 3, special=(0.0, 1.0, -8.0, -128.0))
+# Scaling by a complex constant makes NaN of infinities, as it does in JAX.
+FINITE = Domain(-20, 20, special=(0.0,))
+
+type Lowered = Sequence[Operand]
+
+
+def lower_exp2(
+    e: Emitter, p: NoParams, xs: Lowered, outs: Sequence[ShapedArray]
+) -> Lowered:
+    """exp(x log 2), but a power of 2 for small floats, in which log 2 is inexact."""
+    if outs[0].dtype not in xla_semantics.PLAIN:
+        return e.op("stablehlo.power", (e.constant(2, outs[0]), *xs), outs)
+    scaled = e.op("stablehlo.multiply", (*xs, e.constant(LN2, outs[0])), outs)
+    return e.op("stablehlo.exponential", scaled, outs)
+
+
+def lower_log2(
+    e: Emitter, p: NoParams, xs: Lowered, outs: Sequence[ShapedArray]
+) -> Lowered:
+    natural = e.op("stablehlo.log", xs, outs)
+    return e.op("stablehlo.divide", (*natural, e.constant(LN2, outs[0])), outs)
+
+
+def lower_one_minus_square(
+    e: Emitter, p: NoParams, xs: Lowered, outs: Sequence[ShapedArray]
+) -> Lowered:
+    one = e.constant(1, outs[0])
+    less = e.op("stablehlo.subtract", (one, *xs), outs)
+    more = e.op("stablehlo.add", (one, *xs), outs)
+    return e.op("stablehlo.multiply", (*less, *more), outs)
+
+
+exp_p = elementwise(
+    "exp",
+    np.exp,
+    jvp=lambda x, y, t: mul(t, y),
+    lower=stablehlo("exponential"),
+    domains=EXPONENTS,
+    costly=large,
+)
+exp2_p = elementwise(
+    "exp2",
+    xla_semantics.exp2,
+    jvp=lambda x, y, t: mul(t, mul(y, LN2)),
+    lower=lower_exp2,
+    domains=FINITE,
+    costly=large,
+)
+expm1_p = elementwise(
+    "expm1",
+    np.expm1,
+    jvp=lambda x, y, t: mul(t, exp(x)),
+    lower=stablehlo("exponential_minus_one"),
+    domains=EXPONENTS,
+    costly=large,
+)
+log_p = elementwise(
+    "log",
+    np.log,
+    jvp=lambda x, y, t: div(t, x),
+    lower=stablehlo("log"),
+    domains=POSITIVE,
+    costly=large,
+)
+log2_p = elementwise(
+    "log2",
+    np.log2,
+    jvp=lambda x, y, t: div(t, mul(x, LN2)),
+    lower=lower_log2,
+    domains=Domain(1e-3, 1e3, special=(1.0,)),
+    costly=large,
+)
+log1p_p = elementwise(
+    "log1p",
+    np.log1p,
+    jvp=lambda x, y, t: div(t, add(x, 1.0)),
+    lower=stablehlo("log_plus_one"),
+    domains=Domain(-0.99, 1e3, special=(0.0, -1.0, np.inf)),
+    costly=large,
+)
+sqrt_p = elementwise(
+    "sqrt",
+    np.sqrt,
+    jvp=lambda x, y, t: mul(t, div(0.5, y)),
+    lower=stablehlo("sqrt"),
+    domains=POSITIVE,
+)
+rsqrt_p = elementwise(
+    "rsqrt",
+    xla_semantics.rsqrt,
+    jvp=lambda x, y, t: mul(t, mul(div(y, x), -0.5)),
+    lower=stablehlo("rsqrt"),
+    domains=POSITIVE,
+    costly=huge,
+)
+cbrt_p = elementwise(
+    "cbrt",
+    xla_semantics.in_wide(np.cbrt),
+    jvp=lambda x, y, t: mul(t, mul(integer_pow(y, -2), 1 / 3)),
+    lower=stablehlo("cbrt"),
+    accepts=FLOAT,
+    domains=Domain(kinks=(0.0,)),
+)
+square_p = elementwise(
+    "square",
+    lambda x: x * x,
+    jvp=lambda x, y, t: mul(t, mul(x, 2.0)),
+    lower=lambda e, p, xs, outs: e.op("stablehlo.multiply", (*xs, *xs), outs),
+    accepts=NUMBER,
+)
+# Its own row, for the product of 1 - x and 1 + x is accurate where x is near 1, but the
+# derivative of that product is not where x is near 0.
+one_minus_square_p = elementwise(
+    "one_minus_square",
+    xla_semantics.one_minus_square,
+    jvp=lambda x, y, t: mul(t, mul(x, -2.0)),
+    lower=lower_one_minus_square,
+    accepts=NUMBER,
+)
+logistic_p = elementwise(
+    "logistic",
+    xla_semantics.logistic,
+    jvp=lambda x, y, t: mul(t, mul(y, sub(1.0, y))),
+    lower=stablehlo("logistic"),
+    domains=Domain(-30, 30, special=(-np.inf, np.inf)),
+    costly=large,
+)
+
+
+def pow_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    x, y = avals
+    if not is_inexact(x.dtype) or not (y.dtype == x.dtype or is_integer(y.dtype)):
+        raise TypeError(
+            "pow takes a float or complex base, and an exponent of its dtype or of an "
+            f"integer one, not {x.dtype} and {y.dtype}; convert them "
+            "(verax.lax.convert_element_type) or use verax.numpy.power"
+        )
+    weak = x.weak_type and y.weak_type
+    return (ShapedArray(common_shape("pow", avals), x.dtype, weak),)
+
+
+def evaluate_pow(p: NoParams, x: NDArray, y: NDArray) -> NDArray:
+    x = xla_semantics.wide(x)
+    return np.asarray(np.power(x, y.astype(x.dtype)))
+
+
+def pow_base_jvp(p: NoParams, x: Array, y: Array, z: Array, t: Array) -> Array:
+    """y x^(y - 1) t, and zero where y is zero, at x = 0 too.
+
+    Where x and y are both zero the base is replaced by 1, so that no derivative of any
+    order meets an infinity times zero.
+    """
+    flat = eq(y, 0)
+    if is_inexact(y.dtype):
+        flat = bitwise_and(flat, eq(x, 0.0))
+    power = pow(select(flat, 1.0, x), one_less(y))
+    return mul(t, mul(convert(y, x.dtype, y.aval.weak_type), power))
+
+
+def one_less(y: Array) -> Array:
+    """y - 1 for an exponent, wide enough that it does not wrap round.
+
+    Where the least of wide integers is its own predecessor, powers are 0, 1 or inf.
+    """
+    if is_inexact(y.dtype):
+        return sub(y, 1)
+    if bit_width(y.dtype) < 32:
+        return sub(convert(y, int32), 1)
+    if is_signed(y.dtype):
+        y = larger(y, -int(iinfo(y.dtype).max))
+    return sub(y, 1)
+
+
+def pow_exponent_jvp(p: NoParams, x: Array, y: Array, z: Array, t: Array) -> Array:
+    """x^y log(x) t, where 0^y log(0) is 0 for y > 0."""
+    return mul(t, mul(log(select(eq(x, 0.0), 1.0, x)), z))
+
+
+def lower_pow(
+    e: Emitter, p: NoParams, xs: Lowered, outs: Sequence[ShapedArray]
+) -> Lowered:
+    x, y = xs
+    if y.aval.dtype != x.aval.dtype:
+        (y,) = e.op("stablehlo.convert", (y,), (y.aval.with_dtype(x.aval.dtype),))
+    found = e.op("stablehlo.power", (x, y), outs)
+    if not is_complex(outs[0].dtype):
+        return found
+    return lowered(e, (x, y, *found), without_nan)
+
+
+def without_nan(x: Array, y: Array, z: Array) -> tuple[Array]:
+    """z = x^y with 0^y = 0 for all complex y on the right, of which XLA makes NaN."""
+    return (select(bitwise_and(eq(x, 0.0), gt(real(y), 0.0)), 0.0, z),)
+
+
+def draw_pow(random: Random) -> Sample[NoParams]:
+    dtype = random.choice(ANY_FLOAT.samples())
+    shape = random.choice(SHAPES)
+    whole = random.choice(INTEGER.samples())
+    kind, domains = random.choice(((dtype, ()), (whole, (BASES, WHOLE)), (int32, ())))
+    x, y = (
+        ShapedArray(random.choice((shape, shape, shape, ())), d) for d in (dtype, kind)
+    )
+    return Sample(NO_PARAMS, (x, y), domains)
+
+
+pow_p = parametric(
+    "pow",
+    NoParams,
+    evaluate_pow,
+    typing=pow_typing,
+    jvp=(pow_base_jvp, pow_exponent_jvp),
+    lower=lower_pow,
+    params_of=lambda random, dtype: NO_PARAMS,
+    draw=draw_pow,
+    domains=(BASES, Domain(-3, 3, special=(0.0, 1.0, 2.0))),
+    costly=large,
+)
+
+
+def exp(x: object, *, accuracy: Accuracy = None) -> Array:
+    """e to the power x."""
+    if accuracy is not None:
+        check_accuracy("exp", accuracy)
+    return exp_p.call(NO_PARAMS, x)
+
+
+def exp2(x: object, *, accuracy: Accuracy = None) -> Array:
+    """2 to the power x."""
+    if accuracy is not None:
+        check_accuracy("exp2", accuracy)
+    return exp2_p.call(NO_PARAMS, x)
+
+
+def expm1(x: object, *, accuracy: Accuracy = None) -> Array:
+    """exp(x) - 1, accurate for small x."""
+    if accuracy is not None:
+        check_accuracy("expm1", accuracy)
+    return expm1_p.call(NO_PARAMS, x)
+
+
+def log(x: object, *, accuracy: Accuracy = None) -> Array:
+    """The natural logarithm of x."""
+    if accuracy is not None:
+        check_accuracy("log", accuracy)
+    return log_p.call(NO_PARAMS, x)
+
+
+def log2(x: object, *, accuracy: Accuracy = None) -> Array:
+    """The logarithm of x to base 2."""
+    if accuracy is not None:
+        check_accuracy("log2", accuracy)
+    return log2_p.call(NO_PARAMS, x)
+
+
+def log1p(x: object, *, accuracy: Accuracy = None) -> Array:
+    """log(1 + x), accurate for small x."""
+    if accuracy is not None:
+        check_accuracy("log1p", accuracy)
+    return log1p_p.call(NO_PARAMS, x)
+
+
+def sqrt(x: object, *, accuracy: Accuracy = None) -> Array:
+    """The square root of x; the derivative at 0 is infinite."""
+    if accuracy is not None:
+        check_accuracy("sqrt", accuracy)
+    return sqrt_p.call(NO_PARAMS, x)
+
+
+def rsqrt(x: object, *, accuracy: Accuracy = None) -> Array:
+    """1 / sqrt(x)."""
+    if accuracy is not None:
+        check_accuracy("rsqrt", accuracy)
+    return rsqrt_p.call(NO_PARAMS, x)
+
+
+def cbrt(x: object, *, accuracy: Accuracy = None) -> Array:
+    """The real cube root of x."""
+    if accuracy is not None:
+        check_accuracy("cbrt", accuracy)
+    return cbrt_p.call(NO_PARAMS, x)
+
+
+def square(x: object) -> Array:
+    """x x."""
+    return square_p.call(NO_PARAMS, x)
+
+
+def one_minus_square(x: object) -> Array:
+    """1 - x^2, accurate where x is near 1 or -1."""
+    return one_minus_square_p.call(NO_PARAMS, x)
+
+
+def logistic(x: object, *, accuracy: Accuracy = None) -> Array:
+    """1 / (1 + exp(-x))."""
+    if accuracy is not None:
+        check_accuracy("logistic", accuracy)
+    return logistic_p.call(NO_PARAMS, x)
+
+
+def pow(x: object, y: object) -> Array:
+    """x to the power y, for float or complex x and y of its dtype or integers.
+
+    0 to the power 0 is 1. A Python integer y stays one.
+
+    Raises:
+        TypeError: x holds integers, or the dtypes differ.
+    """
+    operands = alike(x, y) if is_inexact(aval_of(y).dtype) else (x, y)
+    return pow_p.call(NO_PARAMS, *operands)
+
+
+ROWS: tuple[Row[Any], ...] = (
+    exp_p,
+    exp2_p,
+    expm1_p,
+    log_p,
+    log2_p,
+    log1p_p,
+    sqrt_p,
+    rsqrt_p,
+    cbrt_p,
+    square_p,
+    one_minus_square_p,
+    logistic_p,
+    pow_p,
+)

@@ -1,0 +1,102 @@
+"""Floor 2: rounding to integers, in the dtype of the operand.
+
+One idea: the derivative is zero wherever it exists, and is taken to be zero::
+
+    round(2.5)                                      # 3.0, away from zero
+    round(2.5, RoundingMethod.TO_NEAREST_EVEN)      # 2.0
+"""
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.dtypes import bool_
+from verax.ir.jaxpr import NO_PARAMS, Params
+from verax.ops.base import xla_semantics
+from verax.rules.families.elementwise import elementwise, parametric, stablehlo
+from verax.rules.rows.eager_costs import huge
+from verax.rules.rows.row import Domain, NDArray, Row
+from verax.rules.values.array import Array
+from verax.rules.values.kinds import FLOAT
+
+HALVES = Domain(-5, 5, special=(0.5, 1.5, -0.5, -2.5, -0.0, np.inf, np.nan))
+
+
+class RoundingMethod(IntEnum):
+    """Where `round` takes the numbers half way between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+@frozen(eq=False, repr=False)
+class RoundParams(Params):
+    """The name of the rounding method."""
+
+    rounding_method: str
+
+
+LOWERED = {
+    "AWAY_FROM_ZERO": stablehlo("round_nearest_afz"),
+    "TO_NEAREST_EVEN": stablehlo("round_nearest_even"),
+}
+
+
+def evaluate_round(p: RoundParams, x: NDArray) -> NDArray:
+    if p.rounding_method == "TO_NEAREST_EVEN":
+        return np.rint(xla_semantics.wide(x))
+    return xla_semantics.round_away(x)
+
+
+floor_p = elementwise(
+    "floor", np.floor, lower=stablehlo("floor"), accepts=FLOAT, domains=HALVES
+)
+ceil_p = elementwise(
+    "ceil", np.ceil, lower=stablehlo("ceil"), accepts=FLOAT, domains=HALVES
+)
+round_p = parametric(
+    "round",
+    RoundParams,
+    evaluate_round,
+    lower=lambda e, p, xs, outs: LOWERED[p.rounding_method](e, p, xs, outs),
+    accepts=FLOAT,
+    params_of=lambda random, dtype: RoundParams(random.choice(list(LOWERED))),
+    domains=HALVES,
+    costly=huge,
+)
+is_finite_p = elementwise(
+    "is_finite",
+    np.isfinite,
+    lower=stablehlo("is_finite"),
+    accepts=FLOAT,
+    result=lambda dtype: bool_,
+    domains=Domain(special=(np.inf, -np.inf, np.nan)),
+)
+
+
+def floor(x: object) -> Array:
+    """The largest integer that is at most x."""
+    return floor_p.call(NO_PARAMS, x)
+
+
+def ceil(x: object) -> Array:
+    """The smallest integer that is at least x."""
+    return ceil_p.call(NO_PARAMS, x)
+
+
+def round(
+    x: object, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO
+) -> Array:
+    """The integer nearest to x; halves go away from zero, or to the even one."""
+    name = RoundingMethod(rounding_method).name
+    return round_p.call(RoundParams(name), x)
+
+
+def is_finite(x: object) -> Array:
+    """Whether x is neither infinite nor NaN."""
+    return is_finite_p.call(NO_PARAMS, x)
+
+
+ROWS: tuple[Row[Any], ...] = (floor_p, ceil_p, round_p, is_finite_p)

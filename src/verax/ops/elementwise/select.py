@@ -1,0 +1,269 @@
+"""Floor 2: choosing among values: select_n, clamp, and rows that pass them through.
+
+One idea: a choice is linear in what it chooses from; predicates and bounds without
+dimensions stay without them down to the compiled program::
+
+    select_n_p: z = cases[which],  dz = dcases[which]
+"""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import bool_, int32, is_bool
+from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.ops.elementwise.bits import bitwise_and, bitwise_or
+from verax.ops.elementwise.compare import ge, gt, lt
+from verax.rules.families.elementwise import (
+    SHAPES,
+    batch_elementwise,
+    common_shape,
+    draw_sample,
+    elementwise,
+    elementwise_typing,
+    full_operands,
+    sum_of_contributions,
+    unbroadcast,
+)
+from verax.rules.rows.eager_costs import huge
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.row import (
+    Domain,
+    Engine,
+    Known,
+    Linear,
+    NDArray,
+    Row,
+    Sample,
+    Tangent,
+    Zero,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.kinds import ANYTHING, KEY, ORDERED
+from verax.rules.values.operands import alike
+
+
+def select_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    if len(avals) < 2:
+        raise TypeError("select_n takes a predicate and at least one case")
+    which, *cases = avals
+    if which.dtype not in (bool_, int32) or (is_bool(which.dtype) and len(cases) > 2):
+        raise TypeError(
+            "select_n takes a boolean predicate for two cases, or an int32 one for any "
+            f"number, not {which.dtype} for {len(cases)} cases"
+        )
+    if any(case.dtype != cases[0].dtype for case in cases):
+        raise TypeError(
+            "select_n takes cases of one dtype, not "
+            f"{', '.join(str(case.dtype) for case in cases)}; convert them "
+            "(verax.lax.convert_element_type) or use verax.numpy.where, which promotes"
+        )
+    weak = all(case.weak_type for case in cases)
+    shape = common_shape("select_n", avals)
+    return (ShapedArray(shape, cases[0].dtype, weak),)
+
+
+def evaluate_select(which: NDArray, *cases: NDArray) -> NDArray:
+    if is_bool(which.dtype) and len(cases) == 2:
+        return np.where(which, cases[1], cases[0])
+    chosen = np.clip(which.astype(np.int64), 0, len(cases) - 1)
+    result = cases[0]
+    for i, case in enumerate(cases):
+        result = np.where(chosen == i, case, result)
+    return result
+
+
+def jvp_select(
+    engine: Engine, p: NoParams, primals: Sequence[Array], tangents: Sequence[Tangent]
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    y = select_n_p.call(p, *primals)
+    if all(isinstance(t, Zero) for t in tangents[1:]):
+        return (y,), (Zero(y.aval.tangent()),)
+    filled = [0.0 if isinstance(t, Zero) else t for t in tangents[1:]]
+    t = select_n(primals[0], *filled)
+    if t.shape != y.shape:
+        t = engine.core.broadcast_in_dim(t, y.shape, ())
+    return (y,), (t,)
+
+
+def transpose_select(
+    engine: Engine, p: NoParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    (ct,), (which, *cases) = cts, args
+    assert isinstance(ct, Array)
+    results: list[Tangent | None] = [None]
+    for i, case in enumerate(cases):
+        if not isinstance(case, Linear):
+            results.append(None)
+        else:
+            others: list[object] = [0.0] * len(cases)
+            others[i] = ct
+            part = select_n(which, *others)
+            results.append(unbroadcast(engine, part, case.aval.shape))
+    return results
+
+
+def lower_select(
+    e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    which, *cases = xs
+    full = list(full_operands(e, cases, outs))
+    if len(cases) == 1:
+        return full
+    if is_bool(which.aval.dtype):
+        return e.op("stablehlo.select", (which, full[1], full[0]), outs)
+    return (search(e, which, full, 0, outs),)
+
+
+def search(
+    e: Emitter,
+    which: Operand,
+    cases: Sequence[Operand],
+    first: int,
+    outs: Sequence[ShapedArray],
+) -> Operand:
+    """The case number `which - first`, the nearest one if there is none."""
+    if len(cases) == 1:
+        return cases[0]
+    half = len(cases) // 2
+    bound = e.constant(first + half, which.aval)
+    (below,) = e.op(
+        "stablehlo.compare",
+        (which, bound),
+        (which.aval.with_dtype(bool_),),
+        comparison_direction="#stablehlo<comparison_direction LT>",
+    )
+    low = search(e, which, cases[:half], first, outs)
+    high = search(e, which, cases[half:], first + half, outs)
+    (chosen,) = e.op("stablehlo.select", (below, low, high), outs)
+    return chosen
+
+
+def draw_select(random: Random) -> Sample[NoParams]:
+    count = random.randint(1, 4)
+    two = count <= 2 and random.random() < 0.6
+    shape = random.choice(SHAPES)
+    dtype = random.choice(ANYTHING.samples())
+    which = ShapedArray(random.choice((shape, ())), bool_ if two else int32)
+    cases = [ShapedArray(shape, dtype) for _ in range(count)]
+    index = Domain(-2, count + 1, special=(-1, 0, count - 1, count))
+    domains = (index, *[Domain() for _ in range(count)])
+    return Sample(NO_PARAMS, (which, *cases), domains)
+
+
+select_n_p: Row[NoParams] = Row(
+    "select_n",
+    NoParams,
+    typing=select_typing,
+    evaluate=lambda engine, p, xs: (evaluate_select(*xs),),
+    jvp=jvp_select,
+    transpose=transpose_select,
+    batch=lambda engine, p, size, xs, axes: batch_elementwise(
+        engine, select_n_p, p, size, xs, axes
+    ),
+    lower=lower_select,
+    draw=draw_select,
+    costly=huge,
+)
+
+# At a tie the bound takes the derivative, so that the three always add up to one.
+CLAMP_RULES = (
+    lambda p, low, x, high, y, t: select_n(
+        bitwise_and(ge(low, x), lt(low, high)), 0.0, t
+    ),
+    lambda p, low, x, high, y, t: select_n(
+        bitwise_and(gt(x, low), lt(x, high)), 0.0, t
+    ),
+    lambda p, low, x, high, y, t: select_n(
+        bitwise_or(ge(x, high), ge(low, high)), 0.0, t
+    ),
+)
+
+
+def lower_clamp(
+    e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """One operation, which takes each bound in full or as a scalar."""
+    low, x, high = xs
+    (x,) = full_operands(e, (x,), outs)
+    return e.op("stablehlo.clamp", (low, x, high), outs)
+
+
+clamp_p: Row[NoParams] = Row(
+    "clamp",
+    NoParams,
+    typing=elementwise_typing("clamp", 3, ORDERED, lambda p, dtype: dtype),
+    evaluate=lambda engine, p, xs: (np.minimum(np.maximum(xs[1], xs[0]), xs[2]),),
+    jvp=lambda engine, p, xs, ts: sum_of_contributions(
+        engine, clamp_p, p, CLAMP_RULES, xs, ts
+    ),
+    batch=lambda engine, p, size, xs, axes: batch_elementwise(
+        engine, clamp_p, p, size, xs, axes
+    ),
+    lower=lower_clamp,
+    draw=lambda random: draw_sample(random, 3, ORDERED, lambda r, dtype: NO_PARAMS),
+    domains=(Domain(-2, 0), Domain(-4, 4), Domain(0, 2)),
+    costly=huge,
+)
+stop_gradient_p = elementwise(
+    "stop_gradient",
+    lambda x: x,
+    lower=lambda e, p, xs, outs: xs,
+    accepts=ANYTHING,
+    domains=Domain(smooth=False),
+)
+copy_p = elementwise(
+    "copy",
+    np.copy,
+    jvp=lambda x, y, t: copy(t),
+    transpose=lambda ct, x: copy(ct),
+    lower=lambda e, p, xs, outs: xs,
+    accepts=ANYTHING | KEY,
+)
+
+
+def select_n(which: object, *cases: object) -> Array:
+    """The elements of `cases[which]`: for booleans, of the second case where true.
+
+    `which` is boolean (two cases) or int32, of the shape of the cases or without
+    dimensions; a number outside the cases means the nearest one.
+
+    Raises:
+        TypeError: dtypes or shapes do not go together.
+
+    >>> import verax
+    >>> which = np.array([0, 1, 7], np.int32)
+    >>> select_n(which, np.zeros(3, np.float32), np.ones(3, np.float32))
+    Array([0., 1., 1.], dtype=float32)
+    """
+    return select_n_p.call(NO_PARAMS, which, *alike(*cases))
+
+
+def select(pred: object, on_true: object, on_false: object) -> Array:
+    """`on_true` where the boolean `pred` is true, and `on_false` elsewhere."""
+    return select_n(pred, on_false, on_true)
+
+
+def clamp(min: object, x: object, max: object) -> Array:
+    """x, but at least `min` and at most `max`: minimum(maximum(x, min), max).
+
+    The bounds have the shape of x or no dimensions. At a bound the
+    derivative is zero by x and one by the bound.
+    """
+    return clamp_p.call(NO_PARAMS, *alike(min, x, max))
+
+
+def stop_gradient(x: object) -> Array:
+    """x, with a derivative of zero."""
+    return stop_gradient_p.call(NO_PARAMS, x)
+
+
+def copy(x: object) -> Array:
+    """x in memory of its own."""
+    return copy_p.call(NO_PARAMS, x)
+
+
+ROWS: tuple[Row[Any], ...] = (select_n_p, clamp_p, stop_gradient_p, copy_p)

@@ -1,0 +1,219 @@
+"""Floor 2: trigonometric and hyperbolic functions.
+
+One idea: a row per function, in closed form::
+
+    sin_p: y = sin x,  dy = t cos x
+"""
+
+from typing import Any
+
+import numpy as np
+
+from verax.ir.jaxpr import NO_PARAMS
+from verax.ops.base import xla_semantics
+from verax.ops.base.accuracy import Accuracy, check_accuracy
+from verax.ops.elementwise.arith import add, div, mul, neg, sub
+from verax.ops.elementwise.exp_log import one_minus_square, rsqrt, square
+from verax.rules.families.elementwise import chlo, elementwise, stablehlo
+from verax.rules.rows.eager_costs import large
+from verax.rules.rows.row import Domain, Row
+from verax.rules.values.array import Array
+from verax.rules.values.operands import alike
+
+UNIT = Domain(-0.99, 0.99, special=(0.0, -1.0, 1.0))
+MODERATE = Domain(-10, 10, special=(0.0,))
+
+
+sin_p = elementwise(
+    "sin",
+    np.sin,
+    jvp=lambda x, y, t: mul(t, cos(x)),
+    lower=stablehlo("sine"),
+    domains=MODERATE,
+)
+cos_p = elementwise(
+    "cos",
+    np.cos,
+    jvp=lambda x, y, t: mul(t, neg(sin(x))),
+    lower=stablehlo("cosine"),
+    domains=MODERATE,
+)
+tan_p = elementwise(
+    "tan",
+    np.tan,
+    jvp=lambda x, y, t: mul(t, add(square(y), 1.0)),
+    lower=stablehlo("tan"),
+    domains=Domain(-1.4, 1.4),
+)
+asin_p = elementwise(
+    "asin",
+    np.arcsin,
+    jvp=lambda x, y, t: mul(t, rsqrt(one_minus_square(x))),
+    lower=chlo("asin"),
+    domains=UNIT,
+)
+acos_p = elementwise(
+    "acos",
+    np.arccos,
+    jvp=lambda x, y, t: mul(t, neg(rsqrt(one_minus_square(x)))),
+    lower=chlo("acos"),
+    domains=UNIT,
+)
+atan_p = elementwise(
+    "atan",
+    np.arctan,
+    jvp=lambda x, y, t: div(t, add(square(x), 1.0)),
+    lower=chlo("atan"),
+    domains=MODERATE,
+    costly=large,
+)
+atan2_p = elementwise(
+    "atan2",
+    xla_semantics.arctan2,
+    operands=2,
+    jvp=(
+        lambda x, y, z, t: mul(t, div(y, add(square(x), square(y)))),
+        lambda x, y, z, t: mul(t, neg(div(x, add(square(x), square(y))))),
+    ),
+    lower=stablehlo("atan2"),
+    domains=MODERATE,
+)
+sinh_p = elementwise(
+    "sinh",
+    np.sinh,
+    jvp=lambda x, y, t: mul(t, cosh(x)),
+    lower=chlo("sinh"),
+    domains=MODERATE,
+    costly=large,
+)
+cosh_p = elementwise(
+    "cosh",
+    np.cosh,
+    jvp=lambda x, y, t: mul(t, sinh(x)),
+    lower=chlo("cosh"),
+    domains=MODERATE,
+    costly=large,
+)
+tanh_p = elementwise(
+    "tanh",
+    np.tanh,
+    jvp=lambda x, y, t: mul(t, one_minus_square(y)),
+    lower=stablehlo("tanh"),
+    domains=MODERATE,
+    costly=large,
+)
+# 1 / cosh(asinh x) is 1 / sqrt(1 + x^2) without the square, which would overflow.
+asinh_p = elementwise(
+    "asinh",
+    np.arcsinh,
+    jvp=lambda x, y, t: div(t, cosh(y)),
+    lower=chlo("asinh"),
+    domains=Domain(-100, 100, special=(0.0,)),
+    costly=large,
+)
+acosh_p = elementwise(
+    "acosh",
+    np.arccosh,
+    jvp=lambda x, y, t: mul(t, mul(rsqrt(sub(x, 1.0)), rsqrt(add(x, 1.0)))),
+    lower=chlo("acosh"),
+    domains=Domain(1.01, 100, special=(1.0,)),
+    costly=large,
+)
+atanh_p = elementwise(
+    "atanh",
+    np.arctanh,
+    jvp=lambda x, y, t: div(t, one_minus_square(x)),
+    lower=chlo("atanh"),
+    domains=UNIT,
+    costly=large,
+)
+
+
+def sin(x: object, *, accuracy: Accuracy = None) -> Array:
+    """The sine of x in radians."""
+    if accuracy is not None:
+        check_accuracy("sin", accuracy)
+    return sin_p.call(NO_PARAMS, x)
+
+
+def cos(x: object, *, accuracy: Accuracy = None) -> Array:
+    """The cosine of x in radians."""
+    if accuracy is not None:
+        check_accuracy("cos", accuracy)
+    return cos_p.call(NO_PARAMS, x)
+
+
+def tan(x: object, *, accuracy: Accuracy = None) -> Array:
+    """The tangent of x in radians."""
+    if accuracy is not None:
+        check_accuracy("tan", accuracy)
+    return tan_p.call(NO_PARAMS, x)
+
+
+def asin(x: object) -> Array:
+    """The angle in [-π/2, π/2] whose sine is x."""
+    return asin_p.call(NO_PARAMS, x)
+
+
+def acos(x: object) -> Array:
+    """The angle in [0, π] whose cosine is x."""
+    return acos_p.call(NO_PARAMS, x)
+
+
+def atan(x: object) -> Array:
+    """The angle in [-π/2, π/2] whose tangent is x."""
+    return atan_p.call(NO_PARAMS, x)
+
+
+def atan2(x: object, y: object) -> Array:
+    """The angle in [-π, π] of the point with ordinate x and abscissa y."""
+    return atan2_p.call(NO_PARAMS, *alike(x, y))
+
+
+def sinh(x: object) -> Array:
+    """(exp(x) - exp(-x)) / 2."""
+    return sinh_p.call(NO_PARAMS, x)
+
+
+def cosh(x: object) -> Array:
+    """(exp(x) + exp(-x)) / 2."""
+    return cosh_p.call(NO_PARAMS, x)
+
+
+def tanh(x: object, *, accuracy: Accuracy = None) -> Array:
+    """sinh(x) / cosh(x)."""
+    if accuracy is not None:
+        check_accuracy("tanh", accuracy)
+    return tanh_p.call(NO_PARAMS, x)
+
+
+def asinh(x: object) -> Array:
+    """The number whose hyperbolic sine is x."""
+    return asinh_p.call(NO_PARAMS, x)
+
+
+def acosh(x: object) -> Array:
+    """The number, not negative, whose hyperbolic cosine is x."""
+    return acosh_p.call(NO_PARAMS, x)
+
+
+def atanh(x: object) -> Array:
+    """The number whose hyperbolic tangent is x."""
+    return atanh_p.call(NO_PARAMS, x)
+
+
+ROWS: tuple[Row[Any], ...] = (
+    sin_p,
+    cos_p,
+    tan_p,
+    asin_p,
+    acos_p,
+    atan_p,
+    atan2_p,
+    sinh_p,
+    cosh_p,
+    tanh_p,
+    asinh_p,
+    acosh_p,
+    atanh_p,
+)

@@ -1,0 +1,396 @@
+"""Floor 2: one window of an array at a start known at run time, read or replaced.
+
+One idea: starts are moved so that the window lies inside, and the adjoint of reading a
+window is to write it into zeros::
+
+    dynamic_slice(x, (i,), (2,))              adjoint: dynamic_update_slice(0, ct, (i,))
+    dynamic_update_slice(x, u, (i,))          adjoint: dynamic_slice(ct, (i,), u.shape)
+"""
+
+import builtins
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import int8, int32, is_integer, is_unsigned, uint8
+from verax.ir.jaxpr import Params
+from verax.ops.elementwise.arith import add
+from verax.ops.elementwise.compare import lt
+from verax.ops.elementwise.select import select
+from verax.ops.indexing.gather import gather_p
+from verax.ops.indexing.gather_impl import CLIP, GatherParams, over_indices
+from verax.ops.indexing.geometry import GatherDimensionNumbers, ScatterDimensionNumbers
+from verax.ops.indexing.scatter import scatter_p
+from verax.ops.indexing.scatter_impl import ScatterParams
+from verax.ops.structure.create import zeros
+from verax.ops.structure.joining import concatenate
+from verax.ops.structure.shape import at_front, broadcast_in_dim, move_axis
+from verax.ops.structure.slicing import index_in_dim, inserted
+from verax.rules.families.linear import linear
+from verax.rules.rows.emitter import Emitter, Operand, i64s
+from verax.rules.rows.row import (
+    REALS,
+    Axis,
+    Domain,
+    Engine,
+    Known,
+    Linear,
+    Row,
+    Sample,
+    Tangent,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.kinds import ANYTHING
+from verax.rules.values.operands import alike
+from verax.rules.values.shape_samples import draw_shape, draw_size
+from verax.rules.values.sizes import as_integers, as_sizes
+
+
+@frozen(eq=False, repr=False)
+class DynamicSliceParams(Params):
+    """The sizes of the window."""
+
+    slice_sizes: Shape
+
+
+@frozen(eq=False, repr=False)
+class DynamicUpdateSliceParams(Params):
+    """Nothing: the update has the sizes of the window."""
+
+
+def check_window(
+    name: str, x: ShapedArray, sizes: Shape, starts: Sequence[ShapedArray]
+) -> None:
+    """Raise TypeError unless the window fits in `x` and has a start per dimension."""
+    fits = len(sizes) == x.ndim and all(
+        0 <= n <= size for n, size in zip(sizes, x.shape, strict=True)
+    )
+    if not fits:
+        raise TypeError(f"{name} takes a window that fits in {x}, not one of {sizes}")
+    if len(starts) != x.ndim or any(i.shape for i in starts):
+        raise TypeError(
+            f"{name} takes a scalar start for each dimension of {x}, not "
+            f"{', '.join(map(str, starts)) or 'none'}"
+        )
+    if not all(is_integer(i.dtype) and i.dtype == starts[0].dtype for i in starts):
+        raise TypeError(
+            f"{name} takes starts of one integer dtype, not "
+            f"{', '.join(str(i.dtype) for i in starts)}; convert them "
+            "(verax.lax.convert_element_type)"
+        )
+
+
+def dynamic_slice_typing(
+    p: DynamicSliceParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    x, *starts = avals
+    check_window("dynamic_slice", x, p.slice_sizes, starts)
+    return (x.with_shape(p.slice_sizes),)
+
+
+def dynamic_update_slice_typing(
+    p: DynamicUpdateSliceParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    x, update, *starts = avals
+    if update.dtype != x.dtype:
+        raise TypeError(
+            f"dynamic_update_slice takes an update of the dtype of {x}, not {update}; "
+            "convert it (verax.lax.convert_element_type)"
+        )
+    check_window("dynamic_update_slice", x, update.shape, starts)
+    return (ShapedArray(x.shape, x.dtype, x.weak_type and update.weak_type),)
+
+
+def window(
+    shape: Shape, sizes: Shape, starts: Sequence[np.ndarray]
+) -> tuple[builtins.slice, ...]:
+    """The NumPy index of a window, moved inside."""
+    firsts = [
+        min(max(int(i), 0), size - n)
+        for i, n, size in zip(starts, sizes, shape, strict=True)
+    ]
+    return tuple(builtins.slice(i, i + n) for i, n in zip(firsts, sizes, strict=True))
+
+
+def evaluate_update(
+    x: np.ndarray, update: np.ndarray, *starts: np.ndarray
+) -> np.ndarray:
+    result = np.array(x)
+    result[window(x.shape, update.shape, starts)] = update
+    return result
+
+
+def transpose_dynamic_slice(
+    engine: Engine, p: DynamicSliceParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    ct, x, starts = cts[0], args[0].aval, args[1:]
+    assert isinstance(ct, Array)
+    return update_slice(zeros(x), ct, starts), *(None,) * len(starts)
+
+
+def transpose_dynamic_update_slice(
+    engine: Engine,
+    p: DynamicUpdateSliceParams,
+    cts: Sequence[Tangent],
+    args: Sequence[Known],
+) -> Sequence[Tangent | None]:
+    ct, (x, update, *starts) = cts[0], args
+    assert isinstance(ct, Array)
+    kept, part = None, None
+    if isinstance(x, Linear):
+        kept = update_slice(ct, zeros(update.aval), starts)
+    if isinstance(update, Linear):
+        params = DynamicSliceParams(update.aval.shape)
+        part = dynamic_slice_p.call(params, ct, *starts)
+    return kept, part, *(None,) * len(starts)
+
+
+def update_slice(x: Array, update: Array, starts: Sequence[object]) -> Array:
+    return dynamic_update_slice_p.call(DynamicUpdateSliceParams(), x, update, *starts)
+
+
+def index_vectors(
+    starts: Sequence[Array], axes: Sequence[Axis], moved: Sequence[int], size: int
+) -> Array:
+    """An index vector per batch element of the starts in the dimensions `moved`."""
+    columns = [
+        broadcast_in_dim(starts[d], (size, 1), () if axes[d] is None else (0,))
+        for d in moved
+    ]
+    return concatenate(columns, 1)
+
+
+def batch_dynamic_slice(
+    engine: Engine,
+    p: DynamicSliceParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """A gather if starts are batched, over the dimensions that the window moves in."""
+    (x, *starts), (axis, *start_axes) = args, axes
+    if all(a is None for a in start_axes):
+        assert axis is not None
+        all_starts = inserted(starts, axis, zero_like(starts))
+        sizes = inserted(p.slice_sizes, axis, size)
+        return dynamic_slice_p.bind(DynamicSliceParams(sizes), x, *all_starts), (axis,)
+    shape = x.shape if axis is None else (*x.shape[:axis], *x.shape[axis + 1 :])
+    moved = [d for d, n in enumerate(p.slice_sizes) if n < shape[d]]
+    if not moved:
+        return (x,), (axis,)
+    dims = GatherDimensionNumbers(range(len(shape)), (), moved)
+    params = GatherParams(dims, p.slice_sizes, True, True, CLIP, None)
+    batched, place = over_indices(params, size, axis, 0, 0)
+    indices = index_vectors(starts, start_axes, moved, size)
+    return gather_p.bind(batched, x, indices), (place,)
+
+
+def zero_like(starts: Sequence[Array]) -> Array:
+    """A start of 0 in the dtype of the other starts, or int32 if there is none."""
+    return zeros(starts[0].aval.with_shape(()) if starts else ShapedArray((), int32))
+
+
+def batch_dynamic_update_slice(
+    engine: Engine,
+    p: DynamicUpdateSliceParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """A scatter if starts are batched, over the dimensions that the window moves in."""
+    (x, update, *starts), (axis, update_axis, *start_axes) = args, axes
+    if all(a is None for a in start_axes):
+        place = axis if axis is not None else 0
+        x = x if axis is not None else at_front(x, None, size)
+        update = at_front(update, update_axis, size)
+        update = move_axis(update, 0, place)
+        return (update_slice(x, update, inserted(starts, place, zero_like(starts))),), (
+            place,
+        )
+    weak = x.aval.weak_type and update.aval.weak_type
+    x, update = (
+        engine.core.convert(at_front(operand, place, size), operand.dtype, weak)
+        for operand, place in ((x, axis), (update, update_axis))
+    )
+    moved = [d for d, n in enumerate(update.shape[1:]) if n < x.shape[d + 1]]
+    if not moved:
+        return (update,), (0,)
+    windows = range(1, x.ndim)
+    dims = ScatterDimensionNumbers(windows, (), [d + 1 for d in moved], (0,), (0,))
+    indices = index_vectors(starts, start_axes, moved, size)
+    params = ScatterParams(dims, True, True, CLIP)
+    return scatter_p.bind(params, x, indices, update), (0,)
+
+
+def draw_window(random: Random) -> tuple[ShapedArray, Shape, tuple[ShapedArray, ...]]:
+    """An operand, the sizes of a window in it, and starts."""
+    shape = draw_shape(random, 0, 3, (1, 3, 4, 5))
+    sizes = tuple(draw_size(random, range(1, n + 1)) for n in shape)
+    index = ShapedArray((), random.choice((int32, int32, int8, uint8)))
+    operand = ShapedArray(shape, random.choice(ANYTHING.samples()))
+    return operand, sizes, (index,) * len(shape)
+
+
+def start_domains(starts: Sequence[ShapedArray]) -> list[Domain]:
+    low = 0 if any(is_unsigned(i.dtype) for i in starts) else -3
+    return [Domain(low, 6, special=(0, 1, 127)) for _ in starts]
+
+
+def draw_dynamic_slice(random: Random) -> Sample[DynamicSliceParams]:
+    x, sizes, starts = draw_window(random)
+    domains = (REALS, *start_domains(starts))
+    return Sample(DynamicSliceParams(sizes), (x, *starts), domains)
+
+
+def draw_dynamic_update_slice(random: Random) -> Sample[DynamicUpdateSliceParams]:
+    x, sizes, starts = draw_window(random)
+    domains = (REALS, REALS, *start_domains(starts))
+    avals = (x, x.with_shape(sizes), *starts)
+    return Sample(DynamicUpdateSliceParams(), avals, domains)
+
+
+def lower_update(
+    e: Emitter,
+    p: DynamicUpdateSliceParams,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    return e.op("stablehlo.dynamic_update_slice", operands, outs)
+
+
+dynamic_slice_p = linear(
+    "dynamic_slice",
+    DynamicSliceParams,
+    typing=dynamic_slice_typing,
+    evaluate=lambda p, x, *starts: x[window(x.shape, p.slice_sizes, starts)],
+    transpose=transpose_dynamic_slice,
+    batch=batch_dynamic_slice,
+    lower=lambda e, p, xs, outs: e.op(
+        "stablehlo.dynamic_slice", xs, outs, slice_sizes=i64s(p.slice_sizes)
+    ),
+    draw=draw_dynamic_slice,
+    operands=1,
+)
+dynamic_update_slice_p = linear(
+    "dynamic_update_slice",
+    DynamicUpdateSliceParams,
+    typing=dynamic_update_slice_typing,
+    evaluate=lambda p, *xs: evaluate_update(*xs),
+    transpose=transpose_dynamic_update_slice,
+    batch=batch_dynamic_update_slice,
+    lower=lower_update,
+    draw=draw_dynamic_update_slice,
+    operands=2,
+)
+
+
+def as_start_list(name: str, shape: Shape, start_indices: object) -> list[object]:
+    """The starts, one by one: a vector is taken apart."""
+    starts: list[object]
+    if isinstance(start_indices, Array | np.ndarray):
+        if start_indices.ndim != 1:
+            raise TypeError(
+                f"{name}: start_indices is a sequence of scalars or a vector, not an "
+                f"array of shape {start_indices.shape}"
+            )
+        count = start_indices.shape[0]
+        starts = [index_in_dim(start_indices, i, 0, False) for i in range(count)]
+    elif isinstance(start_indices, Sequence):
+        starts = list(start_indices)
+    else:
+        raise TypeError(f"{name}: start_indices is a sequence, not {start_indices!r}")
+    if len(starts) != len(shape):
+        raise ValueError(
+            f"{name}: there are {len(starts)} start_indices for {len(shape)} dimensions"
+        )
+    return starts
+
+
+def normalized_starts(
+    name: str, shape: Shape, start_indices: object, negative: bool | Sequence[bool]
+) -> tuple[object, ...]:
+    """Starts of one dtype, negative ones counted from the end where that is allowed."""
+    starts = as_start_list(name, shape, start_indices)
+    allowed = [negative] * len(starts) if isinstance(negative, bool) else list(negative)
+    if len(allowed) != len(starts):
+        raise TypeError(
+            f"{name}: allow_negative_indices is a boolean, or one for each of the "
+            f"{len(starts)} dimensions"
+        )
+    triples = zip(starts, shape, allowed, strict=True)
+    return alike(*[from_the_front(name, i, size, flag) for i, size, flag in triples])
+
+
+def from_the_front(name: str, start: object, size: int, negative: bool) -> object:
+    """A start where a negative one has become `size` less."""
+    dtype = aval_of(start).dtype
+    if not is_integer(dtype):
+        raise TypeError(f"{name}: start_indices are integers, not {dtype}")
+    if isinstance(start, int | np.integer):
+        (index,) = as_integers(name, "start_indices", (start,))
+        if index < 0 and not negative:
+            raise ValueError(
+                f"{name}: the index {index} is negative, and allow_negative_indices is "
+                "False"
+            )
+        found = index + size if index < 0 else index
+        return found if isinstance(start, int) else type(start)(found)
+    if not negative or is_unsigned(dtype):
+        return start
+    return select(lt(start, 0), add(start, size), start)
+
+
+def dynamic_slice(
+    operand: object,
+    start_indices: object,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
+    """The window of `operand` of `slice_sizes` at `start_indices`, moved inside.
+
+    Negative starts count from the end, unless told otherwise.
+
+    Raises:
+        ValueError: there is not one start for each dimension.
+        TypeError: the window does not fit, or starts are not of one integer dtype.
+    """
+    shape = aval_of(operand).shape
+    sizes = as_sizes("dynamic_slice", "slice_sizes", slice_sizes)
+    starts = normalized_starts(
+        "dynamic_slice", shape, start_indices, allow_negative_indices
+    )
+    return dynamic_slice_p.call(DynamicSliceParams(sizes), operand, *starts)
+
+
+def dynamic_update_slice(
+    operand: object,
+    update: object,
+    start_indices: object,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
+    """`operand` with `update` in place of the window at `start_indices`, moved inside.
+
+    Negative starts count from the end, unless told otherwise.
+
+    Raises:
+        ValueError: there is not one start for each dimension.
+        TypeError: the update does not fit, or starts are not of one integer dtype.
+    """
+    starts = normalized_starts(
+        "dynamic_update_slice",
+        aval_of(operand).shape,
+        start_indices,
+        allow_negative_indices,
+    )
+    params = DynamicUpdateSliceParams()
+    return dynamic_update_slice_p.call(params, *alike(operand, update), *starts)
+
+
+ROWS: tuple[Row[Any], ...] = (dynamic_slice_p, dynamic_update_slice_p)

@@ -1,0 +1,242 @@
+"""Floor 2: gather and scatter-add: windows of an array, read, and added to.
+
+One idea: the adjoint of reading windows is adding to them, in the same mode, so that
+what lies out of bounds has no part in either::
+
+    gather(x, indices, dims, (1, n))          adjoint: scatter_add(zeros, indices, ct)
+    scatter_add(x, indices, updates, dims)    adjoint: gather(ct, indices)
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.ir.dtypes import is_complex, is_inexact
+from verax.ops.indexing.gather_impl import (
+    FILL,
+    FillValue,
+    GatherParams,
+    evaluate_gather,
+    gather_typing,
+    lower_gather,
+    over_indices,
+    over_operand,
+    without_fill,
+)
+from verax.ops.indexing.gather_samples import draw_gather
+from verax.ops.indexing.geometry import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from verax.ops.indexing.scatter_impl import (
+    ScatterParams,
+    reading,
+    scatter_family,
+    writing,
+)
+from verax.ops.structure.create import zeros
+from verax.ops.structure.shape import move_axis
+from verax.rules.rows.eager_costs import huge
+from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Tangent, Zero
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.kinds import ANYTHING, NUMBER
+from verax.rules.values.operands import alike
+from verax.rules.values.sizes import as_sizes
+
+type Mode = str | GatherScatterMode | None
+
+
+def jvp_gather(
+    engine: Engine,
+    p: GatherParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    (operand, indices), t = primals, tangents[0]
+    y = gather_p.call(p, operand, indices)
+    if isinstance(t, Zero):
+        return (y,), (Zero(y.aval.tangent()),)
+    return (y,), (gather_p.call(without_fill(p), t, indices),)
+
+
+def transpose_gather(
+    engine: Engine, p: GatherParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    ct, (operand, indices) = cts[0], args
+    assert isinstance(ct, Array)
+    return scatter_add_p.call(writing(p), zeros(operand.aval), indices, ct), None
+
+
+def batch_gather(
+    engine: Engine,
+    p: GatherParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """Nothing moves, but index vectors stay last."""
+    (operand, indices), (axis, index_axis) = args, axes
+    if index_axis == indices.ndim - 1:
+        indices, index_axis = move_axis(indices, indices.ndim - 1, 0), 0
+    if index_axis is None:
+        assert axis is not None
+        found, place = over_operand(p, size, axis)
+    else:
+        found, place = over_indices(p, size, axis, index_axis, indices.ndim - 2)
+    return gather_p.bind(found, operand, indices), (place,)
+
+
+gather_p: Row[GatherParams] = Row(
+    "gather",
+    GatherParams,
+    typing=gather_typing,
+    evaluate=lambda engine, p, xs: (evaluate_gather(p, *xs),),
+    jvp=jvp_gather,
+    transpose=transpose_gather,
+    batch=batch_gather,
+    lower=lower_gather,
+    draw=lambda random: draw_gather(random, ANYTHING),
+    costly=huge,
+)
+
+
+def read_back(p: ScatterParams, x: Array, indices: Array, updates: Known) -> Array:
+    """The elements of `x` that a scatter of such updates writes; zero out of bounds."""
+    if not x.size:
+        return zeros(updates.aval.with_dtype(x.dtype))
+    return gather_p.call(reading(p, x.shape, updates.aval.shape), x, indices)
+
+
+def jvp_add(
+    engine: Engine,
+    p: ScatterParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    y = scatter_add_p.call(p, *primals)
+    t, update = tangents[0], tangents[2]
+    if isinstance(update, Zero):
+        return (y,), (t,)
+    base = zeros(t.aval) if isinstance(t, Zero) else t
+    return (y,), (scatter_add_p.call(p, base, primals[1], update),)
+
+
+def transpose_add(
+    engine: Engine, p: ScatterParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    ct, (operand, indices, updates) = cts[0], args
+    assert isinstance(ct, Array)
+    assert isinstance(indices, Array)
+    part = read_back(p, ct, indices, updates) if isinstance(updates, Linear) else None
+    return ct if isinstance(operand, Linear) else None, None, part
+
+
+scatter_add_p = scatter_family(
+    "scatter-add",
+    np.add,
+    "stablehlo.add",
+    accepts=NUMBER,
+    jvp=jvp_add,
+    transpose=transpose_add,
+)
+
+
+def plain_fill(fill_value: object, operand: object) -> FillValue:
+    """A fill value as a Python scalar; NaN for floats is the default, None."""
+    if fill_value is None or isinstance(fill_value, bool):
+        return fill_value
+    dtype = aval_of(operand).dtype
+    value = np.asarray(fill_value)
+    if value.shape:
+        raise TypeError(f"gather: the fill value is a scalar, not {fill_value!r}")
+    if is_complex(value.dtype):
+        return complex(value)
+    number = float(value) if is_inexact(value.dtype) else int(value)
+    return None if number != number and is_inexact(dtype) else number
+
+
+def gather(
+    operand: object,
+    start_indices: object,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: Mode = None,
+    fill_value: object = None,
+) -> Array:
+    """Windows of `operand` of sizes `slice_sizes`, one at each index vector.
+
+    `mode` defaults to "promise_in_bounds". In mode "fill" a window that is not wholly
+    inside is `fill_value`: by default NaN, the least or (unsigned) largest integer, or
+    True. Semantics: StableHLO's gather.
+
+    Raises:
+        TypeError: the dimension numbers do not fit.
+        ValueError: there is no such mode.
+    """
+    chosen = GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode)
+    params = GatherParams(
+        dimension_numbers,
+        as_sizes("gather", "slice_sizes", slice_sizes),
+        bool(unique_indices),
+        bool(indices_are_sorted),
+        chosen.value,
+        plain_fill(fill_value, operand) if chosen.value == FILL else None,
+    )
+    return gather_p.call(params, operand, start_indices)
+
+
+def scattered(
+    row: Row[ScatterParams],
+    operands: tuple[object, object, object],
+    dimension_numbers: ScatterDimensionNumbers,
+    promises: tuple[bool, bool],
+    mode: Mode,
+) -> Array:
+    """Call a row of the scatter family; promises are (sorted, unique)."""
+    operand, indices, updates = operands
+    params = ScatterParams(
+        dimension_numbers,
+        bool(promises[0]),
+        bool(promises[1]),
+        GatherScatterMode.from_any(mode).value,
+    )
+    operand, updates = alike(operand, updates)
+    return row.call(params, operand, indices, updates)
+
+
+def scatter_add(
+    operand: object,
+    scatter_indices: object,
+    updates: object,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Mode = None,
+) -> Array:
+    """`operand` with windows of `updates` added at each index vector.
+
+    Windows not wholly inside are left out (mode "drop", the default) or moved inside
+    ("clip"). Semantics: StableHLO's scatter.
+
+    Raises:
+        TypeError: the dimension numbers or dtypes do not fit.
+        ValueError: there is no such mode.
+    """
+    promises = indices_are_sorted, unique_indices
+    return scattered(
+        scatter_add_p,
+        (operand, scatter_indices, updates),
+        dimension_numbers,
+        promises,
+        mode,
+    )
+
+
+ROWS: tuple[Row[Any], ...] = (gather_p, scatter_add_p)

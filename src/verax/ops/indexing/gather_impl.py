@@ -1,0 +1,284 @@
+"""Floor 2: what a gather means: its type, its value in NumPy, its StableHLO.
+
+One idea: all of it follows from the geometry of `windows`, and so does the gather of a
+batch: one more dimension of windows, of indices, or of both together::
+
+    over_operand(params, size, axis)          # the params of the batched gather
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from attrs import evolve, field, frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import (
+    DType,
+    is_bool,
+    is_inexact,
+    is_signed,
+    numpy_dtype,
+)
+from verax.ir.jaxpr import Params
+from verax.ir.limits import bit_width, iinfo
+from verax.ops.indexing.geometry import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    all_inside,
+    as_starts,
+    bounds,
+    check_dimensions,
+    clipped,
+    inside,
+    read_windows,
+    taken_axis,
+    window_shape,
+)
+from verax.ops.structure.slicing import inserted
+from verax.rules.families.subbyte import whole_bytes
+from verax.rules.rows.emitter import Emitter, Operand, flag, i64s, ints
+from verax.rules.rows.row import Axis
+
+type Scalar = bool | int | float | complex
+type FillValue = Scalar | None
+FILL, CLIP = GatherScatterMode.FILL_OR_DROP.value, GatherScatterMode.CLIP.value
+
+
+@frozen(eq=False, repr=False)
+class GatherParams(Params):
+    """Dimension numbers, window sizes, promises about indices, and the mode.
+
+    `fill_value=None` in mode "fill" is NaN, the least or (unsigned) the largest
+    integer, or True. Fill values are compared as they print: NaN equals itself.
+    """
+
+    dimension_numbers: GatherDimensionNumbers
+    slice_sizes: Shape
+    unique_indices: bool
+    indices_are_sorted: bool
+    mode: str
+    fill_value: FillValue = field(eq=repr)
+
+
+def gather_typing(
+    p: GatherParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    operand, indices = avals
+    check_dimensions("gather", p.dimension_numbers, operand, indices, p.slice_sizes)
+    for d, (window, size) in enumerate(zip(p.slice_sizes, operand.shape, strict=True)):
+        if indices.size and not 0 <= window <= size:
+            raise TypeError(
+                f"gather reads windows that fit in {operand}, not {p.slice_sizes}"
+            )
+        if d in p.dimension_numbers.collapsed_slice_dims and window != 1:
+            raise TypeError(
+                f"gather can leave out dimensions of window size 1, not {d}"
+            )
+        if d in p.dimension_numbers.operand_batching_dims and window > 1:
+            raise TypeError(f"gather takes one element at a time of batching dim {d}")
+    shape = window_shape(p.dimension_numbers, indices.shape, p.slice_sizes)
+    return (operand.with_shape(shape),)
+
+
+def filler(p: GatherParams, dtype: DType) -> Scalar:
+    """What stands for windows out of bounds."""
+    if p.fill_value is not None:
+        return p.fill_value
+    if is_inexact(dtype):
+        return float("nan")
+    if is_bool(dtype):
+        return True
+    limits = iinfo(dtype)
+    return int(limits.min if is_signed(dtype) else limits.max)
+
+
+def evaluate_gather(
+    p: GatherParams, operand: np.ndarray, indices: np.ndarray
+) -> np.ndarray:
+    dims = p.dimension_numbers
+    shape = window_shape(dims, indices.shape, p.slice_sizes)
+    if not prod(shape):
+        return np.empty(shape, operand.dtype)
+    axis = taken_axis(dims, operand.shape, p.slice_sizes, indices.ndim - 1)
+    if axis is not None and all_inside(indices, operand.shape[axis]):
+        return operand.take(indices[..., 0].astype(np.intp, copy=False), axis)
+    if all([size == 1 for size in p.slice_sizes]):
+        elements = element_places(dims, operand.shape, indices)
+        if elements is not None:
+            return operand.ravel().take(elements).reshape(shape)
+    starts, upper = as_starts(indices), bounds(dims, operand.shape, p.slice_sizes)
+    found = read_windows(operand, clipped(starts, upper), dims, p.slice_sizes)
+    if p.mode == FILL and not (valid := inside(starts, upper)).all():
+        windows = (1,) * (found.ndim - valid.ndim)
+        fill = np.asarray(filler(p, operand.dtype)).astype(operand.dtype)
+        found = np.where(valid.reshape((*valid.shape, *windows)), found, fill)
+    places = (*dims.batch_positions(len(shape)), *dims.offset_dims)
+    return found.transpose(np.argsort(places))
+
+
+def element_places(
+    dims: GatherDimensionNumbers, shape: Shape, indices: np.ndarray
+) -> np.ndarray | None:
+    """Where single elements lie in the memory of an operand; None if one is outside."""
+    steps = [prod(shape[d + 1 :]) for d in range(len(shape))]
+    found: np.ndarray | None = None
+    for i, d in enumerate(dims.start_index_map):
+        part = indices[..., i]
+        if not all_inside(part, shape[d]):
+            return None
+        part = part.astype(np.intp, copy=False)
+        part = part if steps[d] == 1 else part * steps[d]
+        found = part if found is None else found + part
+    rank = indices.ndim - 1
+    pairs = zip(
+        dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True
+    )
+    for d, own in pairs:
+        lanes = np.arange(0, shape[d] * steps[d], steps[d])
+        lanes = lanes.reshape((shape[d], *(1,) * (rank - own - 1)))
+        found = lanes if found is None else found + lanes
+    return found if found is None else np.broadcast_to(found, indices.shape[:-1])
+
+
+def without_fill(p: GatherParams) -> GatherParams:
+    """The linear part of a gather: out of bounds is zero."""
+    return evolve(p, fill_value=0) if p.mode == FILL else p
+
+
+def over_operand(p: GatherParams, size: int, axis: int) -> tuple[GatherParams, int]:
+    """A gather whose windows run through one more dimension of the operand."""
+    dims = p.dimension_numbers
+    below = sum(d < axis for d in dims.windowed(len(p.slice_sizes)))
+    offsets = dims.offset_dims
+    place = offsets[below] if below < len(offsets) else max((-1, *offsets)) + 1
+    shifted = [d + (d >= place) for d in offsets]
+    return evolve(
+        p,
+        dimension_numbers=GatherDimensionNumbers(
+            inserted(shifted, below, place),
+            above(dims.collapsed_slice_dims, axis),
+            above(dims.start_index_map, axis),
+            above(dims.operand_batching_dims, axis),
+            dims.start_indices_batching_dims,
+        ),
+        slice_sizes=inserted(p.slice_sizes, axis, size),
+    ), place
+
+
+def over_indices(
+    p: GatherParams, size: int, axis: Axis, index_axis: int, batch: int
+) -> tuple[GatherParams, int]:
+    """A gather with one more dimension of indices, batching if the operand has it."""
+    dims = p.dimension_numbers
+    rank = batch + len(dims.offset_dims)
+    positions = dims.batch_positions(rank)
+    place = positions[index_axis - 1] + 1 if index_axis else 0
+    offsets = above(dims.offset_dims, place)
+    together = above(dims.start_indices_batching_dims, index_axis)
+    if axis is None:
+        numbers = evolve(
+            dims, offset_dims=offsets, start_indices_batching_dims=together
+        )
+        return evolve(
+            p, dimension_numbers=numbers, unique_indices=False, indices_are_sorted=False
+        ), place
+    below = sum(d < axis for d in dims.operand_batching_dims)
+    return evolve(
+        p,
+        dimension_numbers=GatherDimensionNumbers(
+            offsets,
+            above(dims.collapsed_slice_dims, axis),
+            above(dims.start_index_map, axis),
+            inserted(above(dims.operand_batching_dims, axis), below, axis),
+            inserted(together, below, index_axis),
+        ),
+        slice_sizes=inserted(p.slice_sizes, axis, min(size, 1)),
+        indices_are_sorted=p.indices_are_sorted and below == index_axis == 0,
+    ), place
+
+
+def above(dims: Sequence[int], place: int) -> Shape:
+    """Dimensions after one more came in at `place`.
+
+    >>> above((0, 2), 1)
+    (0, 3)
+    """
+    return tuple(d + (d >= place) for d in dims)
+
+
+def lower_gather(
+    e: Emitter,
+    p: GatherParams,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    """One gather; in mode "fill" then a choice by a mask of one unsigned comparison."""
+    (operand, indices), (out,) = operands, outs
+    dims = p.dimension_numbers
+    if not out.size:
+        return (e.constant(0, out),)
+    upper = bounds(dims, operand.aval.shape, p.slice_sizes)
+    if dims.operand_batching_dims:
+        indices = whole_bytes(e, indices)
+    text = (
+        f"#stablehlo.gather<offset_dims = {ints(dims.offset_dims)}, "
+        f"collapsed_slice_dims = {ints(dims.collapsed_slice_dims)}, "
+        f"operand_batching_dims = {ints(dims.operand_batching_dims)}, "
+        f"start_indices_batching_dims = {ints(dims.start_indices_batching_dims)}, "
+        f"start_index_map = {ints(dims.start_index_map)}, "
+        f"index_vector_dim = {indices.aval.ndim - 1}>"
+    )
+    found = e.op(
+        "stablehlo.gather",
+        (operand, indices),
+        outs,
+        dimension_numbers=text,
+        slice_sizes=i64s(p.slice_sizes),
+        indices_are_sorted=flag(p.indices_are_sorted),
+    )
+    if p.mode != FILL or not upper:
+        return found
+    mask = emit_inside(e, indices, upper)
+    chosen = e.broadcast(mask, out.shape, dims.batch_positions(out.ndim))
+    fill = e.constant(filler(p, out.dtype), out)
+    return e.op("stablehlo.select", (chosen, *found, fill), outs)
+
+
+def capped(upper: Shape, dtype: DType) -> Shape:
+    """Bounds that the dtype of the indices can hold; none of its values lies above."""
+    largest = 2 ** (bit_width(dtype) - is_signed(dtype)) - 1
+    return tuple(min(bound, largest) for bound in upper)
+
+
+def emit_inside(e: Emitter, indices: Operand, upper: Shape) -> Operand:
+    """Which starts lie in bounds: without its sign, a negative start is a large one."""
+    aval = indices.aval
+    upper = capped(upper, aval.dtype)
+    if is_signed(aval.dtype):
+        aval = aval.with_dtype(np.dtype(f"uint{bit_width(aval.dtype)}"))
+        (indices,) = e.op("stablehlo.bitcast_convert", (indices,), (aval,))
+    if len(set(upper)) == 1:
+        limit = e.constant(upper[0], aval)
+    else:
+        row = np.array(upper, numpy_dtype(aval.dtype))
+        limit = e.constant(row, aval.with_shape(row.shape))
+        limit = e.broadcast(limit, aval.shape, (aval.ndim - 1,))
+    each = ShapedArray(aval.shape, np.dtype(np.bool_))
+    (mask,) = e.op(
+        "stablehlo.compare",
+        (indices, limit),
+        (each,),
+        comparison_direction="#stablehlo<comparison_direction LE>",
+    )
+    whole = each.with_shape(aval.shape[:-1])
+    if len(upper) == 1:
+        return e.op("stablehlo.reshape", (mask,), (whole,))[0]
+    scalar = each.with_shape(())
+    return e.op(
+        "stablehlo.reduce",
+        (mask, e.constant(True, scalar)),
+        (whole,),
+        [((scalar, scalar), lambda xs: e.op("stablehlo.and", xs, (scalar,)))],
+        dimensions=i64s((aval.ndim - 1,)),
+    )[0]

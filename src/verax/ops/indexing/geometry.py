@@ -1,0 +1,340 @@
+"""Floor 2: the geometry that gather and scatter share, and its NumPy meaning.
+
+One idea: a scatter is the reverse of the gather that would read its windows, so both
+are checked, and run in NumPy, as one family of windows at given starts::
+
+    GatherDimensionNumbers((1,), (0,), (0,))      # rows of a matrix, one per index
+"""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from math import prod
+
+import numpy as np
+from attrs import field, frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import is_integer
+from verax.rules.values.memo import pure
+
+
+def plain_dimensions(values: Sequence[int]) -> Shape:
+    return tuple(int(value) for value in values)
+
+
+class GatherScatterMode(Enum):
+    """What happens to a window that is not wholly inside the operand.
+
+    `CLIP` moves it inside. `FILL_OR_DROP` reads the fill value, and writes nothing.
+    `PROMISE_IN_BOUNDS` says that there is none; should there be one, a gather clips,
+    a scatter drops, and derivatives need not agree with that.
+    """
+
+    CLIP = "clip"
+    FILL_OR_DROP = "fill"
+    PROMISE_IN_BOUNDS = "promise_in_bounds"
+
+    @staticmethod
+    def from_any(s: "str | GatherScatterMode | None") -> "GatherScatterMode":
+        """The mode by its name; `None`, "fill" and "drop" mean `FILL_OR_DROP`.
+
+        Raises:
+            ValueError: there is no such mode.
+        """
+        if isinstance(s, GatherScatterMode):
+            return s
+        name = "fill" if s in (None, "drop") else s
+        for mode in GatherScatterMode:
+            if mode.value == name:
+                return mode
+        raise ValueError(
+            f"no gather or scatter mode {s!r}; there are 'clip', 'fill', 'drop' and "
+            "'promise_in_bounds'"
+        )
+
+
+@frozen(cache_hash=True)
+class GatherDimensionNumbers:
+    """Where the dimensions of a gather come from.
+
+    `offset_dims` are the dimensions of the result that run inside a window;
+    `collapsed_slice_dims` those of the operand that windows of size 1 leave out;
+    `start_index_map[i]` is the dimension of the operand where element i of an index
+    vector starts; `operand_batching_dims` and `start_indices_batching_dims` are
+    dimensions that operand and indices run through together. The last dimension of
+    the indices holds the index vectors.
+    """
+
+    offset_dims: Shape = field(converter=plain_dimensions)
+    collapsed_slice_dims: Shape = field(converter=plain_dimensions)
+    start_index_map: Shape = field(converter=plain_dimensions)
+    operand_batching_dims: Shape = field(default=(), converter=plain_dimensions)
+    start_indices_batching_dims: Shape = field(default=(), converter=plain_dimensions)
+
+    def windowed(self, rank: int) -> Shape:
+        """The dimensions of the operand that the result has as offset dimensions."""
+        left_out = {*self.collapsed_slice_dims, *self.operand_batching_dims}
+        return tuple(d for d in range(rank) if d not in left_out)
+
+    def batch_positions(self, rank: int) -> Shape:
+        """The dimensions of a result of that rank which run over the indices."""
+        return tuple(d for d in range(rank) if d not in self.offset_dims)
+
+
+@frozen(cache_hash=True)
+class ScatterDimensionNumbers:
+    """Where the dimensions of a scatter go: those of the gather that reads them back.
+
+    `update_window_dims` answer to `offset_dims`, `inserted_window_dims` to
+    `collapsed_slice_dims`, `scatter_dims_to_operand_dims` to `start_index_map`,
+    `scatter_indices_batching_dims` to `start_indices_batching_dims`.
+    """
+
+    update_window_dims: Shape = field(converter=plain_dimensions)
+    inserted_window_dims: Shape = field(converter=plain_dimensions)
+    scatter_dims_to_operand_dims: Shape = field(converter=plain_dimensions)
+    operand_batching_dims: Shape = field(default=(), converter=plain_dimensions)
+    scatter_indices_batching_dims: Shape = field(default=(), converter=plain_dimensions)
+
+    def gather(self) -> GatherDimensionNumbers:
+        """The dimension numbers of the gather that reads what this writes."""
+        return gathering(self)
+
+
+@pure(1 << 12)
+def gathering(dims: ScatterDimensionNumbers) -> GatherDimensionNumbers:
+    """The dimension numbers of the gather that reads what the scatter writes."""
+    return GatherDimensionNumbers(
+        dims.update_window_dims,
+        dims.inserted_window_dims,
+        dims.scatter_dims_to_operand_dims,
+        dims.operand_batching_dims,
+        dims.scatter_indices_batching_dims,
+    )
+
+
+def scattering(dims: GatherDimensionNumbers) -> ScatterDimensionNumbers:
+    """The dimension numbers of the scatter that writes what the gather reads."""
+    return ScatterDimensionNumbers(
+        dims.offset_dims,
+        dims.collapsed_slice_dims,
+        dims.start_index_map,
+        dims.operand_batching_dims,
+        dims.start_indices_batching_dims,
+    )
+
+
+def increasing(dims: Shape, rank: int) -> bool:
+    """Whether `dims` are distinct dimensions of `rank`, in order."""
+    return list(dims) == sorted({d for d in dims if 0 <= d < rank})
+
+
+def check_dimensions(
+    name: str,
+    dims: GatherDimensionNumbers,
+    operand: ShapedArray,
+    indices: ShapedArray,
+    slice_sizes: Shape,
+) -> None:
+    """Raise TypeError unless the dimension numbers fit the operand and the indices."""
+    batch = indices.ndim - 1
+    mapped, batching = set(dims.start_index_map), set(dims.operand_batching_dims)
+    collapsed, together = (
+        set(dims.collapsed_slice_dims),
+        dims.start_indices_batching_dims,
+    )
+    rank = operand.ndim
+    sizes = [operand.shape[d] for d in batching if 0 <= d < rank]
+    checks = {
+        "indices have at least one dimension": batch >= 0,
+        "indices are integers": is_integer(indices.dtype),
+        "there is one slice size per dimension of the operand": len(slice_sizes)
+        == rank,
+        "offset (update window) dims increase and lie in the result": increasing(
+            dims.offset_dims, batch + len(dims.offset_dims)
+        ),
+        "collapsed (inserted) dims increase and lie in the operand": increasing(
+            dims.collapsed_slice_dims, rank
+        ),
+        "operand batching dims increase and lie in the operand": increasing(
+            dims.operand_batching_dims, rank
+        ),
+        "every dimension of the operand is offset, collapsed or batching": rank
+        == len(dims.offset_dims) + len(collapsed) + len(batching),
+        "collapsed, batching and mapped dims do not overlap": not (
+            collapsed & batching or mapped & batching
+        ),
+        "an index vector has one element per mapped dimension": batch >= 0
+        and indices.shape[-1] == len(dims.start_index_map) == len(mapped),
+        "mapped dims lie in the operand": mapped <= set(range(rank)),
+        "batching dims of operand and indices have the same sizes": len(set(together))
+        == len(together)
+        and set(together) <= set(range(batch))
+        and sizes == [indices.shape[d] for d in together],
+    }
+    broken = [rule for rule, holds in checks.items() if not holds]
+    if broken:
+        raise TypeError(
+            f"{name} takes dimension numbers of which {broken[0]}; not {dims} with "
+            f"slice sizes {slice_sizes} for the operand {operand} and indices {indices}"
+        )
+
+
+def window_shape(
+    dims: GatherDimensionNumbers, indices: Shape, slice_sizes: Shape
+) -> Shape:
+    """The shape of what a gather reads: index dimensions, windows at the offsets."""
+    offsets = set(dims.offset_dims)
+    windows = iter([slice_sizes[d] for d in dims.windowed(len(slice_sizes))])
+    batch = iter(indices[:-1])
+    rank = len(indices) - 1 + len(offsets)
+    return tuple(next(windows if d in offsets else batch) for d in range(rank))
+
+
+def bounds(dims: GatherDimensionNumbers, shape: Shape, slice_sizes: Shape) -> Shape:
+    """The largest start of a window inside the operand, per element of an index."""
+    return tuple(shape[d] - slice_sizes[d] for d in dims.start_index_map)
+
+
+def as_starts(indices: np.ndarray) -> np.ndarray:
+    """Indices in 64 bits with sign; the largest without sign stay out of bounds."""
+    if indices.dtype == np.uint64:
+        indices = np.minimum(indices, np.uint64(np.iinfo(np.int64).max))
+    return indices.astype(np.int64)
+
+
+def inside(starts: np.ndarray, upper: Shape) -> np.ndarray:
+    """Which index vectors are the start of a window inside the operand."""
+    found: np.ndarray = ((starts >= 0) & (starts <= np.array(upper, np.int64))).all(-1)
+    return found
+
+
+def clipped(starts: np.ndarray, upper: Shape) -> np.ndarray:
+    """Starts moved so that windows lie inside the operand."""
+    found: np.ndarray = np.clip(starts, 0, np.array(upper, np.int64))
+    return found
+
+
+def along(values: np.ndarray, place: int, rank: int) -> np.ndarray:
+    """A vector as an array of `rank` dimensions that runs along one of them."""
+    shape = [1] * rank
+    shape[place] = values.size
+    return values.reshape(shape)
+
+
+@pure(1 << 12)
+def taken_axis(
+    dims: GatherDimensionNumbers, shape: Shape, slice_sizes: Shape, batch: int
+) -> int | None:
+    """The dimension that a gather takes elements of, if it is as simple as that.
+
+    >>> taken_axis(GatherDimensionNumbers((1,), (0,), (0,)), (5, 3), (1, 3), 1)
+    0
+    """
+    if len(dims.start_index_map) != 1 or dims.operand_batching_dims:
+        return None
+    (axis,) = dims.start_index_map
+    whole = (*shape[:axis], 1, *shape[axis + 1 :])
+    after = range(axis + batch, len(shape) - 1 + batch)
+    simple = (
+        dims.collapsed_slice_dims == (axis,)
+        and slice_sizes == whole
+        and dims.offset_dims == (*range(axis), *after)
+    )
+    return axis if simple else None
+
+
+def all_inside(elements: np.ndarray, size: int) -> bool:
+    """Whether all elements, one at least, are indices of a dimension of that size."""
+    return bool(elements.min() >= 0 and elements.max() < size)
+
+
+def read_windows(
+    operand: np.ndarray,
+    starts: np.ndarray,
+    dims: GatherDimensionNumbers,
+    slice_sizes: Shape,
+) -> np.ndarray:
+    """The windows at starts inside the operand, of `(*index dims, *window dims)`.
+
+    A dimension that every window covers is sliced; the others are indexed together.
+    """
+    batch, shape = starts.shape[:-1], operand.shape
+    element = {
+        d: i for i, d in enumerate(dims.start_index_map) if slice_sizes[d] < shape[d]
+    }
+    windowed = dims.windowed(operand.ndim)
+    moving = [d for d in windowed if d in element]
+    rank, ones = len(batch) + len(moving), (1,) * len(moving)
+    pairs = zip(
+        dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True
+    )
+    places = {
+        d: np.broadcast_to(along(np.arange(batch[i]), i, rank), (*batch, *ones))
+        for d, i in pairs
+    }
+    for d, i in element.items():
+        places[d] = starts[..., i].reshape((*batch, *ones))
+        if d in moving:
+            inner = np.arange(slice_sizes[d])
+            places[d] = places[d] + along(inner, len(batch) + moving.index(d), rank)
+    still = [d for d in windowed if d not in element]
+    fixed = [d for d in dims.collapsed_slice_dims if d not in element]
+    order = [*fixed, *places, *still]
+    covered = operand.transpose(order)[(0,) * len(fixed)]
+    covered = covered[(..., *(slice(0, slice_sizes[d]) for d in still))]
+    if len(places) == 1:
+        found = covered.take(*places.values(), axis=0)
+    elif places:
+        found = covered[tuple(places.values())]
+    else:
+        found = np.broadcast_to(covered, (*batch, *covered.shape))
+    after = [*moving, *still]
+    count = len(batch)
+    return np.transpose(
+        found, (*range(count), *(count + after.index(d) for d in windowed))
+    )
+
+
+def write_windows(
+    operand: np.ndarray,
+    starts: np.ndarray,
+    updates: np.ndarray,
+    dims: GatherDimensionNumbers,
+    slice_sizes: Shape,
+    combine: Callable[[np.ndarray, np.ndarray, np.ndarray], None],
+) -> np.ndarray:
+    """A copy of the operand with windows combined into it, one index after the other.
+
+    `updates` has the index dimensions first. Windows not inside the operand are left
+    out. `combine(array, places, values)` writes in place, duplicates in order; what
+    all windows cover at the end of a row is written as one element.
+    """
+    shape, batch = operand.shape, starts.shape[:-1]
+    result = np.array(operand, order="C")
+    if not result.size or not updates.size:
+        return result
+    windowed = dims.windowed(operand.ndim)
+    tail = operand.ndim
+    while tail - 1 in windowed and slice_sizes[tail - 1] == shape[tail - 1]:
+        tail -= 1
+    strides = [prod(shape[d + 1 : tail]) for d in range(tail)]
+    valid = inside(starts, bounds(dims, shape, slice_sizes))
+    base = np.zeros(batch, np.int64)
+    for i, d in enumerate(dims.start_index_map):
+        base += starts[..., i] * (strides[d] if d < tail else 0)
+    pairs = zip(
+        dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True
+    )
+    for d, i in pairs:
+        base += along(np.arange(batch[i]) * strides[d], i, len(batch))
+    leading = [d for d in windowed if d < tail]
+    inner = np.zeros(1, np.int64)
+    for i, d in enumerate(leading):
+        inner = inner + along(np.arange(slice_sizes[d]) * strides[d], i, len(leading))
+    places = base[valid][:, None] + inner.ravel()
+    row = shape[tail:] if prod(shape[tail:]) > 1 else ()
+    values = updates.reshape((*batch, inner.size, *row))[valid]
+    flat = result.reshape((prod(shape[:tail]), *row))
+    combine(flat, places.ravel(), values.reshape((places.size, *row)))
+    return result

@@ -1,0 +1,315 @@
+"""Floor 2: eigenvalues and eigenvectors.
+
+One idea: in the basis of the eigenvectors a perturbation is a matrix whose diagonal
+moves the values and whose other elements, divided by gaps, turn the vectors::
+
+    v, w = eigh(a)                      # dw = diag(Vᴴ dA V)
+    w, vl, vr = eig(a)                  # dw = diag(V⁻¹ dA V)
+
+Sources: M. Giles, Collected matrix derivative results for forward and reverse mode
+algorithmic differentiation, 2008, section 3.1; C. Boeddeker et al., On the computation
+of complex-valued gradients with application to statistically optimum beamforming,
+arXiv:1701.00392, section 4.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import complex_dtype, is_complex
+from verax.ir.jaxpr import Params
+from verax.ops.elementwise.arith import add, div, mul, sub
+from verax.ops.linalg.algebra import (
+    adjoint,
+    along_columns,
+    along_rows,
+    as_operand,
+    conjugate,
+    diagonal,
+    eye_like,
+    from_triangle,
+    like,
+    matmul,
+    real_part,
+    real_type,
+    times_columns,
+)
+from verax.ops.linalg.lu import solve
+from verax.ops.linalg.triangular import symmetrized
+from verax.ops.reductions.reduce import reduce_sum
+from verax.ops.structure.create import full_like
+from verax.rules.families.lapack import (
+    by_dtype,
+    info_type,
+    letter,
+    matrix_row,
+    nan_like,
+    or_nan,
+    routine,
+    square,
+)
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.row import Engine, NDArray, Row, Tangent, Zero
+from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
+
+lapack = LazyModule("scipy.linalg.lapack")
+
+
+@frozen(eq=False, repr=False)
+class EighParams(Params):
+    """Which triangle is read."""
+
+    lower: bool
+
+
+def eigh_results(p: EighParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    (a,) = xs
+    size = square("eigh", a)
+    return a, real_type(a).with_shape((size,))
+
+
+def evaluate_eigh(p: EighParams, a: NDArray) -> Sequence[NDArray]:
+    if not a.size:
+        return a, np.zeros((0,), a.real.dtype)
+    (eigh_of,) = lapack.get_lapack_funcs((by_dtype(a.dtype, "syevd", "heevd"),), (a,))
+    values, vectors, info = eigh_of(a, compute_v=1, lower=p.lower)
+    if info:
+        return nan_like(vectors), nan_like(values)
+    return vectors, values
+
+
+def lower_eigh(
+    e: Emitter, p: EighParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    info = info_type(outs[0].shape[:-2])
+    vectors, values, found = routine(
+        e,
+        by_dtype(outs[0].dtype, "?syevd", "?heevd"),
+        xs,
+        (*outs, info),
+        {0: 0},
+        mode=letter("V"),
+        uplo=letter("L" if p.lower else "U"),
+    )
+    return or_nan(e, found, (vectors, values))
+
+
+def inverse_gaps(values: Array, matrix: Array) -> Array:
+    """1 / (w_j - w_i), zero on the diagonal, in the shape and dtype of `matrix`."""
+    gaps = sub(
+        along_rows(like(values, matrix), matrix),
+        along_columns(like(values, matrix), matrix),
+    )
+    return off_diagonal(gaps)
+
+
+def off_diagonal(gaps: Array) -> Array:
+    """1 / gaps, zero on the diagonal."""
+    same = eye_like(gaps)
+    return sub(div(full_like(gaps, 1), add(gaps, same)), same)
+
+
+def jvp_eigh(
+    engine: Engine, p: EighParams, primals: Sequence[Array], tangents: Sequence[Tangent]
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    (t,) = tangents
+    vectors, values = eigh_p.bind(p, *primals)
+    if isinstance(t, Zero):
+        return (vectors, values), [Zero(x.aval.tangent()) for x in (vectors, values)]
+    inner = matmul(adjoint(vectors), matmul(from_triangle(t, p.lower), vectors))
+    turn = mul(inverse_gaps(values, vectors), inner)
+    return (vectors, values), (matmul(vectors, turn), real_part(diagonal(inner)))
+
+
+eigh_p: Row[EighParams] = matrix_row(
+    "eigh",
+    EighParams,
+    results=eigh_results,
+    evaluate=evaluate_eigh,
+    jvp=jvp_eigh,
+    lower=lower_eigh,
+)
+
+
+@frozen(eq=False, repr=False)
+class EigParams(Params):
+    """Which eigenvectors are computed, and whether they may be differentiated."""
+
+    compute_left_eigenvectors: bool
+    compute_right_eigenvectors: bool
+    enable_eigvec_derivs: bool = False
+
+
+def eig_results(p: EigParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    (a,) = xs
+    size = square("eig", a)
+    vectors = a.with_dtype(complex_dtype(a.dtype))
+    count = p.compute_left_eigenvectors + p.compute_right_eigenvectors
+    return vectors.with_shape((size,)), *(vectors,) * count
+
+
+def evaluate_eig(p: EigParams, a: NDArray) -> Sequence[NDArray]:
+    flags = p.compute_left_eigenvectors, p.compute_right_eigenvectors
+    kind = np.result_type(a.dtype, np.complex64)
+    if not a.size or not np.isfinite(a).all():
+        # LAPACK would write beyond its memory where numbers are infinite.
+        none = nan_like(a.astype(kind))
+        return none.diagonal(), *(none,) * sum(flags)
+    (geev,) = lapack.get_lapack_funcs(("geev",), (a,))
+    found = geev(a, compute_vl=flags[0], compute_vr=flags[1])
+    *values, left, right, info = found
+    w = np.asarray(values[0]).astype(kind)
+    if len(values) == 2:
+        w.imag = values[1]
+        left, right = (
+            unpacked(values[1], v) if flag else v
+            for v, flag in zip((left, right), flags, strict=True)
+        )
+    outs = (w, *(v for v, flag in zip((left, right), flags, strict=True) if flag))
+    return [nan_like(x) for x in outs] if info else outs
+
+
+def unpacked(imaginary: NDArray, vectors: NDArray) -> NDArray:
+    """Complex vectors from the real and imaginary columns that a pair has."""
+    found = vectors.astype(np.result_type(vectors.dtype, np.complex64))
+    for j in np.flatnonzero(imaginary > 0):
+        found[:, j] = vectors[:, j] + 1j * vectors[:, j + 1]
+        found[:, j + 1] = np.conj(found[:, j])
+    return found
+
+
+def lower_eig(
+    e: Emitter, p: EigParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    (a,) = xs
+    flags = p.compute_left_eigenvectors, p.compute_right_eigenvectors
+    vectors = a.aval.with_dtype(outs[0].dtype)
+    parts: tuple[ShapedArray, ...] = (outs[0],)
+    if not is_complex(a.aval.dtype):
+        parts = (outs[0].with_dtype(a.aval.dtype),) * 2
+    found = routine(
+        e,
+        "?geev",
+        xs,
+        (*parts, vectors, vectors, info_type(vectors.shape[:-2])),
+        {},
+        compute_left=letter("NV"[flags[0]]),
+        compute_right=letter("NV"[flags[1]]),
+    )
+    *values, left, right, info = found
+    w = (
+        values[0]
+        if len(values) == 1
+        else e.op("stablehlo.complex", values, outs[:1])[0]
+    )
+    chosen = [v for v, flag in zip((left, right), flags, strict=True) if flag]
+    return or_nan(e, info, (w, *chosen))
+
+
+def jvp_eig(
+    engine: Engine, p: EigParams, primals: Sequence[Array], tangents: Sequence[Tangent]
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    (a,), (t,) = primals, tangents
+    outs = eig_p.bind(p, a)
+    if isinstance(t, Zero):
+        return outs, [Zero(x.aval.tangent()) for x in outs]
+    flags = p.compute_left_eigenvectors, p.compute_right_eigenvectors
+    if flags[0] or (flags[1] and not p.enable_eigvec_derivs):
+        raise ValueError(
+            "the derivatives of eigenvectors of a general matrix depend on how they "
+            "are scaled; differentiate eigenvalues alone (verax.numpy.linalg.eigvals), "
+            "or only right eigenvectors, with verax.lax.linalg.eig(..., "
+            "compute_left_eigenvectors=False, enable_eigvec_derivs=True)"
+        )
+    vectors = outs[1] if flags[1] else eig_p.bind(EigParams(False, True), a)[1]
+    moved = matmul(like(t, vectors), vectors)
+    inner = solve(vectors, moved)
+    if not flags[1]:
+        return outs, (diagonal(inner),)
+    turn = matmul(vectors, mul(inverse_gaps(outs[0], vectors), inner))
+    return outs, (diagonal(inner), of_unit_length(vectors, turn))
+
+
+def of_unit_length(vectors: Array, turn: Array) -> Array:
+    """The tangent without what changes the lengths of the columns, which are one."""
+    products = real_part(mul(conjugate(vectors), turn))
+    growth = reduce_sum(products, (turn.ndim - 2,))
+    return sub(turn, times_columns(vectors, growth))
+
+
+eig_p: Row[EigParams] = matrix_row(
+    "eig",
+    EigParams,
+    results=eig_results,
+    evaluate=evaluate_eig,
+    jvp=jvp_eig,
+    lower=lower_eig,
+)
+
+
+def eigh(
+    x: object,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    implementation: object = None,
+) -> tuple[Array, Array]:
+    """Eigenvectors, as columns, and eigenvalues of Hermitian matrices, ascending.
+
+    `x` has the shape (..., n, n); with `symmetrize_input` it is replaced by
+    (A + Aᴴ) / 2, else one triangle is read. Results (..., n, n) and (..., n). NaN where
+    LAPACK fails.
+
+    Raises:
+        TypeError: LAPACK does not have the dtype.
+        ValueError: the matrices are not square, or a part of the values is asked for.
+    """
+    a = as_operand(x)
+    if subset_by_index is not None and subset_by_index != (0, a.shape[-1]):
+        raise ValueError(
+            f"eigh: subset_by_index={subset_by_index} is not available on CPU; slice "
+            "the results"
+        )
+    if implementation is not None and str(implementation).split(".")[-1] != "QR":
+        raise ValueError(f"eigh has the implementation QR on CPU, not {implementation}")
+    found = symmetrized(a) if symmetrize_input else a
+    vectors, values = eigh_p.bind(EighParams(lower), found)
+    return vectors, values
+
+
+def eig(
+    x: object,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation: object = None,
+    use_magma: bool | None = None,
+) -> list[Array]:
+    """Eigenvalues of general matrices, then left and right eigenvectors as asked.
+
+    `x` has the shape (..., n, n). All results are complex: (..., n), then (..., n, n)
+    with vectors of length 1 as columns. NaN where LAPACK fails. Derivatives of the
+    values exist; those of right vectors on request, up to the choice of phase.
+
+    Raises:
+        TypeError: LAPACK does not have the dtype.
+        ValueError: the matrices are not square, or an argument is for GPUs only.
+    """
+    if use_magma or implementation is not None:
+        raise ValueError(
+            "eig: implementation and use_magma are for GPUs; leave them out"
+        )
+    p = EigParams(
+        compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs
+    )
+    return list(eig_p.bind(p, as_operand(x)))
+
+
+ROWS: tuple[Row[Any], ...] = (eigh_p, eig_p)

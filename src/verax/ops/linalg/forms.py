@@ -1,0 +1,358 @@
+"""Floor 2: matrices made simpler by unitary ones, and tridiagonal systems.
+
+One idea: each form is one LAPACK routine on one matrix; only the tridiagonal system has
+a derivative, which is another such system with the same matrix::
+
+    t, z = schur(a)                        # a == z t zᴴ, t upper triangular
+    h, taus = hessenberg(a)                # zero under the first subdiagonal
+    x = tridiagonal_solve(dl, d, du, b)
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import int32, is_complex
+from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
+from verax.ops.elementwise.arith import neg, sub
+from verax.ops.linalg.algebra import (
+    as_operand,
+    real_type,
+    times_rows,
+)
+from verax.ops.structure.slicing import pad
+from verax.rules.families.lapack import (
+    by_dtype,
+    info_type,
+    letter,
+    matrix_row,
+    nan_like,
+    or_nan,
+    routine,
+    square,
+)
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.row import Engine, Known, NDArray, Row, Tangent, Zero
+from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
+
+lapack = LazyModule("scipy.linalg.lapack")
+
+
+@frozen(eq=False, repr=False)
+class SchurParams(Params):
+    """Whether the unitary factor is computed."""
+
+    compute_schur_vectors: bool
+
+
+def schur_results(p: SchurParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    (a,) = xs
+    square("schur", a)
+    return (a, a) if p.compute_schur_vectors else (a,)
+
+
+def evaluate_schur(p: SchurParams, a: NDArray) -> Sequence[NDArray]:
+    if not a.size:
+        return (a, a)[: 1 + p.compute_schur_vectors]
+    (gees,) = lapack.get_lapack_funcs(("gees",), (a,))
+    found = gees(lambda *x: None, a, compute_v=p.compute_schur_vectors)
+    outs = (found[0], found[-3])[: 1 + p.compute_schur_vectors]
+    return [nan_like(x) for x in outs] if found[-1] else outs
+
+
+def lower_schur(
+    e: Emitter, p: SchurParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    (a,) = xs
+    stack = a.aval.shape[:-2]
+    values = a.aval.with_shape(a.aval.shape[:-1])
+    parts = (values,) if is_complex(a.aval.dtype) else (values, values)
+    found = routine(
+        e,
+        "?gees",
+        xs,
+        (a.aval, a.aval, *parts, ShapedArray(stack, int32), info_type(stack)),
+        {0: 0},
+        mode=letter("NV"[p.compute_schur_vectors]),
+        sort=letter("N"),
+    )
+    return or_nan(e, found[-1], found[: 1 + p.compute_schur_vectors])
+
+
+schur_p: Row[SchurParams] = matrix_row(
+    "schur",
+    SchurParams,
+    results=schur_results,
+    evaluate=evaluate_schur,
+    lower=lower_schur,
+)
+
+
+def hessenberg_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    (a,) = xs
+    return a, a.with_shape((reflections("hessenberg", a),))
+
+
+def reflections(name: str, a: ShapedArray) -> int:
+    """How many reflections a reduction takes: one fewer than there are rows.
+
+    Raises:
+        ValueError: the matrix is not square, or empty.
+    """
+    size = square(name, a)
+    if size == 0:
+        raise ValueError(f"{name} takes matrices with at least one row, not {a}")
+    return size - 1
+
+
+def evaluate_hessenberg(p: NoParams, a: NDArray) -> Sequence[NDArray]:
+    (gehrd,) = lapack.get_lapack_funcs(("gehrd",), (a,))
+    packed, taus, info = gehrd(a)
+    return (nan_like(packed), nan_like(taus)) if info else (packed, taus)
+
+
+def lower_hessenberg(
+    e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    *stack, size, _ = xs[0].aval.shape
+    packed, taus, info = routine(
+        e,
+        "?gehrd",
+        xs,
+        (*outs, info_type(tuple(stack))),
+        {0: 0},
+        low="1 : i32",
+        high=f"{size} : i32",
+    )
+    return or_nan(e, info, (packed, taus))
+
+
+hessenberg_p: Row[NoParams] = matrix_row(
+    "hessenberg",
+    NoParams,
+    results=hessenberg_results,
+    evaluate=evaluate_hessenberg,
+    lower=lower_hessenberg,
+)
+
+
+@frozen(eq=False, repr=False)
+class TridiagonalParams(Params):
+    """Which triangle is read."""
+
+    lower: bool
+
+
+def tridiagonal_results(
+    p: TridiagonalParams, xs: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    (a,) = xs
+    count = reflections("tridiagonal", a)
+    own = real_type(a)
+    return (
+        a,
+        own.with_shape((count + 1,)),
+        own.with_shape((count,)),
+        a.with_shape((count,)),
+    )
+
+
+def evaluate_tridiagonal(p: TridiagonalParams, a: NDArray) -> Sequence[NDArray]:
+    name = by_dtype(a.dtype, "sytrd", "hetrd")
+    (reduce_to,) = lapack.get_lapack_funcs((name,), (a,))
+    *outs, info = reduce_to(a, lower=p.lower)
+    return [nan_like(x) for x in outs] if info else outs
+
+
+def lower_tridiagonal(
+    e: Emitter,
+    p: TridiagonalParams,
+    xs: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    *found, info = routine(
+        e,
+        by_dtype(xs[0].aval.dtype, "?sytrd", "?hetrd"),
+        xs,
+        (*outs, info_type(outs[0].shape[:-2])),
+        {0: 0},
+        uplo=letter("L" if p.lower else "U"),
+    )
+    return or_nan(e, info, found)
+
+
+tridiagonal_p: Row[TridiagonalParams] = matrix_row(
+    "tridiagonal",
+    TridiagonalParams,
+    results=tridiagonal_results,
+    evaluate=evaluate_tridiagonal,
+    lower=lower_tridiagonal,
+)
+
+
+def system_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    dl, d, du, b = xs
+    if not dl.shape == d.shape == du.shape == b.shape[:1]:
+        raise ValueError(
+            "tridiagonal_solve takes three diagonals of the length of the right-hand "
+            f"sides, not {dl}, {d} and {du} for {b}"
+        )
+    return (b,)
+
+
+def evaluate_system(
+    p: NoParams, dl: NDArray, d: NDArray, du: NDArray, b: NDArray
+) -> Sequence[NDArray]:
+    if not b.size:
+        return (b,)
+    (gtsv,) = lapack.get_lapack_funcs(("gtsv",), (d, b))
+    if len(d) == 1:
+        return (b / d if d[0] else nan_like(b),)
+    *_, x, info = gtsv(dl[1:], d, du[:-1], b)
+    return (nan_like(x) if info else x,)
+
+
+def lower_system(
+    e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    *_, x, info = routine(
+        e,
+        "?gtsv",
+        xs,
+        (*(v.aval for v in xs), info_type(outs[0].shape[:-2])),
+        {i: i for i in range(4)},
+    )
+    return or_nan(e, info, (x,))
+
+
+def shifted(x: Array, by: int) -> Array:
+    """The vectors moved by one place, zero where nothing comes from."""
+    lead = ((0, 0, 0),) * (x.ndim - 1)
+    return pad(x, 0.0, (*lead, (by, -by, 0)))
+
+
+def jvp_system(
+    engine: Engine, p: NoParams, primals: Sequence[Array], tangents: Sequence[Tangent]
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    """One more solve, with dB - dT X."""
+    dl, d, du, _ = primals
+    x = tridiagonal_solve_p.call(p, *primals)
+    side = tangents[3]
+    for offset, t in zip((1, 0, -1), tangents[:3], strict=True):
+        if isinstance(t, Zero):
+            continue
+        part_of = times_rows(t, shifted_rows(x, offset))
+        side = neg(part_of) if isinstance(side, Zero) else sub(side, part_of)
+    if isinstance(side, Zero):
+        return (x,), (Zero(x.aval.tangent()),)
+    return (x,), (tridiagonal_solve_p.call(p, dl, d, du, side),)
+
+
+def shifted_rows(x: Array, by: int) -> Array:
+    """The rows of each matrix moved down, zero where nothing comes from."""
+    if not by:
+        return x
+    lead = ((0, 0, 0),) * (x.ndim - 2)
+    return pad(x, 0.0, (*lead, (by, -by, 0), (0, 0, 0)))
+
+
+def transpose_system(
+    engine: Engine, p: NoParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    (ct,), (dl, d, du, _) = cts, args
+    assert isinstance(ct, Array)  # the only result
+    assert isinstance(dl, Array)
+    assert isinstance(du, Array)
+    under, over = shifted(du, 1), shifted(dl, -1)
+    return None, None, None, tridiagonal_solve_p.call(p, under, d, over, ct)
+
+
+tridiagonal_solve_p: Row[NoParams] = matrix_row(
+    "tridiagonal_solve",
+    NoParams,
+    results=system_results,
+    evaluate=evaluate_system,
+    ranks=(1, 1, 1, 2),
+    jvp=jvp_system,
+    transpose=transpose_system,
+    lower=lower_system,
+)
+
+
+def schur(
+    x: object,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
+    select_callable: Callable[..., Any] | None = None,
+) -> tuple[Array, ...]:
+    """T and unitary Z with A = Z T Zᴴ; T alone without `compute_schur_vectors`.
+
+    `x` has the shape (..., n, n). T is upper triangular; for real matrices, blocks of
+    two stand for pairs of complex eigenvalues. NaN where LAPACK fails.
+
+    Raises:
+        TypeError: LAPACK does not have the dtype.
+        ValueError: the matrices are not square, or sorting is asked for.
+    """
+    if sort_eig_vals or select_callable is not None:
+        raise ValueError("schur: eigenvalues cannot be sorted; leave the arguments out")
+    return schur_p.bind(SchurParams(compute_schur_vectors), as_operand(x))
+
+
+def hessenberg(a: object) -> tuple[Array, Array]:
+    """Hessenberg form, with reflections packed below it, and their scales.
+
+    Shapes (..., n, n) and (..., n - 1).
+
+    Raises:
+        TypeError: LAPACK does not have the dtype.
+        ValueError: the matrices are not square, or empty.
+    """
+    packed, taus = hessenberg_p.bind(NO_PARAMS, as_operand(a))
+    return packed, taus
+
+
+def tridiagonal(a: object, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
+    """A Hermitian matrix made tridiagonal: reflections, diagonals, and scales.
+
+    Shapes (..., n, n), (..., n), (..., n - 1) and (..., n - 1).
+
+    Raises:
+        TypeError: LAPACK does not have the dtype.
+        ValueError: the matrices are not square, or empty.
+    """
+    packed, d, e, taus = tridiagonal_p.bind(TridiagonalParams(lower), as_operand(a))
+    return packed, d, e, taus
+
+
+def tridiagonal_solve(
+    dl: object, d: object, du: object, b: object, *, perturb_singular: bool = False
+) -> Array:
+    """The X with T X = B for tridiagonal T.
+
+    The diagonals `dl` (below, its first element unused), `d` and `du` (above, its last
+    element unused) have the shape (..., n), `b` (..., n, k). NaN where T is singular.
+
+    Raises:
+        TypeError: the dtypes differ, or LAPACK does not have them.
+        ValueError: the shapes do not fit, or a perturbation is asked for.
+    """
+    if perturb_singular:
+        raise ValueError(
+            "tridiagonal_solve: perturb_singular=True is not available; add a small "
+            "number to the diagonal"
+        )
+    given = [as_operand(v) for v in (dl, d, du, b)]
+    return tridiagonal_solve_p.call(NO_PARAMS, *given)
+
+
+ROWS: tuple[Row[Any], ...] = (
+    schur_p,
+    hessenberg_p,
+    tridiagonal_p,
+    tridiagonal_solve_p,
+)

@@ -1,0 +1,297 @@
+"""Floor 2: QR decompositions, by Householder reflections.
+
+One idea: A R⁻¹ has orthonormal columns, so with dX = dA R⁻¹ the tangent of Q is
+Q Ω + (1 - Q Qᴴ) dX, where Ω is antihermitian and Qᴴ dX - Ω upper triangular with a
+real diagonal::
+
+    q, r = qr(a, full_matrices=False)
+
+Source: S. Walter and L. Lehmann, Algorithmic differentiation of linear algebra
+functions with application in optimum experimental design, arXiv:1001.1654.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import int32, is_complex
+from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
+from verax.ops.elementwise.arith import add, sub
+from verax.ops.indexing.take_along import take_along
+from verax.ops.linalg.algebra import (
+    adjoint,
+    as_operand,
+    below,
+    columns,
+    like,
+    matmul,
+    on_diagonal,
+    real_part,
+)
+from verax.ops.linalg.triangular import triangle_of, triangular_solve
+from verax.ops.structure.shape import broadcast_in_dim
+from verax.rules.families.lapack import by_dtype, matrix_row, routine
+from verax.rules.rows.emitter import Emitter, Operand, i64s
+from verax.rules.rows.row import Engine, NDArray, Row, Tangent, Zero
+from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
+
+lapack = LazyModule("scipy.linalg.lapack")
+
+
+def geqrf_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    (a,) = xs
+    return a, a.with_shape((min(a.shape),))
+
+
+def evaluate_geqrf(p: NoParams, a: NDArray) -> Sequence[NDArray]:
+    if not a.size:
+        return a, np.zeros((0,), a.dtype)
+    (geqrf,) = lapack.get_lapack_funcs(("geqrf",), (a,))
+    packed, taus, _, _ = geqrf(a)
+    return packed, taus
+
+
+geqrf_p: Row[NoParams] = matrix_row(
+    "geqrf",
+    NoParams,
+    results=geqrf_results,
+    evaluate=evaluate_geqrf,
+    lower=lambda e, p, xs, outs: routine(e, "?geqrf", xs, outs, {0: 0}),
+)
+
+
+def householder_results(
+    p: NoParams, xs: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    a, taus = xs
+    if a.shape[0] < a.shape[1] or taus.shape[0] > a.shape[1]:
+        raise ValueError(
+            "householder_product takes matrices with at least as many rows as columns, "
+            f"and at most one factor for each column, not {a} and {taus}"
+        )
+    return (a,)
+
+
+def evaluate_householder(p: NoParams, a: NDArray, taus: NDArray) -> Sequence[NDArray]:
+    if not a.size or not taus.size:
+        return (np.eye(*a.shape, dtype=a.dtype),)
+    (product,) = lapack.get_lapack_funcs((by_dtype(a.dtype, "orgqr", "ungqr"),), (a,))
+    return (product(a, taus)[0],)
+
+
+def lower_householder(
+    e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    name = by_dtype(outs[0].dtype, "?orgqr", "?ungqr")
+    return routine(e, name, xs, outs, {0: 0})
+
+
+householder_product_p: Row[NoParams] = matrix_row(
+    "householder_product",
+    NoParams,
+    results=householder_results,
+    evaluate=evaluate_householder,
+    ranks=(2, 1),
+    lower=lower_householder,
+)
+
+
+@frozen(eq=False, repr=False)
+class QrParams(Params):
+    """Whether columns are exchanged, and whether Q is square."""
+
+    pivoting: bool
+    full_matrices: bool
+
+
+def qr_results(p: QrParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    (a,) = xs
+    m, n = a.shape
+    k = m if p.full_matrices else min(m, n)
+    order = (ShapedArray((n,), int32),) if p.pivoting else ()
+    return a.with_shape((m, k)), a.with_shape((k, n)), *order
+
+
+def evaluate_qr(p: QrParams, a: NDArray) -> Sequence[NDArray]:
+    m, n = a.shape
+    k = m if p.full_matrices else min(m, n)
+    if not a.size:
+        order = (np.arange(n),) if p.pivoting else ()
+        return np.eye(m, k, dtype=a.dtype), np.zeros((k, n), a.dtype), *order
+    places: tuple[NDArray, ...] = ()
+    if p.pivoting:
+        (geqp3,) = lapack.get_lapack_funcs(("geqp3",), (a,))
+        packed, found, taus, _, _ = geqp3(a)
+        places = (found - 1,)
+    else:
+        packed, taus = evaluate_geqrf(NO_PARAMS, a)
+    wide = np.zeros((m, k), a.dtype)
+    wide[:, : min(n, k)] = packed[:, : min(n, k)]
+    (q,) = evaluate_householder(NO_PARAMS, wide, taus)
+    return q, np.triu(packed[:k]), *places
+
+
+def lower_qr(
+    e: Emitter, p: QrParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    (a,), stack = xs, xs[0].aval.shape[:-2]
+    m, n = a.aval.shape[-2:]
+    q = outs[0]
+    k = q.shape[-1]
+    taus = a.aval.with_shape((*stack, min(m, n)))
+    places: tuple[Operand, ...] = ()
+    if p.pivoting:
+        packed, places, factors = factor_with_pivots(e, a, outs[2], taus)
+    else:
+        packed, factors = routine(e, "?geqrf", xs, (a.aval, taus), {0: 0})
+    wide = padded(e, packed, k) if k > n else cut(e, packed, (m, k))
+    name = by_dtype(a.aval.dtype, "?orgqr", "?ungqr")
+    (full,) = routine(e, name, (wide, factors), (q,), {0: 0})
+    return full, triangle_of(e, cut(e, packed, (k, n)), "LE"), *places
+
+
+def factor_with_pivots(
+    e: Emitter, a: Operand, order: ShapedArray, taus: ShapedArray
+) -> tuple[Operand, tuple[Operand, ...], Operand]:
+    """Packed factors, where each column came from (from 0), and scales."""
+    free = e.broadcast(e.constant(0, order.with_shape(())), order.shape, ())
+    packed, found, factors = routine(
+        e, "?geqp3", (a, free), (a.aval, order, taus), {i: i for i in range(2)}
+    )
+    one = e.constant(1, order)
+    return packed, e.op("stablehlo.subtract", (found, one), (order,)), factors
+
+
+def cut(e: Emitter, x: Operand, core: tuple[int, int]) -> Operand:
+    """The top left corner of each matrix."""
+    stack = x.aval.shape[:-2]
+    shape = (*stack, *core)
+    if shape == x.aval.shape:
+        return x
+    return e.op(
+        "stablehlo.slice",
+        (x,),
+        (x.aval.with_shape(shape),),
+        (),
+        start_indices=i64s((0,) * len(shape)),
+        limit_indices=i64s(shape),
+        strides=i64s((1,) * len(shape)),
+    )[0]
+
+
+def padded(e: Emitter, x: Operand, count: int) -> Operand:
+    """Each matrix with columns of zeros up to `count`."""
+    shape = (*x.aval.shape[:-1], count)
+    edges = (*(0,) * (len(shape) - 1), count - x.aval.shape[-1])
+    zero = e.constant(0, x.aval.with_shape(()))
+    return e.op(
+        "stablehlo.pad",
+        (x, zero),
+        (x.aval.with_shape(shape),),
+        (),
+        edge_padding_low=i64s((0,) * len(shape)),
+        edge_padding_high=i64s(edges),
+        interior_padding=i64s((0,) * len(shape)),
+    )[0]
+
+
+def jvp_qr(
+    engine: Engine, p: QrParams, primals: Sequence[Array], tangents: Sequence[Tangent]
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    (t,) = tangents
+    outs = qr_p.bind(p, *primals)
+    none = [Zero(x.aval.tangent()) for x in outs]
+    if isinstance(t, Zero):
+        return outs, none
+    if p.full_matrices and t.shape[-2] > t.shape[-1]:
+        raise ValueError(
+            "qr with full_matrices=True has no derivative for matrices with more rows "
+            "than columns, since part of Q is arbitrary; use full_matrices=False"
+        )
+    if p.pivoting:
+        t = permuted_columns(t, outs[2])
+    dq, dr = qr_tangents(outs[0], outs[1], t)
+    return outs, (dq, dr, *none[2:])
+
+
+def qr_tangents(q: Array, r: Array, t: Array) -> tuple[Array, Array]:
+    """The tangents of Q, from the first columns, and of R = Qᴴ A."""
+    k = q.shape[-1]
+    dx = triangular_solve(columns(r, 0, k), columns(t, 0, k))
+    projected = matmul(adjoint(q), dx)
+    strict = below(projected)
+    turn = sub(strict, adjoint(strict))
+    if is_complex(t.dtype):
+        middle = on_diagonal(projected)
+        turn = add(turn, sub(middle, like(real_part(middle), middle)))
+    dq = add(matmul(q, sub(turn, projected)), dx)
+    return dq, sub(matmul(adjoint(q), t), matmul(turn, r))
+
+
+def permuted_columns(x: Array, order: Array) -> Array:
+    """The columns of each matrix in the given order."""
+    places = broadcast_in_dim(order, x.shape, (*range(x.ndim - 2), x.ndim - 1))
+    return take_along(x, places, x.ndim - 1)
+
+
+qr_p: Row[QrParams] = matrix_row(
+    "qr",
+    QrParams,
+    results=qr_results,
+    evaluate=evaluate_qr,
+    jvp=jvp_qr,
+    lower=lower_qr,
+)
+
+
+def geqrf(a: object) -> tuple[Array, Array]:
+    """Householder reflections, packed below R, and their scales.
+
+    Shapes (..., m, n) and (..., min(m, n)).
+
+    Raises:
+        TypeError: LAPACK does not have the dtype.
+    """
+    packed, taus = geqrf_p.bind(NO_PARAMS, as_operand(a))
+    return packed, taus
+
+
+def householder_product(a: object, taus: object) -> Array:
+    """The product of the reflections that `a` (..., m, n) packs, with scales `taus`.
+
+    Raises:
+        TypeError: LAPACK does not have the dtype.
+        ValueError: there are more columns than rows, or more scales than columns.
+    """
+    return householder_product_p.call(NO_PARAMS, as_operand(a), as_operand(taus))
+
+
+def qr(
+    x: object,
+    *,
+    pivoting: bool = False,
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
+) -> tuple[Array, ...]:
+    """Q with orthonormal columns and upper triangular R with Q R = A.
+
+    `x` has the shape (..., m, n). With k = m, or min(m, n) without `full_matrices`, the
+    results are (..., m, k), (..., k, n), and with `pivoting` the columns of A, most
+    independent first: `q @ r == x[..., order]`.
+
+    Raises:
+        TypeError: LAPACK does not have the dtype.
+        ValueError: an argument is for GPUs only.
+    """
+    if use_magma:
+        raise ValueError(
+            "qr: use_magma=True is for GPUs; there is no such library here"
+        )
+    return qr_p.bind(QrParams(pivoting, full_matrices), as_operand(x))
+
+
+ROWS: tuple[Row[Any], ...] = (geqrf_p, householder_product_p, qr_p)

@@ -1,0 +1,218 @@
+"""Floor 2: singular values and vectors.
+
+One idea: with P = Uᴴ dA V, the diagonal of P moves the values; the Hermitian parts of
+P diag(s) and diag(s) P, divided by differences of squares, turn the vectors; what of
+dA lies outside the space of the vectors turns them out of it::
+
+    u, s, vh = svd(a, full_matrices=False)
+
+Source: J. Townsend, Differentiating the singular value decomposition, 2016; for complex
+matrices, Z.-Q. Wan and S.-X. Zhang, Automatic differentiation for complex valued SVD,
+arXiv:1909.02659.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import is_complex
+from verax.ir.jaxpr import Params
+from verax.ops.elementwise.arith import add, div, mul, sub
+from verax.ops.linalg.algebra import (
+    adjoint,
+    along_columns,
+    along_rows,
+    as_operand,
+    diagonal,
+    like,
+    matmul,
+    on_diagonal,
+    real_part,
+    real_type,
+    times_columns,
+    times_rows,
+)
+from verax.ops.linalg.eigen import off_diagonal
+from verax.rules.families.lapack import (
+    info_type,
+    letter,
+    matrix_row,
+    nan_like,
+    or_nan,
+    routine,
+)
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.row import Engine, NDArray, Row, Tangent, Zero
+from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
+
+lapack = LazyModule("scipy.linalg.lapack")
+
+DRIVERS = {"DEFAULT": "gesdd", "QR": "gesvd"}
+
+
+@frozen(eq=False, repr=False)
+class SvdParams(Params):
+    """Square or thin factors, whether there are vectors, and LAPACK's driver."""
+
+    full_matrices: bool
+    compute_uv: bool
+    driver: str
+
+
+def svd_results(p: SvdParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    (a,) = xs
+    m, n = a.shape
+    k = min(m, n)
+    values = real_type(a).with_shape((k,))
+    if not p.compute_uv:
+        return (values,)
+    left, right = factor_shapes(p, m, n)
+    return values, a.with_shape(left), a.with_shape(right)
+
+
+def factor_shapes(
+    p: SvdParams, m: int, n: int
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    k = min(m, n)
+    return ((m, m), (n, n)) if p.full_matrices else ((m, k), (k, n))
+
+
+def evaluate_svd(p: SvdParams, a: NDArray) -> Sequence[NDArray]:
+    m, n = a.shape
+    if not a.size:
+        none = np.zeros((0,), a.real.dtype)
+        left, right = (np.eye(*s, dtype=a.dtype) for s in factor_shapes(p, m, n))
+        return (none, left, right) if p.compute_uv else (none,)
+    (driver,) = lapack.get_lapack_funcs((p.driver,), (a,))
+    u, s, vh, info = driver(a, compute_uv=p.compute_uv, full_matrices=p.full_matrices)
+    outs = (s, u, vh) if p.compute_uv else (s,)
+    return [nan_like(x) for x in outs] if info else outs
+
+
+def lower_svd(
+    e: Emitter, p: SvdParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    (a,) = xs
+    *stack, m, n = a.aval.shape
+    left, right = factor_shapes(p, m, n)
+    mode = "N" if not p.compute_uv else "A" if p.full_matrices else "S"
+    _, s, u, vh, info = routine(
+        e,
+        f"?{p.driver}",
+        xs,
+        (
+            a.aval,
+            outs[0],
+            a.aval.with_shape((*stack, *left)),
+            a.aval.with_shape((*stack, *right)),
+            info_type(tuple(stack)),
+        ),
+        {0: 0},
+        mode=letter(mode),
+    )
+    return or_nan(e, info, (s, u, vh) if p.compute_uv else (s,))
+
+
+def jvp_svd(
+    engine: Engine, p: SvdParams, primals: Sequence[Array], tangents: Sequence[Tangent]
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    (a,), (t,) = primals, tangents
+    if isinstance(t, Zero):
+        outs = svd_p.bind(p, a)
+        return outs, [Zero(x.aval.tangent()) for x in outs]
+    if p.compute_uv and p.full_matrices and a.shape[-1] != a.shape[-2]:
+        raise ValueError(
+            "svd with full_matrices=True has no derivative for matrices that are not "
+            "square, since some vectors are arbitrary; use full_matrices=False"
+        )
+    thin = evolve(p, full_matrices=False, compute_uv=True)
+    s, u, vh = svd_p.bind(thin, a)
+    v = adjoint(vh)
+    inner = matmul(adjoint(u), matmul(t, v))
+    ds = real_part(diagonal(inner))
+    if not p.compute_uv:
+        return (s,), (ds,)
+    du, dv = vector_tangents(s, u, v, t, inner)
+    return (s, u, vh), (ds, du, adjoint(dv))
+
+
+def vector_tangents(
+    s: Array, u: Array, v: Array, t: Array, inner: Array
+) -> tuple[Array, Array]:
+    """The tangents of left and right singular vectors."""
+    columns_s = along_rows(like(s, inner), inner)
+    rows_s = along_columns(like(s, inner), inner)
+    gaps = off_diagonal(mul(sub(columns_s, rows_s), add(columns_s, rows_s)))
+    right, left = times_columns(inner, s), times_rows(s, inner)
+    turn_u = mul(gaps, add(right, adjoint(right)))
+    turn_v = mul(gaps, add(left, adjoint(left)))
+    if is_complex(inner.dtype):
+        middle = on_diagonal(inner)
+        phase = sub(middle, like(real_part(middle), middle))
+        turn_u = add(turn_u, div(phase, columns_s))
+    du, dv = matmul(u, turn_u), matmul(v, turn_v)
+    m, n = t.shape[-2:]
+    if m > n:
+        du = add(du, outside(u, matmul(t, v), s))
+    if n > m:
+        dv = add(dv, outside(v, matmul(adjoint(t), u), s))
+    return du, dv
+
+
+def outside(basis: Array, moved: Array, s: Array) -> Array:
+    """What `moved` has outside the space of `basis`, divided by the singular values."""
+    rest = sub(moved, matmul(basis, matmul(adjoint(basis), moved)))
+    return div(rest, along_rows(like(s, rest), rest))
+
+
+svd_p: Row[SvdParams] = matrix_row(
+    "svd",
+    SvdParams,
+    results=svd_results,
+    evaluate=evaluate_svd,
+    jvp=jvp_svd,
+    lower=lower_svd,
+)
+
+
+def svd(
+    x: object,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: object = None,
+) -> Array | tuple[Array, Array, Array]:
+    """U, s and Vᴴ with U diag(s) Vᴴ = A; or s alone, without `compute_uv`.
+
+    `x` has the shape (..., m, n), s (..., k) in descending order, k = min(m, n). U and
+    Vᴴ are square, or without `full_matrices` (..., m, k) and (..., k, n). `algorithm`
+    is None, "DEFAULT" (divide and conquer) or "QR". NaN where LAPACK fails.
+
+    Raises:
+        TypeError: LAPACK does not have the dtype.
+        ValueError: there is no such algorithm, or a part of the values is asked for.
+    """
+    a = as_operand(x)
+    if subset_by_index is not None and subset_by_index != (0, min(a.shape[-2:])):
+        raise ValueError(
+            f"svd: subset_by_index={subset_by_index} is not available on CPU; slice "
+            "the results"
+        )
+    name = "DEFAULT" if algorithm is None else str(algorithm).split(".")[-1]
+    if name not in DRIVERS:
+        raise ValueError(
+            f"svd has the algorithms DEFAULT and QR on CPU, not {algorithm}"
+        )
+    outs = svd_p.bind(SvdParams(full_matrices, compute_uv, DRIVERS[name]), a)
+    if not compute_uv:
+        return outs[0]
+    s, u, vh = outs
+    return u, s, vh
+
+
+ROWS: tuple[Row[Any], ...] = (svd_p,)

@@ -1,0 +1,360 @@
+"""Floor 2: Cholesky factors and triangular systems.
+
+One idea: a factor is differentiated by solving with itself: for A = L Lᴴ,
+dL = L Φ(L⁻¹ dA L⁻ᴴ), where Φ takes the lower triangle and half of the diagonal::
+
+    l = cholesky(a)
+    x = triangular_solve(l, b, left_side=True, lower=True)
+
+Source: I. Murray, Differentiation of the Cholesky decomposition, arXiv:1602.07527.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import is_complex
+from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
+from verax.ops.elementwise.arith import add, div, mul, neg, sub
+from verax.ops.elementwise.compare import eq
+from verax.ops.linalg.algebra import (
+    above,
+    adjoint,
+    as_operand,
+    below,
+    conjugate,
+    from_lower,
+    lower_part,
+    masked,
+    matmul,
+    rows_and_columns,
+    transposed,
+    upper_part,
+)
+from verax.ops.structure.shape import move_axis, reshape
+from verax.rules.families.lapack import (
+    LETTERS,
+    batch_stack,
+    info_type,
+    letter,
+    matrix_row,
+    nan_like,
+    or_nan,
+    routine,
+    square,
+)
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.row import (
+    Axis,
+    Domain,
+    Engine,
+    Known,
+    Linear,
+    NDArray,
+    Row,
+    Sample,
+    Tangent,
+    Zero,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.memo import pure
+
+blas = LazyModule("scipy.linalg.blas")
+lapack = LazyModule("scipy.linalg.lapack")
+
+
+@pure()
+def factoring(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
+    """LAPACK's factorisation for a dtype; to look it up costs as much as to call it."""
+    (found,) = lapack.get_lapack_funcs(("potrf",), dtype=dtype)
+    return found  # type: ignore[no-any-return]  # scipy has no types
+
+
+@pure()
+def solving(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
+    """BLAS's solution of triangular equations for a dtype."""
+    (found,) = blas.get_blas_funcs(("trsm",), dtype=dtype)
+    return found  # type: ignore[no-any-return]  # scipy has no types
+
+
+def evaluate_cholesky(p: NoParams, x: NDArray) -> Sequence[NDArray]:
+    if not x.size:
+        return (x,)
+    factor, info = factoring(x.dtype)(x, lower=1, clean=1)
+    return (np.tril(nan_like(factor)) if info else factor,)
+
+
+def jvp_cholesky(
+    engine: Engine, p: NoParams, primals: Sequence[Array], tangents: Sequence[Tangent]
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    (t,) = tangents
+    factor = cholesky_p.call(p, *primals)
+    if isinstance(t, Zero):
+        return (factor,), (Zero(factor.aval.tangent()),)
+    return (factor,), (factor_tangent(factor, from_lower(t)),)
+
+
+def factor_tangent(factor: Array, t: Array) -> Array:
+    """L Φ(L⁻¹ dA L⁻ᴴ)."""
+    right = triangular_solve(factor, t, lower=True, transpose_a=True, conjugate_a=True)
+    inner = triangular_solve(factor, right, left_side=True, lower=True)
+    i, j = rows_and_columns(inner)
+    half = mul(masked(inner, eq(i, j)), 0.5)
+    return matmul(factor, add(below(inner), half))
+
+
+def lower_cholesky(
+    e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    stack = outs[0].shape[:-2]
+    factor, info = routine(
+        e, "?potrf", xs, (outs[0], info_type(stack)), {0: 0}, uplo=letter("L")
+    )
+    (checked,) = or_nan(e, info, (factor,))
+    return (triangle_of(e, checked, "GE"),)
+
+
+def triangle_of(e: Emitter, x: Operand, direction: str) -> Operand:
+    """`x` where row and column numbers compare so, zero elsewhere.
+
+    LAPACK leaves in the other triangle what was there.
+    """
+    shape, rank = x.aval.shape, x.aval.ndim
+    numbers = ShapedArray(shape, np.dtype(np.int32))
+    places = [
+        e.op("stablehlo.iota", (), (numbers,), (), iota_dimension=f"{d} : i64")[0]
+        for d in (rank - 2, rank - 1)
+    ]
+    (mask,) = e.op(
+        "stablehlo.compare",
+        places,
+        (ShapedArray(shape, np.dtype(np.bool_)),),
+        (),
+        comparison_direction=f"#stablehlo<comparison_direction {direction}>",
+    )
+    return e.op("stablehlo.select", (mask, x, e.constant(0, x.aval)), (x.aval,))[0]
+
+
+cholesky_p: Row[NoParams] = matrix_row(
+    "cholesky",
+    NoParams,
+    results=lambda p, xs: (xs[0].with_shape((square("cholesky", xs[0]),) * 2),),
+    evaluate=evaluate_cholesky,
+    jvp=jvp_cholesky,
+    lower=lower_cholesky,
+)
+
+
+@frozen(eq=False, repr=False)
+class TriangularParams(Params):
+    """On which side the matrix stands, which triangle is read, and how it is turned."""
+
+    left_side: bool
+    lower: bool
+    transpose_a: bool
+    conjugate_a: bool
+    unit_diagonal: bool
+
+
+def triangular_results(
+    p: TriangularParams, xs: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    a, b = xs
+    size = square("triangular_solve", a)
+    if b.shape[0 if p.left_side else 1] != size:
+        raise ValueError(
+            f"triangular_solve with left_side={p.left_side} takes right-hand sides "
+            f"with as many {'rows' if p.left_side else 'columns'} as the matrix, "
+            f"{size}, not {b}"
+        )
+    return (b,)
+
+
+def evaluate_triangular(
+    p: TriangularParams, a: NDArray, b: NDArray
+) -> Sequence[NDArray]:
+    if not b.size:
+        return (b,)
+    if p.conjugate_a and not p.transpose_a:
+        a = np.conj(a)
+    trsm = solving(np.result_type(a, b))
+    turned = 0 if not p.transpose_a else 2 if p.conjugate_a else 1
+    x = trsm(
+        1, a, b, side=not p.left_side, lower=p.lower, trans_a=turned,
+        diag=p.unit_diagonal,
+    )  # fmt: skip
+    return (x,)
+
+
+def turned_matrix(p: TriangularParams, a: Array) -> Array:
+    """op(A): what the equations are solved with."""
+    if p.conjugate_a:
+        a = conjugate(a)
+    return transposed(a) if p.transpose_a else a
+
+
+def jvp_triangular(
+    engine: Engine,
+    p: TriangularParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    """One more solve: op(A) dX = dB - op(dA) X."""
+    a, _ = primals
+    da, db = tangents
+    x = triangular_solve_p.call(p, *primals)
+    side: Tangent = db
+    if not isinstance(da, Zero):
+        strict, full = (below, lower_part) if p.lower else (above, upper_part)
+        moved = turned_matrix(p, (strict if p.unit_diagonal else full)(da))
+        change = matmul(moved, x) if p.left_side else matmul(x, moved)
+        side = neg(change) if isinstance(db, Zero) else sub(db, change)
+    if isinstance(side, Zero):
+        return (x,), (Zero(x.aval.tangent()),)
+    return (x,), (triangular_solve_p.call(p, a, side),)
+
+
+def transpose_triangular(
+    engine: Engine,
+    p: TriangularParams,
+    cts: Sequence[Tangent],
+    args: Sequence[Known],
+) -> Sequence[Tangent | None]:
+    (ct,), (a, _) = cts, args
+    assert isinstance(ct, Array)  # the only result
+    if isinstance(a, Linear):
+        # Of two unknowns, one without influence: a single row with unit diagonal.
+        return Zero(a.aval), ct
+    back = evolve(p, transpose_a=not p.transpose_a)
+    return None, triangular_solve_p.call(back, a, ct)
+
+
+def batch_triangular(
+    engine: Engine,
+    p: TriangularParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """Right-hand sides for one matrix stand beside each other."""
+    (a, b), (_, b_axis) = args, axes
+    if a.ndim > 2:
+        return batch_stack(engine, triangular_solve_p, p, size, args, axes)
+    assert b_axis is not None
+    place = 2 if p.left_side else 0
+    b = move_axis(b, b_axis, place)
+    shape = b.shape
+    flat = (shape[0], shape[1] * size) if p.left_side else (size * shape[1], shape[2])
+    x = triangular_solve_p.call(p, a, reshape(b, flat))
+    return (reshape(x, shape),), (place,)
+
+
+def lower_triangular(
+    e: Emitter, p: TriangularParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    a, b = xs
+    if p.conjugate_a and not p.transpose_a and is_complex(a.aval.dtype):
+        (a,) = e.op("chlo.conj", (a,), (a.aval,))
+    turned = "N" if not p.transpose_a else "C" if p.conjugate_a else "T"
+    return routine(
+        e,
+        "?trsm",
+        (a, b),
+        outs,
+        {1: 0},
+        side=letter("L" if p.left_side else "R"),
+        uplo=letter("L" if p.lower else "U"),
+        trans_x=letter(turned),
+        diag=letter("U" if p.unit_diagonal else "N"),
+    )
+
+
+def draw_triangular(random: Random) -> Sample[TriangularParams]:
+    """Triangles of numbers between 1 and 2, with which solving is safe."""
+    flags = [random.random() < 0.5 for _ in range(5)]
+    p = TriangularParams(*flags)
+    stack = random.choice(((), (), (2,), (0,)))
+    size, count = random.choice((1, 2, 3, 0)), random.choice((1, 2, 0))
+    dtype = random.choice(tuple(LETTERS)[::2])
+    b = (size, count) if p.left_side else (count, size)
+    avals = (
+        ShapedArray((*stack, size, size), dtype),
+        ShapedArray((*stack, *b), dtype),
+    )
+    return Sample(p, avals, (Domain(1, 2), Domain(-4, 4)))
+
+
+triangular_solve_p: Row[TriangularParams] = evolve(
+    matrix_row(
+        "triangular_solve",
+        TriangularParams,
+        results=triangular_results,
+        evaluate=evaluate_triangular,
+        ranks=(2, 2),
+        jvp=jvp_triangular,
+        transpose=transpose_triangular,
+        batch=batch_triangular,
+        lower=lower_triangular,
+    ),
+    draw=draw_triangular,
+)
+
+
+def symmetrized(x: Array) -> Array:
+    """(A + Aᴴ) / 2; what is no square matrix is left for the row to refuse."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        return x
+    return div(add(x, adjoint(x)), 2.0)
+
+
+def cholesky(x: object, *, symmetrize_input: bool = True) -> Array:
+    """The lower triangular L with L Lᴴ = A, for positive definite matrices.
+
+    `x` has the shape (..., n, n); with `symmetrize_input` it is replaced by
+    (A + Aᴴ) / 2, else only its lower triangle is read. NaN where A is not positive
+    definite.
+
+    Raises:
+        TypeError: LAPACK does not have the dtype.
+        ValueError: the matrices are not square.
+    """
+    a = as_operand(x)
+    return cholesky_p.call(NO_PARAMS, symmetrized(a) if symmetrize_input else a)
+
+
+def triangular_solve(
+    a: object,
+    b: object,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Array:
+    """The X with op(A) X = B (`left_side`) or X op(A) = B, for triangular A.
+
+    `a` has the shape (..., n, n), `b` (..., n, k) or (..., k, n); or, with
+    `left_side`, vectors of shape (..., n). op transposes and conjugates as asked. Only
+    one triangle of `a` is read, and with `unit_diagonal` not its diagonal.
+
+    Raises:
+        TypeError: the dtypes differ, or LAPACK does not have them.
+        ValueError: the shapes do not fit.
+    """
+    matrix, side = as_operand(a), as_operand(b)
+    conjugated = conjugate_a and is_complex(matrix.dtype)
+    p = TriangularParams(left_side, lower, transpose_a, conjugated, unit_diagonal)
+    if side.ndim != matrix.ndim - 1:
+        return triangular_solve_p.call(p, matrix, side)
+    shape = (*side.shape, 1) if left_side else (*side.shape[:-1], 1, side.shape[-1])
+    x = triangular_solve_p.call(p, matrix, reshape(side, shape))
+    return reshape(x, side.shape)
+
+
+ROWS: tuple[Row[Any], ...] = (cholesky_p, triangular_solve_p)

@@ -1,0 +1,407 @@
+"""Floor 2: collectives: operations between the elements of a named axis.
+
+One idea: an element sees only itself, and a collective names the axis along which it
+meets the others; the transformation that runs over the axis (`vmap(axis_name=)`) knows
+where the others are, so its batch rule is a reduction, a transposition or a gather::
+
+    b:f32[] = psum[axes=(i,) sizes=(3,)] a      # under vmap: reduce_sum over the batch
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import is_bool
+from verax.ir.jaxpr import Params
+from verax.ops.elementwise.arith import mul
+from verax.ops.elementwise.convert import convert
+from verax.ops.indexing.gather import gather
+from verax.ops.indexing.geometry import GatherDimensionNumbers
+from verax.ops.reductions.reduce import reduce_sum
+from verax.ops.structure.create import iota
+from verax.ops.structure.shape import at_front, move_axis, reshape
+from verax.rules.families.linear import linear, one_linear
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.row import Axis, BatchRule, Engine, Row, Tangent, TypeRule, Zero
+from verax.rules.values.array import Array
+
+type Batched = tuple[Sequence[Array], Sequence[Axis]]
+INT32 = np.dtype(np.int32)
+
+
+@frozen(cache_hash=True)
+class CollectiveParams(Params):
+    """The named axes, and how many elements lie along each."""
+
+    axes: tuple[str, ...]
+    sizes: Shape
+
+    @property
+    def named_axes(self) -> frozenset[str]:
+        return frozenset(self.axes)
+
+
+@frozen(cache_hash=True)
+class GatherAxisParams(CollectiveParams):
+    """`dimension` is new and runs over the elements, or grows by them if `tiled`."""
+
+    dimension: int
+    tiled: bool
+
+
+@frozen(cache_hash=True)
+class ExchangeParams(CollectiveParams):
+    """Dimension `split` is dealt out to the elements; they line up along `joined`."""
+
+    split: int
+    joined: int
+
+
+@frozen(cache_hash=True)
+class PermuteParams(CollectiveParams):
+    """Pairs (from, to) of elements; who gets nothing has zeros."""
+
+    pairs: tuple[tuple[int, int], ...]
+
+
+def named(engine: Engine, p: CollectiveParams) -> bool:
+    """Whether the dimension that is added now is one that `p` names."""
+    return engine.axis is not None and engine.axis.name in p.axes
+
+
+def over_other_axis[P: CollectiveParams](
+    row: Callable[[], Row[P]], shift: Callable[[P, int], P]
+) -> Callable[[Engine, P, int, Sequence[Array], Sequence[Axis]], Batched]:
+    """The batch rule for an axis that the collective does not name.
+
+    The batch dimension goes to the front, and `shift` moves the dimensions in the
+    params by one.
+    """
+
+    def batch(
+        engine: Engine, p: P, size: int, args: Sequence[Array], axes: Sequence[Axis]
+    ) -> Batched:
+        (x,), (axis,) = args, axes
+        return (row().call(shift(p, 1), at_front(x, axis, size)),), (0,)
+
+    return batch
+
+
+def unmapped_values(p: CollectiveParams, *args: object) -> Any:
+    """There is nobody to meet, so that there is no value."""
+    names = ", ".join(map(repr, p.axes))
+    raise NameError(
+        f"a collective names the axis {names}, but the program is run where nothing is "
+        "mapped over it: call it within a function mapped with that axis_name"
+    )
+
+
+def unmapped(
+    e: Emitter,
+    p: CollectiveParams,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    unmapped_values(p)
+    return operands
+
+
+def collective[P: CollectiveParams](
+    name: str,
+    params: type[P],
+    typing: TypeRule[P],
+    transpose: Callable[[P, Array], Array],
+    batch: BatchRule[P],
+) -> Row[P]:
+    """The row of a collective: a linear one that means nothing where nobody is met."""
+    return linear(
+        name,
+        params,
+        typing=typing,
+        evaluate=unmapped_values,
+        transpose=one_linear(lambda p, ct, x: transpose(p, ct)),
+        batch=batch,
+        lower=unmapped,
+        draw=None,
+    )
+
+
+# ------------------------------------------------------------------------------ psum
+
+
+def same_type(
+    p: CollectiveParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    return tuple(avals)
+
+
+def batch_psum(
+    engine: Engine,
+    p: CollectiveParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> Batched:
+    """The sum over the batch; the same value everywhere counts once per element."""
+    (x,), (axis,) = args, axes
+    if not named(engine, p):
+        return (psum_p.call(p, x),), (axis,)
+    assert engine.axis is not None
+    total = mul(x, x.dtype.type(size)) if axis is None else reduce_sum(x, (axis,))
+    left = [
+        (name, n)
+        for name, n in zip(p.axes, p.sizes, strict=True)
+        if name != engine.axis.name
+    ]
+    if left:
+        names, sizes = zip(*left, strict=True)
+        total = psum_p.call(CollectiveParams(names, sizes), total)
+    return (total,), (None,)
+
+
+psum_p: Row[CollectiveParams] = collective(
+    "psum",
+    CollectiveParams,
+    same_type,
+    lambda p, ct: psum_p.call(p, ct),
+    batch_psum,
+)
+
+
+# ------------------------------------------------------------------------ all_gather
+
+
+def gathered_shape(p: GatherAxisParams, shape: Shape) -> Shape:
+    if p.tiled:
+        n = shape[p.dimension] * p.sizes[0]
+        return (*shape[: p.dimension], n, *shape[p.dimension + 1 :])
+    return (*shape[: p.dimension], p.sizes[0], *shape[p.dimension :])
+
+
+def gather_axis_typing(
+    p: GatherAxisParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    (x,) = avals
+    return (x.with_shape(gathered_shape(p, x.shape)),)
+
+
+def batch_all_gather(
+    engine: Engine,
+    p: GatherAxisParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> Batched:
+    """The batch dimension becomes one of the result, which is the same everywhere."""
+    if not named(engine, p):
+        return over_other_axis(lambda: all_gather_p, shifted)(
+            engine, p, size, args, axes
+        )
+    y = move_axis(at_front(args[0], axes[0], size), 0, p.dimension)
+    if p.tiled:
+        y = merged(y, p.dimension)
+    return (y,), (None,)
+
+
+def merged(x: Array, dimension: int) -> Array:
+    """Dimension `dimension` and the next as one."""
+    n = x.shape[dimension] * x.shape[dimension + 1]
+    return reshape(x, (*x.shape[:dimension], n, *x.shape[dimension + 2 :]))
+
+
+def parted(x: Array, dimension: int, count: int) -> Array:
+    """A dimension as two, the first of length `count`."""
+    n = x.shape[dimension] // count
+    return reshape(x, (*x.shape[:dimension], count, n, *x.shape[dimension + 1 :]))
+
+
+def shifted(p: GatherAxisParams, by: int) -> GatherAxisParams:
+    return evolve(p, dimension=p.dimension + by)
+
+
+all_gather_p: Row[GatherAxisParams] = collective(
+    "all_gather",
+    GatherAxisParams,
+    gather_axis_typing,
+    lambda p, ct: reduce_scatter_p.call(p, ct),
+    batch_all_gather,
+)
+
+
+# -------------------------------------------------------------------- reduce_scatter
+
+
+def reduce_scatter_typing(
+    p: GatherAxisParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    (x,) = avals
+    d, shape = p.dimension, x.shape
+    if p.tiled:
+        kept: tuple[int, ...] = (shape[d] // p.sizes[0],)
+        return (x.with_shape((*shape[:d], *kept, *shape[d + 1 :])),)
+    return (x.with_shape((*shape[:d], *shape[d + 1 :])),)
+
+
+def batch_reduce_scatter(
+    engine: Engine,
+    p: GatherAxisParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> Batched:
+    """The sum over the batch, of which each element keeps its part."""
+    if not named(engine, p):
+        return over_other_axis(lambda: reduce_scatter_p, shifted)(
+            engine, p, size, args, axes
+        )
+    total = reduce_sum(at_front(args[0], axes[0], size), (0,))
+    return (parted(total, p.dimension, size) if p.tiled else total,), (p.dimension,)
+
+
+reduce_scatter_p: Row[GatherAxisParams] = collective(
+    "reduce_scatter",
+    GatherAxisParams,
+    reduce_scatter_typing,
+    lambda p, ct: all_gather_p.call(p, ct),
+    batch_reduce_scatter,
+)
+
+
+# ------------------------------------------------------------------------ all_to_all
+
+
+def exchange_typing(
+    p: ExchangeParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    (x,) = avals
+    shape = [n for i, n in enumerate(x.shape) if i != p.split]
+    shape.insert(p.joined, p.sizes[0])
+    return (x.with_shape(shape),)
+
+
+def batch_exchange(
+    engine: Engine,
+    p: ExchangeParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> Batched:
+    """The batch dimension and the dimension that is dealt out change places."""
+    if not named(engine, p):
+        over = over_other_axis(lambda: all_to_all_p, exchange_shifted)
+        return over(engine, p, size, args, axes)
+    x = at_front(args[0], axes[0], size)
+    dealt = move_axis(x, p.split + 1, 0)
+    return (move_axis(dealt, 1, p.joined + 1),), (0,)
+
+
+def exchange_shifted(p: ExchangeParams, by: int) -> ExchangeParams:
+    return evolve(p, split=p.split + by, joined=p.joined + by)
+
+
+all_to_all_p: Row[ExchangeParams] = collective(
+    "all_to_all",
+    ExchangeParams,
+    exchange_typing,
+    lambda p, ct: all_to_all_p.call(evolve(p, split=p.joined, joined=p.split), ct),
+    batch_exchange,
+)
+
+
+# -------------------------------------------------------------------------- ppermute
+
+
+def batch_ppermute(
+    engine: Engine,
+    p: PermuteParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> Batched:
+    """Element i reads the batch where its pair says, or zeros out of bounds."""
+    (x,), (axis,) = args, axes
+    if not named(engine, p):
+        return (ppermute_p.call(p, x),), (axis,)
+    stack = at_front(x, axis, size)
+    sources = np.full((size, 1), size, np.int32)
+    for source, target in p.pairs:
+        sources[target] = source
+    numbers = GatherDimensionNumbers(
+        offset_dims=tuple(range(1, stack.ndim)),
+        collapsed_slice_dims=(0,),
+        start_index_map=(0,),
+    )
+    window = (1, *stack.shape[1:])
+    found = gather(stack, sources, numbers, window, mode="fill", fill_value=0)
+    return (found,), (0,)
+
+
+def backwards(p: PermuteParams) -> PermuteParams:
+    """The same pairs, the other way."""
+    return evolve(p, pairs=tuple([(b, a) for a, b in p.pairs]))
+
+
+ppermute_p: Row[PermuteParams] = collective(
+    "ppermute",
+    PermuteParams,
+    same_type,
+    lambda p, ct: ppermute_p.call(
+        evolve(p, pairs=tuple((b, a) for a, b in p.pairs)), ct
+    ),
+    batch_ppermute,
+)
+
+
+# ------------------------------------------------------------------------ axis_index
+
+
+def batch_axis_index(
+    engine: Engine,
+    p: CollectiveParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> Batched:
+    """The numbers of the elements."""
+    if not named(engine, p):
+        return (axis_index_p.call(p),), (None,)
+    return (iota(INT32, size),), (0,)
+
+
+def jvp_axis_index(
+    engine: Engine,
+    p: CollectiveParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    y = axis_index_p.call(p)
+    return (y,), (Zero(y.aval.tangent()),)
+
+
+axis_index_p: Row[CollectiveParams] = Row(
+    "axis_index",
+    CollectiveParams,
+    typing=lambda p, avals: (ShapedArray((), INT32),),
+    evaluate=lambda engine, p, xs: unmapped_values(p),
+    jvp=jvp_axis_index,
+    batch=batch_axis_index,
+    lower=unmapped,
+)
+
+ROWS: tuple[Row[Any], ...] = (
+    psum_p,
+    all_gather_p,
+    reduce_scatter_p,
+    all_to_all_p,
+    ppermute_p,
+    axis_index_p,
+)
+
+
+def psum(x: Array, axes: tuple[str, ...], sizes: Shape) -> Array:
+    """The sum over all elements of the axes; booleans count as integers."""
+    given = convert(x, INT32) if is_bool(x.dtype) else x
+    return psum_p.call(CollectiveParams(axes, sizes), given)

@@ -1,0 +1,246 @@
+"""Floor 2: what rows on typed keys share: generators, stored words, batching.
+
+One idea: a row on keys is a raw function of a generator on uint32 words, between two
+bitcasts, so a generator is a record of four functions::
+
+    THREEFRY.bits(words, 32, (3,))       # words:u32[2]  ->  u32[3]
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from types import MappingProxyType
+
+from attrs import evolve, frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import complex128, float64, stored_dtype, uint32, uint64
+from verax.ir.extended import KEY_WORDS, KeyDType
+from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, Jaxpr, Params
+from verax.ops.elementwise.complex import complex_p, imag_p, real_p
+from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p
+from verax.ops.random import rbg, threefry
+from verax.ops.structure.joining import concatenate
+from verax.ops.structure.shape import broadcast_in_dim, move_axis
+from verax.ops.structure.slicing import slice_in_dim
+from verax.rules.families.linear import zero_jvp
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.eager_costs import large
+from verax.rules.rows.emitter import Emitter, Operand, apart
+from verax.rules.rows.row import Axis, NDArray, Row, Sample, TypeRule
+from verax.rules.values.array import Array
+from verax.rules.values.axes import without
+from verax.rules.values.memo import pure
+from verax.rules.values.state import interpreting
+
+type Batched = tuple[Sequence[Array], Sequence[Axis]]
+
+
+@frozen
+class Generator:
+    """A generator of random bits, as functions of raw keys of shape (*s, words).
+
+    `bits(key, width, shape)` and `split(key, shape)` put `shape` after s.
+    """
+
+    seed: Callable[[object], Array]
+    split: Callable[[Array, Shape], Array]
+    fold_in: Callable[[Array, object], Array]
+    bits: Callable[[Array, int, Shape], Array]
+
+
+THREEFRY = Generator(
+    threefry.seed, threefry.split, threefry.fold_in, threefry.random_bits
+)
+RBG = Generator(rbg.seed, rbg.split, rbg.fold_in, rbg.random_bits)
+UNSAFE_RBG = Generator(rbg.seed, rbg.unsafe_split, rbg.unsafe_fold_in, rbg.random_bits)
+GENERATORS: Mapping[str, Generator] = MappingProxyType(
+    {"fry": THREEFRY, "rbg": RBG, "urbg": UNSAFE_RBG}
+)
+
+
+def generator(impl: str) -> Generator:
+    """The generator of that short name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    found = GENERATORS.get(impl)
+    if found is None:
+        raise ValueError(f"no generator {impl!r}; there are {', '.join(GENERATORS)}")
+    return found
+
+
+@frozen(eq=False, repr=False)
+class KeyParams(Params):
+    """The short name of the generator."""
+
+    impl: str
+
+
+@frozen(eq=False, repr=False)
+class SplitParams(Params):
+    """The generator, and the shape of the new keys that each key makes."""
+
+    impl: str
+    shape: Shape
+
+
+@frozen(eq=False, repr=False)
+class BitsParams(Params):
+    """The generator, the width of integers, the shape of those that each key makes."""
+
+    impl: str
+    bit_width: int
+    shape: Shape
+
+
+type Named = KeyParams | SplitParams | BitsParams
+
+
+def dtype_of(impl: str) -> KeyDType:
+    """The dtype of the keys of a generator."""
+    generator(impl)
+    return KeyDType(impl, KEY_WORDS[impl])
+
+
+def keys_aval(name: str, p: Named, aval: ShapedArray) -> ShapedArray:
+    """`aval`, or an error that says how to get keys of the generator."""
+    if aval.dtype != dtype_of(p.impl):
+        raise TypeError(
+            f"{name} takes keys of dtype key<{p.impl}>, not {aval}; make them with "
+            "verax.random.key or verax.random.wrap_key_data"
+        )
+    return aval
+
+
+def stored(aval: ShapedArray) -> ShapedArray:
+    """The type of the array that stands for a key array; other types stay."""
+    if not isinstance(aval.dtype, KeyDType):
+        return aval
+    return ShapedArray(
+        (*aval.shape, *aval.dtype.element_shape), stored_dtype(aval.dtype)
+    )
+
+
+def to_words(x: Array) -> Array:
+    """The uint32 words of stored keys, in the last dimension."""
+    if x.dtype == uint64:
+        return bitcast_convert_type_p.call(BitcastParams(uint32), x)
+    if x.dtype != complex128:
+        return x
+    halves = [
+        bitcast_convert_type_p.call(BitcastParams(uint32), part_p.call(NO_PARAMS, x))
+        for part_p in (real_p, imag_p)
+    ]
+    return concatenate(halves, x.ndim)
+
+
+def from_words(words: Array) -> Array:
+    """Keys as they are stored, from their words."""
+    if words.shape[-1] == 2:
+        return bitcast_convert_type_p.call(BitcastParams(uint64), words)
+    last = words.ndim - 1
+    halves = [
+        bitcast_convert_type_p.call(
+            BitcastParams(float64), slice_in_dim(words, i, i + 2, axis=last)
+        )
+        for i in (0, 2)
+    ]
+    return complex_p.call(NO_PARAMS, *halves)
+
+
+def on_words[P: Named](
+    name: str,
+    params: type[P],
+    typing: TypeRule[P],
+    compute: Callable[[P, Sequence[Array]], Array],
+    batch: Callable[[Row[P], P, int, Sequence[Array], Sequence[Axis]], Batched],
+    draw: Callable[[Random], Sample[P]],
+    on_host: Callable[[P, Sequence[NDArray]], NDArray] | None = None,
+) -> Row[P]:
+    """A row that means `compute(params, stored operands)`.
+
+    `on_host` computes the same in NumPy, for threefry, where that is quicker than to
+    evaluate a program of many small equations. A row that has it hashes, so its result
+    is kept apart from what uses it: see `HashParams`.
+    """
+
+    @pure(512)
+    def program(p: P, *avals: ShapedArray) -> Jaxpr:
+        builder = Builder(name, source=UNKNOWN_SOURCE)
+        inputs = [builder.input(aval) for aval in avals]
+        with interpreting(builder):
+            out = compute(p, inputs)
+        return builder.finish((out,))[0]
+
+    def lower(
+        e: Emitter, p: P, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+    ) -> Sequence[Operand]:
+        plain = [evolve(x, aval=stored(x.aval)) for x in xs]
+        found = e.inline(program(p, *[x.aval for x in plain]), plain)
+        if on_host is not None:
+            found = apart(e, found)
+        return (evolve(found[0], aval=outs[0]),)
+
+    row: Row[P] = Row(
+        name,
+        params,
+        typing=typing,
+        evaluate=lambda engine, p, xs: (
+            (on_host(p, xs),)
+            if on_host is not None and p.impl == "fry"
+            else engine.evaluate(
+                program(p, *[ShapedArray(x.shape, x.dtype) for x in xs]), xs
+            )
+        ),
+        jvp=zero_jvp(lambda: row),
+        batch=lambda engine, p, size, xs, axes: batch(row, p, size, xs, axes),
+        lower=lower,
+        draw=draw,
+        costly=large,
+    )
+    return row
+
+
+def batch_first[P: Named](
+    row: Row[P], p: P, size: int, args: Sequence[Array], axes: Sequence[Axis]
+) -> Batched:
+    """The batch dimension of the one operand goes first, and that of the result is."""
+    (x,), (axis,) = args, axes
+    assert axis is not None
+    return row.bind(p, move_axis(x, axis, 0)), (0,)
+
+
+def batch_in_place[P: Named](
+    row: Row[P], p: P, size: int, args: Sequence[Array], axes: Sequence[Axis]
+) -> Batched:
+    """The batch dimension of the one operand is that of the result."""
+    return row.bind(p, *args), axes
+
+
+def batch_fold_in(
+    row: Row[KeyParams],
+    p: KeyParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> Batched:
+    """Both operands in the shape of the result, but for unbatched scalars."""
+    shapes = [
+        without(x.shape, () if axis is None else (axis,))
+        for x, axis in zip(args, axes, strict=True)
+    ]
+    full = (size, *max(shapes, key=len))
+    moved = []
+    for x, axis, shape in zip(args, axes, shapes, strict=True):
+        if axis is None and not shape:
+            moved.append(x)
+        elif axis is None:
+            moved.append(broadcast_in_dim(x, full, tuple(range(1, len(full)))))
+        else:
+            front = move_axis(x, axis, 0)
+            dims = tuple(range(front.ndim))
+            moved.append(
+                front if front.shape == full else broadcast_in_dim(front, full, dims)
+            )
+    return row.bind(p, *moved), (0,)

@@ -1,0 +1,337 @@
+"""Floor 2: running sums, products, extremes and log-sum-exps.
+
+One idea: what is linear has its transpose; the derivatives of the others are scans of
+pairs (value, tangent) by an associative rule, in log-many steps::
+
+    cumsum(x, axis=0)        adjoint: cumsum(ct, axis=0, reverse=True)
+    cumprod: (a, ta) then (b, tb)  =  (a b, ta b + a tb)
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import bool_, is_bool, is_complex, real_dtype
+from verax.ops.elementwise.arith import add, div, max, min, mul, sub
+from verax.ops.elementwise.bits import bitwise_or
+from verax.ops.elementwise.compare import eq
+from verax.ops.elementwise.exp_log import exp
+from verax.ops.elementwise.select import select
+from verax.ops.structure.create import ones, zeros
+from verax.ops.structure.joining import concatenate, rev
+from verax.ops.structure.slicing import pad, slice_in_dim
+from verax.rules.families.chained_sums import accumulated
+from verax.rules.families.cumulative import ScanParams, named, running
+from verax.rules.families.linear import one_linear
+from verax.rules.families.reducer import EXTREMES, highest, lowest
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.row import Engine, JvpRule, NDArray, Row, Tangent, Zero
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.kinds import ANY_FLOAT, NUMBER, REAL
+from verax.rules.values.sizes import as_axis
+
+type Elements = tuple[Array, ...]
+
+
+def associative_scan(
+    combine: Callable[[Elements, Elements], Elements], elements: Elements, axis: int
+) -> Elements:
+    """The running combinations of `elements` along `axis`, in about 2 n steps.
+
+    `combine` is associative and works on slices of all elements at once.
+    """
+    x, *_ = elements
+    n = x.shape[axis]
+    if n < 2:
+        return elements
+
+    def part(start: int, limit: int) -> Elements:
+        return tuple([slice_in_dim(x, start, limit, 2, axis) for x in elements])
+
+    odd = associative_scan(combine, combine(part(0, n - 1), part(1, n)), axis)
+    first = tuple([slice_in_dim(x, 0, 1, 1, axis) for x in elements])
+    if n == 2:
+        return tuple(
+            [concatenate((x, y), axis) for x, y in zip(first, odd, strict=True)]
+        )
+    before = odd
+    if n % 2 == 0:
+        before = tuple([slice_in_dim(x, 0, n // 2 - 1, 1, axis) for x in odd])
+    even = combine(before, part(2, n))
+    joined = [concatenate((x, y), axis) for x, y in zip(first, even, strict=True)]
+    return tuple([interleave(x, y, axis) for x, y in zip(joined, odd, strict=True)])
+
+
+def interleave(even: Array, odd: Array, axis: int) -> Array:
+    """The elements of `even` and `odd` in turns along `axis`."""
+    n = even.shape[axis] + odd.shape[axis]
+
+    def spread(x: Array, low: int) -> Array:
+        edges = [(0, 0, 0)] * x.ndim
+        edges[axis] = (low, n - low - 2 * x.shape[axis] + 1, 1)
+        return pad(x, zeros(x.aval.with_shape(())), edges)
+
+    join = bitwise_or if is_bool(even.dtype) else add
+    return join(spread(even, 0), spread(odd, 1))
+
+
+def jvp_by_scan(
+    row_of: Callable[[], Row[ScanParams]],
+    tangent: Callable[[Array, Array, Array, int], Array],
+) -> JvpRule[ScanParams]:
+    """The jvp column from `tangent(x, y, t, axis)`, for scans from the start."""
+
+    def jvp(
+        engine: Engine,
+        p: ScanParams,
+        primals: Sequence[Array],
+        tangents: Sequence[Tangent],
+    ) -> tuple[Sequence[Array], Sequence[Tangent]]:
+        (x,), (t,) = primals, tangents
+        y = row_of().call(p, x)
+        if isinstance(t, Zero):
+            return (y,), (Zero(y.aval.tangent()),)
+        if not p.reverse:
+            return (y,), (tangent(x, y, t, p.axis),)
+        a, b, c = (rev(v, (p.axis,)) for v in (x, y, t))
+        return (y,), (rev(tangent(a, b, c, p.axis), (p.axis,)),)
+
+    return jvp
+
+
+def jvp_cumsum(
+    engine: Engine,
+    p: ScanParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    (x,), (t,) = primals, tangents
+    y = cumsum_p.call(p, x)
+    if isinstance(t, Zero):
+        return (y,), (Zero(y.aval.tangent()),)
+    return (y,), (cumsum_p.call(p, t),)
+
+
+def product_tangent(x: Array, y: Array, t: Array, axis: int) -> Array:
+    """The product rule, which is right at zeros."""
+
+    def combine(left: Elements, right: Elements) -> Elements:
+        (a, t_a), (b, t_b) = left, right
+        return mul(a, b), add(mul(t_a, b), mul(a, t_b))
+
+    return associative_scan(combine, (x, t), axis)[1]
+
+
+def extreme_tangent(
+    choose: Callable[[Array, Array], Array],
+) -> Callable[[Array, Array, Array, int], Array]:
+    """The mean of the tangents over the places so far where the extreme is."""
+
+    def combine(left: Elements, right: Elements) -> Elements:
+        best = choose(left[0], right[0])
+        sums = []
+        for a, b in zip(left[1:], right[1:], strict=True):
+            none = zeros(a.aval)
+            from_left = select(eq(left[0], best), a, none)
+            sums.append(add(from_left, select(eq(right[0], best), b, none)))
+        return best, *sums
+
+    def tangent(x: Array, y: Array, t: Array, axis: int) -> Array:
+        elements = (x, t, ones(t.aval))
+        _, total, count = associative_scan(combine, elements, axis)
+        return div(total, count)
+
+    return tangent
+
+
+def log_sum_exp_tangent(x: Array, y: Array, t: Array, axis: int) -> Array:
+    """dy_i = dy_(i-1) exp(y_(i-1) - y_i) + t_i exp(x_i - y_i)."""
+    n = x.shape[axis]
+    if n == 0:
+        return t
+    before = slice_in_dim(y, 0, n - 1, 1, axis)
+    decay = weight(before, slice_in_dim(y, 1, n, 1, axis))
+    first = zeros(
+        x.aval.with_shape(1 if i == axis else s for i, s in enumerate(x.shape))
+    )
+
+    def combine(left: Elements, right: Elements) -> Elements:
+        (a, t_a), (b, t_b) = left, right
+        return mul(a, b), add(mul(t_a, b), t_b)
+
+    elements = concatenate((first, decay), axis), mul(t, weight(x, y))
+    return associative_scan(combine, elements, axis)[1]
+
+
+def weight(x: Array, y: Array) -> Array:
+    """exp(x - y), and 1 where both are the same infinity."""
+    return exp(select(eq(x, y), zeros(x.aval), sub(x, y)))
+
+
+def log_add_exp(e: Emitter, x: Operand, y: Operand) -> Operand:
+    """log(exp x + exp y) without overflow."""
+    if is_complex(x.aval.dtype):
+        return complex_log_add_exp(e, x, y)
+
+    def op(name: str, *operands: Operand, out: ShapedArray = x.aval) -> Operand:
+        return e.op(f"stablehlo.{name}", operands, (out,))[0]
+
+    apart = op("subtract", x, y)
+    (same,) = e.op(
+        "stablehlo.compare",
+        (apart, apart),
+        (x.aval.with_dtype(bool_),),
+        comparison_direction="#stablehlo<comparison_direction NE>",
+    )
+    more = op("log_plus_one", op("exponential", op("negate", op("abs", apart))))
+    return op("select", same, op("add", x, y), op("add", op("maximum", x, y), more))
+
+
+def complex_log_add_exp(e: Emitter, x: Operand, y: Operand) -> Operand:
+    """The same for complex numbers, scaled by the larger real part."""
+    part = x.aval.with_dtype(real_dtype(x.aval.dtype))
+
+    def op(name: str, *operands: Operand, out: ShapedArray = x.aval) -> Operand:
+        return e.op(f"stablehlo.{name}", operands, (out,))[0]
+
+    largest = op("maximum", op("real", x, out=part), op("real", y, out=part), out=part)
+    finite = op("is_finite", largest, out=x.aval.with_dtype(bool_))
+    zero = e.constant(0, part)
+    scale = op("complex", op("select", finite, largest, zero, out=part), zero)
+    terms = [op("exponential", op("subtract", v, scale)) for v in (x, y)]
+    return op("add", op("log", op("add", *terms)), scale)
+
+
+def evaluate_log_sum_exp(x: NDArray) -> NDArray:
+    if not is_complex(x.dtype):
+        return accumulated(np.logaddexp, x)
+    rows = [x[0].astype(np.complex128)]
+    for row in x[1:]:
+        rows.append(complex_log_sum(rows[-1], row))
+    return np.stack(rows).astype(x.dtype)
+
+
+def complex_log_sum(x: NDArray, y: NDArray) -> NDArray:
+    largest = np.maximum(x.real, y.real)
+    scale = np.where(np.isfinite(largest), largest, 0)
+    return np.log(np.exp(x - scale) + np.exp(y - scale)) + scale
+
+
+cumsum_p: Row[ScanParams] = running(
+    "cumsum",
+    lambda x: accumulated(np.add, x),
+    named("add"),
+    lambda dtype: 0,
+    accepts=NUMBER,
+    jvp=jvp_cumsum,
+    transpose=one_linear(
+        lambda p, ct, x: cumsum_p.call(ScanParams(p.axis, not p.reverse), ct)
+    ),
+)
+cumprod_p: Row[ScanParams] = running(
+    "cumprod",
+    lambda x: accumulated(np.multiply, x),
+    named("multiply"),
+    lambda dtype: 1,
+    accepts=NUMBER,
+    jvp=jvp_by_scan(lambda: cumprod_p, product_tangent),
+)
+cummax_p: Row[ScanParams] = running(
+    "cummax",
+    lambda x: np.maximum.accumulate(x, 0),
+    named("maximum"),
+    lowest,
+    accepts=REAL,
+    jvp=jvp_by_scan(lambda: cummax_p, extreme_tangent(max)),
+    domain=EXTREMES,
+    exact=True,
+)
+cummin_p: Row[ScanParams] = running(
+    "cummin",
+    lambda x: np.minimum.accumulate(x, 0),
+    named("minimum"),
+    highest,
+    accepts=REAL,
+    jvp=jvp_by_scan(lambda: cummin_p, extreme_tangent(min)),
+    domain=EXTREMES,
+    exact=True,
+)
+cumlogsumexp_p: Row[ScanParams] = running(
+    "cumlogsumexp",
+    evaluate_log_sum_exp,
+    log_add_exp,
+    lambda dtype: -np.inf,
+    accepts=ANY_FLOAT,
+    jvp=jvp_by_scan(lambda: cumlogsumexp_p, log_sum_exp_tangent),
+)
+
+
+def cumulative(
+    row: Row[ScanParams], operand: object, axis: int, reverse: bool
+) -> Array:
+    place = as_axis(row.name, axis, aval_of(operand).ndim)
+    return row.call(ScanParams(place, bool(reverse)), operand)
+
+
+def cumsum(operand: object, axis: int = 0, reverse: bool = False) -> Array:
+    """The sums of the elements up to each along `axis`; from its end if `reverse`.
+
+    Raises:
+        ValueError: there is no such axis.
+        TypeError: `operand` is boolean.
+    """
+    return cumulative(cumsum_p, operand, axis, reverse)
+
+
+def cumprod(operand: object, axis: int = 0, reverse: bool = False) -> Array:
+    """The products of the elements up to each along `axis`; from its end if `reverse`.
+
+    Raises:
+        ValueError: there is no such axis.
+        TypeError: `operand` is boolean.
+    """
+    return cumulative(cumprod_p, operand, axis, reverse)
+
+
+def cummax(operand: object, axis: int = 0, reverse: bool = False) -> Array:
+    """The largest element so far along `axis`, from its end if `reverse`.
+
+    Where several are largest, each has an equal share in the derivative.
+
+    Raises:
+        ValueError: there is no such axis.
+        TypeError: `operand` is boolean or complex.
+    """
+    return cumulative(cummax_p, operand, axis, reverse)
+
+
+def cummin(operand: object, axis: int = 0, reverse: bool = False) -> Array:
+    """The smallest element so far along `axis`; see `cummax`.
+
+    Raises:
+        ValueError: there is no such axis.
+        TypeError: `operand` is boolean or complex.
+    """
+    return cumulative(cummin_p, operand, axis, reverse)
+
+
+def cumlogsumexp(operand: object, axis: int = 0, reverse: bool = False) -> Array:
+    """log(sum(exp(x))) of the elements up to each along `axis`, without overflow.
+
+    Raises:
+        ValueError: there is no such axis.
+        TypeError: `operand` is neither floating nor complex.
+    """
+    return cumulative(cumlogsumexp_p, operand, axis, reverse)
+
+
+ROWS: tuple[Row[Any], ...] = (
+    cumsum_p,
+    cumprod_p,
+    cummax_p,
+    cummin_p,
+    cumlogsumexp_p,
+)

@@ -1,0 +1,358 @@
+"""Floor 2: sorting, and the largest elements.
+
+One idea: a sort is a permutation, which an operand that counts places reveals, so
+tangents are gathered by it::
+
+    sort((keys, values), num_keys=1)     # values in the order of keys
+    top_k(x, 3)                          # the 3 largest of each row, and their places
+"""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import (
+    float64,
+    int32,
+    is_complex,
+    is_float,
+    numpy_dtype,
+)
+from verax.ir.jaxpr import Params
+from verax.ops.base.xla_semantics import total_order_key
+from verax.ops.indexing.take_along import take_along
+from verax.ops.structure.create import broadcasted_iota
+from verax.ops.structure.shape import broadcast_in_dim, move_axis
+from verax.rules.families.reducer import EXTREMES, wide
+from verax.rules.families.sorting import compared, lower_sort, one
+from verax.rules.families.subbyte import whole_bytes
+from verax.rules.rows.eager_costs import SMALL, reading
+from verax.rules.rows.emitter import Emitter, Operand, converted, i64
+from verax.rules.rows.row import (
+    Axis,
+    Domain,
+    Engine,
+    NDArray,
+    Row,
+    Sample,
+    Tangent,
+    Zero,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.axes import beside, kept
+from verax.rules.values.constants import aval_of
+from verax.rules.values.kinds import ANYTHING, ORDERED
+from verax.rules.values.shape_samples import draw_shape
+from verax.rules.values.sizes import as_axis, as_integers
+
+
+@frozen(eq=False, repr=False)
+class SortParams(Params):
+    """Along which dimension, whether equal keys stay in order, how many keys."""
+
+    dimension: int
+    is_stable: bool = True
+    num_keys: int = 1
+
+
+def sort_typing(p: SortParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    shapes = {aval.shape for aval in avals}
+    if len(shapes) != 1:
+        raise TypeError(
+            f"sort takes operands of one shape, not {', '.join(map(str, avals))}"
+        )
+    if not 0 <= p.dimension < avals[0].ndim:
+        raise ValueError(f"sort: {avals[0]} has no dimension {p.dimension}")
+    if not 1 <= p.num_keys <= len(avals):
+        raise ValueError(
+            f"sort: num_keys={p.num_keys} of {len(avals)} operands; it is at least 1"
+        )
+    for aval in avals[: p.num_keys]:
+        if not ANYTHING.holds(aval.dtype):
+            raise TypeError(f"sort takes keys that are {ANYTHING}, not {aval.dtype}")
+    return tuple(avals)
+
+
+def evaluate_sort(p: SortParams, xs: Sequence[NDArray]) -> Sequence[NDArray]:
+    """Gather by the stable permutation of the keys."""
+    if len(xs) == 1 and (alone := sorted_alone(xs[0], p.dimension)) is not None:
+        return (alone,)
+    last = p.dimension == xs[0].ndim - 1
+    rows = xs if last else [x.swapaxes(p.dimension, -1) for x in xs]
+    keys = [key for x in rows[: p.num_keys] for key in keys_of(x)]
+    if len(xs) == 1 and is_float(xs[0].dtype):
+        keys.append(~np.signbit(wide(rows[0])))
+    if rows[0].size == 0:
+        return xs
+    if len(keys) == 1:
+        order = keys[0].argsort(axis=-1, kind="stable")
+    else:
+        order = np.lexsort(keys[::-1], axis=-1)
+    places = in_order(order)
+    if last:
+        return [x.take(places) for x in rows]
+    return [x.take(places).swapaxes(-1, p.dimension) for x in rows]
+
+
+def sorted_alone(x: NDArray, dimension: int) -> NDArray | None:
+    """NumPy's sort; None where it has another order than ours, or none.
+
+    NumPy takes -0.0 and 0.0 as equal, so floats with zeros among them are left.
+    """
+    if x.dtype.kind not in "biuf":
+        return None
+    found = np.sort(x, dimension, "stable")
+    if x.dtype.kind == "f" and not np.logical_and.reduce(found, None):
+        return None
+    return found
+
+
+def in_order(order: NDArray) -> NDArray:
+    """Where the elements of each row are, that are to be at its places `order`."""
+    if order.ndim == 1:
+        return order
+    starts = np.arange(0, order.size, order.shape[-1])
+    return order + starts.reshape((*order.shape[:-1], 1))
+
+
+def keys_of(x: NDArray) -> list[NDArray]:
+    """Arrays that NumPy sorts by as `sort` does: NaN last, zeros equal."""
+    if is_complex(x.dtype):
+        return [x.real, x.imag]
+    return [wide(x)]
+
+
+def jvp_sort(
+    engine: Engine,
+    p: SortParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    if all(isinstance(t, Zero) for t in tangents):
+        outs = sort_p.bind(p, *primals)
+        return outs, [Zero(y.aval.tangent()) for y in outs]
+    places = broadcasted_iota(np.int32, primals[0].shape, p.dimension)
+    *sorted_, order = sort_p.bind(p, *primals, places)
+    return sorted_, [
+        t if isinstance(t, Zero) else take_along(t, order, p.dimension)
+        for t in tangents
+    ]
+
+
+def batch_sort(
+    engine: Engine,
+    p: SortParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """All operands with the batch dimension where the first batched one has it."""
+    place = next(axis for axis in axes if axis is not None)
+    full = next(x for x, axis in zip(args, axes, strict=True) if axis is not None)
+    own = kept(full.ndim, (place,))
+    shape = tuple(s for i, s in enumerate(full.shape))
+    moved = [
+        broadcast_in_dim(x, shape, own) if axis is None else move_axis(x, axis, place)
+        for x, axis in zip(args, axes, strict=True)
+    ]
+    (dimension,) = beside((p.dimension,), place)
+    outs = sort_p.bind(evolve(p, dimension=dimension), *moved)
+    return outs, (place,) * len(outs)
+
+
+LENGTHS = (1, 2, 3, 4, 6)
+
+
+def draw_sort(random: Random) -> Sample[SortParams]:
+    """Up to three operands; where there are more keys than one, the first ones tie."""
+    shape, count = draw_shape(random, 1, 3, LENGTHS), random.choice((1, 1, 2, 3))
+    # Keys of 64 bits are sorted in a way of their own.
+    dtypes = [random.choice((*ANYTHING.samples(), float64)) for _ in range(count)]
+    keys = random.randint(1, count)
+    stable = count > 1 or random.random() < 0.8
+    params = SortParams(random.randrange(len(shape)), stable, keys)
+    avals = tuple([ShapedArray(shape, dtype) for dtype in dtypes])
+    few = Domain(0, 1, special=(0.0, -0.0, 1.0, np.nan), smooth=False)
+    ties = [few if i < keys - 1 else EXTREMES for i in range(count)]
+    return Sample(params, avals, tuple(ties))
+
+
+sort_p: Row[SortParams] = Row(
+    "sort",
+    SortParams,
+    typing=sort_typing,
+    evaluate=lambda engine, p, xs: evaluate_sort(p, xs),
+    jvp=jvp_sort,
+    batch=batch_sort,
+    lower=lambda e, p, xs, outs: (
+        lower_sort(e, xs, p.dimension, p.is_stable, p.num_keys) if outs[0].size else xs
+    ),
+    draw=draw_sort,
+    domains=(EXTREMES,),
+)
+
+
+@frozen(eq=False, repr=False)
+class TopKParams(Params):
+    """How many elements of the last dimension are kept."""
+
+    k: int
+
+
+def top_k_typing(p: TopKParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    (x,) = avals
+    if not ORDERED.holds(x.dtype):
+        raise TypeError(f"top_k takes {ORDERED}, not {x.dtype}")
+    if x.ndim == 0:
+        raise TypeError("top_k takes an array with a dimension, not a scalar")
+    if not 0 <= p.k <= x.shape[-1]:
+        raise ValueError(f"top_k: k={p.k}, but there are {x.shape[-1]} elements in {x}")
+    shape = (*x.shape[:-1], p.k)
+    return x.with_shape(shape), ShapedArray(shape, int32)
+
+
+def evaluate_top_k(p: TopKParams, x: NDArray) -> Sequence[NDArray]:
+    """The first k of the order from the largest down; a NaN is the largest."""
+    if is_float(x.dtype):
+        canonical = np.array(np.nan, numpy_dtype(x.dtype))
+        keys = total_order_key(np.where(np.isnan(x), canonical, x))
+    else:
+        keys = wide(x)
+    order = np.argsort(~keys, axis=-1, kind="stable")[..., : p.k]
+    return np.take_along_axis(x, order, -1), order
+
+
+def jvp_top_k(
+    engine: Engine,
+    p: TopKParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    (t,) = tangents
+    values, places = top_k_p.bind(p, *primals)
+    none = Zero(places.aval.tangent())
+    if isinstance(t, Zero):
+        return (values, places), (Zero(values.aval.tangent()), none)
+    return (values, places), (take_along(t, places, t.ndim - 1), none)
+
+
+def batch_top_k(
+    engine: Engine,
+    p: TopKParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    (x,), (axis,) = args, axes
+    assert axis is not None
+    if axis == x.ndim - 1:
+        x, axis = move_axis(x, axis, 0), 0
+    return top_k_p.bind(p, x), (axis, axis)
+
+
+def lower_top_k(
+    e: Emitter, p: TopKParams, x: Operand, outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """`chlo.top_k`, with NaNs of one sign so that all are the largest.
+
+    XLA refuses integers of less than a byte here, so these are widened.
+    """
+    dtype = x.aval.dtype
+    if is_float(dtype):
+        nan = e.constant(np.nan, x.aval)
+        x = one(e, "select", (compared(e, x, x, "NE"), nan, x), x.aval)
+    operand = whole_bytes(e, x)
+    value, place = outs
+    wide = value.with_dtype(operand.aval.dtype)
+    y, places = e.op("chlo.top_k", (operand,), (wide, place), k=i64(p.k))
+    return converted(e, y, dtype), places
+
+
+def draw_top_k(random: Random) -> Sample[TopKParams]:
+    shape, dtype = draw_shape(random, 1, 3, LENGTHS), random.choice(ORDERED.samples())
+    return Sample(
+        TopKParams(random.randint(0, shape[-1])), (ShapedArray(shape, dtype),)
+    )
+
+
+top_k_p: Row[TopKParams] = Row(
+    "top_k",
+    TopKParams,
+    typing=top_k_typing,
+    evaluate=lambda engine, p, xs: evaluate_top_k(p, xs[0]),
+    jvp=jvp_top_k,
+    batch=batch_top_k,
+    lower=lambda e, p, xs, outs: lower_top_k(e, p, xs[0], outs),
+    draw=draw_top_k,
+    domains=(EXTREMES,),
+    costly=reading(ANYTHING, SMALL),
+)
+
+
+def sort(
+    operand: object, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Any:
+    """The elements along `dimension` in increasing order, NaN last.
+
+    A tuple or list of arrays of one shape is sorted by its first `num_keys`, in
+    lexicographic order, and gives a tuple. Complex numbers go by real part, then by
+    imaginary part. 0.0 and -0.0 are equal keys.
+
+    Raises:
+        TypeError: the shapes differ.
+        ValueError: there is no such dimension, or `num_keys` is out of range.
+    """
+    several = isinstance(operand, tuple | list)
+    operands = tuple(operand) if isinstance(operand, tuple | list) else (operand,)
+    if not operands:
+        raise TypeError("sort takes at least one operand")
+    place = as_axis("sort", dimension, aval_of(operands[0]).ndim)
+    (count,) = as_integers("sort", "num_keys", (num_keys,))
+    outs = sort_p.bind(SortParams(place, bool(is_stable), count), *operands)
+    return outs if several else outs[0]
+
+
+def sort_key_val(
+    keys: object, values: object, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
+    """`keys` in increasing order along `dimension`, and `values` in the same order.
+
+    Raises:
+        TypeError: the shapes differ.
+        ValueError: there is no such dimension.
+    """
+    key, value = sort((keys, values), dimension, is_stable)
+    return key, value
+
+
+def top_k(
+    operand: object, k: int, *, axis: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
+    """The `k` largest elements along `axis`, from the largest down, and their places.
+
+    A NaN is the largest; of equal elements the first comes first.
+
+    Raises:
+        ValueError: there are fewer than `k` elements, or no such axis.
+        TypeError: `operand` is complex.
+    """
+    aval = aval_of(operand)
+    if aval.ndim == 0:
+        raise TypeError("top_k takes an array with a dimension, not a scalar")
+    place = as_axis("top_k", axis, aval.ndim)
+    (count,) = as_integers("top_k", "k", (k,))
+    if place == aval.ndim - 1 or not isinstance(operand, Array):
+        values, places = top_k_p.bind(TopKParams(count), operand)
+        return values, places
+    values, places = top_k_p.bind(
+        TopKParams(count), move_axis(operand, place, aval.ndim - 1)
+    )
+    last = aval.ndim - 1
+    return move_axis(values, last, place), move_axis(places, last, place)
+
+
+ROWS: tuple[Row[Any], ...] = (sort_p, top_k_p)

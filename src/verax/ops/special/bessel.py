@@ -1,0 +1,158 @@
+"""Floor 2: modified Bessel functions of the first kind, scaled by exp(-|x|).
+
+One idea: scaled, they are smooth and bounded on two intervals, [0, 8] in x and [8, inf]
+in 1/x, and Chebyshev's polynomials of moderate order are exact there::
+
+    bessel_i0e(x)     # exp(-|x|) I0(x)
+
+Source: NIST Digital Library of Mathematical Functions, section 10.29 for derivatives.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import float32
+from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.ir.limits import finfo
+from verax.ops.base.xla_semantics import in_wide
+from verax.ops.elementwise.arith import (
+    abs as magnitude,
+    add,
+    div,
+    max as larger,
+    mul,
+    sign,
+    sub,
+)
+from verax.ops.elementwise.compare import eq, le
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import rsqrt
+from verax.ops.elementwise.select import select
+from verax.ops.structure.create import full_like
+from verax.rules.families.elementwise import elementwise
+from verax.rules.programs.while_lowering import lowered
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.row import Domain, Row
+from verax.rules.values.array import Array
+from verax.rules.values.kinds import FLOAT
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.memo import pure
+
+special = LazyModule("scipy.special")
+
+SPLIT = 8.0
+NEAR, FAR = 28, 25
+"""Orders at which the coefficients fall below double precision."""
+BESSEL = Domain(-20, 20, special=(0.0, np.inf, -np.inf, SPLIT))
+
+
+@pure()
+def coefficients(
+    function: Callable[..., Any], odd: bool
+) -> tuple[list[float], list[float]]:
+    """Chebyshev's coefficients over x = 4 (t + 1), and over x = 16 / (t + 1).
+
+    Near 0 those of an odd function are for f(x) / x, so that small values are exact.
+    """
+
+    def scaled(t: np.ndarray) -> np.ndarray:
+        # Past 1e15 the scaled function is constant to double precision.
+        x = 2 * SPLIT / np.maximum(t + 1, 1e-14)
+        return np.asarray(np.sqrt(x) * function(x))
+
+    def unscaled(t: np.ndarray) -> np.ndarray:
+        x = SPLIT / 2 * (t + 1)
+        return np.asarray(function(x) / x if odd else function(x))
+
+    return interpolated(unscaled, NEAR), interpolated(scaled, FAR)
+
+
+def interpolated(function: Callable[..., Any], order: int) -> list[float]:
+    """The coefficients of the polynomial that is the function at Chebyshev's points.
+
+    All cosines are of the first turn: those of large multiples of an angle, as in
+    NumPy's `chebinterpolate`, are some hundred units in the last place off.
+    """
+    count = order + 1
+    turns = np.outer(np.arange(count), 2 * np.arange(count) + 1) % (4 * count)
+    cosines = np.cos(np.pi / (2 * count) * np.arange(4 * count))
+    found = 2 / count * (cosines[turns] @ function(cosines[turns[1]]))
+    return [float(found[0]) / 2, *found[1:].tolist()]
+
+
+def clenshaw(t: Array, series: Sequence[float]) -> Array:
+    """The sum of Chebyshev's polynomials, by Clenshaw's recurrence."""
+    double = add(t, t)
+    ahead, last = full_like(t, 0), full_like(t, series[-1])
+    for c in series[-2:0:-1]:
+        last, ahead = add(sub(mul(double, last), ahead), full_like(t, c)), last
+    return add(sub(mul(t, last), ahead), full_like(t, series[0]))
+
+
+def polynomial(function: Callable[..., Any], odd: bool, x: Array) -> Array:
+    """The function of |x|."""
+    near, far = coefficients(function, odd)
+    size = magnitude(x)
+    inner = clenshaw(sub(mul(size, 2 / SPLIT), 1.0), near)
+    inner = mul(inner, size) if odd else inner
+    away = larger(size, full_like(size, SPLIT))
+    outer = mul(clenshaw(sub(div(2 * SPLIT, away), 1.0), far), rsqrt(away))
+    return select(le(size, SPLIT), inner, outer)
+
+
+def in_two_parts(function: Callable[..., Any], odd: bool) -> Any:
+    """The lowering of a scaled function; smaller floats are computed in float32."""
+
+    def body(x: Array) -> tuple[Array]:
+        full = x if finfo(x.dtype).bits >= 32 else convert(x, float32)
+        found = polynomial(function, odd, full)
+        return (convert(mul(found, sign(full)) if odd else found, x.dtype),)
+
+    def lower(
+        e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+    ) -> Sequence[Operand]:
+        return lowered(e, xs, body)
+
+    return lower
+
+
+def slope_of_i1e(x: Array, y: Array, t: Array) -> Array:
+    """exp(-|x|) I0 - I1 (sign(x) + 1/x), which is 1/2 at 0."""
+    none = eq(x, 0.0)
+    safe = select(none, full_like(x, 1), x)
+    slope = sub(bessel_i0e(safe), mul(y, add(sign(safe), div(1.0, safe))))
+    return mul(t, select(none, full_like(x, 0.5), slope))
+
+
+bessel_i0e_p = elementwise(
+    "bessel_i0e",
+    in_wide(special.i0e),
+    jvp=lambda x, y, t: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
+    lower=in_two_parts(special.i0e, False),
+    accepts=FLOAT,
+    domains=BESSEL,
+)
+bessel_i1e_p = elementwise(
+    "bessel_i1e",
+    in_wide(special.i1e),
+    jvp=slope_of_i1e,
+    lower=in_two_parts(special.i1e, True),
+    accepts=FLOAT,
+    domains=BESSEL,
+)
+
+
+def bessel_i0e(x: object) -> Array:
+    """exp(-|x|) I0(x)."""
+    return bessel_i0e_p.call(NO_PARAMS, x)
+
+
+def bessel_i1e(x: object) -> Array:
+    """exp(-|x|) I1(x)."""
+    return bessel_i1e_p.call(NO_PARAMS, x)
+
+
+ROWS: tuple[Row[Any], ...] = (bessel_i0e_p, bessel_i1e_p)

@@ -1,0 +1,197 @@
+"""Floor 2: joining arrays end to end, and reversing them.
+
+One idea: a concatenation is linear in all its operands together::
+
+    concatenate((x, y), 0)                    adjoint: a slice for each operand
+    rev(x, (0,))                              adjoint: rev again
+"""
+
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.jaxpr import Params
+from verax.ops.structure.shape import broadcast_in_dim, draw_aval, move_axis
+from verax.ops.structure.slicing import inserted, slice_in_dim
+from verax.rules.families.linear import linear, one_linear
+from verax.rules.rows.emitter import i64, i64s
+from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Sample, Tangent
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.kinds import ANYTHING
+from verax.rules.values.shape_samples import draw_shape, draw_size
+from verax.rules.values.sizes import as_axes, as_axis
+
+
+@frozen(eq=False, repr=False)
+class ConcatenateParams(Params):
+    """The dimension along which the operands follow each other."""
+
+    dimension: int
+
+
+def concatenate_typing(
+    p: ConcatenateParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    if not avals:
+        raise TypeError("concatenate takes at least one operand")
+    x, d = avals[0], p.dimension
+    if not 0 <= d < x.ndim:
+        raise ValueError(f"concatenate: no dimension {d} in {x}")
+    rests = {
+        (a.dtype, a.shape[:d], a.shape[d + 1 :]) for a in avals if a.ndim == x.ndim
+    }
+    if len(rests) != 1 or any(a.ndim != x.ndim for a in avals):
+        raise TypeError(
+            "concatenate takes operands of one dtype, and of one shape but for "
+            f"dimension {d}, not {', '.join(map(str, avals))}"
+        )
+    total = sum(a.shape[d] for a in avals)
+    shape = (*x.shape[:d], total, *x.shape[d + 1 :])
+    return (ShapedArray(shape, x.dtype, all(a.weak_type for a in avals)),)
+
+
+def transpose_concatenate(
+    engine: Engine, p: ConcatenateParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    ct, start = cts[0], 0
+    assert isinstance(ct, Array)
+    results: list[Tangent | None] = []
+    for arg in args:
+        limit = start + arg.aval.shape[p.dimension]
+        if not isinstance(arg, Linear):
+            results.append(None)
+        else:
+            results.append(slice_in_dim(ct, start, limit, axis=p.dimension))
+        start = limit
+    return results
+
+
+def batch_concatenate(
+    engine: Engine,
+    p: ConcatenateParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """The place of the first batched operand serves all."""
+    place = next(axis for axis in axes if axis is not None)
+    moved = []
+    for x, axis in zip(args, axes, strict=True):
+        if axis is not None:
+            moved.append(move_axis(x, axis, place))
+            continue
+        kept = tuple(i for i in range(x.ndim + 1) if i != place)
+        moved.append(broadcast_in_dim(x, inserted(x.shape, place, size), kept))
+    dimension = p.dimension + (place <= p.dimension)
+    return concatenate_p.bind(ConcatenateParams(dimension), *moved), (place,)
+
+
+def draw_concatenate(random: Random) -> Sample[ConcatenateParams]:
+    shape, dtype = list(draw_shape(random, 1, 3)), random.choice(ANYTHING.samples())
+    dimension = random.randrange(len(shape))
+    avals = []
+    for _ in range(random.randint(1, 4)):
+        shape[dimension] = draw_size(random)
+        avals.append(ShapedArray(tuple(shape), dtype))
+    return Sample(ConcatenateParams(dimension), tuple(avals))
+
+
+concatenate_p = linear(
+    "concatenate",
+    ConcatenateParams,
+    typing=concatenate_typing,
+    evaluate=lambda p, *xs: np.concatenate(xs, axis=p.dimension),
+    transpose=transpose_concatenate,
+    batch=batch_concatenate,
+    lower=lambda e, p, xs, outs: e.op(
+        "stablehlo.concatenate", xs, outs, dimension=i64(p.dimension)
+    ),
+    draw=draw_concatenate,
+)
+
+
+@frozen(eq=False, repr=False)
+class RevParams(Params):
+    """The dimensions whose order is reversed."""
+
+    dimensions: Shape
+
+
+def rev_typing(p: RevParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    (x,) = avals
+    known = set(p.dimensions) & set(range(x.ndim))
+    if len(known) != len(p.dimensions):
+        raise TypeError(f"rev takes distinct dimensions of {x}, not {p.dimensions}")
+    return (x,)
+
+
+def batch_rev(
+    engine: Engine,
+    p: RevParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    (x,), (axis,) = args, axes
+    assert axis is not None
+    return (rev(x, [d + (d >= axis) for d in p.dimensions]),), (axis,)
+
+
+def draw_rev(random: Random) -> Sample[RevParams]:
+    aval = draw_aval(random)
+    dims = tuple(i for i in range(aval.ndim) if random.random() < 0.5)
+    return Sample(RevParams(dims), (aval,))
+
+
+rev_p = linear(
+    "rev",
+    RevParams,
+    typing=rev_typing,
+    evaluate=lambda p, x: np.flip(x, p.dimensions),
+    transpose=one_linear(lambda p, ct, x: rev(ct, p.dimensions)),
+    batch=batch_rev,
+    lower=lambda e, p, xs, outs: e.op(
+        "stablehlo.reverse", xs, outs, dimensions=i64s(p.dimensions)
+    ),
+    draw=draw_rev,
+)
+
+
+def concatenate(operands: object, dimension: int) -> Array:
+    """The operands one after the other along `dimension`; an array is split first.
+
+    Raises:
+        TypeError: dtypes differ, or shapes do in another dimension.
+        ValueError: there is no such dimension, or no operand.
+    """
+    if not isinstance(operands, Iterable):
+        raise TypeError(
+            f"concatenate: operands is a sequence of arrays, not {operands}"
+        )
+    parts = tuple(operands)
+    if not parts:
+        raise ValueError("concatenate: there is no operand")
+    place = as_axis("concatenate", dimension, aval_of(parts[0]).ndim)
+    if len(parts) == 1 and isinstance(parts[0], Array):
+        return parts[0]
+    return concatenate_p.call(ConcatenateParams(place), *parts)
+
+
+def rev(operand: object, dimensions: Sequence[int]) -> Array:
+    """`operand` with the order of elements reversed along `dimensions`.
+
+    Raises:
+        ValueError: a dimension does not exist or is named twice.
+    """
+    dims = as_axes("rev", dimensions, aval_of(operand).ndim)
+    if not dims and isinstance(operand, Array):
+        return operand
+    return rev_p.call(RevParams(dims), operand)
+
+
+ROWS: tuple[Row[Any], ...] = (concatenate_p, rev_p)

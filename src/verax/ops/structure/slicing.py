@@ -1,0 +1,365 @@
+"""Floor 2: parts of arrays at places known while tracing, and padding.
+
+One idea: adjoints side by side, for what slice cuts out pad puts back::
+
+    slice(x, (1,), (3,))                      adjoint: pad(ct, 0, [(1, n - 3, 0)])
+    pad(x, v, [(1, 2, 0)])                    adjoint: slice(ct, (1,), (n + 1,))
+"""
+
+import builtins
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.jaxpr import Params
+from verax.ir.memo import memoised
+from verax.ops.elementwise.select import select
+from verax.ops.structure.create import zeros
+from verax.ops.structure.shape import at_front, broadcast_in_dim, draw_aval, squeeze
+from verax.rules.families.linear import linear, one_linear
+from verax.rules.rows.emitter import i64s
+from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Sample, Tangent
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.operands import alike
+from verax.rules.values.sizes import as_axis, as_integers
+
+type Padding = tuple[tuple[int, int, int], ...]
+
+
+@frozen(eq=False, repr=False)
+class SliceParams(Params):
+    """From start up to limit in steps of stride (None: 1), in each dimension."""
+
+    start_indices: Shape
+    limit_indices: Shape
+    strides: Shape | None
+
+    def ranges(self) -> list[range]:
+        """The indices that are kept, dimension by dimension."""
+        strides = self.strides or (1,) * len(self.start_indices)
+        places = zip(self.start_indices, self.limit_indices, strides, strict=True)
+        return [range(*place) for place in places]
+
+
+slice_params = memoised(SliceParams)
+
+
+def slice_typing(p: SliceParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    (x,) = avals
+    strides = (1,) * x.ndim if p.strides is None else p.strides
+    if not len(p.start_indices) == len(p.limit_indices) == len(strides) == x.ndim:
+        raise TypeError(
+            f"slice takes a start, a limit and a stride for each dimension of {x}, not "
+            f"{p.start_indices}, {p.limit_indices} and {p.strides}"
+        )
+    places = zip(p.start_indices, p.limit_indices, x.shape, strict=True)
+    if any(not 0 <= start <= limit <= size for start, limit, size in places):
+        raise TypeError(
+            f"slice takes 0 <= start <= limit <= size in each dimension of {x}, not "
+            f"{p.start_indices} to {p.limit_indices}"
+        )
+    if any(stride < 1 for stride in strides):
+        raise TypeError(f"slice takes positive strides, not {strides}")
+    return (x.with_shape(len(kept) for kept in p.ranges()),)
+
+
+def transpose_slice(p: SliceParams, ct: Array, x: ShapedArray) -> Array:
+    config = []
+    for kept, size in zip(p.ranges(), x.shape, strict=True):
+        end = kept[-1] + 1 if kept else kept.start
+        config.append((kept.start, size - end, kept.step - 1))
+    return pad(ct, 0.0, config)
+
+
+def batch_slice(
+    engine: Engine,
+    p: SliceParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    (x,), (axis,) = args, axes
+    assert axis is not None
+    starts = inserted(p.start_indices, axis, 0)
+    limits = inserted(p.limit_indices, axis, size)
+    strides = None if p.strides is None else inserted(p.strides, axis, 1)
+    return slice_p.bind(SliceParams(starts, limits, strides), x), (axis,)
+
+
+def inserted[T](values: Sequence[T], place: int, value: T) -> tuple[T, ...]:
+    """`values` with one more at `place`.
+
+    >>> inserted((1, 2), 0, 5)
+    (5, 1, 2)
+    """
+    return (*values[:place], value, *values[place:])
+
+
+def draw_slice(random: Random) -> Sample[SliceParams]:
+    aval = draw_aval(random, (1, 3, 5, 6))
+    starts = [random.randint(0, n) for n in aval.shape]
+    limits = [
+        random.randint(start, n) for start, n in zip(starts, aval.shape, strict=True)
+    ]
+    steps = tuple(random.randint(1, 3) for _ in starts)
+    strides = None if random.random() < 0.4 else steps
+    return Sample(SliceParams(tuple(starts), tuple(limits), strides), (aval,))
+
+
+slice_p = linear(
+    "slice",
+    SliceParams,
+    typing=slice_typing,
+    evaluate=lambda p, x: x[
+        tuple(builtins.slice(r.start, r.stop, r.step) for r in p.ranges())
+    ],
+    transpose=one_linear(transpose_slice),
+    batch=batch_slice,
+    lower=lambda e, p, xs, outs: e.op(
+        "stablehlo.slice",
+        xs,
+        outs,
+        start_indices=i64s(p.start_indices),
+        limit_indices=i64s(p.limit_indices),
+        strides=i64s([r.step for r in p.ranges()]),
+    ),
+    draw=draw_slice,
+)
+
+
+@frozen(eq=False, repr=False)
+class PadParams(Params):
+    """(low, high, interior) for each dimension; a negative edge cuts."""
+
+    padding_config: Padding
+
+
+def padded(size: int, edges: tuple[int, int, int]) -> int:
+    """The size of a padded dimension.
+
+    >>> padded(3, (1, -1, 2))
+    7
+    """
+    low, high, interior = edges
+    return low + high + size + max(size - 1, 0) * interior
+
+
+def pad_typing(p: PadParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    x, value = avals
+    if value.shape or value.dtype != x.dtype:
+        raise TypeError(f"pad takes a padding value of type {x.dtype}[], not {value}")
+    if len(p.padding_config) != x.ndim:
+        raise TypeError(
+            f"pad takes (low, high, interior) for each dimension of {x}, not "
+            f"{p.padding_config}"
+        )
+    shape = [
+        padded(n, edges) for n, edges in zip(x.shape, p.padding_config, strict=True)
+    ]
+    if any(n < 0 for n in shape) or any(i < 0 for _, _, i in p.padding_config):
+        raise ValueError(
+            f"pad takes no negative interior and cuts off no more than there is, but "
+            f"{p.padding_config} makes {shape} of {x}"
+        )
+    return (ShapedArray(shape, x.dtype, x.weak_type and value.weak_type),)
+
+
+def evaluate_pad(p: PadParams, x: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Operand elements lie `interior + 1` apart; those outside the result are cut."""
+    config = list(zip(x.shape, p.padding_config, strict=True))
+    result = np.full([padded(n, edges) for n, edges in config], value, x.dtype)
+    source, target = [], []
+    for (n, (low, _, interior)), size in zip(config, result.shape, strict=True):
+        step = interior + 1
+        first = max(0, -(low // step))
+        last = min(n, -((low - size) // step))
+        source.append(builtins.slice(first, max(first, last)))
+        start = low + first * step
+        target.append(builtins.slice(start, start + max(last - first, 0) * step, step))
+    result[tuple(target)] = x[tuple(source)]
+    return result
+
+
+def unpad(p: PadParams, ct: Array) -> Array:
+    """The elements of a padded array that come from the operand."""
+    edges = [(-low, -high, 0) for low, high, _ in p.padding_config]
+    cut = pad(ct, 0.0, edges)
+    steps = [interior + 1 for _, _, interior in p.padding_config]
+    return slice(cut, (0,) * ct.ndim, cut.shape, steps)
+
+
+def transpose_pad(
+    engine: Engine, p: PadParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    """The padding value takes what lies on no element, and nothing is subtracted."""
+    ct, (x, value) = cts[0], args
+    assert isinstance(ct, Array)
+    operand = unpad(p, ct) if isinstance(x, Linear) else None
+    if not isinstance(value, Linear):
+        return operand, None
+    inner = pad(broadcast_in_dim(np.False_, x.aval.shape, ()), True, p.padding_config)
+    outside = select(inner, ct, 0.0)
+    return operand, engine.core.reduce_sum(outside, tuple(range(ct.ndim)))
+
+
+def batch_pad(
+    engine: Engine,
+    p: PadParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """A batched value fills the result, under the operand padded with `True`."""
+    (x, value), (axis, value_axis) = args, axes
+    if value_axis is None:
+        assert axis is not None
+        config = inserted(p.padding_config, axis, (0, 0, 0))
+        return pad_p.bind(PadParams(config), x, value), (axis,)
+    front = at_front(x, axis, size)
+    config = ((0, 0, 0), *p.padding_config)
+    body = pad(front, zeros(front.aval.with_shape(())), config)
+    outside = pad(broadcast_in_dim(np.False_, front.shape[1:], ()), True, config[1:])
+    dims = tuple(range(1, body.ndim))
+    chosen = broadcast_in_dim(outside, body.shape, dims)
+    return (select(chosen, broadcast_in_dim(value, body.shape, (0,)), body),), (0,)
+
+
+def draw_pad(random: Random) -> Sample[PadParams]:
+    aval = draw_aval(random)
+    config = []
+    for n in aval.shape:
+        interior = random.randint(0, 2)
+        full = padded(n, (0, 0, interior))
+        low = random.randint(-full, 2)
+        config.append((low, random.randint(-(full + low), 2), interior))
+    params = PadParams(tuple(config))
+    return Sample(params, (aval, ShapedArray((), aval.dtype)))
+
+
+pad_p = linear(
+    "pad",
+    PadParams,
+    typing=pad_typing,
+    evaluate=evaluate_pad,
+    transpose=transpose_pad,
+    batch=batch_pad,
+    lower=lambda e, p, xs, outs: e.op(
+        "stablehlo.pad",
+        xs,
+        outs,
+        edge_padding_low=i64s([low for low, _, _ in p.padding_config]),
+        edge_padding_high=i64s([high for _, high, _ in p.padding_config]),
+        interior_padding=i64s([interior for _, _, interior in p.padding_config]),
+    ),
+    draw=draw_pad,
+)
+
+
+def slice(
+    operand: object,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Array:
+    """From start up to limit in steps of stride, in each dimension.
+
+    Raises:
+        TypeError: not 0 <= start <= limit <= size, or a stride below 1.
+    """
+    starts = as_integers("slice", "start_indices", start_indices)
+    limits = as_integers("slice", "limit_indices", limit_indices)
+    steps = None if strides is None else as_integers("slice", "strides", strides)
+    if steps is not None and all(step == 1 for step in steps):
+        steps = None if len(steps) == len(starts) else steps
+    whole = steps is None and starts == (0,) * len(limits)
+    if whole and isinstance(operand, Array) and limits == operand.shape:
+        return operand
+    return slice_p.call(slice_params(starts, limits, steps), operand)
+
+
+def slice_in_dim(
+    operand: object,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Array:
+    """`slice` along one dimension; negative indices count from its end.
+
+    Raises:
+        ValueError: there is no such dimension.
+        TypeError: the limit lies before the start, or a stride is below 1.
+    """
+    shape = aval_of(operand).shape
+    place = as_axis("slice_in_dim", axis, len(shape))
+    size = shape[place]
+    given = (
+        0 if start_index is None else start_index,
+        size if limit_index is None else limit_index,
+    )
+    start, limit = [
+        i + size if i < 0 else i
+        for i in as_integers("slice_in_dim", "the indices", given)
+    ]
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[place], limits[place], strides[place] = start, limit, stride
+    return slice(operand, starts, limits, strides)
+
+
+def index_in_dim(
+    operand: object, index: int, axis: int = 0, keepdims: bool = True
+) -> Array:
+    """The element at `index` along one dimension, which stays unless told otherwise.
+
+    Raises:
+        IndexError: the index lies outside.
+        ValueError: there is no such dimension.
+    """
+    shape = aval_of(operand).shape
+    place = as_axis("index_in_dim", axis, len(shape))
+    (i,) = as_integers("index_in_dim", "index", (index,))
+    if not -shape[place] <= i < shape[place]:
+        raise IndexError(
+            f"index_in_dim: index {i} is out of bounds for size {shape[place]} of "
+            f"dimension {place}"
+        )
+    start = i % shape[place]
+    part = slice_in_dim(operand, start, start + 1, axis=place)
+    return part if keepdims else squeeze(part, (place,))
+
+
+def pad(
+    operand: object,
+    padding_value: object,
+    padding_config: Sequence[tuple[int, int, int]],
+) -> Array:
+    """`operand` with (low, high, interior) padding in each dimension.
+
+    A negative low or high cuts elements off, after interior padding.
+
+    Raises:
+        TypeError: the padding value is no scalar of the operand's dtype.
+        ValueError: interior is negative, or more is cut off than there is.
+    """
+    config = []
+    for edges in padding_config:
+        triple = as_integers("pad", "padding_config", edges)
+        if len(triple) != 3:
+            raise TypeError(
+                f"pad: padding_config holds (low, high, interior), not {edges}"
+            )
+        config.append(triple)
+    x, value = alike(operand, padding_value)
+    nothing = config == [(0, 0, 0)] * aval_of(x).ndim
+    fits = aval_of(value).shape == () and aval_of(value).dtype == aval_of(x).dtype
+    if nothing and fits and isinstance(x, Array):
+        return x
+    return pad_p.call(PadParams(tuple(config)), x, value)
+
+
+ROWS: tuple[Row[Any], ...] = (slice_p, pad_p)

@@ -1,0 +1,380 @@
+"""Floor 1: the family of elementwise primitives.
+
+One idea: a row says its mathematics (NumPy function, derivative, StableHLO name) and
+the family adds what all elementwise rows share: types, scalar operands, batching,
+symbolic zeros, sums of contributions, and samples for the tests::
+
+    sin_p = elementwise(
+        "sin", np.sin, jvp=lambda x, y, t: mul(t, cos(x)), lower=stablehlo("sine")
+    )
+
+Operands have one shape and one dtype; an operand without dimensions goes with any.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from attrs import frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import DType
+from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, NoParams, Params
+from verax.ir.records import Shown
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.eager_costs import Costly, narrow_floats
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.row import (
+    REALS,
+    Axis,
+    Domain,
+    Engine,
+    EvaluateRule,
+    Known,
+    Linear,
+    LowerRule,
+    Row,
+    Sample,
+    Tangent,
+    TypeRule,
+    Zero,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.kinds import ANY_FLOAT, Kind
+from verax.rules.values.state import interpreting
+from verax.rules.values.typed import NotLinear
+
+type Maths = Callable[..., Any]
+type PerOperand = Maths | Sequence[Maths | None] | None
+SHAPES: tuple[Shape, ...] = ((), (3,), (2, 3), (1,), (0,), (2, 1, 2))
+
+
+def elementwise(
+    name: str,
+    evaluate: Maths,
+    *,
+    lower: Maths,
+    operands: int = 1,
+    jvp: PerOperand = None,
+    transpose: PerOperand = None,
+    accepts: Kind = ANY_FLOAT,
+    result: Callable[[DType], DType] | None = None,
+    domains: Domain | Sequence[Domain] = REALS,
+    costly: Costly | None = narrow_floats,
+) -> Row[NoParams]:
+    """A row without params from functions of the operands alone.
+
+    `evaluate(*arrays)` is NumPy's function. `jvp` has one function per operand (or one
+    function for a unary row): `(*operands, result, tangent) -> contribution`, or None
+    where the derivative is zero. `transpose` has one per operand:
+    `(cotangent, *operands) -> cotangent of the operand`, None where it is not linear;
+    a linear operand itself arrives as `Linear`. `lower` comes from `stablehlo`, `chlo`
+    or `composed`. `accepts` are the dtypes; `result` maps the dtype, else it is kept.
+    """
+    kept = result or (lambda dtype: dtype)
+    return parametric(
+        name,
+        NoParams,
+        lambda p, *xs: evaluate(*xs),
+        lower=lambda e, p, *rest: lower(e, p, *rest),
+        operands=operands,
+        jvp=without_params(jvp),
+        transpose=without_params(transpose),
+        accepts=accepts,
+        result=lambda p, dtype: kept(dtype),
+        domains=domains,
+        costly=costly,
+        params_of=lambda random, dtype: NO_PARAMS,
+        column=lambda engine, p, xs: (evaluate(*xs),),
+    )
+
+
+def without_params(rules: PerOperand) -> PerOperand:
+    if rules is None:
+        return None
+    if callable(rules):
+        return lambda p, *xs: rules(*xs)
+    return [None if rule is None else ignoring_params(rule) for rule in rules]
+
+
+def ignoring_params(rule: Maths) -> Maths:
+    return lambda p, *xs: rule(*xs)
+
+
+def parametric[P: Params](
+    name: str,
+    params: type[P],
+    evaluate: Maths,
+    *,
+    lower: LowerRule[P],
+    params_of: Callable[[Random, DType], P],
+    operands: int = 1,
+    jvp: PerOperand = None,
+    transpose: PerOperand = None,
+    accepts: Kind = ANY_FLOAT,
+    result: Callable[[P, DType], DType] | None = None,
+    typing: TypeRule[P] | None = None,
+    draw: Callable[[Random], Sample[P]] | None = None,
+    domains: Domain | Sequence[Domain] = REALS,
+    costly: Costly | None = narrow_floats,
+    column: EvaluateRule[P] | None = None,
+) -> Row[P]:
+    """`elementwise` for a row with params: each function takes them first.
+
+    `params_of(random, dtype)` draws params for the tests. `typing` replaces the type
+    rule, and `draw` the samples, when operands have dtypes of their own. `column` is
+    the evaluate column, where `evaluate` has a shorter form.
+    """
+    derivatives = per_operand(jvp, operands)
+    adjoints = per_operand(transpose, operands)
+    out_dtype = result or (lambda p, dtype: dtype)
+    row: Row[P] = Row(
+        name,
+        params,
+        typing=typing or elementwise_typing(name, operands, accepts, out_dtype),
+        evaluate=column or (lambda engine, p, xs: (evaluate(p, *xs),)),
+        jvp=lambda engine, p, xs, ts: sum_of_contributions(
+            engine, row, p, derivatives, xs, ts
+        ),
+        transpose=None
+        if transpose is None
+        else lambda engine, p, cts, xs: adjoint(engine, p, adjoints, cts[0], xs),
+        batch=lambda engine, p, size, xs, axes: batch_elementwise(
+            engine, row, p, size, xs, axes
+        ),
+        lower=lambda e, p, xs, outs: lower(e, p, full_operands(e, xs, outs), outs),
+        draw=draw or (lambda random: draw_sample(random, operands, accepts, params_of)),
+        domains=(domains,) * operands
+        if isinstance(domains, Domain)
+        else tuple(domains),
+        costly=costly,
+    )
+    return row
+
+
+def per_operand(rules: PerOperand, operands: int) -> tuple[Maths | None, ...]:
+    if rules is None:
+        return (None,) * operands
+    return (rules,) * operands if callable(rules) else tuple(rules)
+
+
+def elementwise_typing[P](
+    name: str, operands: int, accepts: Kind, result: Callable[[P, DType], DType]
+) -> TypeRule[P]:
+    """Same dtype, same shape or no dimensions, weak where all operands are weak."""
+
+    def typing(params: P, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+        if len(avals) != operands:
+            raise TypeError(f"{name} takes {operands} operands, not {len(avals)}")
+        dtype = avals[0].dtype
+        if any(aval.dtype != dtype for aval in avals):
+            raise TypeError(
+                f"{name} takes operands of one dtype, not "
+                f"{', '.join(str(aval.dtype) for aval in avals)}; convert them "
+                "(verax.lax.convert_element_type) or use verax.numpy, which promotes"
+            )
+        if not accepts.holds(dtype):
+            raise TypeError(f"{name} takes {accepts}, not {dtype}")
+        weak = all(aval.weak_type for aval in avals)
+        return (ShapedArray(common_shape(name, avals), result(params, dtype), weak),)
+
+    return typing
+
+
+def common_shape(name: str, avals: Sequence[ShapedArray]) -> Shape:
+    """The one shape of all operands that have dimensions, or `()`."""
+    shapes = [aval.shape for aval in avals if aval.shape]
+    if any(shape != shapes[0] for shape in shapes):
+        raise TypeError(
+            f"{name} takes operands of one shape (or without dimensions), not "
+            f"{', '.join(str(aval.shape) for aval in avals)}; use verax.numpy, which "
+            "broadcasts, or verax.lax.broadcast_in_dim"
+        )
+    return shapes[0] if shapes else ()
+
+
+def sum_of_contributions[P: Params](
+    engine: Engine,
+    row: Row[P],
+    params: P,
+    rules: Sequence[Maths | None],
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    """The jvp of an elementwise row: the contributions of its operands, summed."""
+    y = row.call(params, *primals)
+    total: Array | None = None
+    for rule, t in zip(rules, tangents, strict=True):
+        if rule is None or isinstance(t, Zero):
+            continue
+        part = rule(params, *primals, y, t)
+        if isinstance(part, Zero):
+            continue
+        if part.shape != y.shape:
+            part = engine.core.broadcast_in_dim(part, y.shape, ())
+        total = part if total is None else engine.core.add(total, part)
+    return (y,), (Zero(y.aval.tangent()) if total is None else total,)
+
+
+def adjoint[P: Params](
+    engine: Engine,
+    params: P,
+    rules: Sequence[Maths | None],
+    cotangent: Tangent,
+    operands: Sequence[Known],
+) -> Sequence[Tangent | None]:
+    """The transpose of an elementwise row in those operands that are linear."""
+    results: list[Tangent | None] = []
+    for rule, operand in zip(rules, operands, strict=True):
+        if not isinstance(operand, Linear):
+            results.append(None)
+        elif isinstance(cotangent, Zero):
+            results.append(Zero(operand.aval))
+        elif rule is None:
+            raise NotLinear(f"there is no transpose in operand {len(results)}")
+        else:
+            part = rule(params, cotangent, *operands)
+            results.append(unbroadcast(engine, part, operand.aval.shape))
+    return results
+
+
+def unbroadcast(engine: Engine, x: Tangent, shape: Shape) -> Tangent:
+    """The sum of a cotangent over the dimensions that its operand did not have."""
+    if isinstance(x, Zero):
+        return Zero(x.aval.with_shape(shape))
+    if x.shape == shape:
+        return x
+    return engine.core.reduce_sum(x, tuple(range(x.ndim)))
+
+
+def batch_elementwise[P: Params](
+    engine: Engine,
+    row: Row[P],
+    params: P,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """One batch dimension at one place for all operands that need it."""
+    ranks = [x.ndim - (a is not None) for x, a in zip(args, axes, strict=True)]
+    rank = max(ranks)
+    full = [(x, a) for x, a, r in zip(args, axes, ranks, strict=True) if r == rank]
+    batched = [(x, a) for x, a in full if a is not None]
+    place = batched[0][1] if batched else 0
+    assert place is not None
+    if all(
+        (a == place if r == rank else a is None) or (r == 0 and a is None)
+        for a, r in zip(axes, ranks, strict=True)
+    ):
+        return row.bind(params, *args), (place,)
+    shape = list(full[0][0].shape)
+    if full[0][1] is not None:
+        del shape[full[0][1]]
+    shape.insert(place, size)
+    core = engine.core
+    moved: list[Array] = []
+    for x, a, r in zip(args, axes, ranks, strict=True):
+        if r == rank and a is not None:
+            moved.append(core.transpose(x, moving(x.ndim, a, place)))
+        elif r == rank and rank > 0:
+            kept = tuple(i for i in range(rank + 1) if i != place)
+            moved.append(core.broadcast_in_dim(x, tuple(shape), kept))
+        elif a is not None:
+            moved.append(core.broadcast_in_dim(x, tuple(shape), (place,)))
+        else:
+            moved.append(x)
+    return row.bind(params, *moved), (place,)
+
+
+def moving(rank: int, source: int, target: int) -> tuple[int, ...]:
+    """The permutation that moves dimension `source` to place `target`.
+
+    >>> moving(3, 2, 0)
+    (2, 0, 1)
+    """
+    order = [i for i in range(rank) if i != source]
+    order.insert(target, source)
+    return tuple(order)
+
+
+def full_operands(
+    e: Emitter, operands: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """The operands in the shape of the result: XLA has no implicit scalars."""
+    shape = outs[0].shape
+    for x in operands:
+        if x.aval.shape != shape:
+            break
+    else:
+        return operands
+    return [x if x.aval.shape == shape else e.broadcast(x, shape, ()) for x in operands]
+
+
+@frozen(repr=False)
+class Named(Shown):
+    """A lowering to the one operation of that name."""
+
+    operation: str
+    attributes: tuple[tuple[str, str], ...] = ()
+
+    def __call__(
+        self,
+        e: Emitter,
+        params: Params,
+        operands: Sequence[Operand],
+        outs: Sequence[ShapedArray],
+    ) -> Sequence[Operand]:
+        if not self.attributes:
+            return e.op(self.operation, operands, outs)
+        return e.op(self.operation, operands, outs, (), **dict(self.attributes))
+
+
+def stablehlo(name: str, **attributes: str) -> Named:
+    """Lower to `stablehlo.name`."""
+    return Named(f"stablehlo.{name}", tuple(attributes.items()))
+
+
+def chlo(name: str, **attributes: str) -> Named:
+    """Lower to `chlo.name`, which XLA expands."""
+    return Named(f"chlo.{name}", tuple(attributes.items()))
+
+
+@frozen(repr=False)
+class Composed(Shown):
+    """A lowering to those of the operations that a function calls."""
+
+    function: Maths
+
+    def __call__(
+        self,
+        e: Emitter,
+        params: Params,
+        operands: Sequence[Operand],
+        outs: Sequence[ShapedArray],
+    ) -> Sequence[Operand]:
+        builder = Builder("a lower rule", source=UNKNOWN_SOURCE)
+        xs = [builder.input(x.aval) for x in operands]
+        with interpreting(builder):
+            y = self.function(*xs)
+        return e.inline(builder.finish([y])[0], operands)
+
+
+def composed(function: Maths) -> Composed:
+    """Lower to what `function`, written in operations that have rows, lowers to."""
+    return Composed(function)
+
+
+def draw_sample[P: Params](
+    random: Random,
+    operands: int,
+    accepts: Kind,
+    params_of: Callable[[Random, DType], P],
+) -> Sample[P]:
+    """A random call: a dtype that the row accepts, a shape, some scalar operands."""
+    dtype = random.choice(accepts.samples())
+    shape = random.choice(SHAPES)
+    avals = [
+        ShapedArray(() if operands > 1 and random.random() < 0.2 else shape, dtype)
+        for _ in range(operands)
+    ]
+    return Sample(params_of(random, dtype), tuple(avals))

@@ -1,0 +1,332 @@
+"""Floor 1: the family of rows on stacks of matrices, computed by LAPACK.
+
+One idea: a row says what it does to one matrix: the types of its results, one call of
+SciPy's LAPACK, and the same routine as a custom call. The family adds the leading
+dimensions, empty matrices, batching, and NaN where the routine reports failure::
+
+    cholesky_p = matrix_row("cholesky", NoParams, results=..., evaluate=..., ...)
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import (
+    DType,
+    bool_,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int32,
+    is_complex,
+    is_inexact,
+    numpy_dtype,
+)
+from verax.ir.jaxpr import Params
+from verax.rules.families.elementwise import moving
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.infer import infer
+from verax.rules.rows.row import (
+    Axis,
+    BatchRule,
+    Engine,
+    JvpRule,
+    LowerRule,
+    NDArray,
+    Row,
+    TransposeRule,
+    TypeRule,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.memo import asked
+
+LETTERS: Mapping[DType, str] = {
+    float32: "s",
+    float64: "d",
+    complex64: "c",
+    complex128: "z",
+}
+type Cores[P] = Callable[[P, Sequence[ShapedArray]], Sequence[ShapedArray]]
+type OneMatrix[P] = Callable[..., Sequence[NDArray]]
+
+
+def matrix_row[P: Params](
+    name: str,
+    params: type[P],
+    *,
+    results: Cores[P],
+    evaluate: OneMatrix[P],
+    lower: LowerRule[P],
+    ranks: Sequence[int] = (2,),
+    jvp: JvpRule[P] | None = None,
+    transpose: TransposeRule[P] | None = None,
+    batch: BatchRule[P] | None = None,
+    integers: bool = False,
+) -> Row[P]:
+    """A row on operands whose last `ranks[i]` dimensions are one matrix or vector.
+
+    `results(params, types of one call)` gives the types of one call, or raises;
+    `evaluate(params, *arrays)` is one call. The dimensions in front are shared by all
+    operands and lead all results. `lower` sees whole operands, none of them empty.
+    """
+    row: Row[P] = Row(
+        name,
+        params,
+        typing=stacked_typing(name, results, ranks, integers),
+        evaluate=lambda engine, p, xs: evaluate_stack(
+            p, xs, ranks, evaluate, asked(infer, p, row, p, *map(aval_like, xs))
+        ),
+        jvp=jvp,
+        transpose=transpose,
+        batch=batch
+        or (
+            lambda engine, p, size, xs, axes: batch_stack(
+                engine, row, p, size, xs, axes
+            )
+        ),
+        lower=lambda e, p, xs, outs: lower_stack(e, row, p, xs, outs, lower),
+    )
+    return row
+
+
+def aval_like(x: NDArray) -> ShapedArray:
+    return ShapedArray(x.shape, x.dtype)
+
+
+def stacked_typing[P](
+    name: str, results: Cores[P], ranks: Sequence[int], integers: bool
+) -> TypeRule[P]:
+    """Types with the leading dimensions that all operands share."""
+
+    def typing(p: P, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+        if len(avals) != len(ranks):
+            raise TypeError(f"{name} takes {len(ranks)} operands, not {len(avals)}")
+        for aval, rank in zip(avals, ranks, strict=True):
+            check_operand(name, aval, avals[0].dtype, rank, integers)
+        stack = avals[0].shape[: avals[0].ndim - ranks[0]]
+        for aval, rank in zip(avals, ranks, strict=True):
+            if aval.shape[: aval.ndim - rank] != stack:
+                raise TypeError(
+                    f"{name} takes operands with equal leading dimensions, not "
+                    f"{', '.join(map(str, avals))}; broadcast them first"
+                )
+        weak = all(aval.weak_type for aval in avals)
+        cores = [aval.with_shape(aval.shape[len(stack) :]) for aval in avals]
+        return tuple(
+            ShapedArray((*stack, *x.shape), x.dtype, weak and is_inexact(x.dtype))
+            for x in results(p, cores)
+        )
+
+    return typing
+
+
+def check_operand(
+    name: str, aval: ShapedArray, dtype: DType, rank: int, integers: bool
+) -> None:
+    """Raise unless LAPACK has the dtype and the operand enough dimensions."""
+    if aval.dtype != dtype:
+        raise TypeError(
+            f"{name} takes operands of one dtype, not {dtype} and {aval.dtype}"
+        )
+    if integers and dtype != int32:
+        raise TypeError(f"{name} takes int32 arrays, not {dtype}")
+    if not integers and dtype not in LETTERS:
+        raise TypeError(
+            f"{name} takes float32, float64, complex64 or complex128 arrays, not "
+            f"{dtype}; convert them with verax.lax.convert_element_type"
+        )
+    if aval.ndim < rank:
+        raise ValueError(
+            f"{name} takes a {'vector' if rank == 1 else 'matrix'} or a stack of them "
+            f"(at least {rank} dimensions), not {aval}"
+        )
+
+
+def square(name: str, aval: ShapedArray) -> int:
+    """The size of a square matrix.
+
+    Raises:
+        ValueError: the matrix is not square.
+    """
+    rows, columns = aval.shape
+    if rows != columns:
+        raise ValueError(
+            f"{name} takes square matrices, not {rows} x {columns} ones ({aval})"
+        )
+    return rows
+
+
+def evaluate_stack[P](
+    p: P,
+    xs: Sequence[NDArray],
+    ranks: Sequence[int],
+    evaluate: OneMatrix[P],
+    outs: Sequence[ShapedArray],
+) -> Sequence[NDArray]:
+    """One call for each element of the leading dimensions."""
+    stack = xs[0].shape[: xs[0].ndim - ranks[0]]
+    if not stack:
+        results = evaluate(p, *xs)
+        return [
+            np.array(result, numpy_dtype(aval.dtype), order="C")
+            for aval, result in zip(outs, results, strict=True)
+        ]
+    found = [np.zeros(aval.shape, numpy_dtype(aval.dtype)) for aval in outs]
+    for index in np.ndindex(stack):
+        results = evaluate(p, *[x[index] for x in xs])
+        for whole, result in zip(found, results, strict=True):
+            whole[index] = result
+    return found
+
+
+def batch_stack[P: Params](
+    engine: Engine,
+    row: Row[P],
+    p: P,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """One more leading dimension, in front, for all operands."""
+    outs = row.bind(
+        p, *[in_front(engine, x, a, size) for x, a in zip(args, axes, strict=True)]
+    )
+    return outs, (0,) * len(outs)
+
+
+def in_front(engine: Engine, x: Array, axis: Axis, size: int) -> Array:
+    """`x` with its batch dimension, which it may lack, in front."""
+    if axis is None:
+        shape = (size, *x.shape)
+        return engine.core.broadcast_in_dim(x, shape, tuple(range(1, x.ndim + 1)))
+    return engine.core.transpose(x, moving(x.ndim, axis, 0)) if axis else x
+
+
+def lower_stack[P: Params](
+    e: Emitter,
+    row: Row[P],
+    p: P,
+    xs: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+    lower: LowerRule[P],
+) -> Sequence[Operand]:
+    """The routine, or the constants that it gives for empty operands."""
+    if all(x.aval.size for x in xs):
+        return lower(e, p, xs, outs)
+    empty = [np.zeros(x.aval.shape, numpy_dtype(x.aval.dtype)) for x in xs]
+    assert row.evaluate is not None
+    # What has no elements holds no information: the routines take no such operands.
+    values = row.evaluate(None, p, empty)  # type: ignore[arg-type]  # not looked at
+    return [e.constant(v, aval) for v, aval in zip(values, outs, strict=True)]
+
+
+# -------------------------------------------------------------------- custom calls
+
+
+def layout(rank: int, columns: bool) -> str:
+    """The minor-to-major order of dimensions; matrices are stored by columns."""
+    order = list(range(rank))[::-1]
+    if columns:
+        order[:2] = [rank - 2, rank - 1]
+    inner = ", ".join(map(str, order))
+    return (
+        f"dense<[{inner}]> : tensor<{rank}xindex>"
+        if rank
+        else ("dense<> : tensor<0xindex>")
+    )
+
+
+def layouts(avals: Sequence[ShapedArray], rank: int) -> str:
+    return f"[{', '.join(layout(a.ndim, a.ndim == rank) for a in avals)}]"
+
+
+def letter(value: str) -> str:
+    """A LAPACK option as an attribute."""
+    return f"{ord(value)} : ui8"
+
+
+def routine(
+    e: Emitter,
+    name: str,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+    aliases: Mapping[int, int],
+    **options: str,
+) -> tuple[Operand, ...]:
+    """One LAPACK routine; `aliases` says which operand becomes which result.
+
+    `name` has a `?` for the letter of the dtype of the first operand.
+    """
+    rank = max(x.aval.ndim for x in operands)
+    target = name.replace("?", LETTERS[operands[0].aval.dtype])
+    single = len(outs) == 1
+    shared = ", ".join(
+        "#stablehlo.output_operand_alias<output_tuple_indices = "
+        f"[{'' if single else out}], operand_index = {operand}, "
+        "operand_tuple_indices = []>"
+        for operand, out in aliases.items()
+    )
+    config = ", ".join(f"{key} = {value}" for key, value in options.items())
+    return e.op(
+        "stablehlo.custom_call",
+        operands,
+        outs,
+        (),
+        call_target_name=f'"lapack_{target}_ffi"',
+        api_version="4 : i32",
+        backend_config=f"{{{config}}}",
+        operand_layouts=layouts([x.aval for x in operands], rank),
+        result_layouts=layouts(outs, rank),
+        output_operand_aliases=f"[{shared}]",
+    )
+
+
+def by_dtype(dtype: DType, real: str, other: str) -> str:
+    """The name of a routine that is called differently for complex matrices."""
+    return other if is_complex(dtype) else real
+
+
+def info_type(stack: Shape) -> ShapedArray:
+    return ShapedArray(stack, int32)
+
+
+def or_nan(
+    e: Emitter,
+    info: Operand,
+    results: Sequence[Operand],
+    direction: str = "EQ",
+) -> tuple[Operand, ...]:
+    """The results, NaN for those matrices for which `info` says that LAPACK failed."""
+    stack = info.aval.shape
+    zero = e.constant(0, info.aval)
+    (fine,) = e.op(
+        "stablehlo.compare",
+        (info, zero),
+        (ShapedArray(stack, bool_),),
+        comparison_direction=f"#stablehlo<comparison_direction {direction}>",
+    )
+    dims = tuple(range(len(stack)))
+    return tuple(
+        e.op(
+            "stablehlo.select",
+            (
+                e.broadcast(fine, x.aval.shape, dims) if stack else fine,
+                x,
+                e.constant(nan(x.aval.dtype), x.aval),
+            ),
+            (x.aval,),
+        )[0]
+        for x in results
+    )
+
+
+def nan(dtype: DType) -> Any:
+    return complex(np.nan, np.nan) if is_complex(dtype) else np.nan
+
+
+def nan_like(x: NDArray) -> NDArray:
+    """An array of NaN in the shape and dtype of `x`."""
+    return np.full(x.shape, nan(x.dtype), x.dtype)

@@ -1,0 +1,103 @@
+"""Floor 1: batching a jaxpr to output axes that are asked for.
+
+One idea: a rule that is a pair of jaxprs stays a pair under vmap if both agree where
+the batch dimension of each result is, so results are moved, or summed, to fit::
+
+    batch_to(engine, jaxpr, 8, (0, None), (0, SUM))
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import Axis, Core, Engine
+from verax.rules.values.array import Array
+from verax.rules.values.state import interpreting
+
+
+class Summed(Enum):
+    """The place of a result that is wanted as the sum over the batch."""
+
+    SUM = 0
+
+
+SUM: Final = Summed.SUM
+type Wanted = Axis | Summed
+
+
+def batch_to(
+    engine: Engine,
+    jaxpr: Jaxpr,
+    size: int,
+    axes: Sequence[Axis],
+    wanted: Sequence[Wanted],
+) -> Jaxpr:
+    """The batched jaxpr with output i batched at `wanted[i]`, or summed over the batch.
+
+    An output may be wanted unbatched (None) only if it is.
+    """
+    batched, found = engine.batch(jaxpr, size, tuple(axes))
+    if tuple(found) == tuple(wanted):
+        return batched
+    builder = Builder("vmap", source=UNKNOWN_SOURCE)
+    inputs = [builder.input(v.aval).atom for v in batched.invars]
+    outs = builder.tracers(builder.inline(batched, inputs))
+    with interpreting(builder):
+        moved = [
+            placed(engine.core, x, source, target, size)
+            for x, source, target in zip(outs, found, wanted, strict=True)
+        ]
+    return builder.finish(moved)[0]
+
+
+def placed(core: Core, x: Array, source: Axis, target: Wanted, size: int) -> Array:
+    """`x`, batched at `source`, with its batch dimension at `target`."""
+    if target is SUM:
+        stacked = placed(core, x, source, 0, size) if source is None else x
+        return core.reduce_sum(stacked, (source or 0,))
+    if source == target:
+        return x
+    assert isinstance(target, int), "what differs between elements is wanted once"
+    if source is None:
+        dims = tuple(i for i in range(x.ndim + 1) if i != target)
+        shape = (*x.shape[:target], size, *x.shape[target:])
+        return core.broadcast_in_dim(x, shape, dims)
+    order = [i for i in range(x.ndim) if i != source]
+    order.insert(target, source)
+    return core.transpose(x, tuple(order))
+
+
+def somewhere(axes: Sequence[Axis]) -> tuple[int, ...]:
+    """Axes at which results can be wanted whatever a rule makes of them."""
+    return tuple(0 if axis is None else axis for axis in axes)
+
+
+def with_outputs(engine: Engine, jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
+    """`jaxpr` with the outputs that `used` marks, and all of its inputs."""
+    if all(used):
+        return jaxpr
+    slim, needed = engine.dce(jaxpr, tuple(used))
+    builder = Builder("dce")
+    inputs = [builder.input(v.aval).atom for v in jaxpr.invars]
+    kept = [x for x, flag in zip(inputs, needed, strict=True) if flag]
+    return builder.close(builder.inline(slim, kept))[0]
+
+
+def on_inputs(
+    jaxpr: Jaxpr, avals: Sequence[ShapedArray], places: Sequence[int | None], core: Core
+) -> Jaxpr:
+    """`jaxpr` as a program of inputs of types `avals`.
+
+    Input i of `jaxpr` is the new input `places[i]`, or zero where that is None.
+    """
+    builder = Builder("zeros", source=UNKNOWN_SOURCE)
+    inputs = [builder.input(aval).atom for aval in avals]
+    with interpreting(builder):
+        atoms = [
+            builder.atom(core.zeros(var.aval)) if place is None else inputs[place]
+            for var, place in zip(jaxpr.invars, places, strict=True)
+        ]
+    return builder.close(builder.inline(jaxpr, atoms))[0]

@@ -1,0 +1,293 @@
+"""Floor 1: columns that a row leaves out and that follow from those it has.
+
+One idea: what can be derived is derived in one place, when a table looks a row up, and
+`derived_columns` says by what means, so a fallback is never a secret::
+
+    derived_columns(row)        # {"batch": "one lane after the other"}
+    rules.strict()              # the same table, in which nothing is derived
+
+A row that says its `composition`, a function of other primitives, gets evaluation,
+derivatives, batching, transposition and lowering from that program. A row
+without one is applied to one lane after the other if it lacks `batch`, and evaluated by
+the host, in the middle of the compiled program, if it lacks `lower`. What a row writes
+itself is used as it is.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import stored_dtype
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Params
+from verax.ir.records import Shown
+from verax.rules.programs.calling import pull, push, spread_batch
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.infer import infer
+from verax.rules.rows.row import (
+    Axis,
+    Engine,
+    Known,
+    MissingRule,
+    NDArray,
+    Row,
+    Tangent,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.memo import asked, pure
+from verax.rules.values.state import STATE, interpreting, widths_of
+
+PROGRAMS = 1 << 12
+COMPOSED: Mapping[str, str] = MappingProxyType(
+    {
+        "evaluate": "its composition, evaluated",
+        "jvp": "its composition, differentiated",
+        "transpose": "its composition, transposed",
+        "batch": "its composition, batched",
+        "lower": "its composition, written in place",
+    }
+)
+IN_TURN = "one lane after the other, by a scan"
+BY_HOST = "its evaluation in NumPy, called from the compiled program"
+
+
+def derived_columns(row: Row[Any]) -> Mapping[str, str]:
+    """The columns that `row` does not have and that follow from others, and how.
+
+    >>> from verax.ops.elementwise.trig import sin_p
+    >>> dict(derived_columns(sin_p))
+    {}
+    >>> dict(derived_columns(evolve(sin_p, batch=None)))
+    {'batch': 'one lane after the other, by a scan'}
+    """
+    if row.composition is not None:
+        return {
+            column: means
+            for column, means in COMPOSED.items()
+            if getattr(row, column) is None
+        }
+    found = {}
+    if row.batch is None and (row.evaluate or row.lower) is not None:
+        found["batch"] = IN_TURN
+    if row.lower is None and row.evaluate is not None:
+        found["lower"] = BY_HOST
+    return found
+
+
+@pure(PROGRAMS)
+def completed(row: Row[Any]) -> Row[Any]:
+    """`row` with the columns that follow from those it has, if there are any."""
+    columns = derived_columns(row)
+    if not columns:
+        return row
+    rules = by_composition(row) if row.composition is not None else by_itself(row)
+    changes: dict[str, Any] = {column: rules[column] for column in columns}
+    return evolve(row, **changes)
+
+
+def by_itself(row: Row[Any]) -> Mapping[str, Callable[..., Any]]:
+    """A loop over the lanes, and a call of the host: what needs no other column."""
+
+    def batch(
+        engine: Engine, p: Params, size: int, xs: Sequence[Array], axes: Sequence[Axis]
+    ) -> tuple[Sequence[Array], Sequence[Axis]]:
+        return one_by_one(engine, row, p, size, xs, axes)
+
+    def lower(
+        e: Emitter, p: Params, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+    ) -> Sequence[Operand]:
+        on_host = OnHost(row, p, tuple(outs))
+        return e.callback(on_host, xs, outs, effect=False, ordered=False)
+
+    return {"batch": batch, "lower": lower}
+
+
+class NoEngine:
+    """What an evaluate rule gets inside a compiled program: nothing to recurse with."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, wanted: str) -> Any:
+        raise MissingRule(
+            f"the primitive {self.name} has no lower rule, and its evaluate rule uses "
+            f"the engine ({wanted}), which the host does not have inside a compiled "
+            "program; give its row lower=... or composition=..."
+        )
+
+
+@frozen(repr=False)
+class OnHost(Shown):
+    """The evaluation of a row with fixed params, as compiled programs call it."""
+
+    row: Row[Any]
+    params: Params
+    results: tuple[ShapedArray, ...]
+
+    def blanks(self) -> list[NDArray]:
+        """See `HostCall.blanks`."""
+        return [np.zeros(a.shape, stored_dtype(a.dtype)) for a in self.results]
+
+    def __call__(self, *arrays: NDArray) -> list[NDArray]:
+        assert self.row.evaluate is not None
+        engine: Any = NoEngine(self.row.name)
+        with np.errstate(all="ignore"):
+            found = self.row.evaluate(engine, self.params, arrays)
+        return [
+            np.asarray(x).astype(stored_dtype(aval.dtype))
+            for x, aval in zip(found, self.results, strict=True)
+        ]
+
+
+def one_by_one(
+    engine: Engine,
+    row: Row[Any],
+    params: Params,
+    size: int,
+    operands: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """The results of `row` for one lane after the other, batched in front."""
+    core = engine.core
+    fixed = [x for x, axis in zip(operands, axes, strict=True) if axis is None]
+    lanes = [
+        core.transpose(x, (axis, *(i for i in range(x.ndim) if i != axis)))
+        for x, axis in zip(operands, axes, strict=True)
+        if axis is not None
+    ]
+    builder = Builder("a sequential map", source=UNKNOWN_SOURCE)
+    inner_fixed = iter([builder.input(x.aval) for x in fixed])
+    inner_lanes = iter([builder.input(x.aval.with_shape(x.shape[1:])) for x in lanes])
+    inside = [next(inner_fixed if axis is None else inner_lanes) for axis in axes]
+    jaxpr, _ = builder.finish(builder.bind(row, params, inside))
+    outs = core.map_lanes(jaxpr, size, fixed, lanes)
+    return outs, (0,) * len(outs)
+
+
+def by_composition(row: Row[Any]) -> Mapping[str, Callable[..., Any]]:
+    """Every column of a row that means a program of other rows."""
+
+    def evaluate(engine: Engine, p: Params, xs: Sequence[NDArray]) -> list[NDArray]:
+        avals = tuple([ShapedArray(x.shape, x.dtype) for x in xs])
+        return engine.evaluate(asked(program_of, p, row, p, avals), xs)
+
+    def jvp(
+        engine: Engine, p: Params, xs: Sequence[Array], ts: Sequence[Tangent]
+    ) -> tuple[Sequence[Array], Sequence[Tangent]]:
+        return push(engine, asked(program_of, p, row, p, types(xs)), written, xs, ts)
+
+    def transpose(
+        engine: Engine, p: Params, cts: Sequence[Tangent], xs: Sequence[Known]
+    ) -> Sequence[Tangent | None]:
+        return pull(engine, asked(program_of, p, row, p, types(xs)), written, cts, xs)
+
+    def batch(
+        engine: Engine, p: Params, size: int, xs: Sequence[Array], axes: Sequence[Axis]
+    ) -> tuple[Sequence[Array], Sequence[Axis]]:
+        lanes = [lane(x.aval, axis) for x, axis in zip(xs, axes, strict=True)]
+        jaxpr = asked(program_of, p, row, p, tuple(lanes))
+        return spread_batch(engine, jaxpr, written, size, xs, axes)
+
+    def lower(
+        e: Emitter, p: Params, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+    ) -> Sequence[Operand]:
+        return e.inline(asked(program_of, p, row, p, tuple([x.aval for x in xs])), xs)
+
+    return {
+        "evaluate": evaluate,
+        "jvp": jvp,
+        "transpose": transpose,
+        "batch": batch,
+        "lower": lower,
+    }
+
+
+def types(xs: Sequence[Known]) -> tuple[ShapedArray, ...]:
+    return tuple([x.aval for x in xs])
+
+
+def lane(aval: ShapedArray, axis: Axis) -> ShapedArray:
+    """The type of one lane of a batched operand."""
+    if axis is None:
+        return aval
+    return aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
+
+
+def written(jaxpr: Jaxpr, *args: object) -> list[Array]:
+    """The results of `jaxpr`, whose equations go into the program being built."""
+    builder = STATE.interpreter
+    assert isinstance(builder, Builder)
+    atoms = builder.inline(jaxpr, [builder.atom(x) for x in args])
+    return list(builder.tracers(atoms))
+
+
+@pure(PROGRAMS)
+def program_of(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) -> Jaxpr:
+    """The program that `row.composition` writes for operands of these types.
+
+    Raises:
+        TypeError: it has other types than the type rule of the row says.
+    """
+    jaxpr = composed_program(row, params, avals)
+    types = asked(infer, params, row, params, *avals)
+    due = [aval.strong() for aval in types]
+    found = [aval.strong() for aval in jaxpr.out_avals]
+    if due != found:
+        raise TypeError(
+            f"the composition of {row.name} gives {found}, but its type rule says "
+            f"{due}; make both agree"
+        )
+    return jaxpr
+
+
+def composed_program(
+    row: Row[Any], params: Params, avals: Sequence[ShapedArray]
+) -> Jaxpr:
+    """`program_of`, without a look at the type rule.
+
+    It is traced under the widths of its operands, for its types and its program are
+    remembered: what x64 was when it was first asked for must not decide.
+    """
+    assert row.composition is not None
+    builder = Builder(f"the composition of {row.name}", source=UNKNOWN_SOURCE)
+    inputs = [builder.input(aval) for aval in avals]
+    with interpreting(builder), widths_of([aval.dtype for aval in avals]):
+        found = row.composition(params, *inputs)
+    outs = (found,) if isinstance(found, Array) else tuple(found)
+    return builder.finish(outs)[0]
+
+
+def composite[P: Params](
+    name: str,
+    params: type[P],
+    composition: Callable[..., Any],
+    **columns: Any,
+) -> Row[P]:
+    """A row that means a function of other primitives, with all columns derived.
+
+    `composition(params, *operands)` returns an array or a sequence of arrays; its types
+    are the type rule. `columns` are those that the row writes itself (`jvp=...` where
+    there is better mathematics), and `draw` and `domains` for the tests.
+
+    >>> from verax.ir.jaxpr import NO_PARAMS, NoParams
+    >>> from verax.lax import logistic, mul
+    >>> swish_p = composite("swish", NoParams, lambda p, x: mul(x, logistic(x)))
+    >>> float(swish_p.call(NO_PARAMS, 0.0))
+    0.0
+    >>> sorted(derived_columns(swish_p))
+    ['batch', 'evaluate', 'jvp', 'lower', 'transpose']
+    """
+
+    def typing(p: P, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+        return composed_program(row, p, avals).out_avals
+
+    row: Row[P] = Row(
+        name,
+        params,
+        **{"typing": typing, "composition": composition, **columns},
+    )
+    return row

@@ -1,0 +1,436 @@
+"""Floor 1: the builder, which writes equations down, and the tracers it hands out.
+
+One idea: the builder is the one mutable object of the library; it is born and dies
+inside one function. There is one kind of tracer and no level: a tracer of an outer,
+living builder that is used here becomes an input of the program under construction::
+
+    builder = Builder("jit")
+    x = builder.input(ShapedArray((3,), float32))
+    with interpreting(builder):
+        y = sin(x)
+    jaxpr, captured = builder.finish((y,))
+"""
+
+import gc
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
+from threading import get_ident
+from typing import Any, ClassVar, Final, NoReturn
+
+import numpy as np
+from pyrsistent import pvector
+
+from verax.ir.atoms import RESULTS
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import (
+    UNKNOWN_SOURCE,
+    Atom,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Params,
+    Primitive,
+    Source,
+    Var,
+    equation,
+    results,
+    results_like,
+    variable,
+)
+from verax.rules.rows.infer import infer
+from verax.rules.values.array import Array
+from verax.rules.values.constants import constant
+from verax.rules.values.memo import asked
+from verax.rules.values.object_holders import holder, is_kept, reachable
+from verax.rules.values.source import user_source
+
+INPUT: Final = "an input of that trace"
+REMEDY: Final = (
+    "Return the value from the function, or pass it in as an argument, in place of "
+    "storing it"
+)
+# So many tracers are listed, and of so many it is asked who holds them.
+SHOWN: Final = 3
+ASKED: Final = 8
+# Equations up to which a jaxpr counts as a template, which is written many times.
+TEMPLATE = 32
+type Oracle = Callable[["Tracer", str], np.ndarray]
+
+
+class LeakedTracer(RuntimeError):
+    """A tracer was used after the function that made it had been traced.
+
+    Who holds the tracer is looked up when the message is read, between `text` and
+    `rest`: that goes through all objects of the process.
+    """
+
+    def __init__(
+        self, text: str, tracer: "Tracer | None" = None, rest: str = ""
+    ) -> None:
+        super().__init__(text + rest)
+        self.text = text
+        self.tracer = tracer
+        self.rest = rest
+
+    def __str__(self) -> str:
+        if self.tracer is not None:
+            self.text += held(self.tracer)
+            self.tracer = None
+        return self.text + self.rest
+
+
+class AbstractValueError(TypeError):
+    """Python asked a tracer for a value that it does not have."""
+
+
+class Tracer(Array):
+    """A value under tracing: a type, and an atom of the jaxpr that is being built."""
+
+    __slots__ = ("__weakref__", "atom", "builder")
+
+    def __init__(self, builder: "Builder", atom: Atom) -> None:
+        self.aval = atom.aval
+        self.builder = builder
+        self.atom = atom
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval}> under {self.builder.purpose}"
+
+    def __copy__(self) -> "Tracer":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "Tracer":
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise abstract(self, "a copy in another process or on disk (pickle)")
+
+    def concrete(self, wanted: str) -> np.ndarray:
+        """The value, if the trace has concrete inputs; `wanted` says what asks for it.
+
+        Raises:
+            AbstractValueError: the trace is abstract.
+            LeakedTracer: the trace has ended.
+        """
+        if not self.builder.alive:
+            raise leaked(self)
+        if isinstance(self.atom, Literal):
+            return np.asarray(self.atom.value)
+        if self.builder.oracle is None:
+            raise abstract(self, wanted)
+        return self.builder.oracle(self, wanted)
+
+
+class Builder:
+    """Collects the equations of one trace; an interpreter, as the eager one is.
+
+    `purpose` names the transformation in messages, and `describe` the arguments, in
+    order. `source` is given to every equation in place of the user's line. `oracle`
+    gives concrete values to tracers, if the trace has them.
+    """
+
+    immediate: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        purpose: str,
+        outer: "Builder | None" = None,
+        source: Source | None = None,
+    ) -> None:
+        self.purpose = purpose
+        self.outer = outer
+        self.source = source
+        self.alive = True
+        self.thread = get_ident()
+        self.inputs: list[Var] = []
+        self.count = 0
+        self.eqns: list[Eqn] = []
+        # Outer tracers with the inputs for them: with tracers of its own, the builder
+        # would hold itself, and the arrays in its equations, until it is collected.
+        self.captured: dict[tuple[int, Atom], tuple[Tracer, Var]] = {}
+        # What became of NumPy's arrays, with them so that no other takes their place.
+        self.converted: dict[object, tuple[object, Array]] = (
+            {} if outer is None else outer.converted
+        )
+        self.describe: Callable[[], Sequence[str]] | None = None
+        self.oracle: Oracle | None = None
+
+    def input(self, aval: ShapedArray) -> Tracer:
+        """A new input of type `aval`."""
+        var = variable(self.count, aval)
+        self.count += 1
+        self.inputs.append(var)
+        return Tracer(self, var)
+
+    def atom(self, x: object) -> Atom:
+        """What stands for operand `x` in this program.
+
+        Raises:
+            LeakedTracer: `x` belongs to a trace that has ended or is not around this.
+            TypeError: `x` is no array.
+        """
+        if not isinstance(x, Tracer):
+            return constant(x)
+        if x.builder is self or isinstance(x.atom, Literal):
+            return x.atom
+        return self.capture(x)
+
+    def capture(self, x: Tracer) -> Var:
+        """The input that stands for `x`, a tracer of a trace around this one."""
+        key = (id(x.builder), x.atom)
+        if key in self.captured:
+            return self.captured[key][1]
+        around = self.outer
+        while around is not None and around is not x.builder:
+            around = around.outer
+        if around is None or not x.builder.alive:
+            raise leaked(x)
+        inner = variable(self.count, x.aval)
+        self.count += 1
+        self.inputs.append(inner)
+        self.captured[key] = (x, inner)
+        return inner
+
+    def bind(
+        self, primitive: Primitive, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        """Write one equation on any operands; its results as tracers."""
+        atoms = tuple(
+            [
+                a.atom if type(a) is Tracer and a.builder is self else self.atom(a)
+                for a in args
+            ]
+        )
+        row: Any = primitive  # what is bound has rules
+        types = [a.aval for a in atoms]
+        avals = (
+            asked(infer, params, row, params, *types)
+            if params.transient
+            else infer(row, params, *types)
+        )
+        outs = results(self.count, avals)
+        self.count += len(outs)
+        source = self.source or user_source(3)
+        self.eqns.append(equation(primitive, params, atoms, outs, source))
+        return tuple([Tracer(self, var) for var in outs])
+
+    def copy(self, eqn: Eqn, atoms: tuple[Atom, ...]) -> tuple[Var, ...]:
+        """Write an equation again on other operands of the same types."""
+        outs = results_like(self.count, eqn.outvars)
+        self.count += len(outs)
+        self.eqns.append(equation(eqn.primitive, eqn.params, atoms, outs, eqn.source))
+        return outs
+
+    def inline(
+        self,
+        jaxpr: Jaxpr,
+        atoms: Sequence[Atom],
+        source: Source | None = None,
+    ) -> list[Atom]:
+        """Write the equations of `jaxpr` on `atoms`; what its outputs are here.
+
+        `source` replaces the sources of the equations.
+        """
+        if len(jaxpr.eqns) > TEMPLATE:
+            return self.write_again(jaxpr, atoms, source)
+        script = jaxpr.script
+        env: list[Atom] = [*script.literals, *atoms]
+        count, write = self.count, self.eqns.append
+        for primitive, params, pick, avals, own in script.steps:
+            ins = (env[pick],) if type(pick) is int else pick(env)  # type: ignore[operator]  # else a function
+            if len(avals) == 1:
+                outs: tuple[Var, ...] = RESULTS[avals[0]][count]
+                count += 1
+            else:
+                outs = results(count, avals)
+                count += len(outs)
+            env += outs
+            write(equation(primitive, params, ins, outs, source or own))
+        self.count = count
+        return [env[i] for i in script.outs]
+
+    def write_again(
+        self, jaxpr: Jaxpr, atoms: Sequence[Atom], source: Source | None
+    ) -> list[Atom]:
+        """`inline` for a program that will hardly be written a second time."""
+        env: list[Atom] = list(atoms)
+        count, write = self.count, self.eqns.append
+        for eqn in jaxpr.eqns:
+            ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
+            outs = results_like(count, eqn.outvars)
+            count += len(outs)
+            env += outs
+            place = source or eqn.source
+            write(equation(eqn.primitive, eqn.params, ins, outs, place))
+        self.count = count
+        return [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
+
+    @contextmanager
+    def undone_on_error(self) -> Iterator[None]:
+        """Take back the equations that the block has written, if it fails.
+
+        The function under trace may catch the error, and go on without them.
+        """
+        count, written, inputs = self.count, len(self.eqns), len(self.inputs)
+        try:
+            yield
+        except BaseException:
+            if len(self.inputs) == inputs:
+                del self.eqns[written:]
+                self.count = count
+            raise
+
+    def tracers(self, atoms: Sequence[Atom]) -> list[Tracer]:
+        """Tracers of this builder for some of its atoms."""
+        return [Tracer(self, atom) for atom in atoms]
+
+    def finish(self, outputs: Sequence[object]) -> tuple[Jaxpr, tuple[Tracer, ...]]:
+        """End the trace: the jaxpr, and the outer tracers that are its first inputs.
+
+        The inputs that stand for captured tracers come before the arguments.
+        """
+        return self.close([self.atom(x) for x in outputs])
+
+    def close(self, outvars: Sequence[Atom]) -> tuple[Jaxpr, tuple[Tracer, ...]]:
+        """`finish` for outputs that are atoms already."""
+        self.alive = False
+        outer = tuple([tracer for tracer, _ in self.captured.values()])
+        jaxpr = Jaxpr((), tuple(self.inputs), pvector(self.eqns), tuple(outvars))
+        if not outer:
+            return jaxpr, ()
+        captured = {inner.index for _, inner in self.captured.values()}
+        own = [v for v in self.inputs if v.index not in captured]
+        caught = [v for v in self.inputs if v.index in captured]
+        return renumber(jaxpr, [*caught, *own]), outer
+
+
+def renumber(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr:
+    """`jaxpr` with its inputs in the order `inputs` and canonical numbers."""
+    invars = tuple([variable(i, var.aval) for i, var in enumerate(inputs)])
+    # By the old index; inputs and results have been numbered as they came.
+    numbers: dict[int, Var] = {
+        old.index: new for old, new in zip(inputs, invars, strict=True)
+    }
+    count = len(invars)
+    eqns = []
+    for eqn in jaxpr.eqns:
+        ins = tuple([numbers[a.index] if type(a) is Var else a for a in eqn.invars])
+        outs = results_like(count, eqn.outvars)
+        for old, new in zip(eqn.outvars, outs, strict=True):
+            numbers[old.index] = new
+        count += len(outs)
+        eqns.append(equation(eqn.primitive, eqn.params, ins, outs, eqn.source))
+    outvars = tuple([numbers[a.index] if type(a) is Var else a for a in jaxpr.outvars])
+    return Jaxpr((), invars, pvector(eqns), outvars)
+
+
+def origin(tracer: Tracer) -> Source:
+    """Where the tracer was made: the line of its equation."""
+    for eqn in tracer.builder.eqns:
+        if tracer.atom in eqn.outvars:
+            return eqn.source
+    return UNKNOWN_SOURCE
+
+
+def birth(tracer: Tracer) -> str:
+    """Where a tracer comes from: a line, or an argument."""
+    made = origin(tracer)
+    if made.code is not None:
+        return f"made at {made}"
+    named = depends_on(tracer)
+    return f"an input of that trace ({', '.join(named)})" if named else INPUT
+
+
+def held(tracer: Tracer) -> str:
+    """Who keeps a tracer, if that has a name."""
+    by = holder(tracer)
+    return f", held by {by}" if by else ""
+
+
+def leaked(tracer: Tracer) -> LeakedTracer:
+    """The error for a tracer outside its trace: who made, holds and uses it."""
+    if tracer.builder.alive and tracer.builder.thread != get_ident():
+        return LeakedTracer(
+            f"a tracer of type {tracer.aval} was used in another thread than the one "
+            f"that traces a function for {tracer.builder.purpose}: {birth(tracer)}, "
+            f"used at {user_source(1)}. A function is traced in one thread: start "
+            "threads outside of it, and hand them arrays"
+        )
+    return LeakedTracer(
+        f"a tracer of type {tracer.aval} has left the function that was traced for "
+        f"{tracer.builder.purpose}: {birth(tracer)}",
+        tracer,
+        f", used at {user_source(1)}. {REMEDY}",
+    )
+
+
+def left_behind(builder: Builder, fun: object) -> list[Tracer]:
+    """The tracers of `fun`, whose trace has ended, that its user holds nevertheless.
+
+    They are held by what the function can reach, or by something with a name. Others
+    are in rules of the user's, which close over what they like.
+    """
+    gc.collect()
+    left = [x for x in gc.get_referrers(builder) if isinstance(x, Tracer)]
+    inside = reachable(fun, Tracer, Builder) if left else set()
+    kept = [x for x in left if id(x) in inside]
+    return kept or [x for x in left[:ASKED] if is_kept(x)]
+
+
+def abandoned(name: str, tracers: Sequence[Tracer]) -> LeakedTracer:
+    """The error for tracers that are held though their trace has ended."""
+    lines = [f"  type {x.aval}, {birth(x)}{held(x)}" for x in tracers[:SHOWN]]
+    if len(tracers) > SHOWN:
+        lines.append(f"  and {len(tracers) - SHOWN} more")
+    count = "a tracer has" if len(tracers) == 1 else f"{len(tracers)} tracers have"
+    return LeakedTracer(
+        "\n".join([f"{count} left {name}, which was traced:", *lines, REMEDY])
+    )
+
+
+def roots(tracer: Tracer) -> list[Var]:
+    """The inputs of its trace from which the value of a tracer is computed."""
+    wanted: set[Atom] = {tracer.atom}
+    for eqn in reversed(tracer.builder.eqns):
+        if not wanted.isdisjoint(eqn.outvars):
+            wanted.update(eqn.invars)
+    return [var for var in tracer.builder.inputs if var in wanted]
+
+
+def depends_on(tracer: Tracer, known: Container[Var] = ()) -> list[str]:
+    """The arguments, as text, from which the value of a tracer is computed.
+
+    Those that are `known` are left out.
+    """
+    builder = tracer.builder
+    if builder.describe is None:
+        return []
+    below = roots(tracer)
+    captured = {inner for _, inner in builder.captured.values()}
+    own = [var for var in builder.inputs if var not in captured]
+    return [
+        text
+        for text, var in zip(builder.describe(), own, strict=False)
+        if var in below and var not in known
+    ]
+
+
+def abstract(
+    tracer: Tracer, wanted: str, known: Container[Var] = ()
+) -> AbstractValueError:
+    """The error for a value that does not exist yet: which input, what to do.
+
+    Inputs that are `known` are not to blame.
+    """
+    builder = tracer.builder
+    named = depends_on(tracer, known)
+    inputs = f" It depends on {', '.join(named)}." if named else ""
+    return AbstractValueError(
+        f"{wanted} needs the value of a tracer of type {tracer.aval}, at "
+        f"{user_source(1)}, but the function is being traced for {builder.purpose}, "
+        f"where only types are known.{inputs} Use verax.numpy.where, verax.lax.cond or "
+        "verax.lax.while_loop for a choice that depends on values, or make the "
+        "argument static (static_argnums, static_argnames). verax.debug.print shows "
+        "values of the running program, and verax.pure_callback calls functions of "
+        "NumPy on them"
+    )

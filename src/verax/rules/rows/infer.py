@@ -1,0 +1,25 @@
+"""Floor 1: the type of a result, worked out once per primitive, params and types.
+
+One idea: a type rule is pure, so its answer is a cache entry::
+
+    infer(sin_p, NO_PARAMS, ShapedArray((3,), float32))
+"""
+
+from typing import Any
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Params
+from verax.rules.rows.row import Row
+from verax.rules.values.memo import pure
+
+
+@pure(1 << 16)
+def infer(
+    row: Row[Any], params: Params, *avals: ShapedArray
+) -> tuple[ShapedArray, ...]:
+    """The result types of `row` on operands of types `avals`.
+
+    Raises:
+        TypeError, ValueError: the operands do not fit; the text names the primitive.
+    """
+    return tuple(row.typing(params, avals))

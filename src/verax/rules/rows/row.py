@@ -1,0 +1,265 @@
+"""Floor 1: what a rule is: a row of columns, each with one signature, and tables.
+
+One idea: all that the engine knows of a primitive stands in one frozen row, the row
+travels with its primitive, and a table is a value that replaces rows::
+
+    rules = standard | {sin_p: evolve(sin_p, jvp=my_rule)}
+
+Every column is a pure function. `engine` gives a rule the transformations themselves,
+for primitives that hold jaxprs. Values are tracers of a small jaxpr under
+construction, so a rule reads as mathematics and runs once per kind of equation.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from attrs import field, frozen
+from pyrsistent import PMap, pmap
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import DType
+from verax.ir.jaxpr import Jaxpr, Params, Primitive
+from verax.ir.records import Shown
+from verax.rules.rows.eager_costs import Costly
+from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.values.array import Array
+from verax.rules.values.state import STATE
+
+
+@frozen(repr=False)
+class Zero(Shown):
+    """A tangent or cotangent known to be zero, of the given tangent type."""
+
+    aval: ShapedArray
+
+
+@frozen(repr=False)
+class Linear(Shown):
+    """An operand that a transpose or split rule may not look at: only its type."""
+
+    aval: ShapedArray
+
+
+type Tangent = Array | Zero
+type Known = Array | Linear
+type NDArray = np.ndarray
+type Axis = int | None
+
+
+class Core(Protocol):
+    """The few operations that families need; `verax.ops.core` has them."""
+
+    def add(self, x: Array, y: Array) -> Array: ...
+    def zeros(self, aval: ShapedArray) -> Array: ...
+    def broadcast_in_dim(self, x: Array, shape: Shape, dimensions: Shape) -> Array: ...
+    def reduce_sum(self, x: Array, axes: Shape) -> Array: ...
+    def transpose(self, x: Array, permutation: Shape) -> Array: ...
+    def reshape(self, x: Array, shape: Shape) -> Array: ...
+    def convert(self, x: Array, dtype: DType, weak_type: bool = False) -> Array: ...
+    def map_lanes(
+        self, jaxpr: Jaxpr, size: int, fixed: Sequence[Array], lanes: Sequence[Array]
+    ) -> Sequence[Array]: ...
+
+
+@frozen(repr=False)
+class Split(Shown):
+    """A split equation: what is known now, and how to finish later.
+
+    `known` has a value for each output that is known and None for the others;
+    `finish(residuals, unknown operands)` gives the others, in order, and may use
+    nothing but its arguments.
+    """
+
+    known: tuple[Array | None, ...]
+    residuals: tuple[Array, ...]
+    finish: Callable[[Sequence[Array], Sequence[Array]], Sequence[Array]]
+
+
+@frozen(repr=False)
+class BatchAxis(Shown):
+    """The dimension that batch rules add: its name, and the mesh axes that split it."""
+
+    name: str | None
+    spmd: tuple[str, ...] = ()
+
+
+class Engine(Protocol):
+    """The transformations under one table, as rules of higher-order rows use them.
+
+    `axis` is what is known of the dimension that `batch` adds.
+    """
+
+    def __hash__(self) -> int: ...
+    @property
+    def axis(self) -> BatchAxis | None: ...
+    @property
+    def rules(self) -> "RuleTable": ...
+    @property
+    def core(self) -> Core: ...
+    def evaluate(self, jaxpr: Jaxpr, args: Sequence[NDArray]) -> list[NDArray]: ...
+    def jvp(
+        self, jaxpr: Jaxpr, nonzero: tuple[bool, ...]
+    ) -> tuple[Jaxpr, tuple[bool, ...]]: ...
+    def transpose(
+        self, jaxpr: Jaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
+    ) -> tuple[Jaxpr, tuple[bool, ...]]: ...
+    def batch(
+        self, jaxpr: Jaxpr, size: int, axes: tuple[Axis, ...]
+    ) -> tuple[Jaxpr, tuple[Axis, ...]]: ...
+    def split(
+        self, jaxpr: Jaxpr, unknown: tuple[bool, ...]
+    ) -> tuple[Jaxpr, Jaxpr, tuple[bool, ...]]: ...
+    def dce(
+        self, jaxpr: Jaxpr, used: tuple[bool, ...]
+    ) -> tuple[Jaxpr, tuple[bool, ...]]: ...
+
+
+type TypeRule[P] = Callable[[P, Sequence[ShapedArray]], Sequence[ShapedArray]]
+type EvaluateRule[P] = Callable[[Engine, P, Sequence[NDArray]], Sequence[NDArray]]
+type JvpRule[P] = Callable[
+    [Engine, P, Sequence[Array], Sequence[Tangent]],
+    tuple[Sequence[Array], Sequence[Tangent]],
+]
+# Some of the cotangents are not zero: a rule of one result is asked with its cotangent.
+type TransposeRule[P] = Callable[
+    [Engine, P, Sequence[Tangent], Sequence[Known]], Sequence[Tangent | None]
+]
+type BatchRule[P] = Callable[
+    [Engine, P, int, Sequence[Array], Sequence[Axis]],
+    tuple[Sequence[Array], Sequence[Axis]],
+]
+type LowerRule[P] = Callable[
+    [Emitter, P, Sequence[Operand], Sequence[ShapedArray]], Sequence[Operand]
+]
+type SplitRule[P] = Callable[[Engine, P, Sequence[Known]], Split]
+type DceRule[P] = Callable[
+    [Engine, P, tuple[bool, ...]], tuple[P, tuple[bool, ...], tuple[bool, ...]]
+]
+
+
+@frozen
+class Sample[P]:
+    """One call that tests may make: params, operand types, and where values lie.
+
+    `domains` has one entry per operand, or none for the domains of the row.
+    """
+
+    params: P
+    avals: tuple[ShapedArray, ...]
+    domains: tuple["Domain", ...] = ()
+
+
+@frozen(repr=False)
+class Domain(Shown):
+    """From where tests draw operands: an interval, points of special interest.
+
+    `kinks` are points at which no derivative exists. `smooth` says whether central
+    differences make sense at all.
+    """
+
+    low: float = -np.inf
+    high: float = np.inf
+    special: tuple[float, ...] = ()
+    kinks: tuple[float, ...] = ()
+    smooth: bool = True
+
+
+REALS = Domain()
+
+
+@frozen(eq=False, repr=False)
+class Row[P: Params](Primitive):
+    """A primitive with all its rules.
+
+    A column that is None follows from others where it can (`rules.programs.derived`);
+    else the transformation that needs it raises an error which names primitive, column,
+    the user's line and what to write. `composition(params, *operands)` says a row in
+    terms of other primitives. Eager calls run in NumPy; those that are `costly` there
+    and all of `compiled` rows run as compiled programs. Where `spelled(params)` gives a
+    jaxpr, its equations run instead, one by one: the row is only a name for them. Rows
+    that are `hosted` call functions of the user's, who sees there what he sees around
+    the call: his context variables, and what NumPy does about floating-point errors.
+    """
+
+    typing: TypeRule[P]
+    evaluate: EvaluateRule[P] | None = None
+    jvp: JvpRule[P] | None = None
+    transpose: TransposeRule[P] | None = None
+    batch: BatchRule[P] | None = None
+    lower: LowerRule[P] | None = None
+    split: SplitRule[P] | None = None
+    dce: DceRule[P] | None = None
+    draw: Callable[[Random], Sample[P]] | None = None
+    domains: tuple[Domain, ...] = (REALS,)
+    costly: Costly | None = None
+    compiled: bool = False
+    spelled: Callable[[P], Jaxpr | None] | None = None
+    hosted: bool = False
+    composition: Callable[..., Any] | None = None
+    whole: bool = field(init=False)
+
+    @whole.default
+    def has_all_columns(self) -> bool:
+        """Whether nothing could be derived: what a table asks at each look."""
+        columns = (self.evaluate, self.batch, self.lower)
+        return self.composition is None and None not in columns
+
+    def bind(self, params: P, *args: object) -> tuple[Array, ...]:
+        """Apply the primitive under the current interpreter; all results."""
+        return STATE.interpreter.bind(self, params, args)
+
+    def call(self, params: P, *args: object) -> Array:
+        """Apply a primitive of one result under the current interpreter."""
+        return STATE.interpreter.bind(self, params, args)[0]
+
+
+class MissingRule(NotImplementedError):
+    """A transformation met a primitive whose row lacks the rule that it needs."""
+
+
+@frozen(eq=False, repr=False)
+class RuleTable(Shown):
+    """An immutable choice of rows: `table[p]` is the row that replaces `p`, or `p`.
+
+    `complete` adds the columns that follow from others; a table without it is strict.
+    """
+
+    transient: ClassVar[bool] = False
+
+    replaced: PMap[Primitive, Row[Any]] = field(factory=pmap)
+    complete: Callable[[Row[Any]], Row[Any]] | None = None
+
+    def __getitem__(self, primitive: Primitive) -> Row[Any]:
+        row = self.replaced.get(primitive, primitive) if self.replaced else primitive
+        if isinstance(row, Row):
+            return row if row.whole or self.complete is None else self.complete(row)
+        raise MissingRule(
+            f"the primitive {primitive.name} has no row in this table; make it with a "
+            f"family of verax.rules, or join a table that holds one: rules | rows"
+        )
+
+    def __or__(self, rows: "RuleTable | Mapping[Primitive, Row[Any]]") -> "RuleTable":
+        """This table, with the rows of the other in front."""
+        other = rows.replaced if isinstance(rows, RuleTable) else rows
+        return RuleTable(self.replaced.update(other), self.complete)
+
+    def strict(self) -> "RuleTable":
+        """The same rows, without any column that they do not write themselves."""
+        return RuleTable(self.replaced)
+
+
+def missing(primitive: Primitive, column: str, advice: str) -> MissingRule:
+    """The error for an empty column, with what to write."""
+    return MissingRule(f"the primitive {primitive.name} has no {column} rule; {advice}")
+
+
+def names(rows: Iterable[Row[Any]]) -> dict[str, Row[Any]]:
+    """Rows by name, as the parser wants them; two rows of one name are an error."""
+    table: dict[str, Row[Any]] = {}
+    for row in rows:
+        if row.name in table:
+            raise ValueError(f"two rows are called {row.name}")
+        table[row.name] = row
+    return table

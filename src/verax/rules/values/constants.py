@@ -1,0 +1,126 @@
+"""Floor 1: what counts as an array operand, and its type.
+
+One idea: Python scalars are weak, everything else says its own dtype, and both are
+narrowed to 32 bits unless x64 is on::
+
+    aval_of(1.0)                   # ~f32[]
+    aval_of(np.zeros(3))           # f32[3] while x64 is off
+"""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import canonical
+from verax.ir.jaxpr import Literal, array_literal, scalar_literal
+from verax.rules.values.array import Array
+from verax.rules.values.memo import pure
+from verax.rules.values.state import STATE
+from verax.rules.values.typed import NotAnArray, NotYetAnArray, described
+
+PYTHON_SCALARS = {
+    bool: np.bool_,
+    int: np.int64,
+    float: np.float64,
+    complex: np.complex128,
+}
+# A tuple made once: a union would be made anew by every check.
+HOST_VALUES = (np.ndarray, np.generic)
+
+
+@pure(64)
+def scalar_aval(kind: Hashable, x64: bool) -> ShapedArray | None:
+    """The type of a Python scalar class: weak but for bool; None for other classes."""
+    for python, numpy in PYTHON_SCALARS.items():
+        if isinstance(kind, type) and issubclass(kind, python):
+            dtype = canonical(np.dtype(numpy), x64)
+            return ShapedArray((), dtype, python is not bool)
+    return None
+
+
+@pure(1 << 12)
+def array_aval(
+    shape: tuple[int, ...], dtype: np.dtype[np.generic], x64: bool
+) -> ShapedArray:
+    """The type of a NumPy array, narrowed to 32 bits unless x64 is on."""
+    return ShapedArray(shape, canonical(dtype, x64))
+
+
+def not_an_array(x: object) -> NotAnArray:
+    """The error for an operand that is no array, with the three ways out."""
+    if hasattr(x, "__jax_array__"):
+        return NotYetAnArray(
+            f"{described(x)} is no array yet: make it "
+            "one (verax.numpy.asarray), or register its class as a pytree"
+        )
+    return NotAnArray(
+        f"{described(x)} is no array, scalar or tracer. "
+        "Make it an array (verax.numpy.asarray), mark the argument static "
+        "(static_argnums), or register its class as a pytree "
+        "(verax.tree_util.register_pytree_node)"
+    )
+
+
+def aval_of(x: object) -> ShapedArray:
+    """The type of an operand.
+
+    Raises:
+        TypeError: `x` is no array, scalar or tracer.
+    """
+    if isinstance(x, Array):
+        return x.aval
+    if isinstance(x, HOST_VALUES):
+        return array_aval(x.shape, x.dtype, STATE.enable_x64)
+    if isinstance(x, Literal):
+        return x.aval
+    found = scalar_aval(type(x), STATE.enable_x64)  # type: ignore[arg-type]  # mypy#11469
+    if found is None:
+        raise not_an_array(x)
+    return found
+
+
+def is_operand(x: object) -> bool:
+    """Whether `x` is an array, scalar or tracer."""
+    try:
+        aval_of(x)
+    except TypeError:
+        return False
+    return True
+
+
+def scalar_of(x: object, aval: ShapedArray) -> np.ndarray:
+    """A NumPy scalar array of `aval`'s dtype that holds the Python or NumPy scalar x.
+
+    Raises:
+        OverflowError: a Python integer does not fit the dtype.
+    """
+    try:
+        return np.asarray(x, aval.dtype)  # type: ignore[arg-type]  # checked by aval_of
+    except OverflowError as error:
+        raise OverflowError(
+            f"the Python integer {x} does not fit {aval.dtype}; pass a NumPy scalar of "
+            'a wider dtype, or verax.config.update("enable_x64", True)'
+        ) from error
+
+
+def typed_scalar(x: object, aval: ShapedArray) -> np.ndarray | Literal:
+    """The scalar x as an operand of type `aval`, whatever is configured now.
+
+    NumPy values are narrowed to 32 bits unless x64 is on; a literal says its type, so
+    that programs with 64 bits can be rewritten while x64 is off.
+    """
+    value = scalar_of(x, aval)
+    return value if aval_of(value) is aval else scalar_literal(value, aval)
+
+
+def constant(x: object) -> Literal:
+    """The literal for a concrete operand: scalars by value, arrays by reference."""
+    if isinstance(x, Literal):
+        return x
+    aval = aval_of(x)
+    if aval.shape:
+        return array_literal(x, aval)
+    if isinstance(x, Array):
+        return scalar_literal(x.stored(), aval)
+    return scalar_literal(scalar_of(x, aval), aval)

@@ -1,0 +1,99 @@
+"""Floor 1: what Python may ask of an array: its value, as one of Python's own.
+
+One idea: every conversion goes through `concrete`, which arrays that have values answer
+and abstract tracers refuse with advice, so that annotations say `Array` for both::
+
+    float(x), x.tolist(), np.asarray(x)
+"""
+
+from typing import Any, Self
+
+import numpy as np
+
+from verax.rules.values.typed import Typed
+
+
+class Convertible(Typed):
+    """What Python asks of a value: truth, numbers, indices, NumPy arrays.
+
+    All of it comes from `concrete`, which arrays answer and tracers may refuse.
+    """
+
+    __slots__ = ()
+
+    def concrete(self, wanted: str) -> np.ndarray:
+        """The values in NumPy; `wanted` says in messages what asks for them."""
+        raise TypeError(f"{wanted}: a {type(self).__name__} has no values")
+
+    def numbers(self, wanted: str) -> np.ndarray:
+        """`concrete`, of arrays that hold numbers.
+
+        Raises:
+            TypeError: the array holds keys.
+        """
+        if not isinstance(self.aval.dtype, np.dtype):
+            raise TypeError(
+                f"{wanted.rstrip(',')}: an array of {self.aval.dtype.name} holds no "
+                "numbers; verax.random.key_data gives the words behind the keys"
+            )
+        return self.concrete(wanted)
+
+    def scalar(self, wanted: str) -> Any:
+        """The one element, for `int(x)` and its kin.
+
+        Raises:
+            TypeError: there are several, or none, or it is complex and must be real.
+        """
+        if self.aval.size != 1:
+            raise TypeError(f"{wanted} takes an array of one element, not {self.aval}")
+        if self.aval.dtype.kind == "c" and not wanted.startswith("complex"):
+            raise TypeError(f"{wanted} takes a real x, not {self.aval}; use x.real")
+        return self.numbers(wanted).reshape(())[()]
+
+    def __bool__(self) -> bool:
+        if self.aval.size > 1:
+            raise ValueError(
+                f"the truth of an array with several elements, {self.aval}, is "
+                "ambiguous; use x.any() or x.all()"
+            )
+        return bool(self.numbers("bool(x), as in `if x:`,"))
+
+    def __int__(self) -> int:
+        return int(self.scalar("int(x)"))
+
+    def __float__(self) -> float:
+        return float(self.scalar("float(x)"))
+
+    def __complex__(self) -> complex:
+        return complex(self.scalar("complex(x)"))
+
+    def __index__(self) -> int:
+        if self.aval.dtype.kind not in "iu" or self.aval.shape:
+            raise TypeError(f"only integer scalar arrays are indices, not {self.aval}")
+        return int(self.concrete("an index or a size"))
+
+    def __array__(
+        self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
+    ) -> np.ndarray:
+        values = self.numbers("a NumPy array")
+        values.flags.writeable = False
+        if dtype is not None and dtype != values.dtype:
+            if copy is False:
+                raise ValueError(
+                    f"an array of {self.aval.dtype.name} becomes one of {dtype} by a "
+                    "copy: allow it, with copy=None"
+                )
+            return values.astype(dtype)
+        return values.copy() if copy else values
+
+    def item(self, *index: int) -> Any:
+        """The element at `index`, or the only one, as a Python scalar."""
+        return self.numbers("x.item()").item(*index)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python scalars."""
+        return self.numbers("x.tolist()").tolist()
+
+    def block_until_ready(self) -> Self:
+        """Wait until the value is computed; the array itself."""
+        return self

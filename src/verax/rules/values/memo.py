@@ -1,0 +1,222 @@
+"""Floor 1: memos: what the library computes once and finds again.
+
+One idea: what a memo keeps must depend on its key alone, and must not keep alive what
+the user has let go. So a memo either has the context in its key, or runs where nothing
+is configured; and it refuses keys that hold captured arrays or closures::
+
+    @memo(1 << 12)
+    def pushed(context: Context, engine: Engine, jaxpr: Jaxpr) -> Jaxpr: ...
+
+    @pure(1 << 12)
+    def plan(shape: tuple[int, ...]) -> Plan: ...
+
+`recall(pushed, jaxpr, context, engine, jaxpr)` finds, for a program that holds such
+objects, what is kept with that program and dies with it. There is no other kind of
+memo above floor 0: the architecture test forbids `functools.lru_cache` there.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeGuard, cast
+from weakref import WeakKeyDictionary
+
+from verax.ir.holding import holds
+from verax.rules.values.state import NEUTRAL, current_context, current_mode, entered
+
+HEAVY: Final = 1 << 24
+"""Bytes of constants that the results of one memo may hold together."""
+
+
+KEPT: Final = 1 << 10
+"""How much a program, or params, keep themselves."""
+
+
+HOLDER: Final = "the holder"
+"""What stands for a holder in what is kept with it."""
+CURRENT: Final[Mapping[str, Callable[[], object]]] = MappingProxyType(
+    {"context": current_context, "mode": current_mode}
+)
+
+
+class Holder(Protocol):
+    """A program or params: what they hold, and what memos keep with them."""
+
+    @property
+    def transient(self) -> bool: ...
+    @property
+    def kept(self) -> dict[object, object]: ...
+
+
+class TransientKey(AssertionError):
+    """A memo was asked with what it must not keep alive: call it through `recall`."""
+
+
+def memo[**P, R](
+    size: int, *, typed: bool = False
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A memo of a function whose first parameter is the `context` that it may read.
+
+    The function may run code of the user's, or rules, which read what is configured and
+    the named axes; so the caller passes `current_context()`. Where the interpreter
+    matters, too, the first parameter is `mode`, which is `current_mode()`.
+
+    Raises:
+        TypeError: the function has another first parameter.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        code = getattr(function, "__code__", None)
+        first = "" if code is None else code.co_varnames[0]
+        current = CURRENT.get(first)
+        if current is None:
+            raise TypeError(
+                f"{function!r} needs context as its first parameter to be a memo; "
+                "what reads no configuration is `pure`"
+            )
+
+        def run(*args: Any, **named: Any) -> R:
+            if args[0] != current():
+                raise AssertionError(f"{function!r} was asked with another context")
+            return cast(Callable[..., R], function)(*args, **named)
+
+        return bounded(function, run, size, typed)
+
+    return decorate
+
+
+def pure[**P, R](
+    size: int = 1 << 12, *, typed: bool = False, lasting: tuple[type, ...] = ()
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A memo of a function of its arguments alone: it runs where nothing is configured.
+
+    `typed` tells arguments apart that are equal but of different classes. Objects of
+    the classes `lasting`, such as devices, live as long as the process.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        def run(*args: Any, **named: Any) -> R:
+            if current_context() is NEUTRAL:
+                return cast(Callable[..., R], function)(*args, **named)
+            with entered(NEUTRAL):
+                return cast(Callable[..., R], function)(*args, **named)
+
+        return bounded(function, run, size, typed, lasting)
+
+    return decorate
+
+
+def bounded[**P, R](
+    function: Callable[P, R],
+    run: Callable[..., R],
+    size: int,
+    typed: bool,
+    lasting: tuple[type, ...] = (),
+) -> Callable[P, R]:
+    """The memo itself: `size` entries, of which those used last stay.
+
+    All are dropped when the constants in its results become heavy.
+    """
+    weight = [0]
+
+    def miss(*args: Any, **named: Any) -> R:
+        key = (*args, *named.values())
+        if any([holds(x) and not isinstance(x, lasting) for x in key]):
+            raise TransientKey(f"{function!r} was asked with a transient key")
+        found = run(*args, **named)
+        weight[0] += weight_of(found)
+        if weight[0] > HEAVY:
+            weight[0] = 0
+            kept.cache_clear()
+        return found
+
+    functools.update_wrapper(miss, function)
+    kept = functools.lru_cache(size, typed)(miss)
+    kept.once = run  # type: ignore[attr-defined]  # what runs, without being kept
+    return cast(Callable[P, R], kept)
+
+
+class ByFunction[V]:
+    """What is kept for each function of the user's, until the function dies.
+
+    What is kept must not hold the function, or both would live for ever; see `holds`.
+    """
+
+    def __init__(self) -> None:
+        self.entries: WeakKeyDictionary[object, dict[object, V]] = WeakKeyDictionary()
+
+    def of(self, function: object) -> dict[object, V]:
+        """The entries of a function; empty, and not kept, for what has no identity.
+
+        Two bound methods, say, may be equal and not the same.
+        """
+        kind = type(function)
+        own: object = kind.__hash__
+        if own is not object.__hash__ or not kind.__weakrefoffset__:
+            return {}
+        found = self.entries.get(function)
+        return self.entries.setdefault(function, {}) if found is None else found
+
+    def drop(self, function: object) -> None:
+        """Forget what is kept for a function."""
+        self.of(function).clear()
+
+    def cache_clear(self) -> None:
+        """Forget everything."""
+        self.entries.clear()
+
+
+class Memo(Protocol):
+    """What `memo` and `pure` make, for those who clear it."""
+
+    def cache_clear(self) -> None: ...
+
+
+def is_memo(x: object) -> TypeGuard[Memo]:
+    """Whether `memo` or `pure` made an object."""
+    return isinstance(x, functools._lru_cache_wrapper) and hasattr(x, "once")
+
+
+def weight_of(result: object) -> int:
+    """The bytes of the array constants in the programs of a result."""
+    parts = result if isinstance(result, tuple) else (result,)
+    uses = [use for part in parts for use in getattr(part, "used_consts", ())]
+    return sum([use.size for use in uses])
+
+
+def recall[*Ts, R](memoised: Callable[[*Ts], R], holder: Holder, *args: *Ts) -> R:
+    """What a memo says, where `holder` decides among the arguments who keeps it.
+
+    What a transient holder leads to is kept with the holder.
+    """
+    if not holder.transient:
+        return memoised(*args)
+    return kept_with(holder, memoised, *args)
+
+
+def asked[*Ts, R](memoised: Callable[[*Ts], R], holder: Holder, *args: *Ts) -> R:
+    """What a memo says, computed each time where `holder` is transient."""
+    if not holder.transient:
+        return memoised(*args)
+    once: Callable[..., R] = memoised.once  # type: ignore[attr-defined]  # of a memo
+    return once(*args)
+
+
+def kept_with[*Ts, R](holder: Holder, memoised: Callable[[*Ts], R], *args: *Ts) -> R:
+    """What a memo says, kept with `holder`, which is among the arguments."""
+    # Were the holder itself in a key or a result, it would keep itself alive.
+    key = (memoised, *exchanged(args, holder, None))
+    store = holder.kept
+    if key not in store:
+        if len(store) >= KEPT:
+            store.clear()
+        once: Callable[..., R] = memoised.once  # type: ignore[attr-defined]  # of a memo
+        store[key] = exchanged(once(*args), holder, HOLDER)
+    return cast(R, exchanged(store[key], HOLDER, holder))
+
+
+def exchanged(value: Any, old: object, new: object) -> Any:
+    """`value`, or the tuple of its items, with one object in place of another."""
+    if type(value) is tuple:
+        return tuple([new if x is old else x for x in value])
+    return new if value is old else value

@@ -1,0 +1,115 @@
+"""Floor 1: shapes, dimensions and axes as callers give them, made plain.
+
+One idea: what Python can use as an index is an integer here, and what cannot be one is
+an error that names the function and the argument::
+
+    as_sizes("reshape", "new_sizes", [np.int64(2), 3])     # (2, 3)
+    as_axis("squeeze", -1, rank=3)                         # 2
+"""
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+from verax.ir.avals import Shape
+from verax.rules.values.typed import described, shown
+
+
+def is_index(x: object) -> bool:
+    """Whether `x` stands for one integer; an array of several does not.
+
+    >>> import numpy as np
+    >>> is_index(np.int8(3)), is_index(np.array([3]))
+    (True, False)
+    """
+    return hasattr(x, "__index__") and not getattr(x, "shape", ())
+
+
+def one_or_more(x: Any) -> Shape:
+    """The integers of one or of a sequence.
+
+    >>> one_or_more(2), one_or_more([0, 1])
+    ((2,), (0, 1))
+    """
+    return (operator.index(x),) if is_index(x) else tuple(map(operator.index, x))
+
+
+def as_integers(function: str, argument: str, values: object) -> Shape:
+    """A tuple of ints from any sequence of integers.
+
+    Raises:
+        TypeError: `values` is no sequence, or holds something else.
+
+    >>> as_integers("rev", "dimensions", [0, True])
+    (0, 1)
+    """
+    if type(values) is tuple:
+        for value in values:
+            if type(value) is not int:
+                break
+        else:
+            return values
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+        raise TypeError(
+            f"{function}: {argument} is a sequence of integers, not {shown(values)}"
+        )
+    found = []
+    for value in values:
+        if not hasattr(value, "__index__"):
+            raise TypeError(
+                f"{function}: {argument} holds integers, not {described(value)}; "
+                "sizes must be known while tracing"
+            )
+        found.append(operator.index(value))
+    return tuple(found)
+
+
+def as_sizes(function: str, argument: str, values: object) -> Shape:
+    """A shape from any sequence of integers that are not negative, or from one.
+
+    Raises:
+        TypeError: `values` holds something that is no integer.
+        ValueError: a size is negative.
+
+    >>> as_sizes("full", "shape", 3)
+    (3,)
+    """
+    if type(values) is not tuple and is_index(values):
+        values = (values,)
+    sizes = as_integers(function, argument, values)
+    if sizes and min(sizes) < 0:
+        raise ValueError(f"{function}: {argument} holds a negative size: {sizes}")
+    return sizes
+
+
+def as_axis(function: str, axis: object, rank: int) -> int:
+    """A dimension of `rank` dimensions, counted from the end where it is negative.
+
+    Raises:
+        ValueError: there is no such dimension.
+
+    >>> as_axis("squeeze", -1, 3)
+    2
+    """
+    index = axis
+    if type(index) is not int:
+        (index,) = as_integers(function, "a dimension", (axis,))
+    if not -rank <= index < rank:
+        raise ValueError(
+            f"{function}: dimension {index} is out of bounds for an array of {rank} "
+            "dimensions"
+        )
+    return index + rank if index < 0 else index
+
+
+def as_axes(function: str, axes: object, rank: int) -> Shape:
+    """Distinct dimensions, in the order given, negative ones from the end.
+
+    Raises:
+        ValueError: a dimension does not exist, or is named twice.
+    """
+    given = as_integers(function, "dimensions", axes)
+    found = tuple([as_axis(function, i, rank) for i in given])
+    if len(set(found)) != len(found):
+        raise ValueError(f"{function}: a dimension stands twice in {found}")
+    return found

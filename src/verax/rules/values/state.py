@@ -1,0 +1,312 @@
+"""Floor 1: the state of a thread: its current interpreter and its configuration.
+
+One idea: a class attribute of a `threading.local` is the default of every thread and
+an instance attribute is this thread's own, so a global update and a context manager
+are one mechanism::
+
+    STATE.interpreter.bind(sin_p, NO_PARAMS, (x,))
+"""
+
+import threading
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
+from itertools import repeat
+from operator import attrgetter
+from typing import Any, ClassVar, Final, Protocol
+
+from attrs import frozen
+
+from verax.ir.dtypes import DType, canonical
+from verax.ir.jaxpr import Params, Primitive
+from verax.ir.records import Shown
+from verax.rules.guards.blocks import block
+from verax.rules.values.array import Array
+
+
+class Interpreter(Protocol):
+    """What gives an operation its meaning: compute it now, or write it down.
+
+    `immediate` says which: only what computes can use programs made earlier.
+    """
+
+    immediate: ClassVar[bool]
+
+    def bind(
+        self, primitive: Primitive, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        """The results of `primitive` on `args`: arrays, scalars or tracers."""
+        ...
+
+
+class NoInterpreter:
+    """The interpreter of a process that imported floors without the roof."""
+
+    immediate: ClassVar[bool] = False
+
+    def bind(
+        self, primitive: Primitive, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        raise RuntimeError(
+            f"{primitive.name}: no eager interpreter is installed; import verax"
+        )
+
+
+@frozen(eq=False, repr=False)
+class Context(Shown):
+    """All that a trace, a rule or a template may read besides its arguments.
+
+    There is one object for equal values (`context_of`), so a memo compares contexts by
+    identity. `values` are those of the attributes in `TRACED`, in order. A `fresh`
+    context equals no other: what is traced under it is never found again.
+    """
+
+    transient: ClassVar[bool] = False
+
+    values: tuple[object, ...]
+    fresh: bool = False
+
+    @property
+    def enable_x64(self) -> bool:
+        """Whether dtypes may have 64 bits."""
+        return bool(self.values[0])
+
+
+TRACED: Final = (
+    ("enable_x64", "config.enable_x64"),
+    ("numpy_dtype_promotion", "config.numpy_dtype_promotion"),
+    ("default_matmul_precision", "config.default_matmul_precision"),
+    ("disable_jit", "config.disable_jit"),
+    ("default_prng_impl", "config.default_prng_impl"),
+    ("default_device", "config.default_device"),
+    ("debug_nans", "config.debug_nans"),
+    ("debug_infs", "config.debug_infs"),
+    ("check_tracer_leaks", "config.check_tracer_leaks"),
+    ("mesh", "the mesh of the enclosing block"),
+    ("axes", "the enclosing named axes"),
+    ("forked", "whether the process was forked"),
+    ("compile_effort", "config.compile_effort"),
+)
+"""The attributes of the state that a context holds, and what messages call them.
+
+`threefry_partitionable` has one value, and the options of the disk cache change no
+program, so they are not here. `enable_x64` comes first.
+"""
+NAMES: Final = tuple([name for name, _ in TRACED])
+read_traced: Final = attrgetter(*NAMES)
+
+
+@lru_cache(maxsize=1 << 10)
+def context_of(values: tuple[object, ...]) -> Context:
+    """The one context of these values."""
+    return Context(values)
+
+
+@frozen(eq=False, repr=False)
+class Mode(Shown):
+    """What decides about a call besides its arguments; one object for equal ones."""
+
+    transient: ClassVar[bool] = False
+
+    interpreter: Interpreter
+    context: Context
+
+
+UNKEPT: Final = "a trace"
+"""What stands for a mode during traces, whose calls are never kept."""
+
+
+class State(threading.local):
+    """One thread's interpreter and configuration; see `verax.config` for the names.
+
+    `default_device` is where arrays go that nobody placed, None for the first device;
+    `meshes` are those of the enclosing `with` blocks, `mesh` holds the last; `axes` are
+    the named axes of the enclosing transformations, with their sizes; `forked` says
+    that the devices belong to the process from which this one was forked. `context`
+    sums up those that traces may read; `refresh` keeps it up to date.
+
+    Calls that are counted in microseconds are looked up by one object in place of all
+    that: `current_mode()`, or its first line, since what belongs to a thread takes 0.2
+    us to read. `shared` is the mode of every thread that has nothing of its own,
+    `owners` are the numbers of the threads that have, and `own` is what this one has.
+    """
+
+    interpreter: Interpreter = NoInterpreter()
+    eager: Interpreter = NoInterpreter()
+    enable_x64: bool = False
+    disable_jit: bool = False
+    numpy_dtype_promotion: str = "standard"
+    default_matmul_precision: str | None = None
+    default_prng_impl: str | None = "threefry2x32"
+    threefry_partitionable: bool = True
+    enable_compilation_cache: bool = True
+    compilation_cache_dir: str | None = None
+    compilation_cache_key: str | None = None
+    compilation_cache_max_size: int = -1
+    persistent_cache_min_compile_time_secs: float = 1.0
+    persistent_cache_min_entry_size_bytes: int = 0
+    default_device: Any = None
+    debug_nans: bool = False
+    debug_infs: bool = False
+    explain_cache_misses: bool = False
+    check_tracer_leaks: bool = False
+    compile_effort: str = "auto"
+    meshes: tuple[Any, ...] = ()
+    mesh: tuple[Any, ...] = ()
+    axes: tuple[tuple[str, int], ...] = ()
+    forked: bool = False
+    context: Context
+    own: object = None
+    base: object = None
+    shared: ClassVar[Mode]
+    owners: ClassVar[set[int]] = set()
+
+
+STATE: Final = State()
+NEUTRAL: Final = context_of(read_traced(State))
+"""The context of a thread that has chosen nothing."""
+State.context = NEUTRAL
+State.shared = Mode(State.interpreter, NEUTRAL)
+
+
+def refresh() -> None:
+    """Bring `context` and `own` up to date, for all threads and for this one."""
+    State.context = context_of(read_traced(State))
+    State.shared = mode_of(State)
+    refresh_own()
+
+
+@lru_cache(maxsize=1 << 10)
+def mode(interpreter: Interpreter, context: Context) -> Mode:
+    """The one mode of these fields."""
+    return Mode(interpreter, context)
+
+
+def mode_of(state: Any) -> Mode:
+    """The mode that a state asks for."""
+    return mode(state.interpreter, state.context)
+
+
+def refresh_own() -> None:
+    """Bring what this thread has of its own up to date: its context and its mode."""
+    own = vars(STATE)
+    fresh = "context" in own and own["context"].fresh
+    own["base"] = State.shared
+    if not own.keys().isdisjoint(NAMES):
+        values = read_traced(STATE)
+        own["context"] = Context(values, True) if fresh else context_of(values)
+    elif not fresh:
+        own.pop("context", None)
+    refresh_mode()
+
+
+def refresh_mode() -> None:
+    """Bring `STATE.own` up to date with the interpreter and the context."""
+    own = vars(STATE)
+    if "interpreter" in own or "context" in own:
+        State.owners.add(threading.get_ident())  # first: `own` counts for owners only
+        own["own"] = mode_of(STATE) if STATE.interpreter.immediate else UNKEPT
+    else:
+        own.pop("own", None)
+        State.owners.discard(threading.get_ident())
+
+
+def current_context() -> Context:
+    """All that a trace in this thread may read besides its arguments."""
+    context = STATE.context
+    if context is State.context or STATE.base is State.shared:
+        return context
+    refresh_own()  # since then another thread has changed what this one has not set
+    return STATE.context
+
+
+def current_mode() -> object:
+    """What decides in this thread what a call does, besides its arguments."""
+    shared = State.shared
+    if not State.owners or (own := STATE.own) is None:
+        return shared
+    # Another thread may change for all what this one has not set.
+    return own, shared
+
+
+@block
+def interpreting(interpreter: Interpreter) -> Generator[None]:
+    """Make `interpreter` the current one of this thread within the block."""
+    own, owners = STATE.__dict__, State.owners
+    outer, mode = own.get("interpreter"), own.get("own")
+    ident = threading.get_ident()
+    added = () if ident in owners else (ident,)
+    try:
+        own["interpreter"] = interpreter
+        owners.update(added)
+        if interpreter.immediate:
+            refresh_mode()
+        else:
+            own["own"] = UNKEPT
+        yield
+    finally:
+        if outer is None:
+            # What is true everywhere is not repeated, so that it can still change.
+            del own["interpreter"]
+        else:
+            own["interpreter"] = outer
+        own["own"] = mode
+        if added:
+            owners -= {ident}
+
+
+def entered(context: Context) -> AbstractContextManager[None]:
+    """Have the values of `context` in this thread within the block."""
+    if current_context() is context:
+        return UNCHANGED
+    changed = {
+        name: value
+        for name, value in zip(NAMES, context.values, strict=True)
+        if getattr(STATE, name) is not value
+    }
+    return changing(changed, context if context.fresh else None)
+
+
+def fresh_context() -> AbstractContextManager[None]:
+    """Have what is configured in a context that no memo has met."""
+    return changing({}, Context(current_context().values, True))
+
+
+def widths_of(
+    dtypes: Iterable[DType], x64: bool = False
+) -> AbstractContextManager[None]:
+    """Have x64 on within the block where one of `dtypes` has 64 bits, or `x64` says so.
+
+    Functions that are traced later than the program in which their operands were made
+    mean what they would have meant there, whatever this thread has chosen since.
+    """
+    wide = x64 or any([canonical(d, False) != d for d in dtypes])
+    return UNCHANGED if STATE.enable_x64 == wide else changing({"enable_x64": wide})
+
+
+UNCHANGED: Final = nullcontext()
+
+
+@block
+def changing(
+    options: Mapping[str, object], context: Context | None = None
+) -> Generator[None]:
+    """Have options of this thread's own within the block; `context` if it is fresh.
+
+    What changed for all threads meanwhile is seen by `current_context`.
+    """
+    own, owners = vars(STATE), State.owners
+    names = (*options, "context", "base", "own")
+    outer = {name: own[name] for name in names if name in own}
+    new = map(own.pop, [name for name in names if name not in own], repeat(None))
+    added = frozenset((threading.get_ident(),)) - owners
+    try:
+        own.update(options)
+        if context is not None:
+            own["context"] = context
+        refresh_own()
+        yield
+    finally:
+        [*new]  # noqa: B018  # calls it in one step
+        own |= outer
+        owners -= added

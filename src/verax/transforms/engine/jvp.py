@@ -1,0 +1,106 @@
+"""Floor 3: forward-mode differentiation of a jaxpr.
+
+One idea: beside every variable stands its tangent, or nothing where it is zero::
+
+    { lambda ; a. let b = sin a in (b,) }
+    { lambda ; a t. let b = sin a; c = cos a; d = mul t c in (b, d) }
+"""
+
+from collections.abc import Sequence
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Eqn, Jaxpr, Var
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import Engine, MissingRule
+from verax.rules.values.memo import recall
+from verax.rules.values.state import Context, current_context
+from verax.transforms.engine.templates import (
+    Mask,
+    Writer,
+    coerce,
+    jvp_template,
+    located,
+    types,
+)
+
+
+def jvp(engine: Engine, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Mask]:
+    """The program that pushes tangents forward.
+
+    Contract: inputs are those of `jaxpr`, then a tangent for each input that `nonzero`
+    marks; outputs are those of `jaxpr`, then a tangent for each output that the
+    returned mask marks. The tangents of the others are zero. Values and effects of
+    the primal program are kept.
+    """
+    builder = Builder("jvp")
+    ins = [builder.input(aval).atom for aval in pushed_types(jaxpr, nonzero)]
+    outs, mask = jvp_into(engine, builder, jaxpr, nonzero, ins)
+    return builder.close(outs)[0], mask
+
+
+def pushed_types(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> list[ShapedArray]:
+    """The types of the inputs of the program that pushes tangents forward."""
+    active = zip(jaxpr.invars, nonzero, strict=True)
+    return [*jaxpr.in_avals, *[v.aval.tangent() for v, flag in active if flag]]
+
+
+def jvp_into[V](
+    engine: Engine,
+    writer: Writer[V],
+    jaxpr: Jaxpr,
+    nonzero: tuple[bool, ...],
+    ins: Sequence[V],
+) -> tuple[list[V], tuple[bool, ...]]:
+    """`jvp`, written, or run, by `writer` on what has the types `pushed_types`."""
+    count = len(jaxpr.invars)
+    context = current_context()
+    primals, given = list(ins[:count]), iter(ins[count:])
+    tangents: list[V | None] = [next(given) if active else None for active in nonzero]
+    for eqn in jaxpr.eqns:
+        jvp_eqn(context, engine, writer, eqn, primals, tangents)
+    outs: list[V] = [
+        primals[a.index] if type(a) is Var else a  # type: ignore[misc]  # a literal stands for itself
+        for a in jaxpr.outvars
+    ]
+    pushed = [tangents[a.index] if type(a) is Var else None for a in jaxpr.outvars]
+    live = [
+        coerce(engine, writer, t, a.aval.tangent())
+        for t, a in zip(pushed, jaxpr.outvars, strict=True)
+        if t is not None
+    ]
+    return [*outs, *live], tuple(t is not None for t in pushed)
+
+
+def jvp_eqn[V](
+    context: Context,
+    engine: Engine,
+    writer: Writer[V],
+    eqn: Eqn,
+    primals: list[V],
+    tangents: list[V | None],
+) -> None:
+    """Write one equation and its tangent, if any operand has one."""
+    ins: tuple[V, ...] = tuple(
+        [primals[a.index] if type(a) is Var else a for a in eqn.invars]  # type: ignore[misc]  # a literal stands for itself
+    )
+    ts = [tangents[a.index] if type(a) is Var else None for a in eqn.invars]
+    live = [t for t in ts if t is not None]
+    if not live:
+        primals += writer.copy(eqn, ins)
+        tangents += [None] * len(eqn.outvars)
+        return
+    mask, params = tuple([t is not None for t in ts]), eqn.params
+    key = context, engine, eqn.primitive, params, types(eqn.invars), mask
+    try:
+        template, out_mask = (
+            recall(jvp_template, params, *key)
+            if params.transient
+            else jvp_template(*key)
+        )
+    except MissingRule as error:
+        raise located(error, eqn) from error
+    outs = writer.inline(template, [*ins, *live], eqn.source.derived("jvp"))
+    count = len(eqn.outvars)
+    primals += outs[:count]
+    rest = iter(outs[count:])
+    tangents += [next(rest) if flag else None for flag in out_mask]

@@ -1,0 +1,274 @@
+"""Floor 3: linearization.
+
+One idea: in the jvp of an equation, what does not depend on a tangent is the residual
+part, and what does is the linear part. Splitting the template once gives both::
+
+    forward:  inputs -> outputs, residuals
+    tangent:  residuals, tangents -> tangents of outputs, linear in the tangents
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from attrs import frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import (
+    UNKNOWN_SOURCE,
+    Atom,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Params,
+    Primitive,
+    Source,
+    Var,
+)
+from verax.ir.records import Shown
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import Engine, MissingRule
+from verax.rules.values.memo import memo, recall
+from verax.rules.values.state import Context, current_context
+from verax.transforms.engine.partial_eval import split
+from verax.transforms.engine.templates import (
+    TEMPLATES,
+    Avals,
+    Mask,
+    Writer,
+    coerce,
+    jvp_template,
+    located,
+    types,
+)
+
+
+@frozen(repr=False)
+class Linearized(Shown):
+    """An equation linearized: see the contract of `linearize`."""
+
+    forward: Jaxpr
+    tangent: Jaxpr
+    nonzero: Mask
+
+
+@memo(TEMPLATES)
+def linear_template(
+    context: Context,
+    engine: Engine,
+    primitive: Primitive,
+    params: Params,
+    avals: Avals,
+    nonzero: Mask,
+) -> Linearized:
+    """The jvp template of an equation, split into residual and linear part."""
+    template, out_mask = recall(
+        jvp_template, params, context, engine, primitive, params, avals, nonzero
+    )
+    unknown = (False,) * len(avals) + (True,) * sum(nonzero)
+    forward, tangent, waiting = split(engine, template, unknown)
+    count = len(template.outvars) - sum(out_mask)
+    if any(waiting[:count]):
+        raise TypeError(f"the jvp rule of {primitive} mixes tangents into its results")
+    constant = [not flag for flag in waiting[count:]]
+    if any(constant):
+        tangent = with_constant_tangents(forward, tangent, waiting[count:], count)
+    return Linearized(forward, tangent, out_mask)
+
+
+def with_constant_tangents(
+    forward: Jaxpr, tangent: Jaxpr, waiting: Mask, count: int
+) -> Jaxpr:
+    """Tangents that depend on no tangent (zeros made by a rule) become residuals.
+
+    They follow the `count` results among the outputs of `forward` already.
+    """
+    known = iter(forward.outvars[count:])
+    builder = Builder("linearize", source=UNKNOWN_SOURCE)
+    constants = [next(known) for flag in waiting if not flag]
+    inputs = [builder.input(a.aval).atom for a in constants]
+    atoms = [builder.input(v.aval).atom for v in tangent.invars]
+    outs, extra = iter(builder.inline(tangent, atoms)), iter(inputs)
+    results = [next(outs) if flag else next(extra) for flag in waiting]
+    return builder.close(results)[0]
+
+
+class Step[V](NamedTuple):
+    """The linear part of one equation: on what it works, where its results go.
+
+    `saved` are residuals and literals. Tangents have numbers of their own: those of the
+    inputs, then those of results.
+    """
+
+    tangent: Jaxpr
+    saved: tuple[V, ...]
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    source: Source
+
+
+@frozen(eq=False)
+class Steps[V]:
+    """The derivative of a program at a point, equation by equation.
+
+    Attributes:
+        steps: those that the outputs need, in order.
+        avals: the types of the tangents that go in; they have the first numbers.
+        wanted: the number and the type of each tangent that comes out.
+        count: how many tangents there are.
+    """
+
+    steps: Sequence[Step[V]]
+    avals: Sequence[ShapedArray]
+    wanted: Sequence[tuple[int, ShapedArray]]
+    count: int
+
+    @property
+    def saved(self) -> list[V]:
+        """The residuals, each once."""
+        found = [x for step in self.steps for x in step.saved]
+        return list({place(x): x for x in found if type(x) is not Literal}.values())
+
+
+def place(x: object) -> int:
+    """What tells residuals apart: to hash a variable takes longer."""
+    return x.index if type(x) is Var else id(x)
+
+
+class Tape[V]:
+    """The outputs of a program and its linear steps, as far as it has been written."""
+
+    def __init__(
+        self, engine: Engine, forward: Writer[V], ins: Sequence[V], nonzero: Mask
+    ) -> None:
+        self.context = current_context()
+        self.engine = engine
+        self.forward = forward
+        self.primals = list(ins)
+        self.count = 0
+        self.steps: list[Step[V]] = []
+        self.tangents: list[int | None] = [
+            self.number() if active else None for active in nonzero
+        ]
+
+    def number(self) -> int:
+        """The number of a new tangent."""
+        self.count += 1
+        return self.count - 1
+
+    def write(self, eqn: Eqn) -> None:
+        """Write one equation forward, and keep its linear part as a step."""
+        primals, tangents = self.primals, self.tangents
+        invars = eqn.invars
+        ins: tuple[V, ...] = tuple(
+            [primals[a.index] if type(a) is Var else a for a in invars]  # type: ignore[misc]  # a literal stands for itself
+        )
+        ts = [tangents[a.index] if type(a) is Var else None for a in invars]
+        live = tuple([t for t in ts if t is not None])
+        if not live:
+            primals += self.forward.copy(eqn, ins)
+            tangents += [None] * len(eqn.outvars)
+            return
+        mask, params = tuple([t is not None for t in ts]), eqn.params
+        key = self.context, self.engine, eqn.primitive, params, types(invars), mask
+        try:
+            parts = (
+                recall(linear_template, params, *key)
+                if params.transient
+                else linear_template(*key)
+            )
+        except MissingRule as error:
+            raise located(error, eqn) from error
+        source = eqn.source.derived("jvp")
+        found = self.forward.inline(parts.forward, ins, source)
+        count = len(eqn.outvars)
+        primals += found[:count]
+        pushed = [self.number() if flag else None for flag in parts.nonzero]
+        tangents += pushed
+        results = tuple([t for t in pushed if t is not None])
+        self.steps.append(
+            Step(parts.tangent, tuple(found[count:]), live, results, source)
+        )
+
+    def live_steps(self, wanted: Sequence[int | None]) -> list[Step[V]]:
+        """The steps that the wanted tangents need, in order."""
+        needed = [False] * self.count
+        for t in wanted:
+            if t is not None:
+                needed[t] = True
+        kept = []
+        for step in reversed(self.steps):
+            if any([needed[t] for t in step.results]) or step.tangent.effects:
+                kept.append(step)
+                for t in step.operands:
+                    needed[t] = True
+        return kept[::-1]
+
+
+def linearize(engine: Engine, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Jaxpr, Mask]:
+    """The program and its derivative, apart.
+
+    Contract: the first jaxpr maps the inputs to the outputs, then residuals; the
+    second maps residuals, then a tangent for each input that `nonzero` marks, to the
+    tangents of the outputs that the returned mask marks, and is linear in the
+    tangents. Residuals that nothing uses are not stored.
+    """
+    forward = Builder("linearize")
+    ins = [forward.input(v.aval).atom for v in jaxpr.invars]
+    outs, steps, mask = linearize_into(engine, forward, jaxpr, nonzero, ins)
+    saved = steps.saved
+    second = tangent_program(engine, steps)
+    return forward.close([*outs, *saved])[0], second, mask
+
+
+def linearize_into[V](
+    engine: Engine, forward: Writer[V], jaxpr: Jaxpr, nonzero: Mask, ins: Sequence[V]
+) -> tuple[list[V], Steps[V], Mask]:
+    """`linearize` on `ins`, whose first program is written, or run, by `forward`.
+
+    Returns the outputs there, the derivative, and the mask.
+    """
+    tape = Tape(engine, forward, ins, nonzero)
+    for eqn in jaxpr.eqns:
+        tape.write(eqn)
+    primals, tangents = tape.primals, tape.tangents
+    outs: list[V] = [
+        primals[a.index] if type(a) is Var else a  # type: ignore[misc]  # a literal stands for itself
+        for a in jaxpr.outvars
+    ]
+    wanted = [tangents[a.index] if type(a) is Var else None for a in jaxpr.outvars]
+    avals = [
+        v.aval.tangent() for v, flag in zip(jaxpr.invars, nonzero, strict=True) if flag
+    ]
+    pairs = [
+        (t, a.aval.tangent())
+        for t, a in zip(wanted, jaxpr.outvars, strict=True)
+        if t is not None
+    ]
+    steps = Steps(tape.live_steps(wanted), avals, pairs, tape.count)
+    return outs, steps, tuple([t is not None for t in wanted])
+
+
+def tangent_program[V](engine: Engine, derivative: Steps[V]) -> Jaxpr:
+    """The linear steps as a program of the residuals, then the tangents that go in."""
+    builder = Builder("linearize")
+    stored = {
+        place(x): builder.input(x.aval).atom  # type: ignore[attr-defined]  # residuals have a type
+        for x in derivative.saved
+    }
+    env: list[Atom | None] = [None] * derivative.count
+    for i, aval in enumerate(derivative.avals):
+        env[i] = builder.input(aval).atom
+    for step in derivative.steps:
+        ins: list[Atom] = [
+            x if isinstance(x, Literal) else stored[place(x)] for x in step.saved
+        ]
+        ins += [env[t] for t in step.operands]  # type: ignore[misc]  # made before
+        outs = builder.inline(step.tangent, ins, step.source)
+        for t, atom in zip(step.results, outs, strict=True):
+            env[t] = atom
+    outs = [env[t] for t, _ in derivative.wanted]  # type: ignore[misc]  # every one is made
+    live = [
+        coerce(engine, builder, atom, aval)
+        for atom, (_, aval) in zip(outs, derivative.wanted, strict=True)
+    ]
+    return builder.close(live)[0]

@@ -1,0 +1,210 @@
+"""Floor 3: rules run once: an equation's rewrite as a small jaxpr, memoised.
+
+One idea: what a pure rule makes of an equation depends only on (context, table,
+primitive, params, operand types, which operands take part), so it is a memo entry, and
+every matching equation is rewritten by substituting variables::
+
+    found = jvp_template(context, engine, sin_p, NO_PARAMS, (f32_8,), (True,))
+
+Params that hold captured arrays or closures keep their templates themselves
+(`recall`).
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive, Source
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.infer import infer
+from verax.rules.rows.row import (
+    Axis,
+    Engine,
+    Linear,
+    MissingRule,
+    Tangent,
+    Zero,
+    missing,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.memo import asked, memo, pure, recall
+from verax.rules.values.source import user_source
+from verax.rules.values.state import Context, current_context, interpreting
+
+TEMPLATES = 1 << 14
+
+type Avals = tuple[ShapedArray, ...]
+type Mask = tuple[bool, ...]
+
+
+class Writer[V](Protocol):
+    """What `Builder` does with atoms, or somebody else with values."""
+
+    def copy(self, eqn: Eqn, atoms: tuple[V, ...], /) -> Sequence[V]:
+        """The results of `eqn` on other operands of the same types."""
+        ...
+
+    def inline(
+        self, jaxpr: Jaxpr, atoms: Sequence[V], source: Source | None = None, /
+    ) -> Sequence[V]:
+        """The outputs of `jaxpr`, whose equations come from `source`."""
+        ...
+
+
+def located(error: MissingRule, eqn: Eqn) -> MissingRule:
+    """The error of a rule that is missing, with the user's line."""
+    return MissingRule(f"{error}; met at {eqn.source}")
+
+
+@memo(TEMPLATES)
+def jvp_template(
+    context: Context,
+    engine: Engine,
+    primitive: Primitive,
+    params: Params,
+    avals: Avals,
+    nonzero: Mask,
+) -> tuple[Jaxpr, Mask]:
+    """(operands, nonzero tangents) -> (results, nonzero tangents), and which are."""
+    row = engine.rules[primitive]
+    if row.jvp is None:
+        raise missing(row, "jvp", "give its row jvp=..., or use stop_gradient")
+    builder = Builder("a jvp rule", source=UNKNOWN_SOURCE)
+    primals = [builder.input(aval) for aval in avals]
+    tangents: list[Tangent] = [
+        builder.input(aval.tangent()) if active else Zero(aval.tangent())
+        for aval, active in zip(avals, nonzero, strict=True)
+    ]
+    due = asked(infer, params, row, params, *avals)
+    with interpreting(builder):
+        outs, out_tangents = row.jvp(engine, params, primals, tangents)
+        results = [weak_as(engine, x, a) for x, a in zip(outs, due, strict=True)]
+        live = [
+            weak_as(engine, t, a.tangent())
+            for t, a in zip(out_tangents, due, strict=True)
+            if not isinstance(t, Zero)
+        ]
+    jaxpr, _ = builder.finish([*results, *live])
+    return jaxpr, tuple(not isinstance(t, Zero) for t in out_tangents)
+
+
+def equation_jvp(
+    engine: Engine, primitive: Primitive, params: Params, avals: Avals, nonzero: Mask
+) -> tuple[Jaxpr, Mask]:
+    """`jvp_template` in the current context, for transformations of one's own."""
+    context = current_context()
+    return recall(
+        jvp_template, params, context, engine, primitive, params, avals, nonzero
+    )
+
+
+def weak_as(engine: Engine, x: Array, aval: ShapedArray) -> Array:
+    """`x`, weak if the type that is due is, and strong if not.
+
+    The equations that read the result were typed for that. A rule may well give
+    another: of `strong + weak` the tangent of the weak operand alone is weak. Any other
+    difference of types is a mistake of the rule, and stays to be found.
+    """
+    if x.aval.weak_type == aval.weak_type or x.aval.dtype != aval.dtype:
+        return x
+    return engine.core.convert(x, aval.dtype, aval.weak_type)
+
+
+@memo(TEMPLATES)
+def transpose_template(
+    context: Context,
+    engine: Engine,
+    primitive: Primitive,
+    params: Params,
+    avals: Avals,
+    linear: Mask,
+    nonzero: Mask,
+    out_avals: Avals,
+) -> tuple[Jaxpr, Mask]:
+    """(other operands, nonzero cotangents) -> nonzero cotangents of linear operands."""
+    row = engine.rules[primitive]
+    if row.transpose is None:
+        raise missing(
+            row, "transpose", "it is not linear, or its row lacks transpose=..."
+        )
+    builder = Builder("a transpose rule", source=UNKNOWN_SOURCE)
+    args = [
+        Linear(aval) if flag else builder.input(aval)
+        for aval, flag in zip(avals, linear, strict=True)
+    ]
+    cts: list[Tangent] = [
+        builder.input(aval) if active else Zero(aval)
+        for aval, active in zip(out_avals, nonzero, strict=True)
+    ]
+    with interpreting(builder):
+        found = row.transpose(engine, params, cts, args)
+    results = [ct for ct, flag in zip(found, linear, strict=True) if flag]
+    live = [ct for ct in results if isinstance(ct, Array)]
+    jaxpr, _ = builder.finish(live)
+    return jaxpr, tuple(isinstance(ct, Array) for ct in results)
+
+
+@memo(TEMPLATES)
+def batch_template(
+    context: Context,
+    engine: Engine,
+    primitive: Primitive,
+    params: Params,
+    avals: Avals,
+    size: int,
+    axes: tuple[Axis, ...],
+) -> tuple[Jaxpr, tuple[Axis, ...]]:
+    """Operands, batched at `axes`, to results, batched at the returned axes."""
+    row = engine.rules[primitive]
+    if row.batch is None:
+        raise missing(row, "batch", "give its row batch=...")
+    builder = Builder("a batch rule", source=UNKNOWN_SOURCE)
+    args = [builder.input(aval) for aval in avals]
+    with interpreting(builder):
+        outs, out_axes = row.batch(engine, params, size, args, axes)
+    jaxpr, _ = builder.finish(outs)
+    return jaxpr, tuple(out_axes)
+
+
+@pure(TEMPLATES)
+def sum_template(engine: Engine, x: ShapedArray, y: ShapedArray) -> Jaxpr:
+    """The sum of two cotangents of these types, as a program."""
+    builder = Builder("transpose", source=UNKNOWN_SOURCE)
+    operands = builder.input(x), builder.input(y)
+    with interpreting(builder):
+        total = engine.core.add(*operands)
+    return builder.finish((total,))[0]
+
+
+def added[V](
+    engine: Engine, writer: Writer[V], before: V | None, ct: V, source: Source | None
+) -> V:
+    """A cotangent added to what there is so far; `source` is that of the sum."""
+    if before is None:
+        return ct
+    template = sum_template(engine, before.aval, ct.aval)  # type: ignore[attr-defined]  # atoms and arrays have one
+    return writer.inline(template, (before, ct), source)[0]
+
+
+@pure(TEMPLATES)
+def cast_template(engine: Engine, given: ShapedArray, due: ShapedArray) -> Jaxpr:
+    """The conversion of a tangent to the type `due`, as a program."""
+    builder = Builder("a cast", source=UNKNOWN_SOURCE)
+    operand = builder.input(given)
+    with interpreting(builder):
+        cast = engine.core.convert(operand, due.dtype, due.weak_type)
+    return builder.finish((cast,))[0]
+
+
+def coerce[V](engine: Engine, writer: Writer[V], tangent: V, due: ShapedArray) -> V:
+    """The tangent in the type that its primal has: only weakness may differ."""
+    given: ShapedArray = tangent.aval  # type: ignore[attr-defined]  # atoms and arrays have one
+    if given is due:
+        return tangent
+    template = cast_template(engine, given, due)
+    return writer.inline(template, (tangent,), user_source())[0]
+
+
+def types(atoms: Sequence[object]) -> Avals:
+    """The types of atoms, as a part of a cache key."""
+    return tuple([a.aval for a in atoms])  # type: ignore[attr-defined]  # atoms have one

@@ -1,0 +1,103 @@
+"""Floor 3: vectorization: the same program on a stack of inputs.
+
+One idea: every variable is either the same for all elements or has the batch
+dimension at a known place; an equation with no batched operand is copied as it is::
+
+    { lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }
+    { lambda ; a:f32[8,3]. let b:f32[8,3] = sin a in (b,) }
+"""
+
+from collections.abc import Sequence
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Eqn, Jaxpr, Var
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import Axis, Engine, MissingRule
+from verax.rules.values.memo import recall
+from verax.rules.values.state import Context, current_context
+from verax.transforms.engine.templates import Writer, batch_template, located, types
+
+
+def batch(
+    engine: Engine, jaxpr: Jaxpr, size: int, axes: tuple[Axis, ...]
+) -> tuple[Jaxpr, tuple[Axis, ...]]:
+    """The program over `size` elements at once.
+
+    Contract: input i has the extra dimension of length `size` at `axes[i]`, or is the
+    same for all elements where that is None. The returned axes say the same of the
+    outputs.
+    """
+    builder = Builder("vmap")
+    ins = [builder.input(aval).atom for aval in stacked(jaxpr, size, axes)]
+    outs, out_axes = batch_into(engine, builder, jaxpr, size, axes, ins)
+    return builder.close(outs)[0], out_axes
+
+
+def stacked(jaxpr: Jaxpr, size: int, axes: Sequence[Axis]) -> list[ShapedArray]:
+    """The types of the inputs of the program over `size` elements."""
+    found = []
+    for var, axis in zip(jaxpr.invars, axes, strict=True):
+        shape = list(var.aval.shape)
+        if axis is not None:
+            shape.insert(axis, size)
+        found.append(var.aval.with_shape(shape))
+    return found
+
+
+def batch_into[V](
+    engine: Engine,
+    writer: Writer[V],
+    jaxpr: Jaxpr,
+    size: int,
+    axes: Sequence[Axis],
+    ins: Sequence[V],
+) -> tuple[list[V], tuple[Axis, ...]]:
+    """`batch`, written, or run, by `writer` on what has the types `stacked`."""
+    context = current_context()
+    env, places = list(ins), list(axes)
+    for eqn in jaxpr.eqns:
+        batch_eqn(context, engine, writer, eqn, size, env, places)
+    outs: list[V] = [
+        env[a.index] if type(a) is Var else a  # type: ignore[misc]  # a literal stands for itself
+        for a in jaxpr.outvars
+    ]
+    out_axes = [places[a.index] if type(a) is Var else None for a in jaxpr.outvars]
+    return outs, tuple(out_axes)
+
+
+def meets(engine: Engine, eqn: Eqn) -> bool:
+    """Whether a collective in the equation names the dimension that is added."""
+    axis = engine.axis
+    return axis is not None and axis.name in eqn.params.named_axes
+
+
+def batch_eqn[V](
+    context: Context,
+    engine: Engine,
+    writer: Writer[V],
+    eqn: Eqn,
+    size: int,
+    env: list[V],
+    places: list[Axis],
+) -> None:
+    """Write one equation over all elements, or once if it is the same for all."""
+    ins: tuple[V, ...] = tuple(
+        [env[a.index] if type(a) is Var else a for a in eqn.invars]  # type: ignore[misc]  # a literal stands for itself
+    )
+    axes = tuple([places[a.index] if type(a) is Var else None for a in eqn.invars])
+    if axes.count(None) == len(axes) and not meets(engine, eqn):
+        env += writer.copy(eqn, ins)
+        places += [None] * len(eqn.outvars)
+        return
+    params = eqn.params
+    key = context, engine, eqn.primitive, params, types(ins), size, axes
+    try:
+        template, out_axes = (
+            recall(batch_template, params, *key)
+            if params.transient
+            else batch_template(*key)
+        )
+    except MissingRule as error:
+        raise located(error, eqn) from error
+    env += writer.inline(template, ins, eqn.source.derived("vmap"))
+    places += out_axes

@@ -1,0 +1,328 @@
+"""Floor 3: what a rewrite rule is: two functions of the same values, and a guard.
+
+One idea: a pattern is a function, and tracing it gives the equations that it stands
+for. It is traced once on sample types, to know where to look, and again on the types
+that were found there, so a rule holds for every shape and dtype for which both
+functions mean the same::
+
+    @rewrite(lambda x: log(1.0 + x))
+    def log1p_of(x):
+        return log1p(x)
+
+Positional arguments of the pattern are its variables. Arguments with a default stand
+for params, such as the axes of a sum; the default is the sample.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from attrs import field, frozen
+
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import DType
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Literal, Var
+from verax.ir.words import aval_of_word
+from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.row import Engine
+from verax.rules.values.memo import kept_with, memo
+from verax.rules.values.state import Context, current_context, interpreting, widths_of
+from verax.transforms.engine.templates import coerce
+
+SAMPLES = ("f32[2,3]", "f32[]")
+"""The types on which a pattern is traced, all variables alike, unless it says more."""
+TRACES = 1 << 12
+
+type Args = Mapping[str, object]
+
+
+class RewriteError(ValueError):
+    """A rewrite rule is wrong; the message names the rule."""
+
+
+@frozen(eq=False)
+class Operand:
+    """What a guard sees of a value that a pattern variable stands for."""
+
+    aval: ShapedArray
+    literal: np.generic | None
+    made_by: Eqn | None
+    inputs: "Callable[[], tuple[Operand, ...]]" = field(repr=False)
+
+    @property
+    def shape(self) -> Shape:
+        return self.aval.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def dtype(self) -> DType:
+        return self.aval.dtype
+
+    @property
+    def primitive(self) -> str | None:
+        """The name of the primitive that computes it; None for inputs and literals."""
+        return None if self.made_by is None else self.made_by.primitive.name
+
+    @property
+    def operands(self) -> "tuple[Operand, ...]":
+        """The operands of the equation that computes it."""
+        return self.inputs()
+
+
+@frozen(eq=False)
+class Rewrite:
+    """A rewrite rule: what `pattern` computes may be computed as `replacement` does.
+
+    Attributes:
+        name: what messages, and the origin of the new equations, call it.
+        pattern, replacement: functions of the same variables.
+        where: a predicate on `Operand`s, one for each variable, with the params by
+            name; the rule applies where it is true.
+        types: types of the variables on which the pattern is traced to find where it
+            may apply, where those of `SAMPLES` are not what it takes.
+        ulps: how far results may differ, in units in the last place, where the
+            pattern is computed exactly; 0 promises the same bits.
+        domain: the interval of operands for which that holds.
+    """
+
+    name: str
+    pattern: Callable[..., Any]
+    replacement: Callable[..., Any]
+    where: Callable[..., bool] | None = None
+    types: tuple[tuple[str, ...], ...] = ()
+    ulps: float = 0.0
+    domain: tuple[float, float] = (-np.inf, np.inf)
+
+    transient: ClassVar[bool] = True
+
+    @cached_property
+    def kept(self) -> dict[object, object]:
+        """What memos keep for the rule, which is one of a kind: it dies with it."""
+        return {}
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of the variables: the pattern's arguments without a default."""
+        found = inspect.signature(self.pattern).parameters.values()
+        return tuple([p.name for p in found if p.default is p.empty])
+
+    @property
+    def params(self) -> Mapping[str, object]:
+        """The samples of the params: the pattern's arguments with a default."""
+        found = inspect.signature(self.pattern).parameters.values()
+        return {p.name: p.default for p in found if p.default is not p.empty}
+
+    def __repr__(self) -> str:
+        return f"Rewrite({self.name})"
+
+    def samples(self) -> tuple[tuple[ShapedArray, ...], ...]:
+        """The types on which the pattern is traced first."""
+        count = len(self.variables)
+        given = self.types or tuple([(word,) * count for word in SAMPLES])
+        for words in given:
+            if len(words) != count:
+                raise RewriteError(
+                    f"rewrite {self.name}: types has {len(words)} types for the "
+                    f"{count} variables {', '.join(self.variables)}"
+                )
+        return tuple([tuple([aval_of_word(word) for word in ws]) for ws in given])
+
+
+def rewrite(
+    pattern: Callable[..., Any],
+    *,
+    where: Callable[..., bool] | None = None,
+    types: Sequence[Sequence[str]] = (),
+    ulps: float = 0.0,
+    domain: tuple[float, float] = (-np.inf, np.inf),
+    name: str | None = None,
+) -> Callable[[Callable[..., Any]], Rewrite]:
+    """Makes a rule of the function below it, which replaces `pattern`.
+
+    Both functions take the same variables, and both may return one array or a tuple.
+    The rule has the name of the function; see `Rewrite` for the other arguments.
+
+    >>> import verax
+    >>> @rewrite(lambda x: -(-x))
+    ... def double_negation(x):
+    ...     return x
+    >>> double_negation
+    Rewrite(double_negation)
+    """
+
+    def decorated(replacement: Callable[..., Any]) -> Rewrite:
+        return Rewrite(
+            name or str(getattr(replacement, "__name__", "rewrite")),
+            pattern,
+            replacement,
+            where,
+            tuple([tuple(words) for words in types]),
+            ulps,
+            domain,
+        )
+
+    return decorated
+
+
+@frozen(eq=False)
+class Pattern:
+    """A traced pattern: its jaxpr, and which equation makes which variable."""
+
+    jaxpr: Jaxpr
+    made: Mapping[int, tuple[Eqn, int]]
+    anchor: Eqn
+
+    @property
+    def outputs(self) -> tuple[Var, ...]:
+        return tuple([a for a in self.jaxpr.outvars if isinstance(a, Var)])
+
+
+def traced(
+    function: Callable[..., Any], args: Sequence[ShapedArray | Literal], params: Args
+) -> tuple[Builder, Sequence[object]]:
+    """What a function of values writes, and what it returns; literals have a value."""
+    builder = Builder("a rewrite rule", source=UNKNOWN_SOURCE)
+    tracers = [
+        Tracer(builder, arg) if isinstance(arg, Literal) else builder.input(arg)
+        for arg in args
+    ]
+    dtypes = [tracer.aval.dtype for tracer in tracers]
+    wide = current_context().enable_x64
+    with interpreting(builder), widths_of(dtypes, wide):
+        out = function(*tracers, **params)
+    return builder, out if isinstance(out, tuple | list) else (out,)
+
+
+def pattern_of(rule: Rewrite, avals: Sequence[ShapedArray], params: Args) -> Pattern:
+    """The pattern on operands of these types.
+
+    Raises:
+        RewriteError: an output of the pattern is no result of an equation.
+        Exception: whatever the function raises on these types.
+    """
+    builder, outs = traced(rule.pattern, avals, params)
+    jaxpr, _ = builder.finish(outs)
+    made = {
+        var.index: (eqn, i) for eqn in jaxpr.eqns for i, var in enumerate(eqn.outvars)
+    }
+    places = [a.index for a in jaxpr.outvars if isinstance(a, Var) and a.index in made]
+    if not places or len(places) < len(jaxpr.outvars):
+        raise RewriteError(
+            f"rewrite {rule.name}: the pattern returns a variable or a constant as it "
+            "is; every output must be computed by an operation"
+        )
+    for var, name in zip(jaxpr.invars, rule.variables, strict=True):
+        if not any(var in eqn.invars for eqn in jaxpr.eqns):
+            raise RewriteError(
+                f"rewrite {rule.name}: the pattern does not use its variable {name}"
+            )
+    return Pattern(jaxpr, made, made[max(places)][0])
+
+
+def skeletons_of(rule: Rewrite) -> tuple[Pattern, ...]:
+    """`skeletons`, found again where that was asked before."""
+    return kept_with(rule, skeletons, current_context(), rule)
+
+
+@memo(TRACES)
+def skeletons(context: Context, rule: Rewrite) -> tuple[Pattern, ...]:
+    """The pattern on its sample types, one for each set of equations that it has.
+
+    Raises:
+        RewriteError: the pattern cannot be traced on any of them, or is no pattern.
+    """
+    found: dict[tuple[object, ...], Pattern] = {}
+    errors: list[Exception] = []
+    for avals in rule.samples():
+        try:
+            pattern = pattern_of(rule, avals, rule.params)
+        except RewriteError:
+            raise
+        except (TypeError, ValueError) as error:
+            errors.append(error)
+            continue
+        shape = tuple([(e.primitive, len(e.invars)) for e in pattern.jaxpr.eqns])
+        found.setdefault(shape, pattern)
+    if not found:
+        raise RewriteError(
+            f"rewrite {rule.name}: the pattern cannot be traced on any of its sample "
+            f"types ({errors[0]}); give types= that it takes"
+        ) from errors[0]
+    for name in rule.params:
+        if not any(sources(rule, pattern, name) for pattern in found.values()):
+            raise RewriteError(
+                f"rewrite {rule.name}: no equation of the pattern has a param equal to "
+                f"the sample {name}={rule.params[name]!r}; write it as the equation "
+                "does, such as axes=(1,) for a sum"
+            )
+    return tuple(found.values())
+
+
+def sources(rule: Rewrite, pattern: Pattern, name: str) -> list[tuple[Eqn, str]]:
+    """The equations of a traced pattern, and their fields, that hold a param."""
+    sample = rule.params[name]
+    return [
+        (eqn, key)
+        for eqn in pattern.jaxpr.eqns
+        for key in getattr(type(eqn.params), "__slots__", ())
+        if not key.startswith("_") and same(getattr(eqn.params, key, None), sample)
+    ]
+
+
+def same(value: object, sample: object) -> bool:
+    return type(value) is type(sample) and value == sample
+
+
+@memo(TRACES)
+def retraced(
+    context: Context,
+    rule: Rewrite,
+    avals: tuple[ShapedArray, ...],
+    params: tuple[tuple[str, object], ...],
+) -> Pattern | None:
+    """The pattern on the types that were found; None if it does not take them."""
+    try:
+        return pattern_of(rule, avals, dict(params))
+    except (TypeError, ValueError):
+        return None
+
+
+@memo(TRACES)
+def replacement_of(
+    context: Context,
+    engine: Engine,
+    rule: Rewrite,
+    args: tuple[ShapedArray | Literal, ...],
+    params: tuple[tuple[str, object], ...],
+    wanted: tuple[ShapedArray, ...],
+) -> Jaxpr:
+    """The replacement on operands of these types, or these literals.
+
+    Its inputs are the operands that are no literals.
+
+    Raises:
+        RewriteError: its results have not the types of what they replace.
+    """
+    builder, outs = traced(rule.replacement, args, dict(params))
+    atoms = [builder.atom(out) for out in outs]
+    given = [a.aval for a in atoms]
+    if [a.strong() for a in given] != [a.strong() for a in wanted]:
+        raise RewriteError(
+            f"rewrite {rule.name}: the replacement gives {listed(given)}, where the "
+            f"pattern gives {listed(wanted)}, on {listed(args)}; make it give these "
+            "types, or restrict the rule with where="
+        )
+    typed = [
+        coerce(engine, builder, atom, aval)
+        for atom, aval in zip(atoms, wanted, strict=True)
+    ]
+    return builder.close(typed)[0]
+
+
+def listed(parts: Sequence[object]) -> str:
+    return f"({', '.join(map(repr, parts))})"

@@ -1,0 +1,233 @@
+"""Floor 3: the transformations as users call them, on what `make_jaxpr` returns.
+
+One idea: a closed jaxpr in, a closed jaxpr out, under the standard table unless told
+otherwise, so that a pipeline is a composition of functions::
+
+    program = verax.make_jaxpr(f)(x)
+    smaller = dce(cse(fold(inline(program))))
+
+Array constants are literals while a transformation works, and constvars of what it
+returns. A plain `Jaxpr` is taken too.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from verax.ir.check import check_jaxpr
+from verax.ir.consts import close, hoist as hoisted
+from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from verax.rules.rows.infer import infer
+from verax.rules.rows.row import Axis, Engine, NDArray
+from verax.rules.values.lazy import LazyModule
+from verax.transforms.engine.dce import dce as dce_rewrite
+from verax.transforms.engine.evaluate import as_typed
+from verax.transforms.engine.standard import STANDARD
+from verax.transforms.engine.templates import Mask
+from verax.transforms.passes.constant_folding import LIMIT, fold as fold_rewrite
+from verax.transforms.passes.cse import cse as cse_rewrite
+from verax.transforms.passes.inline import inline as inline_rewrite
+
+type AnyJaxpr = Jaxpr | ClosedJaxpr
+# It knows every primitive with a jaxpr inside, and few programs are hoisted here.
+as_operands = LazyModule("verax.ops.hoisting").as_operands
+
+
+def opened(program: AnyJaxpr) -> Jaxpr:
+    """The program without constvars.
+
+    Raises:
+        ValueError: a plain jaxpr has constvars, whose values are not known.
+    """
+    if isinstance(program, ClosedJaxpr):
+        store = cast(dict[object, Jaxpr], program.kept)
+        return store.setdefault(close, close(program))
+    if not isinstance(program, Jaxpr):
+        raise TypeError(
+            f"a Jaxpr or a ClosedJaxpr is due, not {type(program).__name__}; "
+            "verax.make_jaxpr(f)(*args) makes one of a function"
+        )
+    if program.constvars:
+        raise ValueError(
+            "this jaxpr has constvars and not their values; pass the ClosedJaxpr"
+        )
+    return program
+
+
+def hoist(program: AnyJaxpr) -> ClosedJaxpr:
+    """The program with its array constants as constvars, those of inner jaxprs too."""
+    return hoisted(opened(program), as_operands)
+
+
+def dce(
+    program: AnyJaxpr,
+    used: Sequence[bool] | None = None,
+    *,
+    keep_inputs: bool = True,
+    engine: Engine = STANDARD,
+) -> ClosedJaxpr:
+    """The program without what no output and no effect needs.
+
+    Args:
+        used: which outputs are wanted; all of them unless given.
+        keep_inputs: whether inputs that nothing reads stay.
+
+    Raises:
+        ValueError: `used` has another length than the outputs.
+
+    >>> import verax
+    >>> print(dce(verax.make_jaxpr(lambda x: (x + 1, x * 2))(1), [False, True]))
+    { lambda ; a:~i32[]. let b:~i32[] = mul a 2:~i32[] in (b,) }
+    """
+    jaxpr = opened(program)
+    mask = mask_of("used", used, len(jaxpr.outvars))
+    keep = len(jaxpr.invars) if keep_inputs else None
+    return hoist(dce_rewrite(engine, jaxpr, mask, keep=keep)[0])
+
+
+def mask_of(name: str, mask: Sequence[bool] | None, length: int) -> Mask:
+    """The mask as a tuple; all True where there is none.
+
+    Raises:
+        ValueError: it has another length.
+    """
+    if mask is None:
+        return (True,) * length
+    if len(mask) != length:
+        raise ValueError(f"{name} has {len(mask)} entries, where {length} are due")
+    return tuple([bool(flag) for flag in mask])
+
+
+def cse(program: AnyJaxpr) -> ClosedJaxpr:
+    """The program with equal equations written once; effects are never joined.
+
+    >>> import verax
+    >>> print(cse(verax.make_jaxpr(lambda x: (x + 1) * (x + 1))(1)))
+    { lambda ; a:~i32[]. let b:~i32[] = add a 1:~i32[]; c:~i32[] = mul b b in (c,) }
+    """
+    return hoist(cse_rewrite(opened(program)))
+
+
+def fold(
+    program: AnyJaxpr, limit: int = LIMIT, *, engine: Engine = STANDARD
+) -> ClosedJaxpr:
+    """The program with equations on constants computed, up to `limit` elements.
+
+    Values are those of the NumPy interpreter, bit for bit.
+
+    >>> import verax, verax.lax
+    >>> print(fold(verax.make_jaxpr(lambda x: x * (verax.lax.exp(0.0) + 1.0))(3.0)))
+    { lambda ; a:~f32[]. let b:~f32[] = mul a 2.0:~f32[] in (b,) }
+    """
+    return hoist(fold_rewrite(engine, opened(program), limit))
+
+
+def inline(program: AnyJaxpr) -> ClosedJaxpr:
+    """The program with the equations of inner `jit`s in place of the calls.
+
+    >>> import verax
+    >>> double = verax.jit(lambda x: x * 2)
+    >>> print(inline(verax.make_jaxpr(lambda x: double(x))(3)))
+    { lambda ; a:~i32[]. let b:~i32[] = mul a 2:~i32[] in (b,) }
+    """
+    return hoist(inline_rewrite(opened(program)))
+
+
+def evaluate(
+    program: AnyJaxpr, *args: object, engine: Engine = STANDARD
+) -> list[NDArray]:
+    """The outputs of the program on `args`, by the NumPy interpreter.
+
+    Arguments are arrays or scalars of the input types, keys as their words.
+
+    Raises:
+        TypeError: the number of arguments or one of their types is wrong.
+
+    >>> import verax
+    >>> evaluate(verax.make_jaxpr(lambda x: x * 2)(1), 21)
+    [array(42, dtype=int32)]
+    """
+    jaxpr = opened(program)
+    pairs = zip(args, jaxpr.in_avals, strict=False)
+    typed = [
+        as_typed(x, aval) if np.ndim(x) == 0 else np.asarray(x)  # type: ignore[arg-type]  # any array
+        for x, aval in pairs
+    ]
+    rest = [np.asarray(x) for x in args[len(typed) :]]
+    return engine.evaluate(jaxpr, [*typed, *rest])
+
+
+def check(program: AnyJaxpr) -> None:
+    """Raise unless the program is well formed: scope, numbers, and every type.
+
+    Raises:
+        IllTyped: it is not; the message names the equation and the user's line.
+
+    >>> import verax
+    >>> check(verax.make_jaxpr(lambda x: x * 2)(1))
+    """
+    jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+    check_jaxpr(jaxpr, infer)
+
+
+def jvp(
+    program: AnyJaxpr,
+    nonzero: Sequence[bool] | None = None,
+    *,
+    engine: Engine = STANDARD,
+) -> tuple[ClosedJaxpr, Mask]:
+    """The program that pushes tangents forward, and which outputs have one.
+
+    Inputs are those of `program`, then a tangent for each that `nonzero` marks (all of
+    them unless given); outputs are those of `program`, then their tangents.
+    """
+    jaxpr = opened(program)
+    mask = mask_of("nonzero", nonzero, len(jaxpr.invars))
+    pushed, found = engine.jvp(jaxpr, mask)
+    return hoist(pushed), found
+
+
+def transpose(
+    program: AnyJaxpr,
+    linear: Sequence[bool] | None = None,
+    *,
+    engine: Engine = STANDARD,
+) -> tuple[ClosedJaxpr, Mask]:
+    """The transpose of a program that is linear in some inputs (all unless given).
+
+    Inputs are the other inputs, then the cotangents of the outputs; outputs are the
+    cotangents of those linear inputs that the mask marks, the others' are zero.
+    """
+    jaxpr = opened(program)
+    mask = mask_of("linear", linear, len(jaxpr.invars))
+    pulled, found = engine.transpose(jaxpr, mask, (True,) * len(jaxpr.outvars))
+    return hoist(pulled), found
+
+
+def vmap(
+    program: AnyJaxpr,
+    size: int,
+    axes: Sequence[Axis] | None = None,
+    *,
+    engine: Engine = STANDARD,
+) -> tuple[ClosedJaxpr, tuple[Axis, ...]]:
+    """The program over `size` elements at once, and where the outputs are batched.
+
+    Args:
+        axes: the place of the new dimension in each input, None where there is none;
+            in front of every input unless given.
+
+    >>> import verax
+    >>> batched, axes = vmap(verax.make_jaxpr(lambda x: x * 2)(1), 8)
+    >>> batched.in_avals, axes
+    ((~i32[8],), (0,))
+    """
+    jaxpr = opened(program)
+    places = (0,) * len(jaxpr.invars) if axes is None else tuple(axes)
+    if len(places) != len(jaxpr.invars):
+        raise ValueError(
+            f"axes has {len(places)} entries, where {len(jaxpr.invars)} are due"
+        )
+    batched, found = engine.batch(jaxpr, size, places)
+    return hoist(batched), found

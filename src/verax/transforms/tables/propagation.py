@@ -1,0 +1,234 @@
+"""Floor 3: transformations of one's own: a table of rules, and a walk over a program.
+
+One idea: a transformation says what takes the place of a value (a value and its
+tangent, a lower and an upper bound, Taylor coefficients) and how each primitive acts
+on that; the walk, the templates, the loops and the errors are the same for all::
+
+    rule = lambda walk, params, xs: [(-xs[0][1], -xs[0][0])]
+    table = Propagation("bounds", {neg_p: rule})
+    program, types = table.program(jaxpr, ((f32, f32),))
+
+It makes jaxprs of jaxprs, as every transformation does, so what comes out is
+differentiated, batched and compiled as anything else. `verax.extend` has the form for
+functions. Rules run once per kind of equation (note 0002), so they must be pure.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from attrs import evolve, field, frozen
+from pyrsistent import PMap, pmap
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Params, Primitive, Var
+from verax.ops.calls.subjaxprs import inlined
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import MissingRule
+from verax.rules.values.array import Array
+from verax.rules.values.memo import memo, recall
+from verax.rules.values.state import Context, current_context, interpreting
+from verax.transforms.engine.templates import located
+
+PROGRAMS = 1 << 12
+
+type Parts = tuple[Array | None, ...]
+"""What stands for one value; None is a part that is known to be zero or absent. A value
+that the transformation does not touch is its own single part: `(x,)`."""
+type Types = tuple[ShapedArray | None, ...]
+type Rule[P: Params] = Callable[["Propagation", P, Sequence[Parts]], Sequence[Parts]]
+"""The parts of the results from params and the parts of the operands. The first
+argument is the transformation itself, for rules of primitives that hold jaxprs."""
+type Otherwise = Callable[[Primitive], "Rule[Any] | None"]
+type Fill = Callable[[Parts, int], Parts]
+type AtomParts = tuple[Atom | None, ...]
+
+
+def no_rule(primitive: Primitive) -> "Rule[Any] | None":
+    """What a table without a fallback says."""
+    return None
+
+
+def no_fill(parts: Parts, width: int) -> Parts:
+    """What a table without `fill` does where all parts are due."""
+    if len(parts) == width and None not in parts:
+        return parts
+    raise MissingRule(
+        f"a value of {len(parts)} parts stands where {width} are due, as in the carry "
+        "of a loop; give the transformation fill=..., which makes them"
+    )
+
+
+def as_map(
+    rules: "Mapping[Primitive, Rule[Any]]",
+) -> "PMap[Primitive, Rule[Any]]":
+    """The rules as a value."""
+    return pmap(dict(rules))
+
+
+@frozen(eq=False)
+class Propagation:
+    """A transformation: what each primitive does to the parts of its operands.
+
+    Equations on untouched values are copied, effects included, and need no rule.
+
+    Attributes:
+        name: what messages and the origin of equations say.
+        rules: the table from primitives to rules; `|` joins more.
+        otherwise: the rule for a primitive that the table lacks, or None.
+        fill: `(parts, width)` to all of the `width` parts as arrays, where a loop needs
+            that: in its carry.
+    """
+
+    transient: ClassVar[bool] = False
+
+    name: str
+    rules: PMap[Primitive, Rule[Any]] = field(converter=as_map)
+    otherwise: Otherwise = no_rule
+    fill: Fill = no_fill
+
+    def __or__(
+        self, rules: "Mapping[Primitive, Rule[Any]] | Propagation"
+    ) -> "Propagation":
+        """The transformation with these rules in front."""
+        more = rules.rules if isinstance(rules, Propagation) else rules
+        return evolve(self, rules=self.rules.update(more))
+
+    def rule(self, primitive: Primitive) -> Rule[Any]:
+        """The rule of a primitive.
+
+        Raises:
+            MissingRule: the table has none, and there is no other way.
+        """
+        found = self.rules.get(primitive) or self.otherwise(primitive)
+        if found is None:
+            raise MissingRule(
+                f"the primitive {primitive.name} has no rule in the table "
+                f"{self.name!r}; join one: {self.name} | {{{primitive.name}_p: rule}}, "
+                "where rule(walk, params, parts of operands) gives those of results"
+            )
+        return found
+
+    def program(
+        self, jaxpr: Jaxpr, types: Iterable[Types]
+    ) -> tuple[Jaxpr, tuple[Types, ...]]:
+        """The program on parts, and the types of the parts of its outputs.
+
+        Contract: inputs are the parts of each input of `jaxpr` that are not None, in
+        order; outputs likewise. Rewrites are remembered.
+
+        Raises:
+            MissingRule: a primitive on values that are not plain has no rule.
+        """
+        context = current_context()
+        return recall(propagated, jaxpr, context, self, jaxpr, tuple(types))
+
+    def __call__(self, jaxpr: Jaxpr, values: Sequence[Parts]) -> list[Parts]:
+        """The parts of the outputs of `jaxpr`, written where a rule is being run."""
+        program, types = self.program(jaxpr, map(types_of, values))
+        return grouped(types, inlined(program, flat(values)))
+
+
+def plain(parts: Sequence[object]) -> bool:
+    """Whether a value is untouched."""
+    return len(parts) == 1
+
+
+def types_of(parts: Parts) -> Types:
+    """The types of the parts."""
+    return tuple([None if x is None else x.aval for x in parts])
+
+
+def flat[T](values: Iterable[tuple[T | None, ...]]) -> list[T]:
+    """All parts that are there, in order."""
+    return [x for parts in values for x in parts if x is not None]
+
+
+def grouped[T](types: Iterable[Types], xs: Iterable[T]) -> list[tuple[T | None, ...]]:
+    """The inverse of `flat`."""
+    rest = iter(xs)
+    return [tuple([None if t is None else next(rest) for t in ts]) for ts in types]
+
+
+@memo(PROGRAMS)
+def propagated(
+    context: Context, table: Propagation, jaxpr: Jaxpr, types: tuple[Types, ...]
+) -> tuple[Jaxpr, tuple[Types, ...]]:
+    """`Propagation.program`."""
+    builder = Builder(table.name)
+    env: list[AtomParts] = grouped(types, [builder.input(t).atom for t in flat(types)])
+    for eqn in jaxpr.eqns:
+        env += written(table, builder, eqn, env)
+    outs = [env[a.index] if type(a) is Var else (a,) for a in jaxpr.outvars]
+    return builder.close(flat(outs))[0], tuple(map(atom_types, outs))
+
+
+def atom_types(parts: AtomParts) -> Types:
+    return tuple([None if a is None else a.aval for a in parts])
+
+
+def written(
+    table: Propagation, builder: Builder, eqn: Eqn, env: Sequence[AtomParts]
+) -> list[AtomParts]:
+    """Write one equation on parts, or as it is if nothing touches its operands."""
+    ins: list[AtomParts] = [
+        env[a.index] if type(a) is Var else (a,) for a in eqn.invars
+    ]
+    present: list[Atom] = flat(ins)
+    atoms = tuple(present)
+    types = tuple(map(atom_types, ins))
+    if all(map(plain, ins)):
+        if types == tuple([(a.aval,) for a in eqn.invars]):
+            return [(a,) for a in builder.copy(eqn, atoms)]
+        # A rule may have lost weakness: then the type rule has to be asked again.
+        builder.source = eqn.source
+        outs = builder.bind(eqn.primitive, eqn.params, builder.tracers(atoms))
+        return [(builder.atom(x),) for x in outs]
+    params = eqn.params
+    try:
+        template, out_types = recall(
+            template_of, params, current_context(), table, eqn.primitive, params, types
+        )
+    except MissingRule as error:
+        raise located(error, eqn) from error
+    if len(out_types) != len(eqn.outvars):
+        raise TypeError(
+            f"the rule of {table.name} for {eqn.primitive.name} gives parts of "
+            f"{len(out_types)} results, and there are {len(eqn.outvars)}; "
+            f"met at {eqn.source}"
+        )
+    source = eqn.source.derived(table.name)
+    return grouped(out_types, builder.inline(template, atoms, source=source))
+
+
+@memo(PROGRAMS)
+def template_of(
+    context: Context,
+    table: Propagation,
+    primitive: Primitive,
+    params: Params,
+    types: tuple[Types, ...],
+) -> tuple[Jaxpr, tuple[Types, ...]]:
+    """What the rule makes of an equation, as a small program on parts."""
+    rule = table.rule(primitive)
+    builder = Builder(f"a rule of {table.name}", source=UNKNOWN_SOURCE)
+    values = grouped(types, [builder.input(t) for t in flat(types)])
+    with interpreting(builder):
+        outs = rule(table, params, values)
+        check_parts(table, primitive, outs)
+        atoms = [
+            tuple([None if x is None else builder.atom(x) for x in parts])
+            for parts in outs
+        ]
+    return builder.close(flat(atoms))[0], tuple(map(atom_types, atoms))
+
+
+def check_parts(table: Propagation, primitive: Primitive, outs: object) -> None:
+    """Raise TypeError unless a rule has returned tuples of parts."""
+    results = outs if isinstance(outs, tuple | list) else [outs]
+    for parts in results:
+        if not isinstance(parts, tuple | list):
+            raise TypeError(
+                f"the rule of {table.name} for {primitive.name} returns a "
+                f"{type(parts).__name__}, where a sequence is due that has, for each "
+                "result, the tuple of its parts: [(value, tangent)]"
+            )

@@ -1,0 +1,192 @@
+"""Floor 6: when two results of the same mathematics count as equal.
+
+One idea: the unit is the rounding error of the result's own dtype, and what an
+ill-conditioned program does to rounding errors is measured, not guessed::
+
+    difference(np.float32([1.0]), np.float32([1.0000001]), ulps=4)    # None
+
+The allowances, and why each is there:
+
+* integers and booleans are equal or not;
+* NaN equals NaN whatever its payload, and infinities have a sign; 0.0 equals -0.0,
+  for sums may start from either;
+* floats may differ by a few units in the last place: NumPy and XLA use other
+  polynomials for the same function, and fuse multiplication and addition differently;
+* below the smallest normal number anything goes: XLA flushes subnormals on CPU;
+* a number within the same distance of the largest one equals infinity;
+* the parts of a complex number are measured by its absolute value, for both compute
+  products whose terms cancel; if it is not finite, only that is compared: C leaves
+  open which part of an infinite product is NaN.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.dtypes import float0, is_complex, is_inexact, numpy_dtype, real_dtype
+from verax.ir.jaxpr import Jaxpr
+from verax.ir.limits import finfo
+from verax.rules.rows.row import Engine, NDArray
+from verax.transforms.engine.evaluate import evaluate_eqn, read
+from verax.transforms.passes.inline import inline
+
+ULPS = 16.0
+"""Special functions of NumPy and XLA have errors of up to about eight units each."""
+
+
+@frozen
+class Difference:
+    """The first element in which two results differ, and by how much it might."""
+
+    index: tuple[int, ...]
+    got: object
+    want: object
+    allowed: float
+
+    def __str__(self) -> str:
+        return (
+            f"at {list(self.index)}: {self.got!r} in place of {self.want!r} "
+            f"(a distance of {self.allowed:.3g} is allowed)"
+        )
+
+
+def difference(
+    got: NDArray,
+    want: NDArray,
+    *,
+    ulps: float = ULPS,
+    slack: NDArray | None = None,
+) -> Difference | None:
+    """The first difference between arrays of one shape and dtype, or None.
+
+    `slack` is what may be added to the distance, element by element; NaN there means
+    that the element is not determined and may be anything.
+    """
+    if got.shape != want.shape or got.dtype != want.dtype:
+        kinds = [f"{x.dtype}{list(x.shape)}" for x in (got, want)]
+        return Difference((), kinds[0], kinds[1], 0.0)
+    if got.dtype == float0 or got.size == 0:
+        return None
+    extra = np.zeros(got.shape) if slack is None else slack
+    allowed = np.broadcast_to(np.asarray(extra, np.float64), got.shape)
+    if is_inexact(got.dtype):
+        equal, allowed = inexact_equal(got, want, ulps, allowed)
+    else:
+        equal = got == want
+    wrong = np.argwhere(~(equal | np.isnan(allowed)))
+    if not len(wrong):
+        return None
+    index = tuple(int(i) for i in wrong[0])
+    return Difference(index, got[index], want[index], float(allowed[index]))
+
+
+def inexact_equal(
+    got: NDArray, want: NDArray, ulps: float, slack: NDArray
+) -> tuple[NDArray, NDArray]:
+    """Which elements count as equal, and the distances that were allowed."""
+    limits = finfo(got.dtype)
+    eps, tiny, top = float(limits.eps), float(limits.tiny), float(limits.max)
+    a, b = exact(got), exact(want)
+    with np.errstate(all="ignore"):
+        size = np.maximum(np.abs(a), np.abs(b))
+        allowed = ulps * eps * np.where(np.isfinite(size), size, 0.0) + tiny + slack
+        near = np.abs(a - b) <= allowed
+        edge = top * (1 - ulps * eps)
+    if is_complex(got.dtype):
+        finite_a, finite_b = np.isfinite(a), np.isfinite(b)
+        large = (np.abs(a) >= edge) | (np.abs(b) >= edge)
+        return near | (~finite_a & ~finite_b) | (large & ~(finite_a & finite_b)), (
+            allowed
+        )
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    full = (np.abs(a) >= edge) & (np.abs(b) >= edge) & (np.sign(a) == np.sign(b))
+    return same | full | near, allowed
+
+
+def exact(x: NDArray) -> NDArray:
+    """The elements in double precision."""
+    with np.errstate(all="ignore"):  # a signalling NaN is an invalid operand
+        return x.astype(np.complex128 if is_complex(x.dtype) else np.float64)
+
+
+def nudged(x: NDArray, random: np.random.Generator) -> NDArray:
+    """`x` with every inexact element about one unit in the last place away."""
+    if not is_inexact(x.dtype) or x.size == 0:
+        return x
+    part = numpy_dtype(real_dtype(x.dtype))
+    eps = float(finfo(x.dtype).eps)
+    with np.errstate(all="ignore"):
+        if is_complex(x.dtype):
+            flat: NDArray = np.ascontiguousarray(x).reshape(-1).view(part)
+            turn = 1 + eps * random.choice((-1.0, 1.0), flat.shape)
+            return np.asarray(flat * turn, part).view(x.dtype).reshape(x.shape)
+        step = 1 + eps * random.choice((-1.0, 1.0), x.shape)
+        wide = x.astype(np.float64) * step
+        return np.asarray(wide).astype(x.dtype)
+
+
+def sensitivity(
+    engine: Engine,
+    jaxpr: Jaxpr,
+    args: Sequence[NDArray],
+    *,
+    jumps: bool = False,
+    runs: int = 4,
+) -> list[NDArray]:
+    """How far each output moves if every rounding goes the other way.
+
+    The program runs a few times with its operands and all results of equations nudged
+    by one unit in the last place: another implementation that is exact for operands
+    within their rounding error must be accepted. With `jumps`, outputs that jump (a
+    comparison of two rounded numbers) are NaN: not determined.
+    """
+    jaxpr = inline(jaxpr)  # the equations of calls round too
+    base = engine.evaluate(jaxpr, args)
+    spread = [np.zeros(x.shape) for x in base]
+    for run in range(runs):
+        random = np.random.default_rng(run)
+        env = [nudged(x, random) for x in args]
+        with np.errstate(all="ignore"):
+            for eqn in jaxpr.eqns:
+                env += [nudged(x, random) for x in evaluate_eqn(engine, eqn, env)]
+        outs = [read(a, env) for a in jaxpr.outvars]
+        spread = [
+            np.maximum(s, moved(x, y, jumps=jumps))
+            for s, x, y in zip(spread, outs, base, strict=True)
+        ]
+    return spread
+
+
+def moved(x: NDArray, y: NDArray, *, jumps: bool) -> NDArray:
+    """The distance of two runs, element by element; NaN for jumps if they count."""
+    lost = np.nan if jumps else 0.0
+    if x.dtype == float0:
+        return np.zeros(x.shape)
+    if not is_inexact(x.dtype):
+        return np.where(x == y, 0.0, lost)
+    a, b = exact(x), exact(y)
+    with np.errstate(all="ignore"):
+        distance = np.abs(a - b)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    finite = np.isfinite(a) & np.isfinite(b)
+    return np.where(same, 0.0, np.where(finite, distance, lost))
+
+
+def subnormals(x: NDArray) -> bool:
+    """Whether any element is a number that XLA on CPU takes for zero."""
+    return bool(np.any(flushed(x) != x)) if is_inexact(x.dtype) else False
+
+
+def flushed(x: NDArray) -> NDArray:
+    """`x` with zeros for subnormal numbers."""
+    if not is_inexact(x.dtype) or x.dtype.itemsize == 1:
+        return x
+    tiny = float(finfo(x.dtype).tiny)
+    if is_complex(x.dtype):
+        part = numpy_dtype(real_dtype(x.dtype))
+        flat = np.ascontiguousarray(x).reshape(-1).view(part)
+        return flushed(flat).view(x.dtype).reshape(x.shape)
+    with np.errstate(all="ignore"):
+        small = np.abs(x.astype(np.float64)) < tiny
+        return np.where(small, np.zeros((), x.dtype), x).astype(x.dtype)

@@ -1,0 +1,195 @@
+"""Floor 6: a row held to the laws, with a report in place of an exception.
+
+One idea: a row is checked by being there: whatever its columns, each law is tried on
+calls that its own `draw` makes::
+
+    check_primitive(sin_p, cases=50).raise_if_broken()
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import evolve
+from hypothesis import strategies as st
+
+from verax.ir.jaxpr import Primitive
+from verax.ops.core import CORE
+from verax.ops.standard import standard
+from verax.ops.table import PRIMITIVES
+from verax.rules.programs.derived import derived_columns
+from verax.rules.rows.row import Row, RuleTable, Sample
+from verax.transforms.engine.engine import StandardEngine
+from verax.verify.cases.nested import DRAWS
+from verax.verify.checking.report import BROKEN, SILENT, Finding, Report
+from verax.verify.checking.search import search
+from verax.verify.checking.standard import ENGINE, runner
+from verax.verify.laws import EVERY, LAWS, Law, compiled
+from verax.verify.strategies import cases as cases_of
+
+type Rules = RuleTable | Mapping[Primitive, Row[Any]] | StandardEngine | None
+type Laws = Iterable[Law | str] | None
+CASES = 50
+DERIVED = ("use", "error")
+
+
+def engine_of(rules: Rules, derived: str = "use") -> StandardEngine:
+    """The engine under a table; a mapping is joined to the standard one.
+
+    Raises:
+        ValueError: `derived` is neither "use" nor "error".
+    """
+    if derived not in DERIVED:
+        raise ValueError(f'derived is "use" or "error", not {derived!r}')
+    if isinstance(rules, StandardEngine):
+        engine = rules
+    elif rules is None:
+        engine = ENGINE
+    else:
+        check_rows(rules)
+        engine = StandardEngine(
+            rules if isinstance(rules, RuleTable) else standard | rules, CORE
+        )
+    if derived == "error":
+        return evolve(engine, rules=engine.rules.strict())
+    return engine
+
+
+def check_rows(rules: RuleTable | Mapping[Primitive, Row[Any]]) -> None:
+    """Raise TypeError unless the table maps primitives to rows."""
+    rows = rules.replaced if isinstance(rules, RuleTable) else rules
+    for primitive, row in rows.items():
+        if not (isinstance(primitive, Primitive) and isinstance(row, Row)):
+            raise TypeError(
+                f"rules maps {primitive!r} to {row!r}, where a primitive and the row "
+                "that replaces it are due"
+            )
+
+
+def laws_of(laws: Laws, engine: StandardEngine) -> tuple[Law, ...]:
+    """Laws by their names; without any, all of them, the compiled one included.
+
+    Raises:
+        ValueError: there is no law of that name.
+    """
+    known = {**LAWS, "compiled": compiled(runner(engine))}
+    if laws is None:
+        return tuple(known.values())
+    found = []
+    for law in laws:
+        if isinstance(law, str) and law not in known:
+            raise ValueError(f"no law is called {law!r}; there are {', '.join(known)}")
+        found.append(known[law] if isinstance(law, str) else law)
+    return tuple(found)
+
+
+def row_of(primitive: Primitive | str) -> Row[Any]:
+    """The row of a primitive, or of the library's primitive of that name.
+
+    Raises:
+        ValueError: the library has no such primitive.
+        TypeError: the primitive has no row.
+
+    >>> row_of("sin")
+    sin
+    """
+    if isinstance(primitive, str):
+        if primitive not in PRIMITIVES:
+            raise ValueError(
+                f"the library has no primitive {primitive!r}; pass your row itself"
+            )
+        return PRIMITIVES[primitive]
+    if not isinstance(primitive, Row):
+        raise TypeError(
+            f"check_primitive takes a row (see verax.rules.rows.row.Row) or the name "
+            f"of one, not {primitive!r}; a function goes to check_function"
+        )
+    return primitive
+
+
+def check_primitive(
+    primitive: Primitive | str,
+    *,
+    rules: Rules = None,
+    cases: int = CASES,
+    laws: Laws = None,
+    samples: Sequence[Sample[Any]] = (),
+    derived: str = "use",
+    seed: int | None = None,
+) -> Report:
+    """What the laws say about a primitive: one finding for each law.
+
+    Args:
+        primitive: a row, or the name of one of the library.
+        rules: the table to check it under: a `RuleTable`, or rows by primitive that
+            are joined to the standard table. A primitive that the table replaces is
+            checked with the row that replaces it.
+        cases: how many calls are drawn for each law (fewer for dear ones).
+        laws: names of laws, or laws; all of them if left out.
+        samples: calls to try, in place of those that the row's `draw` makes.
+        derived: "use" lets missing columns follow from others and says so in the
+            report; "error" counts each of them as broken.
+        seed: draw the same cases each time.
+
+    Raises:
+        ValueError: the row has no `draw` and there are no samples, or a law or
+            primitive of that name does not exist.
+
+    >>> report = check_primitive("sin", cases=5, laws=["jvp", "vmap"])
+    >>> bool(report), [finding.law for finding in report]
+    (True, ['jvp', 'vmap'])
+    """
+    row = row_of(primitive)
+    engine = engine_of(rules, derived)
+    written = engine.rules.replaced.get(row, row)
+    if row.draw is None and row not in DRAWS and not samples:
+        raise ValueError(
+            f"the row {row.name} has no draw, so there is nothing to try: give the row "
+            "draw=... (see Sample) or pass samples=[Sample(params, operand types)]"
+        )
+    means = tuple(derived_columns(written).items())
+    found = tuple(
+        check_law(law, row, engine, cases, samples=samples, seed=seed)
+        for law in laws_of(laws, engine)
+    )
+    if derived == "error":
+        missing = tuple(
+            Finding(
+                row.name,
+                f"{column} is written",
+                BROKEN,
+                evidence=f"{row.name} has no {column} rule; it would be {how}. Write "
+                f'it, or allow derived="use"',
+            )
+            for column, how in means
+        )
+        return Report(row.name, (*missing, *found))
+    return Report(row.name, found, means)
+
+
+def check_row(
+    row: Row[Any],
+    engine: StandardEngine,
+    *,
+    cases: int = 30,
+    laws: Iterable[Law] = EVERY,
+) -> tuple[Finding, ...]:
+    """`check_primitive` under an engine, without the compiled law."""
+    return tuple(check_law(law, row, engine, cases) for law in laws)
+
+
+def check_law(
+    law: Law,
+    row: Row[Any],
+    engine: StandardEngine,
+    cases: int,
+    *,
+    samples: Sequence[Sample[Any]] = (),
+    seed: int | None = None,
+) -> Finding:
+    """What one law says about a row."""
+    reason = law.applies(engine.rules[row], bool(samples))
+    if reason is not None:
+        return Finding(row.name, law.name, SILENT, skips=((reason, 0),))
+    given = st.sampled_from(samples) if samples else None
+    source = cases_of(row, depth=law.depth, wide=law.wide, tied=law.tied, given=given)
+    return search(law, row.name, engine, source, cases, seed=seed)

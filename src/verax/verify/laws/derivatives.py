@@ -1,0 +1,328 @@
+"""Floor 6: the laws of forward mode.
+
+One idea: evaluation is the only truth, and a derivative is what differences of it
+tend to; where they do not tend to anything, the law says nothing::
+
+    jvp(f, x, v) = (f(x + h v) - f(x - h v)) / 2h        as h goes to zero
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import complex128, float64, is_complex, is_inexact
+from verax.ir.jaxpr import Jaxpr
+from verax.ir.walk import walk
+from verax.ops.control.while_ import while_p
+from verax.rules.rows.row import NDArray
+from verax.transforms.engine.engine import StandardEngine
+from verax.transforms.engine.templates import Mask
+from verax.verify.cases.case import Case, Skipped, broken, reverse_only
+from verax.verify.cases.nested import DRAWS
+from verax.verify.cases.tolerance import Difference
+from verax.verify.laws.agreement import Run, agree, has_types, well_formed, zeros
+
+STEP = 1e-4
+"""The extrapolated difference errs by STEP^4 (curvature) and eps / STEP (rounding)."""
+RELATIVE = 1e-6
+NOISE = 1e-10
+
+
+def tangent_types(avals: Sequence[ShapedArray], mask: Mask) -> list[ShapedArray]:
+    """The tangent types of what the mask marks."""
+    return [a.tangent() for a, flag in zip(avals, mask, strict=True) if flag]
+
+
+def directions(case: Case, avals: Sequence[ShapedArray], salt: int) -> list[NDArray]:
+    """Random arrays of the types, of size about one; zeros of integer types."""
+    random = np.random.default_rng((case.seed, salt))
+    found = []
+    for aval in avals:
+        x = random.uniform(-1, 1, aval.shape)
+        if is_complex(aval.dtype):
+            x = x + 1j * random.uniform(-1, 1, aval.shape)
+        found.append(np.asarray(x).astype(aval.dtype))  # type: ignore[arg-type]  # inexact
+    return found
+
+
+def need_double(case: Case) -> None:
+    """Skip programs that do not compute in double precision from end to end."""
+    avals = (*case.jaxpr.in_avals, *case.jaxpr.out_avals)
+    if not any(case.active):
+        raise Skipped("no operand has a tangent")
+    if any(is_inexact(a.dtype) and a.dtype not in (float64, complex128) for a in avals):
+        raise Skipped("the row does not compute in double precision")
+    if case.row is None and any(
+        is_inexact(v.aval.dtype) and v.aval.dtype not in (float64, complex128)
+        for _, eqn in walk(case.jaxpr)
+        for v in eqn.outvars
+    ):
+        raise Skipped("the program does not compute in double precision inside")
+
+
+def need_forward(case: Case) -> None:
+    """Skip programs that have no forward mode."""
+    if reverse_only(case.jaxpr):
+        raise Skipped("a custom_vjp rule is for reverse mode only")
+
+
+def need_transpose(tangent: Jaxpr) -> None:
+    """Skip linear programs that no reverse mode goes through."""
+    if any(eqn.primitive is while_p for _, eqn in walk(tangent)):
+        raise Skipped("a while loop has no reverse mode")
+
+
+def filled(
+    avals: Sequence[ShapedArray], mask: Mask, live: Sequence[NDArray]
+) -> list[NDArray]:
+    """Tangents of all outputs: those given, and zeros where the mask says none."""
+    rest = iter(live)
+    return [
+        next(rest) if flag else zeros(aval.tangent())
+        for aval, flag in zip(avals, mask, strict=True)
+    ]
+
+
+def jvp_is_difference(engine: StandardEngine, case: Case) -> None:
+    """Tangents of `jvp` are central differences of `evaluate`, where those exist."""
+    need_double(case)
+    jaxpr, values = case.jaxpr, case.values
+    active = case.active
+    need_forward(case)
+    program, mask = engine.jvp(jaxpr, active)
+    well_formed("jvp", case, "the tangent program", program)
+    inputs = [*jaxpr.in_avals, *tangent_types(jaxpr.in_avals, active)]
+    outputs = [*jaxpr.out_avals, *tangent_types(jaxpr.out_avals, mask)]
+    has_types("jvp", case, "the operands of jvp", program.in_avals, inputs)
+    has_types("jvp", case, "the result of jvp", program.out_avals, outputs)
+    tangents = directions(case, tangent_types(jaxpr.in_avals, active), 1)
+    found = engine.evaluate(program, (*values, *tangents))
+    count = len(jaxpr.outvars)
+    plain = engine.evaluate(jaxpr, values)
+    run = Run(jaxpr, values)
+    what = "jvp changes the result"
+    agree("jvp", engine, case, what, found[:count], plain, run, after=program)
+    pushed = filled(jaxpr.out_avals, mask, found[count:])
+    full = filled(jaxpr.in_avals, active, tangents)
+    held = compare_differences(engine, case, full, pushed, program)
+    if not held:
+        raise Skipped("no element has a central difference here")
+
+
+def compare_differences(
+    engine: StandardEngine,
+    case: Case,
+    tangents: Sequence[NDArray],
+    pushed: Sequence[NDArray],
+    program: Jaxpr,
+) -> int:
+    """Hold tangents to differences; how many elements could be held."""
+    held = 0
+    for i, d in enumerate(differences(engine, case, tangents)):
+        aval = case.jaxpr.out_avals[i]
+        if not is_inexact(aval.dtype):
+            continue
+        with np.errstate(all="ignore"):
+            wrong = d.exists & ~(np.abs(pushed[i] - d.value) <= d.allowed)
+        held += int(np.sum(d.exists))
+        if np.any(wrong):
+            index = tuple(int(k) for k in np.argwhere(wrong)[0])
+            first = Difference(
+                index, pushed[i][index], d.value[index], float(d.allowed[index])
+            )
+            raise broken(
+                "jvp",
+                case,
+                f"the tangent of result {i} is not the central difference "
+                f"along {[t.tolist() for t in tangents if t.dtype.names is None]}",
+                got=pushed[i],
+                want=d.value,
+                first=first,
+                after=program,
+            )
+    return held
+
+
+@frozen
+class Slope:
+    """A derivative by differences: its value, its error, and where it exists."""
+
+    value: NDArray
+    allowed: NDArray
+    exists: NDArray
+
+
+def differences(
+    engine: StandardEngine, case: Case, tangents: Sequence[NDArray]
+) -> Iterator[Slope]:
+    """The central differences of every output along the tangents.
+
+    Differences with two steps tell whether there is a derivative: if they disagree,
+    a kink or a jump is near. That looks at `evaluate` only, never at the rule.
+    """
+    centre = engine.evaluate(case.jaxpr, case.values)
+    wide = slope(engine, case, tangents, STEP)
+    near = slope(engine, case, tangents, STEP / 2)
+    for y, a, b in zip(centre, wide, near, strict=True):
+        if not is_inexact(y.dtype):
+            yield Slope(y, y, np.zeros(y.shape, bool))
+            continue
+        with np.errstate(all="ignore"):
+            value = (4 * b - a) / 3
+            error = np.abs(a - b)
+            top = largest(np.abs(value))
+            allowed = RELATIVE * (np.abs(value) + top) + 10 * error
+            allowed += NOISE * largest(np.abs(y))
+            exists = error <= 1e-4 * (np.abs(value) + top + largest(np.abs(y)))
+        yield Slope(value, allowed, exists & np.isfinite(value) & np.isfinite(y))
+
+
+def jvp_is_between_slopes(engine: StandardEngine, case: Case) -> None:
+    """Where a function has a kink, its tangent lies between the slopes of both sides.
+
+    At ties, zeros and other special points a derivative may be a convention, but not
+    any number: the slopes to the left and to the right along the tangent bound it. All
+    elements of an operand move alike (where three tie that move apart, the slopes say
+    less), and half of the time all operands do, so that ties stay ties.
+    """
+    need_double(case)
+    if case.row is None or case.row in DRAWS:
+        raise Skipped("conventions at kinks do not compose")
+    jaxpr, values, active = case.jaxpr, case.values, case.active
+    program, mask = engine.jvp(jaxpr, active)
+    types = tangent_types(jaxpr.in_avals, active)
+    speeds = (1.0, 1.0 if case.seed % 2 or len(types) > 2 else -0.5)
+    tangents = [
+        np.full(aval.shape, speeds[i % 2], aval.dtype)  # type: ignore[arg-type]  # inexact
+        for i, aval in enumerate(types)
+    ]
+    found = engine.evaluate(program, (*values, *tangents))
+    pushed = filled(jaxpr.out_avals, mask, found[len(jaxpr.outvars) :])
+    full = filled(jaxpr.in_avals, active, tangents)
+    left, right = (one_sided(engine, case, full, sign) for sign in (-1, 1))
+    held = 0
+    for i, (a, b, t) in enumerate(zip(left, right, pushed, strict=True)):
+        aval = jaxpr.out_avals[i]
+        if not is_inexact(aval.dtype) or is_complex(aval.dtype):
+            continue
+        allowed = np.maximum(a.allowed, b.allowed)
+        low, high = np.minimum(a.value, b.value), np.maximum(a.value, b.value)
+        exists = a.exists & b.exists
+        with np.errstate(all="ignore"):
+            wrong = exists & ~((t >= low - allowed) & (t <= high + allowed))
+        held += int(np.sum(exists))
+        if np.any(wrong):
+            index = tuple(int(k) for k in np.argwhere(wrong)[0])
+            slopes = f"a slope from {low[index]} to {high[index]}"
+            first = Difference(index, t[index], slopes, float(allowed[index]))
+            what = (
+                f"the tangent of result {i} is not between the slopes of both sides "
+                f"along {[x.tolist() for x in full if x.dtype.names is None]}"
+            )
+            sides = f"{low.tolist()} to {high.tolist()}"
+            raise broken(
+                "special", case, what, got=t, want=sides, first=first, after=program
+            )
+    if not held:
+        raise Skipped("no element has slopes on both sides here")
+
+
+def one_sided(
+    engine: StandardEngine, case: Case, tangents: Sequence[NDArray], sign: int
+) -> Iterator[Slope]:
+    """The slopes of every output on one side, extrapolated from two steps.
+
+    Where large operands cancel, what is left of them is the rounding of differences.
+    """
+    centre = engine.evaluate(case.jaxpr, case.values)
+    rounding = NOISE * sum(
+        largest(np.abs(x))
+        for x, t in zip(case.values, tangents, strict=True)
+        if t.dtype.names is None
+    )
+    ends = [
+        engine.evaluate(
+            case.jaxpr,
+            [
+                x if t.dtype.names is not None else np.asarray(x + sign * step * t)
+                for x, t in zip(case.values, tangents, strict=True)
+            ],
+        )
+        for step in (STEP, STEP / 2)
+    ]
+    for y, far, near in zip(centre, *ends, strict=True):
+        if not is_inexact(y.dtype):
+            yield Slope(y, y, np.zeros(y.shape, bool))
+            continue
+        with np.errstate(all="ignore"):
+            a, b = sign * (far - y) / STEP, sign * (near - y) / (STEP / 2)
+            value, error = 2 * b - a, np.abs(a - b)
+            size = np.abs(value) + largest(np.abs(y))
+            allowed = RELATIVE * size + 0.1 * error + rounding
+            exists = error <= 1e-3 * size
+        yield Slope(value, allowed, exists & np.isfinite(value) & np.isfinite(y))
+
+
+def largest(x: NDArray) -> float:
+    """The largest finite element, or zero."""
+    finite = x[np.isfinite(x)]
+    return float(finite.max()) if finite.size else 0.0
+
+
+def slope(
+    engine: StandardEngine, case: Case, tangents: Sequence[NDArray], step: float
+) -> list[NDArray]:
+    sides = []
+    for sign in (1, -1):
+        moved = [
+            x if t.dtype.names is not None else np.asarray(x + sign * step * t)
+            for x, t in zip(case.values, tangents, strict=True)
+        ]
+        sides.append(engine.evaluate(case.jaxpr, moved))
+    with np.errstate(all="ignore"):
+        return [
+            (p - m) / (2 * step) if is_inexact(p.dtype) else p
+            for p, m in zip(*sides, strict=True)
+        ]
+
+
+def mask_is_honest(engine: StandardEngine, case: Case) -> None:
+    """A tangent left out is zero: `jvp` with fewer tangents is `jvp` with zeros."""
+    jaxpr, values, active = case.jaxpr, case.values, case.active
+    if not any(active):
+        raise Skipped("no operand has a tangent")
+    random = case.random()
+    need_forward(case)
+    chosen = tuple(flag and random.random() < 0.5 for flag in active)
+    full, full_mask = engine.jvp(jaxpr, active)
+    part, part_mask = engine.jvp(jaxpr, chosen)
+    what = f"jvp in {chosen}"
+    well_formed("mask", case, what, part)
+    if any(p and not f for p, f in zip(part_mask, full_mask, strict=True)):
+        raise broken("mask", case, f"{what} has tangents that jvp in all lacks")
+    if not any(chosen) and any(part_mask):
+        raise broken("mask", case, "jvp without tangents gives tangents")
+    tangents = directions(case, tangent_types(jaxpr.in_avals, chosen), 2)
+    every = filled(jaxpr.in_avals, chosen, tangents)
+    some = [t for t, flag in zip(every, active, strict=True) if flag]
+    run = Run(rest_of(full, len(jaxpr.outvars), full_mask), (*values, *some))
+    want = engine.evaluate(run.jaxpr, run.args)
+    found = engine.evaluate(part, (*values, *tangents))[len(jaxpr.outvars) :]
+    got = filled(jaxpr.out_avals, part_mask, found)
+    # Where a zero meets an infinity, leaving it out is the better answer.
+    live = [
+        np.where(np.isfinite(y), x, y)
+        for x, y in zip(
+            [x for x, flag in zip(got, full_mask, strict=True) if flag],
+            want,
+            strict=True,
+        )
+    ]
+    agree("mask", engine, case, f"{what} is not jvp with zeros", live, want, run)
+
+
+def rest_of(jaxpr: Jaxpr, count: int, mask: Mask) -> Jaxpr:
+    """The tangent outputs of a tangent program."""
+    return Jaxpr((), jaxpr.invars, jaxpr.eqns, jaxpr.outvars[count:])

@@ -1,0 +1,439 @@
+"""Floor 6: the laws that a program keeps its type, its value and its identity.
+
+One idea: whatever is done to a program that is no transformation in mathematics (run
+it compiled, trace it again, print and parse it, drop what nothing needs) changes
+nothing that can be seen::
+
+    parse(print(jaxpr)) == jaxpr,    hash(trace(f)) == hash(trace(f))
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from types import MappingProxyType
+
+import numpy as np
+from attrs import evolve
+
+from verax.ir.avals import ShapedArray
+from verax.ir.consts import used_consts
+from verax.ir.dtypes import (
+    float0,
+    is_bool,
+    is_complex,
+    is_float,
+    is_integer,
+    stored_dtype,
+)
+from verax.ir.jaxpr import Eqn, Jaxpr
+from verax.ir.parser import parse_jaxpr
+from verax.ir.printer import print_jaxpr
+from verax.ir.walk import walk
+from verax.ops.calls.call import CallParams, jit_p
+from verax.ops.elementwise.arith import div_p, rem_p
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import MissingRule, NDArray
+from verax.rules.values.state import STATE
+from verax.transforms.engine.engine import StandardEngine
+from verax.transforms.engine.evaluate import evaluate_eqn, read
+from verax.transforms.passes.cse import cse
+from verax.transforms.passes.inline import inline
+from verax.verify.cases.case import (
+    Case,
+    Skipped,
+    broken,
+    constants_of,
+    holds_functions,
+    primitives,
+    reverse_only,
+    types_text,
+)
+from verax.verify.cases.precision import double_precision, is_double
+from verax.verify.cases.tolerance import ULPS, difference, flushed, subnormals
+from verax.verify.laws.agreement import Run, agree, well_formed
+from verax.verify.laws.batching import random_axes
+
+type Runner = Callable[[Jaxpr, Sequence[NDArray]], Sequence[NDArray]]
+"""Runs a program in another way than the interpreter, such as compiled."""
+
+COMPILED_ULPS = 4 * ULPS
+"""XLA on CPU vectorises functions with polynomials of lower degree than libm's."""
+
+OF_SUBNORMALS = MappingProxyType(
+    {
+        "cbrt": "XLA's cbrt of a subnormal has a wrong sign and size",
+        "pow": "XLA takes all subnormal bases of a power for one and the same number",
+    }
+)
+
+
+def category(dtype: np.dtype[np.generic]) -> str:
+    """Boolean, integer, float or complex."""
+    if is_bool(dtype):
+        return "boolean"
+    if is_integer(dtype):
+        return "integer"
+    if is_float(dtype):
+        return "float"
+    return "complex" if is_complex(dtype) else str(dtype)
+
+
+def has_type(x: object, aval: ShapedArray) -> bool:
+    """Whether a raw result of an evaluate rule may stand for the type.
+
+    The width may differ, for rules compute small floats in larger ones; the category
+    may not, since the conversion would hide a result that is rounded or cut off.
+    """
+    array = np.asarray(x)
+    due = category(stored_dtype(aval.dtype))
+    return array.shape == aval.shape and category(array.dtype) == due
+
+
+def evaluate_is_typed(engine: StandardEngine, case: Case) -> None:
+    """Every equation evaluates to its inferred types, and leaves its operands alone."""
+    well_formed("typed", case, "the program", case.jaxpr)
+    env: list[NDArray] = list(case.values)
+    with np.errstate(all="ignore"):
+        for eqn in case.jaxpr.eqns:
+            env += raw_results(engine, case, eqn, env)
+    outs = [read(a, env) for a in case.jaxpr.outvars]
+    for i, (x, aval) in enumerate(zip(outs, case.jaxpr.out_avals, strict=True)):
+        if x.shape != aval.shape or x.dtype != stored_dtype(aval.dtype):
+            raise broken(
+                "typed",
+                case,
+                f"result {i} has another type",
+                want=aval,
+                got=f"{x.dtype}{list(x.shape)}",
+            )
+
+
+def raw_results(
+    engine: StandardEngine, case: Case, eqn: Eqn, env: Sequence[NDArray]
+) -> list[NDArray]:
+    """The results of one equation as its rule gives them, each of a type that fits."""
+    row = engine.rules[eqn.primitive]
+    if row.evaluate is None:
+        raise Skipped(f"{row.name} has no evaluate rule")
+    found = row.evaluate(engine, eqn.params, [read(a, env) for a in eqn.invars])
+    if len(found) != len(eqn.outvars):
+        raise broken(
+            "typed",
+            case,
+            f"{row.name} evaluates to {len(found)} results, not {len(eqn.outvars)}",
+        )
+    for i, (x, var) in enumerate(zip(found, eqn.outvars, strict=True)):
+        if var.aval.dtype != float0 and not has_type(x, var.aval):
+            raw = np.asarray(x)
+            raise broken(
+                "typed",
+                case,
+                f"result {i} of {row.name} has another type",
+                got=f"{raw.dtype}{list(raw.shape)}",
+                want=var.aval,
+            )
+    return [
+        np.asarray(x).astype(stored_dtype(var.aval.dtype))
+        for x, var in zip(found, eqn.outvars, strict=True)
+    ]
+
+
+def divides_by_itself(eqn: Eqn) -> bool:
+    """Whether XLA takes an integer quotient or remainder for a constant."""
+    return (
+        eqn.primitive in (div_p, rem_p)
+        and eqn.invars[0] == eqn.invars[1]
+        and is_integer(eqn.invars[0].aval.dtype)
+    )
+
+
+def compiled_is_evaluate(run: Runner) -> Callable[[StandardEngine, Case], None]:
+    """The law that `run` gives what the interpreter gives, in value and in type."""
+
+    def law(engine: StandardEngine, case: Case) -> None:
+        jaxpr = case.jaxpr
+        if any(divides_by_itself(eqn) for _, eqn in walk(jaxpr)):
+            raise Skipped("XLA folds x / x of integers to 1, also where x is 0")
+        if any(subnormals(x) for x in case.values):
+            for name in primitives(jaxpr).keys() & OF_SUBNORMALS:
+                raise Skipped(OF_SUBNORMALS[name])
+        want = engine.evaluate(jaxpr, case.values)
+        got = [np.asarray(x) for x in run(jaxpr, case.values)]
+        types = [ShapedArray(x.shape, x.dtype) for x in got]
+        due = [ShapedArray(a.shape, stored_dtype(a.dtype)) for a in jaxpr.out_avals]
+        if types != due:
+            raise broken(
+                "compiled",
+                case,
+                "the compiled program has other types",
+                got=types_text(types),
+                want=types_text(due),
+            )
+        # Readings of the operands that are as good as the first, see `readings`.
+        for values in readings(case.values):
+            other = engine.evaluate(jaxpr, values)
+            if not unlike(got, other):
+                return
+        if not unlike(got, without_subnormals(engine, jaxpr, case.values)):
+            return
+        agree(
+            "compiled",
+            engine,
+            case,
+            "compiled differs from evaluate",
+            got,
+            want,
+            Run(jaxpr, case.values),
+            COMPILED_ULPS,
+        )
+
+    return law
+
+
+def readings(values: Sequence[NDArray]) -> Iterator[tuple[NDArray, ...]]:
+    """The operands, and what a compiled program may take them for.
+
+    XLA on CPU reads subnormals as zeros. On the branch cut of a complex function, the
+    sign of a zero says which side is meant, and not every expansion of XLA looks at it.
+    """
+    yield tuple(values)
+    small = tuple([flushed(x) for x in values])
+    if any(subnormals(x) for x in values):
+        yield small
+    if any(is_complex(x.dtype) for x in values):
+        yield tuple([x + 0 if is_complex(x.dtype) else x for x in small])
+
+
+def without_subnormals(
+    engine: StandardEngine, jaxpr: Jaxpr, values: Sequence[NDArray]
+) -> list[NDArray]:
+    """The results where every equation takes subnormals for zeros and makes none."""
+    jaxpr = inline(jaxpr)
+    env = [flushed(x) for x in values]
+    with np.errstate(all="ignore"):
+        for eqn in jaxpr.eqns:
+            env += [flushed(x) for x in evaluate_eqn(engine, eqn, env)]
+    return [read(a, env) for a in jaxpr.outvars]
+
+
+def unlike(got: Sequence[NDArray], want: Sequence[NDArray]) -> bool:
+    """Whether any results differ by more than compiled ones may."""
+    return any(
+        difference(x, y, ulps=COMPILED_ULPS) is not None
+        for x, y in zip(got, want, strict=True)
+    )
+
+
+def retracing_is_equal(engine: StandardEngine, case: Case) -> None:
+    """Making a program again makes an equal one, whatever ran before.
+
+    An engine without any memory must derive the same programs as this one, and rules
+    may not look at the configuration, for their templates are shared.
+    """
+    jaxpr = case.jaxpr
+    if holds_functions(jaxpr):
+        raise Skipped("the program holds Python functions, which compare by identity")
+    known = derived(engine, case)
+    fresh = derived(evolve(engine), case)
+    with double_precision(is_double(jaxpr) or not STATE.enable_x64):
+        configured = derived(evolve(engine), case)
+    pairs = [(jaxpr, again(jaxpr))]
+    pairs += zip(known, fresh, strict=True)
+    pairs += zip(known, configured, strict=True)
+    for one, other in pairs:
+        if used_consts(one):
+            continue  # array constants are compared by identity
+        if "custom_vmap_call" in primitives(one):
+            # Derived rules hold the engine, and these are different engines.
+            same = print_jaxpr(one) == print_jaxpr(other)
+        else:
+            same = one == other and hash(one) == hash(other)
+        if not same:
+            raise broken(
+                "retrace",
+                case,
+                "made twice, the programs differ",
+                got=print_jaxpr(other),
+                want=print_jaxpr(one),
+            )
+
+
+def again(jaxpr: Jaxpr) -> Jaxpr:
+    """The same program, written anew equation by equation."""
+    builder = Builder("a law")
+    atoms = [builder.input(v.aval).atom for v in jaxpr.invars]
+    return builder.close(builder.inline(jaxpr, atoms))[0]
+
+
+def differentiable(engine: StandardEngine, jaxpr: Jaxpr) -> bool:
+    """Whether every row of the program has a jvp rule."""
+    return all(engine.rules[p].jvp is not None for p in primitives(jaxpr).values())
+
+
+def batchable(engine: StandardEngine, jaxpr: Jaxpr) -> bool:
+    """Whether every row of the program has a batch rule."""
+    return all(engine.rules[p].batch is not None for p in primitives(jaxpr).values())
+
+
+def text_is_program(engine: StandardEngine, case: Case) -> None:
+    """A program and those derived from it print as text that parses back to them."""
+    if holds_functions(case.jaxpr) or "custom_vmap_call" in primitives(case.jaxpr):
+        raise Skipped("the program holds Python functions, which have no text")
+    for program in [case.jaxpr, *derived(engine, case)]:
+        text = print_jaxpr(program)
+        back = parse_jaxpr(text, primitives(program), constants_of(program))
+        if back != program:
+            raise broken(
+                "text",
+                case,
+                "the text parses to another program",
+                got=print_jaxpr(back),
+                want=text,
+            )
+
+
+def derived(engine: StandardEngine, case: Case) -> list[Jaxpr]:
+    """What the transformations make of the program, where its rows have the rules."""
+    jaxpr, found = case.jaxpr, []
+    active = case.active
+    if any(active) and differentiable(engine, jaxpr) and not reverse_only(jaxpr):
+        forward, tangent, _ = engine.linearize(jaxpr, active)
+        found += [engine.jvp(jaxpr, active)[0], forward, tangent]
+    if jaxpr.invars and batchable(engine, jaxpr):
+        axes = random_axes(case.random(), jaxpr.in_avals, False)
+        found.append(engine.batch(jaxpr, 2, axes)[0])
+    return found
+
+
+def dce_keeps_values(engine: StandardEngine, case: Case) -> None:
+    """Dead-code elimination keeps what is used, to the bit, and drops the rest."""
+    program = with_dead_code(case.jaxpr)
+    random = case.random()
+    used = tuple(random.random() < 0.5 for _ in program.outvars)
+    slim, needed = engine.dce(program, used)
+    well_formed("dce", case, "the program without dead code", slim)
+    if len(needed) != len(program.invars) or sum(needed) != len(slim.invars):
+        raise broken(
+            "dce",
+            case,
+            f"inputs {needed} are kept, but the program has {len(slim.invars)}",
+        )
+    effectful = bool(program.effects)
+    if not any(used) and not effectful and slim.eqns:
+        raise broken(
+            "dce",
+            case,
+            "nothing is used, and yet there are equations",
+            got=print_jaxpr(slim),
+        )
+    values = case.values
+    outs = engine.evaluate(program, values)
+    want = [x for x, flag in zip(outs, used, strict=True) if flag]
+    got = engine.evaluate(
+        slim, [x for x, flag in zip(values, needed, strict=True) if flag]
+    )
+    agree(
+        "dce",
+        engine,
+        case,
+        f"dce for outputs {used}",
+        got,
+        want,
+        None,
+        0.0,
+        after=slim,
+    )
+
+
+def with_dead_code(jaxpr: Jaxpr) -> Jaxpr:
+    """The program twice in a row, with the outputs of both."""
+    builder = Builder("a law")
+    atoms = [builder.input(v.aval).atom for v in jaxpr.invars]
+    first = builder.inline(jaxpr, atoms)
+    return builder.close([*builder.inline(jaxpr, atoms), *first])[0]
+
+
+def cse_keeps_values(engine: StandardEngine, case: Case) -> None:
+    """Joining equal equations keeps values, and makes of a program done twice one."""
+    program = with_dead_code(case.jaxpr)
+    joined = cse(program)
+    well_formed("cse", case, "the program without equal equations", joined)
+    if len(joined.eqns) > len(case.jaxpr.eqns) and not program.effects:
+        raise broken("cse", case, "equal equations are left", got=print_jaxpr(joined))
+    got = engine.evaluate(joined, case.values)
+    want = engine.evaluate(program, case.values)
+    agree(
+        "cse",
+        engine,
+        case,
+        "cse changes values",
+        got,
+        want,
+        None,
+        0.0,
+        after=joined,
+    )
+
+
+def inline_undoes_call(engine: StandardEngine, case: Case) -> None:
+    """A call means its program: evaluated, and inlined, to the equation."""
+    jaxpr = case.jaxpr
+    outside = as_call(jaxpr)
+    well_formed("inline", case, "the call of the program", outside)
+    got, want = [engine.evaluate(j, case.values) for j in (outside, jaxpr)]
+    agree("inline", engine, case, "the call differs", got, want, None, 0.0)
+    flat = inline(outside)
+    if flat != jaxpr and not any(e.primitive is jit_p for e in jaxpr.eqns):
+        raise broken(
+            "inline",
+            case,
+            "inlining a call gives another program",
+            got=print_jaxpr(flat),
+            want=print_jaxpr(jaxpr),
+        )
+
+
+def as_call(jaxpr: Jaxpr) -> Jaxpr:
+    """The program that calls `jaxpr` by one equation."""
+    builder = Builder("a law")
+    inputs = [builder.input(v.aval) for v in jaxpr.invars]
+    return builder.finish(builder.bind(jit_p, CallParams("f", jaxpr), inputs))[0]
+
+
+def missing_rules_say_so(engine: StandardEngine, case: Case) -> None:
+    """Where a row has no rule, the transformation says which primitive and column."""
+    if case.row is None:
+        raise Skipped("this law is about rows")
+    row, jaxpr = engine.rules[case.row], case.jaxpr
+    active = case.active
+    tried = 0
+    if row.jvp is None and any(active):
+        expect_missing(case, row.name, "jvp", lambda: engine.jvp(jaxpr, active))
+        tried += 1
+    if row.batch is None and jaxpr.invars:
+        axes = random_axes(case.random(), jaxpr.in_avals, False)
+        expect_missing(case, row.name, "batch", lambda: engine.batch(jaxpr, 2, axes))
+        tried += 1
+    if row.evaluate is None:
+        expect_missing(
+            case, row.name, "evaluate", lambda: engine.evaluate(jaxpr, case.values)
+        )
+        tried += 1
+    if not tried:
+        raise Skipped("no rule is missing")
+
+
+def expect_missing(
+    case: Case, name: str, column: str, attempt: Callable[[], object]
+) -> None:
+    """Raise unless the attempt fails with an error that names row and column."""
+    try:
+        attempt()
+    except MissingRule as error:
+        if name in str(error) and column in str(error):
+            return
+        raise broken(
+            "missing",
+            case,
+            f"the error does not name {name} and {column}",
+            got=str(error),
+        ) from error
+    raise broken("missing", case, f"{name} has no {column} rule, and nothing says so")

@@ -1,0 +1,182 @@
+"""Floor 6: the law of loops: a scan is the unrolled loop, and a while that counts.
+
+One idea: both are written out as programs, so that not only their values are compared
+but also what the transformations make of them::
+
+    unrolled(jaxpr)     # the body as often as the loop runs, on slices, then stacked
+    counted(jaxpr)      # a while with a counter, which writes the rows itself
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import int32
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr
+from verax.ops.calls.subjaxprs import inlined, program
+from verax.ops.control.scan import scan_p
+from verax.ops.control.scan_params import ScanParams
+from verax.ops.control.while_ import while_p
+from verax.ops.control.while_params import WhileParams
+from verax.ops.core import CORE
+from verax.ops.elementwise.arith import add, sub
+from verax.ops.elementwise.compare import lt
+from verax.ops.indexing.dynamic_slice import dynamic_slice, dynamic_update_slice
+from verax.ops.structure.create import zeros
+from verax.ops.structure.joining import concatenate
+from verax.ops.structure.slicing import slice
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import NDArray
+from verax.rules.values.array import Array
+from verax.rules.values.state import interpreting
+from verax.transforms.engine.engine import StandardEngine
+from verax.verify.cases.case import Case, Skipped
+from verax.verify.laws.agreement import Run, agree, well_formed
+from verax.verify.laws.derivatives import (
+    directions,
+    filled,
+    need_forward,
+    need_transpose,
+    tangent_types,
+)
+
+type Loop = Callable[[ScanParams, Sequence[Array]], Sequence[object]]
+
+
+def unroll(p: ScanParams, args: Sequence[Array]) -> Sequence[object]:
+    """The loop written out."""
+    consts, carry, xs = p.parts(args)
+    steps = range(p.length)
+    found: dict[int, Sequence[Array]] = {}
+    for i in reversed(steps) if p.reverse else steps:
+        rows = [row_of(x, i) for x in xs]
+        carry, found[i] = p.results(inlined(p.jaxpr, [*consts, *carry, *rows]))
+    types = p.results(p.jaxpr.out_avals)[1]
+    ys = [stacked([found[i][k] for i in steps], aval) for k, aval in enumerate(types)]
+    return [*carry, *ys]
+
+
+def row_of(x: Array, i: int) -> Array:
+    """Row i."""
+    starts = (i, *[0] * (x.ndim - 1))
+    row = slice(x, starts, (i + 1, *x.shape[1:]))
+    return CORE.reshape(row, x.shape[1:])
+
+
+def stacked(rows: Sequence[Array], aval: ShapedArray) -> Array:
+    """The rows as one array."""
+    if not rows:
+        return zeros(aval.with_shape((0, *aval.shape)))
+    parts = [CORE.reshape(x, (1, *aval.shape)) for x in rows]
+    return concatenate(parts, 0)
+
+
+def count(p: ScanParams, args: Sequence[Array]) -> Sequence[object]:
+    """The loop as a while that counts and writes rows."""
+    if p.length == 0:
+        return unroll(p, args)  # no row can be read
+    consts, carry, xs = p.parts(args)
+    types = p.results(p.jaxpr.out_avals)[1]
+    ys = [zeros(a.with_shape((p.length, *a.shape))) for a in types]
+    index = ShapedArray((), int32)
+    state = [index, *[x.aval for x in (*carry, *ys)]]
+    given = [x.aval for x in (*consts, *xs)]
+
+    def step(*operands: Array) -> Sequence[object]:
+        fixed, rest = operands[: len(given)], operands[len(given) :]
+        i, before, made = rest[0], rest[1 : 1 + len(carry)], rest[1 + len(carry) :]
+        at = sub(np.int32(p.length - 1), i) if p.reverse else i
+        rows = [
+            CORE.reshape(dynamic_slice(x, place(at, x), (1, *x.shape[1:])), x.shape[1:])
+            for x in fixed[len(consts) :]
+        ]
+        after, row = p.results(
+            inlined(p.jaxpr, [*fixed[: len(consts)], *before, *rows])
+        )
+        written = [
+            dynamic_update_slice(y, CORE.reshape(r, (1, *r.shape)), place(at, y))
+            for y, r in zip(made, row, strict=True)
+        ]
+        return [add(i, np.int32(1)), *after, *written]
+
+    params = WhileParams(
+        program([*given, *state], step),
+        len(given),
+        program(state, lambda i, *_: [lt(i, np.int32(p.length))]),
+        0,
+    )
+    return while_p.bind(params, *consts, *xs, np.int32(0), *carry, *ys)[1:]
+
+
+def place(i: Array, x: Array) -> list[object]:
+    """Where row i starts."""
+    return [i, *[np.int32(0)] * (x.ndim - 1)]
+
+
+def written_as(jaxpr: Jaxpr, loop: Loop) -> Jaxpr:
+    """The program with another way to loop in place of its scans."""
+    builder = Builder("a law")
+    env: list[Atom] = [builder.input(v.aval).atom for v in jaxpr.invars]
+    with interpreting(builder):
+        for eqn in jaxpr.eqns:
+            env += written(builder, eqn, env, loop)
+    outs = [env[a.index] if hasattr(a, "index") else a for a in jaxpr.outvars]
+    return builder.close(outs)[0]
+
+
+def written(
+    builder: Builder, eqn: Eqn, env: Sequence[Atom], loop: Loop
+) -> Sequence[Atom]:
+    """What the results of an equation are."""
+    ins = tuple([env[a.index] if hasattr(a, "index") else a for a in eqn.invars])
+    if eqn.primitive is scan_p and isinstance(eqn.params, ScanParams):
+        outs = loop(eqn.params, builder.tracers(ins))
+        return [builder.atom(x) for x in outs]
+    return builder.copy(eqn, ins)
+
+
+def loops_agree(engine: StandardEngine, case: Case) -> None:
+    """A scan is its unrolled loop and a while, in values and derivatives."""
+    jaxpr = case.jaxpr
+    if not any(eqn.primitive is scan_p for eqn in jaxpr.eqns):
+        raise Skipped("there is no scan")
+    other, third = written_as(jaxpr, unroll), written_as(jaxpr, count)
+    want = engine.evaluate(jaxpr, case.values)
+    for what, written_out in (("the unrolled loop", other), ("the while", third)):
+        well_formed("loops", case, what, written_out)
+        got = engine.evaluate(written_out, case.values)
+        run = Run(jaxpr, case.values)
+        agree("loops", engine, case, f"{what} differs", got, want, run)
+    if not any(case.active):
+        return
+    need_forward(case)
+    first, second, last = [pushed(engine, case, j) for j in (jaxpr, other, third)]
+    run = Run(other, case.values)
+    agree("loops", engine, case, "jvp of the unrolled loop", second, first, None)
+    agree("loops", engine, case, "jvp of the while", last, first, None)
+    both = [pulled(engine, case, j) for j in (jaxpr, other)]
+    agree("loops", engine, case, "vjp of the unrolled loop", both[1], both[0], None)
+
+
+def pushed(engine: StandardEngine, case: Case, jaxpr: Jaxpr) -> list[NDArray]:
+    """Results and all tangents of a program for the tangents of the case."""
+    active, n = case.active, len(jaxpr.outvars)
+    program, mask = engine.jvp(jaxpr, active)
+    ts = directions(case, tangent_types(jaxpr.in_avals, active), 1)
+    outs = engine.evaluate(program, (*case.values, *ts))
+    return [*outs[:n], *filled(jaxpr.out_avals, mask, outs[n:])]
+
+
+def pulled(engine: StandardEngine, case: Case, jaxpr: Jaxpr) -> list[NDArray]:
+    """All cotangents of the operands for cotangents of the case."""
+    active, n = case.active, len(jaxpr.outvars)
+    forward, tangent, mask = engine.linearize(jaxpr, active)
+    need_transpose(tangent)
+    saved = engine.evaluate(forward, case.values)[n:]
+    types = tangent_types(jaxpr.in_avals, active)
+    linear = (False,) * len(saved) + (True,) * len(types)
+    back, live = engine.transpose(tangent, linear, (True,) * sum(mask))
+    every = directions(case, [a.tangent() for a in jaxpr.out_avals], 2)
+    cts = [ct for ct, flag in zip(every, mask, strict=True) if flag]
+    return filled(types, live, engine.evaluate(back, (*saved, *cts)))

@@ -1,0 +1,274 @@
+"""The compilation cache on disk: hits, damage, several processes, limits, privacy."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax.api.config.config import override
+from verax.backend.runtime.client import default_client, local_devices
+from verax.backend.xla.compile_options import CompileOptions, jaxlib_options
+from verax.backend.xla.disk_cache import (
+    CompilationCacheWarning,
+    Entry,
+    compiler_flags,
+    evict,
+    key_of,
+)
+
+SOURCE = Path(verax.__file__).parent.parent
+X = np.arange(6, dtype=np.float32)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[Path]:
+    """An empty cache that keeps everything."""
+    directory = tmp_path / "made" / "when needed"
+    with ExitStack() as stack:
+        for option, value in (
+            ("compilation_cache_dir", directory),
+            ("persistent_cache_min_compile_time_secs", 0),
+        ):
+            stack.enter_context(override(option, value))
+        yield directory
+
+
+def compiled(function: Callable[..., Any], *args: Any) -> Any:
+    """The compiled stage: never one from the caches in memory."""
+    return verax.jit(function).lower(*args).compile()
+
+
+def origin(stage: Any) -> str:
+    found: str = stage.program.executable.origin
+    return found
+
+
+def cube(x: Any) -> Any:
+    return x * x * x + vnp.sin(x)
+
+
+def files(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*")) if directory.exists() else []
+
+
+def test_second_compilation_comes_from_disk(cache: Path) -> None:
+    first, second = compiled(cube, X), compiled(cube, X)
+    assert (origin(first), origin(second)) == ("compiler", "disk")
+    assert np.array_equal(first(X), second(X))
+    assert [path.suffix for path in files(cache)] == [".verax"]
+    assert second.memory_analysis() == first.memory_analysis()
+
+
+def test_nothing_is_kept_without_a_directory_or_when_disabled(cache: Path) -> None:
+    with override("enable_compilation_cache", False):
+        compiled(cube, X)
+    with override("compilation_cache_dir", None):
+        compiled(cube, X)
+    assert files(cache) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("persistent_cache_min_compile_time_secs", 1e6),
+        ("persistent_cache_min_entry_size_bytes", 10**9),
+    ],
+)
+def test_small_programs_can_be_left_out(cache: Path, option: str, value: float) -> None:
+    with override(option, value):
+        compiled(cube, X)
+    assert files(cache) == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[:-7],
+        lambda data: data + b"\0",
+        lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:],
+        lambda data: b"#!/bin/sh\n" + data,
+    ],
+)
+def test_damaged_entry_is_reported_and_replaced(
+    cache: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    compiled(cube, X)
+    (path,) = files(cache)
+    good = path.read_bytes()
+    path.write_bytes(damage(good))
+    with pytest.warns(CompilationCacheWarning, match="damaged or of another kind"):
+        again = compiled(cube, X)
+    assert origin(again) == "compiler"
+    assert np.array_equal(again(X), compiled(cube, X)(X))
+    assert origin(compiled(cube, X)) == "disk"
+
+
+def test_entry_under_a_wrong_name_is_not_taken(cache: Path) -> None:
+    compiled(cube, X)
+    compiled(vnp.cos, X)
+    one, other = files(cache)
+    one.write_bytes(other.read_bytes())
+    with pytest.warns(CompilationCacheWarning):
+        stages = compiled(cube, X), compiled(vnp.cos, X)
+    assert np.array_equal(stages[0](X), verax.jit(cube)(X))
+    assert np.array_equal(stages[1](X), verax.jit(vnp.cos)(X))
+
+
+def test_entry_that_jaxlib_refuses_is_replaced(cache: Path) -> None:
+    compiled(cube, X)
+    (path,) = files(cache)
+    Entry(path.parent, path.stem).write(b"checksummed, and no program")
+    with pytest.warns(CompilationCacheWarning, match="cannot be loaded"):
+        assert origin(compiled(cube, X)) == "compiler"
+    assert origin(compiled(cube, X)) == "disk"
+
+
+def test_unwritable_directory_is_a_warning(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a directory")
+    with (
+        override("compilation_cache_dir", blocked),
+        override("persistent_cache_min_compile_time_secs", 0),
+        pytest.warns(CompilationCacheWarning, match="cannot"),
+    ):
+        assert origin(compiled(cube, X)) == "compiler"
+
+
+def test_captured_arrays_are_not_in_the_file(cache: Path) -> None:
+    secret = np.frombuffer(b"a captured array of bytes, secret" * 8, np.uint8)
+    held = vnp.asarray(secret)
+    stage = compiled(lambda x: x + held.sum() + secret[:6], X)
+    assert stage(X).shape == (6,)
+    (path,) = files(cache)
+    assert b"captured" not in path.read_bytes()
+    # And so another array of the same type takes the same program.
+    other = vnp.asarray(secret[::-1].copy())
+    changed = secret[::-1].copy()
+    again = compiled(lambda x: x + other.sum() + changed[:6], X)
+    assert origin(again) == "disk"
+    assert np.array_equal(again(X), X + changed.sum() + changed[:6])
+
+
+def test_programs_that_call_the_host_are_not_stored(cache: Path) -> None:
+    def shouting(x: Any) -> Any:
+        like = verax.ShapeDtypeStruct((6,), np.float32)
+        return verax.pure_callback(lambda v: np.asarray(v) + 1, like, x)
+
+    for _ in range(2):
+        stage = compiled(shouting, X)
+        assert origin(stage) == "compiler"
+        assert np.array_equal(stage(X), X + 1)
+    assert files(cache) == []
+
+
+def test_lapack_runs_from_disk(cache: Path) -> None:
+    matrix = np.array([[4, 1], [1, 3]], np.float32)
+    compiled(vnp.linalg.cholesky, matrix)
+    stage = compiled(vnp.linalg.cholesky, matrix)
+    assert origin(stage) == "disk"
+    assert np.allclose(stage(matrix), np.linalg.cholesky(matrix))
+
+
+def test_key_has_all_that_decides_about_the_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client, devices = default_client(), local_devices()[:1]
+
+    def key(text: str = "module {}", fast: bool = False) -> str:
+        options = CompileOptions(effort="fast" if fast else None)
+        return key_of(client, text, devices, jaxlib_options(devices, options))
+
+    plain = key()
+    assert plain == key()
+    assert key("module @f {}") != plain
+    assert key(fast=True) != plain
+    with override("compilation_cache_key", "model 7"):
+        assert key() != plain
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/nowhere")
+    assert key() == plain
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true --xla_dump_to=x")
+    assert compiler_flags() == "--xla_cpu_enable_fast_math=true"
+    assert key() != plain
+
+
+def test_files_used_longest_ago_are_evicted(tmp_path: Path) -> None:
+    entries = [Entry(tmp_path, name) for name in "abcd"]
+    for age, entry in enumerate(entries):
+        entry.write(b"x" * 100)
+        os.utime(entry.path, (1000 + age, 1000 + age))
+    assert entries[0].read() == b"x" * 100  # and is new again
+    evict(tmp_path, 3 * entries[0].path.stat().st_size)
+    assert [entry.path.exists() for entry in entries] == [True, False, True, True]
+    evict(tmp_path, 0)
+    assert files(tmp_path) == []
+
+
+def test_size_is_bounded_while_compiling(cache: Path) -> None:
+    compiled(cube, X)
+    (path,) = files(cache)
+    with override("compilation_cache_max_size", int(1.5 * path.stat().st_size)):
+        compiled(lambda x: cube(x) + 1, X)
+    assert len(files(cache)) == 1
+    assert not path.exists()
+
+
+PROGRAM = """
+import sys
+import numpy as np
+import verax, verax.numpy as vnp
+verax.config.update("persistent_cache_min_compile_time_secs", 0)
+x = np.arange(8, dtype=np.float32)
+for n in range(3):
+    stage = verax.jit(lambda x: vnp.tanh(x) * n + 1).lower(x).compile()
+    assert np.allclose(stage(x), np.tanh(x) * n + 1)
+    print(stage.program.executable.origin)
+"""
+
+
+def start(directory: Path) -> subprocess.Popen[str]:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(SOURCE),
+        "VERAX_COMPILATION_CACHE_DIR": str(directory),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", PROGRAM],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_several_processes_at_once(tmp_path: Path) -> None:
+    running = [start(tmp_path) for _ in range(3)]
+    for process in running:
+        process.communicate(timeout=300)
+        assert process.returncode == 0
+    assert [path.suffix for path in files(tmp_path)] == [".verax"] * 3
+    last = start(tmp_path)
+    said, _ = last.communicate(timeout=300)
+    assert said.split() == ["disk"] * 3
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("compilation_cache_max_size", "much"),
+        ("compilation_cache_max_size", True),
+        ("persistent_cache_min_compile_time_secs", "1s"),
+        ("compilation_cache_dir", 3),
+        ("enable_compilation_cache", 1),
+    ],
+)
+def test_options_are_checked(option: str, value: object) -> None:
+    with pytest.raises(TypeError, match=f"option {option} takes"):
+        verax.config.update(option, value)

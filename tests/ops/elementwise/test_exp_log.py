@@ -1,0 +1,111 @@
+"""Exponentials and powers at special points."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+from tests.ops.laws import slopes, value
+from verax.ir.dtypes import bfloat16, float16
+from verax.ops.elementwise import arith, exp_log, trig
+from verax.ops.special import erf_gamma
+
+F = np.float32
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "base", "exponent"),
+    [
+        (0.0, 0.0, 0.0, 0.0),
+        (0.0, 1.0, 1.0, 0.0),
+        (0.0, 2.0, 0.0, 0.0),
+        (0.0, 0.5, INF, 0.0),
+        (0.0, -1.0, -INF, NAN),
+        (2.0, 0.0, 0.0, np.log(2.0)),
+        (-1.0, 2.0, -2.0, NAN),
+    ],
+)
+def test_slopes_of_pow(x: float, y: float, base: float, exponent: float) -> None:
+    found = slopes(exp_log.pow, F(x), F(y))
+    np.testing.assert_allclose(found, [base, exponent], 1e-6)
+
+
+def test_pow_with_integer_exponents() -> None:
+    assert value(exp_log.pow, F(2), np.int8(-3)) == 0.125
+    assert value(lambda x: exp_log.pow(x, 3), F(2)) == 8
+    assert slopes(lambda x: exp_log.pow(x, 0), F(0)) == [0.0]
+    assert slopes(lambda x: exp_log.pow(x, 3), F(-2)) == [12.0]
+    with pytest.raises(TypeError, match="float or complex base"):
+        value(exp_log.pow, np.int32(2), np.int32(2))
+
+
+def test_exponents_of_pow_keep_the_dtype_of_the_base() -> None:
+    assert value(lambda x: exp_log.pow(x, 2.5), F(4)) == 32
+    assert value(exp_log.pow, F(4), np.float32(2.5)) == 32
+    with verax.enable_x64(), pytest.raises(TypeError, match="float32 and float64"):
+        exp_log.pow(F(4), np.float64(2.5))
+    with pytest.raises(TypeError, match="float32 and bool"):
+        exp_log.pow(F(4), True)
+
+
+def test_the_least_exponent_has_a_slope() -> None:
+    """Less one, it would be the largest."""
+    least = np.int32(np.iinfo(np.int32).min)
+    assert slopes(lambda x: exp_log.pow(x, least), F(0.5)) == [-INF]
+    assert slopes(lambda x: exp_log.pow(x, least), F(2)) == [0.0]
+
+
+@pytest.mark.parametrize("dtype", [bfloat16, float16])
+def test_whole_powers_of_two_are_exact_in_small_floats(dtype: np.dtype[Any]) -> None:
+    """log 2 has few digits there, and e to the power 7 log 2 is not 128."""
+    x = np.arange(-6.0, 8.0)
+    found = np.asarray(verax.jit(exp_log.exp2)(x.astype(dtype)))
+    np.testing.assert_array_equal(found.astype(float), 2.0**x)
+
+
+def test_second_derivatives_of_pow_are_finite_at_zero() -> None:
+    def slope(x: object) -> object:
+        return arith.mul(exp_log.pow(x, 0.0), exp_log.pow(x, 2.0))
+
+    assert slopes(slope, F(0)) == [0.0]
+
+
+def test_infinite_slopes() -> None:
+    assert slopes(exp_log.sqrt, F(0)) == [INF]
+    assert slopes(exp_log.rsqrt, F(0)) == [-INF]
+    assert slopes(exp_log.cbrt, F(0)) == [INF]
+    assert slopes(exp_log.log, F(0)) == [INF]
+
+
+def test_saturation() -> None:
+    assert value(exp_log.logistic, F(-1e30)) == 0
+    assert slopes(exp_log.logistic, F(100)) == [0.0]
+    assert slopes(trig.tanh, F(100)) == [0.0]
+    assert value(exp_log.log1p, F(-1)) == -INF
+    assert slopes(trig.asinh, F(1e20)) == [pytest.approx(1e-20, rel=1e-5)]
+
+
+def test_gamma_at_the_poles() -> None:
+    assert value(erf_gamma.lgamma, F(0)) == INF
+    assert value(erf_gamma.lgamma, F(-1)) == INF
+    assert value(erf_gamma.digamma, F(0)) == -INF
+    assert np.isnan(value(erf_gamma.digamma, F(-1)))
+    assert value(erf_gamma.erf_inv, F(1)) == INF
+    with pytest.raises(ValueError, match="derivative of zeta in x"):
+        slopes(erf_gamma.zeta, F(2), F(1))
+
+
+def test_small_and_large_arguments_keep_their_digits() -> None:
+    def slope_of_tanh(x: object) -> object:
+        return exp_log.one_minus_square(trig.tanh(x))
+
+    assert slopes(slope_of_tanh, F(1e-20)) == [pytest.approx(-2e-20)]
+    assert slopes(exp_log.expm1, F(-30)) == [pytest.approx(9.357623e-14)]
+    assert slopes(trig.asin, F(1)) == [INF]
+
+
+def test_accuracy_is_refused() -> None:
+    with pytest.raises(TypeError, match="is an AccuracyMode"):
+        exp_log.exp(F(1), accuracy="highest")  # type: ignore[arg-type]  # the error
