@@ -20,7 +20,7 @@ import verax
 import verax.numpy as vnp
 from verax import export
 from verax.api.export import format
-from verax.backend.programs import program_file
+from verax.backend.programs import serialize as program_file
 from verax.backend.xla.disk_cache import CompilationCacheWarning, Entry
 from verax.ir import dumps, from_json, loads, saving, to_json
 from verax.ir.frames import Frame

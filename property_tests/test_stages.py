@@ -11,7 +11,7 @@ import verax
 from verax.api.tracing.apply import ENGINE, apply
 from verax.backend.eager.interpreter import as_array
 from verax.backend.lowering.lower import lower
-from verax.backend.lowering.parsing import parsed
+from verax.backend.lowering.stablehlo_io import parsed
 from verax.ops.table import ROWS
 from verax.rules.rows.row import NDArray
 from verax.stages import deserialize

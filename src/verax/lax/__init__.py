@@ -41,9 +41,8 @@ __getattr__, __dir__ = facade(
         "verax.ops.contraction.precision": (
             "DotAlgorithm DotAlgorithmPreset Precision PrecisionLike"
         ),
-        "verax.ops.contraction.ragged_dot": "ragged_dot",
-        "verax.ops.contraction.ragged_general": (
-            "RaggedDotDimensionNumbers ragged_dot_general"
+        "verax.ops.contraction.ragged_dot": (
+            "ragged_dot ragged_dot_general RaggedDotDimensionNumbers"
         ),
         "verax.ops.control.checkpointed_loops": "bounded_while_p checkpointed_scan_p",
         "verax.ops.control.cond": "cond_p",
@@ -98,12 +97,10 @@ __getattr__, __dir__ = facade(
             "tan_p tanh tanh_p"
         ),
         "verax.ops.fft": "fft fft_p",
-        "verax.ops.indexing.dynamic_dims": (
-            "dynamic_index_in_dim dynamic_slice_in_dim dynamic_update_index_in_dim "
-            "dynamic_update_slice_in_dim"
-        ),
         "verax.ops.indexing.dynamic_slice": (
-            "dynamic_slice dynamic_slice_p dynamic_update_slice dynamic_update_slice_p"
+            "dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_slice_p "
+            "dynamic_update_index_in_dim dynamic_update_slice "
+            "dynamic_update_slice_in_dim dynamic_update_slice_p"
         ),
         "verax.ops.indexing.gather": "gather gather_p scatter_add scatter_add_p",
         "verax.ops.indexing.geometry": (

@@ -57,10 +57,9 @@ from verax.ops.contraction.precision import (
     DotAlgorithm as DotAlgorithm, DotAlgorithmPreset as DotAlgorithmPreset,
     Precision as Precision, PrecisionLike as PrecisionLike,
 )
-from verax.ops.contraction.ragged_dot import ragged_dot as ragged_dot
-from verax.ops.contraction.ragged_general import (
+from verax.ops.contraction.ragged_dot import (
+    ragged_dot as ragged_dot, ragged_dot_general as ragged_dot_general,
     RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
-    ragged_dot_general as ragged_dot_general,
 )
 from verax.ops.control.checkpointed_loops import (
     bounded_while_p as bounded_while_p, checkpointed_scan_p as checkpointed_scan_p,
@@ -146,15 +145,12 @@ from verax.ops.elementwise.trig import (
     tanh as tanh, tanh_p as tanh_p,
 )
 from verax.ops.fft import fft as fft, fft_p as fft_p
-from verax.ops.indexing.dynamic_dims import (
-    dynamic_index_in_dim as dynamic_index_in_dim,
-    dynamic_slice_in_dim as dynamic_slice_in_dim,
-    dynamic_update_index_in_dim as dynamic_update_index_in_dim,
-    dynamic_update_slice_in_dim as dynamic_update_slice_in_dim,
-)
 from verax.ops.indexing.dynamic_slice import (
-    dynamic_slice as dynamic_slice, dynamic_slice_p as dynamic_slice_p,
+    dynamic_index_in_dim as dynamic_index_in_dim, dynamic_slice as dynamic_slice,
+    dynamic_slice_in_dim as dynamic_slice_in_dim, dynamic_slice_p as dynamic_slice_p,
+    dynamic_update_index_in_dim as dynamic_update_index_in_dim,
     dynamic_update_slice as dynamic_update_slice,
+    dynamic_update_slice_in_dim as dynamic_update_slice_in_dim,
     dynamic_update_slice_p as dynamic_update_slice_p,
 )
 from verax.ops.indexing.gather import (

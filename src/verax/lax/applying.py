@@ -19,7 +19,7 @@ from verax.ir.jaxpr import NO_PARAMS
 from verax.lax.looping import fori_loop
 from verax.numpy.arguments.arguments import as_array
 from verax.ops.elementwise.select import copy_p
-from verax.ops.indexing.dynamic_dims import dynamic_index_in_dim
+from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
 from verax.ops.indexing.gather import gather
 from verax.ops.indexing.geometry import (
     GatherDimensionNumbers,

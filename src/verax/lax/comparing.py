@@ -7,7 +7,7 @@ One idea: numbers are compared by one equation, and keys by their words::
 
 from verax.ops.elementwise import compare
 from verax.ops.elementwise.bits import bitwise_not
-from verax.ops.random.keys_equal import key_pair, same_keys
+from verax.ops.random.keys import key_pair, same_keys
 from verax.rules.values.array import Array
 
 

@@ -33,13 +33,11 @@ __getattr__, __dir__ = facade(
             "empty empty_like full full_like ones ones_like zeros zeros_like"
         ),
         ".creation.io": (
-            "ComplexWarning from_dlpack frombuffer fromfile fromiter fromstring load "
-            "save savez"
+            "array_repr array_str ComplexWarning from_dlpack frombuffer fromfile "
+            "fromiter fromstring get_printoptions load printoptions save savez "
+            "set_printoptions"
         ),
         ".creation.namespace_info": "__array_api_version__ __array_namespace_info__",
-        ".creation.printing": (
-            "array_repr array_str get_printoptions printoptions set_printoptions"
-        ),
         ".elementwise.arithmetic": (
             "abs absolute cbrt clip divide fabs float_power fmax fmin hypot positive "
             "pow power reciprocal sign sqrt square true_divide"
@@ -61,9 +59,9 @@ __getattr__, __dir__ = facade(
             "asinh atan atan2 atanh cos cosh deg2rad degrees exp exp2 expm1 i0 log "
             "log10 log1p log2 rad2deg radians sin sinc sinh tan tanh"
         ),
-        ".index_tools": "c_ iterable mask_indices r_",
-        ".index_tricks": (
-            "diag_indices_from index_exp ix_ s_ tril_indices_from triu_indices_from"
+        ".index_tools": (
+            "c_ diag_indices_from index_exp iterable ix_ mask_indices r_ s_ "
+            "tril_indices_from triu_indices_from"
         ),
         ".indexing.getitem_and_at": "at getitem",
         ".indexing.take": "fill_diagonal put put_along_axis take take_along_axis",
@@ -88,45 +86,41 @@ __getattr__, __dir__ = facade(
         ".reducing.reductions": "all amax amin any count_nonzero max min prod ptp sum",
         ".reducing.statistics": "average mean std var",
         ".searching.gcd_lcm": "gcd lcm",
-        ".searching.histograms": "bincount histogram histogram_bin_edges",
-        ".searching.leading": "minmax top_k",
-        ".searching.many_histograms": "histogram2d histogramdd",
+        ".searching.histograms": (
+            "bincount histogram histogram2d histogram_bin_edges histogramdd"
+        ),
+        ".searching.insert_delete": "delete insert trim_zeros",
         ".searching.select_piecewise": "choose piecewise select",
         ".searching.sets": (
             "intersect1d isin setdiff1d setxor1d union1d unique unique_all "
             "unique_counts unique_inverse unique_values"
         ),
         ".searching.sorting": (
-            "argpartition argsort digitize lexsort partition searchsorted sort "
-            "sort_complex"
+            "argpartition argsort digitize lexsort minmax partition searchsorted sort "
+            "sort_complex top_k"
         ),
         ".searching.where_nonzero": (
             "argwhere compress extract flatnonzero nonzero place ravel_multi_index "
             "unravel_index where"
         ),
-        ".shaping.bit_packing": "packbits unpackbits",
-        ".shaping.bits": "view",
+        ".shaping.bits": "packbits unpackbits view",
         ".shaping.joining": (
             "append array_split block column_stack concat concatenate dsplit dstack "
             "hsplit hstack repeat split stack tile unstack vsplit vstack"
         ),
-        ".shaping.rearranging": (
-            "delete diagonal flip fliplr flipud insert roll rot90 trace trim_zeros"
-        ),
+        ".shaping.rearranging": "diagonal flip fliplr flipud roll rot90 trace",
         ".shaping.shapes": (
             "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes "
             "broadcast_to expand_dims matrix_transpose moveaxis ndim permute_dims "
             "ravel reshape resize rollaxis shape size squeeze swapaxes transpose"
         ),
         ".signal.differences": (
-            "convolve correlate diff ediff1d gradient interp trapezoid"
+            "convolve correlate diff ediff1d gradient interp trapezoid unwrap"
         ),
-        ".signal.fitting": "polyfit",
         ".signal.polynomials": (
-            "poly polyadd polyder polydiv polyint polymul polysub polyval roots"
+            "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots"
         ),
         ".signal.signal_windows": "bartlett blackman hamming hanning kaiser",
-        ".signal.unwrapping": "unwrap",
     },
     modules="fft linalg",
 )

@@ -45,18 +45,15 @@ from verax.numpy.creation.filling import (
     ones as ones, ones_like as ones_like, zeros as zeros, zeros_like as zeros_like,
 )
 from verax.numpy.creation.io import (
-    ComplexWarning as ComplexWarning, from_dlpack as from_dlpack,
-    frombuffer as frombuffer, fromfile as fromfile, fromiter as fromiter,
-    fromstring as fromstring, load as load, save as save, savez as savez,
+    array_repr as array_repr, array_str as array_str, ComplexWarning as ComplexWarning,
+    from_dlpack as from_dlpack, frombuffer as frombuffer, fromfile as fromfile,
+    fromiter as fromiter, fromstring as fromstring,
+    get_printoptions as get_printoptions, load as load, printoptions as printoptions,
+    save as save, savez as savez, set_printoptions as set_printoptions,
 )
 from verax.numpy.creation.namespace_info import (
     __array_api_version__ as __array_api_version__,
     __array_namespace_info__ as __array_namespace_info__,
-)
-from verax.numpy.creation.printing import (
-    array_repr as array_repr, array_str as array_str,
-    get_printoptions as get_printoptions, printoptions as printoptions,
-    set_printoptions as set_printoptions,
 )
 from verax.numpy.elementwise.arithmetic import (
     abs as abs, absolute as absolute, cbrt as cbrt, clip as clip, divide as divide,
@@ -99,12 +96,9 @@ from verax.numpy.elementwise.transcendental import (
     sinc as sinc, sinh as sinh, tan as tan, tanh as tanh,
 )
 from verax.numpy.index_tools import (
-    c_ as c_, iterable as iterable, mask_indices as mask_indices, r_ as r_,
-)
-from verax.numpy.index_tricks import (
-    diag_indices_from as diag_indices_from, index_exp as index_exp, ix_ as ix_,
-    s_ as s_, tril_indices_from as tril_indices_from,
-    triu_indices_from as triu_indices_from,
+    c_ as c_, diag_indices_from as diag_indices_from, index_exp as index_exp,
+    iterable as iterable, ix_ as ix_, mask_indices as mask_indices, r_ as r_, s_ as s_,
+    tril_indices_from as tril_indices_from, triu_indices_from as triu_indices_from,
 )
 from verax.numpy.indexing.getitem_and_at import at as at, getitem as getitem
 from verax.numpy.indexing.take import (
@@ -158,12 +152,11 @@ from verax.numpy.reducing.statistics import (
 )
 from verax.numpy.searching.gcd_lcm import gcd as gcd, lcm as lcm
 from verax.numpy.searching.histograms import (
-    bincount as bincount, histogram as histogram,
-    histogram_bin_edges as histogram_bin_edges,
+    bincount as bincount, histogram as histogram, histogram2d as histogram2d,
+    histogram_bin_edges as histogram_bin_edges, histogramdd as histogramdd,
 )
-from verax.numpy.searching.leading import minmax as minmax, top_k as top_k
-from verax.numpy.searching.many_histograms import (
-    histogram2d as histogram2d, histogramdd as histogramdd,
+from verax.numpy.searching.insert_delete import (
+    delete as delete, insert as insert, trim_zeros as trim_zeros,
 )
 from verax.numpy.searching.select_piecewise import (
     choose as choose, piecewise as piecewise, select as select,
@@ -176,8 +169,9 @@ from verax.numpy.searching.sets import (
 )
 from verax.numpy.searching.sorting import (
     argpartition as argpartition, argsort as argsort, digitize as digitize,
-    lexsort as lexsort, partition as partition, searchsorted as searchsorted,
-    sort as sort, sort_complex as sort_complex,
+    lexsort as lexsort, minmax as minmax, partition as partition,
+    searchsorted as searchsorted, sort as sort, sort_complex as sort_complex,
+    top_k as top_k,
 )
 from verax.numpy.searching.where_nonzero import (
     argwhere as argwhere, compress as compress, extract as extract,
@@ -185,10 +179,9 @@ from verax.numpy.searching.where_nonzero import (
     ravel_multi_index as ravel_multi_index, unravel_index as unravel_index,
     where as where,
 )
-from verax.numpy.shaping.bit_packing import (
-    packbits as packbits, unpackbits as unpackbits,
+from verax.numpy.shaping.bits import (
+    packbits as packbits, unpackbits as unpackbits, view as view,
 )
-from verax.numpy.shaping.bits import view as view
 from verax.numpy.shaping.joining import (
     append as append, array_split as array_split, block as block,
     column_stack as column_stack, concat as concat, concatenate as concatenate,
@@ -197,9 +190,8 @@ from verax.numpy.shaping.joining import (
     vsplit as vsplit, vstack as vstack,
 )
 from verax.numpy.shaping.rearranging import (
-    delete as delete, diagonal as diagonal, flip as flip, fliplr as fliplr,
-    flipud as flipud, insert as insert, roll as roll, rot90 as rot90, trace as trace,
-    trim_zeros as trim_zeros,
+    diagonal as diagonal, flip as flip, fliplr as fliplr, flipud as flipud,
+    roll as roll, rot90 as rot90, trace as trace,
 )
 from verax.numpy.shaping.shapes import (
     atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
@@ -212,19 +204,17 @@ from verax.numpy.shaping.shapes import (
 )
 from verax.numpy.signal.differences import (
     convolve as convolve, correlate as correlate, diff as diff, ediff1d as ediff1d,
-    gradient as gradient, interp as interp, trapezoid as trapezoid,
+    gradient as gradient, interp as interp, trapezoid as trapezoid, unwrap as unwrap,
 )
-from verax.numpy.signal.fitting import polyfit as polyfit
 from verax.numpy.signal.polynomials import (
     poly as poly, polyadd as polyadd, polyder as polyder, polydiv as polydiv,
-    polyint as polyint, polymul as polymul, polysub as polysub, polyval as polyval,
-    roots as roots,
+    polyfit as polyfit, polyint as polyint, polymul as polymul, polysub as polysub,
+    polyval as polyval, roots as roots,
 )
 from verax.numpy.signal.signal_windows import (
     bartlett as bartlett, blackman as blackman, hamming as hamming, hanning as hanning,
     kaiser as kaiser,
 )
-from verax.numpy.signal.unwrapping import unwrap as unwrap
 __all__ = [
     "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose",
     "amax", "amin", "angle", "any", "append", "apply_along_axis", "apply_over_axes",

@@ -20,7 +20,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax, stages
 from verax.api.config.config import override
-from verax.backend.programs.program_file import FRAME, pack, unpack
+from verax.backend.programs.serialize import FRAME, pack, unpack
 from verax.experimental.serialize_executable import deserialize_and_load, serialize
 
 SOURCE = Path(verax.__file__).parent.parent

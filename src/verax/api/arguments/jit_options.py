@@ -1,17 +1,22 @@
-"""Floor 5: which donated arguments a program can use.
+"""Floor 5: the options of jit, checked where they are given, and usable donations.
 
-One idea: memory goes to an output of the same shape and dtype, each piece once; what
-finds none is not donated at all, and the user is told::
+One idea: an argument of the wrong kind is an error of the line that gave it, and not of
+the call, long after, that uses it. Donated memory goes to an output of the same shape
+and dtype, each piece once; what finds none is not donated, and the user is told::
 
+    checked_options({"xla_cpu_enable_fast_math": True})
     usable((True, True), (f32_3, f32_4), (f32_3,))    # (True, False)
 """
 
+import inspect
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from verax.api.tracing.trace import function_name
+from verax.backend.xla.compile_options import OptionValue
 from verax.ir.avals import ShapedArray
 
 PACKAGE: Final = str(Path(__file__).parents[2])
@@ -46,3 +51,47 @@ def warn_unusable(
             UserWarning,
             skip_file_prefixes=(PACKAGE,),
         )
+
+
+def checked_options(given: object) -> tuple[tuple[str, OptionValue], ...]:
+    """The options in the order of their names.
+
+    Raises:
+        TypeError: it is no mapping from names to texts, booleans and numbers.
+    """
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            "compiler_options takes a mapping from names of XLA options to values, not "
+            f"{given!r}"
+        )
+    for name, value in given.items():
+        if not isinstance(name, str) or not isinstance(value, str | bool | int | float):
+            raise TypeError(
+                f"the compiler option {name!r} needs a text as name and a text, a "
+                f"boolean or a number as value, not {value!r}"
+            )
+    return tuple(sorted(given.items()))
+
+
+def check_flags(**flags: object) -> None:
+    """Raise TypeError unless all of them are booleans."""
+    for word, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"jit takes True or False as {word}, not {flag!r}")
+
+
+def check_function(fun: object) -> None:
+    """Raise TypeError unless `fun` is a function that returns when it is called."""
+    if not callable(fun):
+        raise TypeError(f"jit takes a function, not {fun!r}")
+    for kind, test in (
+        ("generator", inspect.isgeneratorfunction),
+        ("coroutine", inspect.iscoroutinefunction),
+    ):
+        if test(fun):
+            raise TypeError(
+                f"jit takes a function that returns arrays, and {function_name(fun)} "
+                f"returns a {kind}: return a tuple or a stacked array instead"
+            )

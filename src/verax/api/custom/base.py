@@ -27,7 +27,7 @@ from verax.api.custom.arguments import (
     signature_of,
     sort_arguments,
 )
-from verax.api.custom.custom_tracing import in_type, trace_body
+from verax.api.custom.tracing import in_type, trace_body
 from verax.api.tracing.apply import current_builder
 from verax.api.tracing.trace import Opened, Traced, function_name
 from verax.backend.pytrees import PyTreeDef, tree_holds

@@ -12,7 +12,7 @@ from typing import Any
 from attrs import frozen
 
 from verax.api.custom.arguments import describe_type, leaf_type, matching_leaves
-from verax.api.custom.custom_tracing import fits, union, with_captured
+from verax.api.custom.tracing import fits, union, with_captured
 from verax.api.custom.vjp import custom_vjp
 from verax.api.tracing.apply import ENGINE, apply, current_builder
 from verax.api.tracing.structs import struct_avals

@@ -28,13 +28,14 @@ from verax.api.custom.base import (
     pair_of,
     waiting_rule,
 )
-from verax.api.custom.custom_tracing import (
+from verax.api.custom.tracing import (
+    SymbolicZero,
     after_captured,
     fits,
+    instantiate,
     union,
     with_captured,
 )
-from verax.api.custom.tracing import SymbolicZero, instantiate
 from verax.api.tracing.apply import ENGINE, current_builder
 from verax.api.tracing.trace import Opened, Traced, function_name, trace
 from verax.backend import pytrees

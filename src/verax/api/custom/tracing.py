@@ -1,19 +1,36 @@
-"""Floor 5: zeros that rules of the user's own may see and return.
+"""Floor 5: tracing functions and rules of the user's own, and fitting their results.
 
-One idea: a rule that asks for symbolic zeros is told which tangents are zero, and may
-say the same of what it returns, in place of computing with arrays of zeros::
+One idea: what a rule and its function capture from traces around them becomes the first
+operands of one equation, so their jaxprs are brought to common first inputs. A rule
+that asks for symbolic zeros sees which tangents are zero, and may return such zeros::
 
+    body, avals = trace_body(f, sort_arguments(f, (), args, {}))
     if isinstance(t, SymbolicZero): ...
 """
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 from attrs import frozen
 
+from verax.api.custom.arguments import SortedArguments, describe_type, leaf_type
+from verax.api.tracing.apply import ENGINE
+from verax.api.tracing.trace import (
+    Opened,
+    describe_arguments,
+    function_name,
+    leaf_avals,
+    trace,
+)
+from verax.backend import pytrees
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import DType, float0
+from verax.ir.dtypes import DType, float0, is_inexact
+from verax.ir.jaxpr import Atom, Jaxpr
 from verax.ops.structure.create import zeros
+from verax.rules.programs.batched import on_inputs
+from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 
 
@@ -56,3 +73,80 @@ def instantiate(aval: ShapedArray, symbolic: bool) -> Any:
     if aval.dtype == float0:
         return np.zeros(aval.shape, float0)
     return zeros(aval)
+
+
+def trace_body(
+    fun: Callable[..., Any], given: SortedArguments
+) -> tuple[Opened, tuple[ShapedArray, ...]]:
+    """The function traced in its differentiable arguments."""
+
+    def flat(*others: Any) -> Any:
+        return fun(*given.positions.merge(given.held, others))
+
+    flat.__name__ = function_name(fun)
+    dummy = given.tree.unflatten(given.leaves)
+    leaves, tree = pytrees.flatten((dummy, {}))
+    describe = describe_arguments(fun, tree)
+    avals = leaf_avals(leaves, describe)
+    traced = trace(
+        flat,
+        tree,
+        avals,
+        f"the function {flat.__name__}",
+        describe=describe,
+        values=leaves,
+    )
+    return traced.opened, tuple(avals)
+
+
+def in_type(x: Any, aval: ShapedArray, what: str, name: str) -> Array:
+    """A result of a rule as the function's own result; weakness may differ.
+
+    Raises:
+        TypeError: shape or dtype differ.
+    """
+    given = leaf_type(x)
+    if given is aval:
+        return cast(Array, x)
+    if given.shape != aval.shape or not fits(given, aval):
+        raise TypeError(
+            f"{what} is {describe_type(given)}, but {name} returns "
+            f"{describe_type(aval)}"
+        )
+    return ENGINE.core.convert(x, aval.dtype, aval.weak_type)
+
+
+def fits(given: ShapedArray, aval: ShapedArray) -> bool:
+    """Whether a dtype is the one that is due, or a weak one of the same kind."""
+    return given.dtype == aval.dtype or (
+        given.weak_type and is_inexact(aval.dtype) and given.dtype.kind != "c"
+    )
+
+
+def identity(x: object) -> object:
+    """What tells captured arrays and tracers apart."""
+    return (id(x.builder), x.atom) if isinstance(x, Tracer) else id(x)
+
+
+def union(*groups: Sequence[object]) -> tuple[Any, ...]:
+    """What was captured, each array and each tracer once."""
+    return tuple({identity(x): x for group in groups for x in group}.values())
+
+
+def with_captured(
+    jaxpr: Jaxpr, inner: Sequence[object], captured: Sequence[object]
+) -> Jaxpr:
+    """A jaxpr whose first inputs stand for `inner`, with inputs for all `captured`."""
+    builder = Builder("captured")
+    heads = {identity(x): builder.input(aval_of(x)).atom for x in captured}
+    rest = [builder.input(v.aval).atom for v in jaxpr.invars[len(inner) :]]
+    atoms: list[Atom] = [heads[identity(x)] for x in inner]
+    return builder.close(builder.inline(jaxpr, [*atoms, *rest]))[0]
+
+
+def after_captured(jaxpr: Jaxpr, captured: Sequence[ShapedArray]) -> Jaxpr:
+    """`jaxpr` behind further first inputs, which it ignores."""
+    count = len(captured)
+    avals = [*captured, *jaxpr.in_avals]
+    places = range(count, len(avals))
+    return on_inputs(jaxpr, avals, list(places), ENGINE.core)

@@ -27,14 +27,16 @@ from verax.api.custom.base import (
     pair_of,
     waiting_rule,
 )
-from verax.api.custom.custom_tracing import (
+from verax.api.custom.tracing import (
+    CustomVJPPrimal,
+    SymbolicZero,
     after_captured,
     fits,
     identity,
+    instantiate,
     union,
     with_captured,
 )
-from verax.api.custom.tracing import CustomVJPPrimal, SymbolicZero, instantiate
 from verax.api.tracing.apply import ENGINE, current_builder
 from verax.api.tracing.trace import Opened, Traced, trace
 from verax.backend import pytrees

@@ -20,7 +20,7 @@ from verax.api.custom.arguments import (
     sort_arguments,
 )
 from verax.api.custom.base import Home, at_home, called, inner_rule, pair_of
-from verax.api.custom.custom_tracing import fits, trace_body
+from verax.api.custom.tracing import fits, trace_body
 from verax.api.tracing.apply import ENGINE, current_builder
 from verax.api.tracing.trace import function_name, trace
 from verax.backend import pytrees

@@ -1,7 +1,9 @@
 """Floor 5: the log of what jit's caches did not hold, for `explain_cache_misses`.
 
 One idea: why a call missed is worked out before the function is traced, while the
-caches are as the call found them, and is logged with the times afterwards::
+caches are as the call found them, and is logged with the times afterwards. `jit` inside
+a loop makes a new object each time, with empty caches, so objects of one piece of code
+are counted::
 
     miss = begun(f, key, seen, traced=False, siblings=0)
     ...
@@ -18,9 +20,10 @@ from attrs import frozen
 from verax.api.arguments.cache_entries import Entry
 from verax.api.explain.build import steps, why
 from verax.api.explain.differences import Difference
-from verax.api.explain.keys import Key, place_of, signature_of
+from verax.api.explain.keys import Key, codes, place_of, signature_of
 from verax.api.explain.report import counted, reason_lines
 from verax.backend.programs.program import Made, Program
+from verax.ir.memo import Recent
 from verax.ir.walk import count_eqns
 from verax.rules.values.source import user_source
 
@@ -83,3 +86,27 @@ def begun(
     given = str(signature_of(fun, key)) or "nothing"
     heading = f"cache miss: {place_of(fun)} called at {user_source(1)} with {given}"
     return Miss(heading, traced, *why(fun, key, seen, traced, siblings))
+
+
+REMEMBERED: Final = 1 << 12
+
+
+class Uses:
+    """A count."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+TRACED: Final = Recent[tuple[object, ...], Uses](REMEMBERED)
+"""The uses of the codes that were traced last."""
+
+
+def uses_of(fun: Callable[..., object]) -> Uses:
+    """How many jitted objects of the code of `fun` have been traced.
+
+    Of `grad(f)` it is the code of both.
+    """
+    return TRACED.add(codes(fun), Uses())

@@ -12,7 +12,7 @@ from typing import Any, overload
 from attrs import frozen
 
 from verax.api.arguments.cache_entries import Settings
-from verax.api.arguments.options import check_flags, check_function, checked_options
+from verax.api.arguments.jit_options import check_flags, check_function, checked_options
 from verax.api.arguments.static_argnums import Names, Numbers, resolve_statics
 from verax.api.jit.function import JitFunction
 from verax.api.sharding_args import Shardings, resolve_shardings

@@ -24,9 +24,8 @@ from verax.api.arguments.call_keys import (
 from verax.api.arguments.jit_options import usable, warn_unusable
 from verax.api.arguments.static_keys import Hashes, warn_changed, watch
 from verax.api.explain.build import Asked, explained, seen_keys, unjitted
-from verax.api.explain.log import Miss, begun, told
+from verax.api.explain.log import Miss, begun, told, uses_of
 from verax.api.explain.report import Explanation
-from verax.api.explain.siblings import uses_of
 from verax.api.jit.copying import Copyable
 from verax.api.jit.trace_lock import turn
 from verax.api.sharding_args import constrained

@@ -13,8 +13,14 @@ from typing import Any
 from verax.api.stages.interfaces import Interface
 from verax.api.trees.serialization import read_tree, write_tree
 from verax.backend.programs.program import Program
-from verax.backend.programs.program_file import FRAME, pack, unpack
-from verax.backend.programs.serialize import check_devices, loaded, saved
+from verax.backend.programs.serialize import (
+    FRAME,
+    check_devices,
+    loaded,
+    pack,
+    saved,
+    unpack,
+)
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.runtime.client import Device, check_backend, check_not_forked
 from verax.ir.printer import aval_text

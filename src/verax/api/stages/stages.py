@@ -12,8 +12,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from verax.api.arguments.call_keys import leaf_kinds
-from verax.api.arguments.jit_options import warn_unusable
-from verax.api.arguments.options import checked_options
+from verax.api.arguments.jit_options import checked_options, warn_unusable
 from verax.api.stages.interfaces import Interface, Stage
 from verax.api.stages.platforms import check_routines, checked_platforms
 from verax.api.stages.serialization import written
@@ -27,8 +26,8 @@ from verax.backend.calls.fast_call import Call, caller
 from verax.backend.eager.nan_checks import checked_call, kinds_of
 from verax.backend.eager.nan_search import Search
 from verax.backend.lowering.lower import lower
-from verax.backend.lowering.parsing import parsed
 from verax.backend.lowering.result import Lowered as LoweredModule
+from verax.backend.lowering.stablehlo_io import parsed
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
 from verax.backend.programs.placed_program import spread_of
 from verax.backend.programs.placement import Placement, committed_place, relocated

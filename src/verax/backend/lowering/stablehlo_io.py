@@ -1,22 +1,48 @@
-"""Modules that other versions of jaxlib read, and modules inside modules (floor 4).
+"""StableHLO modules as text, as objects, and for other versions of jaxlib (floor 4).
 
-One idea: StableHLO has a versioned form for keeping, and a text form for everything
-else; the two conversions stand here, with the renaming that lets one module hold the
-functions of another::
+One idea: text serves everywhere but in files that other versions read, and in programs
+that call functions of the host; only these need MLIR's bindings (30 ms to import, 4 ms
+for a context), so they are named here and imported when they are needed::
 
     data = to_portable(text)
     functions, main = renamed(from_portable(data), fresh)
+    client.compile_and_load(parsed(text), devices, options, [function])
 """
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from jaxlib import _jax
 
-from verax.backend.lowering.parsing import new_context
 from verax.backend.runtime.errors import trimmed
 from verax.rules.values.lazy import LazyFunction, loaded
+
+LIBRARIES: Final = "jaxlib.mlir._mlir_libs."
+REGISTRATIONS: Final = (
+    LazyFunction(f"{LIBRARIES}_stablehlo", "register_dialect"),
+    LazyFunction(f"{LIBRARIES}_chlo", "register_dialect"),
+    LazyFunction(f"{LIBRARIES}_sdy", "register_dialect"),
+    LazyFunction(f"{LIBRARIES}_mlirHlo", "register_mhlo_dialect"),
+)
+
+
+def new_context() -> Any:
+    """A context that knows every dialect which modules are written in."""
+    context = loaded("jaxlib.mlir.ir", "Context")()
+    registry = loaded("jaxlib.mlir.ir", "DialectRegistry")()
+    loaded(f"{LIBRARIES}_jax_mlir_ext", "register_dialects")(registry)
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    for register in REGISTRATIONS:
+        register(context)
+    return context
+
+
+def parsed(text: str) -> Any:
+    """The module that `text` is, in a context of its own."""
+    return loaded("jaxlib.mlir.ir", "Module").parse(text, new_context())
+
 
 STABLEHLO: Final = "jaxlib.mlir._mlir_libs._stablehlo"
 version_for: Final = LazyFunction(

@@ -7,12 +7,13 @@ the function captured lie beside it in the file, and are arguments again once lo
     loaded(description, parts, devices).run(args)
 
 What decides whether the code can run here stands in the description, and is compared
-before jaxlib sees a byte of the code.
+before jaxlib sees a byte of the code. jaxlib trusts what it loads, and ends the process
+where that is wrong, so the checksum of these files is one that no accident passes.
 """
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import jaxlib.version
 import numpy as np
@@ -40,9 +41,11 @@ from verax.backend.xla.disk_cache import processor
 from verax.backend.xla.executable import CompileOptions, Executable, load_serialized
 from verax.backend.xla.lapack import require_routines
 from verax.ir.avals import ShapedArray
+from verax.ir.frames import Frame, cut
 from verax.ir.jaxpr import Literal, array_literal
 from verax.ir.printer import aval_text
 from verax.ir.words import aval_of_word
+from verax.rules.values.lazy import LazyModule
 
 
 def devices_of(program: Program) -> tuple[Device, ...]:
@@ -276,3 +279,46 @@ def placement_here(
     ins: Places = (None,) * len(lowered.kept)
     outs: Places = (None,) * len(lowered.out_avals)
     return Placement(devices, ins, outs, committed=True)
+
+
+# Imported when first called: it costs as much as ten modules of ours.
+hashlib = LazyModule("hashlib")
+
+
+def sha256(body: bytes) -> bytes:
+    """A checksum that is also safe from what is not accidental damage."""
+    found: bytes = hashlib.sha256(body).digest()
+    return found
+
+
+FRAME: Final = Frame(
+    b"verax-program\n",
+    1,
+    "compiled program",
+    "serialize() of a compiled stage",
+    sha256,
+)
+
+
+def pack(description: dict[str, Any], parts: Sequence[bytes]) -> bytes:
+    """The file: a description, whose values JSON knows, and parts of any bytes."""
+    sizes: list[Any] = [len(part) for part in parts]
+    return FRAME.pack({**description, "sizes": sizes}, parts)
+
+
+def unpack(data: object) -> tuple[dict[str, Any], list[bytes]]:
+    """The description and the parts.
+
+    Raises:
+        TypeError: `data` is no bytes.
+        ValueError: it is no such file, a damaged one, or of another version.
+
+    >>> unpack(pack({"name": "f"}, [b"code"]))
+    ({'name': 'f', 'sizes': [4]}, [b'code'])
+    """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"a compiled program is bytes, not {type(data).__name__}")
+    found, rest = FRAME.unpack(bytes(data))
+    description: Any = found
+    with FRAME.understanding():
+        return description, cut(rest, description["sizes"])

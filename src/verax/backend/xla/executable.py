@@ -29,7 +29,7 @@ from jaxlib import _hlo, _jax
 
 from verax.backend.lowering.callback_calls import NO_CALLS, HostCalls
 from verax.backend.lowering.mlir_text import without_algorithms
-from verax.backend.lowering.parsing import parsed
+from verax.backend.lowering.stablehlo_io import parsed
 from verax.backend.runtime.buffers import AvalLike, Buffer, Sharding, single_device
 from verax.backend.runtime.callback_errors import FAILURES
 from verax.backend.runtime.errors import CompileError, ExecutionError, explained

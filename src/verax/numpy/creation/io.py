@@ -1,12 +1,15 @@
-"""Floor 6: arrays from files, bytes, text and other libraries.
+"""Floor 6: arrays from files, bytes, text and other libraries, and as text.
 
-One idea: NumPy reads and writes; what it reads becomes an array::
+One idea: NumPy reads and writes, with its own options; what it reads becomes an array::
 
     save("x.npy", x), load("x.npy"), frombuffer(data, "int32"), from_dlpack(tensor)
+    with printoptions(precision=2):
+        print(x)
 """
 
 import os
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import IO, Any
 
 import numpy as np
@@ -17,6 +20,7 @@ from verax.backend.runtime import buffers
 from verax.backend.runtime.client import Device, local_devices
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DTypeLike, as_dtype, bfloat16, canonical, numpy_dtype
+from verax.numpy.arguments.arguments import ArrayLike, as_array
 from verax.numpy.creation.creation import asarray
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
@@ -98,3 +102,52 @@ def from_dlpack(
             'it, or verax.config.update("enable_x64", True)'
         )
     return asarray(buffers.to_numpy(buffer))
+
+
+def chosen(
+    max_line_width: int | None, precision: int | None, suppress_small: bool | None
+) -> AbstractContextManager[Any]:
+    """NumPy's options with those that are given."""
+    given = {
+        "linewidth": max_line_width,
+        "precision": precision,
+        "suppress": suppress_small,
+    }
+    return printoptions(**{k: v for k, v in given.items() if v is not None})
+
+
+def array_repr(
+    arr: ArrayLike,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """The text of an array with its dtype, as `repr` has it."""
+    with chosen(max_line_width, precision, suppress_small):
+        return repr(as_array("array_repr", arr))
+
+
+def array_str(
+    a: ArrayLike,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """The text of an array's elements, as `str` has it."""
+    with chosen(max_line_width, precision, suppress_small):
+        return str(as_array("array_str", a))
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The options by which NumPy, and so verax, prints arrays."""
+    return dict(np.get_printoptions())
+
+
+def set_printoptions(*args: Any, **kwargs: Any) -> None:
+    """Set NumPy's options of printing, which are those of verax too."""
+    np.set_printoptions(*args, **kwargs)
+
+
+def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
+    """NumPy's options of printing, set within a block."""
+    return np.printoptions(*args, **kwargs)

@@ -38,7 +38,7 @@ from verax.ops.elementwise.compare import eq, eq_p, ge_p, gt_p, le_p, lt_p, ne_p
 from verax.ops.elementwise.complex import imag, real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
-from verax.ops.random.keys_equal import key_pair, same_keys
+from verax.ops.random.keys import key_pair, same_keys
 from verax.rules.rows.row import Row
 from verax.rules.values.array import Array
 

@@ -1,9 +1,9 @@
-"""Floor 6: sorting, and searching what is sorted.
+"""Floor 6: sorting, searching what is sorted, and the ends of an order.
 
 One idea: a sort of several arrays by the first of them gives permutations, and a binary
 search is a count of the elements that come before, taken a power of two at a time::
 
-    sort(x), argsort(x, descending=True), searchsorted(x, 3.0)
+    sort(x), argsort(x, descending=True), searchsorted(x, 3.0), top_k(x, 3)
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,14 @@ from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import (
     DTypeLike,
     default_dtype,
+    is_bool,
     is_complex,
     is_float,
+    is_integer,
 )
 from verax.numpy.arguments.arguments import (
     ArrayLike,
+    Axis,
     as_array,
     canonical_axis,
     chosen_dtype,
@@ -28,7 +31,10 @@ from verax.numpy.arguments.arguments import (
     shown,
 )
 from verax.numpy.creation.filling import filled
+from verax.numpy.elementwise.comparison import bitwise_not
+from verax.numpy.indexing.take import take_along_axis
 from verax.numpy.reducing.arg_and_cumulative import flat_or_along
+from verax.numpy.reducing.reductions import Where, max, min
 from verax.ops.elementwise.arith import add, sub
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or
 from verax.ops.elementwise.compare import eq, le, lt, ne
@@ -39,6 +45,7 @@ from verax.ops.sorting import sort as sorts
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.joining import rev
 from verax.ops.structure.shape import reshape
+from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
 
@@ -246,3 +253,60 @@ def digitize(
     falling = searchsorted(rev(edges, (0,)), given, side, method=how)
     up = le(edges[0], edges[-1])
     return select(up, rising, sub(constant_of(edges.size, rising.dtype), falling))
+
+
+def minmax(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+    where: Where = None,
+) -> tuple[Array, Array]:
+    """The smallest and the largest element over `axis`; `initial` may be a pair.
+
+    Raises:
+        ValueError: there are no elements, or only some count, and no `initial`.
+    """
+    low, high = initial if isinstance(initial, tuple) else (initial, initial)
+    x = as_array("minmax", a)
+    return (
+        min(x, axis, out, keepdims, low, where),
+        max(x, axis, out, keepdims, high, where),
+    )
+
+
+def top_k(
+    a: ArrayLike,
+    k: int,
+    /,
+    *,
+    axis: int = -1,
+    mode: str = "largest",
+    sorted: bool = True,
+) -> tuple[Array, Array]:
+    """The `k` largest or smallest elements along `axis`, in order, and their places.
+
+    NaN is the largest; of equal elements the first comes first. The result is sorted
+    also where `sorted` does not ask for it.
+
+    Raises:
+        ValueError: there are fewer than `k`, there is no such axis, or another mode.
+        TypeError: `a` is complex.
+    """
+    if mode not in ("largest", "smallest"):
+        raise ValueError(f"top_k: mode is 'largest' or 'smallest', not {mode!r}")
+    x = as_array("top_k", a)
+    place = canonical_axis("top_k", axis, x.ndim)
+    if is_complex(x.dtype):
+        raise TypeError(f"top_k takes numbers with an order, not {x.aval}")
+    if not 0 <= k <= x.shape[place]:
+        raise ValueError(f"top_k: k={k}, but there are {x.shape[place]} elements")
+    if mode == "largest":
+        return sorts.top_k(x, k, axis=place)
+    if is_bool(x.dtype) or is_integer(x.dtype):
+        values, places = sorts.top_k(bitwise_not(x), k, axis=place)
+        return bitwise_not(values), places
+    # Floats are sorted: there is no negation that keeps NaN the largest.
+    places = slice_in_dim(argsort(x, axis=place), 0, k, axis=place)
+    return take_along_axis(x, places, axis=place), places

@@ -1,10 +1,12 @@
-"""Floor 6: the bits of an array read as another dtype.
+"""Floor 6: the bits of an array read as another dtype, and bits to bytes and back.
 
 One idea: a wider or narrower dtype changes the last dimension, which is split off or
-merged before and after one bitcast; complex numbers are pairs of floats::
+merged before and after one bitcast; a byte is a sum of eight bits times powers of two::
 
-    view(x, "int32"), view(x, "uint8")
+    view(x, "int32"), view(x, "uint8"), packbits(mask), unpackbits(bytes, count=n)
 """
+
+import numpy as np
 
 from verax.ir.dtypes import (
     DType,
@@ -13,15 +15,26 @@ from verax.ir.dtypes import (
     is_bool,
     is_complex,
     is_extended,
+    is_integer,
     real_dtype,
     uint8,
 )
-from verax.numpy.arguments.arguments import ArrayLike, as_array, chosen_dtype
-from verax.numpy.elementwise.comparison import not_equal
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    canonical_axis,
+    chosen_dtype,
+    constant_of,
+)
+from verax.numpy.elementwise.comparison import bitwise_and, not_equal, right_shift
 from verax.numpy.shaping.joining import stack
-from verax.numpy.shaping.shapes import reshape
+from verax.numpy.shaping.shapes import expand_dims, ravel, reshape
+from verax.ops.elementwise.arith import mul
 from verax.ops.elementwise.complex import complex as complex_of, imag, real
 from verax.ops.elementwise.convert import bitcast_convert_type, convert
+from verax.ops.reductions.reduce import reduce_sum
+from verax.ops.structure.shape import broadcast_in_dim
+from verax.ops.structure.slicing import pad, slice_in_dim
 from verax.rules.values.array import Array
 
 
@@ -80,3 +93,82 @@ def resized(x: Array, wanted: DType) -> Array:
     factor = new // own
     grouped = reshape(x, (*x.shape[:-1], x.shape[-1] // factor, factor))
     return bitcast_convert_type(grouped, wanted)
+
+
+def places(name: str, bitorder: str) -> np.ndarray:
+    """By how much each bit of a byte is shifted.
+
+    Raises:
+        ValueError: the order is neither "big" nor "little".
+    """
+    if bitorder not in ("big", "little"):
+        raise ValueError(f"{name}: bitorder is 'big' or 'little', not {bitorder!r}")
+    line = np.arange(8, dtype=np.uint8)
+    return line[::-1].copy() if bitorder == "big" else line
+
+
+def lined_up(name: str, x: Array, axis: int | None) -> tuple[Array, int]:
+    """The array and the dimension to work along; the row of all elements for None."""
+    if axis is None or not x.ndim:
+        return ravel(x), 0
+    return x, canonical_axis(name, axis, x.ndim)
+
+
+def padded_to(x: Array, size: int, axis: int) -> Array:
+    """`x` cut off or continued by zeros to `size` along a dimension."""
+    own = x.shape[axis]
+    if size <= own:
+        return x if size == own else slice_in_dim(x, 0, size, axis=axis)
+    edges = [(0, size - own if i == axis else 0, 0) for i in range(x.ndim)]
+    return pad(x, constant_of(0, x.dtype), edges)
+
+
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
+    """The bytes whose bits are the elements of `a` that are not 0, along `axis`.
+
+    The last byte is filled up with zeros.
+
+    Raises:
+        TypeError: `a` holds neither integers nor booleans.
+    """
+    shifts = places("packbits", bitorder)
+    given = as_array("packbits", a)
+    if not (is_bool(given.dtype) or is_integer(given.dtype)):
+        raise TypeError(f"packbits takes integers and booleans, not {given.aval}")
+    x, place = lined_up("packbits", given, axis)
+    bits = convert(x if is_bool(x.dtype) else not_equal(x, 0), uint8)
+    count = -(-x.shape[place] // 8)
+    bits = padded_to(bits, count * 8, place)
+    before, after = x.shape[:place], x.shape[place + 1 :]
+    bits = reshape(bits, (*before, count, 8, *after))
+    powers = broadcast_in_dim(np.uint8(1) << shifts, bits.shape, (place + 1,))
+    return reduce_sum(mul(bits, powers), (place + 1,))
+
+
+def unpackbits(
+    a: ArrayLike,
+    axis: int | None = None,
+    count: int | None = None,
+    bitorder: str = "big",
+) -> Array:
+    """The bits of the bytes of `a`, along `axis`.
+
+    There are `count` of them, with zeros at the end if that is more than there are; a
+    negative count says how many are left off at the end.
+
+    Raises:
+        TypeError: `a` does not hold uint8.
+    """
+    shifts = places("unpackbits", bitorder)
+    given = as_array("unpackbits", a)
+    if given.dtype != uint8:
+        raise TypeError(f"unpackbits takes bytes (uint8), not {given.aval}")
+    x, place = lined_up("unpackbits", given, axis)
+    wide = expand_dims(x, place + 1)
+    line = reshape(as_array("unpackbits", shifts), (8, *[1] * (x.ndim - place - 1)))
+    bits = bitwise_and(right_shift(wide, line), np.uint8(1))
+    total = x.shape[place] * 8
+    bits = reshape(bits, (*x.shape[:place], total, *x.shape[place + 1 :]))
+    if count is None:
+        return bits
+    return padded_to(bits, count if count >= 0 else max(total + count, 0), place)

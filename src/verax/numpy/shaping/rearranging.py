@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import DTypeLike, int32, is_integer
+from verax.ir.dtypes import DTypeLike
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -21,22 +21,15 @@ from verax.numpy.arguments.arguments import (
     chosen_dtype,
     no_out,
 )
-from verax.numpy.elementwise.arithmetic import clip
-from verax.numpy.elementwise.comparison import less, less_equal
 from verax.numpy.elementwise.division import remainder
-from verax.numpy.searching.sorting import sort
-from verax.numpy.searching.where_nonzero import where
 from verax.numpy.shaping.joining import concatenate
 from verax.numpy.shaping.shapes import (
     AxisLike,
-    broadcast_to,
-    moveaxis,
     ravel,
     reshape,
     transpose,
 )
-from verax.ops.indexing.dynamic_dims import dynamic_slice_in_dim
-from verax.ops.structure.create import iota
+from verax.ops.indexing.dynamic_slice import dynamic_slice_in_dim
 from verax.ops.structure.joining import rev
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.rows.builder import Tracer
@@ -141,150 +134,6 @@ def rolled(x: Array, shift: Any, axis: int) -> Array:
 
 
 # ----------------------------------------------------------------- out of and into
-
-
-def kept_places(name: str, obj: Any, n: int) -> np.ndarray:
-    """Which of `n` places are named by an int, a slice, ints or booleans."""
-    hit = np.zeros(n, bool)
-    if isinstance(obj, slice):
-        hit[obj] = True
-        return hit
-    places = np.asarray(obj)
-    if places.dtype == bool:
-        if places.shape != (n,):
-            raise ValueError(f"{name}: a mask of shape {places.shape} for size {n}")
-        return places
-    if places.size and (places.min() < -n or places.max() >= n):
-        raise IndexError(f"{name}: index {obj} is out of bounds for size {n}")
-    hit[places.astype(int)] = True
-    return hit
-
-
-def delete(
-    arr: ArrayLike,
-    obj: Any,
-    axis: int | None = None,
-    *,
-    assume_unique_indices: bool = False,
-) -> Array:
-    """`arr` without the parts at the places `obj`.
-
-    Places are concrete, unless they are integers with `assume_unique_indices`: then
-    they may be traced, none may come twice, and those outside delete nothing, but for
-    as many parts from the end.
-
-    Raises:
-        IndexError: a concrete place lies outside.
-        AbstractValueError: places are traced that are not assumed to be unique.
-    """
-    x = as_array("delete", arr)
-    if axis is None:
-        x, axis = ravel(x), 0
-    place = canonical_axis("delete", axis, x.ndim)
-    n = x.shape[place]
-    if isinstance(obj, Tracer):
-        if assume_unique_indices and is_integer(obj.dtype):
-            return without_unique(x, ravel(obj), place)
-        obj = obj.concrete("delete without assume_unique_indices=True and integers")
-    keep = ~kept_places("delete", obj, n)
-    return joined_runs(x, np.flatnonzero(keep), place)
-
-
-def without_unique(x: Array, places: Array, axis: int) -> Array:
-    """The parts of `x` at other places than these, each of which comes once.
-
-    A part that stays is moved by the number of places that lie before it.
-    """
-    n, count = x.shape[axis], places.size
-    wrapped = clip(where(less(places, 0), places + n, places), 0, n).astype(int32)
-    before = sort(wrapped) - iota(int32, count)
-    left = iota(int32, n - count)
-    shift = less_equal(before[:, None], left).sum(0, dtype=int32)
-    return x[(*(slice(None),) * axis, left + shift)]
-
-
-def joined_runs(x: Array, places: np.ndarray, axis: int) -> Array:
-    """The parts at increasing places: one slice for each run of neighbours."""
-    if not places.size:
-        return slice_in_dim(x, 0, 0, axis=axis)
-    breaks = np.flatnonzero(np.diff(places) != 1) + 1
-    runs = np.split(places, breaks)
-    if len(runs) > 8:
-        return x[(*(slice(None),) * axis, places.astype(np.int32))]
-    parts = [slice_in_dim(x, int(run[0]), int(run[-1]) + 1, axis=axis) for run in runs]
-    return concatenate(parts, axis)
-
-
-def insert(
-    arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None
-) -> Array:
-    """`arr` with `values` put in before the places `obj`, which must be concrete.
-
-    Raises:
-        IndexError: a place lies outside.
-    """
-    x, new = as_array("insert", arr), as_array("insert", values, 2)
-    if axis is None:
-        x, axis = ravel(x), 0
-    place = canonical_axis("insert", axis, x.ndim)
-    n = x.shape[place]
-    if isinstance(obj, slice):
-        obj = np.arange(*obj.indices(n))
-    given = np.asarray(obj)
-    if given.size and (given.min() < -n or given.max() > n):
-        raise IndexError(f"insert: index {obj} is out of bounds for size {n}")
-    if given.ndim == 0:
-        new = moveaxis(reshape(new, (1,) * (x.ndim - new.ndim) + new.shape), 0, place)
-    places = np.where(given < 0, given + n, given).ravel()
-    count = int(places.size)
-    if count == 1:
-        count = new.shape[place] if new.ndim == x.ndim else max(new.size, 1)
-        places = np.repeat(places, count)
-    shape = (*x.shape[:place], count, *x.shape[place + 1 :])
-    new = broadcast_to(new, shape).astype(x.dtype)
-    order = np.argsort(places, kind="stable")
-    targets = places[order] + np.arange(count)
-    source = np.zeros(n + count, int)
-    rest = np.ones(n + count, bool)
-    rest[targets] = False
-    source[targets] = n + order
-    source[rest] = np.arange(n)
-    window = (slice(None),) * place
-    return concatenate((x, new), place)[(*window, source.astype(np.int32))]
-
-
-def trim_zeros(
-    filt: ArrayLike, trim: str = "fb", axis: AxisLike | None = None
-) -> Array:
-    """`filt` without the zeros at the front ("f") and the back ("b") of each `axis`.
-
-    A part along an axis is cut off if all its elements are zero; by default of all
-    axes, which leaves the smallest block that holds all that is not zero.
-
-    Raises:
-        AbstractValueError: `filt` is traced, since the shape depends on its values.
-    """
-    x = as_array("trim_zeros", filt)
-    axes = tuple(range(x.ndim))
-    if axis is not None:
-        axes = canonical_axes("trim_zeros", axis, x.ndim)
-    values = (
-        x.concrete("trim_zeros: the shape of the result, which depends on filt,")
-        if isinstance(x, Tracer)
-        else np.asarray(x)
-    )
-    ends = trim.lower()
-    for place in axes if "f" in ends or "b" in ends else ():
-        others = tuple([i for i in range(x.ndim) if i != place])
-        kept = np.flatnonzero((values != 0).any(others))
-        start, stop = 0, x.shape[place]
-        if not kept.size:
-            stop = 0
-        else:
-            start = int(kept[0]) if "f" in ends else start
-            stop = int(kept[-1]) + 1 if "b" in ends else stop
-        x = slice_in_dim(x, start, stop, axis=place)
-    return x
 
 
 # ---------------------------------------------------------------------- diagonals

@@ -1,10 +1,11 @@
-"""Floor 6: polynomials as vectors of coefficients, the highest power first.
+"""Floor 6: polynomials as vectors of coefficients, the highest power first, and fits.
 
 One idea: sizes are known while tracing, so derivatives and integrals are one product
-with constants, and division is unrolled::
+with constants, and division is unrolled; a fit is least squares on a Vandermonde matrix
+with columns of length one::
 
     polyval([2, 0, 1], x)          # 2 x² + 1, with the coefficients as an array
-    polymul(p, q), polyder(p), polyint(p)
+    polymul(p, q), polyder(p), polyint(p), polyfit(x, y, 2)
 """
 
 from math import factorial
@@ -36,18 +37,24 @@ from verax.numpy.elementwise.arithmetic import (
     add,
     multiply,
     negative,
+    sqrt,
+    square,
     subtract,
     true_divide,
 )
 from verax.numpy.elementwise.comparison import equal, less
 from verax.numpy.elementwise.division import remainder
 from verax.numpy.linalg.decompositions import eigvals
-from verax.numpy.ranges.grids import diag
+from verax.numpy.linalg.matrix_products import outer
+from verax.numpy.linalg.products import matmul
+from verax.numpy.linalg.solving import inv, lstsq
+from verax.numpy.ranges.grids import diag, vander
 from verax.numpy.reducing.arg_and_cumulative import cumprod
+from verax.numpy.reducing.reductions import sum
 from verax.numpy.searching.sorting import argsort
 from verax.numpy.searching.where_nonzero import where
 from verax.numpy.shaping.joining import concatenate
-from verax.numpy.shaping.shapes import broadcast_to, reshape
+from verax.numpy.shaping.shapes import broadcast_to, expand_dims, reshape, transpose
 from verax.numpy.signal.differences import convolve
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.create import iota
@@ -333,3 +340,79 @@ def companion_roots(x: Array) -> Array:
     matrix = concatenate((reshape(first, (1, size)), below[1:]), 0)
     found: Array = eigvals(matrix)
     return found
+
+
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: bool = False,
+) -> Any:
+    """The polynomial of degree `deg` closest to the points, the highest power first.
+
+    `y` may have a column per data set. `w` weighs the residuals. With `full`, also
+    residuals, rank, singular values and `rcond`; with `cov`, the covariances of the
+    coefficients ("unscaled": without the variance of the residuals).
+
+    Raises:
+        ValueError: the degree is negative, or shapes do not fit.
+    """
+    if deg < 0:
+        raise ValueError(f"polyfit: the degree {deg} is negative")
+    given = promote_inexact("polyfit", x, y, *([] if w is None else [w]))
+    places, values, *weights = [as_array("polyfit", part) for part in given]
+    check_points(places, values, weights)
+    if rcond is None:
+        rcond = places.shape[0] * float(finfo(real_dtype(places.dtype)).eps)
+    left = vander(places, deg + 1)
+    right = values
+    if weights:
+        column = expand_dims(weights[0], 1)
+        left = multiply(left, column)
+        right = multiply(right, column if right.ndim == 2 else weights[0])
+    lengths = sqrt(sum(square(left), axis=0))
+    left = true_divide(left, lengths)
+    found, residuals, rank, singular = lstsq(left, right, rcond)
+    scale = expand_dims(lengths, 1) if values.ndim == 2 else lengths
+    found = true_divide(found, scale)
+    if full:
+        return found, residuals, rank, singular, as_array("polyfit", rcond)
+    if not cov:
+        return found
+    base = true_divide(inv(matmul(transpose(left), left)), outer(lengths, lengths))
+    return found, spread(base, residuals, cov, places.shape[0], deg, values.ndim)
+
+
+def check_points(places: Array, values: Array, weights: list[Array]) -> None:
+    """Raise a ValueError unless there are as many places, values and weights."""
+    if places.ndim != 1 or not places.size:
+        raise ValueError(f"polyfit: x is a vector with elements, not {places.aval}")
+    if values.ndim not in (1, 2) or values.shape[0] != places.shape[0]:
+        raise ValueError(
+            f"polyfit: y has the shape {values.shape} for {places.shape[0]} places"
+        )
+    if weights and weights[0].shape != places.shape:
+        raise ValueError(
+            f"polyfit: w has the shape {weights[0].shape} for {places.shape[0]} places"
+        )
+
+
+def spread(
+    base: Array, residuals: Array, cov: Any, count: int, deg: int, rank: int
+) -> Array:
+    """The covariances, scaled by the variance of the residuals unless "unscaled"."""
+    if cov == "unscaled":
+        return base if rank == 1 else expand_dims(base, 2)
+    free = count - deg - 1
+    if free <= 0:
+        raise ValueError(
+            f"polyfit: {count} points leave no freedom to a degree of {deg} for cov; "
+            'give more points, or cov="unscaled"'
+        )
+    variance = true_divide(residuals, free)
+    if rank == 1:
+        return multiply(base, variance)
+    return multiply(expand_dims(base, 2), variance)

@@ -1,13 +1,19 @@
-"""Floor 2: products of the rows of one matrix with several, in groups of any sizes.
+"""Floor 2: products over one dimension that is cut into groups of any sizes.
 
-One idea: a row that is no row of a group is zero for that group, so all groups are one
-contraction over groups and columns::
+One idea: what lies outside a group is zero for it, so that all groups are one ordinary
+product over a new dimension of groups::
 
     ragged_dot(x, y, sizes)[i] = x[i] @ y[group of row i]
+    numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+    ragged_dot_general(x, y, sizes, numbers)
 """
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DTypeLike, int32, is_integer
 from verax.ops.contraction.dot import dot_general
 from verax.ops.elementwise.arith import sub
@@ -15,10 +21,10 @@ from verax.ops.elementwise.bits import bitwise_and
 from verax.ops.elementwise.compare import ge, lt
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
-from verax.ops.indexing.dynamic_dims import dynamic_slice_in_dim
+from verax.ops.indexing.dynamic_slice import dynamic_slice_in_dim
 from verax.ops.reductions.cumulative import cumsum
 from verax.ops.structure.create import broadcasted_iota
-from verax.ops.structure.shape import broadcast_in_dim
+from verax.ops.structure.shape import broadcast_in_dim, move_axis
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
@@ -74,3 +80,117 @@ def ragged_dot(
     spread = select(whole, broadcast_in_dim(lhs, (g, m, k), (1, 2)), 0)
     numbers = (((0, 2), (0, 1)), ((), ()))
     return dot_general(spread, rhs, numbers, precision, preferred_element_type)
+
+
+class RaggedDotDimensionNumbers(NamedTuple):
+    """The numbers of `dot_general`, the dimension of `lhs` that is cut, and of groups.
+
+    `rhs_group_dimensions` is empty unless the rows of `lhs` are cut.
+    """
+
+    dot_dimension_numbers: tuple[
+        tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+    ]
+    lhs_ragged_dimensions: Sequence[int]
+    rhs_group_dimensions: Sequence[int]
+
+
+def outer_dimensions(x: ShapedArray, numbers: RaggedDotDimensionNumbers) -> Shape:
+    """The dimensions of `lhs` for each of whose places there may be sizes of groups."""
+    (left, _), (batch, _) = numbers.dot_dimension_numbers
+    (cut,) = numbers.lhs_ragged_dimensions
+    if cut in left:
+        return (*batch, *left[: list(left).index(cut)])
+    free = [i for i in range(x.ndim) if i not in (*left, *batch)]
+    return (*batch, *free[: free.index(cut)])
+
+
+def membership(
+    x: ShapedArray,
+    sizes: object,
+    numbers: RaggedDotDimensionNumbers,
+    offset: object,
+    count: int | None,
+) -> Array:
+    """Which elements of `lhs` belong to which group: (groups, *shape of lhs)."""
+    (cut,) = numbers.lhs_ragged_dimensions
+    given = aval_of(sizes)
+    outer = outer_dimensions(x, numbers) if given.ndim > 1 else ()
+    if given.shape[:-1] != tuple(x.shape[i] for i in outer) or not given.ndim:
+        raise TypeError(
+            f"ragged_dot_general takes sizes of groups for all of {x}, or for each "
+            f"place of its dimensions {outer_dimensions(x, numbers)}, not {given}"
+        )
+    own = convert(sizes, int32)
+    ends = cumsum(own, given.ndim - 1)
+    starts = sub(ends, own)
+    last = given.ndim - 1
+    if offset is not None:
+        assert count is not None
+        starts = dynamic_slice_in_dim(starts, offset, count, last)
+        ends = dynamic_slice_in_dim(ends, offset, count, last)
+    shape = (starts.shape[-1], *x.shape)
+    places = (0, *[i + 1 for i in outer])
+    low, high = (
+        broadcast_in_dim(move_axis(v, last, 0), shape, places) for v in (starts, ends)
+    )
+    rows = broadcasted_iota(np.int32, shape, cut + 1)
+    return bitwise_and(ge(rows, low), lt(rows, high))
+
+
+def ragged_dot_general(
+    lhs: object,
+    rhs: object,
+    group_sizes: object,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: object = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: object = None,
+    out_sharding: object = None,
+) -> Array:
+    """`dot_general` with a dimension of `lhs` cut into groups of given sizes.
+
+    If it is a free dimension, `rhs` has a dimension of groups and each row meets the
+    matrix of its group; if it is contracted, the result has a dimension of groups in
+    front; a batch dimension may be cut too, which changes nothing.
+    `group_offset` is the group with which `rhs` begins.
+
+    Raises:
+        TypeError: shapes or dtypes do not go together.
+    """
+    unsharded("ragged_dot_general", out_sharding)
+    numbers = RaggedDotDimensionNumbers(*ragged_dot_dimension_numbers)
+    x, sizes = aval_of(lhs), aval_of(group_sizes)
+    groups = tuple(numbers.rhs_group_dimensions)
+    (left, right), (batch, right_batch) = numbers.dot_dimension_numbers
+    cut = tuple(numbers.lhs_ragged_dimensions)
+    free = len(cut) == 1 and cut[0] not in (*left, *batch)
+    if len(cut) != 1 or len(groups) != free or not is_integer(sizes.dtype):
+        raise TypeError(
+            "ragged_dot_general takes integer sizes, one ragged dimension of lhs, and "
+            "one group dimension of rhs where that is neither contracted nor a batch, "
+            f"not {sizes}, {cut} and {groups}"
+        )
+    count = aval_of(rhs).shape[groups[0]] if free else None
+    if group_offset is None and free and sizes.shape[-1:] != (count,):
+        raise TypeError(
+            f"ragged_dot_general takes a size for each of the {count} groups of "
+            f"{aval_of(rhs)}, not {sizes}"
+        )
+
+    def dot(a: object, pairs: tuple[Sequence[int], Sequence[int]], moved: int) -> Array:
+        places = tuple(i + moved for i in batch)
+        return dot_general(
+            a, rhs, (pairs, (places, right_batch)), precision, preferred_element_type
+        )
+
+    if cut[0] in batch:
+        return dot(lhs, (left, right), 0)
+    mask = membership(x, group_sizes, numbers, group_offset, count)
+    shape = mask.shape
+    spread = broadcast_in_dim(lhs, shape, tuple(range(1, len(shape))))
+    parts = select(mask, spread, 0)
+    moved = tuple(i + 1 for i in left)
+    if free:
+        return dot(parts, ((0, *moved), (*groups, *right)), 1)
+    return move_axis(dot(parts, (moved, right), 1), len(batch), 0)

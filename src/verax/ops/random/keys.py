@@ -1,8 +1,8 @@
 """Floor 2: typed random keys: arrays of dtype `key<fry>`.
 
 One idea: a key is stored as one uint64 of two words, in NumPy and on the device alike,
-so what moves elements moves keys, and each row here is a raw function of the generator
-on those words::
+so what moves elements moves keys, keys are equal where their words are, and each row
+here is a raw function of the generator on those words::
 
     k:key<fry>[] = random_seed[impl=fry] 0
     b:u32[3] = random_bits[impl=fry bit_width=32 shape=(3,)] k
@@ -17,6 +17,7 @@ import numpy as np
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import is_integer, uint32
 from verax.ir.extended import KEY_WORDS, KeyDType
+from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
 from verax.ops.random import threefry, threefry_host
 from verax.ops.random.generators import (
@@ -34,6 +35,8 @@ from verax.ops.random.generators import (
     on_words,
     to_words,
 )
+from verax.ops.reductions.reduce import reduce_and
+from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.families.elementwise import common_shape
 from verax.rules.rows.row import Axis, Row, Sample
 from verax.rules.values.array import Array
@@ -284,3 +287,26 @@ ROWS: tuple[Row[Any], ...] = (
     random_fold_in_p,
     random_bits_p,
 )
+
+
+def key_pair(x: object, y: object) -> tuple[Array, Array] | None:
+    """The operands, if both are keys of one generator."""
+    if not isinstance(x, Array) or not isinstance(x.aval.dtype, KeyDType):
+        return None
+    return (x, y) if isinstance(y, Array) and x.aval.dtype == y.aval.dtype else None
+
+
+def same_keys(x: Array, y: Array) -> Array:
+    """Whether the keys are the same, each with each.
+
+    The operands have one shape, or one of them has no dimensions.
+
+    Raises:
+        TypeError: the shapes disagree.
+    """
+    one, other = random_unwrap(x), random_unwrap(y)
+    if one.ndim > other.ndim == 1:
+        other = broadcast_in_dim(other, one.shape, (one.ndim - 1,))
+    if other.ndim > one.ndim == 1:
+        one = broadcast_in_dim(one, other.shape, (other.ndim - 1,))
+    return reduce_and(eq(one, other), (one.ndim - 1,))
