@@ -35,7 +35,7 @@ ALLOWED: dict[str, str] = {
     "late src/verax/ir/facade.py import_module": (
         "most programs use few files of the package, and never scipy.special"
     ),
-    "on-import src/verax/roof.py from_environment": (
+    "on-import src/verax/wiring.py from_environment": (
         "options come from the environment once, before anything reads them"
     ),
     "on-import src/verax/verify/__main__.py sys.exit": (

@@ -1,7 +1,7 @@
 """verax: array programs as immutable jaxprs, rewritten by pure rules and run on PJRT.
 
 One idea: this package shows the public names and loads what stands behind one when it
-is first read; `verax.roof`, which joins the floors, is all that importing it runs.
+is first read; `verax.wiring`, which joins the floors, is all that importing it runs.
 
 >>> import verax
 >>> verax.grad(lambda x: x ** 2)(3.0)
@@ -71,4 +71,4 @@ __getattr__, __dir__ = facade(
 )
 
 with keeping():
-    from verax import roof as roof
+    from verax import wiring as wiring

@@ -6,7 +6,7 @@
     python -m verax left.jaxpr --diff right.jaxpr
 
 A file holds what `verax.ir.dumps`, `verax.ir.to_json` or `print` wrote. One idea: the
-command line stands on the roof, beside the package itself; nothing imports it.
+command line stands beside the package itself; nothing imports it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Names of the roof that look at values or wrap functions, and helpers of verax.lax."""
+"""Names in `verax` that look at values or wrap functions, and helpers of verax.lax."""
 
 from typing import Any
 

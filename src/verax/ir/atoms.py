@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.holding import holds
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.ir.scalars import scalar_text
 
 
@@ -114,7 +114,7 @@ def letters(index: int) -> str:
 
 
 @frozen(eq=False, repr=False)
-class Identity(Shown):
+class Identity(ReprMixin):
     """An object compared by identity: the key of an array constant."""
 
     held: object

@@ -14,7 +14,7 @@ from verax.ir.atoms import Atom, Literal, Var
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import Eqn, Jaxpr, Source
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 
 type Typing = Callable[..., Sequence[ShapedArray]]
 """Gives the result types for (primitive, params, *operand types), or raises."""
@@ -38,7 +38,7 @@ def check_jaxpr(jaxpr: Jaxpr, typing: Typing) -> None:
 
 
 @frozen(repr=False)
-class Checker(Shown):
+class Checker(ReprMixin):
     """The type rules, and the jaxprs that are known to be well formed."""
 
     typing: Typing

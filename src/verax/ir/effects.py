@@ -12,11 +12,11 @@ from typing import ClassVar, Final
 
 from attrs import frozen
 
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 
 
 @frozen(cache_hash=True, repr=False)
-class Effect(Shown):
+class Effect(ReprMixin):
     """A kind of effect; ordered ones happen in the order of the program.
 
     >>> str(Effect("io", ordered=True))

@@ -34,7 +34,7 @@ from verax.ir.facade import module_named
 from verax.ir.holding import holds, is_plain_type
 from verax.ir.memo import memoised
 from verax.ir.printer import print_jaxpr
-from verax.ir.records import Record, Shown
+from verax.ir.records import Record, ReprMixin
 
 NO_AXES: frozenset[str] = frozenset()
 
@@ -46,7 +46,7 @@ def field_names(kind: type[AttrsInstance]) -> tuple[str, ...]:
 
 
 @frozen(repr=False)
-class Aside(Shown):
+class Aside(ReprMixin):
     """A value in a field of params that holds jaxprs which run elsewhere, or later.
 
     Such as the rule for the derivative of a call, once it is traced: transformations
@@ -133,7 +133,7 @@ class Primitive:
 
 
 @frozen(eq=False, repr=False)
-class Source(Shown):
+class Source(ReprMixin):
     """Where an equation comes from: the user's line, and what derived it.
 
     `origin` lists the transformations that made the equation from the line, such
@@ -226,7 +226,7 @@ type Pick = int | Callable[[Sequence[Atom]], tuple[Atom, ...]]
 
 
 @frozen(eq=False, repr=False)
-class Script(Shown):
+class Script(ReprMixin):
     """A jaxpr as what it takes to write it again, many times, on other operands.
 
     The values are `literals`, then the inputs, then the results in order. A step is a
@@ -270,7 +270,7 @@ def types_of(atoms: Sequence[Atom]) -> tuple[ShapedArray, ...]:
 
 
 @frozen(eq=False, repr=False)
-class UsedConst(Shown):
+class UsedConst(ReprMixin):
     """An array constant of a program, and the first equation that reads it."""
 
     literal: Literal

@@ -1,6 +1,6 @@
 """Floor 0: which primitives text means, where the reader does not say.
 
-One idea: floor 0 knows no primitive, the roof knows all of them, so the roof puts them
+One idea: floor 0 knows no primitive, `verax.wiring` knows all of them, and puts them
 here, once, as it puts the functions behind the methods of arrays::
 
     Library.primitives["sin"]

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 
 FIRST_DEVICE = "  sdy.mesh @first_device = <[], device_ids=[0]>\n"
 """The declaration of the first device alone, where calls of the host are made."""
@@ -20,7 +20,7 @@ type Split = tuple[str, ...] | None
 
 
 @frozen(cache_hash=True, repr=False)
-class MeshAxes(Shown):
+class MeshAxes(ReprMixin):
     """Named axes over devices; the numbers of the devices are in row-major order."""
 
     transient: ClassVar[bool] = False
@@ -35,7 +35,7 @@ class MeshAxes(Shown):
 
 
 @frozen(cache_hash=True, repr=False)
-class Layout(Shown):
+class Layout(ReprMixin):
     """The axes of `mesh` that split each dimension; further dimensions are whole."""
 
     transient: ClassVar[bool] = False

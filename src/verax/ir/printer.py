@@ -19,7 +19,7 @@ from attrs import evolve, field, fields, frozen, has
 from verax.ir.atoms import Atom, Identity, Literal, Var, letters
 from verax.ir.avals import ShapedArray
 from verax.ir.memo import memoised
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.ir.scalars import scalar_text
 from verax.ir.words import bare, plain
 
@@ -78,7 +78,7 @@ class Program(Protocol):
 
 
 @frozen(eq=False, repr=False)
-class Block(Shown):
+class Block(ReprMixin):
     """Something with items: `opening item joint item closing`, or broken into lines."""
 
     opening: str
@@ -98,7 +98,7 @@ class Block(Shown):
 
 
 @frozen(eq=False, repr=False)
-class Commented(Shown):
+class Commented(ReprMixin):
     """An equation that ends its line with a comment."""
 
     layout: "Layout"

@@ -20,7 +20,7 @@ from attrs import Attribute, fields
 type Read = Callable[["Record"], object]
 
 
-class Shown:
+class ReprMixin:
     """Base of attrs classes made with `repr=False`: the text is that of attrs."""
 
     __slots__ = ()
@@ -47,7 +47,7 @@ class Unchanging:
         return self
 
 
-class Record(Shown):
+class Record(ReprMixin):
     """Base of frozen attrs classes made with `eq=False, repr=False`.
 
     Records are equal if they are of one class and equal in every field, but for those

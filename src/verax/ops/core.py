@@ -20,7 +20,7 @@ from verax.rules.values.array import Array
 
 
 class CoreOperations:
-    """`Core`, by the functions of the ops files."""
+    """`CoreOps`, by the functions of the ops files."""
 
     def add(self, x: Array, y: Array) -> Array:
         return arith.add(x, y)

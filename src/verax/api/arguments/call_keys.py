@@ -80,7 +80,7 @@ def taking(run: Call, places: Sequence[int] | None = None) -> Call:
 
 
 @final
-class Trees:
+class TreeCalls:
     """The calls among whose arguments, of known kinds, are trees.
 
     The traced arguments are at `places` among those given; their structure and the

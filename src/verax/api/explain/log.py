@@ -5,7 +5,7 @@ caches are as the call found them, and is logged with the times afterwards. `jit
 a loop makes a new object each time, with empty caches, so objects of one piece of code
 are counted::
 
-    miss = begun(f, key, seen, traced=False, siblings=0)
+    miss = start_miss(f, key, seen, traced=False, siblings=0)
     ...
     miss.log(entry, made, program)     # logging.getLogger("verax").warning
 """
@@ -65,7 +65,7 @@ class Miss:
 
 
 @contextmanager
-def told(miss: Miss | None) -> Iterator[None]:
+def log_failure(miss: Miss | None) -> Iterator[None]:
     """Log the miss, if it is to be logged, when the block raises."""
     try:
         yield
@@ -75,7 +75,7 @@ def told(miss: Miss | None) -> Iterator[None]:
         raise
 
 
-def begun(
+def start_miss(
     fun: Callable[..., object],
     key: Key,
     seen: Sequence[Key],

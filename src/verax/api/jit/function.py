@@ -15,7 +15,7 @@ from typing import Any
 
 from verax.api.arguments.cache_entries import Entry, Maker, Settings, debugged, watching
 from verax.api.arguments.call_keys import (
-    Trees,
+    TreeCalls,
     flat_key,
     leaf_kinds,
     leaf_places,
@@ -24,7 +24,7 @@ from verax.api.arguments.call_keys import (
 from verax.api.arguments.jit_options import usable, warn_unusable
 from verax.api.arguments.static_keys import Hashes, warn_changed, watch
 from verax.api.explain.build import Asked, explained, seen_keys, unjitted
-from verax.api.explain.log import Miss, begun, told, uses_of
+from verax.api.explain.log import Miss, log_failure, start_miss, uses_of
 from verax.api.explain.report import Explanation
 from verax.api.jit.copying import Copyable
 from verax.api.jit.trace_lock import turn
@@ -81,7 +81,7 @@ class JitFunction[**P, R](Copyable):
         self.locks = Locks()
         self.traces: dict[Key, Entry] = {}
         self.programs: dict[Key, tuple[Program, Entry]] = {}
-        self.direct: dict[object, CachedCall | Trees] = {}
+        self.direct: dict[object, CachedCall | TreeCalls] = {}
         self.hashes = Hashes()
         self.counted = False
 
@@ -103,7 +103,7 @@ class JitFunction[**P, R](Copyable):
             key = tuple(kinds)
         try:
             found = self.direct.get(key)
-            if type(found) is Trees:
+            if type(found) is TreeCalls:
                 found, given = found.find(given)
         except TypeError:  # a static value without a hash
             found = None
@@ -111,8 +111,8 @@ class JitFunction[**P, R](Copyable):
             result: R = self.slow_call(args, kwargs)
             return result
         # As `CachedCall.__call__`, in this frame.
-        if found.whole is not None:
-            result = found.whole(given)
+        if found.call_all is not None:
+            result = found.call_all(given)
             return result
         if (fetch := found.fetch) is None:
             ins = [x.device_buffer() if (b := x.buffer) is None else b for x in given]
@@ -122,8 +122,8 @@ class JitFunction[**P, R](Copyable):
             outs = found.run(ins).consume_with_handlers(found.handlers)
         except FAILED as error:
             fail(error, ins)
-        if found.give_up is not None:
-            found.give_up(given)
+        if found.mark_donated is not None:
+            found.mark_donated(given)
         if found.finish is not None:
             result = found.finish(arrays_of(outs, found.avals))
             return result
@@ -153,7 +153,7 @@ class JitFunction[**P, R](Copyable):
             run = make()
             return watching(entry, run)(leaves)
         miss = None if key in self.traces else self.miss(key, key)
-        with told(miss):
+        with log_failure(miss):
             entry = self.trace_once(key, tree, avals, call_args)
         if miss is not None:
             miss.log(entry, None, None)
@@ -184,8 +184,8 @@ class JitFunction[**P, R](Copyable):
             self.direct[key] = cached(watching(entry, run))
             return
         trees = self.direct.get(key)
-        if type(trees) is not Trees or len(trees.known) >= CACHE_SIZE:
-            trees = self.direct[key] = Trees(places, len(kinds))
+        if type(trees) is not TreeCalls or len(trees.known) >= CACHE_SIZE:
+            trees = self.direct[key] = TreeCalls(places, len(kinds))
         trees.add(given, cached(watching(entry, make())))
 
     def program(
@@ -205,9 +205,9 @@ class JitFunction[**P, R](Copyable):
         check_not_forked()
         with turn(self.locks.of(key)):
             miss = self.miss(full, key)
-            with told(miss):
+            with log_failure(miss):
                 entry = self.trace_once(key, tree, avals, call_args)
-        with turn(self.locks.of(full)), told(miss):
+        with turn(self.locks.of(full)), log_failure(miss):
             found = self.programs.get(full)
             if found is not None:  # made by another thread meanwhile
                 return found
@@ -298,7 +298,7 @@ class JitFunction[**P, R](Copyable):
             return None
         seen = seen_keys([*self.programs], [*self.traces])
         traced = trace_key in self.traces
-        return begun(self.fun, key, seen, traced, self.siblings)
+        return start_miss(self.fun, key, seen, traced, self.siblings)
 
     @property
     def siblings(self) -> int:
@@ -358,7 +358,7 @@ class JitFunction[**P, R](Copyable):
             return None
         given = (*args, *kwargs.values())
         run = self.direct.get(flat_key(self.statics, len(args), kwargs, given))
-        if isinstance(run, Trees):
+        if isinstance(run, TreeCalls):
             run, _ = run.find(given)
         return run is not None
 

@@ -23,7 +23,7 @@ from verax.backend.runtime.client import Device, local_devices
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import INTEGER_SET, bool_, device_value, float0
 from verax.ir.extended import ExtendedDType
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.source import user_source
 
@@ -219,7 +219,7 @@ class ConcreteArray(PlainPlace, Exchangeable):
 
 
 @frozen(eq=False, repr=False)
-class Shard(Shown):
+class Shard(ReprMixin):
     """The part of an array on one device.
 
     `index` says which part, `replica_id` which of the copies of that part it is.

@@ -14,7 +14,7 @@ from attrs import field, frozen
 from jaxlib import _jax
 
 from verax.backend.placement.sharding import Sharding
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 
 type Tiles = tuple[tuple[int, ...], ...]
 
@@ -28,7 +28,7 @@ def as_tiles(tiling: Any) -> Tiles | None:
 
 
 @frozen(repr=False)
-class Layout(Shown):
+class Layout(ReprMixin):
     """The order of the dimensions in memory, the one that varies slowest first.
 
     `tiling` are the tiles of devices that store arrays in tiles, None if that is left
@@ -66,7 +66,7 @@ class Layout(Shown):
 
 
 @frozen(repr=False)
-class Format(Shown):
+class Format(ReprMixin):
     """A memory layout and a sharding; either may be left open with None.
 
     Raises:

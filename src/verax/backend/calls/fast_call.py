@@ -78,19 +78,19 @@ class CachedCall:
     every frame: so `JitFunction` writes down what `__call__` says here.
 
     `fetch` makes the buffers that the program takes of the arguments of a call, unless
-    these are arrays, taken as they are. `give_up` forgets the arguments whose memory
-    the program may have taken, if there are any. `finish` makes the result of the
-    arrays of types `avals`, unless the result is one array. With `whole`, which does
-    everything, the other pieces are not used.
+    these are arrays, taken as they are. `mark_donated` forgets the arguments whose
+    memory the program may have taken, if there are any. `finish` makes the result of
+    the arrays of types `avals`, unless the result is one array. With `call_all`, which
+    does everything, the other pieces are not used.
     """
 
     run: Run
     handlers: list[ResultHandler]
     avals: tuple[ShapedArray, ...]
     fetch: Fetch | None = None
-    give_up: Callable[[Sequence[Any]], None] | None = None
+    mark_donated: Callable[[Sequence[Any]], None] | None = None
     finish: Finish | None = None
-    whole: Call | None = None
+    call_all: Call | None = None
 
     def __call__(self, args: Sequence[Any]) -> Any:
         """The result for leaves of the kinds for which this was made.
@@ -98,15 +98,15 @@ class CachedCall:
         Raises:
             ExecutionError: an array was deleted or donated, or the program failed.
         """
-        if self.whole is not None:
-            return self.whole(args)
+        if self.call_all is not None:
+            return self.call_all(args)
         ins = buffers_of(args) if self.fetch is None else self.fetch(args)
         try:
             outs = self.run(ins).consume_with_handlers(self.handlers)
         except FAILED as error:
             fail(error, ins)
-        if self.give_up is not None:
-            self.give_up(args)
+        if self.mark_donated is not None:
+            self.mark_donated(args)
         arrays = arrays_of(outs, self.avals)
         return (self.finish or FIRST)(arrays)
 
@@ -115,7 +115,7 @@ def cached(call: Call) -> CachedCall:
     """A call of any kind as one in pieces."""
     if isinstance(call, CachedCall):
         return call
-    return CachedCall(no_run, [], (), whole=call)
+    return CachedCall(no_run, [], (), call_all=call)
 
 
 def no_run(buffers: Sequence[Buffer]) -> NoReturn:
@@ -170,7 +170,7 @@ def sharing_caller(
 ) -> Call:
     """The call of a program that reads values of the host where they are written."""
     run, handlers, avals = pieces.run, pieces.handlers, pieces.avals
-    give_up, finish = pieces.give_up, pieces.finish
+    mark_donated, finish = pieces.mark_donated, pieces.finish
     pool = Pool(local_devices()[0], transfers, program.constants, avals)
 
     def call(args: Sequence[Any]) -> Any:
@@ -181,8 +181,8 @@ def sharing_caller(
         except FAILED as error:
             fail(error, ins)
         pool.put_back(slots, outs)
-        if give_up is not None:
-            give_up(args)
+        if mark_donated is not None:
+            mark_donated(args)
         if finish is None:
             return from_buffer(outs[0], avals[0])
         return finish(arrays_of(outs, avals))
@@ -239,7 +239,7 @@ def giver_up(program: Program, places: Places) -> Callable[[Sequence[Any]], None
     how, donated = donation_to(program.lowered), program.lowered.donated
     wanted = donated if places is None else [places[i] for i in donated]
 
-    def give_up(args: Sequence[Any]) -> None:
+    def mark_donated(args: Sequence[Any]) -> None:
         for i in wanted:
             x: ConcreteArray = args[i]
             if (buffer := x.buffer) is not None and buffer.is_deleted():
@@ -249,7 +249,7 @@ def giver_up(program: Program, places: Places) -> Callable[[Sequence[Any]], None
             else:
                 x.end(how)
 
-    return give_up
+    return mark_donated
 
 
 def finisher(out_tree: PyTreeDef) -> Finish:

@@ -23,7 +23,7 @@ from verax.backend.runtime.client import Device
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import NARROWED, stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, Params, Primitive
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Tracer, leaked
 from verax.rules.rows.infer import infer
 from verax.rules.rows.row import Engine, Row, missing
@@ -114,7 +114,7 @@ def planned(
 
 
 @frozen(eq=False, repr=False)
-class EagerInterpreter(Shown):
+class EagerInterpreter(ReprMixin):
     """Computes with the rows of `engine.rules`."""
 
     transient: ClassVar[bool] = False

@@ -14,7 +14,7 @@ from attrs import frozen
 from verax.backend.lowering.mlir_text import row_major
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS, Effect
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import TOKEN, HostCall, Operand, Region, flag
 
 TARGET: Final = '"xla_ffi_python_cpu_callback"'
@@ -22,7 +22,7 @@ type Regions = Sequence[tuple[Sequence[ShapedArray], Region]]
 
 
 @frozen(repr=False)
-class HostCalls(Shown):
+class HostCalls(ReprMixin):
     """The functions of a module, each with whether it is ordered, and its effects."""
 
     functions: tuple[tuple[HostCall, bool], ...]

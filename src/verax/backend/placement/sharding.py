@@ -23,7 +23,7 @@ from verax.backend.runtime.buffers import single_device
 from verax.backend.runtime.client import Device
 from verax.ir.avals import Shape
 from verax.ir.meshes import Layout, Split
-from verax.ir.records import Shown, Unchanging
+from verax.ir.records import ReprMixin, Unchanging
 from verax.rules.values.memo import pure
 
 __all__ = ["NamedSharding", "Sharding", "SingleDeviceSharding"]
@@ -35,7 +35,7 @@ CACHE = 1 << 12
 
 
 @frozen(repr=False)
-class Tiling(Shown):
+class Tiling(ReprMixin):
     """How many tiles each dimension has, and the tile of each device, by number."""
 
     transient: ClassVar[bool] = False

@@ -145,7 +145,7 @@ def placed_run(
         ]
         buffers = executable.execute([*constants, *ins])
         for i in lowered.donated:
-            give_up(args[i], how)
+            mark_donated(args[i], how)
         return [wrap(buffer) for wrap, buffer in zip(wraps, buffers, strict=True)]
 
     return run
@@ -156,7 +156,7 @@ def donation_to(lowered: Lowered) -> str:
     return f"when its memory was donated to {lowered.name}"
 
 
-def give_up(x: object, how: str) -> None:
+def mark_donated(x: object, how: str) -> None:
     """Forget the values of a donated array, the copy in NumPy's memory included."""
     if isinstance(x, ConcreteArray):
         x.end(how)

@@ -24,7 +24,7 @@ from verax.backend.runtime.client import Device, default_client, local_devices
 from verax.ir.consts import Slot
 from verax.ir.jaxpr import Jaxpr, Literal
 from verax.ir.meshes import MeshAxes
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.ir.walk import walk
 from verax.ops.parallel.sharding_constraint import ShardingParams
 from verax.rules.values.array import Array
@@ -36,7 +36,7 @@ type Describe = Callable[[], Sequence[str]]
 
 
 @frozen(cache_hash=True, repr=False)
-class Placement(Shown):
+class Placement(ReprMixin):
     """The devices of a program, by number, and the shardings that are decided.
 
     `ins` and `outs` are None where nobody said anything: such inputs are given whole to
@@ -77,7 +77,7 @@ def place_of(value: object) -> Sharding | None:
 
 
 @frozen(repr=False)
-class Claim(Shown):
+class Claim(ReprMixin):
     """Somebody who is committed to devices, and how messages call it."""
 
     sharding: Sharding

@@ -24,7 +24,7 @@ from verax.backend.programs.placed_program import (
     compile_placed,
     constant_at,
     donation_to,
-    give_up,
+    mark_donated,
     placed_run,
     spread_of,
 )
@@ -93,7 +93,7 @@ class Program:
             ]
             outs = execute([*constants, *ins] if constants else ins)
             for i in donated:
-                give_up(args[i], how)
+                mark_donated(args[i], how)
             return list(map(from_buffer, outs, out_avals))
 
         return run

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from verax.backend.runtime.callback_errors import FAILURES
 from verax.backend.runtime.errors import trimmed
 from verax.backend.runtime.metrics import TALLY
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.values.memo import pure
 
 __all__ = [
@@ -79,7 +79,7 @@ class AvalLike(Protocol):
 
 
 @frozen(repr=False)
-class Aval(Shown):
+class Aval(ReprMixin):
     """The smallest record that is `AvalLike`, for callers without one of their own."""
 
     shape: tuple[int, ...]

@@ -18,7 +18,7 @@ from attrs import field, frozen
 from jaxlib._jax import ArrayImpl, Client, Device, DeviceList
 
 from verax.backend.runtime.environment import first_variable
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, State, refresh
 
@@ -115,7 +115,7 @@ def device_count_from_environment() -> int | None:
 
 
 @frozen(repr=False)
-class ClientOptions(Shown):
+class ClientOptions(ReprMixin):
     """How to start the client: what is `None` comes from the environment.
 
     The platform is read from `VERAX_PLATFORMS`, else `JAX_PLATFORMS`, else it is

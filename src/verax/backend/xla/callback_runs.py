@@ -23,7 +23,7 @@ from verax.backend.lowering.callback_calls import HostCalls
 from verax.backend.runtime.callback_errors import FAILURES, MARK
 from verax.ir.effects import is_ordered
 from verax.ir.locks import locked
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import HostCall
 
 LONGEST_QUEUE = 32
@@ -45,7 +45,7 @@ INSIDE: Final = Depth()
 
 
 @frozen(repr=False)
-class Trampoline(Shown):
+class Trampoline(ReprMixin):
     """What XLA calls: the function of the host, with everything it may do caught.
 
     jaxlib never gives back what it was told to call, so the function itself belongs to

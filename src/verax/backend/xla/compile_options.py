@@ -17,7 +17,7 @@ from attrs import evolve, field, frozen
 from jaxlib import _jax
 
 from verax.backend.runtime.errors import CompileError, trimmed
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.values.state import STATE
 
 type OptionValue = str | bool | int | float
@@ -59,7 +59,7 @@ def typed_overrides(overrides: Overrides) -> object:
 
 
 @frozen(repr=False)
-class CompileOptions(Shown):
+class CompileOptions(ReprMixin):
     """How XLA shall compile a program.
 
     Attributes:

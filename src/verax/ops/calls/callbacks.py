@@ -19,7 +19,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.effects import DEBUG, NO_EFFECTS, ORDERED_DEBUG, Effect
 from verax.ir.jaxpr import Eqn, Jaxpr, Params
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.ir.walk import map_subjaxprs, walk
 from verax.ops.structure.shape import at_front, broadcast, broadcast_in_dim, move_axis
 from verax.rules.programs.host import HostFunction, called
@@ -93,7 +93,7 @@ def on_host(p: CallbackParams, arrays: Sequence[NDArray]) -> list[NDArray]:
 
 
 @frozen(cache_hash=True, repr=False)
-class OnHost(Shown):
+class OnHost(ReprMixin):
     """What a compiled program calls: `on_host` of fixed params."""
 
     params: CallbackParams

@@ -17,7 +17,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import uint32
 from verax.ir.extended import ExtendedDType, KeyDType
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Var
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front
@@ -214,7 +214,7 @@ def batched_results(
 
 
 @frozen(repr=False)
-class Halves(Shown):
+class Halves(ReprMixin):
     """A split program: known inputs to known results and residuals, and the rest.
 
     `first` gives the results that are not in the mask and then `count` residuals;

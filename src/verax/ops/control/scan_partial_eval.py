@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import (
     Halves,
     Mask,
@@ -34,7 +34,7 @@ type Bind = Callable[..., tuple[Array, ...]]
 
 
 @frozen(repr=False)
-class Later(Shown):
+class Later(ReprMixin):
     """The loop that waits: its params, which results it gives, and its operands.
 
     Residuals are values that no step changes, initial values of carries, and stacks.

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import (
     Mask,
     chosen,
@@ -115,7 +115,7 @@ def transpose_linear(
 
 
 @frozen(repr=False)
-class Backward(Shown):
+class Backward(ReprMixin):
     """The backward loop: which operands are linear, which cotangents are not zero.
 
     `fixed` and `rows` mark linear constants and arrays of rows; `mask` and `given`

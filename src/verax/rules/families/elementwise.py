@@ -20,7 +20,7 @@ from attrs import frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, NoParams, Params
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.eager_costs import Costly, narrow_floats
 from verax.rules.rows.emitter import Emitter, Operand
@@ -311,7 +311,7 @@ def full_operands(
 
 
 @frozen(repr=False)
-class Named(Shown):
+class Named(ReprMixin):
     """A lowering to the one operation of that name."""
 
     operation: str
@@ -340,7 +340,7 @@ def chlo(name: str, **attributes: str) -> Named:
 
 
 @frozen(repr=False)
-class Composed(Shown):
+class Composed(ReprMixin):
     """A lowering to those of the operations that a function calls."""
 
     function: Maths

@@ -13,7 +13,7 @@ from typing import Final
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.row import Axis, Core, Engine
+from verax.rules.rows.row import Axis, CoreOps, Engine
 from verax.rules.values.array import Array
 from verax.rules.values.state import interpreting
 
@@ -53,7 +53,7 @@ def batch_to(
     return builder.finish(moved)[0]
 
 
-def placed(core: Core, x: Array, source: Axis, target: Wanted, size: int) -> Array:
+def placed(core: CoreOps, x: Array, source: Axis, target: Wanted, size: int) -> Array:
     """`x`, batched at `source`, with its batch dimension at `target`."""
     if target is SUM:
         stacked = placed(core, x, source, 0, size) if source is None else x
@@ -87,7 +87,10 @@ def with_outputs(engine: Engine, jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
 
 
 def on_inputs(
-    jaxpr: Jaxpr, avals: Sequence[ShapedArray], places: Sequence[int | None], core: Core
+    jaxpr: Jaxpr,
+    avals: Sequence[ShapedArray],
+    places: Sequence[int | None],
+    core: CoreOps,
 ) -> Jaxpr:
     """`jaxpr` as a program of inputs of types `avals`.
 

@@ -23,7 +23,7 @@ from attrs import evolve, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Params
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.programs.calling import pull, push, spread_batch
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.emitter import Emitter, Operand
@@ -121,7 +121,7 @@ class NoEngine:
 
 
 @frozen(repr=False)
-class OnHost(Shown):
+class OnHost(ReprMixin):
     """The evaluation of a row with fixed params, as compiled programs call it."""
 
     row: Row[Any]

@@ -17,14 +17,14 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, float0
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import Layout
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 
 TOKEN: Final = ShapedArray((), float0, weak_type=True)
 """The type of what puts effects in order: it has no elements, only a place."""
 
 
 @frozen(repr=False)
-class Operand(Shown):
+class Operand(ReprMixin):
     """A value of the module under construction: its MLIR name and its type.
 
     A scalar constant is written when it is first used: until then it has no name, and

@@ -21,7 +21,7 @@ from pyrsistent import PMap, pmap
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Jaxpr, Params, Primitive
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.rows.eager_costs import Costly
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.values.array import Array
@@ -29,14 +29,14 @@ from verax.rules.values.state import STATE
 
 
 @frozen(repr=False)
-class Zero(Shown):
+class Zero(ReprMixin):
     """A tangent or cotangent known to be zero, of the given tangent type."""
 
     aval: ShapedArray
 
 
 @frozen(repr=False)
-class Linear(Shown):
+class Linear(ReprMixin):
     """An operand that a transpose or split rule may not look at: only its type."""
 
     aval: ShapedArray
@@ -48,7 +48,7 @@ type NDArray = np.ndarray
 type Axis = int | None
 
 
-class Core(Protocol):
+class CoreOps(Protocol):
     """The few operations that families need; `verax.ops.core` has them."""
 
     def add(self, x: Array, y: Array) -> Array: ...
@@ -64,7 +64,7 @@ class Core(Protocol):
 
 
 @frozen(repr=False)
-class Split(Shown):
+class Split(ReprMixin):
     """A split equation: what is known now, and how to finish later.
 
     `known` has a value for each output that is known and None for the others;
@@ -78,7 +78,7 @@ class Split(Shown):
 
 
 @frozen(repr=False)
-class BatchAxis(Shown):
+class BatchAxis(ReprMixin):
     """The dimension that batch rules add: its name, and the mesh axes that split it."""
 
     name: str | None
@@ -97,7 +97,7 @@ class Engine(Protocol):
     @property
     def rules(self) -> "RuleTable": ...
     @property
-    def core(self) -> Core: ...
+    def core(self) -> CoreOps: ...
     def evaluate(self, jaxpr: Jaxpr, args: Sequence[NDArray]) -> list[NDArray]: ...
     def jvp(
         self, jaxpr: Jaxpr, nonzero: tuple[bool, ...]
@@ -152,7 +152,7 @@ class Sample[P]:
 
 
 @frozen(repr=False)
-class Domain(Shown):
+class Domain(ReprMixin):
     """From where tests draw operands: an interval, points of special interest.
 
     `kinks` are points at which no derivative exists. `smooth` says whether central
@@ -220,7 +220,7 @@ class MissingRule(NotImplementedError):
 
 
 @frozen(eq=False, repr=False)
-class RuleTable(Shown):
+class RuleTable(ReprMixin):
     """An immutable choice of rows: `table[p]` is the row that replaces `p`, or `p`.
 
     `complete` adds the columns that follow from others; a table without it is strict.

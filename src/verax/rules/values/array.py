@@ -1,7 +1,7 @@
 """Floor 1: `Array`, the type that users see: arrays and tracers alike.
 
 One idea: the class lists NumPy's operators and methods, typed, and hands each to one
-function of a namespace, which the roof provides once; so values carry operators while
+function of a namespace, which `verax.wiring` provides; so values carry operators while
 the functions behind them stand floors above::
 
     x * 2 + x.sum(axis=0)          # namespace.add(namespace.multiply(x, 2), ...)
@@ -28,7 +28,7 @@ class Namespace(Protocol):
 
 
 class NoNamespace:
-    """The namespace of a process that imported floors without the roof."""
+    """The namespace of a process that imported floors without `verax.wiring`."""
 
     def __getattr__(self, name: str) -> Function:
         raise RuntimeError(

@@ -11,12 +11,12 @@ from attrs import frozen
 
 from verax.ir.dtypes import DType, is_bool, is_complex, is_float, is_signed, is_unsigned
 from verax.ir.extended import KeyDType
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.values.memo import pure
 
 
 @frozen(repr=False)
-class Kind(Shown):
+class Kind(ReprMixin):
     """Some of: booleans, signed and unsigned integers, floats, complex, keys."""
 
     names: frozenset[str]

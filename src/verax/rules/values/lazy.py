@@ -13,7 +13,7 @@ from typing import Any, override
 from attrs import frozen
 
 from verax.ir.facade import module_named
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.values.memo import pure
 
 
@@ -24,7 +24,7 @@ def loaded(module: str, name: str) -> Any:
 
 
 @frozen(repr=False)
-class LazyFunction(Shown):
+class LazyFunction(ReprMixin):
     """A function of a library that is imported at the first call."""
 
     module: str
@@ -40,7 +40,7 @@ class LazyFunction(Shown):
 
 
 @frozen(repr=False)
-class LazyModule(Shown):
+class LazyModule(ReprMixin):
     """A library whose functions can be named without importing it.
 
     >>> float(LazyModule("scipy.special").erf(0.0))

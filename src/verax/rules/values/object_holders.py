@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 
 # Holders of holders are asked so far; each step goes through all objects once.
 DEPTH: Final = 6
@@ -28,7 +28,7 @@ BEST: Final = ("the global", "the attribute", "the cache")
 
 
 @frozen(eq=False, repr=False)
-class Link(Shown):
+class Link(ReprMixin):
     """An object on the way from the one that is held; `inner` is what it holds."""
 
     x: Any

@@ -19,7 +19,7 @@ from attrs import frozen
 
 from verax.ir.dtypes import DType, canonical
 from verax.ir.jaxpr import Params, Primitive
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.guards.blocks import block
 from verax.rules.values.array import Array
 
@@ -40,7 +40,7 @@ class Interpreter(Protocol):
 
 
 class NoInterpreter:
-    """The interpreter of a process that imported floors without the roof."""
+    """The interpreter of a process that imported floors without `verax.wiring`."""
 
     immediate: ClassVar[bool] = False
 
@@ -53,7 +53,7 @@ class NoInterpreter:
 
 
 @frozen(eq=False, repr=False)
-class Context(Shown):
+class Context(ReprMixin):
     """All that a trace, a rule or a template may read besides its arguments.
 
     There is one object for equal values (`context_of`), so a memo compares contexts by
@@ -103,7 +103,7 @@ def context_of(values: tuple[object, ...]) -> Context:
 
 
 @frozen(eq=False, repr=False)
-class Mode(Shown):
+class Mode(ReprMixin):
     """What decides about a call besides its arguments; one object for equal ones."""
 
     transient: ClassVar[bool] = False

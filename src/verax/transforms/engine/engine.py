@@ -14,8 +14,8 @@ from typing import ClassVar
 from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.records import Shown
-from verax.rules.rows.row import Axis, BatchAxis, Core, NDArray, RuleTable
+from verax.ir.records import ReprMixin
+from verax.rules.rows.row import Axis, BatchAxis, CoreOps, NDArray, RuleTable
 from verax.rules.values.memo import memo, pure, recall
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.dce import dce
@@ -31,13 +31,13 @@ REWRITES = 1 << 12
 
 
 @frozen(eq=False, repr=False)
-class StandardEngine(Shown):
+class StandardEngine(ReprMixin):
     """The transformations of this floor under the table `rules`."""
 
     transient: ClassVar[bool] = False
 
     rules: RuleTable
-    core: Core
+    core: CoreOps
     axis: BatchAxis | None = None
 
     def evaluate(self, jaxpr: Jaxpr, args: Sequence[NDArray]) -> list[NDArray]:

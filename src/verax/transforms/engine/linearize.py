@@ -24,7 +24,7 @@ from verax.ir.jaxpr import (
     Source,
     Var,
 )
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Engine, MissingRule
 from verax.rules.values.memo import memo, recall
@@ -43,7 +43,7 @@ from verax.transforms.engine.templates import (
 
 
 @frozen(repr=False)
-class Linearized(Shown):
+class Linearized(ReprMixin):
     """An equation linearized: see the contract of `linearize`."""
 
     forward: Jaxpr

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Var
-from verax.ir.records import Shown
+from verax.ir.records import ReprMixin
 from verax.ir.walk import Path, walk
 from verax.ops.calls.callbacks import silenced
 from verax.ops.control.cond_params import CondLanesParams, CondParams
@@ -32,7 +32,7 @@ PREDICATE = 1
 
 
 @frozen(repr=False)
-class Level(Shown):
+class Level(ReprMixin):
     """An equation around another one: which of its jaxprs, and which step or lane."""
 
     eqn: Eqn
@@ -44,7 +44,7 @@ class Level(Shown):
 
 
 @frozen(repr=False)
-class Place(Shown):
+class Place(ReprMixin):
     """Where an equation stands in a program, and what is around it, outermost first."""
 
     path: Path

@@ -1,4 +1,4 @@
-"""The roof: it joins the floors, once, when verax is imported (floor 6).
+"""The wiring: it joins the floors, once, when verax is imported (floor 6).
 
 One idea: a floor cannot see those above it, so each leaves a place for what it needs of
 them, and this module fills the places: which interpreter computes where no program is
