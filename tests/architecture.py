@@ -9,12 +9,14 @@ tried on a planted snippet as well as on the real tree.
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from attrs import frozen
 
+from tests.layout import ORDER, PACKAGE_FILES, level
 from tests.module_state import check_module_state
 from tests.parsed import (
     FUNCTIONS,
@@ -260,9 +262,53 @@ def check_docstrings(modules: Sequence[Module]) -> Iterator[Violation]:
             yield module.violation(1, "docstrings", "", "has no module docstring")
 
 
+def room(name: str) -> tuple[str, str] | None:
+    """The floor and the package in it, or the lone module, where a module stands."""
+    parts = name.split(".")
+    return (parts[1], parts[2]) if len(parts) > 2 and parts[1] in ORDER else None
+
+
+def check_order(modules: Sequence[Module]) -> Iterator[Violation]:
+    """Inside a floor, packages import those that stand before them."""
+    known = module_names(modules)
+    for module in modules:
+        here = room(module.name)
+        if here is None:
+            continue
+        rank = level(*here)
+        if rank is None:
+            message = f"has no place in the order of {here[0]}/ (tests/layout.py)"
+            yield module.violation(1, "order", here[1], message)
+            continue
+        for edge in internal_edges(module, known):
+            there = room(edge.target)
+            if there is None or there == here or there[0] != here[0]:
+                continue
+            other = level(*there)
+            if other is not None and other >= rank:
+                message = f"{here[1]} imports {edge.target}, which does not stand below"
+                yield module.violation(
+                    edge.statement.line, "order", edge.target, message
+                )
+
+
+def check_package_sizes(modules: Sequence[Module]) -> Iterator[Violation]:
+    """Packages in which one finds a file by its name."""
+    packages = {module.name: module for module in modules if module.is_package}
+    counts = Counter(
+        module.name.rpartition(".")[0] for module in modules if not module.is_package
+    )
+    for name, package in packages.items():
+        if counts[name] > PACKAGE_FILES:
+            message = f"holds {counts[name]} files, more than {PACKAGE_FILES}"
+            yield package.violation(1, "package-files", "", message)
+
+
 CHECKS: tuple[Check, ...] = (
     check_floors,
     check_cycles,
+    check_order,
+    check_package_sizes,
     check_packages,
     check_late_imports,
     check_type_checking,

@@ -17,11 +17,14 @@ from tests.architecture import (
     check_floors,
     check_late_imports,
     check_memos,
+    check_order,
+    check_package_sizes,
     check_packages,
     check_sizes,
     check_type_checking,
     load,
 )
+from tests.layout import ORDER, PACKAGE_FILES
 from tests.module_state import check_module_state
 from tests.parsed import Module, Violation
 
@@ -29,6 +32,15 @@ SOURCE = Path(__file__).parent.parent / "src" / "verax"
 
 # The key of a violation (rule, path, symbol) and the reason why it may stand.
 ALLOWED: dict[str, str] = {
+    "package-files src/verax/__init__.py": (
+        "its modules are JAX's public modules, one each, under JAX's names"
+    ),
+    "package-files src/verax/ir/__init__.py": (
+        "one flat vocabulary, which everything above imports by the name of the file"
+    ),
+    "package-files src/verax/scipy/stats/__init__.py": (
+        "one public module for each distribution, under SciPy's names"
+    ),
     "on-import src/verax/backend/__init__.py os.environ.setdefault": (
         "jaxlib reads its log level once, when it is loaded"
     ),
@@ -353,3 +365,64 @@ def test_missing_docstring_is_found() -> None:
         "verax/ir/avals.py:1 has no module docstring"
     ]
     assert messages(check_docstrings, planted(ir__avals='"""What it is."""')) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "statement", "complaint"),
+    [
+        (
+            "ops__base__accuracy",
+            "from verax.ops.control.scan import scan_p",
+            "base imports verax.ops.control.scan, which does not stand below",
+        ),
+        (
+            "ops__linalg__lu",
+            "from verax.ops.control.scan import scan_p",
+            "linalg imports verax.ops.control.scan, which does not stand below",
+        ),
+        (
+            "ops__trifles__one",
+            "",
+            "has no place in the order of ops/ (tests/layout.py)",
+        ),
+    ],
+)
+def test_import_against_the_order_is_found(
+    name: str, statement: str, complaint: str
+) -> None:
+    modules = planted(**{name: statement}, ops__control__scan="scan_p = 1")
+    (found,) = messages(check_order, modules)
+    assert found.endswith(f":1 {complaint}")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from verax.ops.base.accuracy import exact",
+        "from verax.ops.control.cond import cond_p",
+        "from verax.ir.avals import ShapedArray",
+    ],
+)
+def test_import_along_the_order_is_allowed(statement: str) -> None:
+    modules = planted(
+        ops__control__scan=statement,
+        ops__control__cond="cond_p = 1",
+        ops__base__accuracy="exact = 1",
+        ir__avals="ShapedArray = 1",
+    )
+    assert messages(check_order, modules) == []
+
+
+def test_every_place_in_the_order_is_a_package_or_a_module() -> None:
+    for folder, lines in ORDER.items():
+        for name in " ".join(lines).split():
+            place = SOURCE / folder / name
+            assert place.is_dir() or place.with_suffix(".py").exists(), place
+
+
+def test_package_at_the_limit_passes_and_beyond_it_is_found() -> None:
+    package = Module.parse("verax.ops.calls", '"""Calls."""', is_package=True)
+    files = [Module.parse(f"verax.ops.calls.m{i}", "") for i in range(PACKAGE_FILES)]
+    assert messages(check_package_sizes, [package, *files]) == []
+    (found,) = messages(check_package_sizes, [package, *files, files[0]])
+    assert found.endswith(f"holds {PACKAGE_FILES + 1} files, more than {PACKAGE_FILES}")
