@@ -13,7 +13,7 @@ from verax import numpy
 from verax.api.config.config import from_environment
 from verax.api.tracing.apply import EAGER
 from verax.ir.library import Library
-from verax.rules.rows.infer import infer
+from verax.rules.rows.infer import inferred
 from verax.rules.values.array import Operators
 from verax.rules.values.lazy import LazyMapping
 from verax.rules.values.state import State
@@ -21,5 +21,5 @@ from verax.rules.values.state import State
 State.interpreter = State.eager = EAGER
 Operators.namespace = numpy
 Library.primitives = LazyMapping("verax.ops.table", "PRIMITIVES")
-Library.typing = staticmethod(infer)
+Library.typing = staticmethod(inferred)
 from_environment()

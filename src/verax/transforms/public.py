@@ -18,7 +18,7 @@ import numpy as np
 from verax.ir.check import check_jaxpr
 from verax.ir.consts import close, hoist as hoisted
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
-from verax.rules.rows.infer import infer
+from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import Axis, Engine, NDArray
 from verax.rules.values.lazy import LazyModule
 from verax.transforms.engine.dce import dce as dce_rewrite
@@ -168,7 +168,7 @@ def check(program: AnyJaxpr) -> None:
     >>> check(verax.make_jaxpr(lambda x: x * 2)(1))
     """
     jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-    check_jaxpr(jaxpr, infer)
+    check_jaxpr(jaxpr, inferred)
 
 
 def jvp(

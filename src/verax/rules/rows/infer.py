@@ -10,7 +10,7 @@ from typing import Any
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Params
 from verax.rules.rows.row import Row
-from verax.rules.values.memo import pure
+from verax.rules.values.memo import asked, pure
 
 
 @pure(1 << 16)
@@ -23,3 +23,10 @@ def infer(
         TypeError, ValueError: the operands do not fit; the text names the primitive.
     """
     return tuple(row.typing(params, avals))
+
+
+def inferred(
+    row: Row[Any], params: Params, *avals: ShapedArray
+) -> tuple[ShapedArray, ...]:
+    """`infer` for any params: what holds arrays or closures is not kept."""
+    return asked(infer, params, row, params, *avals)

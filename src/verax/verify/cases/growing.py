@@ -33,7 +33,7 @@ from verax.ir.jaxpr import (
     scalar_literal,
 )
 from verax.rules.rows.builder import Builder, Tracer, renumber
-from verax.rules.rows.infer import infer
+from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import REALS, Domain, Row, Sample
 from verax.rules.values.array import Array
 from verax.verify.cases.nested import DRAWS, Grown
@@ -297,7 +297,7 @@ def suitable(
     sample = drawn(row, random, pool, step.inside, around, values.wide)
     if values.wide:
         sample = widened(row, sample)
-    avals = (*sample.avals, *infer(row, sample.params, *sample.avals))
+    avals = (*sample.avals, *inferred(row, sample.params, *sample.avals))
     if any(aval.size > LARGEST for aval in avals):
         return None
     if values.wide and any(narrow(aval) for aval in avals):
@@ -328,7 +328,7 @@ def weakened(row: Row[Any], sample: Sample[Any], random: Random) -> Sample[Any]:
         ]
     )
     try:
-        infer(row, sample.params, *avals)
+        inferred(row, sample.params, *avals)
     except (TypeError, ValueError):
         return sample
     return evolve(sample, avals=avals)

@@ -24,7 +24,7 @@ from verax.ir.jaxpr import (
     scalar_literal,
 )
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.infer import infer
+from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import Row, Sample
 
 
@@ -34,7 +34,7 @@ def widened(row: Row[Any], sample: Sample[Any]) -> Sample[Any]:
     for change in (wide_params, unchanged):
         try:
             params = change(sample.params)
-            infer(row, params, *avals)
+            inferred(row, params, *avals)
         except (TypeError, ValueError):
             continue
         return evolve(sample, params=params, avals=avals)

@@ -14,7 +14,7 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.check import IllTyped, check_jaxpr
 from verax.ir.jaxpr import Jaxpr
-from verax.rules.rows.infer import infer
+from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import NDArray
 from verax.transforms.engine.engine import StandardEngine
 from verax.verify.cases.case import Case, broken, types_text
@@ -77,7 +77,7 @@ def measured(engine: StandardEngine, case: Case, run: Run) -> list[NDArray]:
 def well_formed(law: str, case: Case, what: str, jaxpr: Jaxpr) -> None:
     """Raise unless the type checker accepts a derived program."""
     try:
-        check_jaxpr(jaxpr, infer)
+        check_jaxpr(jaxpr, inferred)
     except IllTyped as error:
         raise broken(law, case, f"{what} is ill-typed: {error}", after=jaxpr) from error
 
