@@ -69,7 +69,10 @@ def as_typed(value: object, aval: ShapedArray) -> NDArray:
     """`value` as a NumPy array of `aval`'s dtype."""
     dtype = stored_dtype(aval.dtype)
     array = value.stored() if isinstance(value, Array) else np.asarray(value)
-    return array if array.dtype == dtype else array.astype(dtype)
+    if array.dtype == dtype:
+        return array
+    with np.errstate(all="ignore"):  # what is too large is infinite
+        return array.astype(dtype)
 
 
 def check_arguments(jaxpr: Jaxpr, args: Sequence[NDArray]) -> None:
