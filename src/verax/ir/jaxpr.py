@@ -354,10 +354,15 @@ class Jaxpr:
         return equal
 
     @cached_property
+    def holds_functions(self) -> bool:
+        """Whether params of an equation hold what a memo must not keep alive."""
+        inside = [e.params for e in self.eqns if e.params is not NO_PARAMS]
+        return any([p.transient for p in inside])
+
+    @cached_property
     def transient(self) -> bool:
         """Whether the program holds what a memo must not keep alive; see `holds`."""
-        inside = [e.params for e in self.eqns if e.params is not NO_PARAMS]
-        return any([p.transient for p in inside]) or any(
+        return self.holds_functions or any(
             [use.literal.transient for use in self.used_consts]
         )
 

@@ -172,7 +172,7 @@ def is_shared(traced: Traced, in_tree: PyTreeDef, context: Context) -> bool:
         return False
     if tree_holds(in_tree) or tree_holds(traced.out_tree):
         return False
-    return not any([eqn.params.transient for eqn in traced.jaxpr.eqns])
+    return not traced.jaxpr.holds_functions
 
 
 def recorded(

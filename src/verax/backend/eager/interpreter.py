@@ -30,7 +30,7 @@ from verax.rules.rows.row import Engine, Row, missing
 from verax.rules.values.array import Array
 from verax.rules.values.constants import array_aval, aval_of, scalar_of
 from verax.rules.values.lazy import LazyModule
-from verax.rules.values.memo import asked, pure
+from verax.rules.values.memo import TransientKey, asked, pure
 from verax.rules.values.state import STATE
 from verax.transforms.engine.evaluate import literal_value
 
@@ -138,11 +138,11 @@ class EagerInterpreter(ReprMixin):
             ]
         except HasPlace:
             return bind_placed(engine, primitive, params, args)
-        evaluate, outs, row, body = (
-            asked(planned, params, engine, primitive, params, *avals)
-            if params.transient
-            else planned(engine, primitive, params, *avals)
-        )
+        try:
+            plan = planned(engine, primitive, params, *avals)
+        except TransientKey:
+            plan = asked(planned, params, engine, primitive, params, *avals)
+        evaluate, outs, row, body = plan
         if body is not None:
             return one_by_one(self.bind, body, args, outs)
         if evaluate is None:

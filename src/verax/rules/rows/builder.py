@@ -40,7 +40,7 @@ from verax.ir.jaxpr import (
 from verax.rules.rows.infer import infer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import constant
-from verax.rules.values.memo import asked
+from verax.rules.values.memo import TransientKey, asked
 from verax.rules.values.object_holders import holder, is_kept, reachable
 from verax.rules.values.source import user_source
 
@@ -203,11 +203,10 @@ class Builder:
         )
         row: Any = primitive  # what is bound has rules
         types = [a.aval for a in atoms]
-        avals = (
-            asked(infer, params, row, params, *types)
-            if params.transient
-            else infer(row, params, *types)
-        )
+        try:
+            avals = infer(row, params, *types)
+        except TransientKey:
+            avals = asked(infer, params, row, params, *types)
         outs = results(self.count, avals)
         self.count += len(outs)
         source = self.source or user_source(3)

@@ -12,7 +12,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Eqn, Jaxpr, Var
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Engine, MissingRule
-from verax.rules.values.memo import recall
+from verax.rules.values.memo import TransientKey, recall
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.templates import (
     Mask,
@@ -89,13 +89,15 @@ def jvp_eqn[V](
         primals += writer.copy(eqn, ins)
         tangents += [None] * len(eqn.outvars)
         return
-    mask, params = tuple([t is not None for t in ts]), eqn.params
-    key = context, engine, eqn.primitive, params, types(eqn.invars), mask
+    mask = tuple([t is not None for t in ts])
+    primitive, params, avals = eqn.primitive, eqn.params, types(eqn.invars)
     try:
-        template, out_mask = (
-            recall(jvp_template, params, *key)
-            if params.transient
-            else jvp_template(*key)
+        template, out_mask = jvp_template(
+            context, engine, primitive, params, avals, mask
+        )
+    except TransientKey:
+        template, out_mask = recall(
+            jvp_template, params, context, engine, primitive, params, avals, mask
         )
     except MissingRule as error:
         raise located(error, eqn) from error

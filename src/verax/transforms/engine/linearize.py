@@ -27,7 +27,7 @@ from verax.ir.jaxpr import (
 from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Engine, MissingRule
-from verax.rules.values.memo import memo, recall
+from verax.rules.values.memo import TransientKey, memo, recall
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.partial_eval import split
 from verax.transforms.engine.templates import (
@@ -168,14 +168,15 @@ class Tape[V]:
             primals += self.forward.copy(eqn, ins)
             tangents += [None] * len(eqn.outvars)
             return
-        mask, params = tuple([t is not None for t in ts]), eqn.params
-        key = self.context, self.engine, eqn.primitive, params, types(invars), mask
+        mask = tuple([t is not None for t in ts])
+        primitive, params, avals = eqn.primitive, eqn.params, types(invars)
         try:
-            parts = (
-                recall(linear_template, params, *key)
-                if params.transient
-                else linear_template(*key)
+            parts = linear_template(
+                self.context, self.engine, primitive, params, avals, mask
             )
+        except TransientKey:
+            key = self.context, self.engine, primitive, params, avals, mask
+            parts = recall(linear_template, params, *key)
         except MissingRule as error:
             raise located(error, eqn) from error
         source = eqn.source.derived("jvp")

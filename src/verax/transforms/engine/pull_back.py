@@ -14,7 +14,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Engine
-from verax.rules.values.memo import memo, recall
+from verax.rules.values.memo import TransientKey, memo, recall
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.linearize import Steps
 from verax.transforms.engine.templates import TEMPLATES, Mask, Writer, added, coerce
@@ -69,13 +69,12 @@ def pull_back[V](
         if not live:
             continue
         avals = tuple([None if ct is None else ct.aval for ct in outs])  # type: ignore[attr-defined]  # values have a type
-        tangent = step.tangent
-        key = context, engine, tangent, len(step.saved), avals
-        template, mask = (
-            recall(backward_template, tangent, *key)
-            if tangent.transient
-            else backward_template(*key)
-        )
+        tangent, count = step.tangent, len(step.saved)
+        try:
+            template, mask = backward_template(context, engine, tangent, count, avals)
+        except TransientKey:
+            key = context, engine, tangent, count, avals
+            template, mask = recall(backward_template, tangent, *key)
         source = step.source.derived("transpose")
         pulled = iter(writer.inline(template, (*step.saved, *live), source))
         for number, flag in zip(step.operands, mask, strict=True):

@@ -21,7 +21,7 @@ from verax.ir.jaxpr import (
 )
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Engine, MissingRule
-from verax.rules.values.memo import recall
+from verax.rules.values.memo import TransientKey, recall
 from verax.rules.values.state import Context, current_context
 from verax.rules.values.typed import NotAnArray, NotLinear
 from verax.transforms.engine.templates import (
@@ -176,15 +176,14 @@ def transpose_eqn(
                 for v, ct in zip(outvars, cts, strict=True)
             ]
         )
-    params = eqn.params
-    operands = types(invars)
-    key = context, engine, eqn.primitive, params, operands, linear, nonzero, out_types
+    primitive, params, avals = eqn.primitive, eqn.params, types(invars)
     try:
-        template, mask = (
-            recall(transpose_template, params, *key)
-            if params.transient
-            else transpose_template(*key)
+        template, mask = transpose_template(
+            context, engine, primitive, params, avals, linear, nonzero, out_types
         )
+    except TransientKey:
+        key = context, engine, primitive, params, avals, linear, nonzero, out_types
+        template, mask = recall(transpose_template, params, *key)
     except MissingRule as error:
         raise located(error, eqn) from error
     except (NotAnArray, NotLinear) as error:
