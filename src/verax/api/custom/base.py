@@ -8,10 +8,11 @@ must be traced now, is the same question for all of them::
 """
 
 import functools
+import gc
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 from weakref import ReferenceType, ref
 
 from attrs import field, frozen
@@ -44,6 +45,28 @@ RULES = 1 << 12
 """How many traces of its rules a function keeps."""
 
 
+class Weights:
+    """The bytes that functions with rules have captured since the last collection.
+
+    A rule that calls its function holds it, and is held by it, so that both die in a
+    collection. Python counts objects and not their bytes, so this asks for one.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.total = 0
+
+    def add(self, arrays: Sequence[Any]) -> None:
+        """Note what another function has captured."""
+        self.total += sum([x.nbytes for x in arrays])
+        if self.total > self.limit:
+            self.total = 0
+            gc.collect()
+
+
+WEIGHTS: Final = Weights(1 << 25)
+
+
 class Home:
     """A function with rules of its own; what became of them is kept here.
 
@@ -53,6 +76,7 @@ class Home:
     def __init__(self, fun: Callable[..., Any]) -> None:
         self.fun = fun
         self.traced: dict[object, Any] = {}
+        self.weighed = False
         vars(self).pop("signature", None)
 
     @functools.cached_property
@@ -257,6 +281,9 @@ class CustomRules(Home):
         `kind` takes the fields of `UserRules`, then the rules.
         """
         body, avals = trace_body(self.fun, given)
+        if not self.weighed:
+            self.weighed = True
+            WEIGHTS.add(body.captured)
         user = kind(
             function_name(self.fun),
             self.symbolic,
