@@ -94,11 +94,11 @@ def at_home[R](home: Home | None, what: Callable[..., R], *key: Any) -> R:
     if home is None:
         return what(*key)
     traced = home.traced
-    if (what, key) not in traced:
+    found: R | None = traced.get((what, key))  # others may clear it meanwhile
+    if found is None:
         if len(traced) >= RULES:
             traced.clear()
-        traced[what, key] = what(*key)
-    found: R = traced[what, key]
+        found = traced[what, key] = what(*key)
     return found
 
 

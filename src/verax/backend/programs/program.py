@@ -221,9 +221,10 @@ def slots_of(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Literal, ...]]:
     if not jaxpr.used_consts:
         return jaxpr, ()
     store = cast(dict[object, tuple[Jaxpr, tuple[Literal, ...]]], jaxpr.kept)
-    if numbered not in store:
-        store[numbered] = numbered(jaxpr, place_of)
-    return store[numbered]
+    found = store.get(numbered)
+    if found is None:
+        found = store[numbered] = numbered(jaxpr, place_of)
+    return found
 
 
 def made_of(recipe: Recipe) -> Made | None:

@@ -32,6 +32,7 @@ KEPT: Final = 1 << 10
 """How much a program, or params, keep themselves."""
 
 
+MISSING: Final = object()
 HOLDER: Final = "the holder"
 """What stands for a holder in what is kept with it."""
 CURRENT: Final[Mapping[str, Callable[[], object]]] = MappingProxyType(
@@ -207,12 +208,13 @@ def kept_with[*Ts, R](holder: Holder, memoised: Callable[[*Ts], R], *args: *Ts) 
     # Were the holder itself in a key or a result, it would keep itself alive.
     key = (memoised, *exchanged(args, holder, None))
     store = holder.kept
-    if key not in store:
+    found = store.get(key, MISSING)  # another thread may clear the store meanwhile
+    if found is MISSING:
         if len(store) >= KEPT:
             store.clear()
         once: Callable[..., R] = memoised.once  # type: ignore[attr-defined]  # of a memo
-        store[key] = exchanged(once(*args), holder, HOLDER)
-    return cast(R, exchanged(store[key], HOLDER, holder))
+        found = store[key] = exchanged(once(*args), holder, HOLDER)
+    return cast(R, exchanged(found, HOLDER, holder))
 
 
 def exchanged(value: Any, old: object, new: object) -> Any:
