@@ -71,6 +71,7 @@ FACES = (
     "verax.rules.values.array",
     "verax.rules.values.conversions",
     "verax.rules.rows.builder",
+    "verax.rules.rows.leaks",
     "verax.rules.values.state",
 )
 """Modules of classes that users meet: rules are only those methods that laws run."""

@@ -59,7 +59,7 @@ __getattr__, __dir__ = facade(
         ),
         ".ir.dtypes": "float0",
         ".monitoring": "metrics",
-        ".rules.rows.builder": "LeakedTracer",
+        ".rules.rows.leaks": "LeakedTracer",
         ".rules.values.array": "Array",
     },
     modules=(

@@ -79,7 +79,7 @@ from verax.backend.runtime.client import (
 )
 from verax.ir.dtypes import float0 as float0
 from verax.monitoring import metrics as metrics
-from verax.rules.rows.builder import LeakedTracer as LeakedTracer
+from verax.rules.rows.leaks import LeakedTracer as LeakedTracer
 from verax.rules.values.array import Array as Array
 jacobian = jacrev
 checking_leaks = check_tracer_leaks

@@ -26,7 +26,7 @@ from verax.numpy.indexing.parse import (
 )
 from verax.ops.special.erf_gamma import NoDerivative as NoDerivative
 from verax.rules.programs.host import CallbackError as CallbackError
-from verax.rules.rows.builder import (
+from verax.rules.rows.leaks import (
     AbstractValueError as AbstractValueError,
     LeakedTracer as LeakedTracer,
 )

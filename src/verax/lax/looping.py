@@ -43,7 +43,8 @@ from verax.ops.reductions import cumulative
 from verax.ops.structure.joining import concatenate, rev
 from verax.ops.structure.shape import broadcast, reshape
 from verax.ops.structure.slicing import slice_in_dim
-from verax.rules.rows.builder import AbstractValueError, Tracer
+from verax.rules.rows.builder import Tracer
+from verax.rules.rows.leaks import AbstractValueError
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import as_axis

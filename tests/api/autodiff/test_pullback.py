@@ -13,7 +13,7 @@ import verax.numpy as vnp
 from verax import lax
 from verax.api.autodiff.jvp_vjp import Pullback
 from verax.api.tracing.apply import COMPUTING, apply, as_arrays
-from verax.rules.rows.builder import LeakedTracer
+from verax.rules.rows.leaks import LeakedTracer
 from verax.rules.rows.row import MissingRule
 from verax.transforms import STANDARD
 from verax.transforms.engine.jvp import jvp_into, pushed_types

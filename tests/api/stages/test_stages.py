@@ -16,7 +16,7 @@ import verax.numpy as vnp
 from verax import lax, stages
 from verax.backend.runtime.errors import CompileError
 from verax.experimental.layout import Format, Layout
-from verax.rules.rows.builder import LeakedTracer
+from verax.rules.rows.leaks import LeakedTracer
 
 X = np.arange(3, dtype=np.float32)
 Point = namedtuple("Point", "x y")

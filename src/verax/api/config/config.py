@@ -282,7 +282,7 @@ def check_tracer_leaks(new_value: bool = True) -> Iterator[None]:
     ...     verax.jit(lambda x: seen.append(x))(1.0)
     Traceback (most recent call last):
     ...
-    verax.rules.rows.builder.LeakedTracer: a tracer has left <lambda>, which was traced:
+    verax.rules.rows.leaks.LeakedTracer: a tracer has left <lambda>, which was traced:
       type ~f32[], an input of that trace (argument 0 of <lambda>), held by ...
     """
     with override("check_tracer_leaks", new_value):

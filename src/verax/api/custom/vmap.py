@@ -30,7 +30,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.holding import holds
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.custom.vmap import CustomVmapParams, custom_vmap_call_p
-from verax.rules.rows.builder import leaked
+from verax.rules.rows.leaks import leaked
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import Context, current_context, entered

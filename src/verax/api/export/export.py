@@ -49,7 +49,7 @@ from verax.ops.calls.call_exported import (
     ExportedParams,
     call_exported_p,
 )
-from verax.rules.rows.builder import leaked
+from verax.rules.rows.leaks import leaked
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE, interpreting
 from verax.rules.values.typed import SHOWN, shown

@@ -21,7 +21,7 @@ from verax.api.tracing.trace import (
 )
 from verax.backend import pytrees
 from verax.backend.eager.nan_search import Search, search
-from verax.rules.rows.builder import AbstractValueError, leaked
+from verax.rules.rows.leaks import AbstractValueError, leaked
 from verax.transforms.nans.flags import Kind
 from verax.transforms.nans.report import Finding
 

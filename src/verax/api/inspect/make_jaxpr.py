@@ -20,7 +20,7 @@ from verax.ir.consts import hoist
 from verax.ir.jaxpr import ClosedJaxpr
 from verax.ops.hoisting import as_operands
 from verax.rules.guards.gc_pause import paused
-from verax.rules.rows.builder import leaked
+from verax.rules.rows.leaks import leaked
 
 type Numbers = int | tuple[int, ...] | list[int] | None
 

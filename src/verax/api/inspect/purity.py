@@ -26,7 +26,7 @@ from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal
 from verax.ir.printer import print_jaxpr
 from verax.ir.saving import array_bytes
 from verax.ir.walk import map_jaxprs
-from verax.rules.rows.builder import leaked
+from verax.rules.rows.leaks import leaked
 from verax.rules.values.state import STATE, fresh_context, widths_of
 
 CHILD = (

@@ -46,7 +46,7 @@ from verax.ir.consts import hoist
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ops.hoisting import as_operands
-from verax.rules.rows.builder import leaked
+from verax.rules.rows.leaks import leaked
 from verax.rules.values.state import STATE, current_context
 
 type OptionsByName = Mapping[str, OptionValue]

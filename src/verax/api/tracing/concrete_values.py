@@ -20,13 +20,8 @@ from verax.ir.avals import ShapedArray
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
 from verax.ir.jaxpr import Atom, Eqn, Var
 from verax.ops.calls.callbacks import debug_callback_p
-from verax.rules.rows.builder import (
-    AbstractValueError,
-    Builder,
-    Tracer,
-    abstract,
-    roots,
-)
+from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.leaks import AbstractValueError, abstract, roots
 from verax.transforms.engine.engine import StandardEngine
 from verax.transforms.engine.evaluate import as_typed, evaluate_eqn, literal_value
 

@@ -26,12 +26,8 @@ from verax.ir.avals import ShapedArray
 from verax.ir.consts import hoist
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.hoisting import as_operands
-from verax.rules.rows.builder import (
-    Builder,
-    Tracer,
-    abandoned,
-    left_behind,
-)
+from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.leaks import abandoned, left_behind
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import ByFunction
 from verax.rules.values.state import STATE, Context, current_context, interpreting
@@ -125,7 +121,7 @@ def trace(
         builder.oracle = None  # it knows the builder: a circle for the collector
         if on:
             gc.enable()
-    if STATE.check_tracer_leaks and (left := left_behind(builder, fun)):
+    if STATE.check_tracer_leaks and (left := left_behind(builder, fun, Tracer)):
         raise abandoned(function_name(fun), left)
     seconds = perf_counter() - started
     RECORDER.record_all(traces=1, trace_seconds=seconds, equations=len(jaxpr.eqns))

@@ -24,8 +24,9 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import NARROWED, stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, Params, Primitive
 from verax.ir.records import ReprMixin
-from verax.rules.rows.builder import Tracer, leaked
+from verax.rules.rows.builder import Tracer
 from verax.rules.rows.infer import infer
+from verax.rules.rows.leaks import leaked
 from verax.rules.rows.row import Engine, Row, missing
 from verax.rules.values.array import Array
 from verax.rules.values.constants import array_aval, aval_of, scalar_of

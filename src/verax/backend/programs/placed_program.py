@@ -30,7 +30,8 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import device_value
 from verax.ir.jaxpr import Literal
 from verax.ir.meshes import Layout
-from verax.rules.rows.builder import Tracer, leaked
+from verax.rules.rows.builder import Tracer
+from verax.rules.rows.leaks import leaked
 from verax.rules.values.constants import scalar_of
 from verax.transforms.engine.evaluate import literal_value
 

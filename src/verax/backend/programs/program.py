@@ -41,7 +41,8 @@ from verax.ir.dtypes import bool_, device_value, float0
 from verax.ir.extended import ExtendedDType
 from verax.ir.jaxpr import Jaxpr, Literal, empty_jaxpr
 from verax.ir.memo import Recent
-from verax.rules.rows.builder import Tracer, leaked
+from verax.rules.rows.builder import Tracer
+from verax.rules.rows.leaks import leaked
 from verax.rules.rows.row import Engine
 from verax.rules.values.constants import scalar_of
 from verax.transforms.engine.evaluate import literal_value

@@ -17,7 +17,8 @@ from attrs import frozen
 
 from verax.ir.avals import Shape
 from verax.ir.dtypes import INTEGER_SET, is_bool, is_integer
-from verax.rules.rows.builder import AbstractValueError, Tracer
+from verax.rules.rows.builder import Tracer
+from verax.rules.rows.leaks import AbstractValueError
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 

@@ -35,7 +35,8 @@ from verax.numpy.shaping.shapes import broadcast_to, moveaxis, ravel, reshape
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select_n, select_n_p
 from verax.ops.structure.create import full, iota
-from verax.rules.rows.builder import AbstractValueError, Tracer
+from verax.rules.rows.builder import Tracer
+from verax.rules.rows.leaks import AbstractValueError
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import one_or_more
 from verax.rules.values.state import STATE

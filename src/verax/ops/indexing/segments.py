@@ -23,7 +23,7 @@ from verax.ops.structure.create import full, iota
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.rules.families.reducer import highest, lowest
-from verax.rules.rows.builder import AbstractValueError
+from verax.rules.rows.leaks import AbstractValueError
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 

@@ -11,11 +11,10 @@ living builder that is used here becomes an input of the program under construct
     jaxpr, captured = builder.finish((y,))
 """
 
-import gc
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from pyrsistent import pvector
@@ -23,7 +22,6 @@ from pyrsistent import pvector
 from verax.ir.atoms import RESULTS
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import (
-    UNKNOWN_SOURCE,
     Atom,
     Eqn,
     Jaxpr,
@@ -38,49 +36,15 @@ from verax.ir.jaxpr import (
     variable,
 )
 from verax.rules.rows.infer import infer
+from verax.rules.rows.leaks import abstract, leaked
 from verax.rules.values.array import Array
 from verax.rules.values.constants import constant
 from verax.rules.values.memo import TransientKey, asked
-from verax.rules.values.object_holders import holder, is_kept, reachable
 from verax.rules.values.source import user_source
 
-INPUT: Final = "an input of that trace"
-REMEDY: Final = (
-    "Return the value from the function, or pass it in as an argument, in place of "
-    "storing it"
-)
-# So many tracers are listed, and of so many it is asked who holds them.
-SHOWN: Final = 3
-ASKED: Final = 8
 # Equations up to which a jaxpr counts as a template, which is written many times.
 TEMPLATE = 32
 type Oracle = Callable[["Tracer", str], np.ndarray]
-
-
-class LeakedTracer(RuntimeError):
-    """A tracer was used after the function that made it had been traced.
-
-    Who holds the tracer is looked up when the message is read, between `text` and
-    `rest`: that goes through all objects of the process.
-    """
-
-    def __init__(
-        self, text: str, tracer: "Tracer | None" = None, rest: str = ""
-    ) -> None:
-        super().__init__(text + rest)
-        self.text = text
-        self.tracer = tracer
-        self.rest = rest
-
-    def __str__(self) -> str:
-        if self.tracer is not None:
-            self.text += held(self.tracer)
-            self.tracer = None
-        return self.text + self.rest
-
-
-class AbstractValueError(TypeError):
-    """Python asked a tracer for a value that it does not have."""
 
 
 class Tracer(Array):
@@ -321,115 +285,3 @@ def renumber(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr:
         eqns.append(equation(eqn.primitive, eqn.params, ins, outs, eqn.source))
     outvars = tuple([numbers[a.index] if type(a) is Var else a for a in jaxpr.outvars])
     return Jaxpr((), invars, pvector(eqns), outvars)
-
-
-def origin(tracer: Tracer) -> Source:
-    """Where the tracer was made: the line of its equation."""
-    for eqn in tracer.builder.eqns:
-        if tracer.atom in eqn.outvars:
-            return eqn.source
-    return UNKNOWN_SOURCE
-
-
-def birth(tracer: Tracer) -> str:
-    """Where a tracer comes from: a line, or an argument."""
-    made = origin(tracer)
-    if made.code is not None:
-        return f"made at {made}"
-    named = depends_on(tracer)
-    return f"an input of that trace ({', '.join(named)})" if named else INPUT
-
-
-def held(tracer: Tracer) -> str:
-    """Who keeps a tracer, if that has a name."""
-    by = holder(tracer)
-    return f", held by {by}" if by else ""
-
-
-def leaked(tracer: Tracer) -> LeakedTracer:
-    """The error for a tracer outside its trace: who made, holds and uses it."""
-    if tracer.builder.alive and tracer.builder.thread != get_ident():
-        return LeakedTracer(
-            f"a tracer of type {tracer.aval} was used in another thread than the one "
-            f"that traces a function for {tracer.builder.purpose}: {birth(tracer)}, "
-            f"used at {user_source(1)}. A function is traced in one thread: start "
-            "threads outside of it, and hand them arrays"
-        )
-    return LeakedTracer(
-        f"a tracer of type {tracer.aval} has left the function that was traced for "
-        f"{tracer.builder.purpose}: {birth(tracer)}",
-        tracer,
-        f", used at {user_source(1)}. {REMEDY}",
-    )
-
-
-def left_behind(builder: Builder, fun: object) -> list[Tracer]:
-    """The tracers of `fun`, whose trace has ended, that its user holds nevertheless.
-
-    They are held by what the function can reach, or by something with a name. Others
-    are in rules of the user's, which close over what they like.
-    """
-    gc.collect()
-    left = [x for x in gc.get_referrers(builder) if isinstance(x, Tracer)]
-    inside = reachable(fun, Tracer, Builder) if left else set()
-    kept = [x for x in left if id(x) in inside]
-    return kept or [x for x in left[:ASKED] if is_kept(x)]
-
-
-def abandoned(name: str, tracers: Sequence[Tracer]) -> LeakedTracer:
-    """The error for tracers that are held though their trace has ended."""
-    lines = [f"  type {x.aval}, {birth(x)}{held(x)}" for x in tracers[:SHOWN]]
-    if len(tracers) > SHOWN:
-        lines.append(f"  and {len(tracers) - SHOWN} more")
-    count = "a tracer has" if len(tracers) == 1 else f"{len(tracers)} tracers have"
-    return LeakedTracer(
-        "\n".join([f"{count} left {name}, which was traced:", *lines, REMEDY])
-    )
-
-
-def roots(tracer: Tracer) -> list[Var]:
-    """The inputs of its trace from which the value of a tracer is computed."""
-    wanted: set[Atom] = {tracer.atom}
-    for eqn in reversed(tracer.builder.eqns):
-        if not wanted.isdisjoint(eqn.outvars):
-            wanted.update(eqn.invars)
-    return [var for var in tracer.builder.inputs if var in wanted]
-
-
-def depends_on(tracer: Tracer, known: Container[Var] = ()) -> list[str]:
-    """The arguments, as text, from which the value of a tracer is computed.
-
-    Those that are `known` are left out.
-    """
-    builder = tracer.builder
-    if builder.describe is None:
-        return []
-    below = roots(tracer)
-    captured = {inner for _, inner in builder.captured.values()}
-    own = [var for var in builder.inputs if var not in captured]
-    return [
-        text
-        for text, var in zip(builder.describe(), own, strict=False)
-        if var in below and var not in known
-    ]
-
-
-def abstract(
-    tracer: Tracer, wanted: str, known: Container[Var] = ()
-) -> AbstractValueError:
-    """The error for a value that does not exist yet: which input, what to do.
-
-    Inputs that are `known` are not to blame.
-    """
-    builder = tracer.builder
-    named = depends_on(tracer, known)
-    inputs = f" It depends on {', '.join(named)}." if named else ""
-    return AbstractValueError(
-        f"{wanted} needs the value of a tracer of type {tracer.aval}, at "
-        f"{user_source(1)}, but the function is being traced for {builder.purpose}, "
-        f"where only types are known.{inputs} Use verax.numpy.where, verax.lax.cond or "
-        "verax.lax.while_loop for a choice that depends on values, or make the "
-        "argument static (static_argnums, static_argnames). verax.debug.print shows "
-        "values of the running program, and verax.pure_callback calls functions of "
-        "NumPy on them"
-    )

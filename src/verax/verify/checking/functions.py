@@ -38,7 +38,7 @@ from verax.ir.dtypes import (
 from verax.ir.extended import ExtendedDType
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.printer import print_jaxpr
-from verax.rules.rows.builder import leaked
+from verax.rules.rows.leaks import leaked
 from verax.rules.rows.row import REALS, Domain, NDArray
 from verax.rules.values.array import Array
 from verax.rules.values.memo import kept_with, memo
