@@ -30,7 +30,7 @@ from verax import Array, lax, verify
 from verax.extend import MissingRule, Parts, Propagation
 from verax.ir.dtypes import is_float
 from verax.ir.jaxpr import Jaxpr
-from verax.ops.calls.subjaxprs import program
+from verax.rules.rows.writing import program
 from verax.verify import check_function, check_primitive
 
 DECAYS = np.linspace(0.1, 0.9, 6, dtype=np.float32).reshape(2, 3)

@@ -13,12 +13,13 @@ from verax.ir.avals import ShapedArray
 from verax.ir.check import check_jaxpr
 from verax.ir.dtypes import float32, int32
 from verax.ir.jaxpr import scalar_literal
-from verax.ops.calls.subjaxprs import inlined, program
+from verax.ops.calls.subjaxprs import inlined
 from verax.ops.control.while_ import while_p
 from verax.ops.control.while_params import WhileParams
 from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.compare import lt
 from verax.rules.rows.infer import infer
+from verax.rules.rows.writing import program
 from verax.verify.checking.standard import ENGINE
 
 INTEGER = ShapedArray((), int32)

@@ -20,9 +20,10 @@ from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.promotion import TypePromotionError, result_type
-from verax.ops.calls.subjaxprs import inlined, program
+from verax.ops.calls.subjaxprs import inlined
 from verax.ops.elementwise.convert import convert
 from verax.rules.rows.builder import Tracer
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of, typed_scalar
 from verax.rules.values.state import STATE

@@ -29,13 +29,13 @@ from verax.lax.bodies import (
     with_common_consts,
     with_out_types,
 )
-from verax.ops.calls.subjaxprs import filled
 from verax.ops.custom.solve import (
     CustomLinearSolveParams,
     CustomRootParams,
     custom_root_p,
     linear_solve_p,
 )
+from verax.rules.rows.masks import filled
 from verax.rules.values.array import Array
 
 

@@ -19,12 +19,12 @@ from verax.ir.check import check_jaxpr
 from verax.ir.consts import close, hoist as hoisted
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.rules.rows.infer import inferred
+from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Axis, Engine, NDArray
 from verax.rules.values.lazy import LazyModule
 from verax.transforms.engine.dce import dce as dce_rewrite
 from verax.transforms.engine.evaluate import as_typed
 from verax.transforms.engine.standard import STANDARD
-from verax.transforms.engine.templates import Mask
 from verax.transforms.passes.constant_folding import LIMIT, fold as fold_rewrite
 from verax.transforms.passes.cse import cse as cse_rewrite
 from verax.transforms.passes.inline import inline as inline_rewrite

@@ -22,10 +22,11 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import device_value
 from verax.ir.jaxpr import Atom, Jaxpr, Params, Var
 from verax.rules.rows.emitter import Operand, Region
+from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, Row
 from verax.rules.values.memo import pure
 from verax.rules.values.state import widths_of
-from verax.transforms.engine.templates import TEMPLATES, Avals, Mask
+from verax.transforms.engine.templates import TEMPLATES, Avals
 
 MARK: Final = "\0"
 type Scalar = float | int | bool | complex | np.ndarray | None

@@ -36,11 +36,12 @@ from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
 from verax.ir.meshes import Layout
 from verax.rules.rows.emitter import TOKEN, HostCall, Operand, Region
+from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, Row, missing
 from verax.rules.values.memo import recall
 from verax.transforms.engine.dce import variables
 from verax.transforms.engine.evaluate import literal_value
-from verax.transforms.engine.templates import Mask, types
+from verax.transforms.engine.templates import types
 
 # Lines of text from which an equation that occurs again becomes a function.
 LARGE = 4

@@ -6,7 +6,8 @@ jaxpr and calls that; the rewrites are memoised, for jaxprs hash by structure::
     b:f32[3] = jit[name=f jaxpr={ lambda ; a:f32[3]. let ... }] a
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from random import Random
 
 from attrs import evolve, field, frozen
 
@@ -14,20 +15,40 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.printer import QUIET
 from verax.rules.programs.calling import Rebind, pull, push, spread_batch
-from verax.rules.rows.row import Engine, Known, Linear, Row, Split
+from verax.rules.rows.masks import Mask, chosen, knowns, unknowns
+from verax.rules.rows.row import (
+    Engine,
+    Known,
+    LowerRule,
+    Row,
+    Sample,
+    Split,
+    SplitRule,
+    TypeRule,
+)
 from verax.rules.values.array import Array
 
 
 @frozen(eq=False, repr=False)
-class CallParams(Params):
+class NamedCall(Params):
+    """Params that name a function and hold it: the equation means a call of it.
+
+    A class of such params states both fields again where others come between: fields
+    print in order.
+    """
+
+    name: str
+    jaxpr: Jaxpr
+
+
+@frozen(eq=False, repr=False)
+class CallParams(NamedCall):
     """The jaxpr that is called, and the name that the user's function has.
 
     `asked` says whether somebody asked for a compiled program, as `jit` does; the call
     of a user's rule is only a name for its equations.
     """
 
-    name: str
-    jaxpr: Jaxpr
     asked: bool = field(default=True, metadata=QUIET)
 
 
@@ -43,31 +64,20 @@ def call_typing(p: CallParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
     return p.jaxpr.out_avals
 
 
-def rebinding(p: CallParams) -> Rebind:
-    """Another jaxpr under the same name."""
-
-    def bind(jaxpr: Jaxpr, *args: Array) -> Sequence[Array]:
-        return jit_p.bind(evolve(p, jaxpr=jaxpr), *args)
-
-    return bind
-
-
 def split_call(engine: Engine, p: CallParams, args: Sequence[Known]) -> Split:
     """Two calls: what is known now, and the rest on what was saved.
 
     A saved operand is taken from outside the call and not returned by it.
     """
-    unknown = tuple(isinstance(x, Linear) for x in args)
-    first, second, waiting = engine.split(p.jaxpr, unknown)
-    given = [x for x in args if isinstance(x, Array)]
+    first, second, waiting = engine.split(p.jaxpr, unknowns(args))
+    given = knowns(args)
     count = len(waiting) - sum(waiting)
     place = {var: i for i, var in enumerate(first.invars)}
     saved = first.outvars[count:]
     made = tuple(a not in place for a in saved)
     slim, needed = engine.dce(first, (True,) * count + made)
-    operands = [x for x, flag in zip(given, needed, strict=True) if flag]
     runs = slim.outvars or slim.effects
-    outs = jit_p.bind(evolve(p, jaxpr=slim), *operands) if runs else ()
+    outs = jit_p.bind(evolve(p, jaxpr=slim), *chosen(needed, given)) if runs else ()
     results, fresh = iter(outs[:count]), iter(outs[count:])
     residuals = [
         next(fresh) if flag else given[place[a]]  # type: ignore[index]  # an input
@@ -86,28 +96,59 @@ def split_call(engine: Engine, p: CallParams, args: Sequence[Known]) -> Split:
     )
 
 
-def dce_call(
-    engine: Engine, p: CallParams, used: tuple[bool, ...]
-) -> tuple[CallParams, tuple[bool, ...], tuple[bool, ...]]:
-    jaxpr, needed = engine.dce(p.jaxpr, used)
-    return evolve(p, jaxpr=jaxpr), needed, used
+def call_row[P: NamedCall](
+    name: str,
+    kind: type[P],
+    *,
+    typing: TypeRule[P],
+    lower: LowerRule[P],
+    split: SplitRule[P],
+    spelled: Callable[[P], Jaxpr | None],
+    draw: Callable[[Random], Sample[P]] | None = None,
+    compiled: bool = False,
+) -> Row[P]:
+    """The row of a call whose rewrite is the same call of the rewritten jaxpr."""
+
+    def rebinding(p: P) -> Rebind:
+        def bind(jaxpr: Jaxpr, *args: Array) -> Sequence[Array]:
+            return row.bind(evolve(p, jaxpr=jaxpr), *args)
+
+        return bind
+
+    def dce(engine: Engine, p: P, used: Mask) -> tuple[P, Mask, Mask]:
+        jaxpr, needed = engine.dce(p.jaxpr, used)
+        return evolve(p, jaxpr=jaxpr), needed, used
+
+    row: Row[P] = Row(
+        name,
+        kind,
+        typing=typing,
+        evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
+        jvp=lambda engine, p, xs, ts: push(engine, p.jaxpr, rebinding(p), xs, ts),
+        transpose=lambda engine, p, cts, xs: pull(
+            engine, p.jaxpr, rebinding(p), cts, xs
+        ),
+        batch=lambda engine, p, size, xs, axes: spread_batch(
+            engine, p.jaxpr, rebinding(p), size, xs, axes
+        ),
+        lower=lower,
+        split=split,
+        dce=dce,
+        draw=draw,
+        compiled=compiled,
+        spelled=spelled,
+    )
+    return row
 
 
-jit_p: Row[CallParams] = Row(
+jit_p = call_row(
     "jit",
     CallParams,
     typing=call_typing,
-    evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
-    jvp=lambda engine, p, xs, ts: push(engine, p.jaxpr, rebinding(p), xs, ts),
-    transpose=lambda engine, p, cts, xs: pull(engine, p.jaxpr, rebinding(p), cts, xs),
-    batch=lambda engine, p, size, xs, axes: spread_batch(
-        engine, p.jaxpr, rebinding(p), size, xs, axes
-    ),
     lower=lambda e, p, xs, outs: e.call(p.jaxpr, xs, p.name),
     split=split_call,
-    dce=dce_call,
-    compiled=True,
     spelled=lambda p: None if p.asked else p.jaxpr,
+    compiled=True,
 )
 
 

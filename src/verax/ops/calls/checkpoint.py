@@ -16,30 +16,27 @@ from attrs import evolve, fields, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex64, float32, float64
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var
-from verax.ops.calls.call import CallParams, jit_p
+from verax.ops.calls.call import CallParams, NamedCall, call_row, jit_p
 from verax.ops.calls.callbacks import silenced
 from verax.ops.elementwise.arith import mul
 from verax.rules.families.elementwise import SHAPES
-from verax.rules.programs.calling import Rebind, pull, push, spread_batch
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.emitter import Emitter, Operand, apart
+from verax.rules.rows.masks import chosen, knowns, live, unknowns
 from verax.rules.rows.row import (
-    Axis,
     Engine,
     Known,
-    Linear,
     Row,
     Sample,
     Split,
     Tangent,
     Zero,
 )
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.lazy import LazyModule
-from verax.rules.values.state import interpreting
 
-type Mask = tuple[bool, ...]
 # For what tests draw.
 TRIG = LazyModule("verax.ops.elementwise.trig")
 type Policy = Callable[..., bool]
@@ -47,7 +44,7 @@ type Policy = Callable[..., bool]
 
 
 @frozen(eq=False, repr=False)
-class CheckpointParams(Params):
+class CheckpointParams(NamedCall):
     """The function, and how it is computed again.
 
     `differentiated` marks the second computation; `prevent_cse` keeps XLA from
@@ -69,16 +66,6 @@ def checkpoint_typing(
             f"checkpoint of {p.name} takes {p.jaxpr.in_avals}, not {tuple(avals)}"
         )
     return p.jaxpr.out_avals
-
-
-def rebinding(p: CheckpointParams, differentiated: bool) -> Rebind:
-    """Another jaxpr under the same policy."""
-
-    def bind(jaxpr: Jaxpr, *args: Array) -> Sequence[Array]:
-        params = evolve(p, jaxpr=jaxpr, differentiated=differentiated)
-        return checkpoint_p.bind(params, *args)
-
-    return bind
 
 
 def flattened(jaxpr: Jaxpr) -> Jaxpr:
@@ -137,10 +124,9 @@ def split_checkpoint(
     engine: Engine, p: CheckpointParams, args: Sequence[Known]
 ) -> Split:
     """The known results now; the rest later, from operands and saved values."""
-    unknown = tuple(isinstance(x, Linear) for x in args)
     flat = p.policy is not None or p.jaxpr.effects
     body = flattened(p.jaxpr) if flat else p.jaxpr
-    first, second, waiting = engine.split(body, unknown)
+    first, second, waiting = engine.split(body, unknowns(args))
     count = len(waiting) - sum(waiting)
     silent = silenced(first)
     # What an effect gave must not be asked for again.
@@ -148,39 +134,32 @@ def split_checkpoint(
     saved = [v for e in keeps for v in e.outvars]
     later = recomputing(silent, second, count, saved)
     later, needed = engine.dce(later, (True,) * len(later.outvars))
-    given = [x for x in args if isinstance(x, Array)]
+    given = knowns(args)
     inputs = len(given)
     read = [v for v, f in zip(saved, needed[inputs:], strict=False) if f]
     forward = evolve(first, outvars=(*first.outvars[:count], *read))
     slim, used = engine.dce(forward, (True,) * len(forward.outvars))
-    operands = [x for x, flag in zip(given, used, strict=True) if flag]
-    bind = rebinding(p, p.differentiated)
-    outs = bind(slim, *operands) if slim.outvars or slim.effects else ()
+    runs = slim.outvars or slim.effects
+    operands = chosen(used, given)
+    outs = checkpoint_p.bind(evolve(p, jaxpr=slim), *operands) if runs else ()
     results = iter(outs[:count])
-    live = needed[inputs + len(saved) :]
+    read_later = needed[inputs + len(saved) :]
     kept = [x for x, flag in zip(given, needed, strict=False) if flag]
 
     known = set(saved)
     again = any(v not in known for e in silent.eqns for v in e.outvars)
+    params = evolve(p, jaxpr=later, differentiated=p.differentiated or again)
 
     def finish(
         residuals: Sequence[Array], operands: Sequence[Array]
     ) -> Sequence[Array]:
-        waited = [x for x, flag in zip(operands, live, strict=True) if flag]
-        return rebinding(p, p.differentiated or again)(later, *residuals, *waited)
+        return checkpoint_p.bind(params, *residuals, *chosen(read_later, operands))
 
     return Split(
         tuple(None if flag else next(results) for flag in waiting),
         (*kept, *outs[count:]),
         finish,
     )
-
-
-def dce_checkpoint(
-    engine: Engine, p: CheckpointParams, used: Mask
-) -> tuple[CheckpointParams, Mask, Mask]:
-    jaxpr, needed = engine.dce(p.jaxpr, used)
-    return evolve(p, jaxpr=jaxpr), needed, used
 
 
 def lower_checkpoint(
@@ -195,58 +174,28 @@ def lower_checkpoint(
     return e.call(p.jaxpr, operands, p.name)
 
 
-def jvp_checkpoint(
-    engine: Engine,
-    p: CheckpointParams,
-    primals: Sequence[Array],
-    tangents: Sequence[Tangent],
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    return push(engine, p.jaxpr, rebinding(p, p.differentiated), primals, tangents)
-
-
-def transpose_checkpoint(
-    engine: Engine, p: CheckpointParams, cts: Sequence[Tangent], args: Sequence[Known]
-) -> Sequence[Tangent | None]:
-    return pull(engine, p.jaxpr, rebinding(p, p.differentiated), cts, args)
-
-
-def batch_checkpoint(
-    engine: Engine,
-    p: CheckpointParams,
-    size: int,
-    args: Sequence[Array],
-    axes: Sequence[Axis],
-) -> tuple[Sequence[Array], Sequence[Axis]]:
-    bind = rebinding(p, p.differentiated)
-    return spread_batch(engine, p.jaxpr, bind, size, args, axes)
-
-
 def draw_checkpoint(random: Random) -> Sample[CheckpointParams]:
     """A call of sin(sin(x)) y with two results, computed again or not."""
     dtype = random.choice((float32, float64, complex64))
     aval = ShapedArray(random.choice(SHAPES), dtype)
-    builder = Builder("a sample")
-    x, y = builder.input(aval), builder.input(aval)
-    with interpreting(builder):
+
+    def body(x: Array, y: Array) -> Sequence[object]:
         z = TRIG.sin(x)
-        jaxpr, _ = builder.finish((mul(TRIG.sin(z), y), z))
+        return mul(TRIG.sin(z), y), z
+
+    jaxpr = program((aval, aval), body)
     again, barrier = random.random() < 0.3, random.random() < 0.7
     return Sample(CheckpointParams("f", again, barrier, None, jaxpr), (aval, aval))
 
 
-checkpoint_p: Row[CheckpointParams] = Row(
+checkpoint_p = call_row(
     "checkpoint",
     CheckpointParams,
     typing=checkpoint_typing,
-    evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
-    jvp=jvp_checkpoint,
-    transpose=transpose_checkpoint,
-    batch=batch_checkpoint,
     lower=lower_checkpoint,
     split=split_checkpoint,
-    dce=dce_checkpoint,
-    draw=draw_checkpoint,
     spelled=lambda p: p.jaxpr,
+    draw=draw_checkpoint,
 )
 
 
@@ -273,19 +222,14 @@ def jvp_barrier(
     tangents: Sequence[Tangent],
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     """Values behind one barrier, tangents behind another."""
-    live = [t for t in tangents if not isinstance(t, Zero)]
-    pushed = iter(optimization_barrier_p.bind(p, *live) if live else ())
-    return optimization_barrier_p.bind(p, *primals), [
-        t if isinstance(t, Zero) else next(pushed) for t in tangents
-    ]
+    return optimization_barrier_p.bind(p, *primals), behind(p, tangents)
 
 
-def transpose_barrier(
-    engine: Engine, p: NoBarrierParams, cts: Sequence[Tangent], args: Sequence[Known]
-) -> Sequence[Tangent | None]:
-    live = [ct for ct in cts if not isinstance(ct, Zero)]
-    pulled = iter(optimization_barrier_p.bind(p, *live) if live else ())
-    return [ct if isinstance(ct, Zero) else next(pulled) for ct in cts]
+def behind(p: NoBarrierParams, tangents: Sequence[Tangent]) -> Sequence[Tangent]:
+    """The tangents, or cotangents, behind a barrier of their own."""
+    ours = live(tangents)
+    found = iter(optimization_barrier_p.bind(p, *ours) if ours else ())
+    return [t if isinstance(t, Zero) else next(found) for t in tangents]
 
 
 optimization_barrier_p: Row[NoBarrierParams] = Row(
@@ -294,7 +238,7 @@ optimization_barrier_p: Row[NoBarrierParams] = Row(
     typing=lambda p, avals: avals,
     evaluate=lambda engine, p, xs: xs,
     jvp=jvp_barrier,
-    transpose=transpose_barrier,
+    transpose=lambda engine, p, cts, args: behind(p, cts),
     batch=lambda engine, p, size, xs, axes: (
         optimization_barrier_p.bind(p, *xs),
         axes,

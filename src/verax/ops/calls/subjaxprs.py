@@ -16,18 +16,28 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import uint32
 from verax.ir.extended import ExtendedDType, KeyDType
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Var
+from verax.ir.jaxpr import Jaxpr, Var
 from verax.ir.records import ReprMixin
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.row import Axis, Engine, Known, Linear, Split, Tangent, Zero
+from verax.rules.rows.masks import (
+    Mask,
+    chosen,
+    filled,
+    instantiated,
+    knowns,
+    merged,
+    others,
+    unknowns,
+)
+from verax.rules.rows.row import Axis, Engine, Known, Split
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
-from verax.rules.values.state import STATE, interpreting
+from verax.rules.values.state import STATE
 
-type Mask = tuple[bool, ...]
 # Keys are among the operands of few programs.
 PRNG = LazyModule("verax.ops.random.keys")
 
@@ -38,16 +48,6 @@ class Batcher(Protocol):
     def batch(
         self, jaxpr: Jaxpr, size: int, axes: tuple[Axis, ...]
     ) -> tuple[Jaxpr, tuple[Axis, ...]]: ...
-
-
-def program(
-    avals: Iterable[ShapedArray], body: Callable[..., Sequence[object]]
-) -> Jaxpr:
-    """The jaxpr of `body` on inputs of these types."""
-    builder = Builder("a rule", source=UNKNOWN_SOURCE)
-    inputs = [builder.input(aval) for aval in avals]
-    with interpreting(builder):
-        return builder.finish(body(*inputs))[0]
 
 
 def inlined(jaxpr: Jaxpr, args: Sequence[object]) -> list[Array]:
@@ -72,62 +72,6 @@ def same_types(xs: Iterable[ShapedArray], ys: Iterable[ShapedArray]) -> bool:
     return [x.strong() for x in xs] == [y.strong() for y in ys]
 
 
-def chosen[T](flags: Iterable[bool], values: Iterable[T]) -> list[T]:
-    """The marked values."""
-    return [x for flag, x in zip(flags, values, strict=True) if flag]
-
-
-def others[T](flags: Iterable[bool], values: Iterable[T]) -> list[T]:
-    """The values that are not marked."""
-    return [x for flag, x in zip(flags, values, strict=True) if not flag]
-
-
-def merged[T](flags: Iterable[bool], marked: Iterable[T], rest: Iterable[T]) -> list[T]:
-    """`chosen` and `others` joined again."""
-    ours, theirs = iter(marked), iter(rest)
-    return [next(ours) if flag else next(theirs) for flag in flags]
-
-
-def either(*masks: Sequence[bool]) -> Mask:
-    """What is marked in one of the masks."""
-    return tuple([any(flags) for flags in zip(*masks, strict=True)])
-
-
-def fixpoint(start: Mask, step: Callable[[Mask], Sequence[bool]]) -> Mask:
-    """The least mask that holds `start` and everything that follows from itself."""
-    while True:
-        found = either(start, step(start))
-        if found == start:
-            return start
-        start = found
-
-
-def live(tangents: Iterable[Tangent]) -> list[Array]:
-    """The tangents that are not known to be zero."""
-    return [t for t in tangents if not isinstance(t, Zero)]
-
-
-def nonzeros(tangents: Iterable[Tangent]) -> Mask:
-    """Which tangents are not known to be zero."""
-    return tuple([not isinstance(t, Zero) for t in tangents])
-
-
-def unknowns(args: Iterable[Known]) -> Mask:
-    """Which operands are known by their type only."""
-    return tuple([isinstance(x, Linear) for x in args])
-
-
-def filled(
-    mask: Sequence[bool], found: Iterable[Array], avals: Iterable[ShapedArray]
-) -> list[Tangent]:
-    """Tangents for all of `avals`: those found where marked, and zeros."""
-    made = iter(found)
-    return [
-        next(made) if flag else Zero(aval.tangent())
-        for flag, aval in zip(mask, avals, strict=True)
-    ]
-
-
 def blank(aval: ShapedArray) -> Array:
     """Some array of this type: zeros, or keys made of zeros."""
     dtype = aval.dtype
@@ -136,14 +80,6 @@ def blank(aval: ShapedArray) -> Array:
     words = ShapedArray((*aval.shape, *dtype.word_shape), uint32)
     keys: Array = PRNG.random_wrap(zeros(words), dtype.impl)
     return keys
-
-
-def instantiated(engine: Engine, tangent: Tangent, aval: ShapedArray) -> Array:
-    """A tangent or cotangent as an array of the tangent type of `aval`."""
-    due = aval.tangent()
-    if isinstance(tangent, Zero):
-        return engine.core.zeros(due)
-    return engine.core.convert(tangent, due.dtype, due.weak_type)
 
 
 def stored_shape(aval: ShapedArray) -> tuple[int, ...]:
@@ -274,11 +210,10 @@ def waiting(
 ) -> Split:
     """The split of an equation that waits as a whole; it has `count` results."""
     unknown = unknowns(args)
-    known = [x for x in args if isinstance(x, Array)]
 
     def finish(
         residuals: Sequence[Array], operands: Sequence[Array]
     ) -> Sequence[Array]:
         return bind(*merged(unknown, operands, residuals))
 
-    return Split((None,) * count, tuple(known), finish)
+    return Split((None,) * count, tuple(knowns(args)), finish)

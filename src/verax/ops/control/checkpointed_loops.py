@@ -14,14 +14,7 @@ from typing import Any
 import numpy as np
 
 from verax.ir.jaxpr import Jaxpr
-from verax.ops.calls.subjaxprs import (
-    blank,
-    chosen,
-    inlined,
-    program,
-    unknowns,
-    waiting,
-)
+from verax.ops.calls.subjaxprs import blank, inlined, waiting
 from verax.ops.control.loop_nests import BlockedLoop, counted
 from verax.ops.control.scan import scanning
 from verax.ops.control.scan_params import CheckpointedScanParams
@@ -32,7 +25,9 @@ from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.programs.calling import pull
+from verax.rules.rows.masks import chosen, unknowns
 from verax.rules.rows.row import Engine, Known, Row, Split, Tangent
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 

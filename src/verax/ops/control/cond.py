@@ -18,21 +18,11 @@ from attrs import evolve
 from verax.ir.avals import Shape
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.subjaxprs import (
-    Mask,
     batched_results,
-    chosen,
-    either,
-    filled,
     forced_batch,
     forced_jvp,
     forced_split,
     inlined,
-    instantiated,
-    live,
-    nonzeros,
-    others,
-    program,
-    unknowns,
     waiting,
     with_inputs,
 )
@@ -52,6 +42,17 @@ from verax.ops.control.cond_params import (
 from verax.ops.control.cond_residuals import Slots
 from verax.ops.elementwise.select import select_n
 from verax.ops.structure.shape import at_front, broadcast, broadcast_in_dim, move_axis
+from verax.rules.rows.masks import (
+    Mask,
+    chosen,
+    either,
+    filled,
+    instantiated,
+    live,
+    nonzeros,
+    others,
+    unknowns,
+)
 from verax.rules.rows.row import (
     Axis,
     Engine,
@@ -62,6 +63,7 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 

@@ -14,7 +14,8 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.printer import QUIET
-from verax.ops.calls.subjaxprs import Mask, same_types
+from verax.ops.calls.subjaxprs import same_types
+from verax.rules.rows.masks import Mask
 
 
 @frozen(eq=False, repr=False)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
-from verax.ops.calls.subjaxprs import Halves, blank, inlined, positions, program
+from verax.ops.calls.subjaxprs import Halves, blank, inlined, positions
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 type Plan = list[tuple[bool, int]]

@@ -22,7 +22,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.checkpoint import CheckpointParams, checkpoint_p
-from verax.ops.calls.subjaxprs import blank, inlined, program
+from verax.ops.calls.subjaxprs import blank, inlined
 from verax.ops.control.any_lane import any_lane
 from verax.ops.control.cond import cond_p
 from verax.ops.control.cond_params import CondParams
@@ -31,6 +31,7 @@ from verax.ops.control.scan_params import ScanParams, cut
 from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.compare import lt
 from verax.ops.elementwise.convert import convert
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 COUNTER = ShapedArray((), int32)

@@ -16,18 +16,10 @@ from attrs import evolve
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ops.calls.subjaxprs import (
-    Mask,
     batched_results,
-    chosen,
-    filled,
-    fixpoint,
     forced_batch,
     forced_jvp,
     inlined,
-    instantiated,
-    live,
-    nonzeros,
-    program,
     same_types,
     stored_shape,
     with_inputs,
@@ -38,7 +30,17 @@ from verax.ops.control.scan_params import ScanParams, cut, in_order, in_turns
 from verax.ops.control.scan_partial_eval import Bind, split_scan
 from verax.ops.control.scan_transpose import transpose_scan
 from verax.ops.structure.shape import at_front, move_axis
+from verax.rules.rows.masks import (
+    Mask,
+    chosen,
+    filled,
+    fixpoint,
+    instantiated,
+    live,
+    nonzeros,
+)
 from verax.rules.rows.row import Axis, Engine, Known, NDArray, Row, Split, Tangent
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from verax.ir.jaxpr import Jaxpr, Params
-from verax.ops.calls.subjaxprs import Mask
+from verax.rules.rows.masks import Mask
 
 
 @frozen(eq=False, repr=False)

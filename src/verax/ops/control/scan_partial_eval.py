@@ -13,21 +13,11 @@ from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
-from verax.ops.calls.subjaxprs import (
-    Halves,
-    Mask,
-    chosen,
-    fixpoint,
-    forced_split,
-    inlined,
-    merged,
-    others,
-    positions,
-    program,
-    unknowns,
-)
+from verax.ops.calls.subjaxprs import Halves, forced_split, inlined, positions
 from verax.ops.control.scan_params import ScanParams, cut
+from verax.rules.rows.masks import Mask, chosen, fixpoint, merged, others, unknowns
 from verax.rules.rows.row import Engine, Known, Split
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 type Bind = Callable[..., tuple[Array, ...]]

@@ -14,22 +14,22 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
-from verax.ops.calls.subjaxprs import (
+from verax.ops.calls.subjaxprs import inlined
+from verax.ops.control.scan_params import ScanParams, cut
+from verax.ops.control.scan_partial_eval import Bind, carried, in_parts
+from verax.rules.rows.masks import (
     Mask,
     chosen,
     filled,
     fixpoint,
-    inlined,
     instantiated,
     merged,
     nonzeros,
     others,
-    program,
     unknowns,
 )
-from verax.ops.control.scan_params import ScanParams, cut
-from verax.ops.control.scan_partial_eval import Bind, carried, in_parts
 from verax.rules.rows.row import Engine, Known, Linear, Tangent
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 

@@ -19,21 +19,10 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.walk import map_subjaxprs
 from verax.ops.calls.callbacks import silenced
 from verax.ops.calls.subjaxprs import (
-    Mask,
     batched_results,
-    chosen,
-    either,
-    filled,
-    fixpoint,
     forced_batch,
     forced_jvp,
     inlined,
-    instantiated,
-    live,
-    merged,
-    nonzeros,
-    program,
-    unknowns,
     waiting,
     with_inputs,
 )
@@ -53,6 +42,18 @@ from verax.ops.control.while_params import (
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_or
 from verax.ops.structure.shape import at_front, broadcast_in_dim
+from verax.rules.rows.masks import (
+    Mask,
+    chosen,
+    either,
+    filled,
+    fixpoint,
+    instantiated,
+    live,
+    merged,
+    nonzeros,
+    unknowns,
+)
 from verax.rules.rows.row import (
     Axis,
     Engine,
@@ -63,6 +64,7 @@ from verax.rules.rows.row import (
     Split,
     Tangent,
 )
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 

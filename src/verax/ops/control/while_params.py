@@ -17,8 +17,9 @@ from verax.ir.dtypes import bool_, is_bool
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.printer import QUIET
-from verax.ops.calls.subjaxprs import Mask, same_types
+from verax.ops.calls.subjaxprs import same_types
 from verax.rules.rows.emitter import Emitter, Operand, apart
+from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, NDArray
 
 

@@ -7,6 +7,7 @@ differentiates asks the rule for a jaxpr, everyone else means the function::
 """
 
 from collections.abc import Sequence
+from itertools import count
 from random import Random
 from typing import Protocol, runtime_checkable
 
@@ -14,24 +15,18 @@ from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32, float64
-from verax.ir.jaxpr import Aside, Jaxpr, Params
-from verax.ops.calls.call import jit_p, rule_call
-from verax.ops.calls.callbacks import silenced
+from verax.ir.jaxpr import Aside, Jaxpr
+from verax.ops.calls.call import NamedCall, jit_p, rule_call
 from verax.ops.core import CORE
+from verax.ops.custom.base import custom_row, derivative_in_captured, with_captured
 from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.trig import cos, sin
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.programs.batched import batch_to, on_inputs, somewhere, with_outputs
-from verax.rules.programs.calling import pull, push, spread_tangents
-from verax.rules.rows.builder import Builder
-from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Axis, Engine, Known, Row, Sample, Tangent, Zero
+from verax.rules.rows.masks import Mask, chosen, filled, live, nonzeros
+from verax.rules.rows.row import Axis, Engine, Sample, Tangent
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
-from verax.rules.values.state import interpreting
-
-type Mask = tuple[bool, ...]
-SHORT = 2
-"""Equations up to which a function is lowered in place and not as a function."""
 
 
 @runtime_checkable
@@ -48,6 +43,15 @@ class JvpRule(Protocol):
         ...
 
 
+def on_last_inputs(jaxpr: Jaxpr, given: Sequence[bool]) -> Jaxpr:
+    """`jaxpr`, whose last inputs are zero but for those that are `given`."""
+    first = len(jaxpr.invars) - len(given)
+    has = (*[True] * first, *given)
+    place = count()
+    places = [next(place) if flag else None for flag in has]
+    return on_inputs(jaxpr, chosen(has, jaxpr.in_avals), places, CORE)
+
+
 @frozen(cache_hash=True)
 class TracedJvp(Aside):
     """A rule that has been traced already, for tangents of the operands `nonzero`."""
@@ -60,17 +64,8 @@ class TracedJvp(Aside):
         """See `JvpRule.pushed`: tangents that are zero are written as zeros."""
         if nonzero == self.nonzero:
             return self.jaxpr, self.out_nonzero
-        count = len(self.jaxpr.invars) - sum(self.nonzero)
-        avals, places = list(self.jaxpr.in_avals[:count]), list[int | None]()
-        for flag, aval in zip(
-            [f for f, due in zip(nonzero, self.nonzero, strict=True) if due],
-            self.jaxpr.in_avals[count:],
-            strict=True,
-        ):
-            places.append(len(avals) if flag else None)
-            avals += [aval] if flag else []
-        places = [*range(count), *places]
-        return on_inputs(self.jaxpr, avals, places, CORE), self.out_nonzero
+        given = chosen(self.nonzero, nonzero)
+        return on_last_inputs(self.jaxpr, given), self.out_nonzero
 
 
 @frozen(cache_hash=True)
@@ -88,9 +83,8 @@ class BatchedJvp:
         """See `JvpRule.pushed`."""
         jaxpr, mask = self.rule.pushed(nonzero)
         own = self.axes[self.captured :]
-        axes = [*self.axes, *(a for a, f in zip(own, nonzero, strict=True) if f)]
-        outs = [a for a, f in zip(self.out_axes, mask, strict=True) if f]
-        wanted = (*self.out_axes, *outs)
+        axes = [*self.axes, *chosen(nonzero, own)]
+        wanted = (*self.out_axes, *chosen(mask, self.out_axes))
         return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
 
 
@@ -105,13 +99,12 @@ class PrunedJvp:
     def pushed(self, nonzero: Mask) -> tuple[Jaxpr, Mask]:
         """See `JvpRule.pushed`."""
         jaxpr, mask = self.rule.pushed(nonzero)
-        live = [u for u, flag in zip(self.used, mask, strict=True) if flag]
-        kept = tuple([m for m, u in zip(mask, self.used, strict=True) if u])
-        return with_outputs(self.engine, jaxpr, (*self.used, *live)), kept
+        outs = (*self.used, *chosen(mask, self.used))
+        return with_outputs(self.engine, jaxpr, outs), tuple(chosen(self.used, mask))
 
 
 @frozen(eq=False, repr=False)
-class CustomJvpParams(Params):
+class CustomJvpParams(NamedCall):
     """The function, how many of its first inputs it captured, and the rule."""
 
     name: str
@@ -128,19 +121,6 @@ def settled(rule: JvpRule, base: JvpRule) -> JvpRule:
     return TracedJvp(jaxpr, base.nonzero, mask)
 
 
-def typing_of_call(
-    name: str, jaxpr: Jaxpr, avals: Sequence[ShapedArray]
-) -> Sequence[ShapedArray]:
-    """The result types of a call of `jaxpr`.
-
-    Raises:
-        TypeError: the operands do not have the types of its inputs.
-    """
-    if tuple(avals) != jaxpr.in_avals:
-        raise TypeError(f"the call of {name} takes {jaxpr.in_avals}, not {avals}")
-    return jaxpr.out_avals
-
-
 def jvp_custom(
     engine: Engine,
     p: CustomJvpParams,
@@ -148,77 +128,14 @@ def jvp_custom(
     tangents: Sequence[Tangent],
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     """The user's rule, and the derivative of the function in what it captured."""
-    own = tangents[p.captured :]
-    if all(isinstance(t, Zero) for t in own):
-        return push_captured(engine, p, primals, tangents)
-    jaxpr, mask = p.rule.pushed(tuple(not isinstance(t, Zero) for t in own))
-    live = [t for t in own if not isinstance(t, Zero)]
-    outs = jit_p.bind(rule_call(f"jvp_{p.name}", jaxpr), *primals, *live)
-    count = len(mask)
-    pushed = spread_tangents(p.jaxpr, mask, outs[count:])
-    if all(isinstance(t, Zero) for t in tangents[: p.captured]):
-        return outs[:count], pushed
-    silent = evolve(p, jaxpr=silenced(p.jaxpr))
-    _, more = push_captured(engine, silent, primals, tangents)
-    return outs[:count], [
-        sum_of(engine, t, u) for t, u in zip(pushed, more, strict=True)
-    ]
-
-
-def push_captured(
-    engine: Engine,
-    p: CustomJvpParams,
-    primals: Sequence[Array],
-    tangents: Sequence[Tangent],
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    """The derivative of the function itself in what it captured."""
-    return derivative_in_captured(
-        engine, p.name, p.jaxpr, p.captured, primals, tangents
-    )
-
-
-def derivative_in_captured(
-    engine: Engine,
-    name: str,
-    jaxpr: Jaxpr,
-    captured: int,
-    primals: Sequence[Array],
-    tangents: Sequence[Tangent],
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    """The jvp of a call of `jaxpr` in its first `captured` operands alone."""
-    zeros = [Zero(x.aval.tangent()) for x in primals[captured:]]
-
-    def bind(inner: Jaxpr, *args: Array) -> Sequence[Array]:
-        return jit_p.bind(rule_call(name, inner), *args)
-
-    return push(engine, jaxpr, bind, primals, [*tangents[:captured], *zeros])
-
-
-def sum_of(engine: Engine, x: Tangent, y: Tangent) -> Tangent:
-    """The sum of two tangents, of which one or both may be zero."""
-    if isinstance(x, Zero):
-        return y
-    return x if isinstance(y, Zero) else engine.core.add(x, y)
-
-
-class NamedCall(Protocol):
-    """Params that name a function and hold it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def jaxpr(self) -> Jaxpr: ...
-
-
-def transpose_of_call(
-    engine: Engine, p: NamedCall, cts: Sequence[Tangent], args: Sequence[Known]
-) -> Sequence[Tangent | None]:
-    """The transpose of the function itself, where it is used as a linear one."""
-
-    def bind(inner: Jaxpr, *operands: Array) -> Sequence[Array]:
-        return jit_p.bind(rule_call(p.name, inner), *operands)
-
-    return pull(engine, p.jaxpr, bind, cts, args)
+    captured, own = p.captured, tangents[p.captured :]
+    if not any(nonzeros(own)):
+        return derivative_in_captured(engine, p, p.jaxpr, captured, primals, tangents)
+    jaxpr, mask = p.rule.pushed(nonzeros(own))
+    found = jit_p.bind(rule_call(f"jvp_{p.name}", jaxpr), *primals, *live(own))
+    outs = found[: len(mask)]
+    pushed = filled(mask, found[len(mask) :], p.jaxpr.out_avals)
+    return outs, with_captured(engine, p, captured, primals, tangents, pushed)
 
 
 def batch_custom(
@@ -246,43 +163,25 @@ def dce_custom(
     return evolve(p, jaxpr=jaxpr, rule=rule), (True,) * len(jaxpr.invars), used
 
 
-def lower_body(
-    e: Emitter, jaxpr: Jaxpr, name: str, operands: Sequence[Operand]
-) -> Sequence[Operand]:
-    """A short function in place, a longer one as a function of the module."""
-    if len(jaxpr.eqns) <= SHORT and not jaxpr.used_consts:
-        return e.inline(jaxpr, operands)
-    return e.call(jaxpr, operands, name)
-
-
 def draw_custom(random: Random) -> Sample[CustomJvpParams]:
     """A call of sin(x) y, with its derivative as a rule."""
     dtype = random.choice((float32, float64))
     aval = ShapedArray(random.choice(SHAPES), dtype)
-    builder = Builder("a sample")
-    x, y = builder.input(aval), builder.input(aval)
-    with interpreting(builder):
-        jaxpr, _ = builder.finish((mul(sin(x), y),))
-    builder = Builder("a sample")
-    x, y, t, u = [builder.input(aval) for _ in range(4)]
-    with interpreting(builder):
-        out = mul(sin(x), y)
-        pushed = add(mul(mul(cos(x), y), t), mul(sin(x), u))
-    rule = TracedJvp(builder.finish((out, pushed))[0], (True, True), (True,))
+
+    def pushed(x: Array, y: Array, t: Array, u: Array) -> Sequence[Array]:
+        return mul(sin(x), y), add(mul(mul(cos(x), y), t), mul(sin(x), u))
+
+    jaxpr = program((aval, aval), lambda x, y: (mul(sin(x), y),))
+    rule = TracedJvp(program((aval,) * 4, pushed), (True, True), (True,))
     return Sample(CustomJvpParams("f", 0, jaxpr, rule), (aval, aval))
 
 
-custom_jvp_call_p: Row[CustomJvpParams] = Row(
+custom_jvp_call_p = custom_row(
     "custom_jvp_call",
     CustomJvpParams,
-    typing=lambda p, avals: typing_of_call(p.name, p.jaxpr, avals),
-    evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
     jvp=jvp_custom,
-    transpose=transpose_of_call,
     batch=batch_custom,
-    lower=lambda e, p, xs, outs: lower_body(e, p.jaxpr, p.name, xs),
     dce=dce_custom,
-    spelled=lambda p: p.jaxpr,
     draw=draw_custom,
 )
 ROWS = (custom_jvp_call_p,)

@@ -17,20 +17,10 @@ from attrs import evolve, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params
-from verax.ops.calls.subjaxprs import (
-    Mask,
-    batched_results,
-    filled,
-    forced_batch,
-    inlined,
-    instantiated,
-    live,
-    nonzeros,
-    program,
-    same_types,
-)
+from verax.ops.calls.subjaxprs import batched_results, forced_batch, inlined, same_types
 from verax.ops.elementwise.arith import neg, sub
 from verax.ops.structure.shape import at_front
+from verax.rules.rows.masks import Mask, filled, instantiated, live, nonzeros
 from verax.rules.rows.row import (
     Axis,
     Engine,
@@ -41,6 +31,7 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 

@@ -16,25 +16,26 @@ from attrs import evolve, field, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Aside, Jaxpr, Params
-from verax.ops.calls.call import jit_p, rule_call
-from verax.ops.calls.callbacks import silenced
-from verax.ops.core import CORE
-from verax.ops.custom.jvp import (
-    Mask,
+from verax.ops.calls.call import NamedCall, jit_p, rule_call
+from verax.ops.custom.base import (
+    custom_row,
     derivative_in_captured,
-    lower_body,
-    sum_of,
-    transpose_of_call,
-    typing_of_call,
+    known_residuals,
+    with_captured,
 )
-from verax.rules.programs.batched import (
-    SUM,
-    batch_to,
-    on_inputs,
-    somewhere,
-    with_outputs,
+from verax.ops.custom.jvp import on_last_inputs
+from verax.rules.programs.batched import batch_to, or_summed, somewhere, with_outputs
+from verax.rules.rows.masks import (
+    Mask,
+    chosen,
+    dense,
+    filled,
+    for_unknowns,
+    instantiated,
+    live,
+    nonzeros,
 )
-from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Tangent, Zero
+from verax.rules.rows.row import Axis, Engine, Known, Row, Tangent, Zero
 from verax.rules.values.array import Array
 
 
@@ -74,16 +75,9 @@ class TracedVjp(Aside):
 
     def backward(self, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
         """See `VjpRule.backward`: missing cotangents are written as zeros."""
-        count = len(self.second.invars) - sum(self.active)
-        avals, places = list(self.second.in_avals[:count]), list[int | None]()
-        flags = [g for g, due in zip(given, self.active, strict=True) if due]
-        for flag, aval in zip(flags, self.second.in_avals[count:], strict=True):
-            places.append(len(avals) if flag else None)
-            avals += [aval] if flag else []
-        jaxpr = on_inputs(self.second, avals, [*range(count), *places], CORE)
+        jaxpr = on_last_inputs(self.second, chosen(self.active, given))
         mask = tuple(a and b for a, b in zip(nonzero, self.out_nonzero, strict=True))
-        kept = [m for m, o in zip(mask, self.out_nonzero, strict=True) if o]
-        outs = [a for a, keep in zip(jaxpr.outvars, kept, strict=True) if keep]
+        outs = chosen(chosen(self.out_nonzero, mask), jaxpr.outvars)
         return evolve(jaxpr, outvars=tuple(outs)), mask
 
 
@@ -113,10 +107,8 @@ class BatchedVjp:
     def backward(self, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
         """See `VjpRule.backward`."""
         jaxpr, mask = self.rule.backward(nonzero, given)
-        cts = [a for a, flag in zip(self.out_axes, given, strict=True) if flag]
-        own = zip(self.axes[self.captured :], mask, strict=True)
-        wanted = [SUM if a is None else a for a, flag in own if flag]
-        axes = (*self.residual_axes(nonzero), *cts)
+        axes = (*self.residual_axes(nonzero), *chosen(given, self.out_axes))
+        wanted = or_summed(chosen(mask, self.axes[self.captured :]))
         return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
 
 
@@ -163,14 +155,13 @@ class BatchedLinear:
         """See `VjpRule.backward`."""
         jaxpr, mask = self.rule.backward(nonzero, given)
         axes = (*self.residual_axes, *[0] * sum(given))
-        marks = [m for m, flag in zip(mask, nonzero, strict=True) if flag]
-        own = zip(self.tangent_axes, marks, strict=True)
-        wanted = [SUM if axis is None else axis for axis, flag in own if flag]
+        marks = chosen(nonzero, mask)
+        wanted = or_summed(chosen(marks, self.tangent_axes))
         return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
 
 
 @frozen(eq=False, repr=False)
-class CustomVjpParams(Params):
+class CustomVjpParams(NamedCall):
     """The function, how many of its first inputs it captured, and the rules."""
 
     name: str
@@ -216,28 +207,19 @@ def jvp_custom(
     tangents: Sequence[Tangent],
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     """The user's forward program, and a linear equation for the backward one."""
-    count, own = p.captured, tangents[p.captured :]
-    if all(isinstance(t, Zero) for t in own):
-        return derivative_in_captured(engine, p.name, p.jaxpr, count, primals, tangents)
-    nonzero = tuple(not isinstance(t, Zero) for t in own)
+    captured, own = p.captured, tangents[p.captured :]
+    nonzero, avals = nonzeros(own), p.jaxpr.out_avals
+    if not any(nonzero):
+        return derivative_in_captured(engine, p, p.jaxpr, captured, primals, tangents)
     forward = p.rule.forward(nonzero)
     found = jit_p.bind(rule_call(f"fwd_{p.name}", forward), *primals)
-    avals = p.jaxpr.out_avals
     outs, residuals = found[: len(avals)], found[len(avals) :]
     active = tuple(is_inexact(aval.dtype) for aval in avals)
-    due = tuple([a.tangent() for a, flag in zip(avals, active, strict=True) if flag])
+    due = tuple([a.tangent() for a in chosen(active, avals)])
     params = CustomLinearParams(p.name, len(residuals), nonzero, active, due, p.rule)
-    live = [t for t in own if not isinstance(t, Zero)]
-    made = iter(custom_vjp_linear_p.bind(params, *residuals, *live) if due else ())
-    pushed: list[Tangent] = [
-        next(made) if flag else Zero(aval.tangent())
-        for flag, aval in zip(active, avals, strict=True)
-    ]
-    if all(isinstance(t, Zero) for t in tangents[:count]):
-        return outs, pushed
-    silent = silenced(p.jaxpr)
-    _, more = derivative_in_captured(engine, p.name, silent, count, primals, tangents)
-    return outs, [sum_of(engine, t, u) for t, u in zip(pushed, more, strict=True)]
+    made = custom_vjp_linear_p.bind(params, *residuals, *live(own)) if due else ()
+    pushed = filled(active, made, avals)
+    return outs, with_captured(engine, p, captured, primals, tangents, pushed)
 
 
 def batch_custom(
@@ -269,17 +251,12 @@ def dce_custom(
     return evolve(p, jaxpr=jaxpr, rule=rule), (True,) * len(jaxpr.invars), used
 
 
-custom_vjp_call_p: Row[CustomVjpParams] = Row(
+custom_vjp_call_p = custom_row(
     "custom_vjp_call",
     CustomVjpParams,
-    typing=lambda p, avals: typing_of_call(p.name, p.jaxpr, avals),
-    evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
     jvp=jvp_custom,
-    transpose=transpose_of_call,
     batch=batch_custom,
-    lower=lambda e, p, xs, outs: lower_body(e, p.jaxpr, p.name, xs),
     dce=dce_custom,
-    spelled=lambda p: p.jaxpr,
 )
 
 
@@ -300,11 +277,11 @@ def jvp_linear(
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     """In its tangents the equation is its own derivative; more no rule says."""
     count = p.residuals
-    if not all(isinstance(t, Zero) for t in tangents[:count]):
+    if any(nonzeros(tangents[:count])):
         forward_mode(p.name)
-    filled = [engine.core.zeros(t.aval) if isinstance(t, Zero) else t for t in tangents]
+    own = [dense(engine, t) for t in tangents[count:]]
     outs = custom_vjp_linear_p.bind(p, *primals)
-    return outs, custom_vjp_linear_p.bind(p, *primals[:count], *filled[count:])
+    return outs, custom_vjp_linear_p.bind(p, *primals[:count], *own)
 
 
 def batch_linear(
@@ -327,26 +304,24 @@ def transpose_linear(
     engine: Engine, p: CustomLinearParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     """The user's backward program."""
-    flags = iter(cts)
-    given = tuple([due and not isinstance(next(flags), Zero) for due in p.active])
+    flags = iter(nonzeros(cts))
+    given = tuple([due and next(flags) for due in p.active])
     jaxpr, mask = p.rule.backward(p.nonzero, given)
-    residuals = [x for x in args[: p.residuals] if isinstance(x, Array)]
-    live = [
-        engine.core.convert(ct, aval.dtype, aval.weak_type)
+    residuals = known_residuals(p.name, args[: p.residuals])
+    cotangents = [
+        instantiated(engine, ct, aval)
         for ct, aval in zip(cts, p.out_avals, strict=True)
         if not isinstance(ct, Zero)
     ]
-    if len(residuals) < p.residuals:
-        raise TypeError(f"the rule of {p.name} is not linear in its residuals")
     params = rule_call(f"bwd_{p.name}", jaxpr)
     runs = jaxpr.outvars or jaxpr.effects
-    found = iter(jit_p.bind(params, *residuals, *live) if runs else ())
-    marks = [m for m, flag in zip(mask, p.nonzero, strict=True) if flag]
-    pulled: list[Tangent | None] = [None] * p.residuals
-    for x, mark in zip(args[p.residuals :], marks, strict=True):
-        ct = next(found) if mark else Zero(x.aval)
-        pulled.append(ct if isinstance(x, Linear) else None)
-    return pulled
+    found = iter(jit_p.bind(params, *residuals, *cotangents) if runs else ())
+    own = args[p.residuals :]
+    pulled = [
+        next(found) if mark else Zero(x.aval)
+        for x, mark in zip(own, chosen(p.nonzero, mask), strict=True)
+    ]
+    return [*[None] * p.residuals, *for_unknowns(own, pulled)]
 
 
 custom_vjp_linear_p: Row[CustomLinearParams] = Row(

@@ -12,19 +12,18 @@ from typing import Protocol
 from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import Atom, Jaxpr, Params
-from verax.ops.calls.call import jit_p, rule_call, split_call
+from verax.ir.jaxpr import Atom, Jaxpr
+from verax.ops.calls.call import NamedCall, jit_p, rule_call, split_call
 from verax.ops.calls.callbacks import silenced
 from verax.ops.calls.subjaxprs import with_inputs
-from verax.ops.custom.jvp import lower_body, transpose_of_call, typing_of_call
+from verax.ops.custom.base import called, custom_row
 from verax.rules.programs.batched import placed, with_outputs
 from verax.rules.programs.calling import push
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Split, Tangent, Zero
+from verax.rules.rows.masks import Mask, chosen, knowns, nonzeros, unknowns
+from verax.rules.rows.row import Axis, Engine, Known, Split, Tangent
 from verax.rules.values.array import Array
 from verax.rules.values.state import interpreting
-
-type Mask = tuple[bool, ...]
 
 
 class VmapRule(Protocol):
@@ -37,7 +36,7 @@ class VmapRule(Protocol):
 
 
 @frozen(eq=False, repr=False)
-class CustomVmapParams(Params):
+class CustomVmapParams(NamedCall):
     """The function, how many of its first inputs it captured, and the rule."""
 
     name: str
@@ -63,19 +62,19 @@ class PushedVmap:
     def batched(self, size: int, in_batched: Mask) -> tuple[Jaxpr, Mask]:
         """See `VmapRule.batched`: an operand is stacked if its tangent is."""
         count = len(self.avals)
-        moving = iter(in_batched[count:])
+        beside = iter(in_batched[count:])
         stacked = tuple(
             [
-                (next(moving) if active else False) or flag
+                (next(beside) if active else False) or flag
                 for flag, active in zip(in_batched, self.nonzero, strict=False)
             ]
         )
         jaxpr, mask = self.rule.batched(size, stacked)
         pushed, found = self.engine.jvp(jaxpr, self.nonzero)
-        live = [a for a, active in zip(stacked, self.nonzero, strict=True) if active]
+        moving = chosen(self.nonzero, stacked)
         builder = Builder("vmap")
         with interpreting(builder):
-            operands = self.stack(builder, size, in_batched, (*stacked, *live))
+            operands = self.stack(builder, size, in_batched, (*stacked, *moving))
             outs = builder.tracers(builder.inline(pushed, operands))
             rest = iter(outs[len(mask) :])
             # Only what is asked for: integers have tangents that no program holds.
@@ -85,19 +84,17 @@ class PushedVmap:
                 for out, t, on in zip(outs, tangents, self.out_nonzero, strict=False)
                 if on
             ]
-        flags = [m for m, on in zip(mask, self.out_nonzero, strict=True) if on]
+        flags = chosen(self.out_nonzero, mask)
         return builder.finish([*outs[: len(mask)], *due])[0], (*mask, *flags)
 
     def stack(
         self, builder: Builder, size: int, given: Mask, wanted: Mask
     ) -> list[Atom]:
         """Inputs stacked as `given` says, as operands stacked as `wanted` says."""
-        live = [
-            a.tangent() for a, on in zip(self.avals, self.nonzero, strict=True) if on
-        ]
+        moving = [a.tangent() for a in chosen(self.nonzero, self.avals)]
         inputs = [
             builder.input(a.with_shape((size, *a.shape)) if has else a)
-            for a, has in zip((*self.avals, *live), given, strict=True)
+            for a, has in zip((*self.avals, *moving), given, strict=True)
         ]
         core = self.engine.core
         moved = [
@@ -118,8 +115,8 @@ class PrunedVmap:
     def batched(self, size: int, in_batched: Mask) -> tuple[Jaxpr, Mask]:
         """See `VmapRule.batched`."""
         jaxpr, mask = self.rule.batched(size, in_batched)
-        kept = tuple([m for m, flag in zip(mask, self.used, strict=True) if flag])
-        return with_outputs(self.engine, jaxpr, self.used), kept
+        kept = with_outputs(self.engine, jaxpr, self.used)
+        return kept, tuple(chosen(self.used, mask))
 
 
 def jvp_custom(
@@ -129,12 +126,12 @@ def jvp_custom(
     tangents: Sequence[Tangent],
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     """The derivative of the function, whose batching rule is derived from the rule."""
-    nonzero = tuple(not isinstance(t, Zero) for t in tangents)
+    nonzero = nonzeros(tangents)
     avals = tuple([x.aval for x in primals[p.captured :]])
 
     def bind(jaxpr: Jaxpr, *args: Array) -> Sequence[Array]:
         if any(nonzero[: p.captured]):
-            return jit_p.bind(rule_call(p.name, jaxpr), *args)
+            return called(p)(jaxpr, *args)
         _, out_nonzero = engine.jvp(p.jaxpr, nonzero)
         own = nonzero[p.captured :]
         rule = PushedVmap(engine, p.rule, avals, own, out_nonzero)
@@ -170,8 +167,7 @@ def batch_custom(
 
 def split_custom(engine: Engine, p: CustomVmapParams, args: Sequence[Known]) -> Split:
     """Two calls; the results of the function keep the rule if only tangents wait."""
-    given = [x for x in args if isinstance(x, Array)]
-    waiting = [isinstance(x, Linear) for x in args]
+    waiting = unknowns(args)
     if not isinstance(p.rule, PushedVmap):
         return split_call(engine, rule_call(p.name, p.jaxpr), args)
     count = p.captured + len(p.rule.avals)
@@ -183,11 +179,11 @@ def split_custom(engine: Engine, p: CustomVmapParams, args: Sequence[Known]) -> 
     # The last inputs are tangents, of which the results do not depend.
     total = len(p.jaxpr.outvars)
     values = with_outputs(engine, p.jaxpr, [i < results for i in range(total)])
-    first, _, _ = engine.split(values, tuple(waiting))
+    first, _, _ = engine.split(values, waiting)
     saved = len(first.outvars) - results
     first = with_outputs(engine, first, [True] * results + [False] * saved)
     params = CustomVmapParams(p.name, p.captured, first, p.rule.rule)
-    known = custom_vmap_call_p.bind(params, *given)
+    known = custom_vmap_call_p.bind(params, *knowns(args))
     return evolve(parts, known=(*known, *parts.known[results:]))
 
 
@@ -216,17 +212,12 @@ def dce_custom(
     return params, (*kept, *primal[own:]), (*found, *outs[results:])
 
 
-custom_vmap_call_p: Row[CustomVmapParams] = Row(
+custom_vmap_call_p = custom_row(
     "custom_vmap_call",
     CustomVmapParams,
-    typing=lambda p, avals: typing_of_call(p.name, p.jaxpr, avals),
-    evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
     jvp=jvp_custom,
-    transpose=transpose_of_call,
     batch=batch_custom,
-    lower=lambda e, p, xs, outs: lower_body(e, p.jaxpr, p.name, xs),
     split=split_custom,
     dce=dce_custom,
-    spelled=lambda p: p.jaxpr,
 )
 ROWS = (custom_vmap_call_p,)

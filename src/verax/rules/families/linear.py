@@ -11,6 +11,7 @@ from typing import Any
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Params
+from verax.rules.rows.masks import dense
 from verax.rules.rows.row import (
     REALS,
     BatchRule,
@@ -55,11 +56,8 @@ def linear[P: Params](
         count = len(primals) if operands is None else operands
         if all(isinstance(t, Zero) for t in tangents[:count]):
             return (y,), (Zero(y.aval.tangent()),)
-        filled = [
-            engine.core.zeros(t.aval) if isinstance(t, Zero) else t
-            for t in tangents[:count]
-        ]
-        return (y,), (row.call(p, *filled, *primals[count:]),)
+        own = [dense(engine, t) for t in tangents[:count]]
+        return (y,), (row.call(p, *own, *primals[count:]),)
 
     row: Row[P] = Row(
         name,

@@ -75,6 +75,11 @@ def somewhere(axes: Sequence[Axis]) -> tuple[int, ...]:
     return tuple(0 if axis is None else axis for axis in axes)
 
 
+def or_summed(axes: Sequence[Axis]) -> list[Wanted]:
+    """Where the cotangents of operands are wanted: of what is not batched, the sum."""
+    return [SUM if axis is None else axis for axis in axes]
+
+
 def with_outputs(engine: Engine, jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
     """`jaxpr` with the outputs that `used` marks, and all of its inputs."""
     if all(used):

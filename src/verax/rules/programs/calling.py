@@ -8,6 +8,14 @@ One idea: the rule of a call is the call of the rewritten jaxpr, whatever the ca
 from collections.abc import Callable, Sequence
 
 from verax.ir.jaxpr import Jaxpr
+from verax.rules.rows.masks import (
+    filled,
+    instantiated,
+    knowns,
+    live,
+    nonzeros,
+    unknowns,
+)
 from verax.rules.rows.row import Axis, Engine, Known, Linear, Tangent, Zero
 from verax.rules.values.array import Array
 
@@ -23,23 +31,10 @@ def push(
     tangents: Sequence[Tangent],
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     """The jvp of a call."""
-    nonzero = tuple(not isinstance(t, Zero) for t in tangents)
-    pushed, out_nonzero = engine.jvp(jaxpr, nonzero)
-    live = [t for t in tangents if not isinstance(t, Zero)]
-    outs = bind(pushed, *primals, *live)
-    count = len(out_nonzero)
-    return outs[:count], spread_tangents(jaxpr, out_nonzero, outs[count:])
-
-
-def spread_tangents(
-    jaxpr: Jaxpr, nonzero: Sequence[bool], live: Sequence[Array]
-) -> list[Tangent]:
-    """Tangents of all outputs of `jaxpr`, from those that are not zero."""
-    found = iter(live)
-    return [
-        next(found) if flag else Zero(aval.tangent())
-        for flag, aval in zip(nonzero, jaxpr.out_avals, strict=True)
-    ]
+    pushed, mask = engine.jvp(jaxpr, nonzeros(tangents))
+    outs = bind(pushed, *primals, *live(tangents))
+    count = len(mask)
+    return outs[:count], filled(mask, outs[count:], jaxpr.out_avals)
 
 
 def pull(
@@ -50,16 +45,14 @@ def pull(
     args: Sequence[Known],
 ) -> Sequence[Tangent | None]:
     """The transpose of a call that is linear in the operands which are not known."""
-    linear = tuple(isinstance(x, Linear) for x in args)
-    nonzero = tuple(not isinstance(ct, Zero) for ct in cts)
-    transposed, mask = engine.transpose(jaxpr, linear, nonzero)
-    known = [x for x in args if isinstance(x, Array)]
-    live = [
-        engine.core.convert(ct, aval.tangent().dtype, aval.tangent().weak_type)
+    linear = unknowns(args)
+    transposed, mask = engine.transpose(jaxpr, linear, nonzeros(cts))
+    given = [
+        instantiated(engine, ct, aval)
         for ct, aval in zip(cts, jaxpr.out_avals, strict=True)
         if not isinstance(ct, Zero)
     ]
-    found = iter(bind(transposed, *known, *live))
+    found = iter(bind(transposed, *knowns(args), *given))
     flags = iter(mask)
     return [
         None

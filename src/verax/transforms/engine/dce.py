@@ -8,8 +8,8 @@ One idea: mark backwards, write forwards::
 
 from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Var
 from verax.rules.rows.builder import Builder
+from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine
-from verax.transforms.engine.templates import Mask
 
 
 def dce(

@@ -15,6 +15,7 @@ from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
+from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Axis, BatchAxis, CoreOps, NDArray, RuleTable
 from verax.rules.values.memo import memo, pure, recall
 from verax.rules.values.state import Context, current_context
@@ -23,7 +24,6 @@ from verax.transforms.engine.evaluate import evaluate
 from verax.transforms.engine.jvp import jvp
 from verax.transforms.engine.linearize import linearize
 from verax.transforms.engine.partial_eval import split
-from verax.transforms.engine.templates import Mask
 from verax.transforms.engine.transpose import transpose
 from verax.transforms.engine.vmap import batch
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Eqn, Jaxpr, Var
 from verax.rules.rows.builder import Builder
+from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, MissingRule
 from verax.rules.values.memo import TransientKey, recall
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.templates import (
-    Mask,
     Writer,
     coerce,
     jvp_template,

@@ -26,6 +26,7 @@ from verax.ir.jaxpr import (
 )
 from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder
+from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, MissingRule
 from verax.rules.values.memo import TransientKey, memo, recall
 from verax.rules.values.state import Context, current_context
@@ -33,7 +34,6 @@ from verax.transforms.engine.partial_eval import split
 from verax.transforms.engine.templates import (
     TEMPLATES,
     Avals,
-    Mask,
     Writer,
     coerce,
     jvp_template,

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
 from verax.rules.rows.builder import Builder, Tracer, renumber
+from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, Known, Linear
 from verax.rules.values.state import interpreting
-from verax.transforms.engine.templates import Mask
 
 
 class Residuals:

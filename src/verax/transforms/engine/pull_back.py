@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr
 from verax.rules.rows.builder import Builder
+from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine
 from verax.rules.values.memo import TransientKey, memo, recall
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.linearize import Steps
-from verax.transforms.engine.templates import TEMPLATES, Mask, Writer, added, coerce
+from verax.transforms.engine.templates import TEMPLATES, Writer, added, coerce
 from verax.transforms.engine.transpose import backwards
 
 type Types = tuple[ShapedArray | None, ...]

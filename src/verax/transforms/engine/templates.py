@@ -17,6 +17,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive, Source
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import infer
+from verax.rules.rows.masks import Mask, nonzeros
 from verax.rules.rows.row import (
     Axis,
     Engine,
@@ -26,6 +27,7 @@ from verax.rules.rows.row import (
     Zero,
     missing,
 )
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked, memo, pure, recall
 from verax.rules.values.source import user_source
@@ -34,7 +36,6 @@ from verax.rules.values.state import Context, current_context, interpreting
 TEMPLATES = 1 << 14
 
 type Avals = tuple[ShapedArray, ...]
-type Mask = tuple[bool, ...]
 
 
 class Writer[V](Protocol):
@@ -79,13 +80,13 @@ def jvp_template(
     with interpreting(builder):
         outs, out_tangents = row.jvp(engine, params, primals, tangents)
         results = [weak_as(engine, x, a) for x, a in zip(outs, due, strict=True)]
-        live = [
+        moving = [
             weak_as(engine, t, a.tangent())
             for t, a in zip(out_tangents, due, strict=True)
             if not isinstance(t, Zero)
         ]
-    jaxpr, _ = builder.finish([*results, *live])
-    return jaxpr, tuple(not isinstance(t, Zero) for t in out_tangents)
+    jaxpr, _ = builder.finish([*results, *moving])
+    return jaxpr, nonzeros(out_tangents)
 
 
 def equation_jvp(
@@ -169,11 +170,7 @@ def batch_template(
 @pure(TEMPLATES)
 def sum_template(engine: Engine, x: ShapedArray, y: ShapedArray) -> Jaxpr:
     """The sum of two cotangents of these types, as a program."""
-    builder = Builder("transpose", source=UNKNOWN_SOURCE)
-    operands = builder.input(x), builder.input(y)
-    with interpreting(builder):
-        total = engine.core.add(*operands)
-    return builder.finish((total,))[0]
+    return program((x, y), lambda x, y: (engine.core.add(x, y),), "transpose")
 
 
 def added[V](
@@ -189,11 +186,11 @@ def added[V](
 @pure(TEMPLATES)
 def cast_template(engine: Engine, given: ShapedArray, due: ShapedArray) -> Jaxpr:
     """The conversion of a tangent to the type `due`, as a program."""
-    builder = Builder("a cast", source=UNKNOWN_SOURCE)
-    operand = builder.input(given)
-    with interpreting(builder):
-        cast = engine.core.convert(operand, due.dtype, due.weak_type)
-    return builder.finish((cast,))[0]
+
+    def cast(x: Array) -> Sequence[Array]:
+        return (engine.core.convert(x, due.dtype, due.weak_type),)
+
+    return program((given,), cast)
 
 
 def coerce[V](engine: Engine, writer: Writer[V], tangent: V, due: ShapedArray) -> V:

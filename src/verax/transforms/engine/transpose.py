@@ -20,12 +20,12 @@ from verax.ir.jaxpr import (
     Var,
 )
 from verax.rules.rows.builder import Builder
+from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, MissingRule
 from verax.rules.values.memo import TransientKey, recall
 from verax.rules.values.state import Context, current_context
 from verax.rules.values.typed import NotAnArray, NotLinear
 from verax.transforms.engine.templates import (
-    Mask,
     added,
     coerce,
     located,

@@ -19,7 +19,7 @@ from verax.ir.jaxpr import Eqn, Jaxpr
 from verax.ir.walk import count_eqns, walk
 from verax.ops.calls.call import CallParams, jit_p
 from verax.ops.calls.checkpoint import CheckpointParams, checkpoint_p
-from verax.ops.calls.subjaxprs import inlined, program
+from verax.ops.calls.subjaxprs import inlined
 from verax.ops.control.cond import bind_like
 from verax.ops.control.cond_params import CondLanesParams, CondParams, mapped_operands
 from verax.ops.control.scan import scan_p
@@ -36,6 +36,7 @@ from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_min, reduce_sum
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.shape import broadcast_in_dim, reshape
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 type Code = Sequence[object]

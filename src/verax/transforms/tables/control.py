@@ -20,7 +20,6 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Primitive
 from verax.ops.calls.call import CallParams, jit_p
 from verax.ops.calls.checkpoint import checkpoint_p
-from verax.ops.calls.subjaxprs import Mask, fixpoint, program
 from verax.ops.control.cond import cond_p
 from verax.ops.control.cond_params import CondParams
 from verax.ops.control.scan import scan_p
@@ -31,7 +30,9 @@ from verax.ops.custom.jvp import custom_jvp_call_p
 from verax.ops.custom.vjp import custom_vjp_call_p
 from verax.ops.custom.vmap import custom_vmap_call_p
 from verax.ops.elementwise.convert import convert
+from verax.rules.rows.masks import Mask, fixpoint
 from verax.rules.rows.row import MissingRule
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.transforms.tables.propagation import (
     Parts,

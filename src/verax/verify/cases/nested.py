@@ -51,10 +51,10 @@ from verax.ops.elementwise.compare import lt_p
 from verax.ops.standard import standard
 from verax.rules.programs.batched import batch_to
 from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import REALS, Domain, MissingRule, Row, Sample
 from verax.rules.values.array import Array
 from verax.transforms.engine.engine import StandardEngine
-from verax.transforms.engine.templates import Mask
 from verax.verify.cases.widen import wide_aval
 
 ENGINE = StandardEngine(standard, CORE)

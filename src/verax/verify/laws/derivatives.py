@@ -16,9 +16,9 @@ from verax.ir.dtypes import complex128, float64, is_complex, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.walk import walk
 from verax.ops.control.while_ import while_p
+from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import NDArray
 from verax.transforms.engine.engine import StandardEngine
-from verax.transforms.engine.templates import Mask
 from verax.verify.cases.case import Case, Skipped, broken, reverse_only
 from verax.verify.cases.nested import DRAWS
 from verax.verify.cases.tolerance import Difference

@@ -14,7 +14,7 @@ import numpy as np
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr
-from verax.ops.calls.subjaxprs import inlined, program
+from verax.ops.calls.subjaxprs import inlined
 from verax.ops.control.scan import scan_p
 from verax.ops.control.scan_params import ScanParams
 from verax.ops.control.while_ import while_p
@@ -28,6 +28,7 @@ from verax.ops.structure.joining import concatenate
 from verax.ops.structure.slicing import slice
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import NDArray
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.state import interpreting
 from verax.transforms.engine.engine import StandardEngine
