@@ -57,7 +57,7 @@ ELSEWHERE = {
     "batch_matmul collapse broadcast_in_dim broadcast_like broadcast_to_rank "
     "dynamic_index_in_dim dynamic_slice_in_dim dynamic_update_index_in_dim "
     "dynamic_update_slice_in_dim",
-    "tests/lax/test_rest.py, no numbers": "broadcast_shapes broadcasted_iota "
+    "examples in tests/lax and tests/ops": "broadcast_shapes broadcasted_iota "
     "conv_dimension_numbers conv_general_permutations conv_general_shape_tuple "
     "conv_shape_tuple conv_transpose_shape_tuple dtype empty full full_like iota "
     "padtype_to_pads reduce_window_shape_tuple shape_as_value",

@@ -39,9 +39,11 @@ SUBJECTS: Sequence[Subject] = [
 ]
 
 TYPES = "works on dtypes, which tests/numpy/creation/test_dtypes.py compares"
-TEXT = "text, which tests/numpy/test_rest.py compares"
-FILES = "files and buffers, which tests/numpy/test_rest.py tries"
-FUNCTIONS = "makes functions, which tests/numpy/test_rest.py tries"
+TEXT = "text, which tests/numpy/creation/test_io.py compares"
+FILES = "files and buffers, which tests/numpy/creation/test_io.py tries"
+FUNCTIONS = (
+    "makes functions, which tests/numpy/searching/test_select_piecewise.py tries"
+)
 ELSEWHERE = {
     **dict.fromkeys(
         ("can_cast", "finfo", "iinfo", "isdtype", "issubdtype", "promote_types"), TYPES
@@ -93,7 +95,10 @@ SOME_PARAMETERS = {
     ("isin", "method"): "JAX's: how members are found",
     ("histogram_bin_edges", "weights"): "changes no edge",
     ("corrcoef", "dtype"): "as for cov",
-    ("polyfit", "full"): "residuals and rank, in tests/numpy/test_rest.py",
+    (
+        "polyfit",
+        "full",
+    ): "residuals and rank, in tests/numpy/signal/test_polynomials.py",
     ("linalg.cross", "axisa"): "JAX's, as for cross",
     ("linalg.cross", "axisb"): "JAX's, as for cross",
     ("linalg.cross", "axisc"): "JAX's, as for cross",

@@ -8,10 +8,10 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from tests.experimental.test_ode import TIMES, A as TURNING
+from tests.scipy.special.test_further_functions import UNARY
 from tests.scipy.test_matrices import A, B as SMALL, C
-from tests.scipy.test_ode import TIMES, A as TURNING
 from tests.scipy.test_solvers import SOLVERS, B
-from tests.scipy.test_special_more import UNARY
 from tests.scipy.test_stats import LINES, functions
 from verax.experimental.ode import odeint
 from verax.scipy import linalg, special, stats

@@ -37,20 +37,20 @@ from property_tests import (  # noqa: E402  # see above
     test_indexing_modes,
     test_weak_types,
 )
-from tests.api import test_arrays  # noqa: E402
 from tests.api.custom import test_checkpoint, test_custom_jvp, test_custom_vjp  # noqa: E402
 from tests.api.host import test_callbacks, test_effects as test_order  # noqa: E402
 from tests.api.tracing import test_tracers  # noqa: E402
+from tests.backend.arrays import test_protocols  # noqa: E402
 from tests.lax import (  # noqa: E402
     test_checkpointed,
     test_collectives,
     test_control_flow as test_loops,
+    test_found_by_programs,
     test_sequential,
-    test_shrunk,
     test_solving,
 )
-from tests.ops import test_found_by_laws, test_sort_dot_random  # noqa: E402
-from tests.ops.contraction import test_dot_types  # noqa: E402
+from tests.ops import test_found_by_laws  # noqa: E402
+from tests.ops.contraction import test_dot, test_dot_types, test_ragged_dot  # noqa: E402
 from tests.ops.conv import test_conv  # noqa: E402
 from tests.ops.elementwise import (  # noqa: E402
     test_arith,
@@ -62,11 +62,12 @@ from tests.ops.elementwise import (  # noqa: E402
 from tests.ops.indexing import test_indexing  # noqa: E402
 from tests.ops.linalg import test_lapack_calls, test_linalg, test_linalg_options  # noqa: E402
 from tests.ops.parallel import test_sharding_constraint  # noqa: E402
-from tests.ops.random import test_blank_keys  # noqa: E402
+from tests.ops.random import test_blank_keys, test_threefry, test_typed_keys  # noqa: E402
 from tests.ops.reductions import test_reductions  # noqa: E402
+from tests.ops.sorting import test_sort  # noqa: E402
 from tests.ops.special import test_incomplete  # noqa: E402
 from tests.ops.windows import test_general_reduce, test_windows  # noqa: E402
-from tests.random import test_facts, test_keys, test_rbg  # noqa: E402
+from tests.random import test_keys, test_numbers_of_jax, test_rbg  # noqa: E402
 from tests.verify import test_public  # noqa: E402
 
 FILES: tuple[ModuleType, ...] = (
@@ -79,7 +80,7 @@ FILES: tuple[ModuleType, ...] = (
     test_effects,
     test_indexing_modes,
     test_weak_types,
-    test_arrays,
+    test_protocols,
     test_callbacks,
     test_checkpoint,
     test_custom_jvp,
@@ -90,14 +91,18 @@ FILES: tuple[ModuleType, ...] = (
     test_collectives,
     test_loops,
     test_sequential,
-    test_shrunk,
+    test_found_by_programs,
     test_solving,
     test_found_by_laws,
     test_reductions,
     test_general_reduce,
     test_conv,
     test_indexing,
-    test_sort_dot_random,
+    test_sort,
+    test_dot,
+    test_ragged_dot,
+    test_threefry,
+    test_typed_keys,
     test_windows,
     test_arith,
     test_sharding_constraint,
@@ -111,7 +116,7 @@ FILES: tuple[ModuleType, ...] = (
     test_lapack_calls,
     test_linalg,
     test_linalg_options,
-    test_facts,
+    test_numbers_of_jax,
     test_keys,
     test_rbg,
     test_public,

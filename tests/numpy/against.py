@@ -39,6 +39,11 @@ def same(found: Any, wanted: Any) -> None:
         np.testing.assert_allclose(np.asarray(a), b, TOLERANCE, TOLERANCE)
 
 
+def typed(x: Any) -> tuple[str, Any]:
+    """The dtype and the values."""
+    return str(x.dtype), x.tolist()
+
+
 def agree(
     function: Callable[..., Any], reference: Callable[..., Any], *args: Any
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax import Array
+from verax import Array, lax
 
 GOLDENS = Path(__file__).parents[2] / "goldens"
 
@@ -155,3 +155,11 @@ def test_struct_is_a_value() -> None:
     assert struct == verax.ShapeDtypeStruct([2, 3], "float32")
     assert len({struct, verax.ShapeDtypeStruct((2, 3), np.float32)}) == 1
     assert struct != verax.ShapeDtypeStruct((2, 3), np.int32)
+
+
+def test_make_jaxpr_with_named_axes() -> None:
+    closed = verax.make_jaxpr(
+        lambda x: lax.psum(x, "i") + lax.axis_size("j"), axis_env=[("i", 4), ("j", 2)]
+    )(1.0)
+    assert closed.eqns[0].primitive.name == "psum"
+    assert closed.eqns[1].invars[1].value == 2

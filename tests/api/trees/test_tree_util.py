@@ -421,3 +421,15 @@ def test_classes_of_one_name_are_different_nodes() -> None:
     for cls in data:
         assert tree_util.register_dataclass(cls) is cls
         assert type(verax.jit(lambda p: p)(cls(1.0))) is cls
+
+
+def test_tree_helpers() -> None:
+    children, _ = tree_util.flatten_one_level_with_keys({"a": 1, "b": [2]})
+    assert list(children) == [
+        (tree_util.DictKey("a"), 1),
+        (tree_util.DictKey("b"), [2]),
+    ]
+    assert tree_util.is_tree_node(dict)
+    assert not tree_util.is_tree_node(int)
+    with pytest.raises(ValueError, match="leaf"):
+        tree_util.flatten_one_level_with_keys(3)

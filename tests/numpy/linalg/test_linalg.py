@@ -1,10 +1,15 @@
 """`verax.numpy.linalg` against NumPy's."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import verax
 from verax.numpy import linalg
+
+jnp: Any = verax.numpy
+STACK = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 SHAPES = ((4, 4), (2, 3, 3), (2, 2), (1, 1))
 DTYPES = (np.float32, np.complex64)
@@ -114,3 +119,16 @@ def test_errors() -> None:
         linalg.norm(np.ones((2, 2)), "other")
     with pytest.raises(ValueError, match="modes"):
         linalg.qr(np.ones((2, 2)), "other")
+
+
+def test_diagonals_of_stacks_of_matrices() -> None:
+    for offset in (-1, 0, 2):
+        np.testing.assert_array_equal(
+            jnp.linalg.diagonal(STACK, offset=offset),
+            np.linalg.diagonal(STACK, offset=offset),
+        )
+        np.testing.assert_array_equal(
+            jnp.linalg.trace(STACK, offset=offset),
+            np.linalg.trace(STACK, offset=offset),
+        )
+    assert jnp.linalg.trace(STACK, dtype=int).dtype == "int32"

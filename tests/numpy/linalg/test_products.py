@@ -162,3 +162,27 @@ def test_dtypes() -> None:
 )
 def test_errors(call: Any, kind: type[Exception], text: str) -> None:
     assert text in error_of(call, kind)
+
+
+def test_einsum_takes_a_path() -> None:
+    shapes = ((2, 3), (3, 4), (4, 5))
+    operands = [np.ones(shape, np.float32) for shape in shapes]
+    wanted = np.einsum("ij,jk,kl->il", *operands)
+    paths = [
+        jnp.einsum_path("ij,jk,kl->il", *operands)[0],
+        np.einsum_path("ij,jk,kl->il", *operands)[0],
+        [(0, 1), (0, 1)],
+        ["einsum_path", (0, 1, 2)],
+        [(1, 2), [0, 1]],
+        None,
+    ]
+    for path in paths:
+        found = jnp.einsum("ij,jk,kl->il", *operands, optimize=path)
+        np.testing.assert_array_equal(found, wanted)
+    order = jnp.einsum_path(
+        operands[0], [0, 1], operands[1], [1, 2], operands[2], [2, 3], [0, 3]
+    )
+    assert order[0] == paths[0]
+    assert "no path" in error_of(
+        lambda: jnp.einsum("ij,jk", *operands[:2], optimize=["greed"]), ValueError
+    )

@@ -183,3 +183,11 @@ def test_complex_extremes_go_by_real_part() -> None:
     z = np.array([1 + 2j, 3 - 1j, 3 + 0j], np.complex64)
     assert int(jnp.argmax(z)) == int(np.argmax(z))
     assert int(jnp.argmin(z)) == int(np.argmin(z))
+
+
+def test_standard_scans_widen_small_integers() -> None:
+    x = np.array([200, 100], np.uint8)
+    found = jnp.cumulative_sum(x, axis=0)
+    assert (found.dtype, found.tolist()) == (np.dtype("uint32"), [200, 300])
+    assert jnp.cumulative_prod(x).tolist() == [200, 20000]
+    assert jnp.cumulative_sum(x, dtype="uint8").tolist() == [200, 44]

@@ -1,4 +1,4 @@
-"""Shapes, joins, splits, padding and neighbours against NumPy."""
+"""Shapes, joins, splits and rearrangements against NumPy."""
 
 from typing import Any
 
@@ -104,47 +104,6 @@ def test_more_joins() -> None:
     assert jnp.concatenate([jnp.ones(1), jnp.arange(2)]).dtype == np.float32
 
 
-@pytest.mark.parametrize("width", [1, (1, 2), ((1, 2), (0, 3)), 7], ids=str)
-@pytest.mark.parametrize(
-    "mode",
-    [
-        "constant",
-        "edge",
-        "wrap",
-        "reflect",
-        "symmetric",
-        "linear_ramp",
-        "maximum",
-        "mean",
-        "median",
-    ],
-)
-def test_pad(mode: Any, width: Any) -> None:
-    agree(
-        lambda x: jnp.pad(x, width, mode=mode), lambda x: np.pad(x, width, mode=mode), M
-    )
-
-
-def test_pad_options() -> None:
-    for options in (
-        {"constant_values": ((1, 2), (3, 4))},
-        {"mode": "mean", "stat_length": 2},
-        {"mode": "reflect", "reflect_type": "odd"},
-        {"mode": "linear_ramp", "end_values": 5.0},
-    ):
-        agree(
-            lambda x, o=options: jnp.pad(x, ((1, 2), (2, 1)), **o),
-            lambda x, o=options: np.pad(x, ((1, 2), (2, 1)), **o),
-            M,
-        )
-    assert jnp.pad(jnp.asarray(M), {1: (1, 2)}).shape == (3, 7)
-    assert "no mode" in error_of(lambda: jnp.pad(M, 1, mode="foo"), ValueError)
-    assert "negative" in error_of(lambda: jnp.pad(M, -1), ValueError)
-    assert "takes no" in error_of(
-        lambda: jnp.pad(M, 1, mode="edge", constant_values=1), ValueError
-    )
-
-
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("sizes", [(5, 3), (3, 5), (4, 4), (6, 2), (2, 5), (1, 4)])
 def test_convolve(mode: Any, sizes: Any) -> None:
@@ -175,31 +134,6 @@ def test_interp() -> None:
             knots,
             values,
         )
-
-
-@pytest.mark.parametrize("dtype", ["int32", "uint8", "float16", "uint16"])
-def test_view(dtype: str) -> None:
-    agree(lambda x: jnp.asarray(x).view(dtype), lambda x: x.view(dtype), M)
-
-
-def test_view_complex() -> None:
-    agree(lambda x: jnp.asarray(x).view("complex64"), lambda x: x.view("complex64"), M)
-
-
-def test_mapping() -> None:
-    for axis in (0, 1, 2):
-        agree(
-            lambda x, i=axis: jnp.apply_along_axis(lambda v: v[:2] * 2, i, x),
-            lambda x, i=axis: np.apply_along_axis(lambda v: v[:2] * 2, i, x),
-            X,
-        )
-    signature = "(m,n),(n)->(m)"
-    product = jnp.vectorize(lambda a, b: a @ b, signature=signature)
-    wanted = np.vectorize(lambda a, b: a @ b, signature=signature)
-    agree(product, wanted, X, X[0, 0])
-    assert "signature" in error_of(
-        lambda: jnp.vectorize(len, signature="x"), ValueError
-    )
 
 
 def test_traced_shift() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import verax
-from tests.ops.test_sort_dot_random import MATRICES, both
+from tests.ops.agreement import both
 from verax import lax
 from verax.ir.dtypes import as_dtype, numpy_dtype
 from verax.lax import DotAlgorithm, DotAlgorithmPreset, Precision
@@ -29,6 +29,7 @@ from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.state import STATE
 from verax.verify.cases.precision import double_precision
 
+MATRICES = (((1,), (0,)), ((), ()))
 RISING = (
     "bool",
     "uint4",

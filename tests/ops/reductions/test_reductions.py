@@ -8,28 +8,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.ops.agreement import both, trace
 from tests.ops.laws import ENGINE, check_row
 from verax.backend.programs.program import compiled
 from verax.backend.xla.executable import CompileOptions
-from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import Jaxpr
 from verax.ops.reductions import argminmax, cumulative, reduce
 from verax.rules.families.cumulative import ScanParams
-from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Row
 from verax.rules.values.array import Array
-from verax.rules.values.state import interpreting
 
 NAN, INF = np.nan, np.inf
 ALL_ROWS = (*reduce.ROWS, *argminmax.ROWS, *cumulative.ROWS)
-
-
-def trace(f: Callable[..., Array], *xs: np.ndarray) -> Jaxpr:
-    builder = Builder("a test")
-    inputs = [builder.input(ShapedArray(x.shape, x.dtype)) for x in xs]
-    with interpreting(builder):
-        out = f(*inputs)
-    return builder.finish((out,))[0]
 
 
 def run(f: Callable[..., Array], *xs: object) -> np.ndarray:
@@ -173,3 +162,9 @@ def test_errors_say_what_to_do() -> None:
         run(lambda x: reduce.reduce_sum(x, (0,)), np.zeros(2, bool))
     with pytest.raises(ValueError, match="empty dimension"):
         run(lambda x: argminmax.argmax(x, 0, np.int32), np.zeros((0,), np.float32))
+
+
+def test_sums_of_negative_zeros_are_positive() -> None:
+    x = np.full(2, -0.0, np.float32)
+    (total,) = both(lambda x: reduce.reduce_sum(x, (0,)), x)
+    assert not np.signbit(total)

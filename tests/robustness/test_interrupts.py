@@ -15,7 +15,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from tests.api.interrupts import interrupted, places
+from tests.robustness.interrupts import interrupted, places
 from verax import lax
 from verax.api.jit.trace_lock import HELD
 from verax.backend.xla.callback_runs import INSIDE

@@ -1,4 +1,4 @@
-"""take, put, nonzero and their kin: recorded facts of JAX, and NumPy."""
+"""take, put, compress and their kin: recorded facts of JAX, and NumPy."""
 
 from typing import Any
 
@@ -9,7 +9,6 @@ import verax
 from tests.numpy.against import agree, error_of
 
 jnp: Any = verax.numpy
-
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 NAN = float("nan")
 
@@ -72,19 +71,6 @@ def test_put() -> None:
     assert "inplace=False" in error_of(lambda: jnp.put(x, 0, 1.0), ValueError)
 
 
-def test_nonzero() -> None:
-    x = jnp.asarray(X)
-    agree(lambda a: jnp.argwhere(a, size=5), np.argwhere, X)
-    found = jnp.nonzero(x > 2, size=5, fill_value=-1)
-    assert [part.tolist() for part in found] == [[1, 1, 1, -1, -1], [0, 1, 2, -1, -1]]
-    found = jnp.nonzero(x > 2, size=4, fill_value=(7, 8))
-    assert [part.tolist() for part in found] == [[1, 1, 1, 7], [0, 1, 2, 8]]
-    assert jnp.where(x > 3)[0].tolist() == [1, 1]
-    assert jnp.flatnonzero(x > 2, size=4, fill_value=9).tolist() == [3, 4, 5, 9]
-    text = error_of(lambda: verax.jit(jnp.nonzero)(x), IndexError)
-    assert "size=n" in text
-
-
 def test_compress() -> None:
     x = jnp.asarray(X)
     mask = jnp.array([True, False, True])
@@ -92,28 +78,3 @@ def test_compress() -> None:
     assert jnp.extract(x > 2, x, size=5, fill_value=9).tolist() == [3, 4, 5, 9, 9]
     found = verax.jit(lambda m, a: jnp.compress(m, a, axis=1, size=2))(mask, x)
     assert found.tolist() == [[0, 2], [3, 5]]
-
-
-@pytest.mark.parametrize("shape", [(3, 4), (4,), (), (3, 1)])
-def test_where(shape: Any) -> None:
-    source = np.random.default_rng(1)
-    x, y = source.normal(size=(3, 4)), source.normal(size=4)
-    choose = source.random(shape) < 0.5
-    agree(jnp.where, np.where, np.asarray(choose), x, y)
-    agree(lambda c: jnp.where(c, 2.0, 1.0), lambda c: np.where(c, 2.0, 1.0), choose)
-    assert jnp.where(True, 1, 2.5).dtype == np.float32
-
-
-def test_multi_indices() -> None:
-    found = jnp.unravel_index(jnp.array([1, 5, 9, -1, -9]), (2, 3))
-    assert [part.tolist() for part in found] == [[0, 1, 1, 1, 0], [1, 2, 2, 2, 0]]
-    pair = (jnp.array([0, 3]), jnp.array([2, 4]))
-    assert jnp.ravel_multi_index(pair, (2, 3), mode="clip").tolist() == [2, 5]
-    assert jnp.ravel_multi_index(pair, (2, 3), mode="wrap").tolist() == [2, 4]
-    assert "out of bounds" in error_of(
-        lambda: jnp.ravel_multi_index(pair, (2, 3)), ValueError
-    )
-    rows, columns = jnp.ix_(jnp.array([0, 1]), jnp.array([2, 0]))
-    assert jnp.asarray(X)[rows, columns].tolist() == [[2, 0], [5, 3]]
-    assert jnp.s_[1:, 2] == (slice(1, None), 2)
-    assert jnp.index_exp[1] == (1,)

@@ -187,7 +187,11 @@ def test_a_deleted_array_says_what_deleted_it(use: str) -> None:
     x.delete()
     donate(y)
     z.delete()
-    for gone, how in ((x, "x.delete"), (y, "donated to <lambda>"), (z, "test_arrays")):
+    for gone, how in (
+        (x, "x.delete"),
+        (y, "donated to <lambda>"),
+        (z, "test_protocols"),
+    ):
         with pytest.raises(RuntimeError, match=f"f32.4. has been deleted .*{how}"):
             USES[use](gone)
         assert gone.is_deleted()

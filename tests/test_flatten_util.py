@@ -1,4 +1,4 @@
-"""The small modules under JAX's names: flatten_util, errors, dtypes, typing."""
+"""`verax.flatten_util`: pytrees as vectors, and back."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax import dtypes, errors
 from verax.flatten_util import ravel_pytree
 
 
@@ -58,22 +57,3 @@ def test_other_vectors_are_refused() -> None:
         unravel(vnp.ones(4))
     with pytest.raises(TypeError, match="of dtype float32, to which"):
         unravel(vnp.ones(3, int))
-
-
-def test_errors_have_the_names_of_jax() -> None:
-    with pytest.raises(errors.TracerArrayConversionError):
-        verax.jit(lambda x: np.asarray(x))(1.0)
-    with pytest.raises(errors.TracerIntegerConversionError):
-        verax.jit(lambda x: [1, 2][x])(1)
-    with pytest.raises(errors.NonConcreteBooleanIndexError):
-        verax.jit(lambda x: x[x > 0])(vnp.ones(3))
-    assert issubclass(errors.ExecutionError, errors.JaxRuntimeError)
-
-
-def test_dtypes_answer() -> None:
-    assert dtypes.canonicalize_dtype(int) == np.int32
-    assert [dtypes.itemsize_bits(t) for t in ("int4", "bool", float)] == [4, 8, 64]
-    assert dtypes.scalar_type_of(vnp.ones(2, "bfloat16")) is float
-    assert dtypes.issubdtype(verax.random.key(0).dtype, dtypes.prng_key)
-    with pytest.raises(TypeError, match="allow_extended_dtype=True"):
-        dtypes.canonicalize_dtype(verax.random.key(0).dtype)

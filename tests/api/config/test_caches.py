@@ -1,0 +1,38 @@
+"""What is alive, what is cached, and of which type values are."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+
+
+def test_typeof() -> None:
+    assert str(verax.typeof(1)) == "~i32[]"
+    assert verax.typeof(np.ones(3)).dtype == "float32"
+    with pytest.raises(TypeError, match="no array"):
+        verax.typeof("x")
+
+
+def test_live_arrays() -> None:
+    x = vnp.ones(3) + 1
+    assert any(found is x for found in verax.live_arrays())
+    x.delete()  # type: ignore[attr-defined]  # of arrays with values
+    assert all(found is not x for found in verax.live_arrays())
+
+
+def test_clear_caches() -> None:
+    traces: list[int] = []
+
+    @verax.jit
+    def fun(x: Any) -> Any:
+        traces.append(1)
+        return x + 1
+
+    assert float(fun(1.0)) == float(fun(1.0)) == 2
+    assert len(traces) == 1
+    verax.clear_caches()
+    assert float(fun(1.0)) == 2
+    assert len(traces) == 2

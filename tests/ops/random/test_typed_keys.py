@@ -1,0 +1,58 @@
+"""Typed keys: the raw functions under them, batches, errors."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tests.ops.agreement import both, trace
+from tests.ops.laws import ENGINE
+from verax.ops.random import keys as prng, threefry
+from verax.rules.values.array import Array
+
+KEY = np.zeros(2, np.uint32)
+
+
+def on_keys(words: Array) -> Sequence[Array]:
+    keys = prng.random_wrap(words)
+    more = prng.random_split(keys, (2, 2))
+    return (
+        prng.random_unwrap(more),
+        prng.random_unwrap(prng.random_fold_in(keys, -1)),
+        prng.random_bits(keys, 32, (2, 3)),
+        prng.random_bits(more, 16, ()),
+        prng.random_unwrap(prng.random_seed(prng.random_bits(keys, 32, ()))),
+    )
+
+
+def test_typed_keys_are_the_raw_functions() -> None:
+    split, folded, bits, small, _ = both(on_keys, KEY)
+    assert split.shape == (2, 2, 2)
+    assert split[0].tolist() == [[1797259609, 2579123966], [928981903, 3453687069]]
+    (raw,) = ENGINE.evaluate(
+        trace(lambda k: threefry.fold_in(k, np.uint32(2**32 - 1)), KEY), [KEY]
+    )
+    assert folded.tolist() == raw.tolist()
+    assert bits[0].tolist() == [4070199207, 4202968722, 1427181096]
+    assert small.shape == (2, 2)
+    assert small.dtype == np.uint16
+
+
+def test_typed_keys_batch_as_a_loop_does() -> None:
+    jaxpr = trace(on_keys, KEY)
+    words = np.arange(6, dtype=np.uint32).reshape(2, 3)
+    batched, axes = ENGINE.batch(jaxpr, 3, (1,))
+    found = ENGINE.evaluate(batched, [words])
+    for i in range(3):
+        alone = ENGINE.evaluate(jaxpr, [words[:, i].copy()])
+        for x, y, axis in zip(found, alone, axes, strict=True):
+            np.testing.assert_array_equal(x if axis is None else x.take(i, axis), y)
+
+
+def test_key_errors() -> None:
+    with pytest.raises(TypeError, match="typed keys"):
+        trace(lambda k: prng.random_bits(k, 32, (2,)), KEY)
+    with pytest.raises(ValueError, match="no generator"):
+        trace(lambda k: prng.random_wrap(k, "xyz"), KEY)
+    with pytest.raises(ValueError, match="width"):
+        trace(lambda k: threefry.random_bits(k, 7, (2,)), KEY)

@@ -1,0 +1,1 @@
+"""Tests of what survives: faults, interrupts, forks, and what is freed after use."""
