@@ -185,7 +185,7 @@ CASES: dict[str, Case] = {
     "device_put_replicated: one device": (
         lambda: verax.device_put_replicated(3.0, untyped(verax.devices()[0])),
         ValueError,
-        ["a sequence of devices"],
+        ["sequence of devices"],
     ),
     "vjp: several cotangents": (
         lambda: untyped(verax.vjp(model, 1.0)[1])(1.0, 2.0),

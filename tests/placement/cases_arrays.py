@@ -154,7 +154,7 @@ def test_shards_and_replicas_along_a_new_dimension() -> None:
     assert copies.shape == (3, 8, 4)
     with pytest.raises(ValueError, match="2 shards for 3 devices"):
         verax.device_put_sharded([1, 2], DEVICES[:3])
-    with pytest.raises(ValueError, match="one type"):
+    with pytest.raises(ValueError, match="same type"):
         verax.device_put_sharded([1, np.ones(2)], DEVICES[:2])
 
 
@@ -178,7 +178,7 @@ def test_arrays_from_their_parts() -> None:
         verax.make_array_from_single_device_arrays((8, 4), place, pieces[:7])
     with pytest.raises(ValueError, match="shape"):
         verax.make_array_from_single_device_arrays((16, 4), place, pieces)
-    with pytest.raises(ValueError, match="gave a part of shape"):
+    with pytest.raises(ValueError, match="returned a part of shape"):
         verax.make_array_from_callback((8, 4), place, lambda index: VALUES)
 
 

@@ -388,7 +388,7 @@ def test_explain_names_places() -> None:
     x = verax.device_put(VALUES, DEVICES[2])
     report = f.explain(x)
     assert [str(found) for found in report.differences] == [
-        "x: on cpu:2, before on the default device"
+        "x: on cpu:2, previously on the default device"
     ]
     assert [answer.hit for answer in report.caches] == [False, False, True, False, None]
     assert report.verdict == "miss: the function is lowered and compiled."
@@ -398,7 +398,7 @@ def test_explain_names_places() -> None:
     (found,) = split.differences
     assert found.kind == "place"
     assert found.now.startswith(
-        "spread as NamedSharding(mesh=Mesh('x': 4, 'y': 2), spec=P('x'"
+        "sharded as NamedSharding(mesh=Mesh('x': 4, 'y': 2), spec=P('x'"
     )
     f(put("x", None))
     report = f.explain(put("x", None))
@@ -413,7 +413,7 @@ def test_explain_names_commitment() -> None:
         loose = vnp.ones(3)
     f(loose)
     (found,) = f.explain(verax.device_put(loose, DEVICES[5])).differences
-    assert str(found) == "x: committed to its devices, before not committed to them"
+    assert str(found) == "x: committed to its devices, previously not committed to them"
 
 
 def test_explain_takes_fixed_shardings_and_types() -> None:

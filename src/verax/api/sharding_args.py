@@ -42,7 +42,7 @@ def as_place(what: str, x: object) -> Sharding | None:
     if isinstance(x, Format):
         if x.layout is not None and not x.layout.in_rows:
             raise ValueError(
-                f"{what}: arrays of verax lie in rows, and not as {x.layout} says"
+                f"{what}: verax arrays are stored in row-major order, not as {x.layout}"
             )
         return x.sharding
     if x is None or isinstance(x, Sharding):
@@ -76,7 +76,7 @@ def prefix_leaves(what: str, prefix: Any, tree: Any) -> list[Any]:
         parts = outline.flatten_up_to(tree)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"{what} must be a prefix of the structure that it is for: {error}"
+            f"{what} must be a prefix of the structure that it applies to: {error}"
         ) from None
     return [
         entry
@@ -115,7 +115,7 @@ class Shardings:
         if kwargs:
             raise ValueError(
                 "jit with in_shardings takes no keyword arguments, since in_shardings "
-                f"has entries for positional ones only; got {sorted(kwargs)}"
+                f"has entries only for positional ones; got {sorted(kwargs)}"
             )
         ins = tuple(self.ins) if isinstance(self.ins, list) else self.ins
         return place_leaves("in_shardings", ins, args)
@@ -146,7 +146,7 @@ def resolve_shardings(
     ):
         raise ValueError(
             "jit takes device and backend, or in_shardings and out_shardings: a "
-            "sharding says already which devices are meant"
+            "sharding already names its devices"
         )
     if backend is not None:
         device = local_devices(backend)[0]

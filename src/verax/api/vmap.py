@@ -196,7 +196,7 @@ def check_axes(name: str, axes: object) -> None:
         if type(leaf) is not int:
             raise TypeError(
                 f"vmap {name} must be an int, None, or a nested container of those, "
-                f"but it holds {described(leaf)}"
+                f"but it contains {described(leaf)}"
             )
 
 
@@ -207,7 +207,7 @@ def flat_axes(name: str, axes: Any, tree: Any) -> list[Axis]:
         parts = prefix.flatten_up_to(tree)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"vmap {name} must be a prefix of the structure that it is for: {error}"
+            f"vmap {name} must be a prefix of the structure that it applies to: {error}"
         ) from None
     return [
         leaf
@@ -351,7 +351,8 @@ def move(x: Array, source: Axis, target: Axis, size: int) -> Array:
     if target is None:
         if source is not None:
             raise ValueError(
-                "vmap out_axes is None for an output that differs between elements"
+                "vmap out_axes is None for an output that differs between batch "
+                "elements"
             )
         return x
     rank = x.ndim + (source is None)

@@ -173,7 +173,7 @@ def test_rules_that_do_not_fit() -> None:
     bad(
         good,
         lambda r, ct: (ct, vnp.ones(3)),
-        r"bwd rule of f returned float32\[3\] as cotangent of argument 1 of f, .*\[\]",
+        r"bwd rule of f returned float32\[3\] as the cotangent of argument 1 of f, .*\[\]",
     )
     bad(
         good,
@@ -257,7 +257,7 @@ def test_linear_call() -> None:
         lambda x: linear_call(lambda r, x: x, lambda r, c: c, (), x), 1.0
     )
     close(pull(3.0)[0], 3)
-    with pytest.raises(TypeError, match=r"float32\[2\] as cotangent of leaf 0"):
+    with pytest.raises(TypeError, match=r"float32\[2\] as the cotangent of leaf 0"):
         verax.jit(
             lambda x: linear_call(lambda r, x: x, lambda r, c: vnp.ones(2), 1.0, x)
         )(1.0)

@@ -61,147 +61,147 @@ CASES: dict[str, Case] = {
     "shape": (
         first(V),
         first(vnp.ones((2, 3))),
-        ["x: shape (2, 3), before (3,)"],
+        ["x: shape (2, 3), previously (3,)"],
     ),
     "dtype": (
         first(np.ones(3, np.int8)),
         first(V),
-        ["x: dtype float32, before int8"],
+        ["x: dtype float32, previously int8"],
     ),
     "weak type": (
         first(vnp.float32(1)),
         first(1.0),
-        ["x: type weak (of a Python number), before strong (of an array)"],
+        ["x: type weak (a Python number), previously strong (an array)"],
     ),
     "a leaf": (
         first({"w": [V, V]}, V),
         first({"w": [V, vnp.ones(4)]}, V),
-        ["x['w'][1]: shape (4,), before (3,)"],
+        ["x['w'][1]: shape (4,), previously (3,)"],
     ),
     "leaves of two arguments": (
         first(V, V, V, k=V),
         first(V, V, vnp.ones(4), k=vnp.arange(3)),
-        ["rest[0]: shape (4,), before (3,)", "k: dtype int32, before float32"],
+        ["rest[0]: shape (4,), previously (3,)", "k: dtype int32, previously float32"],
     ),
     "an argument more": (
         first(V),
         first(V, 2.0),
-        ["y: given, before not given"],
+        ["y: given, previously not given"],
     ),
     "an argument less": (
         first(V, 2.0, 3.0),
         first(V, 2.0),
-        ["rest[0]: not given, before given"],
+        ["rest[0]: not given, previously given"],
     ),
     "a keyword more": (
         first(V),
         first(V, k=2.0),
-        ["k: given, before not given"],
+        ["k: given, previously not given"],
     ),
     "a keyword in place of a position": (
         first(V, 2.0),
         first(V, y=2.0),
-        ["y: passed by keyword, before by position"],
+        ["y: passed by keyword, previously by position"],
     ),
     "a container": (
         first([V, V]),
         first((V, V)),
-        ["x: tuple of 2, before list of 2"],
+        ["x: tuple of 2, previously list of 2"],
     ),
     "a length": (
         first([V, V]),
         first([V]),
-        ["x: list of 1, before list of 2"],
+        ["x: list of 1, previously list of 2"],
     ),
     "a leaf in place of a container": (
         first({"a": [V]}),
         first({"a": V}),
-        ["x['a']: an array, before list of 1"],
+        ["x['a']: an array, previously list of 1"],
     ),
     "None in place of a leaf": (
         first({"a": V}),
         first({"a": None}),
-        ["x['a']: None, before an array"],
+        ["x['a']: None, previously an array"],
     ),
     "a key more": (
         first({"a": V}),
         first({"a": V, "b": V}),
-        ["x: dict with 'b', before without"],
+        ["x: dict with 'b', previously without"],
     ),
     "a key less": (
         first({"a": {"b": V, "c": V}}),
         first({"a": {"b": V}}),
-        ["x['a']: dict without 'c', before with"],
+        ["x['a']: dict without 'c', previously with"],
     ),
     "another key": (
         first({"a": V, "b": V}),
         first({"a": V, "c": V}),
-        ["x: dict with 'c' and without 'b', before the other way round"],
+        ["x: dict with 'c' and without 'b', previously the other way round"],
     ),
     "the order of keys": (
         first(OrderedDict(a=V, b=V)),
         first(OrderedDict(b=V, a=V)),
-        ["x: static part ('b', 'a'), before ('a', 'b')"],
+        ["x: static part ('b', 'a'), previously ('a', 'b')"],
     ),
     "the keys of a defaultdict": (
         first(defaultdict(list, a=V)),
         first(defaultdict(list, a=V, b=V)),
-        ["x: defaultdict with 'b', before without"],
+        ["x: defaultdict with 'b', previously without"],
     ),
     "a named tuple": (
         first(Pair(V, V)),
         first(Pair(V, (V,))),
-        ["x.right: tuple of 1, before an array"],
+        ["x.right: tuple of 1, previously an array"],
     ),
     "a static part of a node": (
         first(Strict(V, "fast")),
         first(Strict(V, "slow")),
-        ["x: static part 'slow', before 'fast'"],
+        ["x: static part 'slow', previously 'fast'"],
     ),
     "a leaf of a node that refuses numbers": (
         first(Strict(V, "fast")),
         first(Strict(vnp.ones(4), "fast")),
-        ["leaf 0 of x: shape (4,), before (3,)"],
+        ["leaf 0 of x: shape (4,), previously (3,)"],
     ),
     "a static value": (
         first(V, n=1),
         first(V, n=2),
-        ["n: static value 2, before 1"],
+        ["n: static value 2, previously 1"],
     ),
     "the class of a static value": (
         first(V, n=1),
         first(V, n=True),
-        ["n: static value True of type bool, before 1 of type int"],
+        ["n: static value True of type bool, previously 1 of type int"],
     ),
     "a static tuple": (
         first(V, n=(1, 2)),
         first(V, n=(1, 2.0)),
-        ["n: static value (1, 2.0), before (1, 2)"],
+        ["n: static value (1, 2.0), previously (1, 2)"],
     ),
     "a static tuple of one, and a zero with a sign": (
         first(V, n=(0.0,)),
         first(V, n=(-0.0,)),
-        ["n: static value (-0.0,), before (0.0,)"],
+        ["n: static value (-0.0,), previously (0.0,)"],
     ),
     "a static set": (
         first(V, n=frozenset({1, 2})),
         first(V, n=frozenset({3})),
-        ["n: static value frozenset({3}), before frozenset({1, 2})"],
+        ["n: static value frozenset({3}), previously frozenset({1, 2})"],
     ),
     "a static object": (
         first(V, n=Plain()),
         first(V, n=Plain()),
-        ["n: static value Plain(), before another one that prints the same"],
+        ["n: static value Plain(), previously another object that prints the same"],
     ),
     "a static argument more": (
         first(V),
         first(V, n=3),
-        ["n: given, before not given"],
+        ["n: given, previously not given"],
     ),
     "two static arguments": (
         first(V, n=3, m="a"),
         first(V, n=4, m="b"),
-        ["m: static value 'b', before 'a'", "n: static value 4, before 3"],
+        ["m: static value 'b', previously 'a'", "n: static value 4, previously 3"],
     ),
 }
 
@@ -229,22 +229,25 @@ def mesh() -> Iterator[None]:
 
 
 OPTIONS: dict[str, tuple[Callable[[], AbstractContextManager[None]], str]] = {
-    "x64": (verax.enable_x64, "config.enable_x64: True, before False"),
+    "x64": (verax.enable_x64, "config.enable_x64: True, previously False"),
     "precision": (
         lambda: verax.default_matmul_precision("highest"),
-        "config.default_matmul_precision: highest, before None",
+        "config.default_matmul_precision: highest, previously None",
     ),
     "promotion": (
         lambda: verax.numpy_dtype_promotion("strict"),
-        "config.numpy_dtype_promotion: strict, before standard",
+        "config.numpy_dtype_promotion: strict, previously standard",
     ),
-    "nans": (verax.debug_nans, "config.debug_nans: True, before False"),
-    "infinities": (verax.debug_infs, "config.debug_infs: True, before False"),
+    "nans": (verax.debug_nans, "config.debug_nans: True, previously False"),
+    "infinities": (verax.debug_infs, "config.debug_infs: True, previously False"),
     "device": (
         lambda: verax.default_device(verax.devices()[0]),
-        "config.default_device: cpu:0, before None",
+        "config.default_device: cpu:0, previously None",
     ),
-    "mesh": (mesh, "the mesh of the enclosing block: Mesh('batch': 1), before none"),
+    "mesh": (
+        mesh,
+        "the mesh of the enclosing block: Mesh('batch': 1), previously none",
+    ),
 }
 
 
@@ -276,8 +279,8 @@ def test_the_nearest_signature_is_compared() -> None:
         report.reason == "What differs from the nearest of 3 signatures known so far:"
     )
     assert list(map(str, report.differences)) == [
-        "y: shape (3,), before (4,)",
-        "y: dtype int32, before float32",
+        "y: shape (3,), previously (4,)",
+        "y: dtype int32, previously float32",
     ]
 
 
@@ -306,7 +309,7 @@ def test_each_cache_answers_for_itself() -> None:
     report = f.explain(x)
     assert answers(report) == [False, False, False, False, None]
     assert report.verdict == "miss: the function is traced, lowered and compiled."
-    assert report.reason.endswith("it is its first call.")
+    assert report.reason.startswith("This is the first call of")
     f(x)
     report = f.explain(x)
     assert answers(report) == [True, True, True, None, None]
@@ -419,8 +422,8 @@ GOLDEN = """\
 step (FILE:LINE) called with params: {'b': f32[2], 'w': f32[3,2]}, x: f32[4,3], n=2
 miss: the function is traced, lowered and compiled.
 What differs from the only signature known so far:
-  x: shape (4, 3), before (8, 3)
-  (each shape is a program of its own: pad arrays to a few fixed shapes, or map the \
+  x: shape (4, 3), previously (8, 3)
+  (each shape gets its own program: pad arrays to a few fixed shapes, or map the \
 function over a dimension with verax.vmap)
 
 cache                      answer
@@ -499,7 +502,7 @@ def test_within_a_trace() -> None:
     verax.jit(outer)(1.0)
     assert [report.hit for report in seen] == [False, True, False]
     assert [len(report.stages) for report in seen] == [1, 1, 1]
-    assert seen[0].verdict.startswith("miss: the function is traced for the program")
+    assert seen[0].verdict.startswith("miss: the function is traced for the enclosing")
     assert seen[2].verdict.startswith("miss: the function is traced each time")
 
 
@@ -508,15 +511,13 @@ def test_other_objects_of_the_same_code_are_counted() -> None:
         return verax.jit(lambda x: x * 13.5)
 
     f = make()
-    assert f.explain(1.0).reason == (
-        "Nothing is known of this jitted object: it is its first call."
-    )
+    assert f.explain(1.0).reason == ("This is the first call of this jitted object.")
     f(1.0)
     f.clear_cache()
     assert "other" not in f.explain(1.0).reason  # it is the same object
-    assert "One other was made of the same code" in make().explain(1.0).reason
+    assert "One other object was made from the same code" in make().explain(1.0).reason
     make()(1.0)
-    assert "2 others were made of the same code" in make().explain(1.0).reason
+    assert "2 other objects were made from the same code" in make().explain(1.0).reason
 
 
 def test_derived_callables_have_the_users_place() -> None:
@@ -555,7 +556,7 @@ def test_static_objects_that_were_changed() -> None:
     held.scale = watched.scale = 3
     report = jitted.explain(1.0, held)
     assert not report.hit
-    assert "a static one has another hash than it had then" in report.reason
+    assert "a static one has a different hash now" in report.reason
     report = jitted.explain(1.0, watched)
     assert report.hit
     assert "an object of class Watched, has changed since" in report.reason
@@ -580,7 +581,7 @@ def test_static_classes_that_cannot_be_compared() -> None:
     jitted(1.0, Grid(3))
     report = jitted.explain(1.0, Grid(4))
     assert list(map(str, report.differences)) == [
-        "grid: static value Grid(4), before Grid(3)"
+        "grid: static value Grid(4), previously Grid(3)"
     ]
 
 
@@ -612,10 +613,10 @@ def test_a_keyword_of_the_name_of_a_positional_argument() -> None:
 
     total(1.0, x=2.0)
     assert list(map(str, total.explain(1, x=2.0).differences)) == [
-        "x: dtype int32, before float32"
+        "x: dtype int32, previously float32"
     ]
     assert list(map(str, total.explain(1.0, x=2).differences)) == [
-        "x (by keyword): dtype int32, before float32"
+        "x (by keyword): dtype int32, previously float32"
     ]
 
 
@@ -635,7 +636,7 @@ def test_methods_and_objects() -> None:
     one.apply(1.0)
     report = Model.apply.explain(two, 1.0)
     assert list(map(str, report.differences)) == [
-        f"self: static value {two!r}, before {one!r}"
+        f"self: static value {two!r}, previously {one!r}"
     ]
     assert verax.jit(one).explain(1.0).function.startswith(f"Model ({__file__}:")
     assert verax.jit(vnp.sin).explain(1.0).signature == "x: weak f32[]"
@@ -671,7 +672,7 @@ def test_disable_jit_is_said() -> None:
     with verax.disable_jit():
         report = f.explain(1.0)
     assert report.verdict == (
-        "off: disable_jit is on, and the function runs as plain Python."
+        "off: disable_jit is on, so the function runs as plain Python."
     )
     assert not report.hit
 

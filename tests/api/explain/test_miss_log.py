@@ -57,14 +57,14 @@ def test_a_miss_is_logged_and_a_hit_is_not() -> None:
     ]
     assert first.splitlines() == [
         f"LINE {here} with x: f32[3], by: weak f32[]: {done}",
-        "Nothing is known of this jitted object: it is its first call.",
+        "This is the first call of this jitted object.",
     ]
     assert second.splitlines()[:3] == [
         f"LINE {here} with x: f32[4], by: weak f32[]: {done}",
         "What differs from the only signature known so far:",
-        "  x: shape (4,), before (3,)",
+        "  x: shape (4,), previously (3,)",
     ]
-    assert second.splitlines()[3].startswith("  (each shape is a program of its own")
+    assert second.splitlines()[3].startswith("  (each shape gets its own program")
     scaled(vnp.ones(5), 2.0)
     assert len(found) == 2  # the block has ended
 
@@ -110,7 +110,7 @@ def test_calls_within_a_trace() -> None:
         "cache miss: inner",
         "cache miss: outer",
     ]
-    assert "traced into the program around it, in TIME (1 equation)" in found[0]
+    assert "traced into the enclosing program, in TIME (1 equation)" in found[0]
     assert "(test_calls_within_a_trace.<locals>.outer)" in found[0]
 
 
@@ -118,10 +118,10 @@ def test_jit_in_a_loop_is_told() -> None:
     with logged() as found:
         for _ in range(3):
             verax.jit(lambda x: x * 19.5)(1.0)
-    assert "first call." in found[0].splitlines()[1]
-    assert "One other was made of the same code" in found[1]
-    assert "2 others were made of the same code" in found[2]
-    assert "call jit once, outside of loops" in found[2]
+    assert "first call of" in found[0].splitlines()[1]
+    assert "One other object was made from the same code" in found[1]
+    assert "2 other objects were made from the same code" in found[2]
+    assert "call jit once, outside loops" in found[2]
 
 
 def test_checks_of_purity_are_no_misses() -> None:
@@ -129,10 +129,10 @@ def test_checks_of_purity_are_no_misses() -> None:
     with logged() as found:
         verax.check_purity(lambda x: inner(x) + 1)(1.0)
     assert found == []
-    assert "it is its first call" in inner.explain(1.0).reason
+    assert "This is the first call" in inner.explain(1.0).reason
     inner(2)
     assert list(map(str, inner.explain(1.0).differences)) == [
-        "x: dtype float32, before int32"
+        "x: dtype float32, previously int32"
     ]
 
 
@@ -177,7 +177,7 @@ def test_failures_are_logged_once_and_with_their_reason() -> None:
             outer(vnp.ones((3, 2)))
     first, inner, last = found
     assert "failed with TypeError: matmul: the shapes (2, 3)" in first
-    assert "  x: shape (2, 3), before (2, 2)" in first.splitlines()
+    assert "  x: shape (2, 3), previously (2, 2)" in first.splitlines()
     assert "x: f32[3,2]: failed with TypeError: matmul" in inner
     assert "x: f32[3,2]: failed with TypeError: matmul" in last
     with logged() as found:

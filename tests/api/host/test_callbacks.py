@@ -283,15 +283,15 @@ def test_a_callback_may_use_verax_itself(run: Any) -> None:
 
 def test_promises_are_checked() -> None:
     x = vnp.ones(3)
-    with pytest.raises(ValueError, match="64-bit dtypes are off; give float32"):
+    with pytest.raises(ValueError, match="64-bit dtypes are off; use float32"):
         verax.pure_callback(np.sin, verax.ShapeDtypeStruct((3,), "float64"), x)
     with pytest.raises(TypeError, match="cannot return keys"):
         verax.pure_callback(np.sin, verax.random.key(0), x)
     with pytest.raises(TypeError, match="ShapeDtypeStruct"):
         verax.pure_callback(np.sin, 3.0, x)
-    with pytest.raises(ValueError, match="vmap_method is one of"):
+    with pytest.raises(ValueError, match="vmap_method must be one of"):
         verax.pure_callback(np.sin, x, x, vmap_method="all")
-    with pytest.raises(TypeError, match="a callback is a function"):
+    with pytest.raises(TypeError, match="a callback must be a function"):
         io_callback("print", None, x)  # type: ignore[arg-type]  # on purpose
     with pytest.raises(TypeError, match="argument 0 of"):
         io_callback(print, None, "text")

@@ -303,11 +303,20 @@ def test_options_that_tracing_depends_on_are_part_of_the_signature() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"static_argnums": "n"}, r"static_argnums .* not 'n'; names are for"),
+        (
+            {"static_argnums": "n"},
+            r"static_argnums .* not 'n'; for names use static_argnames",
+        ),
         ({"donate_argnums": 1.0}, r"donate_argnums takes an integer .* not 1.0"),
         ({"static_argnums": (0, None)}, r"static_argnums .* not \(0, None\)"),
-        ({"static_argnames": 1}, r"static_argnames .* not 1; numbers are for"),
-        ({"donate_argnames": ("x", 1)}, r"donate_argnames takes a name or several"),
+        (
+            {"static_argnames": 1},
+            r"static_argnames .* not 1; for numbers use static_argnums",
+        ),
+        (
+            {"donate_argnames": ("x", 1)},
+            r"donate_argnames takes a name or a sequence of names",
+        ),
         ({"inline": "always"}, "True or False as inline, not 'always'"),
         ({"keep_unused": None}, "True or False as keep_unused, not None"),
         ({"compiler_options": "fast"}, "compiler_options takes a mapping"),

@@ -139,7 +139,7 @@ def test_donation_and_errors_of_calls_are_the_same() -> None:
             found(x, 1.0)
         with pytest.raises(TypeError, match=r"argument 0 of <lambda> is f32\[3\]"):
             found(TABLE, 1.0)
-        with pytest.raises(TypeError, match="by position, and was called with 1"):
+        with pytest.raises(TypeError, match="by position, but was called with 1"):
             found(X)
 
 

@@ -281,13 +281,13 @@ def test_register_dataclass_with_lists() -> None:
         y: int = 0
 
     register = tree_util.register_dataclass
-    with pytest.raises(TypeError, match="or none"):
+    with pytest.raises(TypeError, match="or neither"):
         register(Point, ["x"])
     with pytest.raises(ValueError, match=r"\['y'\] of .*Point are neither"):
         register(Point, ["x"], [])
     with pytest.raises(ValueError, match=r"\['x'\] are both"):
         register(Point, ["x"], ["x", "y"])
-    with pytest.raises(ValueError, match=r"\['q'\] are no arguments"):
+    with pytest.raises(ValueError, match=r"\['q'\] are not parameters"):
         register(Point, ["x", "y", "q"], [])
     assert register(Point, ["x"], [], drop_fields=["y"]) is Point
     assert tree_map(lambda x: x + 1, Point(1, 5)) == Point(2, 0)
@@ -298,7 +298,7 @@ def test_register_plain_class_as_dataclass() -> None:
         def __init__(self, a: int, b: str) -> None:
             self.a, self.b = a, b
 
-    with pytest.raises(TypeError, match="is no dataclass"):
+    with pytest.raises(TypeError, match="is not a dataclass"):
         tree_util.register_dataclass(Plain)
     tree_util.register_dataclass(Plain, data_fields=["a"], meta_fields=["b"])
     assert tree_map(lambda x: x + 1, Plain(1, "b")).a == 2

@@ -46,8 +46,8 @@ def warn_unusable(
     ]
     if wasted:
         warnings.warn(
-            f"some donated arguments could not be used: {', '.join(wasted)}; no output "
-            "has that shape and dtype, or there are fewer such outputs than donations",
+            f"Some donated buffers were not usable: {', '.join(wasted)}; no output has "
+            "that shape and dtype, or there are fewer such outputs than donations",
             UserWarning,
             skip_file_prefixes=(PACKAGE,),
         )
@@ -69,8 +69,8 @@ def checked_options(given: object) -> tuple[tuple[str, OptionValue], ...]:
     for name, value in given.items():
         if not isinstance(name, str) or not isinstance(value, str | bool | int | float):
             raise TypeError(
-                f"the compiler option {name!r} needs a text as name and a text, a "
-                f"boolean or a number as value, not {value!r}"
+                f"the compiler option {name!r} must have a string as its name and a "
+                f"string, boolean or number as its value, not {value!r}"
             )
     return tuple(sorted(given.items()))
 
@@ -92,6 +92,6 @@ def check_function(fun: object) -> None:
     ):
         if test(fun):
             raise TypeError(
-                f"jit takes a function that returns arrays, and {function_name(fun)} "
+                f"jit takes a function that returns arrays, but {function_name(fun)} "
                 f"returns a {kind}: return a tuple or a stacked array instead"
             )

@@ -150,7 +150,7 @@ def check_hashable(label: int | str, value: object) -> None:
         kind = "argument" if isinstance(label, int) else "keyword argument"
         raise ValueError(
             f"static {kind} {label!r} of type {type(value).__name__} is not hashable: "
-            f"{shown(value, SHOWN)}; pass a tuple for a list, or an object with "
+            f"{shown(value, SHOWN)}; pass a tuple instead of a list, or an object with "
             "__hash__ and __eq__"
         ) from None
 
@@ -171,7 +171,7 @@ def numbers(name: str, given: Numbers) -> tuple[int, ...]:
         return tuple([operator.index(number) for number in given])  # type: ignore[union-attr]  # checked by this
     except TypeError:
         word = name.removesuffix("argnums")
-        more = f"; names are for {word}argnames" if word else ""
+        more = f"; for names use {word}argnames" if word else ""
         raise TypeError(
             f"{name} takes an integer or a sequence of integers, not {given!r}{more}"
         ) from None
@@ -191,8 +191,8 @@ def names(word: str, given: Names) -> frozenset[str]:
         if all(isinstance(name, str) for name in found):
             return frozenset(found)
     raise TypeError(
-        f"{word}_argnames takes a name or several, not {given!r}; numbers are for "
-        f"{word}_argnums"
+        f"{word}_argnames takes a name or a sequence of names, not {given!r}; for "
+        f"numbers use {word}_argnums"
     )
 
 
@@ -215,8 +215,8 @@ def resolve_statics(
     both = sorted(map(repr, shared or set(static[0]) & set(donated[0])))
     if both:
         raise ValueError(
-            f"arguments cannot be both static and donated, but these are: "
-            f"{', '.join(both)}; a static value has no memory to give"
+            "arguments cannot be both static and donated, but these are: "
+            f"{', '.join(both)}; a static value has no memory to donate"
         )
     return Statics(*static, *donated)
 
@@ -255,8 +255,8 @@ def complete(
     unknown = sorted(named - known)
     if unknown and not free:
         raise ValueError(
-            f"{word}_argnames names {unknown}, which the function does not have; it "
-            f"has {sorted(known)}"
+            f"{word}_argnames names {unknown}, which the function does not have; its "
+            f"parameters are {sorted(known)}"
         )
     more = tuple(i for i, name in enumerate(places) if name in named)
     extra = frozenset(places[n] for n in given if -len(places) <= n < len(places))

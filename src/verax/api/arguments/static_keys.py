@@ -122,9 +122,10 @@ class Hashes:
             if found is not None and found[0] is value and found[1] != now:
                 warnings.warn(
                     f"static {label} of {name}, an object of class "
-                    f"{type(value).__name__}, has another hash than in an earlier "
-                    f"call: it was changed. {name} compiles anew for each state of it, "
-                    "and keeps the old programs; use a new object for a new value",
+                    f"{type(value).__name__}, has a different hash than in an earlier "
+                    f"call, so it was changed. {name} compiles again for each of its "
+                    "states and keeps the old programs; use a new object for a new "
+                    "value",
                     stacklevel=stacklevel,
                 )
             self.known[id(value)] = (value, now)

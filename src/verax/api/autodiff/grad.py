@@ -125,7 +125,8 @@ def choose(
         if not -len(args) <= number < len(args):
             raise TypeError(
                 f"argnums names argument {number}, but {function_name(fun)} was called "
-                f"with {len(args)} positional arguments; one by keyword has no number"
+                f"with {len(args)} positional arguments; an argument passed by keyword "
+                "has no number"
             )
     return tuple(args[number] for number in numbers)
 
@@ -186,8 +187,8 @@ def check_inputs(
         if not is_inexact(dtype) and not allow_int:
             raise TypeError(
                 f"{name} of {function_name(fun)} takes inputs of float dtype, not "
-                f"{dtype.name} ({label}); convert it, choose others by argnums, or "
-                "pass allow_int=True for gradients of dtype float0"
+                f"{dtype.name} ({label}); convert it, choose other arguments with "
+                "argnums, or pass allow_int=True for gradients of dtype float0"
             )
 
 
@@ -197,7 +198,7 @@ def check_output(fun: object, value: object, holomorphic: bool) -> None:
     if len(leaves) != 1 or tree.num_nodes != 1:
         raise TypeError(
             f"grad takes a function that returns one scalar, but {function_name(fun)} "
-            f"returned {tree}; for an output beside it use has_aux=True"
+            f"returned {tree}; to return other outputs with it, use has_aux=True"
         )
     aval = aval_of(leaves[0])
     if aval.shape:
@@ -209,7 +210,9 @@ def check_output(fun: object, value: object, holomorphic: bool) -> None:
     wanted = is_complex if holomorphic else is_float
     if not wanted(aval.dtype):
         kind = "complex" if holomorphic else "float"
-        hint = "" if holomorphic else "; see vjp and holomorphic=True for complex ones"
+        hint = (
+            "" if holomorphic else "; for complex outputs see vjp and holomorphic=True"
+        )
         raise TypeError(
             f"grad takes a function that returns a {kind} scalar, but "
             f"{function_name(fun)} returned {aval.dtype.name}{hint}"

@@ -212,7 +212,9 @@ def check_tangents(at: Signature, tangents: tuple[Any, ...]) -> list[object | No
     """Tangent leaves of the right types, None for float0 ones."""
     leaves, tree = pytrees.flatten((tangents, {}))
     if tree != at.in_tree:
-        raise TypeError(f"tangents have the structure {tree}, but primals {at.in_tree}")
+        raise TypeError(
+            f"the tangents have the structure {tree}, but the primals have {at.in_tree}"
+        )
     return [
         check_tangent(at.describe, i, aval, t)
         for i, (aval, t) in enumerate(zip(at.avals, leaves, strict=True))
@@ -233,7 +235,7 @@ def check_tangent(
     ):
         raise TypeError(
             f"the tangent or cotangent for {describe()[i]} must be {type_text(due)}, "
-            f"as {aval} has it, not {type_text(given)}"
+            f"the tangent type of {aval}, not {type_text(given)}"
         )
     if due.dtype == float0:
         return None
@@ -336,7 +338,7 @@ class Pullback:
         """The cotangents of the arguments for a cotangent of the output."""
         if len(cotangents) != 1:
             raise TypeError(
-                "the function that vjp returns takes one cotangent, in the structure "
+                "the function returned by vjp takes one cotangent with the structure "
                 f"of the output, {self.at.out_tree}, not {len(cotangents)} arguments; "
                 "for several outputs pass a tuple"
             )
@@ -344,7 +346,7 @@ class Pullback:
         leaves, tree = pytrees.flatten(cotangent)
         if tree != self.at.out_tree:
             raise TypeError(
-                f"the cotangent has the structure {tree}, but the output "
+                f"the cotangent has the structure {tree}, but the output has "
                 f"{self.at.out_tree}"
             )
         avals = self.at.out_avals

@@ -84,7 +84,7 @@ def option_name(name: str) -> str:
     known = (*OPTIONS, *CLIENT_OPTIONS, "default_device")
     if name not in known:
         raise AttributeError(
-            f"no option {name!r}; there are {', '.join(sorted(known))}"
+            f"there is no option {name!r}; the options are {', '.join(sorted(known))}"
         )
     return name
 
@@ -136,10 +136,12 @@ def checked(option: str, value: Any) -> Any:
         return as_device(value)
     kind = OPTIONS[option]
     if option in FIXED and value != FIXED[option]:
-        raise ValueError(f"{option} is {FIXED[option]} here and cannot be changed")
+        raise ValueError(
+            f"{option} is always {FIXED[option]} in verax and cannot be changed"
+        )
     choices = CHOICES.get(option)
     if choices is not None and value not in choices:
-        raise ValueError(f"{option} is one of {', '.join(choices)}, not {value!r}")
+        raise ValueError(f"{option} must be one of {', '.join(choices)}, not {value!r}")
     numeric = kind in (int, float) and not isinstance(value, bool)
     if value is None and kind is str:
         return value
@@ -368,7 +370,7 @@ def from_text(variable: str, kind: type, text: str) -> Any:
         return kind(text)
     except ValueError:
         raise ValueError(
-            f"the variable {variable} takes {kind.__name__}, not {text!r}"
+            f"the environment variable {variable} takes {kind.__name__}, not {text!r}"
         ) from None
 
 

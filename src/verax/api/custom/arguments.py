@@ -112,7 +112,7 @@ def positional(
         if kwargs:
             raise TypeError(
                 f"{function_name(fun)} has no signature, so its arguments must be "
-                f"given by position, not as {sorted(kwargs)}"
+                f"passed by position, not as {sorted(kwargs)}"
             )
         return tuple(args)
     try:
@@ -146,14 +146,14 @@ def held_positions(
         for name in wanted:
             if name not in parameters:
                 raise ValueError(
-                    f"nondiff_argnames names {name!r}, which {function_name(fun)} "
-                    f"does not have; it has {parameters}"
+                    f"nondiff_argnames names {name!r}, which {function_name(fun)} does "
+                    f"not have; its parameters are {parameters}"
                 )
             found.append(parameters.index(name))
     for number in found:
         if not isinstance(number, int) or number < 0:
             raise ValueError(
-                f"nondiff_argnums must hold positions from 0 on, not {number!r}"
+                f"nondiff_argnums must hold non-negative integers, not {number!r}"
             )
     return tuple(sorted(set(found)))
 

@@ -191,8 +191,8 @@ def checked_transpose(
             given = leaf_type(x)
             if given.shape != aval.shape or not fits(given, aval):
                 raise TypeError(
-                    f"{what} returned {describe_type(given)} as cotangent of leaf {i} "
-                    f"of linear_args, which is {describe_type(aval)}"
+                    f"{what} returned {describe_type(given)} as the cotangent of leaf "
+                    f"{i} of linear_args, which is {describe_type(aval)}"
                 )
         pairs = zip(found, due, strict=True)
         return [ENGINE.core.convert(x, a.dtype, a.weak_type) for x, a in pairs]

@@ -199,7 +199,7 @@ class custom_jvp(CustomRules):
         3.0 0.0
         """
         if self.positions:
-            raise TypeError("defjvps takes no nondiff_argnums; use defjvp")
+            raise TypeError("defjvps does not support nondiff_argnums; use defjvp")
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             if len(jvps) != len(primals):

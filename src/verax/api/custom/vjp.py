@@ -214,8 +214,8 @@ class UserVjp(UserRules):
             if given.dtype == float0 and given.shape == due.shape:
                 return None
             raise TypeError(
-                f"{self.backward_purpose} returned {describe_type(given)} as cotangent "
-                f"of {self.argument(i)}, which is {describe_type(due)}"
+                f"{self.backward_purpose} returned {describe_type(given)} as the "
+                f"cotangent of {self.argument(i)}, which is {describe_type(due)}"
             )
         return ENGINE.core.convert(ct, due.dtype, due.weak_type)
 

@@ -32,8 +32,8 @@ UNCALLED: Final = (
     "another function, but not called with them."
 )
 REHASHED: Final = (
-    "The arguments equal those of an earlier call, but a static one has another hash "
-    "than it had then: it was changed. Use a new object for a new value."
+    "The arguments equal those of an earlier call, but a static one has a different "
+    "hash now, so it was changed. Use a new object for a new value."
 )
 BEFORE, NOW, LATER = "before", "now", "at the call"
 
@@ -99,14 +99,16 @@ def why(
 
 def first_call(siblings: int) -> str:
     """The reason of a call before which there was none."""
-    text = "Nothing is known of this jitted object: it is its first call."
+    text = "This is the first call of this jitted object."
     if not siblings:
         return text
-    others = "One other was" if siblings == 1 else f"{siblings} others were"
+    others = (
+        "One other object was" if siblings == 1 else f"{siblings} other objects were"
+    )
     return (
-        f"{text} {others} made of the same code and called. If they are the same "
-        "function, call jit once, outside of loops and of functions that run often, "
-        "and keep what it returns: each object has caches of its own."
+        f"{text} {others} made from the same code and called. If they are the same "
+        "function, call jit once, outside loops and functions that run often, and "
+        "keep what it returns: each object has its own caches."
     )
 
 
@@ -152,7 +154,7 @@ def unjitted(fun: Callable[..., object], key: Key) -> Explanation:
         place_of(fun),
         str(signature_of(fun, key)),
         hit=False,
-        verdict="off: disable_jit is on, and the function runs as plain Python.",
+        verdict="off: disable_jit is on, so the function runs as plain Python.",
         reason="",
         differences=(),
         caches=(),
@@ -180,15 +182,15 @@ def verdict(asked: Asked, made: Made | None, disk: Stored) -> str:
         if asked.entry.traced.captured:
             return (
                 "miss: the function is traced each time, since it closes over values "
-                "of the trace around it, and becomes part of the program around it."
+                "of the enclosing trace, and becomes part of the enclosing program."
             )
         if asked.traced:
-            return "hit: the kept trace becomes part of the program around the call."
-        return "miss: the function is traced for the program around the call."
+            return "hit: the cached trace becomes part of the enclosing program."
+        return "miss: the function is traced for the enclosing program."
     if asked.kept:
         return "hit: the call runs its compiled program at once."
     if asked.hit:
-        return "hit: the call looks at its arguments and runs its compiled program."
+        return "hit: the call checks its arguments and runs its compiled program."
     origin = "disk" if disk.hit else "compiler"
     return f"miss: the function is {steps(asked.traced, made, origin)}."
 

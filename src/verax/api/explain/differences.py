@@ -4,7 +4,7 @@ One idea: a call that misses differs from each call before in something; what di
 from the nearest one is the reason::
 
     [print(found) for found in differences(signature, nearest)]
-    # x: shape (8, 3), before (4, 3)
+    # x: shape (8, 3), previously (4, 3)
 """
 
 import reprlib
@@ -32,30 +32,30 @@ STRUCTURE: Final = 16
 
 ADVICE: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "shape": "each shape is a program of its own: pad arrays to a few fixed "
-        "shapes, or map the function over a dimension with verax.vmap",
-        "dtype": "each dtype is a program of its own: convert before the call, with "
+        "shape": "each shape gets its own program: pad arrays to a few fixed shapes, "
+        "or map the function over a dimension with verax.vmap",
+        "dtype": "each dtype gets its own program: convert before the call, with "
         "x.astype(...) or verax.numpy.asarray(x, dtype)",
-        "weak type": "numbers of Python are weakly typed and arrays are not, because "
+        "weak type": "Python numbers are weakly typed and arrays are not, because "
         "they promote differently: pass verax.numpy.float32(x) or the like each time",
-        "static value": "each value of a static argument is a program of its own: "
-        "leave it out of static_argnums and static_argnames if it is a number that "
-        "only enters the computation",
+        "static value": "each value of a static argument gets its own program: if it "
+        "is a number that is only computed with, remove it from static_argnums and "
+        "static_argnames",
         "static type": "values of different classes are different static values, "
-        "since 1 == True == 1.0: pass the same class each time",
+        "even though 1 == True == 1.0: pass the same class each time",
         "static identity": "objects that compare by identity are different static "
         "values even if they look alike: give their class __eq__ and __hash__, or pass "
         "the same object each time, not a new lambda for each call",
         "passed": "how an argument is passed is part of the structure: pass it the "
         "same way each time",
-        "arguments": "each set of arguments is a program of its own, even if what is "
-        "left out has a default",
-        "structure": "each structure of an argument is a program of its own: give "
-        "dicts the same keys and lists the same length each time",
-        "place": "a program belongs to the devices and the layout of its arguments: "
-        "put them at the same place each time, with verax.device_put",
+        "arguments": "each set of arguments gets its own program, even if those left "
+        "out have defaults",
+        "structure": "each structure of an argument gets its own program: give dicts "
+        "the same keys and lists the same length each time",
+        "place": "a program belongs to the devices and layouts of its arguments: put "
+        "them in the same place each time, with verax.device_put",
         "option": "options that change what a function computes are part of the key: "
-        "set them once, or call under the same ones",
+        "set them once, or make every call under the same ones",
     }
 )
 """What to do, for each kind of difference."""
@@ -81,7 +81,7 @@ class Difference:
 
     def __str__(self) -> str:
         what = f"{self.what} " if self.what else ""
-        return f"{self.where}: {what}{self.now}, before {self.before}"
+        return f"{self.where}: {what}{self.now}, previously {self.before}"
 
 
 def nearest(key: Key, seen: Sequence[Key]) -> Key | None:
@@ -250,7 +250,7 @@ def of_types(leaf: str, now: ShapedArray, before: ShapedArray) -> Iterator[Diffe
 
 
 def weakness(weak: bool) -> str:
-    return "weak (of a Python number)" if weak else "strong (of an array)"
+    return "weak (a Python number)" if weak else "strong (an array)"
 
 
 def place_words(now: Any, before: Any) -> tuple[str, str, str]:
@@ -271,7 +271,7 @@ def place_text(place: Any) -> str:
     sharding = place[0]
     if sharding.num_devices == 1:
         return f"on {sharding.ordered[0]}"
-    return f"spread as {sharding!r}"
+    return f"sharded as {sharding!r}"
 
 
 def of_statics(
@@ -288,7 +288,7 @@ def of_statics(
             continue
         alike = here.text == there.text
         kind = "static identity" if alike or here.identity else "static value"
-        text = "another one that prints the same" if alike else there.text
+        text = "another object that prints the same" if alike else there.text
         yield Difference(kind, name, "static value", here.text, text)
 
 

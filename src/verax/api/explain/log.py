@@ -43,7 +43,7 @@ class Miss:
         """Say what had to be done; without a program, for a call within a trace."""
         traced = entry.traced
         times = [] if self.traced else [traced.seconds]
-        done = "traced into the program around it"
+        done = "traced into the enclosing program"
         if program is not None:
             origin = program.executable.origin
             done = steps(self.traced, made, origin)

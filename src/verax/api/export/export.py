@@ -132,7 +132,7 @@ class Exported:
         if self.get_vjp is None:
             raise ValueError(
                 f"the exported function {self.fun_name} has no derivative: it was "
-                "serialised without; give serialize a larger vjp_order"
+                "serialised without one; pass a larger vjp_order to serialize"
             )
         return self.derivative
 
@@ -161,7 +161,7 @@ class Exported:
         if here not in self.platforms and not free:
             raise ValueError(
                 f"the function {self.fun_name} was exported for "
-                f"{', '.join(self.platforms)}, and this process runs on {here}; name "
+                f"{', '.join(self.platforms)}, but this process runs on {here}; list "
                 "both in export(..., platforms=), or disable the check with "
                 "DisabledSafetyCheck.platform()"
             )
@@ -170,7 +170,7 @@ class Exported:
         """The arguments must be those for which the function was exported."""
         if tree != self.in_tree:
             raise ValueError(
-                f"{self.fun_name} was exported for arguments of the structure "
+                f"{self.fun_name} was exported for arguments with the structure "
                 f"{self.in_tree}, not {tree}"
             )
         names = describe_arguments(self.call, tree)
@@ -179,8 +179,8 @@ class Exported:
             if given.strong() is not due.strong():
                 place = names()[i].removesuffix(" of call")
                 raise ValueError(
-                    f"{place} of the exported function {self.fun_name} is {given}, "
-                    f"where {due.strong()} is due"
+                    f"{place} of the exported function {self.fun_name} is {given}, but "
+                    f"must be {due.strong()}"
                 )
 
     @cached_property
@@ -254,8 +254,8 @@ def exportable(fun: object) -> JitFunction[..., Any]:
     library, home = __name__.partition(".")[0], getattr(fun, "__module__", None) or ""
     if not callable(fun) or home.partition(".")[0] != library:
         raise ValueError(
-            "export takes a function made by verax.jit, or one of the library, not "
-            f"{shown(fun, SHOWN)}: write export(verax.jit(f))"
+            "export takes a function made by verax.jit or a function of the library, "
+            f"not {shown(fun, SHOWN)}: write export(verax.jit(f))"
         )
     parameters = inspect.signature(fun).parameters.values()
     return jit(fun, static_argnames=[p.name for p in parameters if is_setting(p)])
@@ -328,7 +328,7 @@ def exported_program(
     if module.calls.functions:
         raise ValueError(
             f"{name} calls functions of this process (callbacks or prints), which "
-            "cannot be exported: take them out"
+            "cannot be exported: remove them"
         )
     check_targets(name, module.text, platforms, checks)
     return Exported(
@@ -360,8 +360,8 @@ def check_targets(
             if set(platforms) == {"cpu"}:
                 continue
             raise ValueError(
-                f"{name} calls {target}, which only the platform cpu has; export it "
-                'with platforms=["cpu"]'
+                f"{name} calls {target}, which exists only on the platform cpu; export "
+                'it with platforms=["cpu"]'
             )
         raise ValueError(
             f"{name} calls {target}, which may change from one jaxlib to the next; "
@@ -402,7 +402,7 @@ def exported_vjp(
 def write_exported(exported: Exported, vjp_order: int) -> bytes:
     """The function and its derivatives up to an order, as bytes."""
     if isinstance(vjp_order, bool) or not isinstance(vjp_order, int) or vjp_order < 0:
-        raise ValueError(f"vjp_order must be 0, 1, 2, ..., not {vjp_order!r}")
+        raise ValueError(f"vjp_order must be a non-negative integer, not {vjp_order!r}")
     chain = [exported]
     for _ in range(vjp_order):
         chain.append(chain[-1].vjp())
@@ -444,7 +444,7 @@ def deserialize(blob: bytes | bytearray) -> Exported:
         for description, module in reversed(pairs):
             found = checked(read_exported(description, module, found))
     if found is None:
-        raise ValueError("the file holds no function")
+        raise ValueError("the file does not contain a function")
     return found
 
 
@@ -466,8 +466,8 @@ def checked(exported: Exported) -> Exported:
     )
     if not fits:
         raise ValueError(
-            f"the description of the exported function {exported.fun_name!r:.80} "
-            "contradicts itself: the file was changed"
+            f"the description of the exported function {exported.fun_name!r:.80} is "
+            "inconsistent: the file was altered"
         )
     return exported
 
@@ -479,8 +479,8 @@ def read_exported(
     version = description["calling_convention"]
     if version != CALLING_CONVENTION:
         raise ValueError(
-            f"the exported function has the calling convention {version}, and this "
-            f"verax knows {CALLING_CONVENTION}"
+            f"the exported function has the calling convention {version}, but this "
+            f"verax only supports {CALLING_CONVENTION}"
         )
     return Exported(
         fun_name=description["fun_name"],

@@ -170,19 +170,19 @@ def result_type(leaf: Any) -> ShapedArray:
     shape, given = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is None or given is None:
         raise TypeError(
-            f"result_shape_dtypes has {described(leaf)}, which has no shape "
-            "and dtype; give verax.ShapeDtypeStruct(shape, dtype)"
+            f"result_shape_dtypes contains {described(leaf)}, which has no shape and "
+            "dtype; pass verax.ShapeDtypeStruct(shape, dtype)"
         )
     dtype = as_dtype(given)
     if isinstance(dtype, ExtendedDType):
         raise TypeError(
-            f"a callback cannot return keys ({dtype.name}): let it return the words, "
-            "as uint32, and make keys of them with verax.random.wrap_key_data"
+            f"a callback cannot return keys ({dtype.name}): let it return their words "
+            "as uint32, and make keys from those with verax.random.wrap_key_data"
         )
     if canonical(dtype, STATE.enable_x64) != dtype:
         raise ValueError(
-            f"result_shape_dtypes has {dtype.name} while 64-bit dtypes are off; give "
-            f"{canonical(dtype, False).name}, or switch them on "
+            f"result_shape_dtypes contains {dtype.name} while 64-bit dtypes are off; "
+            f"use {canonical(dtype, False).name}, or enable them "
             '(verax.config.update("enable_x64", True))'
         )
     return ShapedArray(tuple(shape), dtype)
@@ -210,7 +210,7 @@ def user_function(
         TypeError: it is no function, or an argument is no array.
     """
     if not callable(callback):
-        raise TypeError(f"a callback is a function, not {callback!r}")
+        raise TypeError(f"a callback must be a function, not {callback!r}")
     leaves, tree = pytrees.flatten((args, kwargs))
     avals = leaf_avals(leaves, describe_arguments(callback, tree))
     name, dtypes = function_name(callback), tuple([a.dtype for a in avals])
@@ -253,7 +253,7 @@ def pure_callback(
     """
     if vmap_method is not None and vmap_method not in METHODS:
         raise ValueError(
-            f"vmap_method is one of {', '.join(map(repr, METHODS))} or None, not "
+            f"vmap_method must be one of {', '.join(map(repr, METHODS))} or None, not "
             f"{vmap_method!r}"
         )
     check_sharding("pure_callback", sharding)

@@ -104,15 +104,15 @@ class FormatCheck(string.Formatter):
         unused = [i for i in range(len(args)) if i not in used_args]
         if unused:
             raise ValueError(
-                f"debug.print: the format has no place for positional argument "
-                f"{unused[0]}; write one, as in 'x = {{}}'"
+                "debug.print: the format has no placeholder for positional argument "
+                f"{unused[0]}; add one, as in 'x = {{}}'"
             )
         names = [name for name in kwargs if name not in used_args]
         if names:
             raise ValueError(
-                f"debug.print: the format has no place for {names[0]}=...; pass the "
-                f"format itself, 'x = {{{names[0]}}}', and no f-string, which would be "
-                "filled in while tracing"
+                f"debug.print: the format has no placeholder for {names[0]}=...; pass "
+                f"a plain format string, 'x = {{{names[0]}}}', not an f-string, which "
+                "Python fills in while tracing"
             )
 
 

@@ -98,9 +98,9 @@ def compare(fun: Callable[..., Any], first: Traced, second: Traced) -> None:
         changes = diff(first.jaxpr, same_arrays(first.jaxpr, second.jaxpr))
     if changes:
         raise ImpureFunction(
-            f"{function_name(fun)} writes another program when it is traced again, so "
-            "it depends on more than its arguments: Python state, time, random "
-            f"numbers, or a cache. Pass what changes as an argument. {changes}"
+            f"{function_name(fun)} gives a different program when traced again, so it "
+            "depends on more than its arguments: Python state, time, random numbers, "
+            f"or a cache. Pass what changes as an argument. {changes}"
         )
 
 
@@ -146,17 +146,17 @@ def compare_seeds(
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise TypeError(
             f"check_purity(hash_seeds=True) sends {function_name(fun)} to another "
-            f"process, and it cannot be pickled: {error}. Define it at the top of a "
-            "module, or check without hash_seeds"
+            f"process, but it cannot be pickled: {error}. Define it at the top level "
+            "of a module, or check without hash_seeds"
         ) from error
     first, second = [printed_elsewhere(fun, job, seed) for seed in SEEDS]
     if first != second:
         pairs = zip(first.splitlines(), second.splitlines(), strict=False)
         ours, theirs = next((a, b) for a, b in pairs if a != b)
         raise ImpureFunction(
-            f"{function_name(fun)} writes another program under another hash seed, so "
-            "it depends on the order of a set; sort it.\n"
-            f"- {ours.strip()}\n+ {theirs.strip()}"
+            f"{function_name(fun)} gives a different program under another hash seed, "
+            f"so it depends on the order of a set; sort it.\n- {ours.strip()}\n+ "
+            f"{theirs.strip()}"
         )
 
 

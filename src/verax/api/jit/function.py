@@ -319,7 +319,7 @@ class JitFunction[**P, R](Copyable):
         >>> double(1.0), double.explain(1.0).hit, double.explain(1).hit
         (Array(2., dtype=float32, weak_type=True), True, False)
         >>> print(*double.explain(1).differences)
-        x: dtype int32, before float32
+        x: dtype int32, previously float32
         """
         call_args = self.settings.statics.bind(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)

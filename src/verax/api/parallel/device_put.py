@@ -107,8 +107,8 @@ def check_semantics(donate: object, may_alias: object) -> None:
         )
     if donate and may_alias:
         raise ValueError(
-            "device_put: donate and may_alias cannot both be True: memory that is "
-            "given up cannot be shared with the array that gives it up"
+            "device_put: donate and may_alias cannot both be True: an array that "
+            "gives up its memory cannot share it"
         )
 
 
@@ -156,8 +156,8 @@ def stack_place(devices: Sequence[Device]) -> Sharding:
     given = list(devices) if isinstance(devices, Iterable) else []
     if not given or not all(isinstance(d, Device) for d in given):
         raise ValueError(
-            "device_put_sharded and device_put_replicated take a sequence of devices, "
-            f"such as verax.devices(), that is not empty, not {devices!r}"
+            "device_put_sharded and device_put_replicated take a non-empty sequence "
+            f"of devices, such as verax.devices(), not {devices!r}"
         )
     if len(given) == 1:
         return SingleDeviceSharding(given[0])
@@ -190,13 +190,17 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
     flat = [pytrees.flatten(shard) for shard in shards]
     tree = flat[0][1]
     if any(other != tree for _, other in flat):
-        raise ValueError("device_put_sharded takes shards of one structure")
+        raise ValueError(
+            "the shards of device_put_sharded must have the same structure"
+        )
     outs = []
     for parts in zip(*[leaves for leaves, _ in flat], strict=True):
         avals = {aval_of(part) for part in parts}
         if len(avals) != 1:
             types = ", ".join(sorted(map(str, avals)))
-            raise ValueError(f"device_put_sharded takes shards of one type: {types}")
+            raise ValueError(
+                f"the shards of device_put_sharded must have the same type, not {types}"
+            )
         (aval,) = avals
         values = np.stack([stored_values(part, aval) for part in parts])
         whole = aval.with_shape((len(parts), *aval.shape))
@@ -281,13 +285,13 @@ def make_array_from_callback(
             known[key] = np.array(values, stored_dtype(own), order="C")
             if values.shape != wanted:
                 raise ValueError(
-                    f"data_callback gave a part of shape {values.shape} for {index}, "
-                    f"but the parts have the shape {wanted}"
+                    f"data_callback returned a part of shape {values.shape} for "
+                    f"{index}, but each part has the shape {wanted}"
                 )
         parts.append(known[key])
     kinds = {part.dtype for part in parts}
     if len(kinds) != 1:
-        raise TypeError(f"data_callback gave parts of different dtypes: {kinds}")
+        raise TypeError(f"data_callback returned parts of different dtypes: {kinds}")
     aval = ShapedArray(size, as_dtype(kinds.pop()))
     if sharding.num_devices == 1:
         return with_buffer(placed_host(parts[0], aval, sharding, committed=True))

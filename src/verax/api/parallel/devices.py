@@ -72,7 +72,7 @@ def local_devices(
         return client_local_devices(backend)
     if process_index not in process_indices(backend):
         raise ValueError(
-            f"there is no process {process_index!r}; there are "
+            f"there is no process {process_index!r}; the processes are "
             f"{process_indices(backend)}"
         )
     every = client_devices(backend)

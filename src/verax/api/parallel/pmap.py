@@ -58,7 +58,8 @@ class Settings(Unchanging):
             raise ValueError(
                 f"pmap of {function_name(fun)} maps {size} elements, but there are "
                 f"{len(owned)} devices; on CPU set their number with "
-                'verax.config.update("num_cpu_devices", n) before the first array'
+                'verax.config.update("num_cpu_devices", n) before making the first '
+                "array"
             )
         return Mesh(np.array(owned[:size], object), (self.name,))
 

@@ -134,8 +134,8 @@ def shard_map(
         raise ValueError("shard_map needs a mesh: pass mesh=, or use `with mesh:`")
     if axis_names is not None and set(axis_names) != set(chosen.axis_names):
         raise NotImplementedError(
-            f"shard_map maps over all axes of its mesh, {chosen.axis_names}, and not "
-            f"over {axis_names} alone"
+            f"shard_map maps over all axes of its mesh, {chosen.axis_names}, not over "
+            f"{axis_names} alone"
         )
     body = Mapped(f, chosen, in_specs, out_specs, check_vma)
     compiled: JitFunction[..., Any] = jit(body)
@@ -152,7 +152,9 @@ def as_layouts(what: str, mesh: Mesh, specs: Any, tree: Any) -> list[Parts]:
     found = []
     for spec in prefix_leaves(what, specs, tree):
         if spec is not None and not isinstance(spec, PartitionSpec):
-            raise TypeError(f"shard_map {what} is made of PartitionSpecs, not {spec!r}")
+            raise TypeError(
+                f"shard_map {what} must be made of PartitionSpecs, not {spec!r}"
+            )
         found.append(Parts(NamedSharding(mesh, spec or PartitionSpec())))
     return found
 

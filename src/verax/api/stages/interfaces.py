@@ -68,12 +68,12 @@ class Interface:
             except TypeError as error:
                 raise TypeError(f"{self.names()[i]}: {error}") from None
             if given.strong() is not due.strong():
-                wrong.append(f"{self.names()[i]} is {given}, where {due} is due")
+                wrong.append(f"{self.names()[i]} is {given}, but must be {due}")
         if wrong:
             advice = "Lower and compile the function for these types, or call the "
             advice += "jitted function"
             if not STATE.enable_x64 and any(map(is_wide, self.in_avals)):
-                advice = "The program has 64 bits: call it with enable_x64 on"
+                advice = "The program uses 64-bit types: call it with enable_x64 on"
             raise TypeError(
                 f"{self.name} was compiled for other types: {'; '.join(wrong)}. "
                 f"{advice}"
@@ -81,7 +81,7 @@ class Interface:
 
     def mismatch(self, tree: PyTreeDef) -> str:
         """What differs in the structure of the arguments."""
-        start = f"{self.name} was compiled for another structure of arguments: "
+        start = f"{self.name} was compiled for arguments of another structure: "
         (due, due_named), (given, given_named) = (
             self.in_tree.children(),
             tree.children(),
@@ -90,16 +90,16 @@ class Interface:
         if len(wanted) != len(got):
             hint = ""
             if len(got) > len(wanted):
-                hint = "; static arguments are in the program and are left out"
+                hint = "; leave out static arguments, which are part of the program"
             return (
-                f"{start}it takes {len(wanted)} by position, and was called with "
-                f"{len(got)}{hint}"
+                f"{start}it takes {len(wanted)} by position, but was called "
+                f"with {len(got)}{hint}"
             )
         for i, pair in enumerate(zip(wanted, got, strict=True)):
             if found := difference(*pair, f"argument {i}"):
                 return start + found
         found = difference(due_named, given_named, KEYWORDS)
-        return start + (found or f"{tree}, where {self.in_tree} is due")
+        return start + (found or f"expected {self.in_tree}, got {tree}")
 
 
 def difference(due: PyTreeDef, given: PyTreeDef, place: str) -> str | None:
@@ -108,7 +108,7 @@ def difference(due: PyTreeDef, given: PyTreeDef, place: str) -> str | None:
         return None
     left, right = due.node_data(), given.node_data()
     if left is None or right is None or left[0] is not right[0]:
-        return f"{place} is {kind_text(right)}, where {kind_text(left)} is due"
+        return f"{place} is {kind_text(right)}, but must be {kind_text(left)}"
     mine, others = parts(due), parts(given)
     told = [f"{key} is missing" for key in mine if key not in others]
     told += [f"{key} is not expected" for key in others if key not in mine]
@@ -118,7 +118,7 @@ def difference(due: PyTreeDef, given: PyTreeDef, place: str) -> str | None:
         inner = f"keyword argument {key}" if place == KEYWORDS else f"{place}{key}"
         if found := difference(mine[key], others[key], inner):
             return found
-    return f"{place} has the metadata {right[1]!r}, where {left[1]!r} is due"
+    return f"{place} has the metadata {right[1]!r}, but must have {left[1]!r}"
 
 
 def is_wide(aval: ShapedArray) -> bool:

@@ -29,7 +29,7 @@ def checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
     for name in found:
         if name not in STARTERS:
             known = ", ".join(sorted(STARTERS))
-            raise ValueError(f"unknown platform {name!r}; there are {known}")
+            raise ValueError(f"unknown platform {name!r}; the known ones are {known}")
     return found
 
 
@@ -43,6 +43,6 @@ def check_routines(name: str, text: str, platforms: tuple[str, ...]) -> None:
     for target in custom_targets(text) if others else ():
         if target.startswith(ROUTINES) or target == CALLBACKS:
             raise ValueError(
-                f"{name} calls {target}, which only the platform cpu has: it cannot be "
-                f"lowered for {', '.join(others)}"
+                f"{name} calls {target}, which exists only on the platform cpu: it "
+                f"cannot be lowered for {', '.join(others)}"
             )

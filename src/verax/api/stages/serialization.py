@@ -82,8 +82,9 @@ def understood(
     if trees is None:
         if "in_tree" not in described:
             raise ValueError(
-                f"the file of {described['name']} has no structures of arguments and "
-                "results: load it with deserialize_and_load(data, in_tree, out_tree)"
+                f"the file of {described['name']} does not contain the structures of "
+                "arguments and results: load it with deserialize_and_load(data, "
+                "in_tree, out_tree)"
             )
         trees = read_tree(described["in_tree"]), read_tree(described["out_tree"])
     for word, tree, avals in (("in", trees[0], ins), ("out", trees[1], outs)):

@@ -207,8 +207,8 @@ class LoweredStage(Stage):
         here = default_backend()
         if self.platforms is not None and here not in self.platforms:
             raise ValueError(
-                f"{self.fun_name} was lowered for {', '.join(self.platforms)}, and "
-                f"this process runs on {here}: lower it for that"
+                f"{self.fun_name} was lowered for {', '.join(self.platforms)}, but "
+                f"this process runs on {here}: lower it for {here}"
             )
         given = dict(stage.options.overrides) | dict(checked_options(compiler_options))
         options = evolve(stage.options, overrides=given.items())
@@ -242,8 +242,8 @@ def checked_dialect(dialect: str | None) -> str:
     if dialect is None or dialect in DIALECTS:
         return dialect or "stablehlo"
     raise ValueError(
-        f"lowered modules are {' or '.join(DIALECTS)}, not {dialect!r}; "
-        "compile().as_text() has the optimised program"
+        f"dialect must be {' or '.join(DIALECTS)}, not {dialect!r}; for the optimised "
+        "program use compile().as_text()"
     )
 
 
@@ -262,8 +262,8 @@ class CompiledStage(Stage):
     def __reduce__(self) -> Any:
         raise TypeError(
             f"the compiled function {self.fun_name} cannot be pickled, since its "
-            "structures and devices belong to a process: pickle its serialize(), and "
-            "load that with verax.stages.deserialize"
+            "structures and devices belong to a process: pickle what its serialize() "
+            "returns, and load that with verax.stages.deserialize"
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

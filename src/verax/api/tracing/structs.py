@@ -36,7 +36,10 @@ def sharding_of(place: Sharding | Format | None) -> Sharding | None:
     """
     found = place.sharding if isinstance(place, Format) else place
     if not isinstance(found, Sharding | None):
-        raise TypeError(f"a struct takes a Sharding or a Format, not {place!r}")
+        raise TypeError(
+            "the sharding of a ShapeDtypeStruct must be a Sharding or a Format, not "
+            f"{place!r}"
+        )
     return found
 
 

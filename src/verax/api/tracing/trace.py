@@ -204,7 +204,7 @@ def check_outputs(
             place = "".join(map(str, path))
             raise TypeError(
                 f"{function_name(fun)} returned {described(leaf)} at output{place}, "
-                "where only arrays and scalars can be"
+                "but only arrays and scalars can be returned"
             ) from error
 
 

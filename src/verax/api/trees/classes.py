@@ -142,8 +142,8 @@ def check_fields(
         )
     if unexpected := sorted((set(data) | set(meta)) - fields):
         raise ValueError(
-            f"register_dataclass: {unexpected} are no arguments of the constructor of "
-            f"{nodetype.__qualname__}."
+            f"register_dataclass: {unexpected} are not parameters of the constructor "
+            f"of {nodetype.__qualname__}."
         )
 
 
@@ -172,7 +172,9 @@ def register_dataclass[C: type[Any]](
     [1.0]
     """
     if (data_fields is None) != (meta_fields is None):
-        raise TypeError("register_dataclass needs data_fields and meta_fields or none.")
+        raise TypeError(
+            "register_dataclass takes both data_fields and meta_fields, or neither."
+        )
     if data_fields is not None and meta_fields is not None:
         data, meta = list(data_fields), list(meta_fields)
     elif dataclasses.is_dataclass(nodetype):
@@ -181,7 +183,7 @@ def register_dataclass[C: type[Any]](
         meta = [name for name in meta if name not in drop_fields]
     else:
         raise TypeError(
-            f"register_dataclass: {nodetype.__qualname__} is no dataclass, so that "
+            f"register_dataclass: {nodetype.__qualname__} is not a dataclass, so "
             "data_fields and meta_fields are required."
         )
     check_fields(nodetype, data, meta, drop_fields)

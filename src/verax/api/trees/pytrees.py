@@ -183,7 +183,9 @@ def tree_transpose(
     if inner_treedef is None:
         subtrees = outer_treedef.flatten_up_to(pytree_to_transpose)
         if not subtrees:
-            raise TypeError("tree_transpose: no leaf to take the inner structure from.")
+            raise TypeError(
+                "tree_transpose: there is no leaf to take the inner structure from."
+            )
         inner_treedef = tree_structure(subtrees[0])
     leaves, treedef = pytrees.flatten(pytree_to_transpose)
     expected = outer_treedef.compose(inner_treedef)

@@ -55,8 +55,8 @@ class NodeFormats:
         with self.lock:
             if node.nodetype in self.by_type:
                 raise ValueError(
-                    f"the class {node.nodetype.__qualname__!r} has a serialised form "
-                    "already: register it only once"
+                    f"the class {node.nodetype.__qualname__!r} already has a "
+                    "serialised form: register it only once"
                 )
             if node.name in self.by_name:
                 other = self.by_name[node.name].nodetype.__qualname__
@@ -102,7 +102,7 @@ def register_pytree_node_serialization[T](
     """
     if not pytrees.is_node(nodetype):
         raise ValueError(
-            f"{nodetype!r} is no pytree node: register it with "
+            f"{nodetype!r} is not a pytree node: register it with "
             "verax.tree_util.register_pytree_node first"
         )
     FORMATS.add(
@@ -131,14 +131,14 @@ def register_namedtuple_serialization[T](
     <class '...Move'>
     """
     if not is_namedtuple(nodetype):
-        raise ValueError(f"{nodetype!r} is no class of namedtuples")
+        raise ValueError(f"{nodetype!r} is not a namedtuple class")
     FORMATS.add(NodeFormat(nodetype, checked_name(serialized_name), None, None))
     return nodetype
 
 
 def checked_name(name: object) -> str:
     if not isinstance(name, str) or not name:
-        raise TypeError(f"serialized_name must be a text, not {name!r}")
+        raise TypeError(f"serialized_name must be a string, not {name!r}")
     return name
 
 
@@ -175,8 +175,8 @@ def write_tree(tree: PyTreeDef) -> Json:
     written = known.write(data)
     if not isinstance(written, bytes | bytearray):
         raise TypeError(
-            f"serialize_auxdata of {kind.__qualname__!r} returned "
-            f"{type(written).__name__}, where bytes are due"
+            f"serialize_auxdata of {kind.__qualname__!r} must return bytes, not "
+            f"{type(written).__name__}"
         )
     return [f":{known.name}", base64.b64encode(written).decode(), children]
 
@@ -188,7 +188,7 @@ def without_form(kind: type, data: object) -> str:
     else:
         call = "register_pytree_node_serialization"
     return (
-        f"arguments or results hold the class {kind.__qualname__!r}, which has no "
+        f"arguments or results contain the class {kind.__qualname__!r}, which has no "
         f"serialised form: give it one with verax.export.{call}"
     )
 
@@ -198,7 +198,7 @@ def checked_key(key: object) -> Json:
     if key is None or type(key) in (str, int, bool, float):
         return key  # type: ignore[return-value]  # one of these types
     raise TypeError(
-        f"the key {key!r} of a dict cannot be serialised: texts and numbers can"
+        f"the key {key!r} of a dict cannot be serialised: only strings and numbers can"
     )
 
 
@@ -214,7 +214,7 @@ def read_tree(data: Any) -> PyTreeDef:
         name, metadata, inner = data
         children = [read_tree(child) for child in inner]
     except TypeError as error:
-        raise ValueError(f"no structure of a pytree: {data!r:.80}") from error
+        raise ValueError(f"not the structure of a pytree: {data!r:.80}") from error
     if not name.startswith(":"):
         kind = BUILTINS[name]
         keys = metadata
@@ -226,7 +226,7 @@ def read_tree(data: Any) -> PyTreeDef:
     known = FORMATS.by_name.get(name[1:])
     if known is None:
         raise ValueError(
-            f"the file holds nodes called {name[1:]!r}, which this process does not "
+            f"the file contains nodes called {name[1:]!r}, which this process does not "
             "know: register the class with the same serialized_name first"
         )
     return custom_tree(known, metadata, children)
