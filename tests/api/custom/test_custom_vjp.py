@@ -173,7 +173,7 @@ def test_rules_that_do_not_fit() -> None:
     bad(
         good,
         lambda r, ct: (ct, vnp.ones(3)),
-        r"bwd rule of f returned float32\[3\] as the cotangent of argument 1 of f, .*\[\]",
+        r"bwd rule of f returned float32\[3\] as the cotangent of argument 1 .*\[\]",
     )
     bad(
         good,

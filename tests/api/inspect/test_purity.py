@@ -45,7 +45,7 @@ def test_a_counter_is_found_with_its_line() -> None:
     with pytest.raises(ImpureFunction) as error:
         check_purity(counted)(1.0)
     text = str(error.value)
-    assert "counted writes another program" in text
+    assert "counted gives a different program" in text
     assert f"test_purity.py:{line}" in text
     assert "1.0" in text
     assert "2.0" in text

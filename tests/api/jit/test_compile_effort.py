@@ -115,7 +115,7 @@ def test_the_environment_is_read_and_checked(monkeypatch: pytest.MonkeyPatch) ->
         from_environment()
         assert verax.config.compile_effort == "fast"
         monkeypatch.setenv("VERAX_COMPILE_EFFORT", "fastest")
-        with pytest.raises(ValueError, match="compile_effort is one of"):
+        with pytest.raises(ValueError, match="compile_effort must be one of"):
             from_environment()
     finally:
         State.compile_effort = before
