@@ -14,7 +14,7 @@ import numpy as np
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, float32
 from verax.ir.limits import finfo
-from verax.numpy.arguments.arguments import ArrayLike, as_shape, constant_of
+from verax.numpy.arguments.arguments import ArrayLike, constant_of
 from verax.numpy.elementwise.arithmetic import multiply, power, true_divide
 from verax.ops.elementwise import arith
 from verax.ops.elementwise.arith import add, div, mul, neg, sign, sub
@@ -33,25 +33,12 @@ from verax.ops.elementwise.select import select
 from verax.ops.elementwise.trig import tan
 from verax.ops.random.keys import random_bits
 from verax.random.compiled import compiled
-from verax.random.keys import one_key, pieces
-from verax.random.raw_bits import (
-    Sizes,
-    asked,
-    float_dtype,
-    parameter,
-    scaled,
-    unit,
-)
+from verax.random.keys import pieces
+from verax.random.raw_bits import from_uniform, scaled, unit
+from verax.random.samplers import Sizes, asked
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 
 GUMBEL_MODES = ("low", "high", "highest")
-
-
-def drawn(name: str, key: ArrayLike, shape: Sizes, dtype: DTypeLike | None) -> Array:
-    """Uniform samples in [0, 1) for `name`."""
-    typed = one_key(name, key)
-    return unit(typed, as_shape(name, shape), float_dtype(name, dtype))
 
 
 def above(u: Array, low: float) -> Array:
@@ -110,8 +97,7 @@ def exponential(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating.
     """
-    unsharded("exponential", out_sharding)
-    return compiled(exponential_of, drawn("exponential", key, shape, dtype))
+    return from_uniform(exponential_of, "exponential", key, shape, dtype, out_sharding)
 
 
 def cauchy(
@@ -127,8 +113,7 @@ def cauchy(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating.
     """
-    unsharded("cauchy", out_sharding)
-    return compiled(cauchy_of, drawn("cauchy", key, shape, dtype))
+    return from_uniform(cauchy_of, "cauchy", key, shape, dtype, out_sharding)
 
 
 def laplace(
@@ -144,8 +129,7 @@ def laplace(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating.
     """
-    unsharded("laplace", out_sharding)
-    return compiled(laplace_of, drawn("laplace", key, shape, dtype))
+    return from_uniform(laplace_of, "laplace", key, shape, dtype, out_sharding)
 
 
 def logistic(
@@ -161,8 +145,7 @@ def logistic(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating.
     """
-    unsharded("logistic", out_sharding)
-    return compiled(logistic_of, drawn("logistic", key, shape, dtype))
+    return from_uniform(logistic_of, "logistic", key, shape, dtype, out_sharding)
 
 
 def gumbel(
@@ -182,10 +165,8 @@ def gumbel(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating, or there is no such mode.
     """
-    unsharded("gumbel", out_sharding)
-    typed = one_key("gumbel", key)
-    found = float_dtype("gumbel", dtype)
-    return draw_gumbel(typed, as_shape("gumbel", shape), found, mode)
+    typed, found, sizes = asked("gumbel", key, shape, dtype, out_sharding)
+    return draw_gumbel(typed, sizes, found, mode)
 
 
 def draw_gumbel(key: Array, shape: Shape, dtype: DType, mode: str | None) -> Array:
@@ -261,9 +242,7 @@ def pareto(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating, or `b` does not fit `shape`.
     """
-    typed, found, sizes = asked("pareto", key, shape, dtype, out_sharding, b)
-    u = unit(typed, sizes, found)
-    return compiled(pareto_of, u, parameter(b, found, sizes))
+    return from_uniform(pareto_of, "pareto", key, shape, dtype, out_sharding, b)
 
 
 def weibull_min(
@@ -279,8 +258,8 @@ def weibull_min(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating.
     """
-    u = drawn("weibull_min", key, shape, dtype)
-    return compiled(weibull_of, u, scale, concentration)
+    typed, found, sizes = asked("weibull_min", key, shape, dtype, None)
+    return compiled(weibull_of, unit(typed, sizes, found), scale, concentration)
 
 
 def triangular(
@@ -299,8 +278,6 @@ def triangular(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating, or parameters do not fit `shape`.
     """
-    typed, found, sizes = asked(
-        "triangular", key, shape, dtype, out_sharding, left, mode, right
+    return from_uniform(
+        triangular_of, "triangular", key, shape, dtype, out_sharding, left, mode, right
     )
-    given: list[Any] = [parameter(x, found, sizes) for x in (left, mode, right)]
-    return compiled(triangular_of, unit(typed, sizes, found), *given)

@@ -40,13 +40,12 @@ from verax.ops.structure.create import full
 from verax.ops.structure.shape import move_axis
 from verax.random.compiled import compiled
 from verax.random.gammas import check_method
-from verax.random.integers import integer_dtype
 from verax.random.keys import one_key, several
 from verax.random.normals import draw_normal
 from verax.random.poisson_quantiles import quantile
-from verax.random.raw_bits import Sizes, asked, result_shape, unit
+from verax.random.raw_bits import unit
+from verax.random.samplers import Sizes, from_key, integer_dtype, result_shape
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
 
 type Trial = Callable[[Array, Array], tuple[Array, Array]]
@@ -137,14 +136,12 @@ def poisson(
     >>> verax.random.poisson(verax.random.key(0), 3.0, (3,)).dtype
     dtype('int32')
     """
-    unsharded("poisson", out_sharding)
     check_method("poisson", method)
-    typed = one_key("poisson", key)
     check_arraylike("poisson", lam)
-    found = integer_dtype("poisson", dtype)
-    sizes = result_shape("poisson", shape, lam)
-    function = poisson_of if method == "exact" else approximate_poisson
-    return compiled(function, typed, lam, shape=sizes, dtype=found)
+    draw = poisson_of if method == "exact" else approximate_poisson
+    return from_key(
+        draw, "poisson", key, shape, dtype, out_sharding, lam, kind=integer_dtype
+    )
 
 
 def poisson_of(key: Array, lam: Any, shape: Shape, dtype: DType) -> Array:
@@ -208,9 +205,8 @@ def binomial(
         ValueError: `dtype` is not floating, or the parameters do not fit `shape`.
     """
     check_arraylike("binomial", n, p)
-    typed, found, sizes = asked("binomial", key, shape, dtype, None, n, p)
     (prob,) = promote_inexact("binomial", p)
-    return compiled(binomial_of, typed, n, prob, shape=sizes, dtype=found)
+    return from_key(binomial_of, "binomial", key, shape, dtype, None, n, prob)
 
 
 def binomial_of(key: Array, n: Any, p: Any, shape: Shape, dtype: DType) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 
 from verax.ir.avals import Shape
 from verax.ir.dtypes import (
+    DType,
     DTypeLike,
     canonical,
     inexact_dtype,
@@ -40,10 +41,10 @@ from verax.ops.sorting.sort import top_k
 from verax.ops.structure.shape import move_axis, reshape, transpose
 from verax.random.compiled import compiled
 from verax.random.continuous import draw_gumbel
-from verax.random.integers import integer_dtype
 from verax.random.keys import one_key, pieces, several
 from verax.random.normals import draw_maxwell
-from verax.random.raw_bits import Sizes, float_dtype, parameter, result_shape, unit
+from verax.random.raw_bits import unit
+from verax.random.samplers import Sizes, asked, integer_dtype, parameter, result_shape
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
@@ -85,6 +86,18 @@ def bernoulli(
     return lt(mul(fine, 2.0 ** -int(finfo(dtype).nmant)), sub(bound, coarse))
 
 
+def signed_dtype(name: str, dtype: DTypeLike | None) -> DType:
+    """The dtype of numbers that a caller asks for, or the default integer.
+
+    Raises:
+        TypeError: it holds booleans.
+    """
+    found = chosen_dtype(name, dtype) or integer_dtype(name, None)
+    if is_bool(found):
+        raise TypeError(f"{name} makes signs, which are no booleans")
+    return found
+
+
 def rademacher(
     key: ArrayLike,
     shape: Sizes = (),
@@ -97,12 +110,9 @@ def rademacher(
     Raises:
         TypeError: `key` is no key, or `dtype` holds no numbers.
     """
-    unsharded("rademacher", out_sharding)
-    typed = one_key("rademacher", key)
-    found = chosen_dtype("rademacher", dtype) or integer_dtype("rademacher", None)
-    if is_bool(found):
-        raise TypeError("rademacher makes signs, which are no booleans")
-    sizes = as_shape("rademacher", shape)
+    typed, found, sizes = asked(
+        "rademacher", key, shape, dtype, out_sharding, kind=signed_dtype
+    )
     heads = bernoulli(typed, 0.5, sizes)
     two, one = (2.0, 1.0) if is_inexact(found) else (2, 1)
     return sub(mul(convert(heads, found), two), one)
@@ -124,12 +134,11 @@ def double_sided_maxwell(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating.
     """
-    typed = one_key("double_sided_maxwell", key)
-    found = float_dtype("double_sided_maxwell", dtype)
+    typed, found, front = asked("double_sided_maxwell", key, shape, dtype, None)
     own = broadcast_shapes_of(
         "double_sided_maxwell", [aval_of(loc).shape, aval_of(scale).shape]
     )
-    sizes = (as_shape("double_sided_maxwell", shape) or own) + own
+    sizes = (front or own) + own
     first, second = several(typed, 2)
     signs = rademacher(second, sizes, found)
     return compiled(placed, signs, draw_maxwell(first, sizes, found), scale, loc)
@@ -154,10 +163,9 @@ def geometric(
         TypeError: `key` is no key, or `dtype` is no integer dtype.
         ValueError: `p` does not fit `shape`.
     """
-    unsharded("geometric", out_sharding)
-    typed = one_key("geometric", key)
-    found = integer_dtype("geometric", dtype)
-    sizes = result_shape("geometric", shape, p)
+    typed, found, sizes = asked(
+        "geometric", key, shape, dtype, out_sharding, p, kind=integer_dtype
+    )
     float_type = canonical(inexact_dtype(aval_of(p).dtype), STATE.enable_x64)
     u = unit(typed, sizes, float_type)
     return convert(compiled(trials, u, parameter(p, float_type, sizes)), found)

@@ -37,7 +37,8 @@ from verax.random.compiled import compiled
 from verax.random.continuous import exponential_of
 from verax.random.keys import several
 from verax.random.normals import draw_normal
-from verax.random.raw_bits import Sizes, asked, parameter, unit
+from verax.random.raw_bits import unit
+from verax.random.samplers import Sizes, asked, from_key, parameter
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 
@@ -201,10 +202,8 @@ def gamma(
     (2,)
     """
     check_method("gamma", method)
-    typed, found, sizes = asked("gamma", key, shape, dtype, out_sharding, a)
-    return compiled(
-        gamma_of, typed, a, shape=sizes, dtype=found, method=method, log_space=False
-    )
+    call = key, shape, dtype, out_sharding, a
+    return from_key(gamma_of, "gamma", *call, method=method, log_space=False)
 
 
 def loggamma(
@@ -224,10 +223,8 @@ def loggamma(
             such method.
     """
     check_method("loggamma", method)
-    typed, found, sizes = asked("loggamma", key, shape, dtype, out_sharding, a)
-    return compiled(
-        gamma_of, typed, a, shape=sizes, dtype=found, method=method, log_space=True
-    )
+    call = key, shape, dtype, out_sharding, a
+    return from_key(gamma_of, "loggamma", *call, method=method, log_space=True)
 
 
 def beta(
@@ -248,8 +245,9 @@ def beta(
             is no such method.
     """
     check_method("beta", method)
-    typed, found, sizes = asked("beta", key, shape, dtype, out_sharding, a, b)
-    return compiled(beta_of, typed, a, b, shape=sizes, dtype=found, method=method)
+    return from_key(
+        beta_of, "beta", key, shape, dtype, out_sharding, a, b, method=method
+    )
 
 
 def beta_of(
@@ -283,8 +281,9 @@ def chisquare(
             such method.
     """
     check_method("chisquare", method)
-    typed, found, sizes = asked("chisquare", key, shape, dtype, out_sharding, df)
-    return compiled(chisquare_of, typed, df, shape=sizes, dtype=found, method=method)
+    return from_key(
+        chisquare_of, "chisquare", key, shape, dtype, out_sharding, df, method=method
+    )
 
 
 def chisquare_of(
@@ -310,8 +309,7 @@ def f(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating, or the parameters do not fit `shape`.
     """
-    typed, found, sizes = asked("f", key, shape, dtype, out_sharding, dfnum, dfden)
-    return compiled(f_of, typed, dfnum, dfden, shape=sizes, dtype=found)
+    return from_key(f_of, "f", key, shape, dtype, out_sharding, dfnum, dfden)
 
 
 def f_of(key: Array, dfnum: Any, dfden: Any, shape: Shape, dtype: DType) -> Array:
@@ -338,8 +336,7 @@ def t(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating, or `df` does not fit `shape`.
     """
-    typed, found, sizes = asked("t", key, shape, dtype, out_sharding, df)
-    return compiled(t_of, typed, df, shape=sizes, dtype=found)
+    return from_key(t_of, "t", key, shape, dtype, out_sharding, df)
 
 
 def t_of(key: Array, df: Any, shape: Shape, dtype: DType) -> Array:

@@ -26,7 +26,6 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     as_shape,
-    chosen_dtype,
     constant_of,
     stretched,
 )
@@ -38,23 +37,11 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.random.keys import random_bits, random_split
 from verax.random.compiled import drawn
-from verax.random.keys import one_key, pieces
-from verax.random.raw_bits import WORDS, Sizes, result_shape
+from verax.random.keys import pieces
+from verax.random.raw_bits import WORDS
+from verax.random.samplers import Sizes, asked, integer_dtype
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.state import STATE
-
-
-def integer_dtype(name: str, dtype: DTypeLike | None) -> DType:
-    """The integer dtype that a caller asks for, or the default one.
-
-    Raises:
-        TypeError: it is no integer dtype.
-    """
-    found = chosen_dtype(name, dtype) or canonical(int, STATE.enable_x64)
-    if not is_integer(found):
-        raise TypeError(f"{name} makes integers, not {found}")
-    return found
 
 
 def randint(
@@ -78,17 +65,17 @@ def randint(
     >>> verax.random.randint(verax.random.key(0), (3,), 0, 10)
     Array([9, 0, 2], dtype=int32)
     """
-    unsharded("randint", out_sharding)
-    typed = one_key("randint", key)
-    found = integer_dtype("randint", dtype)
-    sizes = result_shape("randint", as_shape("randint", shape), minval, maxval)
+    shape, bounded = as_shape("randint", shape), (minval, maxval)
+    typed, found, sizes = asked(
+        "randint", key, shape, dtype, out_sharding, *bounded, kind=integer_dtype
+    )
     sampled = int32 if iinfo(found).bits < 32 else found
     if is_known(minval) and is_known(maxval):
         bounds = iinfo(found)
         low = min(max(int(minval), bounds.min), bounds.max)
         high = min(max(int(maxval), bounds.min), bounds.max + 1)
         return convert(in_known_range(typed, sizes, sampled, low, high), found)
-    low_array, high_array = (as_array("randint", x) for x in (minval, maxval))
+    low_array, high_array = (as_array("randint", x) for x in bounded)
     if sampled != found:
         low_array = clipped(low_array, iinfo(found).min, iinfo(found).max)
         high_array = clipped(high_array, iinfo(found).min, iinfo(found).max + 1)

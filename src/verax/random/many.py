@@ -32,8 +32,9 @@ from verax.random.continuous import exponential_of
 from verax.random.discrete import rademacher
 from verax.random.gammas import gamma_of
 from verax.random.keys import one_key, several
-from verax.random.normals import draw_normal, inexact_dtype
-from verax.random.raw_bits import Sizes, asked, float_dtype, unit
+from verax.random.normals import draw_normal
+from verax.random.raw_bits import unit
+from verax.random.samplers import Sizes, asked, float_dtype, from_key, inexact_dtype
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
 
@@ -136,13 +137,12 @@ def orthogonal(
         TypeError: `key` is no key, or `n` or `m` no integer.
         ValueError: `dtype` is neither floating nor complex.
     """
-    unsharded("orthogonal", out_sharding)
     rows = index_of("orthogonal", "n", n)
     columns = rows if m is None else index_of("orthogonal", "m", m)
-    typed = one_key("orthogonal", key)
-    found = inexact_dtype("orthogonal", dtype)
-    sizes = (*as_shape("orthogonal", shape), rows, columns)
-    return compiled(orthogonal_of, typed, shape=sizes, dtype=found)
+    typed, found, sizes = asked(
+        "orthogonal", key, shape, dtype, out_sharding, kind=inexact_dtype
+    )
+    return compiled(orthogonal_of, typed, shape=(*sizes, rows, columns), dtype=found)
 
 
 def orthogonal_of(key: Array, shape: Shape, dtype: DType) -> Array:
@@ -169,15 +169,10 @@ def generalized_normal(
         ValueError: `dtype` is not floating, or `p` does not fit `shape`.
     """
     check_arraylike("generalized_normal", p)
-    typed, found, sizes = asked(
-        "generalized_normal",
-        key,
-        as_shape("generalized_normal", shape),
-        dtype,
-        out_sharding,
-        p,
+    sizes = as_shape("generalized_normal", shape)
+    return from_key(
+        generalized_of, "generalized_normal", key, sizes, dtype, out_sharding, p
     )
-    return compiled(generalized_of, typed, p, shape=sizes, dtype=found)
 
 
 def generalized_of(key: Array, p: Any, shape: Shape, dtype: DType) -> Array:
@@ -208,9 +203,7 @@ def ball(
     """
     check_arraylike("ball", p)
     count = index_of("ball", "d", d)
-    typed, found, sizes = asked(
-        "ball", key, as_shape("ball", shape), dtype, out_sharding
-    )
+    typed, found, sizes = asked("ball", key, shape, dtype, out_sharding)
     return compiled(ball_of, typed, p, shape=(*sizes, count), dtype=found)
 
 

@@ -19,14 +19,11 @@ from verax.ir.dtypes import (
     float16,
     float32,
     is_complex,
-    is_inexact,
     numpy_dtype,
     real_dtype,
 )
 from verax.numpy.arguments.arguments import (
     ArrayLike,
-    as_shape,
-    chosen_dtype,
     constant_of,
 )
 from verax.ops.elementwise import arith
@@ -39,31 +36,10 @@ from verax.ops.elementwise.select import select, stop_gradient
 from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.special.erf_gamma import erf, erf_inv
 from verax.random.compiled import compiled, drawn
-from verax.random.keys import one_key, several
-from verax.random.raw_bits import (
-    Sizes,
-    asked,
-    default_float,
-    float_dtype,
-    parameter,
-    result_shape,
-    scaled,
-    unit,
-)
+from verax.random.keys import several
+from verax.random.raw_bits import from_uniform, scaled, unit
+from verax.random.samplers import Sizes, asked, inexact_dtype, parameter
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
-
-
-def inexact_dtype(name: str, dtype: DTypeLike | None) -> DType:
-    """The float or complex dtype that a caller asks for, or the default float.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    found = chosen_dtype(name, dtype) or default_float()
-    if not is_inexact(found):
-        raise ValueError(f"{name} makes floats or complex numbers, not {found}")
-    return found
 
 
 def symmetric(key: Array, shape: Shape, dtype: DType) -> Array:
@@ -112,10 +88,10 @@ def normal(
         TypeError: `key` is no key.
         ValueError: `dtype` is neither floating nor complex, or `key` is several keys.
     """
-    unsharded("normal", out_sharding)
-    typed = one_key("normal", key)
-    found = inexact_dtype("normal", dtype)
-    return draw_normal(typed, as_shape("normal", shape), found)
+    typed, found, sizes = asked(
+        "normal", key, shape, dtype, out_sharding, kind=inexact_dtype
+    )
+    return draw_normal(typed, sizes, found)
 
 
 def truncated_normal(
@@ -133,11 +109,9 @@ def truncated_normal(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating, or bounds do not fit `shape`.
     """
-    typed, found, sizes = asked(
-        "truncated_normal", key, shape, dtype, out_sharding, lower, upper
+    return from_uniform(
+        truncated, "truncated_normal", key, shape, dtype, out_sharding, lower, upper
     )
-    low, high = (parameter(x, found, sizes) for x in (lower, upper))
-    return compiled(truncated, unit(typed, sizes, found), low, high)
 
 
 def truncated(u: Array, low: Any, high: Any) -> Array:
@@ -163,10 +137,9 @@ def lognormal(
         TypeError: `key` is no key.
         ValueError: `dtype` is not inexact, or `sigma` does not fit `shape`.
     """
-    unsharded("lognormal", out_sharding)
-    typed = one_key("lognormal", key)
-    found = inexact_dtype("lognormal", dtype)
-    sizes = result_shape("lognormal", shape, sigma)
+    typed, found, sizes = asked(
+        "lognormal", key, shape, dtype, out_sharding, sigma, kind=inexact_dtype
+    )
     scale = parameter(sigma, found, sizes)
     if is_complex(found):
         return exp(mul(draw_normal(typed, sizes, found), scale))
@@ -205,10 +178,8 @@ def maxwell(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating.
     """
-    unsharded("maxwell", out_sharding)
-    typed = one_key("maxwell", key)
-    found = float_dtype("maxwell", dtype)
-    return draw_maxwell(typed, as_shape("maxwell", shape), found)
+    typed, found, sizes = asked("maxwell", key, shape, dtype, out_sharding)
+    return draw_maxwell(typed, sizes, found)
 
 
 def rayleigh(
@@ -225,9 +196,7 @@ def rayleigh(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating, or `scale` does not fit `shape`.
     """
-    typed, found, sizes = asked("rayleigh", key, shape, dtype, out_sharding, scale)
-    u = unit(typed, sizes, found)
-    return compiled(rayleigh_of, u, parameter(scale, found, sizes))
+    return from_uniform(rayleigh_of, "rayleigh", key, shape, dtype, out_sharding, scale)
 
 
 def rayleigh_of(u: Array, scale: Any) -> Array:
@@ -252,10 +221,8 @@ def wald(
         TypeError: `key` is no key.
         ValueError: `dtype` is not floating, or `mean` does not fit `shape`.
     """
-    unsharded("wald", out_sharding)
-    first, second = several(one_key("wald", key), 2)
-    found = float_dtype("wald", dtype)
-    sizes = result_shape("wald", shape, mean)
+    typed, found, sizes = asked("wald", key, shape, dtype, out_sharding, mean)
+    first, second = several(typed, 2)
     u = symmetric(first, sizes, found)
     v = unit(second, sizes, found)
     return compiled(wald_of, u, v, parameter(mean, found, sizes))

@@ -6,7 +6,7 @@ subtracted, so that all results are equally spaced and exact::
     uniform(key, (3,))             # shift, or, bitcast, sub
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from verax.ir.dtypes import (
     DType,
     DTypeLike,
     canonical,
-    is_float,
     is_unsigned,
     numpy_dtype,
     uint8,
@@ -28,10 +27,8 @@ from verax.ir.limits import finfo
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_shape,
-    broadcast_shapes_of,
     chosen_dtype,
     constant_of,
-    stretched,
 )
 from verax.ops.elementwise import arith
 from verax.ops.elementwise.arith import add, mul, sub
@@ -39,79 +36,24 @@ from verax.ops.elementwise.bits import bitwise_or, shift_right_logical
 from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p, convert
 from verax.ops.random.keys import random_bits
 from verax.random.compiled import compiled, drawn
-from verax.random.keys import one_key
+from verax.random.samplers import Sizes, asked, parameter
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
-from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
 
-type Sizes = int | Sequence[int]
 WORDS = {8: uint8, 16: uint16, 32: uint32, 64: uint64}
 
 
-def default_float() -> DType:
-    """The dtype of a Python float."""
-    return canonical(float, STATE.enable_x64)
-
-
-def float_dtype(name: str, dtype: DTypeLike | None) -> DType:
-    """The float dtype that a caller asks for, or the default one.
+def unsigned_dtype(name: str, dtype: DTypeLike | None) -> DType:
+    """The unsigned dtype that a caller asks for, or the default one.
 
     Raises:
-        ValueError: it is no real floating dtype.
+        ValueError: it is no unsigned dtype.
     """
-    found = chosen_dtype(name, dtype) or default_float()
-    if not is_float(found):
-        raise ValueError(f"{name} makes real floats, not {found}")
+    found = chosen_dtype(name, dtype) or canonical(np.uint64, STATE.enable_x64)
+    if not is_unsigned(found):
+        raise ValueError(f"{name} makes unsigned integers, not {found}")
     return found
-
-
-def result_shape(name: str, shape: Sizes | None, *parameters: Any) -> Shape:
-    """The shape of the samples: `shape`, or that of the parameters together.
-
-    Raises:
-        ValueError: the parameters do not broadcast to `shape`.
-    """
-    shapes = [aval_of(x).shape for x in parameters]
-    if shape is None:
-        return broadcast_shapes_of(name, shapes) if shapes else ()
-    sizes = as_shape(name, shape)
-    if any(shapes) and broadcast_shapes_of(name, [sizes, *shapes]) != sizes:
-        raise ValueError(
-            f"{name}: parameters of the shapes {', '.join(map(str, shapes))} do not "
-            f"broadcast to the shape {sizes} that is asked for"
-        )
-    return sizes
-
-
-def asked(
-    name: str,
-    key: ArrayLike,
-    shape: Sizes | None,
-    dtype: DTypeLike | None,
-    out_sharding: None,
-    *parameters: Any,
-) -> tuple[Array, DType, Shape]:
-    """What every sampler of floats is asked: its typed key, dtype and shape.
-
-    Raises:
-        TypeError: `key` is no key.
-        ValueError: `dtype` is not floating, the parameters do not fit `shape`, `key` is
-            several keys, or a sharding is asked for.
-    """
-    unsharded(name, out_sharding)
-    typed = one_key(name, key)
-    return typed, float_dtype(name, dtype), result_shape(name, shape, *parameters)
-
-
-def parameter(x: Any, dtype: DType, shape: Shape) -> Any:
-    """A parameter in `dtype`: a constant if it is one number, else in `shape`."""
-    if isinstance(x, Array):
-        return stretched(convert(x, dtype), shape) if x.shape else convert(x, dtype)
-    if aval_of(x).shape:
-        return stretched(np.asarray(x, numpy_dtype(dtype)), shape)
-    return constant_of(x, dtype)
 
 
 def bits(
@@ -131,12 +73,10 @@ def bits(
     >>> verax.random.bits(verax.random.key(0), (2,))
     Array([4070199207, 4202968722], dtype=uint32)
     """
-    unsharded("bits", out_sharding)
-    typed = one_key("bits", key)
-    found = chosen_dtype("bits", dtype) or canonical(np.uint64, STATE.enable_x64)
-    if not is_unsigned(found):
-        raise ValueError(f"bits makes unsigned integers, not {found}")
-    return random_bits(typed, found.itemsize * 8, as_shape("bits", shape))
+    typed, found, sizes = asked(
+        "bits", key, shape, dtype, out_sharding, kind=unsigned_dtype
+    )
+    return random_bits(typed, found.itemsize * 8, sizes)
 
 
 def unit(key: Array, shape: Shape, dtype: DType) -> Array:
@@ -203,12 +143,27 @@ def uniform(
     >>> verax.random.uniform(verax.random.key(0), (2,))
     Array([0.947667 , 0.9785799], dtype=float32)
     """
-    unsharded("uniform", out_sharding)
-    typed = one_key("uniform", key)
-    found = float_dtype("uniform", dtype)
-    sizes = result_shape("uniform", as_shape("uniform", shape), minval, maxval)
+    shape = as_shape("uniform", shape)
+    typed, found, sizes = asked(
+        "uniform", key, shape, dtype, out_sharding, minval, maxval
+    )
     low, high = (parameter(x, found, sizes) for x in (minval, maxval))
     samples = unit(typed, sizes, found)
     if is_constant(low) and is_constant(high) and low == 0 and high == 1:
         return samples
     return compiled(scaled, samples, low, high)
+
+
+def from_uniform(
+    formula: Callable[..., Array],
+    name: str,
+    key: ArrayLike,
+    shape: Sizes | None,
+    dtype: DTypeLike | None,
+    out_sharding: None,
+    *parameters: Any,
+) -> Array:
+    """The sampler `name`, a formula of uniform samples in [0, 1) and the parameters."""
+    typed, found, sizes = asked(name, key, shape, dtype, out_sharding, *parameters)
+    operands = [parameter(x, found, sizes) for x in parameters]
+    return compiled(formula, unit(typed, sizes, found), *operands)

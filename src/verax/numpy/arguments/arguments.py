@@ -317,8 +317,6 @@ def as_shape(name: str, shape: object) -> Shape:
         TypeError: a size is no integer.
         ValueError: a size is negative.
     """
-    if is_index(shape):
-        return as_sizes(name, "shape", (shape,))
     return as_sizes(name, "shape", shape)
 
 

@@ -1,0 +1,155 @@
+"""Floor 6: what samplers share: how they are called, and how parameters meet samples.
+
+One idea: every sampler is called with a key, a shape and a dtype, which one function
+checks; what is left to say is how samples follow from them::
+
+    typed, found, sizes = asked("t", key, shape, dtype, out_sharding, df)
+    from_key(t_of, "t", key, shape, dtype, out_sharding, df)  # t_of(typed, df, ...)
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from verax.ir.avals import Shape
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    canonical,
+    default_dtype,
+    is_float,
+    is_inexact,
+    is_integer,
+    numpy_dtype,
+)
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_shape,
+    broadcast_shapes_of,
+    chosen_dtype,
+    constant_of,
+    stretched,
+)
+from verax.ops.elementwise.convert import convert
+from verax.random.compiled import compiled
+from verax.random.keys import one_key
+from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE
+
+type Sizes = int | Sequence[int]
+# From the name of a sampler and the dtype that a caller asks for, the dtype it has.
+type Kind = Callable[[str, DTypeLike | None], DType]
+
+
+def default_float() -> DType:
+    """The dtype of a Python float."""
+    return default_dtype("floating", STATE.enable_x64)
+
+
+def float_dtype(name: str, dtype: DTypeLike | None) -> DType:
+    """The float dtype that a caller asks for, or the default one.
+
+    Raises:
+        ValueError: it is no real floating dtype.
+    """
+    found = chosen_dtype(name, dtype)
+    if found is None:
+        return default_float()
+    if not is_float(found):
+        raise ValueError(f"{name} makes real floats, not {found}")
+    return found
+
+
+def inexact_dtype(name: str, dtype: DTypeLike | None) -> DType:
+    """The float or complex dtype that a caller asks for, or the default float.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    found = chosen_dtype(name, dtype) or default_float()
+    if not is_inexact(found):
+        raise ValueError(f"{name} makes floats or complex numbers, not {found}")
+    return found
+
+
+def integer_dtype(name: str, dtype: DTypeLike | None) -> DType:
+    """The integer dtype that a caller asks for, or the default one.
+
+    Raises:
+        TypeError: it is no integer dtype.
+    """
+    found = chosen_dtype(name, dtype) or canonical(int, STATE.enable_x64)
+    if not is_integer(found):
+        raise TypeError(f"{name} makes integers, not {found}")
+    return found
+
+
+def result_shape(name: str, shape: Sizes | None, *parameters: Any) -> Shape:
+    """The shape of the samples: `shape`, or that of the parameters together.
+
+    Raises:
+        ValueError: the parameters do not broadcast to `shape`.
+    """
+    if not parameters:
+        return as_shape(name, shape)
+    shapes = [aval_of(x).shape for x in parameters]
+    if shape is None:
+        return broadcast_shapes_of(name, shapes)
+    sizes = as_shape(name, shape)
+    if any(shapes) and broadcast_shapes_of(name, [sizes, *shapes]) != sizes:
+        raise ValueError(
+            f"{name}: parameters of the shapes {', '.join(map(str, shapes))} do not "
+            f"broadcast to the shape {sizes} that is asked for"
+        )
+    return sizes
+
+
+def asked(
+    name: str,
+    key: ArrayLike,
+    shape: Sizes | None,
+    dtype: DTypeLike | None,
+    out_sharding: None,
+    *parameters: Any,
+    kind: Kind = float_dtype,
+) -> tuple[Array, DType, Shape]:
+    """What every sampler is asked: its typed key, its dtype of a kind and its shape.
+
+    Raises:
+        TypeError: `key` is no key.
+        ValueError: `dtype` is of another kind, the parameters do not fit `shape`, `key`
+            is several keys, or a sharding is asked for.
+    """
+    unsharded(name, out_sharding)
+    typed = one_key(name, key)
+    return typed, kind(name, dtype), result_shape(name, shape, *parameters)
+
+
+def parameter(x: Any, dtype: DType, shape: Shape) -> Any:
+    """A parameter in `dtype`: a constant if it is one number, else in `shape`."""
+    if isinstance(x, Array):
+        return stretched(convert(x, dtype), shape) if x.shape else convert(x, dtype)
+    if aval_of(x).shape:
+        return stretched(np.asarray(x, numpy_dtype(dtype)), shape)
+    return constant_of(x, dtype)
+
+
+def from_key(
+    draw: Callable[..., Array],
+    name: str,
+    key: ArrayLike,
+    shape: Sizes | None,
+    dtype: DTypeLike | None,
+    out_sharding: None,
+    *parameters: Any,
+    kind: Kind = float_dtype,
+    **static: Any,
+) -> Array:
+    """The sampler `name`, for which `draw` splits the key and takes the parameters."""
+    typed, found, sizes = asked(
+        name, key, shape, dtype, out_sharding, *parameters, kind=kind
+    )
+    return compiled(draw, typed, *parameters, shape=sizes, dtype=found, **static)
