@@ -75,11 +75,13 @@ __getattr__, __dir__ = facade(
         ),
         ".ranges.ranges": "arange geomspace linspace logspace",
         ".reducing.arg_and_cumulative": (
-            "argmax argmin cumprod cumsum cumulative_prod cumulative_sum nanargmax "
-            "nanargmin nancumprod nancumsum"
+            "argmax argmin cumprod cumsum cumulative_prod cumulative_sum"
         ),
         ".reducing.closeness": "allclose array_equal array_equiv isclose",
-        ".reducing.nans": "nanmax nanmean nanmin nanprod nanstd nansum nanvar",
+        ".reducing.nans": (
+            "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod "
+            "nanstd nansum nanvar"
+        ),
         ".reducing.quantiles": (
             "median nanmedian nanpercentile nanquantile percentile quantile"
         ),

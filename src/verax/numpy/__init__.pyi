@@ -128,16 +128,15 @@ from verax.numpy.ranges.ranges import (
 from verax.numpy.reducing.arg_and_cumulative import (
     argmax as argmax, argmin as argmin, cumprod as cumprod, cumsum as cumsum,
     cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum,
-    nanargmax as nanargmax, nanargmin as nanargmin, nancumprod as nancumprod,
-    nancumsum as nancumsum,
 )
 from verax.numpy.reducing.closeness import (
     allclose as allclose, array_equal as array_equal, array_equiv as array_equiv,
     isclose as isclose,
 )
 from verax.numpy.reducing.nans import (
-    nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanprod as nanprod,
-    nanstd as nanstd, nansum as nansum, nanvar as nanvar,
+    nanargmax as nanargmax, nanargmin as nanargmin, nancumprod as nancumprod,
+    nancumsum as nancumsum, nanmax as nanmax, nanmean as nanmean, nanmin as nanmin,
+    nanprod as nanprod, nanstd as nanstd, nansum as nansum, nanvar as nanvar,
 )
 from verax.numpy.reducing.quantiles import (
     median as median, nanmedian as nanmedian, nanpercentile as nanpercentile,

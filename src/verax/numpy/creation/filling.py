@@ -165,9 +165,7 @@ def zeros_like(
     out_sharding: object = None,
 ) -> Array:
     """Zeros in the shape and dtype of `a`, unless they are given."""
-    unsharded("zeros_like", out_sharding)
-    sizes, kind, weak = like("zeros_like", a, dtype, shape)
-    return placed("zeros_like", typed_fill(sizes, 0, kind, weak), device)
+    return constant_like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
 def ones_like(
@@ -179,9 +177,7 @@ def ones_like(
     out_sharding: object = None,
 ) -> Array:
     """Ones in the shape and dtype of `a`, unless they are given."""
-    unsharded("ones_like", out_sharding)
-    sizes, kind, weak = like("ones_like", a, dtype, shape)
-    return placed("ones_like", typed_fill(sizes, 1, kind, weak), device)
+    return constant_like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
 def empty_like(
@@ -192,8 +188,7 @@ def empty_like(
     device: Placement = None,
 ) -> Array:
     """An array like `prototype` whose elements have no meaning; zeros, in fact."""
-    sizes, kind, weak = like("empty_like", prototype, dtype, shape)
-    return placed("empty_like", typed_fill(sizes, 0, kind, weak), device)
+    return constant_like("empty_like", prototype, 0, dtype, shape, device, None)
 
 
 def full_like(
@@ -206,12 +201,29 @@ def full_like(
     out_sharding: object = None,
 ) -> Array:
     """`fill_value` broadcast to the shape of `a`, in its dtype, unless given."""
-    unsharded("full_like", out_sharding)
-    sizes, kind, weak = like("full_like", a, dtype, shape)
-    (aval,) = avals_of("full_like", (fill_value,))
+    name = "full_like"
+    (aval,) = avals_of(name, (fill_value,))
     if not aval.shape and not isinstance(fill_value, Array):
-        return placed("full_like", typed_fill(sizes, fill_value, kind, weak), device)
+        return constant_like(name, a, fill_value, dtype, shape, device, out_sharding)
+    unsharded(name, out_sharding)
+    sizes, kind, _ = like(name, a, dtype, shape)
     return full(sizes, fill_value, kind, device=device)
+
+
+def constant_like(
+    name: str,
+    a: Any,
+    value: Any,
+    dtype: DTypeLike | None,
+    shape: ShapeLike | None,
+    device: Placement,
+    out_sharding: object,
+) -> Array:
+    """What they share: one number everywhere, in an array like `a`."""
+    if out_sharding is not None:
+        unsharded(name, out_sharding)
+    sizes, kind, weak = like(name, a, dtype, shape)
+    return placed(name, typed_fill(sizes, value, kind, weak), device)
 
 
 def typed_fill(sizes: Shape, value: Any, dtype: DType, weak: bool) -> Array:

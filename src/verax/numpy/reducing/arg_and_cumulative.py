@@ -13,14 +13,12 @@ from verax.ir.dtypes import (
     bool_,
     default_dtype,
     is_complex,
-    is_inexact,
 )
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     canonical_axis,
     chosen_dtype,
-    constant_of,
     keep_dims,
     no_out,
 )
@@ -29,12 +27,10 @@ from verax.numpy.reducing.reductions import widened
 from verax.ops.elementwise.bits import bitwise_or
 from verax.ops.elementwise.compare import eq, ne
 from verax.ops.elementwise.convert import convert
-from verax.ops.elementwise.select import select
 from verax.ops.reductions import argminmax, cumulative
-from verax.ops.reductions.reduce import reduce_and, reduce_max, reduce_min
+from verax.ops.reductions.reduce import reduce_max, reduce_min
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, reshape
-from verax.rules.families.reducer import highest, lowest
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
 
@@ -106,53 +102,6 @@ def argmin(
     return place_of("argmin", argminmax.argmin, a, axis, out, keepdims)
 
 
-@remembered
-def nanargmax(
-    a: ArrayLike,
-    axis: int | None = None,
-    out: None = None,
-    keepdims: bool | None = None,
-) -> Array:
-    """The index of the largest element that is no NaN; -1 if there is none."""
-    return nan_place("nanargmax", argmax, lowest, a, axis, out, keepdims)
-
-
-@remembered
-def nanargmin(
-    a: ArrayLike,
-    axis: int | None = None,
-    out: None = None,
-    keepdims: bool | None = None,
-) -> Array:
-    """The index of the smallest element that is no NaN; -1 if there is none."""
-    return nan_place("nanargmin", argmin, highest, a, axis, out, keepdims)
-
-
-def nan_place(
-    name: str,
-    search: Any,
-    end: Any,
-    a: ArrayLike,
-    axis: int | None,
-    out: object,
-    keepdims: Any,
-) -> Array:
-    """What the searches that skip NaN share."""
-    no_out(name, out)
-    x = as_array(name, a)
-    if not is_inexact(x.dtype):
-        found: Array = search(x, axis, None, keepdims)
-        return found
-    nan = ne(x, x)
-    bounded = select(nan, constant_of(end(x.dtype), x.dtype), x)
-    found = search(bounded, axis, None, keepdims)
-    axes = range(x.ndim) if axis is None else (canonical_axis(name, axis, x.ndim),)
-    nothing = reduce_and(nan, tuple(axes))
-    if keepdims:
-        nothing = keep_dims(nothing, x.shape, axes)
-    return select(nothing, constant_of(-1, found.dtype), found)
-
-
 def running(
     name: str, scan: Any, a: ArrayLike, axis: int | None, dtype: Any, out: object
 ) -> Array:
@@ -189,38 +138,6 @@ def cumprod(
 ) -> Array:
     """The products of the elements up to each one along `axis`."""
     return running("cumprod", cumulative.cumprod, a, axis, dtype, out)
-
-
-@remembered
-def nancumsum(
-    a: ArrayLike,
-    axis: int | None = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-) -> Array:
-    """`cumsum` with NaN as 0."""
-    x = without_nan("nancumsum", a, 0)
-    return running("nancumsum", cumulative.cumsum, x, axis, dtype, out)
-
-
-@remembered
-def nancumprod(
-    a: ArrayLike,
-    axis: int | None = None,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-) -> Array:
-    """`cumprod` with NaN as 1."""
-    x = without_nan("nancumprod", a, 1)
-    return running("nancumprod", cumulative.cumprod, x, axis, dtype, out)
-
-
-def without_nan(name: str, a: ArrayLike, value: Any) -> Array:
-    """`a` with `value` in place of NaN."""
-    x = as_array(name, a)
-    if not is_inexact(x.dtype):
-        return x
-    return select(ne(x, x), constant_of(value, x.dtype), x)
 
 
 def cumulative_sum(

@@ -1,17 +1,20 @@
 """Floor 6: reductions that leave NaN out.
 
 One idea: NaN is replaced by what changes nothing, and where nothing is left the result
-is NaN::
+says so; a table has both for each reduction::
 
     nansum(x), nanmean(x, axis=0), nanmax(x)
 """
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import DTypeLike, is_inexact
+from verax.ir.dtypes import DType, DTypeLike, is_inexact
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
@@ -20,13 +23,67 @@ from verax.numpy.arguments.arguments import (
     no_out,
 )
 from verax.numpy.elementwise.comparison import logical_and
-from verax.numpy.reducing.arg_and_cumulative import without_nan
+from verax.numpy.reducing.arg_and_cumulative import argmax, argmin, running
 from verax.numpy.reducing.reductions import Where, all, max, min, prod, sum
 from verax.numpy.reducing.statistics import mean, std, var
 from verax.ops.elementwise.compare import eq, ne
 from verax.ops.elementwise.select import select
+from verax.ops.reductions import cumulative
+from verax.ops.structure.shape import reshape
 from verax.rules.families.reducer import highest, lowest
 from verax.rules.values.array import Array
+
+
+class Skip(NamedTuple):
+    """How a reduction leaves NaN out."""
+
+    reduce: Callable[..., Array]
+    neutral: Callable[[DType], Any]
+    """What stands for NaN."""
+    nothing: float | None = None
+    """What comes of NaN alone, where that is not what comes of `neutral`."""
+
+
+def zero(dtype: DType) -> int:
+    return 0
+
+
+def one(dtype: DType) -> int:
+    return 1
+
+
+SKIPS: Mapping[str, Skip] = MappingProxyType(
+    {
+        "nansum": Skip(sum, zero),
+        "nanprod": Skip(prod, one),
+        "nancumsum": Skip(partial(running, "nancumsum", cumulative.cumsum), zero),
+        "nancumprod": Skip(partial(running, "nancumprod", cumulative.cumprod), one),
+        "nanmax": Skip(max, lowest, np.nan),
+        "nanmin": Skip(min, highest, np.nan),
+        "nanargmax": Skip(argmax, lowest, -1),
+        "nanargmin": Skip(argmin, highest, -1),
+    }
+)
+
+
+def skipping(
+    name: str, a: ArrayLike, axis: Axis, *rest: Any, settled: bool = False
+) -> Array:
+    """The reduction of the table, called with `rest`, of what is no NaN.
+
+    Where it is `settled` what nothing gives, it is not asked for.
+    """
+    reduce, neutral, nothing = SKIPS[name]
+    x = as_array(name, a)
+    if not is_inexact(x.dtype):
+        return reduce(x, axis, *rest)
+    nan = ne(x, x)
+    bounded = select(nan, constant_of(neutral(x.dtype), x.dtype), x)
+    found = reduce(bounded, axis, *rest)
+    if nothing is None or settled:
+        return found
+    empty = reshape(all(nan, axis), found.shape)
+    return select(empty, constant_of(nothing, found.dtype), found)
 
 
 @remembered
@@ -40,8 +97,7 @@ def nansum(
     where: Where = None,
 ) -> Array:
     """The sum over `axis` of what is no NaN."""
-    x = without_nan("nansum", a, 0)
-    return sum(x, axis, dtype, out, keepdims, initial, where)
+    return skipping("nansum", a, axis, dtype, out, keepdims, initial, where)
 
 
 @remembered
@@ -55,31 +111,7 @@ def nanprod(
     where: Where = None,
 ) -> Array:
     """The product over `axis` of what is no NaN."""
-    x = without_nan("nanprod", a, 1)
-    return prod(x, axis, dtype, out, keepdims, initial, where)
-
-
-def nan_extreme(
-    name: str,
-    search: Any,
-    end: Any,
-    a: ArrayLike,
-    axis: Axis,
-    keepdims: bool,
-    rest: Any,
-) -> Array:
-    """What `nanmax` and `nanmin` share."""
-    x = as_array(name, a)
-    if not is_inexact(x.dtype):
-        plain: Array = search(x, axis, None, keepdims, **rest)
-        return plain
-    nan = ne(x, x)
-    bounded = select(nan, constant_of(end(x.dtype), x.dtype), x)
-    found: Array = search(bounded, axis, None, keepdims, **rest)
-    if rest["initial"] is not None:
-        return found
-    nothing = all(nan, axis, keepdims=keepdims)
-    return select(nothing, constant_of(np.nan, x.dtype), found)
+    return skipping("nanprod", a, axis, dtype, out, keepdims, initial, where)
 
 
 @remembered
@@ -93,8 +125,9 @@ def nanmax(
 ) -> Array:
     """The largest element over `axis` that is no NaN; NaN if there is none."""
     no_out("nanmax", out)
-    rest = {"initial": initial, "where": where}
-    return nan_extreme("nanmax", max, lowest, a, axis, keepdims, rest)
+    settled = initial is not None
+    rest = keepdims, initial, where
+    return skipping("nanmax", a, axis, None, *rest, settled=settled)
 
 
 @remembered
@@ -108,16 +141,64 @@ def nanmin(
 ) -> Array:
     """The smallest element over `axis` that is no NaN; NaN if there is none."""
     no_out("nanmin", out)
-    rest = {"initial": initial, "where": where}
-    return nan_extreme("nanmin", min, highest, a, axis, keepdims, rest)
+    settled = initial is not None
+    rest = keepdims, initial, where
+    return skipping("nanmin", a, axis, None, *rest, settled=settled)
 
 
-def numbers(x: Array, where: Where) -> Where:
-    """The mask of what is no NaN, within the mask `where`."""
+@remembered
+def nanargmax(
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
+) -> Array:
+    """The index of the largest element that is no NaN; -1 if there is none."""
+    no_out("nanargmax", out)
+    return skipping("nanargmax", a, axis, None, keepdims)
+
+
+@remembered
+def nanargmin(
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
+) -> Array:
+    """The index of the smallest element that is no NaN; -1 if there is none."""
+    no_out("nanargmin", out)
+    return skipping("nanargmin", a, axis, None, keepdims)
+
+
+@remembered
+def nancumsum(
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
+    """`cumsum` with NaN as 0."""
+    return skipping("nancumsum", a, axis, dtype, out)
+
+
+@remembered
+def nancumprod(
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
+    """`cumprod` with NaN as 1."""
+    return skipping("nancumprod", a, axis, dtype, out)
+
+
+def numbers(name: str, a: ArrayLike, where: Where) -> tuple[Array, Where]:
+    """An array, and the mask of what is no NaN in it, within the mask `where`."""
+    x = as_array(name, a)
     if not is_inexact(x.dtype):
-        return where
+        return x, where
     mask = eq(x, x)
-    return mask if where is None else logical_and(mask, where)
+    return x, mask if where is None else logical_and(mask, where)
 
 
 @remembered
@@ -130,8 +211,8 @@ def nanmean(
     where: Where = None,
 ) -> Array:
     """The mean over `axis` of what is no NaN."""
-    x = as_array("nanmean", a)
-    return mean(x, axis, dtype, out, keepdims, where=numbers(x, where))
+    x, chosen = numbers("nanmean", a, where)
+    return mean(x, axis, dtype, out, keepdims, where=chosen)
 
 
 @remembered
@@ -146,8 +227,7 @@ def nanvar(
     mean: ArrayLike | None = None,
 ) -> Array:
     """The variance over `axis` of what is no NaN."""
-    x = as_array("nanvar", a)
-    chosen = numbers(x, where)
+    x, chosen = numbers("nanvar", a, where)
     return var(x, axis, dtype, out, ddof, keepdims, where=chosen, mean=mean)
 
 
@@ -163,6 +243,5 @@ def nanstd(
     mean: ArrayLike | None = None,
 ) -> Array:
     """The square root of `nanvar`."""
-    x = as_array("nanstd", a)
-    chosen = numbers(x, where)
+    x, chosen = numbers("nanstd", a, where)
     return std(x, axis, dtype, out, ddof, keepdims, where=chosen, mean=mean)

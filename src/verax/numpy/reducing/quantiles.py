@@ -67,8 +67,7 @@ def quantile(
         TypeError: an argument is complex.
         ValueError: `method` is unknown or takes no weights, or their shape differs.
     """
-    no_out("quantile", out)
-    return parts("quantile", a, q, axis, method, keepdims, weights, False)
+    return parts("quantile", a, q, axis, out, method, keepdims, weights, False)
 
 
 def nanquantile(
@@ -83,8 +82,7 @@ def nanquantile(
     weights: ArrayLike | None = None,
 ) -> Array:
     """`quantile` of what is no NaN."""
-    no_out("nanquantile", out)
-    return parts("nanquantile", a, q, axis, method, keepdims, weights, True)
+    return parts("nanquantile", a, q, axis, out, method, keepdims, weights, True)
 
 
 def percentile(
@@ -100,11 +98,8 @@ def percentile(
     out_sharding: None = None,
 ) -> Array:
     """`quantile` with `q` in percent."""
-    no_out("percentile", out)
     share = hundredth("percentile", q)
-    return parts(
-        "percentile", a, share, axis, method, keepdims, weights, skip_nan=False
-    )
+    return parts("percentile", a, share, axis, out, method, keepdims, weights, False)
 
 
 def nanpercentile(
@@ -119,11 +114,8 @@ def nanpercentile(
     weights: ArrayLike | None = None,
 ) -> Array:
     """`percentile` of what is no NaN."""
-    no_out("nanpercentile", out)
     share = hundredth("nanpercentile", q)
-    return parts(
-        "nanpercentile", a, share, axis, method, keepdims, weights, skip_nan=True
-    )
+    return parts("nanpercentile", a, share, axis, out, method, keepdims, weights, True)
 
 
 def hundredth(name: str, q: ArrayLike) -> Array:
@@ -160,12 +152,14 @@ def parts(
     a: ArrayLike,
     q: ArrayLike,
     axis: Axis,
+    out: None,
     method: str,
     keepdims: bool,
     weights: ArrayLike | None,
     skip_nan: bool,
 ) -> Array:
     """What all of them share."""
+    no_out(name, out)
     if method not in METHODS:
         raise ValueError(f"{name}: method={method!r} is none of {', '.join(METHODS)}")
     if weights is not None and method != "inverted_cdf":

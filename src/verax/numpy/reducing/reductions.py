@@ -130,12 +130,14 @@ def accumulate(
     a: ArrayLike,
     axis: Axis,
     dtype: DTypeLike | None,
+    out: None,
     keepdims: bool,
     initial: ArrayLike | None,
     where: Where,
     promote_integers: bool,
 ) -> Array:
     """What `sum` and `prod` share."""
+    no_out(name, out)
     x = as_array(name, a)
     asked = chosen_dtype(name, dtype)
     result, working = sum_types(x.dtype, asked, promote_integers, STATE.enable_x64)
@@ -169,19 +171,8 @@ def sum(
     >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0).tolist()
     [4, 6]
     """
-    no_out("sum", out)
-    return accumulate(
-        "sum",
-        reduce_sum_p,
-        0,
-        a,
-        axis,
-        dtype,
-        keepdims,
-        initial,
-        where,
-        promote_integers,
-    )
+    rest = out, keepdims, initial, where, promote_integers
+    return accumulate("sum", reduce_sum_p, 0, a, axis, dtype, *rest)
 
 
 @remembered
@@ -200,19 +191,8 @@ def prod(
     Raises:
         ValueError: an axis does not exist or is named twice.
     """
-    no_out("prod", out)
-    return accumulate(
-        "prod",
-        reduce_prod_p,
-        1,
-        a,
-        axis,
-        dtype,
-        keepdims,
-        initial,
-        where,
-        promote_integers,
-    )
+    rest = out, keepdims, initial, where, promote_integers
+    return accumulate("prod", reduce_prod_p, 1, a, axis, dtype, *rest)
 
 
 def extreme(
@@ -220,6 +200,7 @@ def extreme(
     row: Row[ReduceParams],
     a: ArrayLike,
     axis: Axis,
+    out: None,
     keepdims: bool,
     initial: ArrayLike | None,
     where: Where,
@@ -229,6 +210,7 @@ def extreme(
     Raises:
         ValueError: nothing is reduced and no `initial` says what that gives.
     """
+    no_out(name, out)
     x = as_array(name, a)
     axes = reduction_axes(name, axis, x.ndim)
     if initial is None and where is not None:
@@ -263,8 +245,7 @@ def max(
     Raises:
         ValueError: there are no elements and no `initial`.
     """
-    no_out("max", out)
-    return extreme("max", reduce_max_p, a, axis, keepdims, initial, where)
+    return extreme("max", reduce_max_p, a, axis, out, keepdims, initial, where)
 
 
 @remembered
@@ -281,8 +262,7 @@ def min(
     Raises:
         ValueError: there are no elements and no `initial`.
     """
-    no_out("min", out)
-    return extreme("min", reduce_min_p, a, axis, keepdims, initial, where)
+    return extreme("min", reduce_min_p, a, axis, out, keepdims, initial, where)
 
 
 amax = max
@@ -299,6 +279,23 @@ def ptp(
     return subtract(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
 
 
+def join_truth(
+    name: str,
+    row: Row[ReduceParams],
+    identity: bool,
+    a: ArrayLike,
+    axis: Axis,
+    out: None,
+    keepdims: bool,
+    where: Where,
+) -> Array:
+    """What `all` and `any` share."""
+    no_out(name, out)
+    x = truth(name, as_array(name, a))
+    axes = reduction_axes(name, axis, x.ndim)
+    return fold(row, masked(name, x, where, identity), axes, keepdims)
+
+
 @remembered
 def all(
     a: ArrayLike,
@@ -309,10 +306,7 @@ def all(
     where: Where = None,
 ) -> Array:
     """Whether all elements over `axis` are true, that is not zero."""
-    no_out("all", out)
-    x = truth("all", as_array("all", a))
-    axes = reduction_axes("all", axis, x.ndim)
-    return fold(reduce_and_p, masked("all", x, where, True), axes, keepdims)
+    return join_truth("all", reduce_and_p, True, a, axis, out, keepdims, where)
 
 
 @remembered
@@ -325,10 +319,7 @@ def any(
     where: Where = None,
 ) -> Array:
     """Whether some element over `axis` is true, that is not zero."""
-    no_out("any", out)
-    x = truth("any", as_array("any", a))
-    axes = reduction_axes("any", axis, x.ndim)
-    return fold(reduce_or_p, masked("any", x, where, False), axes, keepdims)
+    return join_truth("any", reduce_or_p, False, a, axis, out, keepdims, where)
 
 
 @remembered

@@ -99,15 +99,20 @@ def without_zeros(name: str, x: Array) -> Array:
 # --------------------------------------------------------------------------- sums
 
 
+def aligned(name: str, a1: ArrayLike, a2: ArrayLike) -> list[Array]:
+    """The coefficients of two polynomials, as many of both."""
+    pair = coefficients(name, *promote(name, a1, a2))
+    size = max(x.shape[0] for x in pair)
+    return [in_front(x, size - x.shape[0]) for x in pair]
+
+
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
     Raises:
         ValueError: an operand is a scalar.
     """
-    x, y = coefficients("polyadd", *promote("polyadd", a1, a2))
-    size = max(x.shape[0], y.shape[0])
-    return add(in_front(x, size - x.shape[0]), in_front(y, size - y.shape[0]))
+    return add(*aligned("polyadd", a1, a2))
 
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
@@ -116,9 +121,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     Raises:
         ValueError: an operand is a scalar.
     """
-    x, y = coefficients("polysub", *promote("polysub", a1, a2))
-    size = max(x.shape[0], y.shape[0])
-    return subtract(in_front(x, size - x.shape[0]), in_front(y, size - y.shape[0]))
+    return subtract(*aligned("polysub", a1, a2))
 
 
 # ----------------------------------------------------------------- products, quotients

@@ -8,6 +8,7 @@ dimensions are batches::
 """
 
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -81,6 +82,24 @@ def rows_and_columns(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(m)[:, None], np.arange(n)[None, :]
 
 
+def edges(
+    name: str, c: ArrayLike, r: ArrayLike | None, default: Callable[[Array], Array]
+) -> tuple[Array, Array]:
+    """A column and a row of one dtype; without `r` the row is made of the column."""
+    if r is None:
+        column = vector(name, c)
+        return column, default(column)
+    first, second = promote(name, c, r)
+    return vector(name, first), vector(name, second)
+
+
+def laid_out(values: Array, places: np.ndarray) -> Array:
+    """The matrix of the values at `places`; there may be none of both."""
+    if not places.size:
+        return vnp.zeros((*values.shape[:-1], *places.shape), values.dtype)
+    return values[..., places]
+
+
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The matrix with constant diagonals, first column `c` and first row `r`.
 
@@ -90,16 +109,10 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     >>> toeplitz(np.array([1, 2]), np.array([1, 5, 6])).tolist()
     [[1, 5, 6], [2, 1, 5]]
     """
-    if r is None:
-        column = vector("toeplitz", c)
-        row = vnp.conj(column)
-    else:
-        column, row = (vector("toeplitz", x) for x in promote("toeplitz", c, r))
+    column, row = edges("toeplitz", c, r, vnp.conj)
     i, j = rows_and_columns(column.shape[-1], row.shape[-1])
     values = joined(column[..., ::-1], row[..., 1:])
-    if not i.size or not j.size:
-        return vnp.zeros((*values.shape[:-1], i.size, j.size), values.dtype)
-    return values[..., j - i + i.size - 1]
+    return laid_out(values, j - i + i.size - 1)
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
@@ -111,16 +124,10 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     >>> hankel(np.array([1, 2, 3])).tolist()
     [[1, 2, 3], [2, 3, 0], [3, 0, 0]]
     """
-    if r is None:
-        column = vector("hankel", c)
-        row = vnp.zeros_like(column)
-    else:
-        column, row = (vector("hankel", x) for x in promote("hankel", c, r))
+    column, row = edges("hankel", c, r, vnp.zeros_like)
     i, j = rows_and_columns(column.shape[-1], row.shape[-1])
     values = joined(column, row[..., 1:])
-    if not i.size or not j.size:
-        return vnp.zeros((*values.shape[:-1], i.size, j.size), values.dtype)
-    return values[..., i + j]
+    return laid_out(values, i + j)
 
 
 def circulant(c: ArrayLike) -> Array:
