@@ -23,7 +23,8 @@ from verax.numpy.arguments.arguments import (
     as_array,
     as_shape,
     canonical_axes,
-    promote_inexact,
+    inexact_array,
+    inexact_arrays,
 )
 from verax.rules.values.array import Array
 
@@ -255,10 +256,9 @@ def scale_and_translate(
     chosen = as_method(name, method, antialias)
     if chosen is ResizeMethod.NEAREST:
         raise ValueError(f"{name} has no method nearest; use resize, or another method")
-    x = as_array(name, promote_inexact(name, x)[0])
+    x = inexact_array(name, x)
     axes = canonical_axes(name, tuple(spatial_dims), x.ndim)
-    given = promote_inexact(name, scale, translation)
-    factors, moves = (as_array(name, value) for value in given)
+    factors, moves = inexact_arrays(name, scale, translation)
     if factors.shape != (len(axes),) or moves.shape != (len(axes),):
         raise ValueError(
             f"{name} takes scale and translation for each of {len(axes)} dimensions, "
@@ -308,7 +308,7 @@ def resize(
             m, n = x.shape[i], target[i]
             x = vnp.take(x, (2 * np.arange(n) + 1) * m // (2 * max(n, 1)), axis=i)
         return x
-    x = as_array("resize", promote_inexact("resize", x)[0])
+    x = inexact_array("resize", x)
     wide = vnp.promote_types(x.real.dtype, float32)
     scale = [vnp.array(max(target[i], 1) / x.shape[i], wide) for i in axes]
     none = [vnp.zeros((), wide)] * len(axes)

@@ -14,8 +14,7 @@ from verax.ir.dtypes import int32, is_complex
 from verax.lax.scanning import scan
 from verax.numpy.arguments.arguments import (
     ArrayLike,
-    as_array,
-    promote_inexact,
+    inexact_arrays,
     stretched,
 )
 from verax.numpy.linalg.products import matmul
@@ -78,7 +77,7 @@ def ormqr(
     Raises:
         ValueError: shapes do not go together.
     """
-    h, scales, x = (as_array("ormqr", v) for v in promote_inexact("ormqr", a, taus, c))
+    h, scales, x = inexact_arrays("ormqr", a, taus, c)
     if min(h.ndim, x.ndim) < 2 or scales.ndim != h.ndim - 1:
         raise ValueError(
             "ormqr takes reflections (..., m, n), scales (..., k) and a matrix, not "
@@ -113,8 +112,7 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     >>> cholesky_update(np.array([[3.0]]), np.array([4.0])).round(3).tolist()
     [[5.0]]
     """
-    pair = promote_inexact("cholesky_update", r_matrix, w_vector)
-    r, w = (as_array("cholesky_update", x) for x in pair)
+    r, w = inexact_arrays("cholesky_update", r_matrix, w_vector)
     if r.shape != (*w.shape, *w.shape) or w.ndim != 1:
         raise ValueError(
             f"cholesky_update takes (n, n) and (n,), not {r.shape} and {w.shape}"
@@ -146,8 +144,7 @@ def symmetric_product(
     Raises:
         ValueError: shapes do not go together.
     """
-    pair = promote_inexact("symmetric_product", a_matrix, c_matrix)
-    a, c = (as_array("symmetric_product", x) for x in pair)
+    a, c = inexact_arrays("symmetric_product", a_matrix, c_matrix)
     if min(a.ndim, c.ndim) < 2 or c.shape != (*a.shape[:-1], a.shape[-2]):
         raise ValueError(
             f"symmetric_product takes (..., m, n) and (..., m, m), not {a.shape} and "

@@ -11,6 +11,7 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     broadcast_together,
+    inexact_array,
     promote_inexact,
     promote_numeric,
 )
@@ -25,7 +26,7 @@ def inexact(name: str, x: ArrayLike) -> Array:
     """
     if isinstance(x, Array) and x.aval.dtype in INEXACT_SET:
         return x
-    return as_array(name, promote_inexact(name, x)[0])
+    return inexact_array(name, x)
 
 
 def numeric(name: str, x: ArrayLike) -> Array:

@@ -18,7 +18,7 @@ from verax.numpy.arguments.arguments import (
     Axis,
     as_array,
     canonical_axes,
-    promote_inexact,
+    inexact_array,
     reduction_axes,
 )
 from verax.numpy.creation.creation import asarray
@@ -51,7 +51,7 @@ def transform(
         TypeError: a real signal is asked for and `a` is complex.
         ValueError: lengths and axes do not fit, or there is no such norm.
     """
-    x = as_array(name, promote_inexact(name, a)[0])
+    x = inexact_array(name, a)
     if kind == "RFFT" and is_complex(x.dtype):
         raise TypeError(f"{name} takes real signals, not {x.dtype}; use fft")
     if x.dtype.itemsize < 4:

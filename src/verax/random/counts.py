@@ -20,9 +20,9 @@ from verax.lax.looping import while_loop
 from verax.lax.scanning import scan
 from verax.numpy.arguments.arguments import (
     ArrayLike,
-    as_array,
     check_arraylike,
     chosen_dtype,
+    inexact_arrays,
     promote_inexact,
     stretched,
 )
@@ -314,9 +314,7 @@ def multinomial(
     """
     typed = one_key("multinomial", key)
     check_arraylike("multinomial", n, p)
-    count, prob = (
-        as_array("multinomial", x) for x in promote_inexact("multinomial", n, p)
-    )
+    count, prob = inexact_arrays("multinomial", n, p)
     if not prob.ndim:
         raise ValueError("multinomial: p has its probabilities in its last dimension")
     batch = prob.shape[:-1]

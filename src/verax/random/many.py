@@ -14,11 +14,10 @@ from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike
 from verax.numpy.arguments.arguments import (
     ArrayLike,
-    as_array,
     as_shape,
     broadcast_shapes_of,
     check_arraylike,
-    promote_inexact,
+    inexact_arrays,
 )
 from verax.numpy.elementwise.arithmetic import abs as absolute, power, true_divide
 from verax.numpy.linalg.decompositions import cholesky, eigh, qr, svd
@@ -68,10 +67,7 @@ def multivariate_normal(
             f"not {method!r}"
         )
     typed = one_key("multivariate_normal", key)
-    center, spread = (
-        as_array("multivariate_normal", x)
-        for x in promote_inexact("multivariate_normal", mean, cov)
-    )
+    center, spread = inexact_arrays("multivariate_normal", mean, cov)
     size = center.shape[-1:]
     if not size or spread.shape[-2:] != size * 2:
         raise ValueError(

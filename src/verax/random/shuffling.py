@@ -20,7 +20,7 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     canonical_axis,
-    promote_inexact,
+    inexact_array,
 )
 from verax.numpy.searching.sorting import searchsorted
 from verax.ops.elementwise.arith import add, mul, sub
@@ -184,7 +184,7 @@ def weighted(
     mode: str | None,
 ) -> Array:
     """Places below `count` with probabilities `p`."""
-    weights = as_array("choice", promote_inexact("choice", p)[0])
+    weights = inexact_array("choice", p)
     dtype = canonical(int, STATE.enable_x64)
     if weights.shape != (count,):
         raise ValueError(

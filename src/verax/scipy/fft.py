@@ -21,7 +21,7 @@ from verax.numpy.arguments.arguments import (
     as_array,
     canonical_axes,
     canonical_axis,
-    promote_inexact,
+    inexact_array,
 )
 from verax.rules.values.array import Array
 from verax.scipy.tables import constant
@@ -52,8 +52,7 @@ def dct(
     >>> dct(vnp.array([1.0, 1.0])).round(3).tolist()
     [4.0, 0.0]
     """
-    (given,) = promote_inexact("dct", x)
-    array = as_array("dct", given)
+    array = inexact_array("dct", x)
     check_kind("dct", type, norm)
     place = canonical_axis("dct", axis, array.ndim)
     moved = vnp.moveaxis(fitted("dct", array, n, place), place, -1)

@@ -17,7 +17,11 @@ from verax import numpy as vnp
 from verax.api.trees.classes import register_pytree_node_class
 from verax.ir.dtypes import is_complex
 from verax.numpy import where
-from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    inexact_array,
+)
 from verax.rules.values.array import Array
 
 METHODS = ("linear", "nearest")
@@ -68,7 +72,7 @@ class RegularGridInterpolator:
                 "it in the result"
             )
         self.bounds_error = False
-        self.values = as_array(name, promote_inexact(name, values)[0])
+        self.values = inexact_array(name, values)
         self.grid = tuple([as_array(name, x) for x in points])
         sizes = tuple([x.size for x in self.grid])
         flat = all(x.ndim == 1 and x.size > 1 for x in self.grid)
@@ -156,4 +160,4 @@ def coordinates(xi: Any, count: int) -> Array:
             x = vnp.reshape(x, (-1, count))
     if x.shape[-1] != count:
         raise ValueError(f"{name} takes points of {count} coordinates, not {x.aval}")
-    return as_array(name, promote_inexact(name, x)[0])
+    return inexact_array(name, x)

@@ -250,6 +250,16 @@ def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
     return fresh(constant_of(x, numpy_dtype(aval.dtype)), aval)
 
 
+def inexact_array(name: str, x: ArrayLike) -> Array:
+    """One argument as an array of floats or complex numbers."""
+    return as_array(name, promote_inexact(name, x)[0])
+
+
+def inexact_arrays(name: str, *args: ArrayLike) -> list[Array]:
+    """`promote_inexact`, scalars as arrays too."""
+    return [as_array(name, x) for x in promote_inexact(name, *args)]
+
+
 # ------------------------------------------------------------------------ shapes
 
 

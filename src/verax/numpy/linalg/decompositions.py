@@ -10,7 +10,10 @@ names; the rest is a row of the table::
 from typing import NamedTuple
 
 from verax.backend.eager.composites import remembered
-from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    inexact_arrays,
+)
 from verax.numpy.shaping.shapes import matrix_transpose
 from verax.ops.elementwise.arith import abs as magnitude, neg, sign
 from verax.ops.indexing.take_along import take_along
@@ -57,7 +60,7 @@ def as_matrices(name: str, *args: ArrayLike) -> list[Array]:
         TypeError: one is no array.
         ValueError: the first has fewer dimensions.
     """
-    found = [as_array(name, x) for x in promote_inexact(name, *args)]
+    found = inexact_arrays(name, *args)
     if found[0].ndim < 2:
         raise ValueError(
             f"{name} takes a matrix or a stack of matrices (at least 2 dimensions), "

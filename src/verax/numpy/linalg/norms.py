@@ -12,9 +12,8 @@ from verax.backend.eager.composites import remembered
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
-    as_array,
     canonical_axes,
-    promote_inexact,
+    inexact_array,
 )
 from verax.numpy.linalg.decompositions import values_of
 from verax.numpy.linalg.solving import inv
@@ -28,10 +27,6 @@ from verax.ops.linalg.algebra import conjugate, real_part
 from verax.rules.values.array import Array
 
 type Order = int | float | str | None
-
-
-def inexact_array(name: str, x: ArrayLike) -> Array:
-    return as_array(name, promote_inexact(name, x)[0])
 
 
 @remembered

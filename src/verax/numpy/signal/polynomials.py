@@ -28,6 +28,8 @@ from verax.numpy.arguments.arguments import (
     as_array,
     avals_of,
     broadcast_shapes_of,
+    inexact_array,
+    inexact_arrays,
     promote,
     promote_inexact,
     stretched,
@@ -99,11 +101,11 @@ def without_zeros(name: str, x: Array) -> Array:
 # --------------------------------------------------------------------------- sums
 
 
-def aligned(name: str, a1: ArrayLike, a2: ArrayLike) -> list[Array]:
+def aligned(name: str, a1: ArrayLike, a2: ArrayLike) -> tuple[Array, Array]:
     """The coefficients of two polynomials, as many of both."""
-    pair = coefficients(name, *promote(name, a1, a2))
-    size = max(x.shape[0] for x in pair)
-    return [in_front(x, size - x.shape[0]) for x in pair]
+    x, y = coefficients(name, *promote(name, a1, a2))
+    size = max(x.shape[0], y.shape[0])
+    return in_front(x, size - x.shape[0]), in_front(y, size - y.shape[0])
 
 
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
@@ -266,8 +268,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     Raises:
         ValueError: it is neither a vector nor a square matrix.
     """
-    (given,) = promote_inexact("poly", seq_of_zeros)
-    roots_of = as_array("poly", given)
+    roots_of = inexact_array("poly", seq_of_zeros)
     if roots_of.ndim == 0:
         roots_of = reshape(roots_of, (1,))
     if roots_of.ndim == 2 and roots_of.shape[0] == roots_of.shape[1]:
@@ -294,7 +295,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     Raises:
         ValueError: `p` is no vector.
     """
-    x = as_array("roots", promote_inexact("roots", p)[0])
+    x = inexact_array("roots", p)
     x = reshape(x, x.shape or (1,))
     if x.ndim != 1:
         raise ValueError(f"roots takes a vector of coefficients, not {x.aval}")
@@ -365,8 +366,8 @@ def polyfit(
     """
     if deg < 0:
         raise ValueError(f"polyfit: the degree {deg} is negative")
-    given = promote_inexact("polyfit", x, y, *([] if w is None else [w]))
-    places, values, *weights = [as_array("polyfit", part) for part in given]
+    given = [x, y] if w is None else [x, y, w]
+    places, values, *weights = inexact_arrays("polyfit", *given)
     check_points(places, values, weights)
     if rcond is None:
         rcond = places.shape[0] * float(finfo(real_dtype(places.dtype)).eps)

@@ -12,7 +12,11 @@ from operator import index
 import numpy as np
 
 from verax.ir.dtypes import default_dtype, numpy_dtype
-from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    inexact_array,
+)
 from verax.numpy.elementwise.arithmetic import multiply, true_divide
 from verax.numpy.elementwise.transcendental import i0
 from verax.rules.values.array import Array
@@ -58,8 +62,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     Raises:
         ValueError: `beta` is no scalar.
     """
-    (shape,) = promote_inexact("kaiser", beta)
-    value = as_array("kaiser", shape)
+    value = inexact_array("kaiser", beta)
     if value.ndim:
         raise ValueError(f"kaiser: beta is a scalar, not {value.aval}")
     line = window("kaiser", np.ones, M)

@@ -4,7 +4,10 @@ code, distance = vq(observations, code_book)
 """
 
 from verax import numpy as vnp
-from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    inexact_arrays,
+)
 from verax.rules.values.array import Array
 
 
@@ -25,8 +28,7 @@ def vq(
     >>> code.tolist(), distance.tolist()
     ([0, 1], [1.0, 1.0])
     """
-    given = promote_inexact("vq", obs, code_book)
-    points, codes = (as_array("vq", x) for x in given)
+    points, codes = inexact_arrays("vq", obs, code_book)
     fits = points.ndim == codes.ndim and points.ndim in (1, 2)
     if not fits or points.shape[1:] != codes.shape[1:] or not codes.shape[0]:
         raise ValueError(

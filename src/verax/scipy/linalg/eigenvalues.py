@@ -10,7 +10,10 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.ir.dtypes import is_complex
-from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    inexact_arrays,
+)
 from verax.numpy.linalg.decompositions import as_matrices
 from verax.ops.linalg import eigen
 from verax.rules.values.array import Array
@@ -71,8 +74,7 @@ def eigh_tridiagonal(
     >>> np.round(np.asarray(w)).tolist()
     [1.0, 3.0]
     """
-    given = promote_inexact("eigh_tridiagonal", d, e)
-    middle, beside = (as_array("eigh_tridiagonal", x) for x in given)
+    middle, beside = inexact_arrays("eigh_tridiagonal", d, e)
     if not middle.ndim or (*middle.shape[:-1], middle.shape[-1] - 1) != beside.shape:
         raise ValueError(
             "eigh_tridiagonal takes n numbers and n - 1 beside them, not "

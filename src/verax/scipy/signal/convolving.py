@@ -15,7 +15,7 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     canonical_axes,
-    promote_inexact,
+    inexact_arrays,
 )
 from verax.rules.values.array import Array
 
@@ -32,7 +32,7 @@ def arguments(
     """
     if mode not in MODES:
         raise ValueError(f"{name} has the modes {MODES}, not {mode!r}")
-    x, y = (as_array(name, a) for a in promote_inexact(name, in1, in2))
+    x, y = inexact_arrays(name, in1, in2)
     if x.ndim != y.ndim or not x.ndim:
         raise ValueError(
             f"{name} takes arrays of as many dimensions, not {x.aval} and {y.aval}"

@@ -24,7 +24,8 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     canonical_axis,
-    promote_inexact,
+    inexact_array,
+    inexact_arrays,
 )
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
@@ -237,8 +238,7 @@ def stft(
     >>> f.shape, t.shape, z.shape
     ((9,), (9,), (9, 9))
     """
-    (given,) = promote_inexact("stft", x)
-    array = as_array("stft", given)
+    array = inexact_array("stft", x)
     place = canonical_axis("stft", axis, array.ndim)
     real = array.real.dtype
     if not array.size:
@@ -293,8 +293,7 @@ def csd(
     """
     if average not in ("mean", "median"):
         raise ValueError(f"csd: average is mean or median, not {average!r}")
-    given = promote_inexact("csd", x, x if y is None else y)
-    first, second = (as_array("csd", a) for a in given)
+    first, second = inexact_arrays("csd", x, x if y is None else y)
     if first.ndim != second.ndim:
         raise ValueError(f"csd: {first.aval} and {second.aval} differ in dimensions")
     place = canonical_axis("csd", axis, first.ndim)

@@ -14,9 +14,8 @@ import numpy as np
 from verax import numpy as vnp
 from verax.numpy.arguments.arguments import (
     ArrayLike,
-    as_array,
     canonical_axis,
-    promote_inexact,
+    inexact_array,
 )
 from verax.rules.values.array import Array
 from verax.scipy.signal.spectra import window_of
@@ -57,8 +56,7 @@ def istft(
     >>> bool(vnp.allclose(back, x, atol=1e-3))
     True
     """
-    (given,) = promote_inexact("istft", Zxx)
-    z = as_array("istft", given)
+    z = inexact_array("istft", Zxx)
     times_at = canonical_axis("istft", time_axis, z.ndim)
     frequencies_at = canonical_axis("istft", freq_axis, z.ndim)
     if times_at == frequencies_at:

@@ -10,9 +10,8 @@ import numpy as np
 from verax import numpy as vnp
 from verax.numpy.arguments.arguments import (
     ArrayLike,
-    as_array,
     canonical_axis,
-    promote_inexact,
+    inexact_array,
 )
 from verax.rules.values.array import Array
 from verax.scipy.tables import constant
@@ -45,8 +44,7 @@ def detrend(
         raise ValueError("detrend: arrays are immutable; leave overwrite_data out")
     if type not in ("linear", "constant"):
         raise ValueError(f"detrend has the types linear and constant, not {type!r}")
-    (given,) = promote_inexact("detrend", data)
-    x = as_array("detrend", given)
+    x = inexact_array("detrend", data)
     place = canonical_axis("detrend", axis, x.ndim)
     if type == "constant":
         return x - x.mean(place, keepdims=True)

@@ -20,7 +20,7 @@ from verax.api.trees.pytrees import tree_leaves, tree_map, tree_structure
 from verax.flatten_util import ravel_pytree
 from verax.ir.dtypes import is_complex
 from verax.numpy import where
-from verax.numpy.arguments.arguments import as_array, promote_inexact
+from verax.numpy.arguments.arguments import inexact_array
 from verax.rules.values.array import Array
 from verax.scipy.linalg import solve_triangular
 
@@ -71,7 +71,7 @@ def times(matrix: Array, x: Array) -> Array:
 
 def as_float(name: str, x: Any) -> Array:
     """An array of floats; integers would cut every step."""
-    return as_array(name, promote_inexact(name, x)[0])
+    return inexact_array(name, x)
 
 
 def checked_start(name: str, b: Any, x0: Any) -> tuple[Any, Any]:

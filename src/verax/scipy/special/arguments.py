@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from verax.ir.dtypes import float32, float64, is_complex
 from verax.numpy.arguments.arguments import (
     ArrayLike,
-    as_array,
     broadcast_together,
-    promote_inexact,
+    inexact_arrays,
 )
 from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.convert import convert
@@ -29,8 +28,7 @@ def inexact(name: str, *args: ArrayLike) -> list[Array]:
         TypeError: one is no array and no scalar.
         ValueError: the shapes do not broadcast together.
     """
-    arrays = [as_array(name, x) for x in promote_inexact(name, *args)]
-    return list(broadcast_together(name, arrays))
+    return list(broadcast_together(name, inexact_arrays(name, *args)))
 
 
 def reals(name: str, *args: ArrayLike) -> list[Array]:

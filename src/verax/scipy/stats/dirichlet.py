@@ -10,7 +10,10 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.numpy import where
-from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    inexact_arrays,
+)
 from verax.rules.values.array import Array
 from verax.scipy.special import gammaln, xlogy
 from verax.scipy.stats.standard import exponential
@@ -29,8 +32,7 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     >>> round(float(logpdf(vnp.array([0.5, 0.5]), vnp.array([1.0, 1.0]))), 4)
     0.0
     """
-    given = promote_inexact("dirichlet.logpdf", x, alpha)
-    p, a = (as_array("dirichlet.logpdf", value) for value in given)
+    p, a = inexact_arrays("dirichlet.logpdf", x, alpha)
     if a.ndim != 1 or p.ndim < 1 or p.shape[0] not in (a.size, a.size - 1):
         raise ValueError(
             "dirichlet.logpdf takes a vector alpha of k concentrations, and x with k "

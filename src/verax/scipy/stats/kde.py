@@ -16,7 +16,12 @@ from attrs import frozen
 from verax import numpy as vnp, random
 from verax.api.trees.classes import register_pytree_node_class
 from verax.ir.dtypes import is_complex
-from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    inexact_array,
+    inexact_arrays,
+)
 from verax.rules.values.array import Array
 from verax.scipy.linalg import cho_factor, cho_solve
 from verax.scipy.special import logsumexp, ndtr
@@ -39,8 +44,7 @@ def real_matrix(name: str, x: ArrayLike) -> Array:
         TypeError: it is complex.
         ValueError: it has more than two dimensions.
     """
-    (value,) = promote_inexact(name, x)
-    found = as_matrix(as_array(name, value))
+    found = as_matrix(inexact_array(name, x))
     if is_complex(found.dtype):
         raise TypeError(f"{name} takes real numbers, not {found.dtype}")
     if found.ndim != 2:
@@ -245,8 +249,7 @@ def weighted(data: Array, weights: ArrayLike | None) -> tuple[Array, Array]:
     n = data.shape[1]
     if weights is None:
         return data, vnp.full(n, 1 / n, data.dtype)
-    both = promote_inexact("gaussian_kde", data, weights)
-    found, shares = (as_array("gaussian_kde", x) for x in both)
+    found, shares = inexact_arrays("gaussian_kde", data, weights)
     if shares.shape != (n,):
         raise ValueError(
             f"gaussian_kde: weights have the shape ({n},), not {shares.shape}"

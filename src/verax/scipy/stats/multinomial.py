@@ -13,7 +13,7 @@ from verax.numpy import where
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
-    promote_inexact,
+    inexact_array,
     promote_numeric,
 )
 from verax.rules.values.array import Array
@@ -36,7 +36,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     -inf
     """
     name = "multinomial.logpmf"
-    (chance,) = (as_array(name, v) for v in promote_inexact(name, p))
+    chance = inexact_array(name, p)
     counts, trials = (as_array(name, v) for v in promote_numeric(name, x, n))
     if not is_integer(counts.dtype):
         raise ValueError(f"{name} takes counts of an integer type, not {counts.dtype}")

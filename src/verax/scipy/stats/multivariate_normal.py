@@ -11,7 +11,10 @@ and the determinant is that of L, squared.
 """
 
 from verax import numpy as vnp
-from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    inexact_arrays,
+)
 from verax.rules.values.array import Array
 from verax.scipy.linalg import solve_triangular
 from verax.scipy.special.normal import LOG_SQRT_2_PI
@@ -38,8 +41,7 @@ def logpdf(
     name = "multivariate_normal.logpdf"
     if allow_singular is not None:
         raise ValueError(f"{name} has no allow_singular: leave it out")
-    given = promote_inexact(name, x, mean, cov)
-    point, centre, spread = (as_array(name, value) for value in given)
+    point, centre, spread = inexact_arrays(name, x, mean, cov)
     y = point - centre
     if not centre.ndim:
         return -0.5 * (y * y / spread + vnp.log(spread)) - LOG_SQRT_2_PI

@@ -17,7 +17,7 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     canonical_axis,
-    promote_inexact,
+    inexact_array,
 )
 from verax.rules.values.array import Array
 
@@ -170,7 +170,7 @@ def sem(
     0.7071
     """
     check_policy("sem", nan_policy, "propagate", "omit")
-    x = as_array("sem", promote_inexact("sem", a)[0])
+    x = inexact_array("sem", a)
     if nan_policy == "omit":
         spread = vnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims)
         count = (~vnp.isnan(x)).sum(axis, keepdims=keepdims)
