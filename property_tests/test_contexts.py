@@ -51,7 +51,7 @@ def programs(jaxpr: Jaxpr) -> list[str]:
         lambda: ENGINE.linearize(jaxpr, active),
         lambda: ENGINE.batch(jaxpr, 3, axes),
         lambda: pulled(jaxpr, active),
-        lambda: lower(ENGINE, jaxpr, "f").text,
+        lambda: lower(ENGINE, jaxpr, "f", platforms=("cpu",)).text,
     ]
     found = []
     for make in made:

@@ -11,7 +11,7 @@ One idea: a shop window under JAX's names; the work is done in `verax.api`::
 """
 
 from verax.api.export.export import (
-    CALLING_CONVENTION,
+    CALLING_CONVENTIONS,
     DisabledSafetyCheck,
     Exported,
     deserialize,
@@ -23,8 +23,8 @@ from verax.api.trees.serialization import (
 )
 from verax.backend.runtime.client import default_backend as default_export_platform
 
-maximum_supported_calling_convention_version = CALLING_CONVENTION
-minimum_supported_calling_convention_version = CALLING_CONVENTION
+maximum_supported_calling_convention_version = CALLING_CONVENTIONS[-1]
+minimum_supported_calling_convention_version = CALLING_CONVENTIONS[0]
 
 __all__ = [
     "DisabledSafetyCheck",

@@ -323,8 +323,8 @@ def test_wrong_arguments_are_named() -> None:
 def test_what_cannot_be_exported_is_refused() -> None:
     with pytest.raises(ValueError, match=r"a function made by verax\.jit"):
         export.export(lambda x: x)
-    with pytest.raises(ValueError, match="unknown platform 'tpu'"):
-        export.export(verax.jit(vnp.sin), platforms=["tpu"])
+    with pytest.raises(ValueError, match="unknown platform 'abacus'"):
+        export.export(verax.jit(vnp.sin), platforms=["abacus"])
     with pytest.raises(ValueError, match="sequence of names"):
         export.export(verax.jit(vnp.sin), platforms="cpu")
 
@@ -337,7 +337,7 @@ def test_what_cannot_be_exported_is_refused() -> None:
     everywhere = export.export(
         verax.jit(vnp.linalg.cholesky), platforms=["cpu", "cuda"]
     )
-    with pytest.raises(ValueError, match=r"only on the platform cpu"):
+    with pytest.raises(MissingRule, match=r"cholesky has no lowering for cuda"):
         everywhere(np.eye(2, dtype=np.float32))
 
 

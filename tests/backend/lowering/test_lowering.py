@@ -133,7 +133,7 @@ def test_percent_signs_are_text(asked: list[str], name: str) -> None:
         return e.op("stablehlo.abs", xs, outs, (), note=f'"{name}"')
 
     row = Row("noted", NoParams, typing=lambda p, avals: avals, lower=rule)
-    text = equation_text(ENGINE, row, NO_PARAMS, (F32,), (F32,), (False,))
+    text = equation_text(ENGINE, ("cpu",), row, NO_PARAMS, (F32,), (F32,), (False,))
     assert name in text.template % ("%2", "%1")
 
 
@@ -171,7 +171,7 @@ def test_rules_that_need_the_module_have_no_text(asked: list[str]) -> None:
 
     row = Row("holder", Holder, typing=lambda p, avals: p.jaxpr.out_avals, lower=rule)
     with pytest.raises(NeedsModule):
-        equation_text(ENGINE, row, Holder(inner), (F32,), (F32,), (False,))
+        equation_text(ENGINE, ("cpu",), row, Holder(inner), (F32,), (F32,), (False,))
     f = verax.jit(lambda x: row.call(Holder(inner), x) + row.call(Holder(inner), x))
     np.testing.assert_array_equal(f(vnp.arange(4.0)), 2 * (np.arange(4.0) + 1))
 
@@ -183,12 +183,12 @@ def test_dead_equations_are_not_written_and_unused_inputs_not_taken() -> None:
         return vnp.exp(x)
 
     jaxpr = jaxpr_of(f, 1.0, 2.0)
-    lowered = lower(ENGINE, jaxpr, "f")
+    lowered = lower(ENGINE, jaxpr, "f", platforms=("cpu",))
     assert lowered.kept == (True, False)
     assert len(lowered.in_avals) == 1
     assert not {"sine", "cosine", "tanh"} & set(lowered.text.split('"stablehlo.')[1:])
     assert "tanh" not in lowered.text
-    whole = lower(ENGINE, jaxpr, "f", keep_unused=True)
+    whole = lower(ENGINE, jaxpr, "f", platforms=("cpu",), keep_unused=True)
     assert whole.kept == (True, True)
 
 

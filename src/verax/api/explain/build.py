@@ -170,6 +170,7 @@ def lowered_now(recipe: Recipe, name: str) -> Lowered:
         recipe.engine,
         recipe.jaxpr,
         name,
+        platforms=(recipe.platform,),
         keep_unused=recipe.keep_unused,
         donated=recipe.donated,
         spread=None if placement is None else spread_of(placement),

@@ -23,7 +23,7 @@ from verax.api.custom.vjp import custom_vjp
 from verax.api.export.format import FRAME, pack, unpack
 from verax.api.jit.decorator import jit
 from verax.api.jit.function import JitFunction
-from verax.api.stages.platforms import ROUTINES, checked_platforms
+from verax.api.stages.platforms import checked_platforms
 from verax.api.stages.stages import TracedStage
 from verax.api.tracing.apply import EAGER, ENGINE, apply
 from verax.api.tracing.structs import ShapeDtypeStruct
@@ -38,7 +38,6 @@ from verax.backend.lowering.stablehlo_io import (
 )
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
-from verax.backend.runtime.client import default_backend
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0, is_inexact
 from verax.ir.jaxpr import Jaxpr
@@ -54,9 +53,12 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE, interpreting
 from verax.rules.values.typed import SHOWN, shown
 
-CALLING_CONVENTION = 1
+# In the second, the module takes the number of its platform as its first argument.
+CALLING_CONVENTIONS = (1, 2)
 # How the library annotates parameters that take arrays or numbers.
 OF_VALUES: Final = re.compile(r"Array|Where|Any|float|complex")
+# The beginnings of the names of routines that jaxlib promises to keep.
+ROUTINES = ("lapack_",)
 # XLA itself has these on every platform.
 STABLE_TARGETS = frozenset(("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"))
 
@@ -94,7 +96,9 @@ class Exported:
     `in_tree` is the structure of (args, kwargs); `in_avals` and `out_avals` are the
     types of the leaves. The module takes those arguments that `module_kept_var_idx`
     names, and holds the arrays that the function captured. Floating leaves have
-    cotangents; integer ones have none.
+    cotangents; integer ones have none. A module for several platforms that does not do
+    the same on each takes the number of its platform before everything else:
+    `uses_global_constants` says so.
     """
 
     fun_name: str
@@ -107,8 +111,13 @@ class Exported:
     mlir_module_serialized: bytes = field(repr=False)
     module_kept_var_idx: tuple[int, ...]
     nr_devices: int = 1
-    calling_convention_version: int = CALLING_CONVENTION
+    uses_global_constants: bool = False
     get_vjp: Callable[[], "Exported"] | None = field(default=None, repr=False)
+
+    @property
+    def calling_convention_version(self) -> int:
+        """1, or 2 where the module takes the number of its platform."""
+        return CALLING_CONVENTIONS[self.uses_global_constants]
 
     def mlir_module(self) -> str:
         """The StableHLO module as text."""
@@ -146,25 +155,12 @@ class Exported:
 
         Raises:
             ValueError: the arguments have another structure or types than the function
-                was exported for, or the process runs on another platform.
+                was exported for, or the program runs on another platform.
             MissingRule: it is differentiated, and has no derivative.
         """
         leaves, tree = pytrees.flatten((args, kwargs))
-        self.check_platform()
         self.check_arguments(leaves, tree)
         return result_tree(self.out_tree, self.flat(*leaves))
-
-    def check_platform(self) -> None:
-        """This process must run on a platform of the module's."""
-        here = default_backend()
-        free = DisabledSafetyCheck.platform() in self.disabled_safety_checks
-        if here not in self.platforms and not free:
-            raise ValueError(
-                f"the function {self.fun_name} was exported for "
-                f"{', '.join(self.platforms)}, but this process runs on {here}; list "
-                "both in export(..., platforms=), or disable the check with "
-                "DisabledSafetyCheck.platform()"
-            )
 
     def check_arguments(self, leaves: Sequence[Any], tree: PyTreeDef) -> None:
         """The arguments must be those for which the function was exported."""
@@ -186,10 +182,7 @@ class Exported:
     @cached_property
     def flat(self) -> Callable[..., tuple[Any, ...]]:
         """The function on leaves, with its derivative if there is one."""
-        kept = self.module_kept_var_idx
-        ins = tuple([self.in_avals[i] for i in kept])
-        module = ExportedModule(self.fun_name, self.text, self.run)
-        params = ExportedParams(module, ins, self.out_avals)
+        kept, params = self.module_kept_var_idx, params_of(self)
 
         @named(self.fun_name)
         def plain(*leaves: Any) -> tuple[Any, ...]:
@@ -226,11 +219,22 @@ class Exported:
 
     def run(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """The module on NumPy arrays: how the interpreter evaluates a call."""
-        ins = tuple([self.in_avals[i] for i in self.module_kept_var_idx])
-        module = ExportedModule(self.fun_name, self.text, self.run)
-        params = ExportedParams(module, ins, self.out_avals)
         with interpreting(EAGER):
-            return [x.stored() for x in call_exported_p.bind(params, *arrays)]
+            return [x.stored() for x in call_exported_p.bind(params_of(self), *arrays)]
+
+
+def params_of(exported: Exported) -> ExportedParams:
+    """What an equation that calls an exported function holds."""
+    module = ExportedModule(
+        exported.fun_name,
+        exported.text,
+        exported.run,
+        exported.platforms,
+        takes_platform=exported.uses_global_constants,
+        unchecked=DisabledSafetyCheck.platform() in exported.disabled_safety_checks,
+    )
+    ins = tuple([exported.in_avals[i] for i in exported.module_kept_var_idx])
+    return ExportedParams(module, ins, exported.out_avals)
 
 
 def named[F: Callable[..., Any]](name: str) -> Callable[[F], F]:
@@ -286,8 +290,9 @@ def export[**P, R](
 
     Raises:
         ValueError: `fun_jit` is no jitted function; the program calls functions of this
-            process or what only one platform has, or runs on several devices; an
+            process, or what a later jaxlib may lack, or runs on several devices; an
             unknown platform.
+        MissingRule: a primitive has no lowering for one of the platforms.
 
     >>> import verax, verax.numpy as vnp
     >>> exported = export(verax.jit(vnp.sin))(vnp.zeros(3))
@@ -322,7 +327,12 @@ def exported_program(
             "one device can be exported"
         )
     module = lower(
-        ENGINE, jaxpr, name, keep_unused=stage.keep_unused, inline_constants=True
+        ENGINE,
+        jaxpr,
+        name,
+        platforms=platforms,
+        keep_unused=stage.keep_unused,
+        inline_constants=True,
     )
     x64 = STATE.enable_x64
     if module.calls.functions:
@@ -330,7 +340,7 @@ def exported_program(
             f"{name} calls functions of this process (callbacks or prints), which "
             "cannot be exported: remove them"
         )
-    check_targets(name, module.text, platforms, checks)
+    check_targets(name, module.text, checks)
     return Exported(
         fun_name=name,
         in_tree=stage.in_tree,
@@ -341,6 +351,7 @@ def exported_program(
         disabled_safety_checks=checks,
         mlir_module_serialized=to_portable(module.text),
         module_kept_var_idx=tuple([i for i, k in enumerate(module.kept) if k]),
+        uses_global_constants=module.takes_platform,
         get_vjp=lambda: exported_vjp(jaxpr, name, platforms, checks, x64),
     )
 
@@ -348,21 +359,15 @@ def exported_program(
 def check_targets(
     name: str,
     text: str,
-    platforms: tuple[str, ...],
     checks: tuple[DisabledSafetyCheck, ...],
 ) -> None:
-    """Custom calls must exist on every platform and stay what they are."""
+    """Custom calls must stay what they are."""
     allowed = {check.is_custom_call() for check in checks}
     for target in custom_targets(text):
         if target in STABLE_TARGETS or target in allowed:
             continue
         if target.startswith(ROUTINES):
-            if set(platforms) == {"cpu"}:
-                continue
-            raise ValueError(
-                f"{name} calls {target}, which exists only on the platform cpu; export "
-                'it with platforms=["cpu"]'
-            )
+            continue
         raise ValueError(
             f"{name} calls {target}, which may change from one jaxlib to the next; "
             f"allow it with DisabledSafetyCheck.custom_call({target!r})"
@@ -477,10 +482,10 @@ def read_exported(
 ) -> Exported:
     """One function of a file, with the one that is its derivative."""
     version = description["calling_convention"]
-    if version != CALLING_CONVENTION:
+    if version not in CALLING_CONVENTIONS:
         raise ValueError(
             f"the exported function has the calling convention {version}, but this "
-            f"verax only supports {CALLING_CONVENTION}"
+            f"verax only supports {' and '.join(map(str, CALLING_CONVENTIONS))}"
         )
     return Exported(
         fun_name=description["fun_name"],
@@ -495,5 +500,6 @@ def read_exported(
         mlir_module_serialized=module,
         module_kept_var_idx=tuple(description["kept"]),
         nr_devices=description["nr_devices"],
+        uses_global_constants=version == CALLING_CONVENTIONS[1],
         get_vjp=None if derivative is None else lambda: derivative,
     )

@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 from verax.api.arguments.call_keys import leaf_kinds
 from verax.api.arguments.jit_options import checked_options, warn_unusable
 from verax.api.stages.interfaces import Interface, Stage
-from verax.api.stages.platforms import check_routines, checked_platforms
+from verax.api.stages.platforms import checked_platforms
 from verax.api.stages.serialization import written
 from verax.api.tracing.apply import ENGINE, apply
 from verax.api.tracing.structs import struct_of
@@ -31,12 +31,11 @@ from verax.backend.lowering.stablehlo_io import parsed
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
 from verax.backend.programs.placed_program import spread_of
 from verax.backend.programs.placement import Placement, committed_place, relocated
-from verax.backend.programs.program import Program, build, compiled
+from verax.backend.programs.program import Program, build, compiled, platform_of
 from verax.backend.results import result_tree
 from verax.backend.runtime.client import (
     Device,
     check_not_forked,
-    default_backend,
     local_devices,
 )
 from verax.backend.xla.compile_options import CompileOptions, OptionValue
@@ -122,17 +121,18 @@ class TracedStage(Stage):
 
         Raises:
             LeakedTracer: the function closes over a tracer of an outer trace.
-            ValueError: a platform is unknown, or lacks what the program calls.
+            MissingRule: a primitive has no lowering for a platform.
+            ValueError: a platform is unknown.
         """
         given = lowering_platforms
-        platforms = None if given is None else checked_platforms(given)
+        here = platform_of(self.placement)
+        platforms = (here,) if given is None else checked_platforms(given)
         warn_unusable(self.interface.donated, self.donated, self.interface.in_avals)
-        module = self.module(located=False)
-        if platforms is not None:
-            check_routines(self.fun_name, module.text, platforms)
-        return LoweredStage(self.interface, module, self, platforms)
+        return LoweredStage(self.interface, self.module(platforms), self)
 
-    def module(self, *, located: bool) -> LoweredModule:
+    def module(
+        self, platforms: tuple[str, ...], *, located: bool = False
+    ) -> LoweredModule:
         """The module, with the user's lines if asked for."""
         if self.traced.captured:
             raise leaked(self.traced.captured[0])
@@ -140,6 +140,7 @@ class TracedStage(Stage):
             ENGINE,
             self.traced.jaxpr,
             self.fun_name,
+            platforms=platforms,
             keep_unused=self.keep_unused,
             donated=self.donated,
             spread=None if self.placement is None else spread_of(self.placement),
@@ -151,13 +152,13 @@ class TracedStage(Stage):
 class LoweredStage(Stage):
     """A lowered function: StableHLO text, ready to compile.
 
-    `platforms` are those that were named, None for that of the process, whatever it is.
+    The module of one that was lowered for several platforms takes the number of the one
+    that it runs on as its first argument, if what it does depends on that.
     """
 
     interface: Interface
     module: LoweredModule
     stage: TracedStage
-    platforms: tuple[str, ...] | None
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as MLIR text, or as HLO with dialect "hlo".
@@ -170,7 +171,7 @@ class LoweredStage(Stage):
         hlo = checked_dialect(dialect) == "hlo"
         text = self.module.text
         if debug_info:
-            text = self.stage.module(located=True).text
+            text = self.stage.module(self.module.platforms, located=True).text
         return hlo_text(text, metadata=debug_info) if hlo else text
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
@@ -204,12 +205,14 @@ class LoweredStage(Stage):
             CompileError: XLA does not know an option, or refuses its value.
         """
         stage = self.stage
-        here = default_backend()
-        if self.platforms is not None and here not in self.platforms:
+        module, here = self.module, platform_of(stage.placement)
+        if here not in module.platforms:
             raise ValueError(
-                f"{self.fun_name} was lowered for {', '.join(self.platforms)}, but "
+                f"{self.fun_name} was lowered for {', '.join(module.platforms)}, but "
                 f"this process runs on {here}: lower it for {here}"
             )
+        if module.takes_platform:
+            module = stage.module((here,))
         given = dict(stage.options.overrides) | dict(checked_options(compiler_options))
         options = evolve(stage.options, overrides=given.items())
         placement = stage.placement
@@ -218,7 +221,7 @@ class LoweredStage(Stage):
                 placement, stage.traced.jaxpr, tuple(device_assignment)
             )
         if placement is None:
-            program = build(self.module, options)
+            program = build(module, options)
             return CompiledStage(self.interface, program, stage.traced.jaxpr)
         program = compiled(
             ENGINE,

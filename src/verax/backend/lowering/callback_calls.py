@@ -6,7 +6,8 @@ another one, and the token goes through functions, loops and branches like any v
     %3:2 = "stablehlo.custom_call"(%token, %x) {index = 0 : ui64, ...}
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from attrs import frozen
@@ -15,9 +16,15 @@ from verax.backend.lowering.mlir_text import row_major
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS, Effect
 from verax.ir.records import ReprMixin
-from verax.rules.rows.emitter import TOKEN, HostCall, Operand, Region, flag
+from verax.rules.rows.emitter import HOSTING, TOKEN, HostCall, Operand, Region, flag
 
-TARGET: Final = '"xla_ffi_python_cpu_callback"'
+TARGETS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        name: f'"xla_ffi_python_{"cpu" if name == "cpu" else "gpu"}_callback"'
+        for name in HOSTING
+    }
+)
+"""What a call of the host is called on each platform."""
 type Regions = Sequence[tuple[Sequence[ShapedArray], Region]]
 
 
@@ -37,10 +44,11 @@ def call_attributes(
     operands: Sequence[ShapedArray],
     results: Sequence[ShapedArray],
     effect: bool,
+    platform: str,
 ) -> dict[str, str]:
     """The attributes of a call of function `index`; both sides are row-major."""
     return {
-        "call_target_name": TARGET,
+        "call_target_name": TARGETS[platform],
         "api_version": "4 : i32",
         "backend_config": f"{{index = {index} : ui64}}",
         "has_side_effect": flag(effect),

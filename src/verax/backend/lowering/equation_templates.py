@@ -1,10 +1,10 @@
 """Floor 4: the text of an equation, written once by its rule and then filled in.
 
 One idea: what a lowering rule writes depends only on (rules, primitive, params, types,
-which operands are constants), so it is a template, as derivatives are; every other
-equation of its kind is one formatting of a string::
+which operands are constants, the platforms of the module), so it is a template, as
+derivatives are; every other equation of its kind is one formatting of a string::
 
-    text = equation_text(engine, sin_p, NO_PARAMS, (f32_8,), (f32_8,), (False,))
+    text = equation_text(engine, CPU, sin_p, NO_PARAMS, (f32_8,), (f32_8,), (False,))
     text.template        # '    %s = "stablehlo.sine"(%s) : (tensor<8xf32>) -> ...'
 
 Rules that speak of more than their operands (functions, meshes, the host) have no such
@@ -23,13 +23,14 @@ from verax.ir.dtypes import device_value
 from verax.ir.jaxpr import Atom, Jaxpr, Params, Var
 from verax.rules.rows.emitter import Operand, Region
 from verax.rules.rows.masks import Mask
-from verax.rules.rows.row import Engine, Row
+from verax.rules.rows.row import Engine, LowerRule, Row
 from verax.rules.values.memo import pure
 from verax.rules.values.state import widths_of
 from verax.transforms.engine.templates import TEMPLATES, Avals
 
 MARK: Final = "\0"
 type Scalar = float | int | bool | complex | np.ndarray | None
+type Platforms = tuple[str, ...]
 type Rule = Callable[["Recorder", Sequence[Operand]], Sequence[Operand]]
 
 
@@ -71,16 +72,50 @@ class NeedsModule(Exception):
     """A rule asked for what only the module under construction knows."""
 
 
+class SeveralPlatforms(NeedsModule):
+    """In a module for several platforms, a rule depends on the platform."""
+
+
+def only(platforms: Platforms) -> str:
+    """The platform of a module for one.
+
+    Raises:
+        SeveralPlatforms: it is for several.
+    """
+    if len(platforms) > 1:
+        raise SeveralPlatforms
+    return platforms[0]
+
+
+def common_rule[P: Params](row: Row[P], platforms: Platforms) -> LowerRule[P]:
+    """The rule that lowers a row on every one of these platforms.
+
+    Raises:
+        MissingRule: there is none on some platform.
+        SeveralPlatforms: they differ.
+    """
+    rule, *others = [row.lowering(platform) for platform in platforms]
+    if any([other is not rule for other in others]):
+        raise SeveralPlatforms
+    return rule
+
+
 class Recorder(FunctionText):
     """An `Emitter` that writes one equation with marks in place of names."""
 
-    def __init__(self, engine: Engine, scalars: Mask) -> None:
+    def __init__(self, engine: Engine, platforms: Platforms, scalars: Mask) -> None:
         super().__init__()
         self.engine = engine
+        self.platforms = platforms
         # What stands for the value of an operand that is a constant.
         self.unknown = [np.empty(()) if flag else None for flag in scalars]
         self.needed: list[Needed] = []
         self.inside = 0
+
+    @property
+    def platform(self) -> str:
+        """See `Emitter.platform`."""
+        return only(self.platforms)
 
     def label(self) -> str:
         """A mark for a fresh name."""
@@ -130,11 +165,9 @@ class Recorder(FunctionText):
             return Operand("", atom.aval, device_value(atom.value, atom.aval.dtype))
 
         for eqn in jaxpr.eqns:
-            row = self.engine.rules[eqn.primitive]
-            if row.lower is None:
-                raise NeedsModule
+            rule = common_rule(self.engine.rules[eqn.primitive], self.platforms)
             outs = tuple([v.aval for v in eqn.outvars])
-            env += row.lower(self, eqn.params, [read(a) for a in eqn.invars], outs)
+            env += rule(self, eqn.params, [read(a) for a in eqn.invars], outs)
         return tuple([read(a) for a in jaxpr.outvars])
 
     def refuse(self, *args: Any, **options: Any) -> NoReturn:
@@ -153,13 +186,15 @@ def same(x: Needed, y: Needed) -> bool:
     return scalar_bytes(x.value, x.aval) == scalar_bytes(y.value, y.aval)
 
 
-def recorded(engine: Engine, avals: Avals, scalars: Mask, rule: Rule) -> EquationText:
+def recorded(
+    engine: Engine, platforms: Platforms, avals: Avals, scalars: Mask, rule: Rule
+) -> EquationText:
     """The text that a rule writes for operands of types `avals`.
 
     Raises:
         NeedsModule: it has no text of its own.
     """
-    recorder = Recorder(engine, scalars)
+    recorder = Recorder(engine, platforms, scalars)
     operands = [
         Operand(f"{MARK}o{i}{MARK}", aval)
         if value is None
@@ -199,6 +234,7 @@ def recorded(engine: Engine, avals: Avals, scalars: Mask, rule: Rule) -> Equatio
 @pure(TEMPLATES)
 def equation_text(
     engine: Engine,
+    platforms: Platforms,
     row: Row[Any],
     params: Params,
     avals: Avals,
@@ -208,15 +244,15 @@ def equation_text(
     """The text of an equation.
 
     Raises:
+        MissingRule: a platform has no rule.
         NeedsModule: it has none of its own. That is not remembered, for such params may
             hold a function of the host.
     """
-    lower = row.lower
-    assert lower is not None
+    lower = common_rule(row, platforms)
     # Rules that trace functions mean the widths of their operands.
     with widths_of([aval.dtype for aval in (*avals, *outs)]):
         return recorded(
-            engine, avals, scalars, lambda e, xs: lower(e, params, xs, outs)
+            engine, platforms, avals, scalars, lambda e, xs: lower(e, params, xs, outs)
         )
 
 
@@ -228,4 +264,4 @@ def call_text(
     def rule(e: Recorder, operands: Sequence[Operand]) -> Sequence[Operand]:
         return e.op("func.call", operands, outs, callee=symbol)
 
-    return recorded(engine, avals, scalars, rule)
+    return recorded(engine, (), avals, scalars, rule)

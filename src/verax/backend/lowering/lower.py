@@ -4,7 +4,7 @@ One idea: array constants are collected once per object and passed as leading ar
 of every function that needs them, so the text depends on the program alone and is its
 own cache key::
 
-    lowered = lower(engine, jaxpr, "f")
+    lowered = lower(engine, jaxpr, "f", platforms=("cpu",))
     lowered.text
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from verax.backend.lowering.callback_calls import HostCalls
+from verax.backend.lowering.equation_templates import Platforms
 from verax.backend.lowering.live_body import Body, body_of, is_small, live_body
 from verax.backend.lowering.module_writer import Module
 from verax.backend.lowering.result import Lowered, Seconds, Spread
@@ -27,23 +28,25 @@ def lower(
     jaxpr: Jaxpr,
     name: str,
     *,
+    platforms: Platforms,
     keep_unused: bool = False,
     donated: Sequence[bool] = (),
     spread: Spread | None = None,
     inline_constants: bool = False,
     located: bool = False,
 ) -> Lowered:
-    """The module of `jaxpr`, without dead code; deterministic.
+    """The module of `jaxpr` for `platforms`, without dead code; deterministic.
 
     It is made where nothing is configured but, in programs with 64 bits, x64: so it
     depends on the program alone.
 
     `donated[i]` lets XLA reuse the memory of argument i. With `inline_constants` the
     module holds its array constants, and takes none; with `located` it says for each
-    operation which line of the user's made it.
+    operation which line of the user's made it. A module for several platforms may take
+    the number of the one that it runs on, as its first argument: `takes_platform` says.
 
     Raises:
-        MissingRule: a primitive has no lower rule.
+        MissingRule: a primitive has no lowering for a platform.
     """
     dtypes = {v.aval.dtype for eqn in jaxpr.eqns for v in eqn.outvars}
     dtypes |= {v.aval.dtype for v in jaxpr.invars}
@@ -52,6 +55,7 @@ def lower(
             engine,
             jaxpr,
             name,
+            platforms,
             keep_unused,
             donated,
             spread,
@@ -64,6 +68,7 @@ def lowered_here(
     engine: Engine,
     jaxpr: Jaxpr,
     name: str,
+    platforms: Platforms,
     keep_unused: bool,
     donated: Sequence[bool],
     spread: Spread | None,
@@ -78,7 +83,7 @@ def lowered_here(
         body, kept = live_body(engine, jaxpr)
     rewritten = perf_counter()
     kind = LocatedModule if located else Module
-    module = kind(engine, () if spread is None else spread.order)
+    module = kind(engine, platforms, () if spread is None else spread.order)
     consts = () if inline_constants else body.consts
     given = [d for d, flag in zip(donated, kept, strict=False) if flag]
     marks, ends = attributes(module, body, consts, given, kept, spread)
@@ -97,7 +102,20 @@ def lowered_here(
     seconds = Seconds(rewritten - started, perf_counter() - rewritten)
     RECORDER.record("lowerings")
     RECORDER.record("lower_seconds", seconds.rewrite + seconds.write)
-    return Lowered(text, consts, kept, ins, outs, lent, calls, name, small, seconds)
+    return Lowered(
+        text,
+        consts,
+        kept,
+        ins,
+        outs,
+        lent,
+        calls,
+        name,
+        small,
+        seconds,
+        platforms,
+        "main" in module.choosing,
+    )
 
 
 def attributes(

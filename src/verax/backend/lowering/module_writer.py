@@ -10,6 +10,7 @@ where it occurs again; the rows write the operations, the writer hands them arou
 
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
+from copy import copy
 from typing import Any, Final
 
 from verax.backend.lowering.callback_calls import call_attributes, ordered_regions
@@ -17,8 +18,12 @@ from verax.backend.lowering.equation_templates import (
     EquationText,
     Needed,
     NeedsModule,
+    Platforms,
+    SeveralPlatforms,
     call_text,
+    common_rule,
     equation_text,
+    only,
 )
 from verax.backend.lowering.function_writer import FunctionText
 from verax.backend.lowering.live_body import Body, body_of
@@ -31,13 +36,13 @@ from verax.backend.lowering.result import (
 )
 from verax.backend.lowering.stablehlo_io import renamed
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import device_value
+from verax.ir.dtypes import device_value, int32
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
 from verax.ir.meshes import Layout
 from verax.rules.rows.emitter import TOKEN, HostCall, Operand, Region
 from verax.rules.rows.masks import Mask
-from verax.rules.rows.row import Engine, Row, missing
+from verax.rules.rows.row import Engine, MissingRule, Row
 from verax.rules.values.memo import recall
 from verax.transforms.engine.dce import variables
 from verax.transforms.engine.evaluate import literal_value
@@ -52,6 +57,9 @@ type Kind = tuple[Hashable, ...]
 type Value = str | Operand | Literal
 """The name of what is written already, or a constant that may still be written."""
 type Env = list[Value]
+PLATFORM: Final = Operand("%platform", ShapedArray((), int32))
+"""Which of its platforms a module for several runs on: an argument of its functions."""
+OF_PLATFORM: Final = 'jax.global_constant = "_platform_index"'
 UNSEEN: Final = EquationText("", (), (), 0, (), 0)
 
 
@@ -59,11 +67,18 @@ class Module:
     """The functions of a module; a private function is written once per jaxpr.
 
     An equation whose lowering is long is written in place the first time, and as a
-    function that is called when an equal one occurs again.
+    function that is called when an equal one occurs again. A module is for `platforms`;
+    where a rule differs between them, there is a choice of one `part` for each, and the
+    functions of which such a choice is part, named in `choosing`, take the platform.
     """
 
-    def __init__(self, engine: Engine, order: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, engine: Engine, platforms: Platforms, order: tuple[int, ...] = ()
+    ) -> None:
         self.engine = engine
+        self.platforms = platforms
+        self.choosing: set[str] = set()
+        self.parts: dict[str, Module] = {}
         self.meshes = Meshes(order)
         self.functions: list[str] = []
         self.calls: dict[tuple[HostCall, bool], int] = {}
@@ -73,6 +88,16 @@ class Module:
         self.large: set[EquationKey] = set()
         self.equations: dict[EquationKey, str] = {}
         self.copied: dict[str, str] = {}
+
+    def part(self, platform: str) -> "Module":
+        """The same module, as code is written that runs on one of its platforms."""
+        found = self.parts.get(platform)
+        if found is None:
+            found = self.parts[platform] = copy(self)
+            found.platforms, found.parts = (platform,), {}
+            found.names, found.kinds = {}, {}
+            found.large, found.equations = set(), {}
+        return found
 
     def fresh(self, name: str) -> str:
         """A function name that is not taken yet."""
@@ -86,11 +111,14 @@ class Module:
         """The row of an equation.
 
         Raises:
-            MissingRule: it has no lower rule.
+            MissingRule: it has no lowering for a platform of the module.
         """
         row = self.engine.rules[eqn.primitive]
-        if row.lower is None:
-            raise missing(row, "lower", f"give its row lower=...; met at {eqn.source}")
+        try:
+            for platform in self.platforms:
+                row.lowering(platform)
+        except MissingRule as error:
+            raise MissingRule(f"{error}; met at {eqn.source}") from None
         return row
 
     def text_for(self, eqn: Eqn, kind: Kind, scalars: Mask) -> EquationText | None:
@@ -99,10 +127,14 @@ class Module:
         key = (row, eqn.params, types(eqn.invars), types(eqn.outvars))
         text = None
         if key in self.large and not any(eqn.params.subjaxprs()):
-            text = call_text(self.engine, self.shared(key), key[2], key[3], scalars)
+            text = call_text(
+                self.engine, f"@{self.shared(key)}", key[2], key[3], scalars
+            )
         elif not any(eqn.params.subjaxprs()):
             with suppress(NeedsModule):
-                text = recall(equation_text, key[1], self.engine, *key, scalars)
+                text = recall(
+                    equation_text, key[1], self.engine, self.platforms, *key, scalars
+                )
         if text is not None and text.size >= LARGE and key not in self.large:
             self.large.add(key)
         else:
@@ -120,10 +152,9 @@ class Module:
             given = [writer.name(c.aval) for c in consts]
             writer.constants = {c.key: x for c, x in zip(consts, given, strict=True)}
             inputs = [writer.name(aval) for aval in avals]
-            assert row.lower is not None
-            results = row.lower(writer, params, inputs, outs)
+            results = lowered(writer, row, params, inputs, outs)
             self.write(found, writer, [*given, *inputs], results)
-        return f"@{found}"
+        return found
 
     def private(self, jaxpr: Jaxpr, name: str) -> str:
         """The name of the function for `jaxpr`, which is written now if it is new."""
@@ -188,6 +219,9 @@ class Module:
 
         `marks` are the attributes of the arguments, `ends` those of the results.
         """
+        if writer.choosing:
+            self.choosing.add(name)
+            inputs, marks = [PLATFORM, *inputs], [OF_PLATFORM, *marks]
         params = ", ".join(
             f"{x.name}: {mlir_type(x.aval)}" + (f" {{{mark}}}" if mark else "")
             for x, mark in zip(inputs, [*marks, *[""] * len(inputs)], strict=False)
@@ -218,6 +252,12 @@ class Writer(FunctionText):
         self.module = module
         self.constants: dict[bytes | Identity, Operand] = {}
         self.token = self.first_token = Operand("", TOKEN)
+        self.choosing = False
+
+    @property
+    def platform(self) -> str:
+        """See `Emitter.platform`."""
+        return only(self.module.platforms)
 
     def threaded(
         self,
@@ -251,7 +291,8 @@ class Writer(FunctionText):
         ins, outs = list(operands), list(results)
         if ordered:
             ins, outs = [self.token, *ins], [TOKEN, *outs]
-        attributes = call_attributes(index, [x.aval for x in ins], outs, effect)
+        types = [x.aval for x in ins]
+        attributes = call_attributes(index, types, outs, effect, self.platform)
         if effect:
             attributes |= self.module.meshes.on_first_device(len(outs))
         found = self.op("stablehlo.custom_call", ins, outs, (), **attributes)
@@ -264,14 +305,12 @@ class Writer(FunctionText):
         self, jaxpr: Jaxpr, operands: Sequence[Operand], name: str
     ) -> tuple[Operand, ...]:
         """See `Emitter.call`."""
-        callee = f"@{self.module.private(jaxpr, name)}"
+        symbol = self.module.private(jaxpr, name)
         consts = [self.constants[c.key] for c in array_constants(jaxpr)]
         ins, outs = [*consts, *operands], jaxpr.out_avals
         if not is_ordered(jaxpr.effects):
-            return self.op("func.call", ins, outs, callee=callee)
-        self.token, *found = self.op(
-            "func.call", [self.token, *ins], (TOKEN, *outs), callee=callee
-        )
+            return called(self, symbol, ins, outs)
+        self.token, *found = called(self, symbol, [self.token, *ins], (TOKEN, *outs))
         return tuple(found)
 
     def embed(
@@ -387,13 +426,11 @@ class Writer(FunctionText):
         if key in module.large:
             consts = [self.constants[c.key] for c in inner_constants(eqn.params)]
             ins = [*consts, *operands]
-            results = self.op("func.call", ins, outs, callee=module.shared(key))
-            return [x.name for x in results]
-        start = len(self.lines)
-        assert row.lower is not None
-        results = tuple(row.lower(self, eqn.params, operands, outs))
+            return [x.name for x in called(self, module.shared(key), ins, outs)]
+        start, ordered = len(self.lines), is_ordered(eqn.effects)
+        results = lowered(self, row, eqn.params, operands, outs, ordered=ordered)
         size = sum([line.count("\n") for line in self.lines[start:]])
-        if size >= LARGE and not is_ordered(eqn.effects):
+        if size >= LARGE and not ordered:
             module.large.add(key)
         return [x.name or x for x in results]
 
@@ -417,3 +454,69 @@ class Writer(FunctionText):
     def read(self, atom: Atom, env: Env) -> Operand:
         value = env[atom.index] if type(atom) is Var else self.literal(atom)
         return self.operand(value, atom.aval)
+
+
+def lowered(
+    writer: Writer,
+    row: Row[Any],
+    params: Params,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+    *,
+    ordered: bool = False,
+) -> Sequence[Operand]:
+    """What the rule of a row writes, or a choice of what it writes by platform."""
+    module = writer.module
+    if len(module.platforms) == 1:
+        return row.lowering(module.platforms[0])(writer, params, operands, outs)
+    lines, count, scalars = writer.lines, len(writer.lines), writer.scalars
+    before = writer.count, writer.token, writer.choosing, dict(scalars)
+    try:
+        return common_rule(row, module.platforms)(writer, params, operands, outs)
+    except SeveralPlatforms:
+        writer.lines, writer.scalars, writer.module = lines, scalars, module
+        del lines[count:]
+        scalars.clear()
+        writer.count, writer.token, writer.choosing, known = before
+        scalars.update(known)
+    return choice(writer, row, params, operands, outs, ordered)
+
+
+def choice(
+    writer: Writer,
+    row: Row[Any],
+    params: Params,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+    ordered: bool,
+) -> tuple[Operand, ...]:
+    """What a rule writes for each platform, of which the module runs one."""
+    module = writer.module
+
+    def on(platform: str) -> Region:
+        def region(_: Sequence[Operand]) -> Sequence[Operand]:
+            writer.module = module.part(platform)
+            try:
+                return row.lowering(platform)(writer, params, operands, outs)
+            finally:
+                writer.module = module
+
+        return region
+
+    writer.choosing = True
+    op = writer.threaded if ordered else writer.op
+    regions = [((), on(platform)) for platform in module.platforms]
+    return op("stablehlo.case", (PLATFORM,), outs, regions)
+
+
+def called(
+    writer: Writer,
+    symbol: str,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> tuple[Operand, ...]:
+    """A call of a function of the module, which may ask for the platform."""
+    if symbol in writer.module.choosing:
+        writer.choosing = True
+        operands = [PLATFORM, *operands]
+    return writer.op("func.call", operands, outs, callee=f"@{symbol}")

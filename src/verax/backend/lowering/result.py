@@ -38,6 +38,8 @@ class Lowered:
     `donated` are the positions of arguments of the jaxpr that a run uses up; `calls`
     are the functions of the host that the module calls by their number; `name` is that
     of the function, for messages. `small` says that its arrays are: see `is_small`.
+    It is for `platforms`; where it `takes_platform`, its first argument is the number
+    of the one that it runs on.
     """
 
     text: str
@@ -50,6 +52,8 @@ class Lowered:
     name: str = "a compiled function"
     small: bool = False
     seconds: Seconds = field(default=Seconds(), eq=False)
+    platforms: tuple[str, ...] = ()
+    takes_platform: bool = False
 
     @property
     def operations(self) -> int:

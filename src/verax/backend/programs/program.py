@@ -31,7 +31,12 @@ from verax.backend.programs.placed_program import (
 from verax.backend.programs.placement import Placement, place_of
 from verax.backend.runtime import buffers
 from verax.backend.runtime.buffers import AvalLike, Buffer
-from verax.backend.runtime.client import check_not_forked, default_client, local_devices
+from verax.backend.runtime.client import (
+    check_not_forked,
+    default_client,
+    local_devices,
+    platform_name,
+)
 from verax.backend.runtime.locks import Locks
 from verax.backend.xla.executable import CompileOptions, Executable, compile_text
 from verax.backend.xla.lapack import require_routines
@@ -182,6 +187,17 @@ class Recipe:
     donated: tuple[bool, ...] = ()
     placement: Placement | None = None
 
+    @property
+    def platform(self) -> str:
+        """The platform that it is lowered for: that of its devices."""
+        return platform_of(self.placement)
+
+
+def platform_of(placement: Placement | None) -> str:
+    """The platform of the devices of a placement, else that of the process."""
+    client = default_client() if placement is None else placement.devices[0].client
+    return platform_name(client)
+
 
 @frozen(eq=False)
 class Made:
@@ -266,7 +282,13 @@ def make(recipe: Recipe, name: str) -> Program:
     placement = recipe.placement
     spread = None if placement is None else spread_of(placement)
     lowered = lower(
-        engine, jaxpr, name, keep_unused=keep_unused, donated=donated, spread=spread
+        engine,
+        jaxpr,
+        name,
+        platforms=(recipe.platform,),
+        keep_unused=keep_unused,
+        donated=donated,
+        spread=spread,
     )
     if placement is None:
         return build(lowered, options, late=True)

@@ -35,6 +35,7 @@ __all__ = [
     "live_buffers",
     "local_device_count",
     "local_devices",
+    "platform_name",
     "process_index",
     "process_indices",
     "start_client",
@@ -62,6 +63,15 @@ STARTERS: Final[Mapping[str, Callable[[int | None], Client]]] = MappingProxyType
     {"cpu": start_cpu_client, "cuda": CUDA.start_cuda_client}
 )
 ALIASES: Final[Mapping[str, str]] = MappingProxyType({"gpu": "cuda"})
+
+
+def platform_name(client: Client) -> str:
+    """The platform of a client: "cuda", which jaxlib may call "gpu".
+
+    >>> platform_name(default_client())
+    'cpu'
+    """
+    return ALIASES.get(client.platform, client.platform)
 
 
 def check_platform(platform: str, origin: str) -> str:
@@ -148,7 +158,7 @@ def start_client(options: ClientOptions) -> Client:
 def serves(client: Client, options: ClientOptions) -> bool:
     """Whether a running client is what the options ask for."""
     asked = options.platform or client.platform
-    platform = ALIASES.get(asked, asked) == client.platform
+    platform = ALIASES.get(asked, asked) == platform_name(client)
     count = options.device_count in (None, len(client.local_devices()))
     return platform and count
 
@@ -192,7 +202,7 @@ class ClientSlot:
     def get_for(self, platform: str) -> Client:
         """The client of another platform beside the default one."""
         client = self.get()
-        if platform == client.platform:
+        if platform == platform_name(client):
             return client
         with self.lock:
             if platform not in self.others:

@@ -13,6 +13,7 @@ import numpy as np
 from attrs import frozen
 
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import int32
 from verax.ir.jaxpr import Params
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Engine, MissingRule, Row
@@ -23,23 +24,65 @@ type Run = Callable[..., Sequence[np.ndarray]]
 class ExportedModule:
     """The text of a module, what runs it on NumPy arrays, and its function's name.
 
-    Equal texts are equal modules. It is no record, so that printed jaxprs show the name
-    and not the text.
+    It is for `platforms`; where it `takes_platform`, its first argument is the number
+    of the one that it runs on. If it is `unchecked` it may run on others, too. It is
+    not a record, so that printed jaxprs show the name and not the text.
     """
 
-    __slots__ = ("__name__", "run", "text")
+    __slots__ = (
+        "__name__",
+        "platforms",
+        "run",
+        "takes_platform",
+        "text",
+        "unchecked",
+    )
     transient: ClassVar[bool] = False
 
-    def __init__(self, name: str, text: str, run: Run) -> None:
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        run: Run,
+        platforms: tuple[str, ...],
+        *,
+        takes_platform: bool,
+        unchecked: bool,
+    ) -> None:
         self.__name__ = name
         self.text = text
         self.run = run
+        self.platforms = platforms
+        self.takes_platform = takes_platform
+        self.unchecked = unchecked
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What makes two modules equal: all but the name and what runs it."""
+        return self.text, self.platforms, self.takes_platform, self.unchecked
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExportedModule) and self.text == other.text
+        return isinstance(other, ExportedModule) and self.key == other.key
 
     def __hash__(self) -> int:
-        return hash(self.text)
+        return hash(self.key)
+
+    def number_of(self, platform: str) -> int:
+        """The number of a platform among those of the module.
+
+        Raises:
+            ValueError: the module is not for it.
+        """
+        if platform in self.platforms:
+            return self.platforms.index(platform)
+        if self.unchecked:
+            return 0
+        raise ValueError(
+            f"the function {self.__name__} was exported for "
+            f"{', '.join(self.platforms)}, but it is called on {platform}; list "
+            "both in export(..., platforms=), or disable the check with "
+            "DisabledSafetyCheck.platform()"
+        )
 
 
 @frozen(eq=False, repr=False)
@@ -73,6 +116,9 @@ def no_derivative(engine: Engine, p: ExportedParams, *operands: Any) -> NoReturn
 def lower_exported(
     e: Emitter, p: ExportedParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
+    number = p.module.number_of(e.platform)
+    if p.module.takes_platform:
+        xs = (e.constant(number, ShapedArray((), int32)), *xs)
     return e.embed(p.module.text, xs, outs)
 
 

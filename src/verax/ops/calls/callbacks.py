@@ -23,7 +23,7 @@ from verax.ir.records import ReprMixin
 from verax.ir.walk import map_subjaxprs, walk
 from verax.ops.structure.shape import at_front, broadcast, broadcast_in_dim, move_axis
 from verax.rules.programs.host import HostFunction, called
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import HOSTING, Emitter, Operand
 from verax.rules.rows.row import (
     Axis,
     Engine,
@@ -220,7 +220,7 @@ def callback_row(
         jvp=jvp,
         transpose=transpose,
         batch=lambda engine, p, size, xs, axes: batch_callback(row, p, size, xs, axes),
-        lower=lower_callback,
+        lower_on=dict.fromkeys(HOSTING, lower_callback),
         hosted=True,
     )
     return row

@@ -131,7 +131,7 @@ eigh_p: Row[EighParams] = matrix_row(
     results=eigh_results,
     evaluate=evaluate_eigh,
     jvp=jvp_eigh,
-    lower=lower_eigh,
+    lower_on={"cpu": lower_eigh},
 )
 
 
@@ -247,7 +247,7 @@ eig_p: Row[EigParams] = matrix_row(
     results=eig_results,
     evaluate=evaluate_eig,
     jvp=jvp_eig,
-    lower=lower_eig,
+    lower_on={"cpu": lower_eig},
 )
 
 

@@ -87,7 +87,7 @@ schur_p: Row[SchurParams] = matrix_row(
     SchurParams,
     results=schur_results,
     evaluate=evaluate_schur,
-    lower=lower_schur,
+    lower_on={"cpu": lower_schur},
 )
 
 
@@ -135,7 +135,7 @@ hessenberg_p: Row[NoParams] = matrix_row(
     NoParams,
     results=hessenberg_results,
     evaluate=evaluate_hessenberg,
-    lower=lower_hessenberg,
+    lower_on={"cpu": lower_hessenberg},
 )
 
 
@@ -189,7 +189,7 @@ tridiagonal_p: Row[TridiagonalParams] = matrix_row(
     TridiagonalParams,
     results=tridiagonal_results,
     evaluate=evaluate_tridiagonal,
-    lower=lower_tridiagonal,
+    lower_on={"cpu": lower_tridiagonal},
 )
 
 
@@ -278,7 +278,7 @@ tridiagonal_solve_p: Row[NoParams] = matrix_row(
     ranks=(1, 1, 1, 2),
     jvp=jvp_system,
     transpose=transpose_system,
-    lower=lower_system,
+    lower_on={"cpu": lower_system},
 )
 
 

@@ -217,7 +217,7 @@ lu_p: Row[NoParams] = matrix_row(
     results=lu_results,
     evaluate=evaluate_lu,
     jvp=jvp_lu,
-    lower=lower_lu,
+    lower_on={"cpu": lower_lu},
 )
 
 

@@ -60,7 +60,7 @@ geqrf_p: Row[NoParams] = matrix_row(
     NoParams,
     results=geqrf_results,
     evaluate=evaluate_geqrf,
-    lower=lambda e, p, xs, outs: routine(e, "?geqrf", xs, outs, {0: 0}),
+    lower_on={"cpu": lambda e, p, xs, outs: routine(e, "?geqrf", xs, outs, {0: 0})},
 )
 
 
@@ -96,7 +96,7 @@ householder_product_p: Row[NoParams] = matrix_row(
     results=householder_results,
     evaluate=evaluate_householder,
     ranks=(2, 1),
-    lower=lower_householder,
+    lower_on={"cpu": lower_householder},
 )
 
 
@@ -244,7 +244,7 @@ qr_p: Row[QrParams] = matrix_row(
     results=qr_results,
     evaluate=evaluate_qr,
     jvp=jvp_qr,
-    lower=lower_qr,
+    lower_on={"cpu": lower_qr},
 )
 
 

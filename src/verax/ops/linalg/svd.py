@@ -175,7 +175,7 @@ svd_p: Row[SvdParams] = matrix_row(
     results=svd_results,
     evaluate=evaluate_svd,
     jvp=jvp_svd,
-    lower=lower_svd,
+    lower_on={"cpu": lower_svd},
 )
 
 

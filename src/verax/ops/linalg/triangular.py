@@ -146,7 +146,7 @@ cholesky_p: Row[NoParams] = matrix_row(
     results=lambda p, xs: (xs[0].with_shape((square("cholesky", xs[0]),) * 2),),
     evaluate=evaluate_cholesky,
     jvp=jvp_cholesky,
-    lower=lower_cholesky,
+    lower_on={"cpu": lower_cholesky},
 )
 
 
@@ -299,7 +299,7 @@ triangular_solve_p: Row[TriangularParams] = evolve(
         jvp=jvp_triangular,
         transpose=transpose_triangular,
         batch=batch_triangular,
-        lower=lower_triangular,
+        lower_on={"cpu": lower_triangular},
     ),
     draw=draw_triangular,
 )

@@ -11,7 +11,7 @@ symbolic zeros, sums of contributions, and samples for the tests::
 Operands have one shape and one dtype; an operand without dimensions goes with any.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -25,6 +25,7 @@ from verax.rules.rows.builder import Builder
 from verax.rules.rows.eager_costs import Costly, narrow_floats
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import (
+    NOWHERE,
     REALS,
     Axis,
     Domain,
@@ -54,6 +55,7 @@ def elementwise(
     evaluate: Maths,
     *,
     lower: Maths,
+    lower_on: Mapping[str, Maths] = NOWHERE,
     operands: int = 1,
     jvp: PerOperand = None,
     transpose: PerOperand = None,
@@ -69,7 +71,8 @@ def elementwise(
     where the derivative is zero. `transpose` has one per operand:
     `(cotangent, *operands) -> cotangent of the operand`, None where it is not linear;
     a linear operand itself arrives as `Linear`. `lower` comes from `stablehlo`, `chlo`
-    or `composed`. `accepts` are the dtypes; `result` maps the dtype, else it is kept.
+    or `composed`, and so do the rules of `lower_on`, for platforms that lower
+    differently. `accepts` are the dtypes; `result` maps the dtype, else it is kept.
     """
     kept = result or (lambda dtype: dtype)
     return parametric(
@@ -77,6 +80,7 @@ def elementwise(
         NoParams,
         lambda p, *xs: evaluate(*xs),
         lower=lambda e, p, *rest: lower(e, p, *rest),
+        lower_on=lower_on,
         operands=operands,
         jvp=without_params(jvp),
         transpose=without_params(transpose),
@@ -107,6 +111,7 @@ def parametric[P: Params](
     evaluate: Maths,
     *,
     lower: LowerRule[P],
+    lower_on: Mapping[str, LowerRule[P]] = NOWHERE,
     params_of: Callable[[Random, DType], P],
     operands: int = 1,
     jvp: PerOperand = None,
@@ -142,7 +147,8 @@ def parametric[P: Params](
         batch=lambda engine, p, size, xs, axes: batch_elementwise(
             engine, row, p, size, xs, axes
         ),
-        lower=lambda e, p, xs, outs: lower(e, p, full_operands(e, xs, outs), outs),
+        lower=with_full_operands(lower),
+        lower_on={name: with_full_operands(f) for name, f in lower_on.items()},
         draw=draw or (lambda random: draw_sample(random, operands, accepts, params_of)),
         domains=(domains,) * operands
         if isinstance(domains, Domain)
@@ -150,6 +156,10 @@ def parametric[P: Params](
         costly=costly,
     )
     return row
+
+
+def with_full_operands[P](rule: LowerRule[P]) -> LowerRule[P]:
+    return lambda e, p, xs, outs: rule(e, p, full_operands(e, xs, outs), outs)
 
 
 def per_operand(rules: PerOperand, operands: int) -> tuple[Maths | None, ...]:

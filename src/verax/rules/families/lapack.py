@@ -30,6 +30,7 @@ from verax.rules.families.elementwise import moving
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.infer import infer
 from verax.rules.rows.row import (
+    NOWHERE,
     Axis,
     BatchRule,
     Engine,
@@ -59,7 +60,8 @@ def matrix_row[P: Params](
     *,
     results: Cores[P],
     evaluate: OneMatrix[P],
-    lower: LowerRule[P],
+    lower: LowerRule[P] | None = None,
+    lower_on: Mapping[str, LowerRule[P]] = NOWHERE,
     ranks: Sequence[int] = (2,),
     jvp: JvpRule[P] | None = None,
     transpose: TransposeRule[P] | None = None,
@@ -70,8 +72,13 @@ def matrix_row[P: Params](
 
     `results(params, types of one call)` gives the types of one call, or raises;
     `evaluate(params, *arrays)` is one call. The dimensions in front are shared by all
-    operands and lead all results. `lower` sees whole operands, none of them empty.
+    operands and lead all results. `lower` and the rules of `lower_on` see whole
+    operands, none of them empty.
     """
+
+    def stacked(rule: LowerRule[P]) -> LowerRule[P]:
+        return lambda e, p, xs, outs: lower_stack(e, row, p, xs, outs, rule)
+
     row: Row[P] = Row(
         name,
         params,
@@ -87,7 +94,8 @@ def matrix_row[P: Params](
                 engine, row, p, size, xs, axes
             )
         ),
-        lower=lambda e, p, xs, outs: lower_stack(e, row, p, xs, outs, lower),
+        lower=None if lower is None else stacked(lower),
+        lower_on={name: stacked(rule) for name, rule in lower_on.items()},
     )
     return row
 

@@ -26,7 +26,7 @@ from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Params
 from verax.ir.records import ReprMixin
 from verax.rules.programs.calling import pull, push, spread_batch
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import HOSTING, Emitter, Operand
 from verax.rules.rows.infer import infer
 from verax.rules.rows.row import (
     Axis,
@@ -71,9 +71,9 @@ def derived_columns(row: Row[Any]) -> Mapping[str, str]:
             if getattr(row, column) is None
         }
     found = {}
-    if row.batch is None and (row.evaluate or row.lower) is not None:
+    if row.batch is None and (row.evaluate or row.lower or row.lower_on):
         found["batch"] = IN_TURN
-    if row.lower is None and row.evaluate is not None:
+    if row.lower is None and not row.lower_on and row.evaluate is not None:
         found["lower"] = BY_HOST
     return found
 
@@ -86,6 +86,8 @@ def completed(row: Row[Any]) -> Row[Any]:
         return row
     rules = by_composition(row) if row.composition is not None else by_itself(row)
     changes: dict[str, Any] = {column: rules[column] for column in columns}
+    if row.composition is None and "lower" in changes:
+        changes["lower_on"] = dict.fromkeys(HOSTING, changes.pop("lower"))
     return evolve(row, **changes)
 
 

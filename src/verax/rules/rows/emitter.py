@@ -7,7 +7,8 @@ the sequence of calls into a module::
         return e.op("stablehlo.transpose", operands, outs, permutation=i64s((1, 0)))
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Protocol
 
 import numpy as np
@@ -18,6 +19,11 @@ from verax.ir.dtypes import DType, float0
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import Layout
 from verax.ir.records import ReprMixin
+
+PLATFORMS: Final = ("cpu", "cuda", "rocm", "tpu")
+GPUS: Final = ("cuda", "rocm")
+HOSTING: Final = ("cpu", *GPUS)
+"""The platforms whose programs can call functions of the host."""
 
 TOKEN: Final = ShapedArray((), float0, weak_type=True)
 """The type of what puts effects in order: it has no elements, only a place."""
@@ -53,6 +59,14 @@ class HostCall(Protocol):
 
 class Emitter(Protocol):
     """Writes operations in order; every method returns the operands it made."""
+
+    @property
+    def platform(self) -> str:
+        """The platform that the operations are for: "cpu", "cuda", "rocm" or "tpu".
+
+        In a module for several, a rule that asks is run once for each of them.
+        """
+        ...
 
     def op(
         self,
@@ -126,6 +140,28 @@ class Emitter(Protocol):
     ) -> tuple[Jaxpr, tuple[int | None, ...]]:
         """`jaxpr` over a stack of inputs, under the rules of this module's engine."""
         ...
+
+
+def by_platform[R](rules: Mapping[str, R]) -> Mapping[str, R]:
+    """The rules under the names of `PLATFORMS`, read-only.
+
+    A rule for "gpu" is for each kind of GPU that has no rule of its own.
+
+    Raises:
+        ValueError: there is no platform of such a name.
+
+    >>> dict(by_platform({"gpu": 1, "cuda": 2}))
+    {'cuda': 2, 'rocm': 1}
+    """
+    unknown = [name for name in rules if name not in (*PLATFORMS, "gpu")]
+    if unknown:
+        raise ValueError(
+            f"lower_on takes rules for {', '.join(PLATFORMS)} and gpu (cuda and rocm), "
+            f"not {unknown[0]!r}"
+        )
+    found = dict.fromkeys(GPUS, rules["gpu"]) if "gpu" in rules else {}
+    found |= {name: rule for name, rule in rules.items() if name != "gpu"}
+    return MappingProxyType(found)
 
 
 def converted(e: Emitter, x: Operand, dtype: DType) -> Operand:

@@ -12,6 +12,7 @@ construction, so a rule reads as mathematics and runs once per kind of equation.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -23,7 +24,7 @@ from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Jaxpr, Params, Primitive
 from verax.ir.records import ReprMixin
 from verax.rules.rows.eager_costs import Costly
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import Emitter, Operand, by_platform
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
 
@@ -167,6 +168,12 @@ class Domain(ReprMixin):
 
 
 REALS = Domain()
+NOWHERE: Mapping[str, LowerRule[Any]] = MappingProxyType({})
+
+
+def frozen_rules(rules: Mapping[str, LowerRule[Any]]) -> Mapping[str, LowerRule[Any]]:
+    """The rules of `lower_on` as a row keeps them; see `by_platform`."""
+    return by_platform(rules) if rules else NOWHERE
 
 
 @frozen(eq=False, repr=False)
@@ -175,12 +182,14 @@ class Row[P: Params](Primitive):
 
     A column that is None follows from others where it can (`rules.programs.derived`);
     else the transformation that needs it raises an error which names primitive, column,
-    the user's line and what to write. `composition(params, *operands)` says a row in
-    terms of other primitives. Eager calls run in NumPy; those that are `costly` there
-    and all of `compiled` rows run as compiled programs. Where `spelled(params)` gives a
-    jaxpr, its equations run instead, one by one: the row is only a name for them. Rows
-    that are `hosted` call functions of the user's, who sees there what he sees around
-    the call: his context variables, and what NumPy does about floating-point errors.
+    the user's line and what to write. `lower_on` has the rules for platforms on which
+    the row lowers differently; `lower` is for the others. `composition(params,
+    *operands)` says a row in terms of other primitives. Eager calls run in NumPy; those
+    that are `costly` there and all of `compiled` rows run as compiled programs. Where
+    `spelled(params)` gives a jaxpr, its equations run instead, one by one: the row is
+    only a name for them. Rows that are `hosted` call functions of the user's, who sees
+    there what he sees around the call: his context variables, and what NumPy does about
+    floating-point errors.
     """
 
     typing: TypeRule[P]
@@ -189,6 +198,9 @@ class Row[P: Params](Primitive):
     transpose: TransposeRule[P] | None = None
     batch: BatchRule[P] | None = None
     lower: LowerRule[P] | None = None
+    lower_on: Mapping[str, LowerRule[P]] = field(
+        default=NOWHERE, converter=frozen_rules
+    )
     split: SplitRule[P] | None = None
     dce: DceRule[P] | None = None
     draw: Callable[[Random], Sample[P]] | None = None
@@ -203,8 +215,23 @@ class Row[P: Params](Primitive):
     @whole.default
     def has_all_columns(self) -> bool:
         """Whether nothing could be derived: what a table asks at each look."""
-        columns = (self.evaluate, self.batch, self.lower)
-        return self.composition is None and None not in columns
+        lowers = self.lower is not None or bool(self.lower_on)
+        columns = (self.evaluate, self.batch)
+        return self.composition is None and None not in columns and lowers
+
+    def lowering(self, platform: str) -> LowerRule[P]:
+        """The rule that lowers the row for a platform.
+
+        Raises:
+            MissingRule: it has none.
+        """
+        rule = self.lower_on.get(platform, self.lower)
+        if rule is None:
+            raise MissingRule(
+                f"the primitive {self.name} has no lowering for {platform}; give its "
+                f"row lower=..., or lower_on={{{platform!r}: ...}}"
+            )
+        return rule
 
     def bind(self, params: P, *args: object) -> tuple[Array, ...]:
         """Apply the primitive under the current interpreter; all results."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.result import OPERATION
-from verax.backend.programs.program import Program, compiled
+from verax.backend.programs.program import Program, compiled, platform_of
 from verax.backend.xla.executable import CompileOptions
 from verax.ir.jaxpr import Jaxpr
 from verax.rules.values.state import STATE, refresh_own
@@ -53,7 +53,7 @@ def held(engine: StandardEngine, jaxpr: Jaxpr, name: str = "law") -> Program:
             one hash of random bits is in one loop.
         CompilesTooLong: it takes longer than `SECONDS`.
     """
-    module = lower(engine, jaxpr, name).text
+    module = lower(engine, jaxpr, name, platforms=(platform_of(None),)).text
     if count(module, SHIFTS) > ROTATIONS:
         # Without LLVM's optimisations, which may not end.
         quick = compiled(engine, jaxpr, name, CompileOptions(effort="fast"))
