@@ -20,7 +20,7 @@ import verax
 import verax.numpy as vnp
 from verax import export
 from verax.api.export import format
-from verax.backend.programs import serialize as program_file
+from verax.backend.programs import serialize
 from verax.backend.xla.disk_cache import CompilationCacheWarning, Entry
 from verax.ir import dumps, from_json, loads, saving, to_json
 from verax.ir.frames import Frame
@@ -53,7 +53,7 @@ def formats() -> dict[str, Format]:
     compiled = jitted.lower(X).compile().serialize()
     return {
         "export": Format(exported, export.deserialize, format.FRAME),
-        "program": Format(compiled, verax.stages.deserialize, program_file.FRAME),
+        "program": Format(compiled, verax.stages.deserialize, serialize.FRAME),
         "jaxpr": Format(dumps(closed), loads, saving.FRAME),
         "json": Format(to_json(closed).encode(), read_text, None),
     }

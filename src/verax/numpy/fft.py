@@ -25,9 +25,9 @@ from verax.numpy.creation.creation import asarray
 from verax.numpy.elementwise.float_parts import conjugate
 from verax.numpy.shaping.rearranging import roll
 from verax.numpy.shaping.shapes import moveaxis
-from verax.ops import fft as rows
 from verax.ops.elementwise.arith import div, mul
 from verax.ops.elementwise.convert import convert
+from verax.ops.fft import fft as transformed, half
 from verax.ops.structure.create import full_like
 from verax.ops.structure.slicing import pad, slice_in_dim
 from verax.rules.values.array import Array
@@ -104,7 +104,7 @@ def chosen_lengths(
 
 
 def input_lengths(kind: str, lengths: tuple[int, ...]) -> tuple[int, ...]:
-    return rows.half(lengths) if kind == "IRFFT" else lengths
+    return half(lengths) if kind == "IRFFT" else lengths
 
 
 def fitted(x: Array, lengths: tuple[int, ...]) -> Array:
@@ -122,16 +122,16 @@ def fitted(x: Array, lengths: tuple[int, ...]) -> Array:
 def in_steps(kind: str, x: Array, lengths: tuple[int, ...]) -> Array:
     """The transform over the last dimensions, at most three at a time."""
     if len(lengths) <= AT_ONCE:
-        return rows.fft(x, kind, lengths)
+        return transformed(x, kind, lengths)
     count = len(lengths) - AT_ONCE
     rest = {"RFFT": "FFT", "IRFFT": "IFFT"}.get(kind, kind)
     if kind != "IRFFT":
-        x = rows.fft(x, kind, lengths[count:])
+        x = transformed(x, kind, lengths[count:])
     first, last = x.ndim - len(lengths), tuple(range(x.ndim - count, x.ndim))
     leading = tuple(range(first, first + count))
     moved = moveaxis(x, leading, last)
     x = moveaxis(in_steps(rest, moved, lengths[:count]), last, leading)
-    return rows.fft(x, kind, lengths[count:]) if kind == "IRFFT" else x
+    return transformed(x, kind, lengths[count:]) if kind == "IRFFT" else x
 
 
 def mul_by_scale(x: Array, kind: str, lengths: tuple[int, ...], norm: Norm) -> Array:

@@ -15,7 +15,8 @@ from verax.ops.control.scan import scan_p
 from verax.ops.control.scan_params import ScanParams
 from verax.ops.elementwise import arith, convert
 from verax.ops.reductions import reduce
-from verax.ops.structure import create, shape as shapes
+from verax.ops.structure import create
+from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
 from verax.rules.values.array import Array
 
 
@@ -29,16 +30,16 @@ class CoreOperations:
         return create.zeros(aval)
 
     def broadcast_in_dim(self, x: Array, shape: Shape, dimensions: Shape) -> Array:
-        return shapes.broadcast_in_dim(x, shape, dimensions)
+        return broadcast_in_dim(x, shape, dimensions)
 
     def reduce_sum(self, x: Array, axes: Shape) -> Array:
         return reduce.reduce_sum(x, axes)
 
     def transpose(self, x: Array, permutation: Shape) -> Array:
-        return shapes.transpose(x, permutation)
+        return transpose(x, permutation)
 
     def reshape(self, x: Array, shape: Shape) -> Array:
-        return shapes.reshape(x, shape)
+        return reshape(x, shape)
 
     def convert(self, x: Array, dtype: DType, weak_type: bool = False) -> Array:
         return convert.convert(x, dtype, weak_type)

@@ -12,8 +12,7 @@ from typing import Any, cast, overload
 
 from attrs import frozen
 
-from verax.api.tracing import apply as api_engine
-from verax.api.tracing.apply import ENGINE
+from verax.api.tracing.apply import ENGINE, apply as apply_jaxpr
 from verax.api.tracing.trace import describe_arguments, leaf_avals, trace
 from verax.backend import pytrees
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
@@ -98,7 +97,7 @@ class Applied:
                 fun, tree, avals, "rewrites.apply", describe=describe, values=leaves
             )
             jaxpr = self.rewritten(traced.jaxpr)
-            outs = api_engine.apply(jaxpr, [*traced.captured, *leaves])
+            outs = apply_jaxpr(jaxpr, [*traced.captured, *leaves])
             return cast(R, traced.out_tree.unflatten(outs))
 
         return applied

@@ -17,7 +17,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, float32, int4, int8, int32, uint4, uint8
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.limits import iinfo
-from verax.ops.indexing import dynamic_slice as dynamic, gather, scatter
+from verax.ops.indexing import dynamic_slice, gather, scatter
 from verax.ops.indexing.geometry import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -234,22 +234,26 @@ def test_dynamic_slice_moves_inside(start: int, expected: list[int]) -> None:
     x = np.arange(1, 5, dtype=np.int32)
     for given in (start, np.int32(start), np.array([start], np.int32)):
         starts = given if np.ndim(given) else (given,)
-        found = run(lambda x, s=starts: dynamic.dynamic_slice(x, s, (2,)), x)
+        found = run(lambda x, s=starts: dynamic_slice.dynamic_slice(x, s, (2,)), x)
         assert found.tolist() == expected
-    traced = run(lambda x, i: dynamic.dynamic_slice(x, (i,), (2,)), x, np.int32(start))
+    traced = run(
+        lambda x, i: dynamic_slice.dynamic_slice(x, (i,), (2,)), x, np.int32(start)
+    )
     assert traced.tolist() == expected
 
 
 def test_unsigned_starts_are_not_negative() -> None:
     x = np.arange(300, dtype=np.int32)
-    found = run(lambda x, i: dynamic.dynamic_slice(x, (i,), (1,)), x, np.uint8(200))
+    found = run(
+        lambda x, i: dynamic_slice.dynamic_slice(x, (i,), (1,)), x, np.uint8(200)
+    )
     assert found.tolist() == [200]
 
 
 def test_batched_starts_make_one_gather() -> None:
     jaxpr = trace(
-        lambda x, i: dynamic.dynamic_slice_p.call(
-            dynamic.DynamicSliceParams((2, 5)), x, i, np.int32(0)
+        lambda x, i: dynamic_slice.dynamic_slice_p.call(
+            dynamic_slice.DynamicSliceParams((2, 5)), x, i, np.int32(0)
         ),
         ShapedArray((4, 5), float32),
         ShapedArray((), int32),
@@ -378,9 +382,9 @@ def test_fillings() -> None:
         (lambda x: shape.broadcast_in_dim(x, (2,), (0,)), TypeError, "stretch"),
         (lambda x: slicing.index_in_dim(x, 3), IndexError, "out of bounds"),
         (lambda x: slicing.pad(x, 0.0, [(-4, 0, 0)]), ValueError, "cuts off"),
-        (lambda x: dynamic.dynamic_slice(x, (0, 0), (1,)), ValueError, "2 start"),
-        (lambda x: dynamic.dynamic_slice(x, (0.5,), (1,)), TypeError, "integers"),
-        (lambda x: dynamic.dynamic_slice(x, (0,), (4,)), TypeError, "fits in"),
+        (lambda x: dynamic_slice.dynamic_slice(x, (0, 0), (1,)), ValueError, "2 start"),
+        (lambda x: dynamic_slice.dynamic_slice(x, (0.5,), (1,)), TypeError, "integers"),
+        (lambda x: dynamic_slice.dynamic_slice(x, (0,), (4,)), TypeError, "fits in"),
         (lambda x: create.iota(bool_, 3), TypeError, "iota makes"),
         (lambda x: create.full((2,), np.zeros(2)), TypeError, "is a scalar"),
         (
@@ -535,9 +539,11 @@ def test_starts_count_from_the_end_if_they_are_negative(
     x = np.arange(5, dtype=np.float32)
     if traced:
         found = run(
-            lambda x, i: dynamic.dynamic_slice(x, (i,), (2,)), x, np.asarray(start)
+            lambda x, i: dynamic_slice.dynamic_slice(x, (i,), (2,)),
+            x,
+            np.asarray(start),
         )
     else:
-        found = run(lambda x: dynamic.dynamic_slice(x, (start,), (2,)), x)
+        found = run(lambda x: dynamic_slice.dynamic_slice(x, (start,), (2,)), x)
     first = int(start) % 5
     np.testing.assert_array_equal(found, x[first : first + 2])

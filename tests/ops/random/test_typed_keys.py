@@ -7,21 +7,29 @@ import pytest
 
 from tests.ops.agreement import both, trace
 from tests.ops.laws import ENGINE
-from verax.ops.random import keys as prng, threefry
+from verax.ops.random import threefry
+from verax.ops.random.keys import (
+    random_bits,
+    random_fold_in,
+    random_seed,
+    random_split,
+    random_unwrap,
+    random_wrap,
+)
 from verax.rules.values.array import Array
 
 KEY = np.zeros(2, np.uint32)
 
 
 def on_keys(words: Array) -> Sequence[Array]:
-    keys = prng.random_wrap(words)
-    more = prng.random_split(keys, (2, 2))
+    keys = random_wrap(words)
+    more = random_split(keys, (2, 2))
     return (
-        prng.random_unwrap(more),
-        prng.random_unwrap(prng.random_fold_in(keys, -1)),
-        prng.random_bits(keys, 32, (2, 3)),
-        prng.random_bits(more, 16, ()),
-        prng.random_unwrap(prng.random_seed(prng.random_bits(keys, 32, ()))),
+        random_unwrap(more),
+        random_unwrap(random_fold_in(keys, -1)),
+        random_bits(keys, 32, (2, 3)),
+        random_bits(more, 16, ()),
+        random_unwrap(random_seed(random_bits(keys, 32, ()))),
     )
 
 
@@ -51,8 +59,8 @@ def test_typed_keys_batch_as_a_loop_does() -> None:
 
 def test_key_errors() -> None:
     with pytest.raises(TypeError, match="typed keys"):
-        trace(lambda k: prng.random_bits(k, 32, (2,)), KEY)
+        trace(lambda k: random_bits(k, 32, (2,)), KEY)
     with pytest.raises(ValueError, match="no generator"):
-        trace(lambda k: prng.random_wrap(k, "xyz"), KEY)
+        trace(lambda k: random_wrap(k, "xyz"), KEY)
     with pytest.raises(ValueError, match="width"):
         trace(lambda k: threefry.random_bits(k, 7, (2,)), KEY)

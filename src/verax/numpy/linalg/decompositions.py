@@ -17,8 +17,10 @@ from verax.numpy.arguments.arguments import (
 from verax.numpy.shaping.shapes import matrix_transpose
 from verax.ops.elementwise.arith import abs as magnitude, neg, sign
 from verax.ops.indexing.take_along import take_along
-from verax.ops.linalg import eigen, qr as linalg_qr, svd as linalg_svd, triangular
+from verax.ops.linalg import eigen, triangular
 from verax.ops.linalg.algebra import adjoint, along_rows, times_columns
+from verax.ops.linalg.qr import geqrf, qr as qr_of
+from verax.ops.linalg.svd import svd as svd_of
 from verax.ops.sorting.sort import sort
 from verax.ops.structure.create import broadcasted_iota
 from verax.rules.values.array import Array
@@ -110,11 +112,11 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     """
     (x,) = as_matrices("qr", a)
     if mode == "raw":
-        packed, taus = linalg_qr.geqrf(x)
+        packed, taus = geqrf(x)
         return QRResult(matrix_transpose(packed), taus)
     if mode not in ("reduced", "complete", "r", "full"):
         raise ValueError(f"qr has the modes reduced, complete, r and raw, not {mode!r}")
-    q, r = linalg_qr.qr(x, full_matrices=mode in ("complete", "full"))
+    q, r = qr_of(x, full_matrices=mode in ("complete", "full"))
     return r if mode == "r" else QRResult(q, r)
 
 
@@ -138,18 +140,14 @@ def svd(
         return hermitian_svd(x, compute_uv)
     if not compute_uv:
         return values_of(x, subset_by_index)
-    found = linalg_svd.svd(
-        x, full_matrices=full_matrices, subset_by_index=subset_by_index
-    )
+    found = svd_of(x, full_matrices=full_matrices, subset_by_index=subset_by_index)
     assert isinstance(found, tuple)
     return SVDResult(*found)
 
 
 def values_of(x: Array, subset: tuple[int, int] | None = None) -> Array:
     """Descending singular values."""
-    found = linalg_svd.svd(
-        x, full_matrices=False, compute_uv=False, subset_by_index=subset
-    )
+    found = svd_of(x, full_matrices=False, compute_uv=False, subset_by_index=subset)
     assert isinstance(found, Array)
     return found
 

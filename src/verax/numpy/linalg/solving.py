@@ -38,7 +38,7 @@ from verax.ops.elementwise.compare import eq, gt, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import log
 from verax.ops.elementwise.select import select
-from verax.ops.linalg import lu as linalg_lu
+from verax.ops.linalg import lu
 from verax.ops.linalg.algebra import (
     adjoint,
     along_columns,
@@ -95,7 +95,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
             f"solve takes right-hand sides with {size} rows for {x.aval}, not {y.aval}"
         )
     x, y = in_stacks("solve", x, y)
-    found = linalg_lu.solve(x, y)
+    found = lu.solve(x, y)
     return squeeze(found, -1) if vector else found
 
 
@@ -108,7 +108,7 @@ def inv(a: ArrayLike) -> Array:
     """
     (x,) = as_matrices("inv", a)
     size = check_square("inv", x)
-    return linalg_lu.solve(x, broadcast_to(eye(size, dtype=x.dtype), x.shape))
+    return lu.solve(x, broadcast_to(eye(size, dtype=x.dtype), x.shape))
 
 
 def odd_exchanges(pivots: Array) -> Array:
@@ -130,7 +130,7 @@ def det(a: ArrayLike) -> Array:
     check_square("det", x)
     if x.shape[-1] in (2, 3):
         return expanded_det(x)
-    packed, pivots, _ = linalg_lu.lu(x)
+    packed, pivots, _ = lu.lu(x)
     found = reduce_prod(diagonal(packed), (x.ndim - 2,))
     return select(odd_exchanges(pivots), neg(found), found)
 
@@ -158,7 +158,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     check_square("slogdet", x)
     if method not in (None, "lu"):
         raise ValueError(f'slogdet has the method "lu", not {method!r}')
-    packed, pivots, _ = linalg_lu.lu(x)
+    packed, pivots, _ = lu.lu(x)
     pivot = diagonal(packed)
     last = (x.ndim - 2,)
     signs = reduce_prod(sign(pivot), last)

@@ -35,7 +35,7 @@ from verax.ops.elementwise.select import select
 from verax.ops.indexing.take_along import take_along
 from verax.ops.reductions import cumulative
 from verax.ops.reductions.reduce import reduce_or, reduce_sum
-from verax.ops.sorting import sort as sorts
+from verax.ops.sorting.sort import sort
 from verax.ops.structure.create import full_like
 from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
 from verax.ops.structure.slicing import slice_in_dim
@@ -213,7 +213,7 @@ def read_quantiles(x: Array, share: Array, method: str, skip_nan: bool) -> Array
         x = select(spoilt, constant_of(np.nan, x.dtype), x)
         last = broadcast_in_dim(constant_of(float(size - 1), x.dtype), (rows,), ())
     count = share.size
-    line: Array = sorts.sort(x, 1)
+    line: Array = sort(x, 1)
     flat = reshape(share, (count,))
     target = mul(
         broadcast_in_dim(flat, (rows, count), (1,)),
@@ -273,7 +273,7 @@ def read_weighted(x: Array, weights: Array, share: Array, skip_nan: bool) -> Arr
     else:
         spoilt = broadcast_in_dim(reduce_or(nan, (1,)), x.shape, (0,))
         x = select(spoilt, constant_of(np.nan, x.dtype), x)
-    line, heavy = sorts.sort([x, weights], 1, num_keys=1)
+    line, heavy = sort([x, weights], 1, num_keys=1)
     total = cumulative.cumsum(heavy, 1)
     whole = slice_in_dim(total, size - 1, size, axis=1)
     reached = div(total, broadcast_in_dim(whole, x.shape, (0, 1)))

@@ -30,7 +30,7 @@ from verax.ops.elementwise.select import select
 from verax.ops.indexing.take_along import take_along
 from verax.ops.reductions.cumulative import cumsum
 from verax.ops.reductions.reduce import reduce_or
-from verax.ops.sorting import sort as sorts
+from verax.ops.sorting.sort import sort
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
@@ -97,7 +97,7 @@ def grouped(rows: Array, equal_nan: bool) -> Groups:
     columns = [
         reshape(slice_in_dim(rows, j, j + 1, axis=1), (count,)) for j in range(width)
     ]
-    order = sorts.sort((*columns, places), 0, num_keys=width)[-1] if width else places
+    order = sort((*columns, places), 0, num_keys=width)[-1] if width else places
     spread = broadcast_in_dim(order, (count, width), (0,))
     found = take_along(rows, spread, 0)
     if count < 2:
@@ -117,7 +117,7 @@ def kept_places(mask: Array, size: int) -> Array:
     count = mask.shape[0]
     places = broadcasted_iota(index_dtype(), (count,), 0)
     outside = constant_of(count, places.dtype)
-    found: Array = sorts.sort(select(mask, places, outside), 0)
+    found: Array = sort(select(mask, places, outside), 0)
     if size <= count:
         return slice_in_dim(found, 0, size, axis=0)
     return pad(found, outside, [(0, size - count, 0)])
@@ -205,7 +205,7 @@ def inverse_of(groups: Groups) -> Array:
     if not groups.order.shape[0]:
         return groups.order
     number = sub(cumsum(convert(groups.first, groups.order.dtype), 0), 1)
-    found: Array = sorts.sort((groups.order, number), 0)[1]
+    found: Array = sort((groups.order, number), 0)[1]
     return found
 
 
@@ -283,7 +283,7 @@ def among(x: Array, tests: Array) -> Array:
         left = broadcast_in_dim(x, shape, tuple(range(x.ndim)))
         right = broadcast_in_dim(tests, shape, (x.ndim,))
         return reduce_or(eq(left, right), (x.ndim,))
-    line: Array = sorts.sort(tests, 0)
+    line: Array = sort(tests, 0)
     place = smaller(bisect(line, x, right=False), count - 1)
     nearest = take_along(line, reshape(place, (x.size,)), 0)
     return equal(reshape(nearest, x.shape), x)

@@ -27,13 +27,14 @@ from verax.numpy.arguments.arguments import (
     operand_aval,
     stretched,
 )
-from verax.ops.structure import shape as rows
 from verax.ops.structure.shape import (
     BroadcastInDimParams,
     ReshapeParams,
     TransposeParams,
+    broadcast_in_dim,
     broadcast_in_dim_p,
     reshape_p,
+    squeeze as without_axes,
     transpose_p,
 )
 from verax.rules.values.array import Array
@@ -154,7 +155,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     sizes = as_shape("resize", new_shape)
     flat, count = ravel(a), prod(sizes)
     if not flat.size or not count:
-        return rows.broadcast_in_dim(np.zeros((), flat.dtype), sizes, ())  # type: ignore[arg-type]  # no keys in NumPy
+        return broadcast_in_dim(np.zeros((), flat.dtype), sizes, ())  # type: ignore[arg-type]  # no keys in NumPy
     times = -(-count // flat.size)
     if times > 1:
         flat = reshape(broadcast_to(flat, (times, flat.size)), (-1,))
@@ -267,7 +268,7 @@ def squeeze(a: ArrayLike, axis: AxisLike | None = None) -> Array:
             raise ValueError(
                 f"squeeze: a dimension of {axis} of {x.shape} is not of size 1"
             )
-    return rows.squeeze(x, axes)
+    return without_axes(x, axes)
 
 
 @pure(1 << 12)

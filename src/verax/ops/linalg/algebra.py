@@ -13,14 +13,14 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_complex, real_dtype
 from verax.ops.contraction.dot import batch_matmul
 from verax.ops.contraction.precision import Precision
-from verax.ops.elementwise import complex as parts
 from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.compare import eq, ge, gt, le, lt
+from verax.ops.elementwise.complex import conj, real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_sum
-from verax.ops.structure import shape as shapes
 from verax.ops.structure.create import broadcasted_iota, full_like
+from verax.ops.structure.shape import broadcast_in_dim, transpose
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -43,12 +43,12 @@ def matmul(x: Array, y: Array) -> Array:
 def transposed(x: Array) -> Array:
     """Each matrix with rows and columns exchanged."""
     order = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
-    return shapes.transpose(x, order)
+    return transpose(x, order)
 
 
 def conjugate(x: Array) -> Array:
     """The complex conjugate; real arrays as they are."""
-    return parts.conj(x) if is_complex(x.dtype) else x
+    return conj(x) if is_complex(x.dtype) else x
 
 
 def adjoint(x: Array) -> Array:
@@ -58,7 +58,7 @@ def adjoint(x: Array) -> Array:
 
 def real_part(x: Array) -> Array:
     """The real part; real arrays as they are."""
-    return parts.real(x) if is_complex(x.dtype) else x
+    return real(x) if is_complex(x.dtype) else x
 
 
 def like(x: Array, y: Array) -> Array:
@@ -74,7 +74,7 @@ def rows_and_columns(x: Array) -> tuple[Array, Array]:
 
 def masked(x: Array, mask: Array) -> Array:
     """Each matrix where `mask` holds, zero elsewhere."""
-    where = shapes.broadcast_in_dim(mask, x.shape, (x.ndim - 2, x.ndim - 1))
+    where = broadcast_in_dim(mask, x.shape, (x.ndim - 2, x.ndim - 1))
     return select(where, x, zeros_like(x))
 
 
@@ -142,18 +142,18 @@ def times_rows(scale: Array, x: Array) -> Array:
 
 def along_rows(v: Array, x: Array) -> Array:
     """Matrices of the shape of `x`, each row of which is the vector."""
-    return shapes.broadcast_in_dim(v, x.shape, (*range(x.ndim - 2), x.ndim - 1))
+    return broadcast_in_dim(v, x.shape, (*range(x.ndim - 2), x.ndim - 1))
 
 
 def along_columns(v: Array, x: Array) -> Array:
     """Matrices of the shape of `x`, each column of which is the vector."""
-    return shapes.broadcast_in_dim(v, x.shape, tuple(range(x.ndim - 1)))
+    return broadcast_in_dim(v, x.shape, tuple(range(x.ndim - 1)))
 
 
 def eye_like(x: Array) -> Array:
     """The identity in the shape and dtype of `x`, ones on the diagonal."""
     i, j = rows_and_columns(x)
-    where = shapes.broadcast_in_dim(eq(i, j), x.shape, (x.ndim - 2, x.ndim - 1))
+    where = broadcast_in_dim(eq(i, j), x.shape, (x.ndim - 2, x.ndim - 1))
     return select(where, full_like(x, 1), zeros_like(x))
 
 
@@ -168,5 +168,5 @@ def rows(x: Array, start: int, stop: int) -> Array:
 
 
 def real_type(aval: ShapedArray) -> ShapedArray:
-    """The type with the dtype of real parts."""
+    """The type with the dtype of real"""
     return aval.with_dtype(real_dtype(aval.dtype))
