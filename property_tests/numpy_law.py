@@ -19,7 +19,7 @@ from property_tests.numpy_draws import BFLOAT16, Call, Draw, kind_of
 from verax.api.tracing.apply import ENGINE
 from verax.numpy.indexing.parse import NonConcreteBooleanIndexError
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.leaks import AbstractValueError
+from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.state import interpreting
 
 SLACK = 32

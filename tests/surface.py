@@ -53,6 +53,19 @@ def shown(node: ast.stmt) -> Iterator[str]:
 def surface() -> list[str]:
     """All lines, sorted: one for each name, and one for each member of a class."""
     lines: set[str] = set()
+    for module, name, value in public_values():
+        if isinstance(value, ModuleType):
+            lines.add(f"{module}.{name}: module")
+        else:
+            lines.update(described(f"{module}.{name}", value))
+    return sorted(lines)
+
+
+def public_values() -> Iterator[tuple[str, str, Any]]:
+    """Every public value with its name and the module that shows it.
+
+    Modules are among them, but not those of others.
+    """
     seen: set[ModuleType] = set()
     waiting = [import_module(name) for name in ROOTS]
     while waiting:
@@ -62,12 +75,20 @@ def surface() -> list[str]:
         seen.add(module)
         for name in public_names(module):
             value = getattr(module, name)
-            if not isinstance(value, ModuleType):
-                lines.update(described(f"{module.__name__}.{name}", value))
-            elif value.__name__.startswith(f"{OURS}."):
-                lines.add(f"{module.__name__}.{name}: module")
+            if isinstance(value, ModuleType):
+                if not value.__name__.startswith(f"{OURS}."):
+                    continue
                 waiting.append(value)
-    return sorted(lines)
+            yield module.__name__, name, value
+
+
+def public_classes() -> dict[type, set[str]]:
+    """The classes of ours that users reach, with the modules that show them."""
+    found: dict[type, set[str]] = {}
+    for module, _, value in public_values():
+        if isinstance(value, type) and is_ours(value):
+            found.setdefault(value, set()).add(module)
+    return found
 
 
 def described(name: str, value: Any) -> Iterator[str]:

@@ -1,8 +1,21 @@
 """No public name is lost, and none loses an argument, without anybody noticing."""
 
+import copy
+import doctest
+import pickle
+import sys
+from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
-from tests.surface import GOLDEN, described, surface
+import pytest
+
+from tests.surface import GOLDEN, described, public_classes, surface
+
+SHOWN_BY = public_classes()
+CLASSES = sorted(SHOWN_BY, key=repr)
+"""Each says in its body where users import it from (`__module__`), wherever its code
+stands: what it prints as, and what pickles look for, does not move with files."""
 
 
 def test_public_names_and_signatures_are_those_written_down() -> None:
@@ -11,6 +24,31 @@ def test_public_names_and_signatures_are_those_written_down() -> None:
     fresh = "\n".join(f"+ {line}" for line in sorted({*found}.difference(written)))
     advice = "if users are to see this, run `python -m tests.surface`"
     assert found == written, f"\n{gone}\n{fresh}\n{advice}"
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=repr)
+def test_a_public_class_says_its_public_home(cls: type) -> None:
+    assert cls.__module__ in SHOWN_BY[cls]
+    assert attrgetter(cls.__qualname__)(import_module(cls.__module__)) is cls
+    assert pickle.loads(pickle.dumps(cls)) is cls
+    assert copy.deepcopy(cls) is cls
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=repr)
+def test_examples_in_public_classes(cls: type) -> None:
+    """Which doctest itself finds only where a class claims to be defined."""
+    names = {
+        name: value
+        for module in list(sys.modules.values())
+        if vars(module).get(cls.__name__) is cls
+        for name, value in vars(module).items()
+    }
+    runner = doctest.DocTestRunner(
+        optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    )
+    for example in doctest.DocTestFinder().find(cls, module=False, globs=names):
+        runner.run(example)
+    assert runner.failures == 0
 
 
 def test_lines_of_values() -> None:

@@ -1,42 +1,58 @@
 """The errors of tracing, compiling and running, with JAX's names for them (floor 6).
 
-One idea: a program that catches `jax.errors.X` catches `verax.errors.X`. JAX has four
-names for what is one error here, a tracer asked for its value::
+A program that catches `jax.errors.X` catches `verax.errors.X`: the classes have JAX's
+names and bases, and are raised where JAX raises them. `AbstractValueError` is the base
+of those for a tracer that was asked for its value, however it was asked::
 
-    except verax.errors.ConcretizationTypeError: ...      # is AbstractValueError
+    except verax.errors.TracerBoolConversionError: ...    # if x > 0:
+    except verax.errors.AbstractValueError: ...           # and float(x), np.asarray(x)
 
 >>> import verax
 >>> try:
 ...     verax.jit(bool)(1.0)
 ... except verax.errors.TracerBoolConversionError as error:
-...     print(type(error).__name__)
-AbstractValueError
+...     print(type(error))
+<class 'verax.errors.TracerBoolConversionError'>
 """
 
 from verax.api.inspect.purity import ImpureFunction as ImpureFunction
 from verax.backend.runtime.errors import (
     CompileError as CompileError,
     ExecutionError as ExecutionError,
-    XlaError as XlaError,
 )
 from verax.ir.check import IllTyped as IllTyped
 from verax.ir.promotion import TypePromotionError as TypePromotionError
 from verax.numpy.indexing.parse import (
+    JAXIndexError as JAXIndexError,
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
 )
 from verax.ops.special.erf_gamma import NoDerivative as NoDerivative
-from verax.rules.programs.host import CallbackError as CallbackError
+from verax.rules.programs.host import (
+    CallbackError as CallbackError,
+    JaxRuntimeError as JaxRuntimeError,
+)
 from verax.rules.rows.leaks import (
-    AbstractValueError as AbstractValueError,
     LeakedTracer as LeakedTracer,
+    UnexpectedTracerError as UnexpectedTracerError,
 )
 from verax.rules.rows.row import MissingRule as MissingRule
+from verax.rules.values.conversions import (
+    AbstractValueError as AbstractValueError,
+    ConcretizationTypeError as ConcretizationTypeError,
+    JAXTypeError as JAXTypeError,
+    TracerArrayConversionError as TracerArrayConversionError,
+    TracerBoolConversionError as TracerBoolConversionError,
+    TracerIntegerConversionError as TracerIntegerConversionError,
+)
 from verax.transforms.nans.report import NonFinite as NonFinite
 
-ConcretizationTypeError = AbstractValueError
-TracerArrayConversionError = AbstractValueError
-TracerBoolConversionError = AbstractValueError
-TracerIntegerConversionError = AbstractValueError
-UnexpectedTracerError = LeakedTracer
 JaxprTypeError = IllTyped
-JaxRuntimeError = XlaError
+XlaError = JaxRuntimeError
+
+
+class KeyReuseError(JAXTypeError):
+    """A random key was used twice.
+
+    Nothing raises it: there is no checker of keys yet. The name is here so that
+    programs which catch it can be run.
+    """

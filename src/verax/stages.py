@@ -15,10 +15,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from verax.api.stages.loading import deserialize
 from verax.api.stages.stages import (
-    CompiledStage as Compiled,
-    LoweredStage as Lowered,
+    Compiled,
+    Lowered,
     OptionsByName as CompilerOptions,
-    TracedStage as Traced,
+    Traced,
 )
 from verax.api.tracing.structs import ArgInfo
 

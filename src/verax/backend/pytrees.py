@@ -70,6 +70,8 @@ class Partial(functools.partial[Any]):
     (3, (1,))
     """
 
+    __module__ = "verax.tree_util"
+
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """A partial of a partial stays nested: what was no leaf does not become one."""
         if isinstance(func, functools.partial):

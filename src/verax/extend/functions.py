@@ -33,6 +33,8 @@ class Opened:
     that the function closes over, then the leaves of the arguments.
     """
 
+    __module__ = "verax.extend"
+
     jaxpr: Jaxpr
     operands: tuple[Any, ...]
     captured: int

@@ -33,6 +33,8 @@ class VarFields:
 class Var(VarFields):
     """A variable: the how-manieth of its jaxpr, and its type."""
 
+    __module__ = "verax.ir"
+
     def __repr__(self) -> str:
         return f"{letters(self.index)}:{self.aval}"
 
@@ -133,6 +135,8 @@ class Literal:
     `value` is a NumPy scalar array, or any array object for larger constants (a
     NumPy array, or an array of the runtime which stays on its device).
     """
+
+    __module__ = "verax.ir"
 
     value: object = field(eq=False)
     aval: ShapedArray

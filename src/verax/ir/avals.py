@@ -57,6 +57,8 @@ class ShapedArray:
     f32[2,3]
     """
 
+    __module__ = "verax.ir"
+
     transient: ClassVar[bool] = False
 
     shape: Shape

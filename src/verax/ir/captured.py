@@ -60,6 +60,8 @@ class CapturedConstant:
 class CapturedConstants:
     """The captured arrays of a program, the largest first; prints as a table."""
 
+    __module__ = "verax.ir"
+
     items: tuple[CapturedConstant, ...]
 
     def __iter__(self) -> Iterator[CapturedConstant]:

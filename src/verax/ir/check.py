@@ -23,6 +23,8 @@ type Typing = Callable[..., Sequence[ShapedArray]]
 class IllTyped(TypeError):
     """A jaxpr breaks a rule of the language; the message names the equation."""
 
+    __module__ = "verax.errors"
+
 
 def check_jaxpr(jaxpr: Jaxpr, typing: Typing) -> None:
     """Raise unless `jaxpr` and all jaxprs inside it are well formed.

@@ -23,6 +23,8 @@ class Effect(ReprMixin):
     'ordered io'
     """
 
+    __module__ = "verax.ir"
+
     transient: ClassVar[bool] = False
 
     name: str

@@ -32,9 +32,15 @@ STORED: Final[Mapping[tuple[int, ...], type[np.generic]]] = MappingProxyType(
 class ExtendedScalar(np.generic):
     """The scalar class of every extended dtype; it has no instances."""
 
+    __module__ = "verax.dtypes"
+    __qualname__ = "extended"
+
 
 class KeyScalar(ExtendedScalar):
     """The scalar class of typed random keys; it has no instances."""
+
+    __module__ = "verax.dtypes"
+    __qualname__ = "prng_key"
 
 
 class ExtendedDType(ABC):

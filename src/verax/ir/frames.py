@@ -38,6 +38,8 @@ WRONG: Final = (
 class InvalidFile(ValueError):
     """Bytes or a text are no file of ours of this version; the message says why."""
 
+    __module__ = "verax.ir"
+
 
 def crc32(body: bytes) -> bytes:
     """A short checksum: of what is checked again, piece by piece, when it is read."""

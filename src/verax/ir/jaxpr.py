@@ -58,6 +58,8 @@ class Aside(ReprMixin):
 class Params(Record):
     """What an equation knows beside its operands: one frozen subclass per primitive."""
 
+    __module__ = "verax.ir"
+
     @classmethod
     def prepare(cls) -> None:
         """Note whether no value of the class can be transient."""
@@ -106,6 +108,8 @@ class Params(Record):
 class NoParams(Params):
     """The params of a primitive that has none; there is one, `NO_PARAMS`."""
 
+    __module__ = "verax.extend"
+
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
@@ -123,6 +127,8 @@ NO_PARAMS = NoParams()
 class Primitive:
     """The name of an operation; its rules live in a row one floor up."""
 
+    __module__ = "verax.ir"
+
     transient: ClassVar[bool] = False
 
     name: str
@@ -139,6 +145,8 @@ class Source(ReprMixin):
     `origin` lists the transformations that made the equation from the line, such
     as `"jvp"` or `"transpose(jvp)"`; it is empty for what the user wrote.
     """
+
+    __module__ = "verax.ir"
 
     code: CodeType | None
     instruction: int
@@ -192,6 +200,8 @@ class EqnFields:
 @frozen(repr=False)
 class Eqn(EqnFields):
     """One step: `outvars = primitive[params] invars`, and where it comes from."""
+
+    __module__ = "verax.ir"
 
     @property
     def effects(self) -> frozenset[Effect]:
@@ -312,6 +322,8 @@ class Jaxpr:
     the surface they are empty, and array constants are literals of the equations.
     """
 
+    __module__ = "verax.ir"
+
     constvars: tuple[Var, ...]
     invars: tuple[Var, ...]
     eqns: PVector[Eqn]
@@ -414,6 +426,8 @@ class Jaxpr:
 @frozen(repr=False, eq=False)
 class ClosedJaxpr:
     """A jaxpr together with the values of its constvars; what `make_jaxpr` returns."""
+
+    __module__ = "verax.ir"
 
     jaxpr: Jaxpr
     consts: tuple[object, ...] = ()

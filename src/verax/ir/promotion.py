@@ -52,6 +52,8 @@ class HasType(Protocol):
 class TypePromotionError(TypeError, ValueError):
     """No implicit promotion leads from the operands' dtypes to a common one."""
 
+    __module__ = "verax.errors"
+
 
 def names(dtypes: tuple[DType, ...]) -> str:
     return " ".join(map(short_name, dtypes))

@@ -43,6 +43,8 @@ FRAME: Final = Frame(b"verax-jaxpr\n", 1, "saved program", "verax.ir.dumps", crc
 class Unsavable(TypeError):
     """A program holds something that no file can hold, such as a Python function."""
 
+    __module__ = "verax.ir"
+
 
 @runtime_checkable
 class Stored(Protocol):

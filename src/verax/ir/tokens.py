@@ -38,6 +38,8 @@ def token_pattern() -> re.Pattern[str]:
 class ParseError(ValueError):
     """A text is no jaxpr; the message shows the place and what is missing."""
 
+    __module__ = "verax.ir"
+
 
 class Cursor:
     """A place in a text that is read from left to right."""

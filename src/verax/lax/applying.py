@@ -35,6 +35,8 @@ from verax.rules.values.state import STATE
 class FftType(IntEnum):
     """The kinds of Fourier transform that `lax.fft` takes."""
 
+    __module__ = "verax.lax"
+
     FFT = 0
     IFFT = 1
     RFFT = 2

@@ -44,9 +44,9 @@ from verax.ops.structure.joining import concatenate, rev
 from verax.ops.structure.shape import broadcast, reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.rows.builder import Tracer
-from verax.rules.rows.leaks import AbstractValueError
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.sizes import as_axis
 from verax.rules.values.state import STATE
 
@@ -143,6 +143,8 @@ def whole_steps(max_steps: int) -> int:
     """
     try:
         steps = operator.index(max_steps)
+    except AbstractValueError:
+        raise
     except TypeError as error:
         raise TypeError(
             f"a loop takes an integer max_steps, known while tracing, not {max_steps!r}"

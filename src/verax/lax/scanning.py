@@ -37,6 +37,7 @@ from verax.ops.structure.shape import broadcast
 from verax.ops.structure.slicing import index_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.state import STATE
 
 
@@ -157,6 +158,8 @@ def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int
     if length is not None:
         try:
             sizes["length"] = operator.index(length)
+        except AbstractValueError:
+            raise
         except TypeError as error:
             raise TypeError(
                 f"scan takes an integer length, known while tracing, not {length!r}"
@@ -171,8 +174,10 @@ def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int
     return next(iter(sizes.values()))
 
 
-def unrolling(unroll: int | bool, count: int) -> int:
+def unrolling(unroll: object, count: int) -> int:
     """How many steps are written after each other."""
+    if isinstance(unroll, Array):
+        unroll = operator.index(unroll)
     if isinstance(unroll, bool):
         return max(count, 1) if unroll else 1
     if not isinstance(unroll, int | np.integer) or unroll < 1:

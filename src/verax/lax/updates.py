@@ -31,6 +31,8 @@ from verax.rules.values.array import Array
 class EigImplementation(Enum):
     """A library for general eigenvalues; on CPU it is LAPACK."""
 
+    __module__ = "verax.lax.linalg"
+
     CUSOLVER = "cusolver"
     MAGMA = "magma"
     LAPACK = "lapack"
@@ -39,6 +41,8 @@ class EigImplementation(Enum):
 class EighImplementation(Enum):
     """An algorithm for eigenvalues of Hermitian matrices; on CPU it is LAPACK's QR."""
 
+    __module__ = "verax.lax.linalg"
+
     QR = "qr"
     JACOBI = "jacobi"
     QDWH = "qdwh"
@@ -46,6 +50,8 @@ class EighImplementation(Enum):
 
 class SvdAlgorithm(Enum):
     """An algorithm for singular values; on CPU it is LAPACK's."""
+
+    __module__ = "verax.lax.linalg"
 
     DEFAULT = "default"
     QR = "QR"

@@ -36,6 +36,7 @@ from verax.random.raw_bits import unit
 from verax.random.samplers import Sizes, asked, float_dtype, from_key, inexact_dtype
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
+from verax.rules.values.conversions import AbstractValueError
 
 FACTORS = ("cholesky", "eigh", "svd")
 
@@ -112,6 +113,8 @@ def index_of(name: str, argument: str, x: Any) -> int:
     """
     try:
         return operator.index(x)
+    except AbstractValueError:
+        raise
     except TypeError as error:
         raise TypeError(f"{name}: {argument} is an integer, not {x!r}") from error
 

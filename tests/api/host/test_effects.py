@@ -15,7 +15,7 @@ import verax.numpy as vnp
 from verax import lax
 from verax.experimental import io_callback
 from verax.rules.programs.host import CallbackError
-from verax.rules.rows.leaks import AbstractValueError
+from verax.rules.values.conversions import AbstractValueError
 
 type Log = list[Any]
 

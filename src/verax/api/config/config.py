@@ -252,7 +252,7 @@ def debug_nans(new_value: bool = True) -> Iterator[None]:
     ...     vnp.log(-1.0)
     Traceback (most recent call last):
     ...
-    verax.transforms.nans.report.NonFinite: NaN in log: made by log
+    verax.errors.NonFinite: NaN in log: made by log
     ...
     """
     with override_eager("debug_nans", new_value):
@@ -284,7 +284,7 @@ def check_tracer_leaks(new_value: bool = True) -> Iterator[None]:
     ...     verax.jit(lambda x: seen.append(x))(1.0)
     Traceback (most recent call last):
     ...
-    verax.rules.rows.leaks.LeakedTracer: a tracer has left <lambda>, which was traced:
+    verax.errors.LeakedTracer: a tracer has left <lambda>, which was traced:
       type ~f32[], an input of that trace (argument 0 of <lambda>), held by ...
     """
     with override("check_tracer_leaks", new_value):

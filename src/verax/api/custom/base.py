@@ -36,8 +36,9 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.holding import holds
 from verax.ir.jaxpr import Jaxpr
-from verax.rules.rows.leaks import AbstractValueError, LeakedTracer, leaked
+from verax.rules.rows.leaks import LeakedTracer, leaked
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.state import Context, current_context
 
 type Mask = tuple[bool, ...]

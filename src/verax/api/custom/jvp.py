@@ -174,6 +174,8 @@ class custom_jvp(CustomRules):
     10.0
     """
 
+    __module__ = "verax"
+
     kind = "jvp"
 
     def defjvp(

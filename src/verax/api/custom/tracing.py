@@ -38,6 +38,8 @@ from verax.rules.values.constants import aval_of
 class SymbolicZero:
     """A tangent or cotangent that is known to be zero, of the given type."""
 
+    __module__ = "verax.custom_derivatives"
+
     aval: ShapedArray
 
     @property
@@ -56,6 +58,8 @@ class SymbolicZero:
 @frozen(eq=False)
 class CustomVJPPrimal:
     """An argument of a forward rule with symbolic zeros: is it differentiated?"""
+
+    __module__ = "verax.custom_derivatives"
 
     value: Any
     perturbed: bool

@@ -274,6 +274,8 @@ class custom_vjp(CustomRules):
     10.0
     """
 
+    __module__ = "verax"
+
     kind = "vjp"
 
     def defvjp(

@@ -141,6 +141,8 @@ class custom_vmap(Home):
     [3.0, 3.0, 3.0]
     """
 
+    __module__ = "verax.custom_batching"
+
     def __init__(self, fun: Callable[..., Any]) -> None:
         functools.update_wrapper(self, fun)  # copies what the function within has
         super().__init__(fun)

@@ -77,6 +77,8 @@ class Explanation:
         memory: bytes that a run needs; None if the program is not compiled.
     """
 
+    __module__ = "verax.debug"
+
     function: str
     signature: str
     hit: bool

@@ -24,7 +24,7 @@ from verax.api.export.format import FRAME, pack, unpack
 from verax.api.jit.decorator import jit
 from verax.api.jit.function import JitFunction
 from verax.api.stages.platforms import checked_platforms
-from verax.api.stages.stages import TracedStage
+from verax.api.stages.stages import Traced
 from verax.api.tracing.apply import EAGER, ENGINE, apply
 from verax.api.tracing.structs import ShapeDtypeStruct
 from verax.api.tracing.trace import describe_arguments
@@ -71,6 +71,8 @@ class DisabledSafetyCheck:
     DisabledSafetyCheck(kind='custom_call', target='my_kernel')
     """
 
+    __module__ = "verax.export"
+
     kind: str
     target: str = ""
 
@@ -100,6 +102,8 @@ class Exported:
     the same on each takes the number of its platform before everything else:
     `uses_global_constants` says so.
     """
+
+    __module__ = "verax.export"
 
     fun_name: str
     in_tree: PyTreeDef
@@ -315,7 +319,7 @@ def export[**P, R](
 
 
 def exported_program(
-    stage: TracedStage,
+    stage: Traced,
     platforms: tuple[str, ...],
     checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:

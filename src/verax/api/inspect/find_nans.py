@@ -21,7 +21,8 @@ from verax.api.tracing.trace import (
 )
 from verax.backend import pytrees
 from verax.backend.eager.nan_search import Search, search
-from verax.rules.rows.leaks import AbstractValueError, leaked
+from verax.rules.rows.leaks import leaked
+from verax.rules.values.conversions import ConcretizationTypeError
 from verax.transforms.nans.flags import Kind
 from verax.transforms.nans.report import Finding
 
@@ -56,7 +57,7 @@ def find_nans[**P](
         is neither a NaN in the arguments nor in any value of the program.
 
     Raises:
-        AbstractValueError: it is called inside a function that is being traced.
+        ConcretizationTypeError: it is called inside a function that is being traced.
 
     >>> import verax, verax.numpy as vnp
     >>> finding = verax.debug.find_nans(lambda x: vnp.log(x) + 1)(vnp.array([-1.0]))
@@ -103,7 +104,7 @@ def searching[**P](
     @functools.wraps(fun)
     def find(*args: P.args, **kwargs: P.kwargs) -> Finding | None:
         if current_builder() is not None:
-            raise AbstractValueError(
+            raise ConcretizationTypeError(
                 f"find_nans of {function_name(fun)} was called in a function that is "
                 "being traced, where there are no values yet; put it outside: "
                 "find_nans(jit(f)), find_nans(vmap(f)), find_nans(grad(f))"

@@ -39,6 +39,8 @@ SEEDS = ("1", "2")
 class ImpureFunction(RuntimeError):
     """A function writes different programs when it is traced twice."""
 
+    __module__ = "verax.errors"
+
 
 def check_purity[**P](
     fun: Callable[P, Any], *, hash_seeds: bool = False
@@ -63,7 +65,7 @@ def check_purity[**P](
     >>> verax.check_purity(lambda x: x * next(counter))(1.0)
     Traceback (most recent call last):
     ...
-    verax.api.inspect.purity.ImpureFunction: <lambda> gives a different program ...
+    verax.errors.ImpureFunction: <lambda> gives a different program ...
     """
 
     @functools.wraps(fun)

@@ -30,7 +30,7 @@ from verax.api.jit.copying import Copyable
 from verax.api.jit.trace_lock import turn
 from verax.api.sharding_args import constrained
 from verax.api.stages.interfaces import Interface
-from verax.api.stages.stages import LoweredStage, TracedStage
+from verax.api.stages.stages import Lowered, Traced
 from verax.api.tracing.apply import ENGINE, apply, current_builder
 from verax.api.tracing.structs import (
     ShapeDtypeStruct,
@@ -362,7 +362,7 @@ class JitFunction[**P, R](Copyable):
             run, _ = run.find(given)
         return run is not None
 
-    def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The traced function, for arguments or for their `ShapeDtypeStruct`s."""
         call_args = self.settings.statics.bind(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
@@ -384,7 +384,7 @@ class JitFunction[**P, R](Copyable):
             traced.out_tree,
             traced.jaxpr.out_avals,
         )
-        return TracedStage(
+        return Traced(
             interface,
             traced,
             settings.options,
@@ -393,7 +393,7 @@ class JitFunction[**P, R](Copyable):
             placement,
         )
 
-    def lower(self, *args: Any, **kwargs: Any) -> LoweredStage:
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The lowered function, for arguments or for their `ShapeDtypeStruct`s."""
         return self.trace(*args, **kwargs).lower()
 

@@ -22,7 +22,7 @@ from verax.api.jit.decorator import jit
 from verax.api.jit.function import JitFunction
 from verax.api.parallel.device_put import device_put
 from verax.api.sharding_args import constrained
-from verax.api.stages.stages import LoweredStage, TracedStage
+from verax.api.stages.stages import Lowered, Traced
 from verax.api.tracing.structs import ShapeDtypeStruct, out_info, struct_avals
 from verax.api.tracing.trace import describe_arguments, function_name
 from verax.api.vmap import flat_axes, mapped_size, place_axes, vmap
@@ -165,12 +165,12 @@ class PmapFunction(Copyable):
         run, args, kwargs = self.placed(args, kwargs, self.settings.donated)
         return run(*args, **kwargs)
 
-    def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """See `jit`: arguments may be `ShapeDtypeStruct`s, too."""
         run, args, kwargs = self.placed(args, kwargs)
         return run.trace(*args, **kwargs)
 
-    def lower(self, *args: Any, **kwargs: Any) -> LoweredStage:
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """See `jit`."""
         return self.trace(*args, **kwargs).lower()
 

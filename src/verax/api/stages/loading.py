@@ -10,7 +10,7 @@ no Python code of the function::
 from collections.abc import Sequence
 
 from verax.api.stages.serialization import read, written
-from verax.api.stages.stages import CompiledStage
+from verax.api.stages.stages import Compiled
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.runtime.client import Client, Device
 
@@ -20,7 +20,7 @@ def deserialize(
     *,
     backend: str | None = None,
     execution_devices: Sequence[Device] | None = None,
-) -> CompiledStage:
+) -> Compiled:
     """The compiled function that `Compiled.serialize` wrote.
 
     It runs on the first devices of this process, or of the platform `backend`, or on
@@ -38,17 +38,17 @@ def deserialize(
     >>> deserialize(data)(4.0)
     {'y': Array(8., dtype=float32, weak_type=True)}
     """
-    return CompiledStage(*read(data, None, backend, execution_devices))
+    return Compiled(*read(data, None, backend, execution_devices))
 
 
-def serialize(compiled: CompiledStage) -> tuple[bytes, PyTreeDef, PyTreeDef]:
+def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
     """The compiled function as bytes, and the structures of what goes in and out.
 
     Raises:
         TypeError: it is no compiled function.
         ValueError: it calls functions of this process, or runs on those of others.
     """
-    if not isinstance(compiled, CompiledStage):
+    if not isinstance(compiled, Compiled):
         raise TypeError(
             "serialize takes what verax.jit(f).lower(...).compile() returns, not "
             f"{compiled!r}"
@@ -63,7 +63,7 @@ def deserialize_and_load(
     out_tree: PyTreeDef,
     backend: str | Client | None = None,
     execution_devices: Sequence[Device] | None = None,
-) -> CompiledStage:
+) -> Compiled:
     """The compiled function that `serialize` wrote; see `verax.stages.deserialize`.
 
     Raises:
@@ -78,4 +78,4 @@ def deserialize_and_load(
     """
     name = backend.platform if isinstance(backend, Client) else backend
     trees = in_tree, out_tree
-    return CompiledStage(*read(serialized, trees, name, execution_devices))
+    return Compiled(*read(serialized, trees, name, execution_devices))

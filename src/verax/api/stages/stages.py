@@ -18,7 +18,7 @@ from verax.api.stages.platforms import checked_platforms
 from verax.api.stages.serialization import written
 from verax.api.tracing.apply import ENGINE, apply
 from verax.api.tracing.structs import struct_of
-from verax.api.tracing.trace import Traced
+from verax.api.tracing.trace import Traced as TracedFunction
 from verax.backend import pytrees
 from verax.backend.arrays.formats import Format, Layout
 from verax.backend.arrays.placed import PlacedArray, put
@@ -54,11 +54,13 @@ DIALECTS = ("stablehlo", "hlo")
 
 
 @frozen(eq=False, repr=False)
-class TracedStage(Stage):
+class Traced(Stage):
     """A traced function: its jaxpr, and the types of what goes in and out."""
 
+    __module__ = "verax.stages"
+
     interface: Interface
-    traced: Traced
+    traced: TracedFunction
     options: CompileOptions
     keep_unused: bool
     donated: tuple[bool, ...]
@@ -114,9 +116,7 @@ class TracedStage(Stage):
 
         return [*closed.consts, *self.traced.captured], converted
 
-    def lower(
-        self, *, lowering_platforms: Sequence[str] | None = None
-    ) -> "LoweredStage":
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> "Lowered":
         """The StableHLO module, for the platform of this process or those named.
 
         Raises:
@@ -128,7 +128,7 @@ class TracedStage(Stage):
         here = platform_of(self.placement)
         platforms = (here,) if given is None else checked_platforms(given)
         warn_unusable(self.interface.donated, self.donated, self.interface.in_avals)
-        return LoweredStage(self.interface, self.module(platforms), self)
+        return Lowered(self.interface, self.module(platforms), self)
 
     def module(
         self, platforms: tuple[str, ...], *, located: bool = False
@@ -149,16 +149,18 @@ class TracedStage(Stage):
 
 
 @frozen(eq=False, repr=False)
-class LoweredStage(Stage):
+class Lowered(Stage):
     """A lowered function: StableHLO text, ready to compile.
 
     The module of one that was lowered for several platforms takes the number of the one
     that it runs on as its first argument, if what it does depends on that.
     """
 
+    __module__ = "verax.stages"
+
     interface: Interface
     module: LoweredModule
-    stage: TracedStage
+    stage: Traced
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as MLIR text, or as HLO with dialect "hlo".
@@ -192,7 +194,7 @@ class LoweredStage(Stage):
         compiler_options: OptionsByName | None = None,
         *,
         device_assignment: Sequence[Device] | None = None,
-    ) -> "CompiledStage":
+    ) -> "Compiled":
         """The executable.
 
         `compiler_options` are XLA's, by name, beside those that jit was given and in
@@ -222,7 +224,7 @@ class LoweredStage(Stage):
             )
         if placement is None:
             program = build(module, options)
-            return CompiledStage(self.interface, program, stage.traced.jaxpr)
+            return Compiled(self.interface, program, stage.traced.jaxpr)
         program = compiled(
             ENGINE,
             stage.traced.jaxpr,
@@ -232,7 +234,7 @@ class LoweredStage(Stage):
             stage.donated,
             placement,
         )
-        return CompiledStage(self.interface, program, stage.traced.jaxpr)
+        return Compiled(self.interface, program, stage.traced.jaxpr)
 
 
 def first_place() -> Sharding:
@@ -251,11 +253,13 @@ def checked_dialect(dialect: str | None) -> str:
 
 
 @frozen(eq=False, repr=False)
-class CompiledStage(Stage):
+class Compiled(Stage):
     """A compiled function, to call with arguments of exactly the traced types.
 
     One that was loaded has no `jaxpr`.
     """
+
+    __module__ = "verax.stages"
 
     interface: Interface
     program: Program

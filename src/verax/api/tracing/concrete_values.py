@@ -21,7 +21,8 @@ from verax.ir.effects import DEBUG, ORDERED_DEBUG
 from verax.ir.jaxpr import Atom, Eqn, Var
 from verax.ops.calls.callbacks import debug_callback_p
 from verax.rules.rows.builder import Builder, Tracer
-from verax.rules.rows.leaks import AbstractValueError, abstract, roots
+from verax.rules.rows.leaks import abstract, roots
+from verax.rules.values.conversions import AbstractValueError, Refusal
 from verax.transforms.engine.engine import StandardEngine
 from verax.transforms.engine.evaluate import as_typed, evaluate_eqn, literal_value
 
@@ -43,7 +44,7 @@ class Oracle:
         self.refusals: dict[int, AbstractValueError | None] = {}
         self.done = 0
 
-    def __call__(self, tracer: Tracer, wanted: str) -> np.ndarray:
+    def __call__(self, tracer: Tracer, wanted: str, refusal: Refusal) -> np.ndarray:
         """The value of a tracer of this trace; `wanted` says what asks for it.
 
         Raises:
@@ -54,7 +55,7 @@ class Oracle:
             self.evaluate(self.builder.eqns[self.done])
             self.done += 1
         if isinstance(tracer.atom, Var) and tracer.atom.index not in self.env:
-            raise self.refused(tracer, wanted)
+            raise self.refused(tracer, wanted, refusal)
         return self.read(tracer.atom)
 
     def evaluate(self, eqn: Eqn) -> None:
@@ -95,15 +96,19 @@ class Oracle:
         except AbstractValueError as error:
             self.refusals[var.index] = error
 
-    def refused(self, tracer: Tracer, wanted: str) -> AbstractValueError:
+    def refused(
+        self, tracer: Tracer, wanted: str, refusal: Refusal
+    ) -> AbstractValueError:
         """The error for a tracer without a value: which argument has none."""
         below = roots(tracer)
         errors = [self.refusals[v.index] for v in below if v.index in self.refusals]
         outer = [error for error in errors if error is not None]
         if len(outer) < len(errors):
             known = {v for v in below if v.index in self.env}
-            return abstract(tracer, wanted, known)
-        return outer[0] if outer else after_effect(tracer)
+            return abstract(tracer, wanted, refusal, known)
+        if outer:
+            return refusal(*outer[0].args)
+        return after_effect(tracer, refusal)
 
     def read(self, atom: Atom) -> np.ndarray:
         return self.env[atom.index] if isinstance(atom, Var) else literal_value(atom)
@@ -135,9 +140,9 @@ def is_known(x: object) -> bool:
     return True
 
 
-def after_effect(tracer: Tracer) -> AbstractValueError:
+def after_effect(tracer: Tracer, refusal: Refusal) -> AbstractValueError:
     """The error for a value that comes out of an effect or a collective."""
-    return AbstractValueError(
+    return refusal(
         f"a tracer of type {tracer.aval} depends on an io_callback or a collective, "
         "which happens when the program runs and not while it is traced, so Python "
         "cannot branch on its value; use verax.lax.cond or verax.numpy.where"

@@ -52,6 +52,8 @@ class ShapeDtypeStruct:
     ShapeDtypeStruct(shape=(2, 3), dtype=int8)
     """
 
+    __module__ = "verax"
+
     shape: tuple[int, ...] = field(converter=as_shape)
     dtype: Any = field(converter=as_dtype)
     weak_type: bool = False
@@ -93,6 +95,8 @@ class ShapeDtypeStruct:
 @frozen
 class ArgInfo:
     """What a stage says of an argument: its type, and whether it is donated."""
+
+    __module__ = "verax.stages"
 
     aval: ShapedArray
     donated: bool

@@ -25,6 +25,7 @@ from verax.ir.dtypes import INTEGER_SET, bool_, device_value, float0
 from verax.ir.extended import ExtendedDType
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import ConcretizationTypeError, Refusal
 from verax.rules.values.source import user_source
 
 # NumPy numbers the dtypes of other packages, such as bfloat16, from here.
@@ -158,7 +159,9 @@ class ConcreteArray(PlainPlace, Exchangeable):
         values = printable(self.numpy())
         return format(values if self.shape else values[()], spec)
 
-    def concrete(self, wanted: str) -> np.ndarray:
+    def concrete(
+        self, wanted: str, refusal: Refusal = ConcretizationTypeError
+    ) -> np.ndarray:
         return self.numpy()
 
     def block_until_ready(self) -> "ConcreteArray":

@@ -35,6 +35,8 @@ class Layout(ReprMixin):
     open; `sub_byte_element_size_in_bits` is not 0 where elements share bytes.
     """
 
+    __module__ = "verax.experimental.layout"
+
     major_to_minor: tuple[int, ...] = field(converter=as_order)
     tiling: Tiles | None = field(default=None, converter=as_tiles)
     sub_byte_element_size_in_bits: int = 0
@@ -73,6 +75,8 @@ class Format(ReprMixin):
         TypeError: they are no layout and no sharding.
         ValueError: there is a layout but no sharding.
     """
+
+    __module__ = "verax.experimental.layout"
 
     layout: Layout | None = None
     sharding: Sharding | None = None

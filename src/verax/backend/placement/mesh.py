@@ -31,6 +31,8 @@ __all__ = ["UNCONSTRAINED", "AxisType", "Mesh", "PartitionSpec", "make_mesh"]
 class AxisType(enum.Enum):
     """What decides along an axis: verax has `Auto` alone, where the compiler does."""
 
+    __module__ = "verax.sharding"
+
     Auto = enum.auto()
     Explicit = enum.auto()
     Manual = enum.auto()
@@ -68,6 +70,8 @@ class PartitionSpec:
     Raises:
         TypeError: an entry is no name, tuple of names, None or `UNCONSTRAINED`.
     """
+
+    __module__ = "verax.sharding"
 
     transient: ClassVar[bool] = False
 
@@ -137,6 +141,8 @@ class Mesh(Unchanging):
     >>> mesh.shape["x"], mesh.axis_names, mesh.size
     (1, ('x',), 1)
     """
+
+    __module__ = "verax.sharding"
 
     transient: ClassVar[bool] = False
 

@@ -47,6 +47,8 @@ class Tiling(ReprMixin):
 class Sharding(Unchanging):
     """How an array lies on devices; see `SingleDeviceSharding` and `NamedSharding`."""
 
+    __module__ = "verax.sharding"
+
     transient: ClassVar[bool] = False
 
     @property
@@ -134,6 +136,8 @@ class SingleDeviceSharding(Sharding):
         TypeError: `device` is no device.
     """
 
+    __module__ = "verax.sharding"
+
     device: Device = field()
     kind: str | None = field(default=None, alias="memory_kind")
 
@@ -169,6 +173,8 @@ class NamedSharding(Sharding):
     >>> NamedSharding(mesh, PartitionSpec("x"))
     NamedSharding(mesh=Mesh('x': 1), spec=P('x'))
     """
+
+    __module__ = "verax.sharding"
 
     mesh: Mesh = field()
     spec: PartitionSpec = field()

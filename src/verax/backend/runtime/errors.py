@@ -11,6 +11,8 @@ part between, and the original stays as the cause.
 import re
 from typing import Final
 
+from verax.rules.programs.host import JaxRuntimeError
+
 STATUS: Final = re.compile(r"^[A-Z][A-Z_]+: ")
 NO_MEMORY: Final = re.compile(r"Out of memory allocating (\d+) bytes")
 BOILERPLATE: Final = (
@@ -20,16 +22,16 @@ BOILERPLATE: Final = (
 LONGEST: Final = 2000
 
 
-class XlaError(RuntimeError):
-    """XLA or the runtime refused something, or failed."""
-
-
-class CompileError(XlaError):
+class CompileError(JaxRuntimeError):
     """XLA refused a program, or an option of its compilation."""
 
+    __module__ = "verax.errors"
 
-class ExecutionError(XlaError):
+
+class ExecutionError(JaxRuntimeError):
     """A compiled program failed while it ran, or refused its arguments."""
+
+    __module__ = "verax.errors"
 
 
 def trimmed(message: str) -> str:

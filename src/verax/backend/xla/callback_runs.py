@@ -154,7 +154,7 @@ class Runs:
             token.block_until_ready()
         except _jax.JaxRuntimeError as error:
             if MARK.search(str(error)) is None:
-                return error
+                return FAILURES.revealed(error)
             return FAILURES.behind(error, new=True)
         return None
 

@@ -28,6 +28,7 @@ from verax.ops.structure import slicing
 from verax.ops.structure.joining import rev
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import AbstractValueError, ConcretizationTypeError
 
 type Pairs = tuple[tuple[Any, Any], ...]
 
@@ -115,9 +116,14 @@ def pad_widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
         for axis, width in pad_width.items():
             found[canonical_axis("pad", axis, rank)] = pairs("pad_width", width, 1)[0]
         pad_width = found
-    given = pairs("pad_width", pad_width, rank)
     try:
+        given = pairs("pad_width", pad_width, rank)
         widths = tuple([(index(low), index(high)) for low, high in given])
+    except AbstractValueError as error:
+        raise ConcretizationTypeError(
+            "pad: pad_width must be known while tracing, since the shape of the result "
+            f"depends on it, not {pad_width!r}"
+        ) from error
     except TypeError as error:
         raise TypeError(f"pad: pad_width holds integers, not {pad_width!r}") from error
     if any(low < 0 or high < 0 for low, high in widths):

@@ -58,6 +58,8 @@ class ufunc(partial[Any]):
     (6, 2, 0)
     """
 
+    __module__ = "verax.numpy"
+
     __name__: str
     nin: int
     nout: int

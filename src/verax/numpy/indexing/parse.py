@@ -18,9 +18,9 @@ from attrs import frozen
 from verax.ir.avals import Shape
 from verax.ir.dtypes import INTEGER_SET, is_bool, is_integer
 from verax.rules.rows.builder import Tracer
-from verax.rules.rows.leaks import AbstractValueError
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import AbstractValueError
 
 
 @frozen(cache_hash=True)
@@ -36,8 +36,16 @@ type IndexArray = Array | np.ndarray
 PLAIN = frozenset({int, NoneType})
 
 
-class NonConcreteBooleanIndexError(IndexError):
+class JAXIndexError(IndexError):
+    """What JAX's errors of indices derive from."""
+
+    __module__ = "verax.errors"
+
+
+class NonConcreteBooleanIndexError(JAXIndexError):
     """A boolean mask was used as an index while its values are being traced."""
+
+    __module__ = "verax.errors"
 
 
 class ParsedIndex(NamedTuple):

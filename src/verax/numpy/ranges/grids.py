@@ -7,6 +7,7 @@ element of the flat matrix, so neither is ever gathered or scattered::
 """
 
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -134,16 +135,16 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     """
     x = as_array("diag", v)
     if x.ndim == 1:
-        return diagonal_matrix(x, int(k))
+        return diagonal_matrix(x, index(k))
     if x.ndim == 2:
-        return main_diagonal(x, int(k))
+        return main_diagonal(x, index(k))
     raise ValueError(f"diag takes an array of one or two dimensions, not {x.aval}")
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with the elements of `v` on its `k`-th diagonal."""
     x = as_array("diagflat", v)
-    return diagonal_matrix(reshape(x, (x.size,)), int(k))
+    return diagonal_matrix(reshape(x, (x.size,)), index(k))
 
 
 def diagonal_matrix(x: Array, k: int) -> Array:

@@ -27,7 +27,6 @@ from verax.numpy.arguments.arguments import (
 from verax.numpy.elementwise.comparison import greater_equal, less, not_equal
 from verax.numpy.elementwise.division import floor_divide, remainder
 from verax.numpy.indexing.getitem_and_at import at
-from verax.numpy.indexing.parse import NonConcreteBooleanIndexError
 from verax.numpy.reducing.arg_and_cumulative import cumsum
 from verax.numpy.reducing.reductions import widened
 from verax.numpy.shaping.joining import stack
@@ -36,8 +35,11 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select_n, select_n_p
 from verax.ops.structure.create import full, iota
 from verax.rules.rows.builder import Tracer
-from verax.rules.rows.leaks import AbstractValueError
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import (
+    AbstractValueError,
+    ConcretizationTypeError,
+)
 from verax.rules.values.sizes import one_or_more
 from verax.rules.values.state import STATE
 
@@ -135,14 +137,14 @@ def known_mask(name: str, mask: Array) -> np.ndarray:
     """The values of a mask.
 
     Raises:
-        NonConcreteBooleanIndexError: it is traced.
+        ConcretizationTypeError: it is traced.
     """
     if not isinstance(mask, Tracer):
         return np.asarray(mask)
     try:
         return mask.concrete(name)
     except AbstractValueError as error:
-        raise NonConcreteBooleanIndexError(
+        raise ConcretizationTypeError(
             f"{name}: how many elements are not zero depends on values, which a traced "
             f"{mask.aval} does not have; say at most how many with size=n (what is "
             "missing is fill_value), or use where(mask, x, y)"

@@ -362,7 +362,9 @@ def repeat(
             f"repeat: repeats of shape {counts.shape} for {n} parts; give one, or {n}"
         )
     if total_repeat_length is None:
-        known = np.broadcast_to(np.asarray(counts), (n,))
+        if isinstance(counts, Array):
+            counts = counts.concrete("repeat without total_repeat_length=...")
+        known = np.broadcast_to(counts, (n,))
         return take_parts(x, np.repeat(np.arange(n), known), place)
     return take_parts(x, positions(counts, n, index(total_repeat_length)), place)
 

@@ -34,6 +34,7 @@ from verax.ops.structure.joining import rev
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
+from verax.rules.values.sizes import one_or_more
 
 # ---------------------------------------------------------------------- reversals
 
@@ -106,7 +107,7 @@ def roll(a: ArrayLike, shift: Any, axis: AxisLike | None = None) -> Array:
     x = as_array("roll", a)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
-    several = (axis,) if isinstance(axis, int) else axis
+    several = one_or_more(axis)
     axes = [canonical_axis("roll", i, x.ndim) for i in several]
     shifts = list(shift) if np.ndim(shift) else [shift] * len(axes)
     if len(axes) == 1 and len(shifts) > 1:

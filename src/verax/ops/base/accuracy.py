@@ -14,6 +14,8 @@ from attrs import frozen
 class AccuracyMode(Enum):
     """The implementation of a function: the highest accuracy is what all have."""
 
+    __module__ = "verax.lax"
+
     HIGHEST = 1
     DEFAULT = 2
 
@@ -21,6 +23,8 @@ class AccuracyMode(Enum):
 @frozen
 class Tolerance:
     """An error that is allowed: absolute, relative, or in units of the last place."""
+
+    __module__ = "verax.lax"
 
     atol: float = 0.0
     rtol: float = 0.0

@@ -26,6 +26,8 @@ from verax.rules.values.state import STATE
 class Precision(Enum):
     """How many passes a float32 product may take on accelerators; CPUs are exact."""
 
+    __module__ = "verax.lax"
+
     DEFAULT = 0
     HIGH = 1
     HIGHEST = 2
@@ -39,6 +41,8 @@ class DotAlgorithm:
     an operand is split, `num_primitive_operations` how many products these make.
     """
 
+    __module__ = "verax.lax"
+
     lhs_precision_type: DType = field(converter=as_dtype)
     rhs_precision_type: DType = field(converter=as_dtype)
     accumulation_type: DType = field(converter=as_dtype)
@@ -50,6 +54,8 @@ class DotAlgorithm:
 
 class DotAlgorithmPreset(Enum):
     """Algorithms by name: types of operands and sums, and how many products."""
+
+    __module__ = "verax.lax"
 
     DEFAULT = "DEFAULT"
     ANY_F8_ANY_F8_F32 = "ANY_F8_ANY_F8_F32"

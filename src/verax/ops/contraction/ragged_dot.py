@@ -95,6 +95,10 @@ class RaggedDotDimensionNumbers(NamedTuple):
     rhs_group_dimensions: Sequence[int]
 
 
+# The body of a NamedTuple takes nothing but fields.
+RaggedDotDimensionNumbers.__module__ = "verax.lax"
+
+
 def outer_dimensions(x: ShapedArray, numbers: RaggedDotDimensionNumbers) -> Shape:
     """The dimensions of `lhs` for each of whose places there may be sizes of groups."""
     (left, _), (batch, _) = numbers.dot_dimension_numbers

@@ -24,6 +24,10 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Shape
 
 
+# The body of a NamedTuple takes nothing but fields.
+ConvDimensionNumbers.__module__ = "verax.lax"
+
+
 type ConvGeneralDilatedDimensionNumbers = (
     tuple[str, str, str] | ConvDimensionNumbers | None
 )

@@ -30,6 +30,8 @@ class GatherScatterMode(Enum):
     a scatter drops, and derivatives need not agree with that.
     """
 
+    __module__ = "verax.lax"
+
     CLIP = "clip"
     FILL_OR_DROP = "fill"
     PROMISE_IN_BOUNDS = "promise_in_bounds"
@@ -65,6 +67,8 @@ class GatherDimensionNumbers:
     the indices holds the index vectors.
     """
 
+    __module__ = "verax.lax"
+
     offset_dims: Shape = field(converter=plain_dimensions)
     collapsed_slice_dims: Shape = field(converter=plain_dimensions)
     start_index_map: Shape = field(converter=plain_dimensions)
@@ -89,6 +93,8 @@ class ScatterDimensionNumbers:
     `collapsed_slice_dims`, `scatter_dims_to_operand_dims` to `start_index_map`,
     `scatter_indices_batching_dims` to `start_indices_batching_dims`.
     """
+
+    __module__ = "verax.lax"
 
     update_window_dims: Shape = field(converter=plain_dimensions)
     inserted_window_dims: Shape = field(converter=plain_dimensions)

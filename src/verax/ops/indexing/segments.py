@@ -23,9 +23,12 @@ from verax.ops.structure.create import full, iota
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.rules.families.reducer import highest, lowest
-from verax.rules.rows.leaks import AbstractValueError
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import (
+    AbstractValueError,
+    ConcretizationTypeError,
+)
 
 COMMON: Final = """
     `segment_ids` (n,) says for each element along the first axis of `data` (n, ...)
@@ -69,7 +72,7 @@ def segments_of(name: str, ids: object, num_segments: object) -> int:
         try:
             largest = index(reduce_max(ids, tuple(range(len(aval.shape)))))
         except AbstractValueError as error:
-            raise AbstractValueError(
+            raise ConcretizationTypeError(
                 f"{name} cannot see the segment_ids while it is traced: say how many "
                 "segments there are with num_segments, a Python int."
             ) from error

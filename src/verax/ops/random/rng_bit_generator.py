@@ -50,6 +50,8 @@ DTYPES = (uint8, uint16, uint32, uint64)
 class RandomAlgorithm(IntEnum):
     """A generator; the default one is Philox."""
 
+    __module__ = "verax.lax"
+
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1
     RNG_PHILOX = 2

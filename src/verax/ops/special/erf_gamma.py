@@ -46,6 +46,8 @@ FINITE_GAMMA = Domain(0.05, 30, special=(1.0, 2.0))
 class NoDerivative(ValueError):
     """A derivative is asked for that nobody has written down."""
 
+    __module__ = "verax.errors"
+
 
 def underived(name: str, operand: str) -> Callable[..., Array]:
     """The derivative that nobody has: it says so."""

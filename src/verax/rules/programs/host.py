@@ -32,8 +32,16 @@ class HostFunction(Protocol):
     def source(self) -> Source: ...
 
 
-class CallbackError(RuntimeError):
+class JaxRuntimeError(RuntimeError):
+    """A program failed while it ran or was compiled; the base of all such errors."""
+
+    __module__ = "verax.errors"
+
+
+class CallbackError(JaxRuntimeError):
     """A callback raised an exception, which is the cause, or returned what is wrong."""
+
+    __module__ = "verax.errors"
 
 
 class WrongStructure(Exception):

@@ -39,17 +39,22 @@ from verax.rules.rows.infer import infer
 from verax.rules.rows.leaks import abstract, leaked
 from verax.rules.values.array import Array
 from verax.rules.values.constants import constant
+from verax.rules.values.conversions import (
+    ConcretizationTypeError,
+    Refusal,
+)
 from verax.rules.values.memo import TransientKey, asked
 from verax.rules.values.source import user_source
 
 # Equations up to which a jaxpr counts as a template, which is written many times.
 TEMPLATE = 32
-type Oracle = Callable[["Tracer", str], np.ndarray]
+type Oracle = Callable[["Tracer", str, Refusal], np.ndarray]
 
 
 class Tracer(Array):
     """A value under tracing: a type, and an atom of the jaxpr that is being built."""
 
+    __module__ = "verax.core"
     __slots__ = ("__weakref__", "atom", "builder")
 
     def __init__(self, builder: "Builder", atom: Atom) -> None:
@@ -69,11 +74,13 @@ class Tracer(Array):
     def __reduce__(self) -> NoReturn:
         raise abstract(self, "a copy in another process or on disk (pickle)")
 
-    def concrete(self, wanted: str) -> np.ndarray:
+    def concrete(
+        self, wanted: str, refusal: Refusal = ConcretizationTypeError
+    ) -> np.ndarray:
         """The value, if the trace has concrete inputs; `wanted` says what asks for it.
 
         Raises:
-            AbstractValueError: the trace is abstract.
+            AbstractValueError: the trace is abstract; of class `refusal`.
             LeakedTracer: the trace has ended.
         """
         if not self.builder.alive:
@@ -81,8 +88,8 @@ class Tracer(Array):
         if isinstance(self.atom, Literal):
             return np.asarray(self.atom.value)
         if self.builder.oracle is None:
-            raise abstract(self, wanted)
-        return self.builder.oracle(self, wanted)
+            raise abstract(self, wanted, refusal)
+        return self.builder.oracle(self, wanted, refusal)
 
 
 class Builder:

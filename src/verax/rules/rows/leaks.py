@@ -16,6 +16,12 @@ from typing import Final, Protocol
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Source, Var
+from verax.rules.values.conversions import (
+    AbstractValueError,
+    ConcretizationTypeError,
+    JAXTypeError,
+    Refusal,
+)
 from verax.rules.values.object_holders import holder, is_kept, reachable
 from verax.rules.values.source import user_source
 
@@ -54,12 +60,20 @@ class TracerLike(Protocol):
     def builder(self) -> BuilderLike: ...
 
 
-class LeakedTracer(RuntimeError):
+class UnexpectedTracerError(JAXTypeError):
+    """A tracer was used where it means nothing; JAX's name for the next class."""
+
+    __module__ = "verax.errors"
+
+
+class LeakedTracer(UnexpectedTracerError, RuntimeError):
     """A tracer was used after the function that made it had been traced.
 
     Who holds the tracer is looked up when the message is read, between `text` and
     `rest`: that goes through all objects of the process.
     """
+
+    __module__ = "verax.errors"
 
     def __init__(
         self, text: str, tracer: "TracerLike | None" = None, rest: str = ""
@@ -74,10 +88,6 @@ class LeakedTracer(RuntimeError):
             self.text += held(self.tracer)
             self.tracer = None
         return self.text + self.rest
-
-
-class AbstractValueError(TypeError):
-    """Python asked a tracer for a value that it does not have."""
 
 
 def origin(tracer: TracerLike) -> Source:
@@ -175,7 +185,10 @@ def depends_on(tracer: TracerLike, known: Container[Var] = ()) -> list[str]:
 
 
 def abstract(
-    tracer: TracerLike, wanted: str, known: Container[Var] = ()
+    tracer: TracerLike,
+    wanted: str,
+    refusal: Refusal = ConcretizationTypeError,
+    known: Container[Var] = (),
 ) -> AbstractValueError:
     """The error for a value that does not exist yet: which input, what to do.
 
@@ -184,7 +197,7 @@ def abstract(
     builder = tracer.builder
     named = depends_on(tracer, known)
     inputs = f" It depends on {', '.join(named)}." if named else ""
-    return AbstractValueError(
+    return refusal(
         f"{wanted} needs the value of a tracer of type {tracer.aval}, at "
         f"{user_source(1)}, but the function is being traced for {builder.purpose}, "
         f"where only types are known.{inputs} Use verax.numpy.where, verax.lax.cond or "

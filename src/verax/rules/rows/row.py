@@ -33,6 +33,8 @@ from verax.rules.values.state import STATE
 class Zero(ReprMixin):
     """A tangent or cotangent known to be zero, of the given tangent type."""
 
+    __module__ = "verax.extend"
+
     aval: ShapedArray
 
 
@@ -147,6 +149,8 @@ class Sample[P]:
     `domains` has one entry per operand, or none for the domains of the row.
     """
 
+    __module__ = "verax.extend"
+
     params: P
     avals: tuple[ShapedArray, ...]
     domains: tuple["Domain", ...] = ()
@@ -159,6 +163,8 @@ class Domain(ReprMixin):
     `kinks` are points at which no derivative exists. `smooth` says whether central
     differences make sense at all.
     """
+
+    __module__ = "verax.extend"
 
     low: float = -np.inf
     high: float = np.inf
@@ -191,6 +197,8 @@ class Row[P: Params](Primitive):
     there what he sees around the call: his context variables, and what NumPy does about
     floating-point errors.
     """
+
+    __module__ = "verax.extend"
 
     typing: TypeRule[P]
     evaluate: EvaluateRule[P] | None = None
@@ -245,6 +253,8 @@ class Row[P: Params](Primitive):
 class MissingRule(NotImplementedError):
     """A transformation met a primitive whose row lacks the rule that it needs."""
 
+    __module__ = "verax.errors"
+
 
 @frozen(eq=False, repr=False)
 class RuleTable(ReprMixin):
@@ -252,6 +262,8 @@ class RuleTable(ReprMixin):
 
     `complete` adds the columns that follow from others; a table without it is strict.
     """
+
+    __module__ = "verax.extend"
 
     transient: ClassVar[bool] = False
 

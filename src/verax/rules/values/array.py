@@ -182,6 +182,7 @@ class Array(Operators, Convertible, Located):
     of `verax.numpy` that they stand for.
     """
 
+    __module__ = "verax"
     __slots__ = ()
 
     def stored(self) -> np.ndarray:

@@ -1,9 +1,11 @@
 """Floor 1: what Python may ask of an array: its value, as one of Python's own.
 
-One idea: every conversion goes through `concrete`, which arrays that have values answer
-and abstract tracers refuse with advice, so that annotations say `Array` for both::
+Every conversion goes through `concrete`, which arrays that have values answer and
+abstract tracers refuse with advice, so that annotations say `Array` for both. What asks
+decides which class of error that is: JAX's for the same question::
 
-    float(x), x.tolist(), np.asarray(x)
+    float(x), x.tolist()    # ConcretizationTypeError
+    np.asarray(x)           # TracerArrayConversionError
 """
 
 from typing import Any, Self
@@ -11,6 +13,49 @@ from typing import Any, Self
 import numpy as np
 
 from verax.rules.values.typed import Typed
+
+
+class JAXTypeError(TypeError):
+    """What JAX's errors of type derive from: a tracer where there may be none."""
+
+    __module__ = "verax.errors"
+
+
+class AbstractValueError(JAXTypeError):
+    """Python asked a tracer for a value that it does not have."""
+
+    __module__ = "verax.errors"
+
+
+class ConcretizationTypeError(AbstractValueError):
+    """A tracer was asked for its value: by `float`, `x.item()`, a size, an axis."""
+
+    __module__ = "verax.errors"
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A tracer was asked whether it is true: by `if`, `while`, `and`, `not`, `bool`."""
+
+    __module__ = "verax.errors"
+
+
+class TracerIntegerConversionError(ConcretizationTypeError):
+    """A tracer was used where Python needs an integer: `[1, 2][x]`, `range(x)`.
+
+    For sizes and axes JAX raises this class or its base, one function this and another
+    that, so both catch it.
+    """
+
+    __module__ = "verax.errors"
+
+
+class TracerArrayConversionError(AbstractValueError):
+    """A tracer was used where NumPy needs an array: `np.asarray(x)`, `np.sin(x)`."""
+
+    __module__ = "verax.errors"
+
+
+type Refusal = type[AbstractValueError]
 
 
 class Convertible(Typed):
@@ -21,11 +66,18 @@ class Convertible(Typed):
 
     __slots__ = ()
 
-    def concrete(self, wanted: str) -> np.ndarray:
-        """The values in NumPy; `wanted` says in messages what asks for them."""
+    def concrete(
+        self, wanted: str, refusal: Refusal = ConcretizationTypeError
+    ) -> np.ndarray:
+        """The values in NumPy; `wanted` says in messages what asks for them.
+
+        A tracer that has no value raises the class `refusal`.
+        """
         raise TypeError(f"{wanted}: a {type(self).__name__} has no values")
 
-    def numbers(self, wanted: str) -> np.ndarray:
+    def numbers(
+        self, wanted: str, refusal: Refusal = ConcretizationTypeError
+    ) -> np.ndarray:
         """`concrete`, of arrays that hold numbers.
 
         Raises:
@@ -36,7 +88,7 @@ class Convertible(Typed):
                 f"{wanted.rstrip(',')}: an array of {self.aval.dtype.name} holds no "
                 "numbers; verax.random.key_data gives the words behind the keys"
             )
-        return self.concrete(wanted)
+        return self.concrete(wanted, refusal)
 
     def scalar(self, wanted: str) -> Any:
         """The one element, for `int(x)` and its kin.
@@ -56,7 +108,7 @@ class Convertible(Typed):
                 f"the truth of an array with several elements, {self.aval}, is "
                 "ambiguous; use x.any() or x.all()"
             )
-        return bool(self.numbers("bool(x), as in `if x:`,"))
+        return bool(self.numbers("bool(x), as in `if x:`,", TracerBoolConversionError))
 
     def __int__(self) -> int:
         return int(self.scalar("int(x)"))
@@ -70,12 +122,12 @@ class Convertible(Typed):
     def __index__(self) -> int:
         if self.aval.dtype.kind not in "iu" or self.aval.shape:
             raise TypeError(f"only integer scalar arrays are indices, not {self.aval}")
-        return int(self.concrete("an index or a size"))
+        return int(self.concrete("an index or a size", TracerIntegerConversionError))
 
     def __array__(
         self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
     ) -> np.ndarray:
-        values = self.numbers("a NumPy array")
+        values = self.numbers("a NumPy array", TracerArrayConversionError)
         values.flags.writeable = False
         if dtype is not None and dtype != values.dtype:
             if copy is False:

@@ -22,7 +22,7 @@ DEPTH: Final = 6
 # So many objects are followed at each step.
 WIDTH: Final = 256
 CACHE: Final = "_lru_cache_wrapper"
-LIBRARY: Final = "verax."
+LIBRARY: Final = "verax"
 # What says most to the user comes first; what has no such name may be the library's.
 BEST: Final = ("the global", "the attribute", "the cache")
 
@@ -103,7 +103,7 @@ def expanded(links: Sequence[Link], seen: set[int]) -> tuple[list[str], list[Lin
 def is_library(x: Any) -> bool:
     """Whether an object is the library's own, which is no name for the user."""
     home = x if type(x).__name__ == CACHE else type(x)
-    return str(getattr(home, "__module__", "")).startswith(LIBRARY)
+    return str(getattr(home, "__module__", "")).partition(".")[0] == LIBRARY
 
 
 def named(link: Link, by: Any) -> Iterator[str]:

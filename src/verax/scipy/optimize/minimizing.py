@@ -62,6 +62,10 @@ class OptimizeResults(NamedTuple):
     nit: Array
 
 
+# The body of a NamedTuple takes nothing but fields.
+OptimizeResults.__module__ = "verax.scipy.optimize"
+
+
 class State(NamedTuple):
     """A point, and the memory of the approximation."""
 

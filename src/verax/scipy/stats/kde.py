@@ -96,6 +96,8 @@ class gaussian_kde:
     1.0
     """
 
+    __module__ = "verax.scipy.stats"
+
     neff: Array
     dataset: Array
     weights: Array

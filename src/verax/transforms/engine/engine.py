@@ -34,6 +34,8 @@ REWRITES = 1 << 12
 class StandardEngine(ReprMixin):
     """The transformations of this floor under the table `rules`."""
 
+    __module__ = "verax.transforms"
+
     transient: ClassVar[bool] = False
 
     rules: RuleTable

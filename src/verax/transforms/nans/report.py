@@ -32,6 +32,8 @@ class Finding:
     (a program with effects is not run again).
     """
 
+    __module__ = "verax.debug"
+
     function: str
     kind: str
     place: Place | None
@@ -171,6 +173,8 @@ class NonFinite(FloatingPointError):
 
     `finding` says where it was made; None if the program could not be searched.
     """
+
+    __module__ = "verax.errors"
 
     def __init__(self, message: str, finding: Finding | None = None) -> None:
         super().__init__(message)

@@ -41,10 +41,14 @@ type Args = Mapping[str, object]
 class RewriteError(ValueError):
     """A rewrite rule is wrong; the message names the rule."""
 
+    __module__ = "verax.rewrites"
+
 
 @frozen(eq=False)
 class Operand:
     """What a guard sees of a value that a pattern variable stands for."""
+
+    __module__ = "verax.rewrites"
 
     aval: ShapedArray
     literal: np.generic | None
@@ -89,6 +93,8 @@ class Rewrite:
             pattern is computed exactly; 0 promises the same bits.
         domain: the interval of operands for which that holds.
     """
+
+    __module__ = "verax.rewrites"
 
     name: str
     pattern: Callable[..., Any]

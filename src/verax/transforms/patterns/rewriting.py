@@ -34,6 +34,8 @@ PASSES = 100
 class RewriteLoop(RewriteError):
     """Rules go on for ever; the message names those that do."""
 
+    __module__ = "verax.rewrites"
+
 
 def rewritten(
     engine: Engine, jaxpr: Jaxpr, rules: Sequence[Rewrite], passes: int = PASSES

@@ -79,6 +79,8 @@ class Propagation:
             that: in its carry.
     """
 
+    __module__ = "verax.extend"
+
     transient: ClassVar[bool] = False
 
     name: str

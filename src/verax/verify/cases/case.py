@@ -35,6 +35,8 @@ REVERSE_ONLY = "custom_vjp_call"
 class Skipped(Exception):
     """This one case says nothing about the law; the text is the reason."""
 
+    __module__ = "verax.verify"
+
 
 @frozen
 class Case:
@@ -48,6 +50,8 @@ class Case:
     made from, if it was. `snippet` gives the lines that try the case again, where its
     program alone does not do.
     """
+
+    __module__ = "verax.verify"
 
     jaxpr: Jaxpr
     stacks: tuple[NDArray, ...]
@@ -144,6 +148,8 @@ class Evidence:
 
 class LawBroken(AssertionError):
     """A law does not hold; the text has everything that is needed to see it again."""
+
+    __module__ = "verax.verify"
 
     def __init__(self, evidence: Evidence) -> None:
         super().__init__(evidence)

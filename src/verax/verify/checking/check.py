@@ -100,7 +100,7 @@ def row_of(primitive: Primitive | str) -> Row[Any]:
         return PRIMITIVES[primitive]
     if not isinstance(primitive, Row):
         raise TypeError(
-            f"check_primitive takes a row (see verax.rules.rows.row.Row) or the name "
+            f"check_primitive takes a row (see verax.extend.Row) or the name "
             f"of one, not {primitive!r}; a function goes to check_function"
         )
     return primitive

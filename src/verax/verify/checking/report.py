@@ -43,6 +43,8 @@ class Finding:
     case that breaks the law, and `evidence` its text.
     """
 
+    __module__ = "verax.verify"
+
     subject: str
     law: str
     verdict: str
@@ -76,6 +78,8 @@ class Finding:
 class LawsBroken(AssertionError):
     """At least one law does not hold; the text has the table and the evidence."""
 
+    __module__ = "verax.verify"
+
 
 @frozen(eq=False, repr=False)
 class Report:
@@ -84,6 +88,8 @@ class Report:
     Raises only in `raise_if_broken`. `derived` has a line for each column that follows
     from others: (column, by what means).
     """
+
+    __module__ = "verax.verify"
 
     subject: str
     findings: tuple[Finding, ...]
