@@ -7,6 +7,7 @@ jaxpr and calls that; the rewrites are memoised, for jaxprs hash by structure::
 """
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from random import Random
 
 from attrs import evolve, field, frozen
@@ -15,7 +16,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.printer import QUIET
 from verax.rules.programs.calling import Rebind, pull, push, spread_batch
-from verax.rules.rows.masks import Mask, chosen, knowns, unknowns
+from verax.rules.rows.masks import Mask, chosen, knowns, merged, unknowns
 from verax.rules.rows.row import (
     Engine,
     Known,
@@ -78,7 +79,7 @@ def split_call(engine: Engine, p: CallParams, args: Sequence[Known]) -> Split:
     slim, needed = engine.dce(first, (True,) * count + made)
     runs = slim.outvars or slim.effects
     outs = jit_p.bind(evolve(p, jaxpr=slim), *chosen(needed, given)) if runs else ()
-    results, fresh = iter(outs[:count]), iter(outs[count:])
+    fresh = iter(outs[count:])
     residuals = [
         next(fresh) if flag else given[place[a]]  # type: ignore[index]  # an input
         for a, flag in zip(saved, made, strict=True)
@@ -90,7 +91,7 @@ def split_call(engine: Engine, p: CallParams, args: Sequence[Known]) -> Split:
         return jit_p.bind(evolve(p, jaxpr=second), *residuals, *operands)
 
     return Split(
-        tuple(None if flag else next(results) for flag in waiting),
+        tuple(merged(waiting, repeat(None), outs[:count])),
         tuple(residuals),
         finish,
     )

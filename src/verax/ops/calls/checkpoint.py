@@ -8,6 +8,7 @@ from what the policy allows to save::
 """
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from random import Random
 from typing import Any
 
@@ -22,7 +23,7 @@ from verax.ops.elementwise.arith import mul
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.emitter import Emitter, Operand, apart
-from verax.rules.rows.masks import chosen, knowns, live, unknowns
+from verax.rules.rows.masks import chosen, knowns, live, merged, unknowns
 from verax.rules.rows.row import (
     Engine,
     Known,
@@ -142,7 +143,6 @@ def split_checkpoint(
     runs = slim.outvars or slim.effects
     operands = chosen(used, given)
     outs = checkpoint_p.bind(evolve(p, jaxpr=slim), *operands) if runs else ()
-    results = iter(outs[:count])
     read_later = needed[inputs + len(saved) :]
     kept = [x for x, flag in zip(given, needed, strict=False) if flag]
 
@@ -156,7 +156,7 @@ def split_checkpoint(
         return checkpoint_p.bind(params, *residuals, *chosen(read_later, operands))
 
     return Split(
-        tuple(None if flag else next(results) for flag in waiting),
+        tuple(merged(waiting, repeat(None), outs[:count])),
         (*kept, *outs[count:]),
         finish,
     )

@@ -24,9 +24,9 @@ from verax.ops.structure.shape import at_front
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.masks import (
     Mask,
+    arrays_of,
     chosen,
     filled,
-    instantiated,
     knowns,
     merged,
     others,
@@ -110,14 +110,7 @@ def forced_jvp(engine: Engine, jaxpr: Jaxpr, nonzero: Mask, wanted: Mask) -> Jax
     def body(*xs: Array) -> Sequence[object]:
         outs = inlined(pushed, xs)
         tangents = filled(mask, outs[count:], jaxpr.out_avals)
-        return [
-            *outs[:count],
-            *[
-                instantiated(engine, t, aval)
-                for t, aval, flag in zip(tangents, jaxpr.out_avals, wanted, strict=True)
-                if flag
-            ],
-        ]
+        return [*outs[:count], *arrays_of(engine, wanted, tangents, jaxpr.out_avals)]
 
     return program(pushed.in_avals, body)
 

@@ -8,6 +8,7 @@ which stores few carries and computes the others again (see `blocks`)::
 """
 
 from collections.abc import Sequence
+from itertools import repeat
 from math import prod
 from typing import Any
 
@@ -25,7 +26,7 @@ from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.programs.calling import pull
-from verax.rules.rows.masks import chosen, unknowns
+from verax.rules.rows.masks import chosen, knowns, merged, unknowns
 from verax.rules.rows.row import Engine, Known, Row, Split, Tangent
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
@@ -84,9 +85,8 @@ def nest_of_while(p: BoundedWhileParams) -> Jaxpr:
 def split_nest(engine: Engine, nest: Jaxpr, args: Sequence[Known]) -> Split:
     """What is known now, with some carries; the rest later."""
     first, second, mask = engine.split(nest, unknowns(args))
-    outs = inlined(first, [x for x in args if isinstance(x, Array)])
+    outs = inlined(first, knowns(args))
     count = len(mask) - sum(mask)
-    results = iter(outs[:count])
 
     def finish(
         residuals: Sequence[Array], operands: Sequence[Array]
@@ -94,7 +94,7 @@ def split_nest(engine: Engine, nest: Jaxpr, args: Sequence[Known]) -> Split:
         return inlined(second, [*residuals, *operands])
 
     return Split(
-        tuple([None if flag else next(results) for flag in mask]),
+        tuple(merged(mask, repeat(None), outs[:count])),
         tuple(outs[count:]),
         finish,
     )

@@ -11,6 +11,7 @@ effects, becomes a loop over the lanes instead::
 """
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 from attrs import evolve
@@ -44,11 +45,13 @@ from verax.ops.elementwise.select import select_n
 from verax.ops.structure.shape import at_front, broadcast, broadcast_in_dim, move_axis
 from verax.rules.rows.masks import (
     Mask,
+    arrays_of,
     chosen,
     either,
     filled,
-    instantiated,
+    knowns,
     live,
+    merged,
     nonzeros,
     others,
     unknowns,
@@ -113,21 +116,15 @@ def transpose_cond(
     def alike(jaxpr: Jaxpr, has: Mask) -> Jaxpr:
         def body(*xs: Array) -> Sequence[object]:
             found = filled(has, inlined(jaxpr, xs), due)
-            pairs = zip(found, due, mask, strict=True)
-            return [instantiated(engine, ct, a) for ct, a, flag in pairs if flag]
+            return arrays_of(engine, mask, found, due)
 
         return jaxpr if has == mask else program(jaxpr.in_avals, body)
 
     mapped = mapped_operands(p)
-    known = [x for x in operands if isinstance(x, Array)]
-    given = [
-        instantiated(engine, ct, aval)
-        for ct, aval in zip(cts, p.out_avals, strict=True)
-        if isinstance(ct, Array)
-    ]
+    given = arrays_of(engine, nonzero, cts, p.out_avals)
     branches = [alike(jaxpr, has) for jaxpr, has in rewritten]
     flags = (*others(linear, mapped), *[True] * len(given))
-    found = iter(bind_like(p, branches, index, [*known, *given], flags))
+    found = iter(bind_like(p, branches, index, [*knowns(operands), *given], flags))
     extra = tuple(range(index.ndim))
     results = iter(mask)
 
@@ -254,7 +251,7 @@ def split_cond(engine: Engine, p: CondParams, args: Sequence[Known]) -> Split:
     slots = Slots()
     plans = [slots.plan(half) for half in halves]
     pairs = list(zip(halves, plans, strict=True))
-    known = [x for x in operands if isinstance(x, Array)]
+    known = knowns(operands)
     flags = others(unknown, mapped)
     count = len(mask) - sum(mask)
     outs: tuple[Array, ...] = ()
@@ -272,9 +269,8 @@ def split_cond(engine: Engine, p: CondParams, args: Sequence[Known]) -> Split:
         both = (*later, *chosen(unknown, mapped))
         return bind_like(p, second, choice, [*saved, *operands], both)
 
-    results = iter(outs[:count])
     return Split(
-        tuple([None if flag else next(results) for flag in mask]),
+        tuple(merged(mask, repeat(None), outs[:count])),
         (index, *[known[i] for i in order], *outs[count:]),
         finish,
     )

@@ -32,10 +32,10 @@ from verax.ops.control.scan_transpose import transpose_scan
 from verax.ops.structure.shape import at_front, move_axis
 from verax.rules.rows.masks import (
     Mask,
+    arrays_of,
     chosen,
     filled,
     fixpoint,
-    instantiated,
     live,
     nonzeros,
 )
@@ -97,11 +97,7 @@ def jvp_scan[P: ScanParams](
     mask = fixpoint(nonzeros(t_carry), lambda m: pushed(m)[: p.num_carry])
     out_mask = (*mask, *pushed(mask)[p.num_carry :])
     jaxpr = forced_jvp(engine, p.jaxpr, (*fixed, *mask, *moving), out_mask)
-    given = [
-        instantiated(engine, t, x.aval)
-        for t, x, flag in zip(t_carry, carry, mask, strict=True)
-        if flag
-    ]
+    given = arrays_of(engine, mask, t_carry, [x.aval for x in carry])
     counts = (len(consts), len(carry), len(xs), sum(fixed), len(given), sum(moving))
     body = program(
         in_turns(counts, jaxpr.in_avals),

@@ -8,6 +8,7 @@ every step (computed once, outside) and not rows that it merely read::
 """
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 
 from attrs import evolve, frozen
 
@@ -15,7 +16,15 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import Halves, forced_split, inlined, positions
 from verax.ops.control.scan_params import ScanParams, cut
-from verax.rules.rows.masks import Mask, chosen, fixpoint, merged, others, unknowns
+from verax.rules.rows.masks import (
+    Mask,
+    chosen,
+    fixpoint,
+    knowns,
+    merged,
+    others,
+    unknowns,
+)
 from verax.rules.rows.row import Engine, Known, Split
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
@@ -76,16 +85,12 @@ def in_parts(
     out_mask = (*mask, *waiting[p.num_carry :])
     half = forced_split(engine, p.jaxpr, inner, out_mask)
     known = [
-        [x for x in others(flags, part) if isinstance(x, Array)]
+        knowns(others(flags, part))
         for flags, part in zip((consts, mask, xs), p.parts(args), strict=True)
     ]
     invariant, invariants, outs, stacks = known_loop(engine, bind, p, half, known)
     later = body_of_later(half, invariant, sum(consts), sum(mask))
-    begun = [
-        x
-        for x, flag in zip(p.parts(args)[1], mask, strict=True)
-        if flag and isinstance(x, Array)
-    ]
+    begun = knowns(chosen(mask, p.parts(args)[1]))
     linear = [
         chosen(flags, part)
         for flags, part in zip((consts, started, xs), p.parts(p.linear), strict=True)
@@ -236,9 +241,8 @@ def split_scan(
     ) -> Sequence[Array]:
         return bind(later.params, *later.operands(residuals, operands))
 
-    results = iter(outs)
     return Split(
-        tuple([None if flag else next(results) for flag in later.mask]),
+        tuple(merged(later.mask, repeat(None), outs)),
         (*later.invariants, *later.begun, *later.stacks),
         finish,
     )

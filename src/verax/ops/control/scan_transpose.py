@@ -19,10 +19,13 @@ from verax.ops.control.scan_params import ScanParams, cut
 from verax.ops.control.scan_partial_eval import Bind, carried, in_parts
 from verax.rules.rows.masks import (
     Mask,
+    arrays_of,
     chosen,
     filled,
     fixpoint,
+    for_unknowns,
     instantiated,
+    knowns,
     merged,
     nonzeros,
     others,
@@ -55,10 +58,8 @@ def transpose_scan(
     operands = later.operands(saved, linear)
     due = chosen(later.mask, cts)
     found = transpose_linear(engine, bind, later.params, due, operands)
-    pulled = iter(
-        [ct for ct, x in zip(found, operands, strict=True) if isinstance(x, Linear)]
-    )
-    return [next(pulled) if flag else None for flag in unknown]
+    pulled = chosen(unknowns(operands), found)
+    return merged(unknown, pulled, repeat(None))
 
 
 def transpose_linear(
@@ -81,23 +82,13 @@ def transpose_linear(
 
     mask = fixpoint(nonzeros(ct_carry), lambda m: pulled(m)[1])
     backward = Backward(engine, p, fixed, rows, mask, given, *map(tuple, pulled(mask)))
-    known = [[x for x in part if isinstance(x, Array)] for part in (consts, xs)]
+    known = knowns(consts), knowns(xs)
     sums = [
         engine.core.zeros(aval.tangent())
         for aval in chosen(backward.to_consts, backward.linear_consts)
     ]
-    begun = [
-        instantiated(engine, ct, aval)
-        for ct, aval, flag in zip(
-            ct_carry, p.parts(p.jaxpr.in_avals)[1], mask, strict=True
-        )
-        if flag
-    ]
-    stacks = [
-        instantiated(engine, ct, aval)
-        for ct, aval in zip(ct_ys, p.results(p.jaxpr.out_avals)[1], strict=True)
-        if isinstance(ct, Array)
-    ]
+    begun = arrays_of(engine, mask, ct_carry, p.parts(p.jaxpr.in_avals)[1])
+    stacks = arrays_of(engine, given, ct_ys, p.results(p.jaxpr.out_avals)[1])
     operands = [*known[0], *sums, *begun, *known[1], *stacks]
     params = ScanParams(
         backward.body(),
@@ -190,7 +181,4 @@ class Backward(ReprMixin):
                 repeat(None),
             ),
         ]
-        return [
-            ct if isinstance(x, Linear) else None
-            for ct, x in zip(cts, args, strict=True)
-        ]
+        return for_unknowns(args, cts)

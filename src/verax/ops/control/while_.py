@@ -44,11 +44,12 @@ from verax.ops.reductions.reduce import reduce_or
 from verax.ops.structure.shape import at_front, broadcast_in_dim
 from verax.rules.rows.masks import (
     Mask,
+    arrays_of,
     chosen,
     either,
     filled,
     fixpoint,
-    instantiated,
+    knowns,
     live,
     merged,
     nonzeros,
@@ -105,11 +106,7 @@ def jvp_while(
         *primal_types[len(body_consts) :],
         *tangent_types[sum(fixed) :],
     ]
-    given = [
-        instantiated(engine, t, x.aval)
-        for t, x, flag in zip(t_carry, carry, mask, strict=True)
-        if flag
-    ]
+    given = arrays_of(engine, mask, t_carry, [x.aval for x in carry])
     flags = linear_flags(p, len(primals))
     for_cond, for_body, moving = p.parts(flags)
     params = evolve(
@@ -304,16 +301,10 @@ def split_while[P: WhileParams](
     if any(isinstance(x, Linear) for x in chosen(needed, args)):
         return waiting(args, len(mask), lambda *xs: bind(p, *xs))
     again = repeated(p)
-    known = [x for x in args if isinstance(x, Array)]
-    operands = [x for x in chosen(needed, args) if isinstance(x, Array)]
     kept = p.parts(needed)[2]
-    outs = dict(
-        zip(
-            [i for i, flag in enumerate(kept) if flag],
-            bind(slim, *operands),
-            strict=True,
-        )
-    )
+    places = [i for i, flag in enumerate(kept) if flag]
+    found = bind(slim, *knowns(chosen(needed, args)))
+    outs = dict(zip(places, found, strict=True))
 
     def finish(
         residuals: Sequence[Array], operands: Sequence[Array]
@@ -323,7 +314,7 @@ def split_while[P: WhileParams](
 
     return Split(
         tuple([None if flag else outs[i] for i, flag in enumerate(mask)]),
-        tuple(known),
+        tuple(knowns(args)),
         finish,
     )
 

@@ -20,12 +20,20 @@ from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.calls.subjaxprs import batched_results, forced_batch, inlined, same_types
 from verax.ops.elementwise.arith import neg, sub
 from verax.ops.structure.shape import at_front
-from verax.rules.rows.masks import Mask, filled, instantiated, live, nonzeros
+from verax.rules.rows.masks import (
+    Mask,
+    arrays_of,
+    filled,
+    for_unknowns,
+    instantiated,
+    knowns,
+    live,
+    nonzeros,
+)
 from verax.rules.rows.row import (
     Axis,
     Engine,
     Known,
-    Linear,
     MissingRule,
     Row,
     Tangent,
@@ -120,9 +128,15 @@ def jvp_solve(
     ]
     if all(isinstance(t, Zero) for t in rhs):
         return outs, with_aux([Zero(a.tangent()) for a in avals], p.solve.out_avals)
-    whole = [instantiated(engine, t, a) for t, a in zip(rhs, avals, strict=True)]
-    found = linear_solve_p.bind(p, *consts, *whole)
+    found = linear_solve_p.bind(p, *consts, *all_arrays(engine, rhs, avals))
     return outs, with_aux(found[: p.size], p.solve.out_avals)
+
+
+def all_arrays(
+    engine: Engine, tangents: Sequence[Tangent], avals: Sequence[ShapedArray]
+) -> list[Array]:
+    """The tangents of `avals` as arrays, those that are zero, too."""
+    return arrays_of(engine, [True] * len(avals), tangents, avals)
 
 
 def minus(engine: Engine, x: Tangent, y: Tangent, aval: ShapedArray) -> Tangent:
@@ -151,8 +165,7 @@ def transposed(engine: Engine, p: CustomLinearSolveParams) -> CustomLinearSolveP
     avals = p.matvec.in_avals[p.consts :]
 
     def vecmat(*xs: Array) -> Sequence[object]:
-        found = filled(mask, inlined(jaxpr, xs), avals)
-        return [instantiated(engine, t, a) for t, a in zip(found, avals, strict=True)]
+        return all_arrays(engine, filled(mask, inlined(jaxpr, xs), avals), avals)
 
     return evolve(back, matvec=program(jaxpr.in_avals, vecmat))
 
@@ -164,19 +177,13 @@ def transpose_solve(
     args: Sequence[Known],
 ) -> Sequence[Tangent | None]:
     """A' ct_b = ct_x."""
-    consts = [x for x in args[: p.consts] if isinstance(x, Array)]
+    consts = knowns(args[: p.consts])
     if len(consts) < p.consts:
         raise TypeError("custom_linear_solve is linear in b only, not in its matrix")
-    pairs = zip(cts[: p.size], p.matvec.out_avals, strict=True)
-    given = [instantiated(engine, ct, aval) for ct, aval in pairs]
+    avals = p.matvec.out_avals
+    given = all_arrays(engine, cts[: p.size], avals)
     pulled = linear_solve_p.bind(transposed(engine, p), *consts, *given)
-    return [
-        *[None] * p.consts,
-        *[
-            ct if isinstance(x, Linear) else None
-            for x, ct in zip(args[p.consts :], pulled, strict=False)
-        ],
-    ]
+    return [*[None] * p.consts, *for_unknowns(args[p.consts :], pulled[: p.size])]
 
 
 def all_at_front(
@@ -242,7 +249,7 @@ def jvp_root(
     if all(isinstance(t, Zero) for t in moved):
         zeros = [Zero(a.tangent()) for a in p.solve.out_avals]
         return outs, zeros
-    rhs = [instantiated(engine, t, a) for t, a in zip(moved, avals, strict=True)]
+    rhs = all_arrays(engine, moved, avals)
     found = inlined(p.tangent_solve, [*consts, *x, *rhs])
     return outs, with_aux([neg(t) for t in found], p.solve.out_avals)
 

@@ -27,11 +27,11 @@ from verax.ops.custom.jvp import on_last_inputs
 from verax.rules.programs.batched import batch_to, or_summed, somewhere, with_outputs
 from verax.rules.rows.masks import (
     Mask,
+    arrays_of,
     chosen,
     dense,
     filled,
     for_unknowns,
-    instantiated,
     live,
     nonzeros,
 )
@@ -304,15 +304,12 @@ def transpose_linear(
     engine: Engine, p: CustomLinearParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     """The user's backward program."""
-    flags = iter(nonzeros(cts))
+    nonzero = nonzeros(cts)
+    flags = iter(nonzero)
     given = tuple([due and next(flags) for due in p.active])
     jaxpr, mask = p.rule.backward(p.nonzero, given)
     residuals = known_residuals(p.name, args[: p.residuals])
-    cotangents = [
-        instantiated(engine, ct, aval)
-        for ct, aval in zip(cts, p.out_avals, strict=True)
-        if not isinstance(ct, Zero)
-    ]
+    cotangents = arrays_of(engine, nonzero, cts, p.out_avals)
     params = rule_call(f"bwd_{p.name}", jaxpr)
     runs = jaxpr.outvars or jaxpr.effects
     found = iter(jit_p.bind(params, *residuals, *cotangents) if runs else ())

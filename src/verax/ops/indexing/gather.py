@@ -39,6 +39,7 @@ from verax.ops.indexing.scatter_impl import (
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import move_axis
 from verax.rules.rows.eager_costs import huge
+from verax.rules.rows.masks import dense
 from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -120,8 +121,8 @@ def jvp_add(
     t, update = tangents[0], tangents[2]
     if isinstance(update, Zero):
         return (y,), (t,)
-    base = zeros(t.aval) if isinstance(t, Zero) else t
-    return (y,), (scatter_add_p.call(p, base, primals[1], update),)
+    total = scatter_add_p.call(p, dense(engine, t), primals[1], update)
+    return (y,), (total,)
 
 
 def transpose_add(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from verax.ir.dtypes import int32
-from verax.ops.elementwise.arith import add, div, mul, neg
+from verax.ops.elementwise.arith import div, mul, neg
 from verax.ops.elementwise.compare import eq, gt, lt
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.gather import Mode, read_back, scatter_add_p, scattered
@@ -22,6 +22,7 @@ from verax.ops.indexing.geometry import ScatterDimensionNumbers
 from verax.ops.indexing.scatter_impl import ScatterParams, scatter_family
 from verax.ops.structure.create import full, iota, ones, zeros
 from verax.ops.structure.shape import broadcast_in_dim, reshape
+from verax.rules.rows.masks import dense, sum_of
 from verax.rules.rows.row import Engine, JvpRule, Known, Linear, Row, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, NUMBER, ORDERED
@@ -29,11 +30,8 @@ from verax.rules.values.kinds import ANYTHING, NUMBER, ORDERED
 type Tangents = tuple[Sequence[Array], Sequence[Tangent]]
 
 
-def instantiated(t: Tangent) -> Array:
-    return zeros(t.aval) if isinstance(t, Zero) else t
-
-
 def jvp_linear(
+    engine: Engine,
     row: Row[ScatterParams],
     p: ScatterParams,
     xs: Sequence[Array],
@@ -43,7 +41,7 @@ def jvp_linear(
     y = row.call(p, *xs)
     if isinstance(ts[0], Zero) and isinstance(ts[2], Zero):
         return (y,), (Zero(y.aval.tangent()),)
-    t = row.call(p, instantiated(ts[0]), xs[1], instantiated(ts[2]))
+    t = row.call(p, dense(engine, ts[0]), xs[1], dense(engine, ts[2]))
     return (y,), (t,)
 
 
@@ -64,7 +62,7 @@ scatter_sub_p: Row[ScatterParams] = scatter_family(
     np.subtract,
     "stablehlo.subtract",
     accepts=NUMBER,
-    jvp=lambda engine, p, xs, ts: jvp_linear(scatter_sub_p, p, xs, ts),
+    jvp=lambda engine, p, xs, ts: jvp_linear(engine, scatter_sub_p, p, xs, ts),
     transpose=transpose_sub,
 )
 
@@ -95,16 +93,16 @@ def jvp_scatter(
     """
     operand, indices, updates = xs
     if p.unique_indices or isinstance(ts[2], Zero):
-        return jvp_linear(scatter_p, p, xs, ts)
+        return jvp_linear(engine, scatter_p, p, xs, ts)
     stays, last = winners(p, operand, indices, updates)
     y = scatter_add_p.call(
         p, select(stays, operand, -0.0), indices, select(last, updates, -0.0)
     )
     t = scatter_add_p.call(
         p,
-        select(stays, instantiated(ts[0]), 0.0),
+        select(stays, dense(engine, ts[0]), 0.0),
         indices,
-        select(last, instantiated(ts[2]), 0.0),
+        select(last, dense(engine, ts[2]), 0.0),
     )
     return (y,), (t,)
 
@@ -156,7 +154,7 @@ def jvp_mul(
         return (y,), (total,)
     check_unique(p)
     part = mul(operand, scatter_add_p.call(p, zeros(operand.aval), indices, ts[2]))
-    return (y,), (part if isinstance(total, Zero) else add(total, part),)
+    return (y,), (sum_of(engine, total, part),)
 
 
 def check_unique(p: ScatterParams) -> None:
@@ -218,9 +216,9 @@ def jvp_extreme(name: str) -> JvpRule[ScatterParams]:
         )
         total = scatter_add_p.call(
             p,
-            select(lost, 0.0, instantiated(ts[0])),
+            select(lost, 0.0, dense(engine, ts[0])),
             indices,
-            select(hit, instantiated(ts[2]), 0.0),
+            select(hit, dense(engine, ts[2]), 0.0),
         )
         return (y,), (div(total, count),)
 

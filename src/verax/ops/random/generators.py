@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import complex128, float64, stored_dtype, uint32, uint64
 from verax.ir.extended import KEY_WORDS, KeyDType
-from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, Jaxpr, Params
+from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Params
 from verax.ops.elementwise.complex import complex_p, imag_p, real_p
 from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p
 from verax.ops.random import rbg, threefry
@@ -23,14 +23,13 @@ from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, move_axis
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.linear import zero_jvp
-from verax.rules.rows.builder import Builder
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand, apart
 from verax.rules.rows.row import Axis, NDArray, Row, Sample, TypeRule
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.axes import without
 from verax.rules.values.memo import pure
-from verax.rules.values.state import interpreting
 
 type Batched = tuple[Sequence[Array], Sequence[Axis]]
 
@@ -166,18 +165,14 @@ def on_words[P: Named](
     """
 
     @pure(512)
-    def program(p: P, *avals: ShapedArray) -> Jaxpr:
-        builder = Builder(name, source=UNKNOWN_SOURCE)
-        inputs = [builder.input(aval) for aval in avals]
-        with interpreting(builder):
-            out = compute(p, inputs)
-        return builder.finish((out,))[0]
+    def written(p: P, *avals: ShapedArray) -> Jaxpr:
+        return program(avals, lambda *xs: (compute(p, xs),))
 
     def lower(
         e: Emitter, p: P, xs: Sequence[Operand], outs: Sequence[ShapedArray]
     ) -> Sequence[Operand]:
         plain = [evolve(x, aval=stored(x.aval)) for x in xs]
-        found = e.inline(program(p, *[x.aval for x in plain]), plain)
+        found = e.inline(written(p, *[x.aval for x in plain]), plain)
         if on_host is not None:
             found = apart(e, found)
         return (evolve(found[0], aval=outs[0]),)
@@ -190,7 +185,7 @@ def on_words[P: Named](
             (on_host(p, xs),)
             if on_host is not None and p.impl == "fry"
             else engine.evaluate(
-                program(p, *[ShapedArray(x.shape, x.dtype) for x in xs]), xs
+                written(p, *[ShapedArray(x.shape, x.dtype) for x in xs]), xs
             )
         ),
         jvp=zero_jvp(lambda: row),

@@ -20,7 +20,7 @@ from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, DTypeLike, as_dtype, uint8, uint16, uint32, uint64
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Params
+from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.bits import bitwise_xor, mulhi
 from verax.ops.elementwise.compare import lt
@@ -31,15 +31,14 @@ from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, expand_dims, move_axis, reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.linear import zero_jvp
-from verax.rules.rows.builder import Builder
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Axis, Engine, NDArray, Row, Sample
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import as_sizes
-from verax.rules.values.state import interpreting
 
 FACTORS = (0xD2511F53, 0xCD9E8D57)
 STEPS = (0x9E3779B9, 0xBB67AE85)
@@ -172,11 +171,7 @@ def generated(key: Array, p: GeneratorParams) -> tuple[Array, Array]:
 @pure(256)
 def written_out(p: GeneratorParams, aval: ShapedArray) -> Jaxpr:
     """`generated` as a program."""
-    builder = Builder("rng_bit_generator", source=UNKNOWN_SOURCE)
-    key = builder.input(aval)
-    with interpreting(builder):
-        outs = generated(key, p)
-    return builder.finish(outs)[0]
+    return program((aval,), lambda key: generated(key, p))
 
 
 def evaluate_generator(

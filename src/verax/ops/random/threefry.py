@@ -20,7 +20,7 @@ from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import is_integer, numpy_dtype, uint8, uint16, uint32, uint64
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Params
+from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.bits import (
     bitwise_or,
@@ -37,15 +37,15 @@ from verax.ops.structure.shape import broadcast, broadcast_in_dim, expand_dims, 
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.elementwise import batch_elementwise, common_shape
 from verax.rules.families.linear import zero_jvp
-from verax.rules.rows.builder import Builder
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand, apart
 from verax.rules.rows.row import Row, Sample
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import as_sizes
-from verax.rules.values.state import STATE, interpreting
+from verax.rules.values.state import STATE
 
 type Word = Array | np.uint32
 DTYPES = {8: uint8, 16: uint16, 32: uint32, 64: uint64}
@@ -92,11 +92,7 @@ def rounds(k0: Array, k1: Array, a: Array, b: Array) -> tuple[Array, Array]:
 @pure(256)
 def composed(*avals: ShapedArray) -> Jaxpr:
     """`rounds` as a program."""
-    builder = Builder("threefry2x32", source=UNKNOWN_SOURCE)
-    inputs = [builder.input(aval) for aval in avals]
-    with interpreting(builder):
-        outs = rounds(*inputs)
-    return builder.finish(outs)[0]
+    return program(avals, rounds)
 
 
 def lower_threefry(

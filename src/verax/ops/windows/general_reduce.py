@@ -20,11 +20,12 @@ from verax.ir.dtypes import float32, float64, int32, is_inexact
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.calls.call import call
 from verax.ops.calls.callbacks import refuse_callbacks
+from verax.ops.calls.subjaxprs import inlined
 from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.bits import bitwise_or
 from verax.ops.elementwise.compare import ge, ne
 from verax.ops.elementwise.select import select
-from verax.ops.structure.create import ones, zeros
+from verax.ops.structure.create import ones
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import (
     at_front,
@@ -34,8 +35,8 @@ from verax.ops.structure.shape import (
     transpose,
 )
 from verax.ops.structure.slicing import index_in_dim, slice_in_dim
-from verax.rules.rows.builder import Builder
 from verax.rules.rows.emitter import Emitter, Operand, i64s
+from verax.rules.rows.masks import dense, filled, nonzeros
 from verax.rules.rows.row import (
     Axis,
     Domain,
@@ -46,10 +47,10 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside, kept, without
 from verax.rules.values.shape_samples import draw_shape
-from verax.rules.values.state import interpreting
 
 type Arrays = Sequence[Array]
 type Apply = Callable[[Arrays, Arrays], Arrays]
@@ -198,23 +199,17 @@ def dual(engine: Engine, jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[int, ...]]:
     flags = [is_inexact(a.dtype) for a in jaxpr.out_avals]
     active = tuple(i for i, flag in enumerate(flags) if flag)
     pushed, mask = engine.jvp(jaxpr, (*flags, *flags))
-    builder = Builder("reduce")
     scalars = [a.with_shape(()).strong() for a in jaxpr.out_avals]
     group = [*scalars, *(scalars[i] for i in active)]
-    first = [builder.input(a) for a in group]
-    second = [builder.input(a) for a in group]
-    values = [*first[:count], *second[:count]]
-    tangents = [*first[count:], *second[count:]]
-    outs = builder.inline(pushed, [x.atom for x in (*values, *tangents)])
-    live = iter(outs[count:])
-    found = {i: next(live) for i, flag in enumerate(mask) if flag}
-    with interpreting(builder):
-        results = [
-            builder.tracers((found[i],))[0] if i in found else zeros(scalars[i])
-            for i in active
-        ]
-        values_out = builder.tracers(outs[:count])
-        return builder.finish([*values_out, *results])[0], active
+
+    def body(*xs: Array) -> Sequence[Array]:
+        first, second = xs[: len(group)], xs[len(group) :]
+        values = [*first[:count], *second[:count]]
+        outs = inlined(pushed, [*values, *first[count:], *second[count:]])
+        found = filled(mask, outs[count:], scalars)
+        return [*outs[:count], *[dense(engine, found[i]) for i in active]]
+
+    return program((*group, *group), body), active
 
 
 def tangents_of_fold(
@@ -231,12 +226,34 @@ def tangents_of_fold(
     return dict(zip(active, outs[len(xs) :], strict=True))
 
 
-def instantiated(ts: Sequence[Tangent]) -> list[Array]:
+def inexact(engine: Engine, ts: Sequence[Tangent]) -> list[Array]:
     """The tangents of inexact values, zeros written out."""
-    return [
-        zeros(t.aval) if isinstance(t, Zero) else t
-        for t in ts
-        if is_inexact(t.aval.dtype)
+    return [dense(engine, t) for t in ts if is_inexact(t.aval.dtype)]
+
+
+def jvp_by_rows(
+    engine: Engine,
+    jaxpr: Jaxpr,
+    ys: Arrays,
+    primals: Arrays,
+    tangents: Sequence[Tangent],
+    rows: Callable[[Array, Array], Array],
+) -> tuple[Arrays, Sequence[Tangent]]:
+    """The jvp of folds with the results `ys`, side by side.
+
+    `rows(operand, initial value)` gives the array (n, m) of what m folds take.
+    """
+    count = len(ys)
+    if not any(nonzeros(tangents)):
+        return ys, [Zero(y.aval.tangent()) for y in ys]
+    inits = primals[count:]
+    ts, t0s = inexact(engine, tangents[:count]), inexact(engine, tangents[count:])
+    xs = [rows(*both) for both in zip(primals[:count], inits, strict=True)]
+    moved = [rows(*both) for both in zip(ts, t0s, strict=True)]
+    found = tangents_of_fold(engine, jaxpr, xs, inits, moved, t0s)
+    return ys, [
+        reshape(found[i], y.shape) if i in found else Zero(y.aval.tangent())
+        for i, y in enumerate(ys)
     ]
 
 
@@ -244,17 +261,11 @@ def jvp_fold(
     engine: Engine, p: FoldParams, primals: Arrays, tangents: Sequence[Tangent]
 ) -> tuple[Arrays, Sequence[Tangent]]:
     ys = reduce_p.bind(p, *primals)
-    count = len(ys)
-    if all(isinstance(t, Zero) for t in tangents):
-        return ys, [Zero(y.aval.tangent()) for y in ys]
-    xs = [in_rows(x, p.dimensions) for x in primals[:count]]
-    ts = [in_rows(t, p.dimensions) for t in instantiated(tangents[:count])]
-    t0s = instantiated(tangents[count:])
-    found = tangents_of_fold(engine, p.jaxpr, xs, primals[count:], ts, t0s)
-    return ys, [
-        reshape(found[i], y.shape) if i in found else Zero(y.aval.tangent())
-        for i, y in enumerate(ys)
-    ]
+
+    def rows(x: Array, init: Array) -> Array:
+        return in_rows(x, p.dimensions)
+
+    return jvp_by_rows(engine, p.jaxpr, ys, primals, tangents, rows)
 
 
 def in_rows(x: Array, dimensions: Shape) -> Array:
@@ -316,10 +327,7 @@ def computation(
     body: Callable[..., Sequence[Array]], avals: Sequence[ShapedArray]
 ) -> Jaxpr:
     """The jaxpr of `body` on two elements of each of the types, strong scalars."""
-    builder = Builder("reduce")
-    inputs = [builder.input(a) for a in (*avals, *avals)]
-    with interpreting(builder):
-        return builder.finish(body(*inputs))[0]
+    return program((*avals, *avals), body)
 
 
 def first_largest(x: Array, i: Array, y: Array, j: Array) -> Sequence[Array]:

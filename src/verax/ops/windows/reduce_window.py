@@ -8,6 +8,7 @@ the extreme is; any other computation has the derivative of its reduction::
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from random import Random
 from typing import Any
@@ -33,8 +34,7 @@ from verax.ops.windows.general_reduce import (
     fold_region,
     fold_rows,
     fold_tree,
-    instantiated,
-    tangents_of_fold,
+    jvp_by_rows,
 )
 from verax.ops.windows.geometry import (
     adjoint_padding,
@@ -271,18 +271,8 @@ def jvp_fold_window(
 ) -> tuple[Arrays, Sequence[Tangent]]:
     """The derivative of the reduction of all windows side by side."""
     ys = reduce_window_p.bind(p, *primals)
-    count = len(ys)
-    if all(isinstance(t, Zero) for t in tangents):
-        return ys, [Zero(y.aval.tangent()) for y in ys]
-    inits = primals[count:]
-    ts, t0s = instantiated(tangents[:count]), instantiated(tangents[count:])
-    xs = [window_rows(p, *both) for both in zip(primals[:count], inits, strict=True)]
-    rows = [window_rows(p, *both) for both in zip(ts, t0s, strict=True)]
-    found = tangents_of_fold(engine, p.jaxpr, xs, inits, rows, t0s)
-    return ys, [
-        reshape(found[i], y.shape) if i in found else Zero(y.aval.tangent())
-        for i, y in enumerate(ys)
-    ]
+    rows = partial(window_rows, p)
+    return jvp_by_rows(engine, p.jaxpr, ys, primals, tangents, rows)
 
 
 def batch_fold_window(

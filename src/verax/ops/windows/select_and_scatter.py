@@ -29,7 +29,6 @@ from verax.ops.windows.params import WindowParams, check_windows, draw_window_pa
 from verax.ops.windows.reduce_window import read_flat, winners
 from verax.rules.families.linear import linear
 from verax.rules.families.reducer import wide
-from verax.rules.rows.builder import Builder
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import (
     Axis,
@@ -43,12 +42,12 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import NUMBER, ORDERED
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import as_integers
-from verax.rules.values.state import interpreting
 
 
 @frozen(eq=False, repr=False)
@@ -147,9 +146,8 @@ def expanded(p: SelectParams, source: ShapedArray, operand: ShapedArray) -> Jaxp
 
     XLA makes the same of its own select-and-scatter, but aborts on small windows.
     """
-    builder = Builder("select_and_scatter_add")
-    values, x = builder.input(source), builder.input(operand)
-    with interpreting(builder):
+
+    def body(values: Array, x: Array) -> Sequence[Array]:
         places = winners(p.windows(), x, p.largest)
         count = prod(places.shape)
         total = scatter_add(
@@ -158,7 +156,9 @@ def expanded(p: SelectParams, source: ShapedArray, operand: ShapedArray) -> Jaxp
             reshape(values, (count,)),
             ScatterDimensionNumbers((), (0,), (0,)),
         )
-        return builder.finish((reshape(total, operand.shape),))[0]
+        return (reshape(total, operand.shape),)
+
+    return program((source, operand), body)
 
 
 def lower_scatter(

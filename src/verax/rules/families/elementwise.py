@@ -19,9 +19,8 @@ from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType
-from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, NoParams, Params
+from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
 from verax.ir.records import ReprMixin
-from verax.rules.rows.builder import Builder
 from verax.rules.rows.eager_costs import Costly, narrow_floats
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import (
@@ -40,9 +39,9 @@ from verax.rules.rows.row import (
     TypeRule,
     Zero,
 )
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANY_FLOAT, Kind
-from verax.rules.values.state import interpreting
 from verax.rules.values.typed import NotLinear
 
 type Maths = Callable[..., Any]
@@ -362,11 +361,9 @@ class Composed(ReprMixin):
         operands: Sequence[Operand],
         outs: Sequence[ShapedArray],
     ) -> Sequence[Operand]:
-        builder = Builder("a lower rule", source=UNKNOWN_SOURCE)
-        xs = [builder.input(x.aval) for x in operands]
-        with interpreting(builder):
-            y = self.function(*xs)
-        return e.inline(builder.finish([y])[0], operands)
+        avals = [x.aval for x in operands]
+        jaxpr = program(avals, lambda *xs: [self.function(*xs)], "a lower rule")
+        return e.inline(jaxpr, operands)
 
 
 def composed(function: Maths) -> Composed:

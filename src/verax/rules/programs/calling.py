@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 from verax.ir.jaxpr import Jaxpr
 from verax.rules.rows.masks import (
+    arrays_of,
     filled,
-    instantiated,
     knowns,
     live,
     nonzeros,
@@ -46,12 +46,9 @@ def pull(
 ) -> Sequence[Tangent | None]:
     """The transpose of a call that is linear in the operands which are not known."""
     linear = unknowns(args)
-    transposed, mask = engine.transpose(jaxpr, linear, nonzeros(cts))
-    given = [
-        instantiated(engine, ct, aval)
-        for ct, aval in zip(cts, jaxpr.out_avals, strict=True)
-        if not isinstance(ct, Zero)
-    ]
+    nonzero = nonzeros(cts)
+    transposed, mask = engine.transpose(jaxpr, linear, nonzero)
+    given = arrays_of(engine, nonzero, cts, jaxpr.out_avals)
     found = iter(bind(transposed, *knowns(args), *given))
     flags = iter(mask)
     return [

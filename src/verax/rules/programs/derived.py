@@ -22,12 +22,13 @@ from attrs import evolve, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Params
+from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.records import ReprMixin
 from verax.rules.programs.calling import pull, push, spread_batch
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.emitter import HOSTING, Emitter, Operand
 from verax.rules.rows.infer import infer
+from verax.rules.rows.masks import merged
 from verax.rules.rows.row import (
     Axis,
     Engine,
@@ -37,9 +38,10 @@ from verax.rules.rows.row import (
     Row,
     Tangent,
 )
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked, pure
-from verax.rules.values.state import STATE, interpreting, widths_of
+from verax.rules.values.state import STATE, widths_of
 
 PROGRAMS = 1 << 12
 COMPOSED: Mapping[str, str] = MappingProxyType(
@@ -161,11 +163,13 @@ def one_by_one(
         for x, axis in zip(operands, axes, strict=True)
         if axis is not None
     ]
-    builder = Builder("a sequential map", source=UNKNOWN_SOURCE)
-    inner_fixed = iter([builder.input(x.aval) for x in fixed])
-    inner_lanes = iter([builder.input(x.aval.with_shape(x.shape[1:])) for x in lanes])
-    inside = [next(inner_fixed if axis is None else inner_lanes) for axis in axes]
-    jaxpr, _ = builder.finish(builder.bind(row, params, inside))
+    rows = [x.aval.with_shape(x.shape[1:]) for x in lanes]
+    whole = [axis is None for axis in axes]
+
+    def body(*xs: Array) -> Sequence[Array]:
+        return row.bind(params, *merged(whole, xs[: len(fixed)], xs[len(fixed) :]))
+
+    jaxpr = program([*[x.aval for x in fixed], *rows], body, "a sequential map")
     outs = core.map_lanes(jaxpr, size, fixed, lanes)
     return outs, (0,) * len(outs)
 
@@ -254,13 +258,15 @@ def composed_program(
     It is traced under the widths of its operands, for its types and its program are
     remembered: what x64 was when it was first asked for must not decide.
     """
-    assert row.composition is not None
-    builder = Builder(f"the composition of {row.name}", source=UNKNOWN_SOURCE)
-    inputs = [builder.input(aval) for aval in avals]
-    with interpreting(builder), widths_of([aval.dtype for aval in avals]):
-        found = row.composition(params, *inputs)
-    outs = (found,) if isinstance(found, Array) else tuple(found)
-    return builder.finish(outs)[0]
+    composition = row.composition
+    assert composition is not None
+
+    def body(*xs: Array) -> Sequence[object]:
+        found = composition(params, *xs)
+        return (found,) if isinstance(found, Array) else tuple(found)
+
+    with widths_of([aval.dtype for aval in avals]):
+        return program(avals, body, f"the composition of {row.name}")
 
 
 def composite[P: Params](

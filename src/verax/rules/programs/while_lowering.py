@@ -8,11 +8,10 @@ the regions of one `stablehlo.while`::
 
 from collections.abc import Callable, Sequence
 
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr
-from verax.rules.rows.builder import Builder
+from verax.ir.jaxpr import Jaxpr
 from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
-from verax.rules.values.state import interpreting
 
 
 def repeat(
@@ -40,11 +39,7 @@ def written(
     operands: Sequence[Operand], function: Callable[..., Sequence[Array]]
 ) -> Jaxpr:
     """The jaxpr of a function on operands of these types."""
-    builder = Builder("a lower rule", source=UNKNOWN_SOURCE)
-    xs = [builder.input(x.aval) for x in operands]
-    with interpreting(builder):
-        outs = function(*xs)
-    return builder.finish(outs)[0]
+    return program([x.aval for x in operands], function, "a lower rule")
 
 
 def lowered(

@@ -80,6 +80,17 @@ def instantiated(engine: Engine, tangent: Tangent, aval: ShapedArray) -> Array:
     return engine.core.convert(tangent, due.dtype, due.weak_type)
 
 
+def arrays_of(
+    engine: Engine,
+    mask: Sequence[bool],
+    tangents: Iterable[Tangent],
+    avals: Iterable[ShapedArray],
+) -> list[Array]:
+    """The marked ones of the tangents of `avals`, each `instantiated`."""
+    pairs = chosen(mask, zip(tangents, avals, strict=True))
+    return [instantiated(engine, t, aval) for t, aval in pairs]
+
+
 def sum_of(engine: Engine, x: Tangent, y: Tangent) -> Tangent:
     """The sum of two tangents, of which one or both may be zero."""
     if isinstance(x, Zero):
@@ -97,7 +108,9 @@ def knowns(args: Iterable[Known]) -> list[Array]:
     return [x for x in args if isinstance(x, Array)]
 
 
-def for_unknowns(args: Iterable[Known], cts: Iterable[Tangent]) -> list[Tangent | None]:
+def for_unknowns(
+    args: Iterable[Known], cts: Iterable[Tangent | None]
+) -> list[Tangent | None]:
     """Cotangents of operands without those of operands that are values."""
     return [
         ct if isinstance(x, Linear) else None for x, ct in zip(args, cts, strict=True)
