@@ -35,10 +35,9 @@ from verax.ops.linalg.algebra import as_operand, conjugate
 from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.ops.structure.shape import move_axis
 from verax.ops.structure.slicing import pad
-from verax.rules.families.linear import linear
+from verax.rules.families.linear import linear, one_batched
 from verax.rules.rows.emitter import Emitter, Operand, i64s
 from verax.rules.rows.row import (
-    Axis,
     Domain,
     Engine,
     Known,
@@ -151,18 +150,10 @@ def to_half_spectrum(lengths: Shape, ct: Array) -> Array:
     return mul(conjugate(spectrum), weight)
 
 
-def batch_fft(
-    engine: Engine,
-    p: FftParams,
-    size: int,
-    args: Sequence[Array],
-    axes: Sequence[Axis],
-) -> tuple[Sequence[Array], Sequence[Axis]]:
-    (x,), (axis,) = args, axes
-    assert axis is not None
+def batch_fft(p: FftParams, size: int, x: Array, axis: int) -> tuple[Array, int]:
     if axis >= x.ndim - len(p.fft_lengths):
         x, axis = move_axis(x, axis, 0), 0
-    return (fft_p.call(p, x),), (axis,)
+    return fft_p.call(p, x), axis
 
 
 def lower_fft(
@@ -198,7 +189,7 @@ fft_p: Row[FftParams] = linear(
     typing=fft_typing,
     evaluate=evaluate_fft,
     transpose=transpose_fft,
-    batch=batch_fft,
+    batch=one_batched(batch_fft),
     lower=lower_fft,
     draw=draw_fft,
     # Transforms of numbers of very different size lose the small ones.

@@ -10,6 +10,11 @@ from enum import Enum
 
 from attrs import frozen
 
+from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.rules.rows.row import Row
+from verax.rules.values.array import Array
+from verax.rules.values.state import STATE
+
 
 class AccuracyMode(Enum):
     """The implementation of a function: the highest accuracy is what all have."""
@@ -32,6 +37,17 @@ class Tolerance:
 
 
 type Accuracy = AccuracyMode | Tolerance | None
+
+
+def rounded(row: Row[NoParams], x: object, accuracy: Accuracy) -> Array:
+    """The function `row` of x, which is as accurate as every mode asks.
+
+    Raises:
+        NotImplementedError, TypeError: see `check_accuracy`.
+    """
+    if accuracy is not None:
+        check_accuracy(row.name, accuracy)
+    return STATE.interpreter.bind(row, NO_PARAMS, (x,))[0]
 
 
 def check_accuracy(name: str, accuracy: Accuracy) -> None:

@@ -24,6 +24,19 @@ from verax.rules.rows.row import (
 )
 from verax.rules.values.array import Array
 
+type LoopJvp[P] = Callable[
+    [Engine, Bind, P, Sequence[Array], Sequence[Tangent]],
+    tuple[Sequence[Array], Sequence[Tangent]],
+]
+type LoopTranspose[P] = Callable[
+    [Engine, Bind, P, Sequence[Tangent], Sequence[Known]], Sequence[Tangent | None]
+]
+type LoopBatch[P] = Callable[
+    [Engine, Bind, P, int, Sequence[Array], Sequence[Axis]],
+    tuple[Sequence[Array], Sequence[Axis]],
+]
+type LoopSplit[P] = Callable[[Engine, Bind, P, Sequence[Known]], Split]
+
 
 def loop_row[P: Params](
     name: str,
@@ -31,19 +44,11 @@ def loop_row[P: Params](
     *,
     typing: TypeRule[P],
     evaluate: EvaluateRule[P],
-    jvp: Callable[
-        [Engine, Bind, P, Sequence[Array], Sequence[Tangent]],
-        tuple[Sequence[Array], Sequence[Tangent]],
-    ],
-    transpose: Callable[
-        [Engine, Bind, P, Sequence[Tangent], Sequence[Known]], Sequence[Tangent | None]
-    ],
-    batch: Callable[
-        [Engine, Bind, P, int, Sequence[Array], Sequence[Axis]],
-        tuple[Sequence[Array], Sequence[Axis]],
-    ],
+    jvp: LoopJvp[P],
+    transpose: LoopTranspose[P],
+    batch: LoopBatch[P],
     lower: LowerRule[P],
-    split: Callable[[Engine, Bind, P, Sequence[Known]], Split],
+    split: LoopSplit[P],
     dce: DceRule[P],
 ) -> Row[P]:
     """A compiled row; the rules that write loops get `bind` after the engine."""

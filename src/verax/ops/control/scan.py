@@ -7,7 +7,7 @@ program never grows with the length::
     c ys = scan[jaxpr={ lambda ; const carry x. let ... in (carry, y) } ...] const c xs
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from verax.ops.calls.subjaxprs import (
     stored_shape,
     with_inputs,
 )
-from verax.ops.control.loop_row import loop_row
+from verax.ops.control.loop_row import LoopSplit, LoopTranspose, loop_row
 from verax.ops.control.scan_lowering import lower_scan
 from verax.ops.control.scan_params import ScanParams, cut, in_order, in_turns
 from verax.ops.control.scan_partial_eval import Bind, split_scan
@@ -39,7 +39,7 @@ from verax.rules.rows.masks import (
     live,
     nonzeros,
 )
-from verax.rules.rows.row import Axis, Engine, Known, NDArray, Row, Split, Tangent
+from verax.rules.rows.row import Axis, Engine, NDArray, Row, Tangent
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
@@ -205,10 +205,8 @@ def dce_scan[P: ScanParams](engine: Engine, p: P, used: Mask) -> tuple[P, Mask, 
 def scanning[P: ScanParams](
     name: str,
     kind: type[P],
-    split: Callable[[Engine, Bind, P, Sequence[Known]], Split],
-    transpose: Callable[
-        [Engine, Bind, P, Sequence[Tangent], Sequence[Known]], Sequence[Tangent | None]
-    ],
+    split: LoopSplit[P],
+    transpose: LoopTranspose[P],
 ) -> Row[P]:
     """The row of a loop over rows, which differs in how it is run backwards."""
     return loop_row(

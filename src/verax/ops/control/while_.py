@@ -8,7 +8,7 @@ it runs, so it has no transpose::
     c = while[cond_jaxpr={ lambda ; c. ... } body_jaxpr={ lambda ; c. ... } ...] c
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from attrs import evolve
@@ -29,7 +29,7 @@ from verax.ops.calls.subjaxprs import (
 from verax.ops.control.batch_sequentially import one_by_one
 from verax.ops.control.cond import cond_p
 from verax.ops.control.cond_params import CondParams
-from verax.ops.control.loop_row import loop_row
+from verax.ops.control.loop_row import LoopSplit, LoopTranspose, loop_row
 from verax.ops.control.scan_params import cut
 from verax.ops.control.scan_partial_eval import Bind
 from verax.ops.control.while_params import (
@@ -362,10 +362,8 @@ def dce_while[P: WhileParams](engine: Engine, p: P, used: Mask) -> tuple[P, Mask
 def looping[P: WhileParams](
     name: str,
     kind: type[P],
-    split: Callable[[Engine, Bind, P, Sequence[Known]], Split],
-    transpose: Callable[
-        [Engine, Bind, P, Sequence[Tangent], Sequence[Known]], Sequence[Tangent | None]
-    ],
+    split: LoopSplit[P],
+    transpose: LoopTranspose[P],
 ) -> Row[P]:
     """The row of a loop with a predicate, which differs in how it is run backwards."""
     return loop_row(

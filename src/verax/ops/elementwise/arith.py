@@ -241,8 +241,7 @@ def integer_pow_typing(
     p: IntegerPowParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
     (x,) = avals
-    if not NUMBER.holds(x.dtype):
-        raise TypeError(f"integer_pow takes {NUMBER}, not {x.dtype}")
+    NUMBER.check("integer_pow", x.dtype)
     if p.y < 0 and is_integer(x.dtype):
         raise TypeError(
             f"integer_pow cannot raise integers to the negative power {p.y}; convert "

@@ -16,7 +16,7 @@ from verax.ir.dtypes import int32, is_complex, is_inexact, is_integer, is_signed
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ir.limits import bit_width, iinfo
 from verax.ops.base import xla_semantics
-from verax.ops.base.accuracy import Accuracy, check_accuracy
+from verax.ops.base.accuracy import Accuracy, rounded
 from verax.ops.elementwise.arith import add, div, integer_pow, max as larger, mul, sub
 from verax.ops.elementwise.bits import bitwise_and
 from verax.ops.elementwise.compare import eq, gt
@@ -266,65 +266,47 @@ pow_p = parametric(
 
 def exp(x: object, *, accuracy: Accuracy = None) -> Array:
     """e to the power x."""
-    if accuracy is not None:
-        check_accuracy("exp", accuracy)
-    return exp_p.call(NO_PARAMS, x)
+    return rounded(exp_p, x, accuracy)
 
 
 def exp2(x: object, *, accuracy: Accuracy = None) -> Array:
     """2 to the power x."""
-    if accuracy is not None:
-        check_accuracy("exp2", accuracy)
-    return exp2_p.call(NO_PARAMS, x)
+    return rounded(exp2_p, x, accuracy)
 
 
 def expm1(x: object, *, accuracy: Accuracy = None) -> Array:
     """exp(x) - 1, accurate for small x."""
-    if accuracy is not None:
-        check_accuracy("expm1", accuracy)
-    return expm1_p.call(NO_PARAMS, x)
+    return rounded(expm1_p, x, accuracy)
 
 
 def log(x: object, *, accuracy: Accuracy = None) -> Array:
     """The natural logarithm of x."""
-    if accuracy is not None:
-        check_accuracy("log", accuracy)
-    return log_p.call(NO_PARAMS, x)
+    return rounded(log_p, x, accuracy)
 
 
 def log2(x: object, *, accuracy: Accuracy = None) -> Array:
     """The logarithm of x to base 2."""
-    if accuracy is not None:
-        check_accuracy("log2", accuracy)
-    return log2_p.call(NO_PARAMS, x)
+    return rounded(log2_p, x, accuracy)
 
 
 def log1p(x: object, *, accuracy: Accuracy = None) -> Array:
     """log(1 + x), accurate for small x."""
-    if accuracy is not None:
-        check_accuracy("log1p", accuracy)
-    return log1p_p.call(NO_PARAMS, x)
+    return rounded(log1p_p, x, accuracy)
 
 
 def sqrt(x: object, *, accuracy: Accuracy = None) -> Array:
     """The square root of x; the derivative at 0 is infinite."""
-    if accuracy is not None:
-        check_accuracy("sqrt", accuracy)
-    return sqrt_p.call(NO_PARAMS, x)
+    return rounded(sqrt_p, x, accuracy)
 
 
 def rsqrt(x: object, *, accuracy: Accuracy = None) -> Array:
     """1 / sqrt(x)."""
-    if accuracy is not None:
-        check_accuracy("rsqrt", accuracy)
-    return rsqrt_p.call(NO_PARAMS, x)
+    return rounded(rsqrt_p, x, accuracy)
 
 
 def cbrt(x: object, *, accuracy: Accuracy = None) -> Array:
     """The real cube root of x."""
-    if accuracy is not None:
-        check_accuracy("cbrt", accuracy)
-    return cbrt_p.call(NO_PARAMS, x)
+    return rounded(cbrt_p, x, accuracy)
 
 
 def square(x: object) -> Array:
@@ -339,9 +321,7 @@ def one_minus_square(x: object) -> Array:
 
 def logistic(x: object, *, accuracy: Accuracy = None) -> Array:
     """1 / (1 + exp(-x))."""
-    if accuracy is not None:
-        check_accuracy("logistic", accuracy)
-    return logistic_p.call(NO_PARAMS, x)
+    return rounded(logistic_p, x, accuracy)
 
 
 def pow(x: object, y: object) -> Array:

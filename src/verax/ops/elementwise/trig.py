@@ -11,7 +11,7 @@ import numpy as np
 
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ops.base import xla_semantics
-from verax.ops.base.accuracy import Accuracy, check_accuracy
+from verax.ops.base.accuracy import Accuracy, rounded
 from verax.ops.elementwise.arith import add, div, mul, neg, sub
 from verax.ops.elementwise.exp_log import one_minus_square, rsqrt, square
 from verax.rules.families.elementwise import chlo, elementwise, stablehlo
@@ -131,23 +131,17 @@ atanh_p = elementwise(
 
 def sin(x: object, *, accuracy: Accuracy = None) -> Array:
     """The sine of x in radians."""
-    if accuracy is not None:
-        check_accuracy("sin", accuracy)
-    return sin_p.call(NO_PARAMS, x)
+    return rounded(sin_p, x, accuracy)
 
 
 def cos(x: object, *, accuracy: Accuracy = None) -> Array:
     """The cosine of x in radians."""
-    if accuracy is not None:
-        check_accuracy("cos", accuracy)
-    return cos_p.call(NO_PARAMS, x)
+    return rounded(cos_p, x, accuracy)
 
 
 def tan(x: object, *, accuracy: Accuracy = None) -> Array:
     """The tangent of x in radians."""
-    if accuracy is not None:
-        check_accuracy("tan", accuracy)
-    return tan_p.call(NO_PARAMS, x)
+    return rounded(tan_p, x, accuracy)
 
 
 def asin(x: object) -> Array:
@@ -182,9 +176,7 @@ def cosh(x: object) -> Array:
 
 def tanh(x: object, *, accuracy: Accuracy = None) -> Array:
     """sinh(x) / cosh(x)."""
-    if accuracy is not None:
-        check_accuracy("tanh", accuracy)
-    return tanh_p.call(NO_PARAMS, x)
+    return rounded(tanh_p, x, accuracy)
 
 
 def asinh(x: object) -> Array:

@@ -26,10 +26,10 @@ from verax.ir.dtypes import (
 from verax.ir.jaxpr import Params
 from verax.ir.limits import iinfo
 from verax.rules.families.elementwise import stablehlo
-from verax.rules.families.linear import zero_jvp
+from verax.rules.families.linear import one_batched, zero_jvp
 from verax.rules.families.reducer import EXTREMES, Scalar, highest, lowest, wide
 from verax.rules.rows.emitter import Emitter, Operand, Region, i64, i64s
-from verax.rules.rows.row import Axis, NDArray, Row, Sample
+from verax.rules.rows.row import NDArray, Row, Sample
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside, kept, without
 from verax.rules.values.constants import aval_of
@@ -60,7 +60,7 @@ def arg_extreme(
         typing=lambda p, avals: arg_typing(name, p, avals),
         evaluate=lambda engine, p, xs: (search(wide(xs[0]), axis=p.axes[0]),),
         jvp=zero_jvp(lambda: row),
-        batch=lambda engine, p, size, xs, axes: batch_arg(row, p, xs, axes),
+        batch=one_batched(lambda p, size, x, axis: batch_arg(row, p, x, axis)),
         lower=lambda e, p, xs, outs: lower_arg(e, p, xs[0], outs, operation, identity),
         draw=draw_arg,
         domains=(EXTREMES,),
@@ -72,8 +72,7 @@ def arg_typing(
     name: str, p: ArgParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
     (x,) = avals
-    if not ORDERED.holds(x.dtype):
-        raise TypeError(f"{name} takes {ORDERED}, not {x.dtype}")
+    ORDERED.check(name, x.dtype)
     if not is_integer(p.index_dtype):
         raise TypeError(
             f"{name} gives indices of an integer dtype, not {p.index_dtype}"
@@ -91,12 +90,10 @@ def arg_typing(
 
 
 def batch_arg(
-    row: Row[ArgParams], p: ArgParams, args: Sequence[Array], axes: Sequence[Axis]
-) -> tuple[Sequence[Array], Sequence[Axis]]:
-    (axis,) = axes
-    assert axis is not None
+    row: Row[ArgParams], p: ArgParams, x: Array, axis: int
+) -> tuple[Array, int]:
     (gone,) = beside(p.axes, axis)
-    return row.bind(evolve(p, axes=(gone,)), *args), (axis - (gone < axis),)
+    return row.call(evolve(p, axes=(gone,)), x), axis - (gone < axis)
 
 
 def lower_arg(

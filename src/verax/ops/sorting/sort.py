@@ -26,7 +26,7 @@ from verax.ir.jaxpr import Params
 from verax.ops.base.xla_semantics import total_order_key
 from verax.ops.indexing.take_along import take_along
 from verax.ops.structure.create import broadcasted_iota
-from verax.ops.structure.shape import broadcast_in_dim, move_axis
+from verax.ops.structure.shape import batched_alike, move_axis
 from verax.rules.families.reducer import EXTREMES, wide
 from verax.rules.families.sorting import compared, lower_sort, one
 from verax.rules.families.subbyte import whole_bytes
@@ -43,7 +43,7 @@ from verax.rules.rows.row import (
     Zero,
 )
 from verax.rules.values.array import Array
-from verax.rules.values.axes import beside, kept
+from verax.rules.values.axes import beside
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING, ORDERED
 from verax.rules.values.shape_samples import draw_shape
@@ -151,14 +151,7 @@ def batch_sort(
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
     """All operands with the batch dimension where the first batched one has it."""
-    place = next(axis for axis in axes if axis is not None)
-    full = next(x for x, axis in zip(args, axes, strict=True) if axis is not None)
-    own = kept(full.ndim, (place,))
-    shape = tuple(s for i, s in enumerate(full.shape))
-    moved = [
-        broadcast_in_dim(x, shape, own) if axis is None else move_axis(x, axis, place)
-        for x, axis in zip(args, axes, strict=True)
-    ]
+    moved, place = batched_alike(args, axes, size)
     (dimension,) = beside((p.dimension,), place)
     outs = sort_p.bind(evolve(p, dimension=dimension), *moved)
     return outs, (place,) * len(outs)
@@ -205,8 +198,7 @@ class TopKParams(Params):
 
 def top_k_typing(p: TopKParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     (x,) = avals
-    if not ORDERED.holds(x.dtype):
-        raise TypeError(f"top_k takes {ORDERED}, not {x.dtype}")
+    ORDERED.check("top_k", x.dtype)
     if x.ndim == 0:
         raise TypeError("top_k takes an array with a dimension, not a scalar")
     if not 0 <= p.k <= x.shape[-1]:

@@ -18,7 +18,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import SMALL_FLOATS, float32
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ops.base import xla_semantics
-from verax.ops.base.accuracy import Accuracy, check_accuracy
+from verax.ops.base.accuracy import Accuracy, rounded
 from verax.ops.base.xla_semantics import in_wide
 from verax.ops.elementwise.arith import add, mul, neg
 from verax.ops.elementwise.exp_log import exp, square
@@ -156,9 +156,7 @@ def erf(x: object) -> Array:
 
 def erfc(x: object, *, accuracy: Accuracy = None) -> Array:
     """1 - erf(x), accurate for large x."""
-    if accuracy is not None:
-        check_accuracy("erfc", accuracy)
-    return erfc_p.call(NO_PARAMS, x)
+    return rounded(erfc_p, x, accuracy)
 
 
 def erf_inv(x: object) -> Array:

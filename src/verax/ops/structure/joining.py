@@ -15,9 +15,12 @@ from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.jaxpr import Params
-from verax.ops.structure.shape import broadcast_in_dim, draw_aval, move_axis
-from verax.ops.structure.slicing import inserted, slice_in_dim
-from verax.rules.families.linear import linear, one_linear
+from verax.ops.structure.shape import (
+    batched_alike,
+    draw_aval,
+)
+from verax.ops.structure.slicing import slice_in_dim
+from verax.rules.families.linear import linear, one_batched, one_linear
 from verax.rules.rows.emitter import i64, i64s
 from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Sample, Tangent
 from verax.rules.values.array import Array
@@ -79,14 +82,7 @@ def batch_concatenate(
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
     """The place of the first batched operand serves all."""
-    place = next(axis for axis in axes if axis is not None)
-    moved = []
-    for x, axis in zip(args, axes, strict=True):
-        if axis is not None:
-            moved.append(move_axis(x, axis, place))
-            continue
-        kept = tuple(i for i in range(x.ndim + 1) if i != place)
-        moved.append(broadcast_in_dim(x, inserted(x.shape, place, size), kept))
+    moved, place = batched_alike(args, axes, size)
     dimension = p.dimension + (place <= p.dimension)
     return concatenate_p.bind(ConcatenateParams(dimension), *moved), (place,)
 
@@ -130,16 +126,8 @@ def rev_typing(p: RevParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArr
     return (x,)
 
 
-def batch_rev(
-    engine: Engine,
-    p: RevParams,
-    size: int,
-    args: Sequence[Array],
-    axes: Sequence[Axis],
-) -> tuple[Sequence[Array], Sequence[Axis]]:
-    (x,), (axis,) = args, axes
-    assert axis is not None
-    return (rev(x, [d + (d >= axis) for d in p.dimensions]),), (axis,)
+def batch_rev(p: RevParams, size: int, x: Array, axis: int) -> tuple[Array, int]:
+    return rev(x, [d + (d >= axis) for d in p.dimensions]), axis
 
 
 def draw_rev(random: Random) -> Sample[RevParams]:
@@ -154,7 +142,7 @@ rev_p = linear(
     typing=rev_typing,
     evaluate=lambda p, x: np.flip(x, p.dimensions),
     transpose=one_linear(lambda p, ct, x: rev(ct, p.dimensions)),
-    batch=batch_rev,
+    batch=one_batched(batch_rev),
     lower=lambda e, p, xs, outs: e.op(
         "stablehlo.reverse", xs, outs, dimensions=i64s(p.dimensions)
     ),

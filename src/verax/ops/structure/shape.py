@@ -17,7 +17,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.jaxpr import Params
 from verax.ir.memo import memoised
 from verax.rules.families.elementwise import moving
-from verax.rules.families.linear import linear, one_linear
+from verax.rules.families.linear import linear, one_batched, one_linear
 from verax.rules.rows.emitter import i64s
 from verax.rules.rows.row import Axis, Engine, Known, Row, Sample, Tangent
 from verax.rules.values.array import Array
@@ -50,16 +50,10 @@ def transpose_typing(
 
 
 def batch_transpose(
-    engine: Engine,
-    p: TransposeParams,
-    size: int,
-    args: Sequence[Array],
-    axes: Sequence[Axis],
-) -> tuple[Sequence[Array], Sequence[Axis]]:
-    (x,), (axis,) = args, axes
-    assert axis is not None
+    p: TransposeParams, size: int, x: Array, axis: int
+) -> tuple[Array, int]:
     order = (axis, *(i + (i >= axis) for i in p.permutation))
-    return (transpose(x, order),), (0,)
+    return transpose(x, order), 0
 
 
 def inverse(permutation: Shape) -> Shape:
@@ -90,7 +84,7 @@ transpose_p = linear(
     typing=transpose_typing,
     evaluate=lambda p, x: x.transpose(p.permutation),
     transpose=one_linear(lambda p, ct, x: transpose(ct, inverse(p.permutation))),
-    batch=batch_transpose,
+    batch=one_batched(batch_transpose),
     lower=lambda e, p, xs, outs: e.op(
         "stablehlo.transpose", xs, outs, permutation=i64s(p.permutation)
     ),
@@ -169,21 +163,15 @@ def transpose_broadcast_in_dim(
 
 
 def batch_broadcast_in_dim(
-    engine: Engine,
-    p: BroadcastInDimParams,
-    size: int,
-    args: Sequence[Array],
-    axes: Sequence[Axis],
-) -> tuple[Sequence[Array], Sequence[Axis]]:
+    p: BroadcastInDimParams, size: int, x: Array, axis: int
+) -> tuple[Array, int]:
     """The batch dimension stays between its neighbours, so nothing moves."""
-    (x,), (axis,) = args, axes
-    assert axis is not None
     dims = p.broadcast_dimensions
     place = 0 if axis == 0 else dims[axis - 1] + 1
     shifted = [d + (d >= place) for d in dims]
     shifted.insert(axis, place)
     shape = (*p.shape[:place], size, *p.shape[place:])
-    return (broadcast_in_dim(x, shape, shifted),), (place,)
+    return broadcast_in_dim(x, shape, shifted), place
 
 
 def draw_broadcast_in_dim(random: Random) -> Sample[BroadcastInDimParams]:
@@ -199,7 +187,7 @@ broadcast_in_dim_p = linear(
     typing=broadcast_in_dim_typing,
     evaluate=evaluate_broadcast_in_dim,
     transpose=transpose_broadcast_in_dim,
-    batch=batch_broadcast_in_dim,
+    batch=one_batched(batch_broadcast_in_dim),
     lower=lambda e, p, xs, outs: e.op(
         "stablehlo.broadcast_in_dim",
         xs,
@@ -233,14 +221,9 @@ def reshape_typing(
 
 
 def batch_reshape(
-    engine: Engine,
-    p: ReshapeParams,
-    size: int,
-    args: Sequence[Array],
-    axes: Sequence[Axis],
-) -> tuple[Sequence[Array], Sequence[Axis]]:
-    front = move_axis(args[0], axes[0] or 0, 0)
-    return (reshape(front, (size, *p.new_sizes)),), (0,)
+    p: ReshapeParams, size: int, x: Array, axis: int
+) -> tuple[Array, int]:
+    return reshape(move_axis(x, axis, 0), (size, *p.new_sizes)), 0
 
 
 def draw_reshape(random: Random) -> Sample[ReshapeParams]:
@@ -260,7 +243,7 @@ reshape_p = linear(
     typing=reshape_typing,
     evaluate=lambda p, x: x.reshape(p.new_sizes),
     transpose=one_linear(lambda p, ct, x: reshape(ct, x.shape)),
-    batch=batch_reshape,
+    batch=one_batched(batch_reshape),
     lower=lambda e, p, xs, outs: e.op("stablehlo.reshape", xs, outs),
     draw=draw_reshape,
 )
@@ -288,16 +271,10 @@ def squeeze_typing(
 
 
 def batch_squeeze(
-    engine: Engine,
-    p: SqueezeParams,
-    size: int,
-    args: Sequence[Array],
-    axes: Sequence[Axis],
-) -> tuple[Sequence[Array], Sequence[Axis]]:
-    (x,), (axis,) = args, axes
-    assert axis is not None
+    p: SqueezeParams, size: int, x: Array, axis: int
+) -> tuple[Array, int]:
     dims = tuple(d + (d >= axis) for d in p.dimensions)
-    return (squeeze(x, dims),), (axis - sum(d < axis for d in dims),)
+    return squeeze(x, dims), axis - sum(d < axis for d in dims)
 
 
 def draw_squeeze(random: Random) -> Sample[SqueezeParams]:
@@ -313,7 +290,7 @@ squeeze_p = linear(
     typing=squeeze_typing,
     evaluate=lambda p, x: x.squeeze(p.dimensions),
     transpose=one_linear(lambda p, ct, x: reshape(ct, x.shape)),
-    batch=batch_squeeze,
+    batch=one_batched(batch_squeeze),
     lower=lambda e, p, xs, outs: e.op("stablehlo.reshape", xs, outs),
     draw=draw_squeeze,
 )
@@ -442,9 +419,26 @@ def move_axis(x: Array, source: int, target: int) -> Array:
     return transpose(x, moving(x.ndim, source, target))
 
 
+def batched_at(x: Array, axis: Axis, place: int, size: int) -> Array:
+    """An operand of a batch rule, batched at `place`; repeated if it is not batched."""
+    if axis is not None:
+        return move_axis(x, axis, place)
+    shape = (*x.shape[:place], size, *x.shape[place:])
+    return broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i != place])
+
+
 def at_front(x: Array, axis: Axis, size: int) -> Array:
     """An operand of a batch rule with its batch dimension first, repeated if needed."""
-    return broadcast(x, (size,)) if axis is None else move_axis(x, axis, 0)
+    return batched_at(x, axis, 0, size)
+
+
+def batched_alike(
+    args: Sequence[Array], axes: Sequence[Axis], size: int
+) -> tuple[list[Array], int]:
+    """Operands with the batch dimension where the first batched one has it."""
+    place = next(axis for axis in axes if axis is not None)
+    pairs = zip(args, axes, strict=True)
+    return [batched_at(x, axis, place, size) for x, axis in pairs], place
 
 
 ROWS: tuple[Row[Any], ...] = (transpose_p, broadcast_in_dim_p, reshape_p, squeeze_p)

@@ -20,7 +20,7 @@ from verax.ir.memo import memoised
 from verax.ops.elementwise.select import select
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front, broadcast_in_dim, draw_aval, squeeze
-from verax.rules.families.linear import linear, one_linear
+from verax.rules.families.linear import linear, one_batched, one_linear
 from verax.rules.rows.emitter import i64s
 from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Sample, Tangent
 from verax.rules.values.array import Array
@@ -76,19 +76,11 @@ def transpose_slice(p: SliceParams, ct: Array, x: ShapedArray) -> Array:
     return pad(ct, 0.0, config)
 
 
-def batch_slice(
-    engine: Engine,
-    p: SliceParams,
-    size: int,
-    args: Sequence[Array],
-    axes: Sequence[Axis],
-) -> tuple[Sequence[Array], Sequence[Axis]]:
-    (x,), (axis,) = args, axes
-    assert axis is not None
+def batch_slice(p: SliceParams, size: int, x: Array, axis: int) -> tuple[Array, int]:
     starts = inserted(p.start_indices, axis, 0)
     limits = inserted(p.limit_indices, axis, size)
     strides = None if p.strides is None else inserted(p.strides, axis, 1)
-    return slice_p.bind(SliceParams(starts, limits, strides), x), (axis,)
+    return slice_p.call(SliceParams(starts, limits, strides), x), axis
 
 
 def inserted[T](values: Sequence[T], place: int, value: T) -> tuple[T, ...]:
@@ -119,7 +111,7 @@ slice_p = linear(
         tuple(builtins.slice(r.start, r.stop, r.step) for r in p.ranges())
     ],
     transpose=one_linear(transpose_slice),
-    batch=batch_slice,
+    batch=one_batched(batch_slice),
     lower=lambda e, p, xs, outs: e.op(
         "stablehlo.slice",
         xs,

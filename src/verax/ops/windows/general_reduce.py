@@ -29,8 +29,8 @@ from verax.ops.structure.create import ones
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import (
     at_front,
+    batched_alike,
     broadcast_in_dim,
-    move_axis,
     reshape,
     transpose,
 )
@@ -281,11 +281,7 @@ def batch_fold(
     """The batch dimension stays; where initial values are batched, a tree folds."""
     count = len(args) // 2
     if all(axis is None for axis in axes[count:]):
-        place = next(axis for axis in axes if axis is not None)
-        moved = [
-            move_axis(at_front(x, axis, size), 0, place) if axis != place else x
-            for x, axis in zip(args[:count], axes[:count], strict=True)
-        ]
+        moved, place = batched_alike(args[:count], axes[:count], size)
         gone = beside(p.dimensions, place)
         out = place - sum(i < place for i in gone)
         found = reduce_p.bind(evolve(p, dimensions=gone), *moved, *args[count:])

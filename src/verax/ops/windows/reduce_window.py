@@ -79,11 +79,7 @@ def window_typing(
     name: str, accepts: Kind, p: WindowParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
     (x,) = avals
-    if not accepts.holds(x.dtype):
-        raise TypeError(
-            f"{name} takes {accepts}, not {x.dtype}; convert the operand "
-            "(verax.lax.convert_element_type)"
-        )
+    accepts.check(name, x.dtype)
     return (x.with_shape(check_windows(name, p, x)),)
 
 

@@ -18,11 +18,11 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, bool_, float32, int32, is_float, is_integer
 from verax.ir.jaxpr import Params
 from verax.rules.families.chained_sums import doubled
+from verax.rules.families.linear import one_batched
 from verax.rules.families.reducer import Scalar, wide
 from verax.rules.rows.emitter import Emitter, Operand, converted, i64s
 from verax.rules.rows.row import (
     REALS,
-    Axis,
     Domain,
     JvpRule,
     NDArray,
@@ -85,7 +85,7 @@ def running(
         evaluate=lambda engine, p, xs: (along(evaluate, wide(xs[0]), p),),
         jvp=jvp,
         transpose=transpose,
-        batch=lambda engine, p, size, xs, axes: batch_scan(row, p, xs, axes),
+        batch=one_batched(lambda p, size, x, axis: batch_scan(row, p, x, axis)),
         lower=lambda e, p, xs, outs: (lower_scan(e, p, xs[0], step),),
         draw=lambda random: draw_scan(random, accepts),
         domains=(domain,),
@@ -98,11 +98,7 @@ def scan_typing(
 ) -> Sequence[ShapedArray]:
     """The operand's own type."""
     (x,) = avals
-    if not accepts.holds(x.dtype):
-        raise TypeError(
-            f"{name} takes {accepts}, not {x.dtype}; convert the operand "
-            "(verax.lax.convert_element_type)"
-        )
+    accepts.check(name, x.dtype)
     if not 0 <= p.axis < x.ndim:
         raise ValueError(f"{name}: {x} has no dimension {p.axis}")
     return (x,)
@@ -118,12 +114,10 @@ def along(evaluate: Callable[[NDArray], NDArray], x: NDArray, p: ScanParams) -> 
 
 
 def batch_scan(
-    row: Row[ScanParams], p: ScanParams, args: Sequence[Array], axes: Sequence[Axis]
-) -> tuple[Sequence[Array], Sequence[Axis]]:
-    (axis,) = axes
-    assert axis is not None
+    row: Row[ScanParams], p: ScanParams, x: Array, axis: int
+) -> tuple[Array, int]:
     (place,) = beside((p.axis,), axis)
-    return row.bind(evolve(p, axis=place), *args), (axis,)
+    return row.call(evolve(p, axis=place), x), axis
 
 
 def draw_scan(random: Random, accepts: Kind) -> Sample[ScanParams]:

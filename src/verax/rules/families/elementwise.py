@@ -182,8 +182,7 @@ def elementwise_typing[P](
                 f"{', '.join(str(aval.dtype) for aval in avals)}; convert them "
                 "(verax.lax.convert_element_type) or use verax.numpy, which promotes"
             )
-        if not accepts.holds(dtype):
-            raise TypeError(f"{name} takes {accepts}, not {dtype}")
+        accepts.check(name, dtype)
         weak = all(aval.weak_type for aval in avals)
         return (ShapedArray(common_shape(name, avals), result(params, dtype), weak),)
 

@@ -14,6 +14,7 @@ from verax.ir.jaxpr import Params
 from verax.rules.rows.masks import dense
 from verax.rules.rows.row import (
     REALS,
+    Axis,
     BatchRule,
     Domain,
     Engine,
@@ -73,6 +74,26 @@ def linear[P: Params](
         compiled=compiled,
     )
     return row
+
+
+def one_batched[P: Params](
+    rule: Callable[[P, int, Array, int], tuple[Array, int]],
+) -> BatchRule[P]:
+    """The batch column of a row of one operand and one result.
+
+    `rule(params, size, operand, its batch dimension)` gives the result and its batch
+    dimension.
+    """
+
+    def batch(
+        engine: Engine, p: P, size: int, args: Sequence[Array], axes: Sequence[Axis]
+    ) -> tuple[Sequence[Array], Sequence[Axis]]:
+        (x,), (axis,) = args, axes
+        assert axis is not None, "a rule is asked where an operand is batched"
+        y, place = rule(p, size, x, axis)
+        return (y,), (place,)
+
+    return batch
 
 
 def zero_jvp[P: Params](

@@ -19,12 +19,11 @@ from verax.ir.jaxpr import Params
 from verax.ir.limits import finfo, iinfo
 from verax.ir.memo import memoised
 from verax.rules.families.chained_sums import CHAIN, count, total, working_dtype
-from verax.rules.families.linear import zero_jvp
+from verax.rules.families.linear import one_batched, zero_jvp
 from verax.rules.rows.eager_costs import Costly
 from verax.rules.rows.emitter import Emitter, Operand, converted, i64s
 from verax.rules.rows.row import (
     REALS,
-    Axis,
     Domain,
     JvpRule,
     LowerRule,
@@ -78,7 +77,7 @@ def reducer(
         evaluate=lambda engine, p, xs: (fold(ufunc, identity, xs[0], p.axes),),
         jvp=jvp or zero_jvp(lambda: row),
         transpose=transpose,
-        batch=lambda engine, p, size, xs, axes: batch_reduce(row, p, xs, axes),
+        batch=one_batched(lambda p, size, x, axis: batch_reduce(row, p, x, axis)),
         lower=lambda e, p, xs, outs: lower_reduce(
             e, p, xs, outs, ufunc, combine, identity
         ),
@@ -96,11 +95,7 @@ def reduce_typing(
     if len(avals) != 1:
         raise TypeError(f"{name} takes one operand, not {len(avals)}")
     (x,) = avals
-    if not accepts.holds(x.dtype):
-        raise TypeError(
-            f"{name} takes {accepts}, not {x.dtype}; convert the operand "
-            "(verax.lax.convert_element_type)"
-        )
+    accepts.check(name, x.dtype)
     if list(p.axes) != sorted(set(p.axes) & set(range(x.ndim))):
         raise ValueError(
             f"{name} takes distinct axes of the {x.ndim} dimensions of {x} in order, "
@@ -160,17 +155,11 @@ def folding(
 
 
 def batch_reduce(
-    row: Row[ReduceParams],
-    p: ReduceParams,
-    args: Sequence[Array],
-    axes: Sequence[Axis],
-) -> tuple[Sequence[Array], Sequence[Axis]]:
+    row: Row[ReduceParams], p: ReduceParams, x: Array, axis: int
+) -> tuple[Array, int]:
     """Reduce the same dimensions where they are; the batch dimension moves up."""
-    (axis,) = axes
-    assert axis is not None
     gone = beside(p.axes, axis)
-    place = axis - sum(i < axis for i in gone)
-    return row.bind(ReduceParams(gone), *args), (place,)
+    return row.call(ReduceParams(gone), x), axis - sum(i < axis for i in gone)
 
 
 def lower_reduce(

@@ -25,6 +25,14 @@ class Kind(ReprMixin):
         """Whether arrays of `dtype` are of this kind."""
         return kind_name(dtype) in self.names
 
+    def check(self, name: str, dtype: DType) -> None:
+        """Raise TypeError, naming the operation, unless `dtype` is of this kind."""
+        if kind_name(dtype) not in self.names:
+            raise TypeError(
+                f"{name} takes {self}, not {dtype}; convert the operand "
+                "(verax.lax.convert_element_type)"
+            )
+
     def samples(self) -> tuple[DType, ...]:
         """Dtypes of this kind that tests draw from, the plainest first and often."""
         return sampled(self)

@@ -17,12 +17,12 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.checkpoint import CheckpointParams, checkpoint_p
 from verax.ops.special.erf_gamma import NoDerivative
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.row import NDArray
+from verax.rules.rows.row import NDArray, Sample
 from verax.rules.values.state import STATE
 from verax.transforms.engine.engine import StandardEngine
 from verax.transforms.passes.cse import cse
 from verax.transforms.passes.inline import inline
-from verax.verify.cases.case import Case, Skipped, broken
+from verax.verify.cases.case import Case, Skipped, broken, traced
 from verax.verify.cases.precision import double_precision, is_double
 from verax.verify.laws import LAWS
 from verax.verify.laws.batching import gathered, random_axes
@@ -128,10 +128,8 @@ def rewritten(rewrite: Callable[[Jaxpr], Jaxpr]) -> Rewrite:
 
 def as_checkpoint(jaxpr: Jaxpr) -> Jaxpr:
     """The program that calls `jaxpr` by one equation, which is computed again."""
-    builder = Builder("a law")
-    inputs = [builder.input(v.aval) for v in jaxpr.invars]
     params = CheckpointParams("f", False, True, None, jaxpr)
-    return builder.finish(builder.bind(checkpoint_p, params, inputs))[0]
+    return traced(checkpoint_p, Sample(params, jaxpr.in_avals))
 
 
 LINKS: Mapping[str, Link] = MappingProxyType(

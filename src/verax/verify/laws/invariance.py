@@ -30,7 +30,7 @@ from verax.ir.walk import walk
 from verax.ops.calls.call import CallParams, jit_p
 from verax.ops.elementwise.arith import div_p, rem_p
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.row import MissingRule, NDArray
+from verax.rules.rows.row import MissingRule, NDArray, Sample
 from verax.rules.values.state import STATE
 from verax.transforms.engine.engine import StandardEngine
 from verax.transforms.engine.evaluate import evaluate_eqn, read
@@ -44,6 +44,7 @@ from verax.verify.cases.case import (
     holds_functions,
     primitives,
     reverse_only,
+    traced,
     types_text,
 )
 from verax.verify.cases.precision import double_precision, is_double
@@ -394,9 +395,7 @@ def inline_undoes_call(engine: StandardEngine, case: Case) -> None:
 
 def as_call(jaxpr: Jaxpr) -> Jaxpr:
     """The program that calls `jaxpr` by one equation."""
-    builder = Builder("a law")
-    inputs = [builder.input(v.aval) for v in jaxpr.invars]
-    return builder.finish(builder.bind(jit_p, CallParams("f", jaxpr), inputs))[0]
+    return traced(jit_p, Sample(CallParams("f", jaxpr), jaxpr.in_avals))
 
 
 def missing_rules_say_so(engine: StandardEngine, case: Case) -> None:
