@@ -72,17 +72,17 @@ def test_operand_of_another_type() -> None:
 def test_numbers_that_are_not_canonical() -> None:
     eqn = Eqn(sin_p, NO_PARAMS, inputs(VECTOR), (variable(5, VECTOR),))
     found = complaint(program(inputs(VECTOR), [eqn], eqn.outvars))
-    assert "f:f32[8] has number 5, where 1 is next" in found
+    assert "f:f32[8] has number 5, but 1 is next" in found
     found = complaint(program((variable(1, VECTOR),), [], ()))
-    assert found == "the inputs: b:f32[8] has number 1, where 0 is next"
+    assert found == "the inputs: b:f32[8] has number 1, but 0 is next"
 
 
 def test_results_of_another_type_or_number() -> None:
     eqn = Eqn(sin_p, NO_PARAMS, inputs(VECTOR), (variable(1, SCALAR),))
     found = complaint(program(inputs(VECTOR), [eqn], ()))
-    assert "have types (f32[]), where the type rule gives (f32[8])" in found
+    assert "have types (f32[]), but the type rule gives (f32[8])" in found
     found = complaint(program(inputs(VECTOR), [evolve(eqn, outvars=())], ()))
-    assert "have types (), where the type rule gives (f32[8])" in found
+    assert "have types (), but the type rule gives (f32[8])" in found
 
 
 def test_params_of_another_primitive() -> None:
@@ -118,7 +118,11 @@ def test_mistake_inside_of_a_nested_jaxpr() -> None:
 def test_literals_that_are_not_of_their_type() -> None:
     (x,) = inputs(VECTOR)
     wrong = scalar_literal(np.float64(1), SCALAR)
-    assert "bytes that no f32[] has" in complaint(program((x,), [], (wrong,)))
+    assert "a literal of type f32[] has 8 bytes" in complaint(
+        program((x,), [], (wrong,))
+    )
     array = array_literal(np.ones(3), ShapedArray((4,), FLOAT32))
-    assert "shape (3,) is no f32[4]" in complaint(program((x,), [], (array,)))
+    assert "shape (3,) does not have the type f32[4]" in complaint(
+        program((x,), [], (array,))
+    )
     check_jaxpr(program((x,), [], (number(1.0),)), typing)

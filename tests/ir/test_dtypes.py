@@ -118,7 +118,7 @@ def test_canonical_gives_one_object_per_dtype() -> None:
     [None, object(), [("a", "f4")], "S3", ">f4", "nonsense", np.longdouble, str],
 )
 def test_canonical_refuses_what_is_no_dtype_of_arrays(given: d.DTypeLike) -> None:
-    with pytest.raises(TypeError, match="is no dtype of arrays"):
+    with pytest.raises(TypeError, match="is not a dtype of arrays"):
         d.canonical(given, x64=False)
 
 
@@ -166,7 +166,7 @@ def test_scalars() -> None:
     assert d.dtype_of_scalar(1, x64=True) == (d.int64, True)
     assert d.dtype_of_scalar(1j, x64=False) == (d.complex64, True)
     assert d.dtype_of_scalar(np.float64(1), x64=False) == (d.float32, False)
-    with pytest.raises(TypeError, match="is no scalar"):
+    with pytest.raises(TypeError, match="is not a scalar"):
         d.dtype_of_scalar("1", x64=False)  # type: ignore[arg-type]  # the error is meant
 
 

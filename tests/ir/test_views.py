@@ -152,9 +152,9 @@ def test_command_transforms_and_compares(
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"verax-jaxpr\n123", "no saved program"),
+        (b"verax-jaxpr\n123", "not written by verax.ir.dumps"),
         (b"\xff\xfe", "utf-8"),
-        (b"hello", "no saved program"),
+        (b"hello", "not a saved program"),
         (b"{ lambda ; a:f32[]. let b:f32[] = sinn a in (b,) }", "known primitive"),
         (b"{ lambda ; a:f32[]. let b:f32[2] = sin a in (b,) }", "the type rule gives"),
     ],

@@ -228,14 +228,14 @@ def test_a_mesh_in_another_order_holds_the_same_values() -> None:
         (
             lambda: Mesh(np.array(DEVICES[:1] * 2), ("a",)),
             ValueError,
-            "each device once",
+            "each device only once",
         ),
         (lambda: verax.make_mesh((3, 3), ("a", "b")), ValueError, "takes 9 devices"),
         (lambda: SingleDeviceSharding(wrong("cpu")), TypeError, "verax.devices"),
         (
             lambda: verax.device_put(np.ones((6, 4)), sharded("x")),
             ValueError,
-            "dimension 0.*6 is no multiple of 4.*'x'",
+            "dimension 0.*6 is not a multiple of 4.*'x'",
         ),
         (
             lambda: verax.device_put(np.ones(8), sharded(None, "x")),

@@ -324,7 +324,7 @@ def register(node_type: type, add: Callable[[PyTreeRegistry], None]) -> None:
         if "Duplicate" not in str(error):
             raise
         raise ValueError(
-            f"The class {node_type.__qualname__!r} is a pytree node already: it can be "
+            f"The class {node_type.__qualname__!r} is already a pytree node: it can be "
             "registered only once, and the built-in containers not at all."
         ) from error
     add(NONE_LEAF_REGISTRY)

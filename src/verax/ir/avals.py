@@ -128,9 +128,9 @@ def check_dimension(size: int, shape: tuple[int, ...]) -> int:
     """`size` as an int, or an error that shows the whole shape."""
     if not isinstance(size, int | np.integer):
         raise TypeError(
-            f"a shape holds integers, but {shape} holds {size!r} of type "
+            f"a shape must hold integers, but {shape} holds {size!r} of type "
             f"{type(size).__name__}; shapes must be known while tracing"
         )
     if size < 0:
-        raise ValueError(f"a shape holds no negative size: {shape}")
+        raise ValueError(f"a shape cannot hold a negative size: {shape}")
     return int(size)

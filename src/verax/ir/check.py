@@ -73,7 +73,9 @@ class Checker(ReprMixin):
             self.nested(number, inner)
         for effect in eqn.effects:
             if not isinstance(effect, Effect):
-                raise IllTyped(f"{effect!r} is no effect: it needs a name and an order")
+                raise IllTyped(
+                    f"{effect!r} is not an effect: it needs a name and an order"
+                )
         try:
             given = self.typing(
                 eqn.primitive, eqn.params, *[a.aval for a in eqn.invars]
@@ -83,7 +85,7 @@ class Checker(ReprMixin):
         written = [v.aval for v in eqn.outvars]
         if written != list(given):
             raise IllTyped(
-                f"the results have types {listed(written)}, where the type rule gives "
+                f"the results have types {listed(written)}, but the type rule gives "
                 f"{listed(given)}"
             )
 
@@ -102,7 +104,7 @@ def define(scope: list[Var], variables: Sequence[Var], where: str = "") -> None:
     for var in variables:
         if var.index != len(scope):
             raise IllTyped(
-                f"{where}{var} has number {var.index}, where {len(scope)} is next"
+                f"{where}{var} has number {var.index}, but {len(scope)} is next"
             )
         scope.append(var)
 
@@ -122,11 +124,15 @@ def check_literal(literal: Literal, where: str) -> None:
     """Check that a scalar has the bytes of its dtype and an array the right shape."""
     if isinstance(literal.key, bytes):
         if len(literal.key) != literal.aval.size * literal.aval.dtype.itemsize:
-            raise IllTyped(f"{where}a literal has bytes that no {literal.aval} has")
+            raise IllTyped(
+                f"{where}a literal of type {literal.aval} has {len(literal.key)} bytes"
+            )
         return
     shape = getattr(literal.value, "shape", literal.aval.shape)
     if tuple(shape) != literal.aval.shape:
-        raise IllTyped(f"{where}a constant of shape {shape} is no {literal.aval}")
+        raise IllTyped(
+            f"{where}a constant of shape {shape} does not have the type {literal.aval}"
+        )
 
 
 def at_line(source: Source) -> str:

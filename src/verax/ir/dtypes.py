@@ -208,7 +208,9 @@ def is_subdtype(dtype: DType, category: Category) -> bool:
     members = CATEGORIES.get(category)
     if members is None:
         known = ", ".join((*CATEGORIES, "extended"))
-        raise ValueError(f"no dtype category {category!r}; there are {known}")
+        raise ValueError(
+            f"there is no dtype category {category!r}; the categories are {known}"
+        )
     return dtype in members
 
 
@@ -243,7 +245,7 @@ def checked(dtype: object, given: object) -> DType:
         found = None
     if found is None:
         raise TypeError(
-            f"{given!r} is no dtype of arrays; they hold booleans, integers, floats "
+            f"{given!r} is not a dtype of arrays; they hold booleans, integers, floats "
             "and complex numbers in native byte order, such as 'int32' or 'bfloat16'"
         )
     return found
@@ -346,7 +348,7 @@ def dtype_of_scalar(value: PythonScalar | NumpyScalar, x64: bool) -> tuple[DType
     for base, full in PYTHON_SCALARS.items():
         if isinstance(value, base):
             return (full if x64 else NARROWED.get(full, full)), base is not bool
-    raise TypeError(f"{value!r} of type {kind.__name__} is no scalar")
+    raise TypeError(f"{value!r} of type {kind.__name__} is not a scalar")
 
 
 def short_name(dtype: DType) -> str:

@@ -88,8 +88,8 @@ class Frame:
         start = rest + SIZE.size
         if not data.startswith(self.magic) or len(data) < start:
             raise InvalidFile(
-                f"these bytes are no {self.content}, which {self.maker} makes: they do "
-                f"not begin with {self.magic!r} and a head of {start} bytes"
+                f"these bytes were not written by {self.maker}: every {self.content} "
+                f"starts with {self.magic!r} and a header of {start} bytes"
             )
         (version,) = VERSION.unpack_from(data, len(self.magic))
         self.check_version(version)
@@ -106,16 +106,16 @@ class Frame:
         """Raise InvalidFile unless this library reads files of this version."""
         if version != self.version:
             raise InvalidFile(
-                f"this {self.content} has version {version}, and this verax reads "
+                f"this {self.content} has version {version}, but this verax reads "
                 f"version {self.version} of the format; make it again with this verax, "
-                "or load it with the other"
+                "or load it with the version that made it"
             )
 
     def damaged(self, data: bytes) -> InvalidFile:
         """The error for bytes that are not those that were written."""
         return InvalidFile(
             f"this {self.content} is damaged: its checksum does not match; some of its "
-            f"{len(data)} bytes are lost or changed"
+            f"{len(data)} bytes are missing or changed"
         )
 
     @contextmanager
@@ -132,8 +132,8 @@ class Frame:
             if kind is ValueError or kind.__module__ != "builtins":
                 raise  # it says what is wrong, as such classes do
             raise InvalidFile(
-                f"this {self.content} is no file that {self.maker} made: its "
-                f"description is wrong ({type(error).__name__}: {error!s:.200})"
+                f"this {self.content} was not made by {self.maker}: its description is "
+                f"invalid ({type(error).__name__}: {error!s:.200})"
             ) from error
 
 
@@ -146,5 +146,8 @@ def cut(rest: bytes, sizes: Sequence[int]) -> list[bytes]:
     if not all([type(size) is int and size >= 0 for size in sizes]) or (
         sum(sizes) != len(rest)
     ):
-        raise InvalidFile(f"the file has {len(rest)} bytes in parts of {sizes!r:.80}")
+        raise InvalidFile(
+            f"the file has {len(rest)} bytes, which parts of {sizes!r:.80} bytes do "
+            "not fill"
+        )
     return [rest[a:b] for a, b in pairwise(accumulate(sizes, initial=0))]

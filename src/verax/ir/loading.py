@@ -74,7 +74,7 @@ def from_json(
     except InvalidFile:
         raise
     except FAILURES as error:
-        raise InvalidFile(f"this is no saved program: {reason(error)}") from error
+        raise InvalidFile(f"not a saved program: {reason(error)}") from error
 
 
 def loads(
@@ -89,7 +89,7 @@ def loads(
     """
     if not isinstance(data, bytes):
         raise TypeError(
-            f"loads takes bytes, not {type(data).__name__}; from_json takes texts"
+            f"loads takes bytes, not {type(data).__name__}; from_json takes strings"
         )
     found, rest = FRAME.unpack(data)
     try:
@@ -101,7 +101,7 @@ def loads(
     except InvalidFile:
         raise
     except FAILURES as error:
-        raise InvalidFile(f"this is no saved program: {reason(error)}") from error
+        raise InvalidFile(f"not a saved program: {reason(error)}") from error
 
 
 def reason(error: Exception) -> str:
@@ -114,7 +114,7 @@ def reason(error: Exception) -> str:
 def check_head(document: Mapping[str, Json]) -> None:
     """Raise unless the document says that it is ours, and of this version."""
     if document.get("format") != FORMAT:
-        raise InvalidFile(f'this is no saved program: its format is not "{FORMAT}"')
+        raise InvalidFile(f'not a saved program: its format is not "{FORMAT}"')
     FRAME.check_version(document.get("version"))
 
 
@@ -126,7 +126,7 @@ def cut(items: Sequence[Mapping[str, Json]], data: bytes) -> Iterator[Literal]:
         yield restored(item, data[start : start + size])
         start += size
     if start != len(data):
-        raise ValueError(f"the arrays take {start} bytes, and there are {len(data)}")
+        raise ValueError(f"the arrays take {start} bytes, but there are {len(data)}")
 
 
 def byte_size(aval: ShapedArray) -> int:
@@ -138,7 +138,7 @@ def restored(item: Mapping[str, Json], data: bytes) -> Literal:
     """An array constant of the type that the item says."""
     aval = aval_of_word(string(item["type"]))
     if len(data) != byte_size(aval):
-        raise ValueError(f"an array of type {aval} has not {len(data)} bytes")
+        raise ValueError(f"an array of type {aval} does not have {len(data)} bytes")
     inner = aval.dtype.element_shape if isinstance(aval.dtype, ExtendedDType) else ()
     shape = (*aval.shape, *inner)
     dtype = stored_dtype(aval.dtype)
@@ -210,7 +210,7 @@ class Decoder:
         """A variable by its number, or a literal by its text."""
         if isinstance(item, int):
             if not 0 <= item < len(scope):
-                raise IndexError(f"variable {item}, where there are {len(scope)}")
+                raise IndexError(f"there is no variable {item}, only {len(scope)}")
             return scope[item]
         text, _, aval = string(item).partition(":")
         if not text.startswith("const"):
@@ -242,7 +242,7 @@ class Decoder:
         number = int(cursor.take("number"))
         cursor.expect("}")
         if not 0 <= number < len(self.programs):
-            raise IndexError(f"program {number}, where {len(self.programs)} are known")
+            raise IndexError(f"there is no program {number}, only {len(self.programs)}")
         return self.programs[number]
 
 
@@ -292,11 +292,11 @@ def sequence(item: Json) -> Sequence[Json]:
 
 def string(item: Json) -> str:
     if not isinstance(item, str):
-        raise TypeError(f"a text was expected, not {item!r:.60}")
+        raise TypeError(f"a string was expected, not {item!r:.60}")
     return item
 
 
 def integer(item: Json) -> int:
     if not isinstance(item, int) or isinstance(item, bool) or item < 0:
-        raise TypeError(f"a number from zero was expected, not {item!r:.60}")
+        raise TypeError(f"a non-negative integer was expected, not {item!r:.60}")
     return item

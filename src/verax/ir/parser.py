@@ -75,7 +75,7 @@ def parse_closed(
     cursor.expect("{", "lambda")
     wanted = len(binders(cursor))
     if len(consts) < wanted:
-        cursor.fail(f"values for {wanted} constvars, where consts has {len(consts)}", 0)
+        cursor.fail(f"values for {wanted} constvars, but consts has {len(consts)}", 0)
     jaxpr = parse_jaxpr(text, primitives, consts[wanted:])
     return ClosedJaxpr(jaxpr, tuple(consts[:wanted]))
 

@@ -152,8 +152,8 @@ def no_promotion(nodes: frozenset[str], strict: bool) -> str:
     advice = "convert one explicitly, as in x.astype('float32')"
     if any(node.startswith("key<") for node in nodes):
         advice = (
-            "keys go with keys of their own generator alone; verax.random.key_data "
-            "gives the words behind them"
+            "keys combine only with keys of the same generator; verax.random.key_data "
+            "gives their words"
         )
     if strict:
         return f"numpy_dtype_promotion='strict' does not promote {shown}; {advice}"

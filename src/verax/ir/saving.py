@@ -101,12 +101,12 @@ def as_closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:
         return program
     if not isinstance(program, Jaxpr):
         raise TypeError(
-            f"a Jaxpr or a ClosedJaxpr is due, not {program!r:.60}; "
-            "verax.make_jaxpr(f)(*args) makes one of a function"
+            f"expected a Jaxpr or a ClosedJaxpr, not {program!r:.60}; "
+            "verax.make_jaxpr(f)(*args) makes one from a function"
         )
     if program.constvars:
         raise ValueError(
-            "this jaxpr has constvars and not their values; pass the ClosedJaxpr"
+            "this jaxpr has constvars but not their values; pass the ClosedJaxpr"
         )
     return ClosedJaxpr(program)
 
@@ -228,10 +228,10 @@ class Encoder(Printer):
         eqn = self.place
         assert eqn is not None
         raise Unsavable(
-            f"the equation {eqn.primitive.name} ({eqn.source}) holds "
-            f"{nickname(value)} ({type(value).__name__}), which is Python and no file "
-            "can hold. Save the program after the transformation that calls it (grad "
-            "of a custom rule writes its equations), or without it"
+            f"the equation {eqn.primitive.name} ({eqn.source}) holds {nickname(value)} "
+            f"({type(value).__name__}), a Python object that cannot be saved. Save the "
+            "program after the transformation that calls it (grad of a custom rule "
+            "writes its equations), or without it"
         )
 
 

@@ -65,14 +65,16 @@ def scalar_bytes(text: str, dtype: DType) -> bytes:
             return np.array(float(text), numpy_dtype(dtype)).tobytes()
         if is_complex(dtype):
             return np.array(complex(text), numpy_dtype(dtype)).tobytes()
-    raise ValueError(f"{text!r} is no element of {dtype}")
+    raise ValueError(f"{text!r} is not an element of {dtype}")
 
 
 def checked_bits(text: str, dtype: DType) -> bytes:
     """The bytes that a hexadecimal text spells, the highest first."""
     data = bytes.fromhex(text[2:])[::-1]
     if len(data) != dtype.itemsize:
-        raise ValueError(f"{text!r} has {len(data)} bytes, {dtype} {dtype.itemsize}")
+        raise ValueError(
+            f"{text!r} has {len(data)} bytes, but {dtype} has {dtype.itemsize}"
+        )
     return data
 
 

@@ -133,8 +133,8 @@ def svg(program: Program | Closed) -> str:
     jaxpr = program_of(program)
     if len(jaxpr.eqns) > SHOWN:
         raise ValueError(
-            f"a picture of {len(jaxpr.eqns)} equations cannot be read; show at most "
-            f"{SHOWN}, for example after verax.transforms.dce of some outputs"
+            f"a picture of {len(jaxpr.eqns)} equations would be unreadable; show at "
+            f"most {SHOWN}, for example after verax.transforms.dce of some outputs"
         )
     return Drawing(jaxpr).text()
 

@@ -360,15 +360,15 @@ def test_platforms_are_checked_when_called() -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda data: b"", "are no exported function"),
-        (lambda data: b"x" + data, "are no exported function"),
-        (lambda data: data[:20], "are no exported function"),
+        (lambda data: b"", "every exported function starts with"),
+        (lambda data: b"x" + data, "every exported function starts with"),
+        (lambda data: data[:20], "every exported function starts with"),
         (lambda data: data[:-1], "is damaged"),
         (lambda data: data + b"x", "is damaged"),
         (lambda data: data[:90] + b"\xff" + data[91:], "is damaged"),
         (
             lambda data: data[:13] + b"\x09" + data[14:],
-            "version 9, and this verax reads version 1",
+            "version 9, but this verax reads version 1",
         ),
     ],
 )
@@ -390,7 +390,7 @@ def test_wrong_module_is_an_error_and_no_crash() -> None:
     for i in range(size + 8, len(body)):
         body[i] = 0x5A
     forged = data[:head] + struct.pack("<IIQ", 1, zlib.crc32(body), size) + bytes(body)
-    with pytest.raises(ValueError, match="no StableHLO that this jaxlib can read"):
+    with pytest.raises(ValueError, match="not StableHLO that this jaxlib can read"):
         deserialize(forged).call(X)
 
 

@@ -104,7 +104,7 @@ def test_other_values_are_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="one of auto, full, light, fast, not"):
         verax.config.update("compile_effort", value)
     assert verax.config.compile_effort == "auto"
-    with pytest.raises(ValueError, match="effort is one of"):
+    with pytest.raises(ValueError, match="effort must be one of"):
         CompileOptions(effort=value or "")
 
 

@@ -190,7 +190,7 @@ def file() -> bytes:
 
 def test_truncated_files(file: bytes) -> None:
     for size in (*range(0, len(file), 157), len(file) - 1):
-        with pytest.raises(ValueError, match=r"no compiled program|is damaged"):
+        with pytest.raises(ValueError, match=r"every compiled program|is damaged"):
             stages.deserialize(file[:size])
 
 
@@ -202,25 +202,25 @@ def test_damaged_files(file: bytes) -> None:
         with pytest.raises(ValueError, match=r"is damaged"):
             stages.deserialize(broken)
     for wrong in (b"", b"verax", b"\0" * 500, data + b"\0"):
-        with pytest.raises(ValueError, match=r"no compiled program|is damaged"):
+        with pytest.raises(ValueError, match=r"every compiled program|is damaged"):
             stages.deserialize(wrong)
     for kind in ("text", None, 3):
-        with pytest.raises(TypeError, match="a compiled program is bytes, not"):
+        with pytest.raises(TypeError, match="a compiled program must be bytes, not"):
             stages.deserialize(kind)  # type: ignore[arg-type]  # the error is what is tested
     newer = FRAME.magic + (2).to_bytes(4, "little")
-    with pytest.raises(ValueError, match="version 2, and this verax reads version 1"):
+    with pytest.raises(ValueError, match="version 2, but this verax reads version 1"):
         stages.deserialize(newer + data[len(newer) :])
 
 
 @pytest.mark.parametrize(
     ("what", "value", "message"),
     [
-        ("jaxlib", "0.4.0", r"compiled with jaxlib '0.4.0', and this process has"),
-        ("platform", "abacus", "with platform 'abacus', and this process has 'cpu'"),
+        ("jaxlib", "0.4.0", r"compiled with jaxlib '0.4.0', but this process has"),
+        ("platform", "abacus", "with platform 'abacus', but this process has 'cpu'"),
         ("platform version", "x", "with platform version 'x'"),
         ("processor", "other", "a processor with other features"),
         ("devices", ["pram"], r"of the kinds \['pram'\]"),
-        ("devices", ["cpu"] * 5000, "runs on 5000 different devices, and there"),
+        ("devices", ["cpu"] * 5000, "runs on 5000 different devices, but there"),
     ],
 )
 def test_files_from_elsewhere(
@@ -263,7 +263,7 @@ def test_devices_are_checked(file: bytes) -> None:
     found = stages.deserialize(data, execution_devices=[device], backend="cpu")
     assert np.array_equal(found(X), X + TABLE)
     with pytest.raises(
-        ValueError, match="runs on 1 different devices, and there are 0"
+        ValueError, match="runs on 1 different devices, but there are 0"
     ):
         stages.deserialize(data, execution_devices=[])
     wrong: Any = ["cpu:0"]

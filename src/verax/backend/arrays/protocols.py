@@ -51,7 +51,9 @@ class Exchangeable(Array):
                 return memoryview(values).toreadonly()
         except ValueError:  # a dtype of ml_dtypes
             pass
-        raise BufferError(f"there are no buffers of dtype {self.aval.dtype.name}")
+        raise BufferError(
+            f"Python's buffer protocol has no elements of dtype {self.aval.dtype.name}"
+        )
 
     def __dlpack__(
         self,
@@ -75,11 +77,11 @@ class Exchangeable(Array):
         place = buffers.to_dlpack_device(buffer)
         if dl_device is not None and tuple(dl_device) != place:
             raise BufferError(
-                f"the array is on DLPack device {place}, and not on {dl_device}: "
-                "move it with verax.device_put first"
+                f"the array is on DLPack device {place}, not on {dl_device}: move it "
+                "with verax.device_put first"
             )
         if place[0] == buffers.DLPACK_CPU and stream is not None:
-            raise BufferError(f"arrays on the processor have no stream; got {stream}")
+            raise BufferError(f"arrays on the CPU have no stream; got {stream}")
         if copy:
             device = buffers.device_of(buffer)
             values = np.array(self.numpy())
@@ -99,8 +101,8 @@ class Exchangeable(Array):
         """The buffer that other libraries may see."""
         if isinstance(self.aval.dtype, ExtendedDType):
             raise BufferError(
-                f"an array of {self.aval.dtype.name} cannot be exported: "
-                "verax.random.key_data gives the words behind the keys"
+                f"an array of {self.aval.dtype.name} cannot be exported: export what "
+                "verax.random.key_data gives for it"
             )
         if self.aval.dtype in BELOW_BYTES:
             raise BufferError(

@@ -134,7 +134,7 @@ def blame(
     if jaxpr is None:
         raise NonFinite(
             f"{kind.value} in an output of {how.name}, which was loaded as machine "
-            "code: where it was made can be seen in the process that compiled it"
+            "code; to see where it was made, run it in the process that compiled it"
         )
     if not repeatable(jaxpr):
         raise NonFinite(
@@ -146,7 +146,7 @@ def blame(
     if finding is None:
         if kind is Kind.NAN:
             raise NonFinite(
-                f"NaN in an output of {how.name}, and none when it was run again"
+                f"NaN in an output of {how.name}, but none when it was run again"
             )
         return
     if finding.eqn is not None or kind is Kind.NAN:

@@ -84,7 +84,7 @@ def from_portable(data: bytes) -> str:
         return str(_jax.mlir.deserialize_portable_artifact(data, new_context()))
     except (_jax.JaxRuntimeError, ValueError) as error:
         raise ValueError(
-            f"no StableHLO that this jaxlib can read: {trimmed(str(error))}"
+            f"not StableHLO that this jaxlib can read: {trimmed(str(error))}"
         ) from error
 
 

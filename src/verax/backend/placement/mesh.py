@@ -116,7 +116,7 @@ def as_device_array(devices: Any) -> np.ndarray:
         if not isinstance(device, Device):
             raise TypeError(f"a Mesh is made of verax.devices(), not of {device!r}")
     if len(set(array.flat)) != array.size:
-        raise ValueError("a Mesh holds each device once")
+        raise ValueError("a Mesh can hold each device only once")
     array.flags.writeable = False
     return array
 
@@ -153,7 +153,7 @@ class Mesh(Unchanging):
     def __attrs_post_init__(self) -> None:
         names = self.axis_names
         if not all(isinstance(name, str) for name in names):
-            raise TypeError(f"the axis names of a Mesh are texts, not {names!r}")
+            raise TypeError(f"the axis names of a Mesh must be strings, not {names!r}")
         if len(names) != self.devices.ndim:
             raise ValueError(
                 f"a Mesh needs one name for each axis of its devices: got {names} for "

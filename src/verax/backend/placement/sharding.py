@@ -193,8 +193,8 @@ class NamedSharding(Sharding):
         for name in [name for split in self.splits for name in split or ()]:
             if name not in self.mesh.axis_names:
                 raise ValueError(
-                    f"{self.spec} names the axis {name!r}, which is none of "
-                    f"{self.mesh}: {', '.join(map(repr, self.mesh.axis_names))}"
+                    f"{self.spec} names the axis {name!r}, which {self.mesh} does not "
+                    f"have; its axes are {', '.join(map(repr, self.mesh.axis_names))}"
                 )
             if name in used:
                 raise ValueError(
@@ -239,7 +239,7 @@ class NamedSharding(Sharding):
                 )
                 raise ValueError(
                     f"dimension {i} of {what} of shape {shape} cannot be split evenly: "
-                    f"{shape[i]} is no multiple of {count}, the number of devices "
+                    f"{shape[i]} is not a multiple of {count}, the number of devices "
                     f"along {axes} of {self.mesh}"
                 )
 

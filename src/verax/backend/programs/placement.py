@@ -246,8 +246,8 @@ def relocated(
     count = 1 if placement is None else len(placement.devices)
     if len(set(devices)) != count or len(devices) != count:
         raise ValueError(
-            f"the program runs on {count} different devices, and {len(devices)} were "
-            f"given: {devices_text(devices)}"
+            f"the program runs on {count} different devices, but got "
+            f"{len(devices)}: {devices_text(devices)}"
         )
     if (
         recall(facts, jaxpr, jaxpr)[0]

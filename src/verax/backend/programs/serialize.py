@@ -65,7 +65,7 @@ def saved(program: Program) -> tuple[dict[str, Any], list[bytes]]:
     if not all(map(is_local, devices)):
         raise ValueError(
             f"{lowered.name} runs on devices of several processes, each of which has a "
-            "part of the program: compile it in each instead"
+            "part of the program: compile it in each of them instead"
         )
     try:
         code = program.executable.serialize()
@@ -118,18 +118,18 @@ def check_machine(name: str, due: dict[str, Any], devices: Sequence[Device]) -> 
     for what in ("jaxlib", "platform", "platform version"):
         if due[what] != here[what]:
             raise ValueError(
-                f"{name} was compiled with {what} {due[what]!r}, and this process has "
+                f"{name} was compiled with {what} {due[what]!r}, but this process has "
                 f"{here[what]!r}: {advice}"
             )
     if due["devices"] != here["devices"]:
         raise ValueError(
-            f"{name} was compiled for devices of the kinds {due['devices']}, and "
-            f"{devices_text(devices)} are {here['devices']}: {advice}"
+            f"{name} was compiled for devices of the kinds {due['devices']}, but "
+            f"{devices_text(devices)} are of the kinds {here['devices']}: {advice}"
         )
     if due["processor"] != here["processor"]:
         raise ValueError(
-            f"{name} was compiled for a processor with other features than this one: "
-            f"its code could stop the process; {advice}"
+            f"{name} was compiled for a processor with other features than this one, "
+            f"where its code could crash; {advice}"
         )
 
 
@@ -166,8 +166,8 @@ def chosen_devices(
     devices = owned[:count] if given is None else list(given)
     if len(set(devices)) != count or len(devices) != count:
         raise ValueError(
-            f"{name} runs on {count} different devices, and there are "
-            f"{len(devices)}: {devices_text(devices)}"
+            f"{name} runs on {count} different devices, but there are {len(devices)}: "
+            f"{devices_text(devices)}"
         )
     return tuple(sorted(devices, key=lambda device: device.id))
 
@@ -317,7 +317,7 @@ def unpack(data: object) -> tuple[dict[str, Any], list[bytes]]:
     ({'name': 'f', 'sizes': [4]}, [b'code'])
     """
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise TypeError(f"a compiled program is bytes, not {type(data).__name__}")
+        raise TypeError(f"a compiled program must be bytes, not {type(data).__name__}")
     found, rest = FRAME.unpack(bytes(data))
     description: Any = found
     with FRAME.understanding():

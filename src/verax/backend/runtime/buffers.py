@@ -57,8 +57,8 @@ put_on_devices: Final = _jax.batched_device_put
 # Set on a buffer whose memory another library may hold: see `delete`.
 EXPORTED: Final = "verax_exported"
 DELETED: Final = (
-    "The array has been deleted or its memory was donated to a compiled function, "
-    "so that its values can no longer be read: keep a copy, or do not donate it."
+    "The array has been deleted or its memory was donated to a compiled function, so "
+    "its values can no longer be read: keep a copy, or do not donate it."
 )
 
 

@@ -108,7 +108,9 @@ def platform_from_environment() -> str:
     names = [part.strip().lower() for part in value.split(",") if part.strip()]
     if not names:
         return "cpu"
-    first, *_ = [check_platform(name, f"The variable {variable}") for name in names]
+    first, *_ = [
+        check_platform(name, f"The environment variable {variable}") for name in names
+    ]
     return first
 
 
@@ -181,9 +183,10 @@ def check_not_forked() -> None:
     if STATE.forked:
         raise RuntimeError(
             "This process was forked from one in which verax had started its devices. "
-            "A fork does not copy their threads, so that a compiled program would hang."
-            " Start processes with multiprocessing's 'spawn' or 'forkserver', or fork "
-            "before the first device is asked for. Eager operations in NumPy do work."
+            "A fork does not copy their threads, so a compiled program would hang. "
+            "Start processes with multiprocessing's 'spawn' or 'forkserver', or fork "
+            "before the first device is asked for. Eager operations that run in NumPy "
+            "still work."
         )
 
 
@@ -230,10 +233,10 @@ class ClientSlot:
         with self.lock:
             if self.client is not None and not serves(self.client, options):
                 raise RuntimeError(
-                    "The client has already started, so that its options can no longer "
+                    "The client has already started, so its options can no longer "
                     "change: set them before the first array or device is asked for. "
                     f"It has {len(self.client.local_devices())} devices of platform "
-                    f"{self.client.platform!r}; asked for is {options}."
+                    f"{self.client.platform!r}, but {options} was requested."
                 )
             self.options = options
 
@@ -275,7 +278,8 @@ def check_backend(backend: str | None) -> Client:
         return SLOT.get_for(platform)
     raise RuntimeError(
         f"Unknown backend {backend!r}: this process runs on {client.platform!r}. "
-        f"Choose another with the variable {PLATFORM_VARIABLES[0]} before it starts."
+        f"Choose another with the environment variable {PLATFORM_VARIABLES[0]} before "
+        "it starts."
     )
 
 

@@ -176,7 +176,7 @@ def start_cuda_client(device_count: int | None = None) -> xla_client.Client:
     if plugin is None:
         reason = (
             "no plugin is installed: install jax-cuda13-plugin and jax-cuda13-pjrt in "
-            "the version of jaxlib"
+            "the same version as jaxlib"
             if glob.glob(GPU_FILES)
             else f"this machine has no NVIDIA GPU ({GPU_FILES} matches nothing)"
         )

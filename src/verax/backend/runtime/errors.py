@@ -49,7 +49,8 @@ def explained(message: str) -> str:
     """What went wrong in a run; sizes in words that people use.
 
     >>> explained("RESOURCE_EXHAUSTED: Out of memory allocating 3221225472 bytes.")
-    'Out of memory: a single piece of 3221225472 bytes (3.0 GiB) could not be had.'
+    'Out of memory: a single piece of 3221225472 bytes (3.0 GiB) could not be
+    allocated.'
     """
     text = trimmed(message)
     found = NO_MEMORY.search(text)
@@ -58,7 +59,7 @@ def explained(message: str) -> str:
     size = int(found[1])
     rest = text.replace(found[0], "", 1).strip(" .")
     told = (
-        f"Out of memory: a single piece of {size} bytes ({size / 2**30:.1f} GiB) "
-        "could not be had."
+        f"Out of memory: a single piece of {size} bytes ({size / 2**30:.1f} GiB) could "
+        "not be allocated."
     )
     return f"{told} {rest}" if rest else told

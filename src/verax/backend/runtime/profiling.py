@@ -39,8 +39,8 @@ class Session:
         with self.lock:
             if self.session is not None:
                 raise RuntimeError(
-                    f"the profiler is recording for {self.directory!r} already; end "
-                    "that with verax.profiler.stop_trace()"
+                    f"the profiler is already recording to {self.directory!r}; stop "
+                    "it with verax.profiler.stop_trace()"
                 )
             default_client()
             options = _profiler.ProfileOptions()
@@ -57,8 +57,8 @@ class Session:
         with self.lock:
             if self.session is None:
                 raise RuntimeError(
-                    "the profiler is not recording; verax.profiler.start_trace(folder) "
-                    "starts it"
+                    "the profiler is not recording; start it with "
+                    "verax.profiler.start_trace(folder)"
                 )
             session, self.session = self.session, None
             Path(self.directory).mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,8 @@ class Session:
         with self.lock:
             if self.server is not None:
                 raise RuntimeError(
-                    "a server runs already; verax.profiler.stop_server() ends it"
+                    "a profiler server is already running; stop it with "
+                    "verax.profiler.stop_server()"
                 )
             self.server = _profiler.start_server(port)
             return self.server
@@ -86,7 +87,7 @@ class Session:
         """
         with self.lock:
             if self.server is None:
-                raise RuntimeError("no profiler server runs")
+                raise RuntimeError("no profiler server is running")
             self.server = None
 
 

@@ -63,7 +63,7 @@ class Trampoline(ReprMixin):
         function = self.function()
         try:
             INSIDE.depth = depth + 1
-            assert function is not None, "the program of this callback is gone"
+            assert function is not None, "the program of this callback no longer exists"
             found = function(*(arrays[1:] if self.ordered else arrays))
         except BaseException as error:
             if self.failed is None or function is None:

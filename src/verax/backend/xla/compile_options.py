@@ -27,7 +27,7 @@ type Overrides = tuple[tuple[str, OptionValue], ...]
 OPTION_FAULTS: Final = (
     (
         re.compile(r"No such compile option: '(.*)'"),
-        "The XLA of jaxlib {version} has no option {0!r}: look at its name in "
+        "The XLA of jaxlib {version} has no option {0!r}: check its name in "
         "compiler_options.",
     ),
     (
@@ -103,7 +103,7 @@ class CompileOptions(ReprMixin):
     def __attrs_post_init__(self) -> None:
         """Refuse what jaxlib would refuse later and less clearly."""
         if self.effort is not None and self.effort not in EFFORTS:
-            raise ValueError(f"effort is one of {EFFORTS}, not {self.effort!r}.")
+            raise ValueError(f"effort must be one of {EFFORTS}, not {self.effort!r}.")
         if self.num_partitions < 1:
             raise ValueError(
                 f"num_partitions must be at least 1, got {self.num_partitions}."
@@ -111,8 +111,8 @@ class CompileOptions(ReprMixin):
         for name, value in self.overrides:
             if not isinstance(name, str) or not isinstance(value, str | int | float):
                 raise TypeError(
-                    f"The XLA option {name!r} must have a text as name and a text, "
-                    f"boolean or number as value, got {value!r}."
+                    f"The XLA option {name!r} must have a string as its name and a "
+                    f"string, boolean or number as its value, got {value!r}."
                 )
 
 
@@ -149,5 +149,5 @@ def compile_error(error: Exception, options: CompileOptions) -> CompileError:
             return CompileError(told.format(*found.groups(), version=version))
     if options.overrides:
         names = ", ".join(name for name, _ in options.overrides)
-        message += f" The compiler_options given were: {names}."
+        message += f" The compiler_options were: {names}."
     return CompileError(message)

@@ -66,7 +66,10 @@ class Entry:
         start = len(MAGIC) + hashlib.sha256().digest_size
         body = data[start:]
         if data[:start] != MAGIC + self.checksum(body):
-            warn(f"{self.path} is damaged or of another kind; it is compiled anew")
+            warn(
+                f"{self.path} is damaged or of another kind, so the program is "
+                "compiled again"
+            )
             return None
         with suppress(OSError):
             os.utime(self.path)  # what was used last is evicted last
@@ -198,7 +201,9 @@ def loaded_entry(entry: Entry, load: Load) -> _jax.LoadedExecutable | None:
     try:
         return load(data)
     except RuntimeError as error:
-        warn(f"{entry.path} cannot be loaded and is compiled anew: {error}")
+        warn(
+            f"{entry.path} cannot be loaded, so the program is compiled again: {error}"
+        )
         return None
 
 
@@ -207,7 +212,7 @@ def store(entry: Entry, program: _jax.LoadedExecutable) -> None:
     try:
         data = program.serialize()
     except RuntimeError as error:
-        warn(f"a program cannot be serialised and is not stored: {error}")
+        warn(f"a program cannot be serialised, so it is not stored: {error}")
         return
     if len(data) < STATE.persistent_cache_min_entry_size_bytes:
         return

@@ -242,9 +242,9 @@ def shared_donation(buffers: Sequence[object]) -> str:
     shared = [places for places in seen.values() if len(places) > 1]
     which = " and ".join(map(str, shared[0])) if shared else "of one memory"
     return (
-        f"Arguments {which} are the same array, and one of them is donated, so that "
-        "its memory would be overwritten while it is read: pass x.copy() in one place, "
-        "or do not donate it. Nothing has been donated."
+        f"Arguments {which} are the same array, and one of them is donated, so its "
+        "memory would be overwritten while it is read: pass x.copy() in one place, or "
+        "do not donate it. Nothing has been donated."
     )
 
 
