@@ -70,9 +70,10 @@ format: $(VENV)/.ready ## let ruff put imports and layout in order
 	$(BIN)/ruff check --fix-only --quiet $(CHECKED)
 	$(BIN)/ruff format $(CHECKED)
 
-stubs: $(VENV)/.ready ## write the stubs of facades, and the list of public names
+stubs: $(VENV)/.ready ## write stubs of facades, public names, the map of packages
 	$(BIN)/python -m tests.stubs
 	$(BIN)/python -m tests.surface
+	$(BIN)/python -m tests.docs.package_map
 
 mutants: $(VENV)/.ready ## wrong rules on purpose: the laws must notice (ARGS="--all")
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 PYTHONPATH=src:. \
