@@ -14,7 +14,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.backend.runtime.callback_errors import FAILURES, Failures
-from verax.backend.runtime.locks import Locks
+from verax.backend.runtime.locks import TRACING, Locks
 from verax.backend.runtime.metrics import RECORDER, Recorder
 from verax.backend.xla.callback_runs import Runs
 from verax.ir.avals import InternTable, ShapedArray
@@ -81,7 +81,7 @@ def typed(size: int) -> ShapedArray:
         (Recorder, lambda: RECORDER.record("forks")),
         (Failures, lambda: FAILURES.keep(ValueError())),
         (Runs, lambda: Runs().wait()),
-        (Locks, lambda: Locks().of("key")),
+        (Locks, lambda: Locks(TRACING).of("key")),
     ],
 )
 def test_a_lock_that_another_thread_holds_is_free_in_the_child(

@@ -17,7 +17,7 @@ import verax
 import verax.numpy as vnp
 from tests.robustness.interrupts import interrupted, places
 from verax import lax
-from verax.api.jit.trace_lock import HELD
+from verax.backend.runtime.locks import HELD
 from verax.backend.xla.callback_runs import INSIDE
 from verax.rules.values.state import STATE, State
 
@@ -137,7 +137,7 @@ def check(work: Callable[[], Any], due: str, place: int) -> None:
     assert gc.isenabled(), f"{where}: the collector is off"
     assert own() == {}, where
     assert threading.get_ident() not in State.owners, where
-    assert (HELD.count, INSIDE.depth) == (0, 0), where
+    assert (HELD.rank, INSIDE.depth) == (0, 0), where
     assert vnp.sum(X + 1) == 6, where
     assert text(work()) == due, where
 

@@ -373,3 +373,20 @@ def test_trees_are_told_apart_by_structure_and_by_leaves() -> None:
             assert verax.tree.structure(got) == verax.tree.structure(tree)
             types = [a.dtype for a in verax.tree.leaves(got)]
             assert types == [vnp.asarray(a).dtype for a in verax.tree.leaves(tree)]
+
+
+def test_attributes_of_functions_shadow_nothing_of_jit() -> None:
+    def double(x: Any) -> Any:
+        return x * 2
+
+    for name in ("signature", "program", "trace", "lower", "miss", "note"):
+        setattr(double, name, None)
+    batched: Any = verax.custom_batching.custom_vmap(double)
+    batched.def_vmap(lambda size, batched, x: (x * 2, True))
+    derived: Any = verax.custom_jvp(double)
+    derived.defjvps(lambda t, out, x: 2 * t)
+    jitted: Any = verax.jit(double)
+    for wrapped in (jitted, batched, derived):
+        assert wrapped(3.0) == 6.0
+        assert wrapped.note is None
+    assert jitted.lower(1.0).compile()(3.0) == 6.0

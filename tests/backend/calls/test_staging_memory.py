@@ -13,13 +13,13 @@ from jaxlib import _jax
 
 import verax
 import verax.numpy as vnp
+from verax.backend.arrays.placed import stored_aval
 from verax.backend.calls.staging_memory import MOST, HostSlots, Pool, Transfer
-from verax.backend.programs.program import device_aval
 from verax.backend.runtime.client import local_devices
 from verax.ir.avals import ShapedArray
 
 SCALAR = ShapedArray((), np.dtype("float32"))
-TRANSFER = Transfer(0, float, SCALAR, device_aval(SCALAR))
+TRANSFER = Transfer(0, float, SCALAR, stored_aval(SCALAR))
 
 
 class Output:
@@ -43,7 +43,7 @@ def called(pool: Pool, ready: bool = False) -> tuple[HostSlots, Any]:
     """One call: the memory that it uses, and its output."""
     slots = pool.take()
     output: Any = Output(ready)
-    pool.put_back(slots, [output])
+    pool.put_back((), slots, [output])
     return slots, output
 
 

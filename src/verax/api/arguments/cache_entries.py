@@ -56,7 +56,7 @@ def watching(entry: Entry, run: Call) -> Call:
         return run
 
     def watched(leaves: Sequence[Any]) -> Any:
-        warn_changed(entry.name, entry.watched, 4)
+        warn_changed(entry.name, entry.watched)
         return run(leaves)
 
     return watched

@@ -1,24 +1,58 @@
-"""Floor 5: what a call of a jitted function is looked up by, as one flat tuple.
+"""Floor 5: what calls of a jitted function are looked up by.
 
 One idea: most calls have leaves for arguments, so the kinds of the arguments in the
-order in which they were given, with the names of keywords, are the whole key; which of
+order in which they were passed, with the names of keywords, are the whole key; which of
 them the program takes, in which order, is settled once per key::
 
-    given = (*args, *kwargs.values())
-    flat_key(statics, len(args), kwargs, given)      # (f32[8], (int, 3), mode)
-    traced_places(statics, len(args), kwargs)        # (0,): the second is static
+    call_key(statics, (x, 3))                    # (f32[8], (int, 3), mode)
+    traced_places(statics, 2, {})                # (0,): the second is static
+
+Where that finds nothing, a call has a `Signature`: its trace is kept by one key, its
+program by another, which also says where the arguments lie.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
-from verax.api.arguments.static_argnums import Statics
+from verax.api.arguments.static_argnums import CallArguments, Statics
 from verax.api.arguments.static_keys import EXACT, typed
+from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
+from verax.api.tracing.trace import Describe, describe_arguments
 from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.calls.fast_call import CachedCall, Call, kind_of
-from verax.backend.pytrees import flatten
-from verax.rules.values.state import State, current_mode
+from verax.backend.arrays.placed import PlacedArray
+from verax.backend.calls.fast_call import Call, kind_of
+from verax.backend.pytrees import PyTreeDef, flatten
+from verax.ir.avals import ShapedArray
+from verax.rules.values.state import State, current_context, current_mode
+
+type Key = tuple[Any, ...]
+type AvalsOf = Callable[[Sequence[Any], Describe], Sequence[ShapedArray]]
+
+
+def call_key(
+    statics: Statics | None,
+    given: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+) -> Key:
+    """What a call is looked up by: the kinds, the mode, and the names of keywords.
+
+    `given` are the arguments as they were passed, those by keyword last. A static one
+    stands in the key by class and value; without a hash, the key has none. `statics` is
+    None for a function that has no static arguments.
+    """
+    mode = current_mode() if State.owners else State.shared
+    if len(given) == 1 and not kwargs and statics is None:
+        x = given[0]
+        return (x.aval if type(x) is ConcreteArray else kind_of(x), mode)
+    key: list[object]
+    key = [x.aval if type(x) is ConcreteArray else kind_of(x) for x in given]
+    if statics is not None:
+        count = len(given) - len(kwargs or ())
+        for i in statics.places((count, *kwargs) if kwargs else count):
+            cls = type(value := given[i])
+            key[i] = (cls, value) if cls in EXACT else typed(value)
+    return (*key, mode, *kwargs) if kwargs else (*key, mode)
 
 
 def leaf_kinds(leaves: Sequence[Any]) -> tuple[object, ...]:
@@ -26,26 +60,61 @@ def leaf_kinds(leaves: Sequence[Any]) -> tuple[object, ...]:
     return tuple([x.aval if type(x) is ConcreteArray else kind_of(x) for x in leaves])
 
 
-def flat_key(
-    statics: Statics | None,
-    count: int,
-    kwargs: Mapping[str, Any],
-    given: Sequence[Any],
-) -> tuple[object, ...]:
-    """What a call is looked up by: the kinds, the mode, and the names of keywords.
+class Signature(NamedTuple):
+    """What a call, or a question about one, is traced and compiled for.
 
-    A static argument stands there by class and value; without a hash, the key has none.
+    `key` is that of the trace: structure, context, types and static values.
     """
-    key: list[object]
-    key = [x.aval if type(x) is ConcreteArray else kind_of(x) for x in given]
-    if statics is not None:
-        for i in statics.places((count, *kwargs) if kwargs else count):
-            cls = type(value := given[i])
-            key[i] = (cls, value) if cls in EXACT else typed(value)
-    key.append(current_mode() if State.owners else State.shared)
-    if kwargs:
-        key += kwargs
-    return tuple(key)
+
+    call_args: CallArguments
+    leaves: Sequence[Any]
+    tree: PyTreeDef
+    describe: Describe
+    avals: Sequence[ShapedArray]
+    key: Key
+
+    @property
+    def program_key(self) -> Key:
+        """The key of the program: that of its trace, and where its arguments lie.
+
+        What is placed differently shares the trace, but not the program.
+        """
+        own = [
+            (i, kind)
+            for i, x in enumerate(self.leaves)
+            if (kind := placed_kind(x)) is not None
+        ]
+        return (*self.key[:-1], *own, self.key[-1]) if own else self.key
+
+
+def signature(
+    fun: Callable[..., Any],
+    statics: Statics,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    avals_of: AvalsOf,
+) -> Signature:
+    """The signature of a call; `avals_of` decides what may stand for an array.
+
+    Raises:
+        ValueError: a static value is not hashable.
+        TypeError: an argument is no array.
+    """
+    call_args = statics.bind(args, kwargs)
+    leaves, tree = flatten(call_args.dynamic)
+    describe = describe_arguments(fun, tree, call_args.positions)
+    avals = avals_of(leaves, describe)
+    key = (tree, current_context(), *avals, call_args.key)
+    return Signature(call_args, leaves, tree, describe, avals, key)
+
+
+def placed_kind(x: object) -> object:
+    """The kind of an array that somebody placed, or of a type with a sharding."""
+    if type(x) is PlacedArray:
+        return x.kind
+    if type(x) is not ShapeDtypeStruct or x.sharding is None:
+        return None
+    return struct_aval(x), x.sharding, True
 
 
 def traced_places(
@@ -91,19 +160,19 @@ class TreeCalls:
 
     def __init__(self, places: tuple[int, ...], count: int) -> None:
         self.places = None if places == tuple(range(count)) else places
-        self.known: dict[object, CachedCall] = {}
+        self.known: dict[object, Call] = {}
 
-    def find(self, given: Sequence[Any]) -> tuple[CachedCall | None, Sequence[Any]]:
+    def find(self, given: Sequence[Any]) -> tuple[Call | None, Sequence[Any]]:
         """What to call, None if that is not known yet, and with which leaves."""
         places = self.places
         traced = given if places is None else tuple([given[i] for i in places])
         leaves, tree = flatten(traced)
-        kinds = [x.aval if type(x) is ConcreteArray else kind_of(x) for x in leaves]
-        return self.known.get((tree, *kinds)), leaves
+        kinds = leaf_kinds(leaves)
+        return self.known.get((tree, kinds)), leaves
 
-    def add(self, given: Sequence[Any], run: CachedCall) -> None:
+    def add(self, given: Sequence[Any], run: Call) -> None:
         """What to call for arguments like these."""
         places = self.places
         traced = given if places is None else tuple([given[i] for i in places])
         leaves, tree = flatten(traced)
-        self.known[(tree, *leaf_kinds(leaves))] = run
+        self.known[(tree, leaf_kinds(leaves))] = run

@@ -12,14 +12,11 @@ import inspect
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Final
 
 from verax.api.tracing.trace import function_name
 from verax.backend.xla.compile_options import OptionValue
 from verax.ir.avals import ShapedArray
-
-PACKAGE: Final = str(Path(__file__).parents[2])
+from verax.rules.values.source import LIBRARY
 
 
 def usable(
@@ -49,7 +46,7 @@ def warn_unusable(
             f"Some donated buffers were not usable: {', '.join(wasted)}; no output has "
             "that shape and dtype, or there are fewer such outputs than donations",
             UserWarning,
-            skip_file_prefixes=(PACKAGE,),
+            skip_file_prefixes=(LIBRARY,),
         )
 
 

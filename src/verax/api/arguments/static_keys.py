@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from verax.rules.values.source import LIBRARY
+
 # Classes whose equal values are the same value, which are most static values.
 EXACT = frozenset((int, str, bool, NoneType))
 FLOATS = (float, complex, np.inexact)
@@ -88,10 +90,10 @@ def watch(labelled: Iterable[tuple[str, Any]]) -> tuple[Watched, ...]:
     )
 
 
-def warn_changed(name: str, watched: Iterable[Watched], stacklevel: int) -> None:
+def warn_changed(name: str, watched: Iterable[Watched]) -> None:
     """Warn of static objects that are not what they were when `name` was traced."""
     for text in changes(name, watched):
-        warnings.warn(text, stacklevel=stacklevel)
+        warnings.warn(text, skip_file_prefixes=(LIBRARY,))
 
 
 def changes(name: str, watched: Iterable[Watched]) -> list[str]:
@@ -113,9 +115,7 @@ class Hashes:
     def __init__(self) -> None:
         self.known: dict[int, tuple[Any, int]] = {}
 
-    def check(
-        self, name: str, labelled: Iterable[tuple[str, Any]], stacklevel: int
-    ) -> None:
+    def check(self, name: str, labelled: Iterable[tuple[str, Any]]) -> None:
         """Warn of objects that hash otherwise than in an earlier call."""
         for label, value in labelled:
             found, now = self.known.get(id(value)), hash(value)
@@ -126,6 +126,6 @@ class Hashes:
                     f"call, so it was changed. {name} compiles again for each of its "
                     "states and keeps the old programs; use a new object for a new "
                     "value",
-                    stacklevel=stacklevel,
+                    skip_file_prefixes=(LIBRARY,),
                 )
             self.known[id(value)] = (value, now)

@@ -31,6 +31,7 @@ from verax.api.custom.arguments import (
 from verax.api.custom.tracing import in_type, trace_body
 from verax.api.tracing.apply import current_builder
 from verax.api.tracing.trace import Opened, Traced, function_name
+from verax.api.tracing.wrapping import look_like
 from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
@@ -243,7 +244,7 @@ class CustomRules(Home):
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
-        functools.update_wrapper(self, fun)  # copies what the function within has
+        look_like(self, fun)  # copies what the function within has
         super().__init__(fun)
         self.positions = held_positions(fun, nondiff_argnums, nondiff_argnames)
         self.rules: tuple[Callable[..., Any], ...] = ()

@@ -7,7 +7,6 @@ the rule as a value; the rule is traced when somebody batches::
     f.def_vmap(lambda axis_size, in_batched, xs: (xs * xs, in_batched[0]))
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any
 from weakref import ReferenceType, ref
@@ -23,6 +22,7 @@ from verax.api.custom.base import Home, at_home, called, inner_rule, pair_of
 from verax.api.custom.tracing import fits, trace_body
 from verax.api.tracing.apply import ENGINE, current_builder
 from verax.api.tracing.trace import function_name, trace
+from verax.api.tracing.wrapping import look_like
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.backend.results import result_tree
@@ -144,7 +144,7 @@ class custom_vmap(Home):
     __module__ = "verax.custom_batching"
 
     def __init__(self, fun: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, fun)  # copies what the function within has
+        look_like(self, fun)  # copies what the function within has
         super().__init__(fun)
         self.rule: Callable[..., Any] | None = None
 

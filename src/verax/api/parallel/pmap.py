@@ -25,6 +25,7 @@ from verax.api.sharding_args import constrained
 from verax.api.stages.stages import Lowered, Traced
 from verax.api.tracing.structs import ShapeDtypeStruct, out_info, struct_avals
 from verax.api.tracing.trace import describe_arguments, function_name
+from verax.api.tracing.wrapping import look_like
 from verax.api.vmap import flat_axes, mapped_size, place_axes, vmap
 from verax.backend import pytrees
 from verax.backend.placement.mesh import Mesh, PartitionSpec
@@ -151,7 +152,7 @@ class PmapFunction(Copyable):
     """A function behind pmap: one jitted function for each number of elements."""
 
     def __init__(self, fun: Callable[..., Any], settings: Settings) -> None:
-        functools.update_wrapper(self, fun)
+        look_like(self, fun)
         self.fun = fun
         self.settings = settings
         self.begin()

@@ -5,9 +5,9 @@ a NumPy array gets to a program by one assignment, in place of a transfer that c
 much as the call. Memory is written to again only when a program that reads it is known
 to have finished::
 
-    slots = pool.take()
-    outs = run(slots.filled(args))      # buffers, those of host values filled in
-    pool.put_back(slots, outs)
+    ins = pool.filled(args)             # buffers, those of host values filled in
+    outs = run(ins)
+    pool.put_back(args, ins, outs)
 """
 
 from collections import deque
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax
 
+from verax.backend.programs.prepared import After
 from verax.backend.runtime import buffers
 from verax.backend.runtime.buffers import AvalLike, Buffer
 from verax.backend.runtime.client import Device
@@ -52,13 +53,16 @@ class Fill(NamedTuple):
     aval: ShapedArray
 
 
-class HostSlots:
-    """The arguments of one call at a time, its host values in memory of their own.
+class HostSlots(list[Any]):
+    """The buffers that one call at a time passes on, host values in memory of its own.
 
-    `output` is one of the last program that read the memory, unless it has finished.
+    The list itself is what the program is given. `output` is one of the last program
+    that read the memory, unless it has finished.
     """
 
-    __slots__ = ("arrays", "base", "fills", "output")
+    __slots__ = ("arrays", "fills", "output")
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__  # type: ignore[assignment]  # lists have none
 
     def __init__(
         self,
@@ -66,17 +70,17 @@ class HostSlots:
         transfers: Sequence[Transfer],
         constants: Sequence[Buffer],
     ) -> None:
-        base: list[Any] = list(constants)
+        super().__init__(constants)
         fills, arrays = [], []
         for index, _, aval, stored in transfers:
             if stored is None:
-                arrays.append((len(base), index))
-                base.append(None)
+                arrays.append((len(self), index))
+                self.append(None)
             else:
                 memory, buffer = shared(stored, device)
                 fills.append(Fill(memory, index, aval))
-                base.append(buffer)
-        self.base, self.fills, self.arrays = base, tuple(fills), tuple(arrays)
+                self.append(buffer)
+        self.fills, self.arrays = tuple(fills), tuple(arrays)
         self.output: Buffer | None = None
 
     def are_free(self) -> bool | None:
@@ -88,24 +92,6 @@ class HostSlots:
             return self.output is None or self.output.is_ready()
         except _jax.JaxRuntimeError:
             return None
-
-    def filled(self, args: Sequence[Any]) -> list[Buffer]:
-        """The arguments of the program for those of the call.
-
-        Raises:
-            OverflowError: a Python integer does not fit its type.
-            RuntimeError: an array was deleted or donated.
-        """
-        ins = self.base.copy()
-        for memory, index, aval in self.fills:
-            try:
-                memory[...] = args[index]
-            except OverflowError:
-                memory[...] = scalar_of(args[index], aval)  # says what to do
-        for place, index in self.arrays:
-            x = args[index]
-            ins[place] = x.device_buffer() if (held := x.buffer) is None else held
-        return ins
 
 
 class Pool:
@@ -147,13 +133,47 @@ class Pool:
                 self.spare.append(slots)
         return HostSlots(self.device, self.transfers, self.constants)
 
-    def put_back(self, slots: HostSlots, outs: Sequence[Buffer]) -> None:
-        """Keep slots for later calls, once they are in use no more."""
+    def filled(self, args: Sequence[Any]) -> list[Buffer]:
+        """The buffers that the program takes for the arguments of a call.
+
+        Raises:
+            OverflowError: a Python integer does not fit its type.
+            RuntimeError: an array was deleted or donated.
+        """
+        slots = self.take()
+        for memory, index, aval in slots.fills:
+            try:
+                memory[...] = args[index]
+            except OverflowError:
+                memory[...] = scalar_of(args[index], aval)  # says what to do
+        for place, index in slots.arrays:
+            x = args[index]
+            slots[place] = x.device_buffer() if (held := x.buffer) is None else held
+        return slots
+
+    def put_back(
+        self, args: Sequence[Any], ins: Sequence[Buffer], outs: Sequence[Buffer]
+    ) -> None:
+        """Keep the slots of a call for later ones, once they are in use no more."""
+        assert type(ins) is HostSlots
+        for place, _ in ins.arrays:  # the arrays of the call may die before the next
+            ins[place] = None
         output = outs[self.witness]
         done = output.is_ready()
         if (done or self.kept) and len(self.spare) < MOST:
-            slots.output = None if done else output
-            self.spare.append(slots)
+            ins.output = None if done else output
+            self.spare.append(ins)
+
+    def followed(self, after: After | None) -> After:
+        """What to do after a run: keep the slots, and what else there is to do."""
+        if after is None:
+            return self.put_back
+
+        def done(args: Sequence[Any], ins: list[Buffer], outs: list[Buffer]) -> None:
+            self.put_back(args, ins, outs)
+            after(args, ins, outs)
+
+        return done
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:

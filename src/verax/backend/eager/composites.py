@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from verax.backend.arrays.concrete import ConcreteArray, from_host
-from verax.backend.calls.fast_call import FIRST, Finish, caller, finisher
+from verax.backend.calls.fast_call import FIRST, Build, builder_of, caller
 from verax.backend.eager.interpreter import (
     QUIET,
     EagerInterpreter,
@@ -123,7 +123,7 @@ def recipe(
     if joined_pays(jaxpr):
         name = getattr(function, "__name__", "function")
         return caller(compiled(engine, jaxpr, name, OPTIONS), tree, avals)
-    return computing(engine, jaxpr, finisher(tree))
+    return computing(engine, jaxpr, builder_of(tree))
 
 
 def is_plain(x: object) -> bool:
@@ -145,13 +145,13 @@ def is_joined(eqn: Eqn) -> bool:
     return not inner and not eqn.effects and eqn.primitive.name not in QUICK_IN_NUMPY
 
 
-def computing(engine: Engine, jaxpr: Jaxpr, finish: Finish) -> Compute | None:
+def computing(engine: Engine, jaxpr: Jaxpr, build: Build) -> Compute | None:
     """The program on arrays, in NumPy alone; None if some equation needs more."""
     if any([type(a) is not Var or a in jaxpr.invars for a in jaxpr.outvars]):
         return None
     evaluates = [evaluation(engine, eqn) for eqn in jaxpr.eqns]
     avals = [a.aval for a in jaxpr.outvars]
-    if len(evaluates) == len(avals) == 1 and finish is FIRST:
+    if len(evaluates) == len(avals) == 1 and build is FIRST:
         (eqn,), (evaluate,) = jaxpr.eqns, evaluates
         if evaluate is not None and eqn.invars == jaxpr.invars:
             return single_step(engine, evaluate, eqn.params, avals[0])
@@ -171,7 +171,7 @@ def computing(engine: Engine, jaxpr: Jaxpr, finish: Finish) -> Compute | None:
         for var in eqn.outvars:
             places[var] = len(places)
     ends = [places[a] for a in jaxpr.outvars]
-    return several_steps(engine, [*known.values()], steps, ends, avals, finish)
+    return several_steps(engine, [*known.values()], steps, ends, avals, build)
 
 
 def atom_key(atom: Atom) -> object:
@@ -234,7 +234,7 @@ def several_steps(
     steps: Sequence[Step],
     ends: Sequence[int],
     avals: Sequence[ShapedArray],
-    finish: Finish,
+    build: Build,
 ) -> Compute:
     """Operations in order; the results are at the places `ends`, constants first."""
 
@@ -251,7 +251,7 @@ def several_steps(
             env.append(value)
         return env
 
-    end = ends[0] if finish is FIRST else None
+    end = ends[0] if build is FIRST else None
 
     def compute(xs: Sequence[ConcreteArray]) -> Any:
         hosts = [x.numpy() if (held := x.host) is None else held for x in xs]
@@ -261,7 +261,7 @@ def several_steps(
             env = again(error, run, hosts)
         if end is not None:
             return from_host(env[end], avals[0])
-        return finish(
+        return build(
             [from_host(env[i], aval) for i, aval in zip(ends, avals, strict=True)]
         )
 

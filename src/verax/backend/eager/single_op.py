@@ -12,7 +12,8 @@ from typing import Any
 
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.programs.placement import placement_of
-from verax.backend.programs.program import Run, compiled
+from verax.backend.programs.prepared import PreparedCall
+from verax.backend.programs.program import compiled
 from verax.backend.xla.compile_options import CompileOptions
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params
@@ -38,7 +39,7 @@ def alone(
     params: Params,
     avals: tuple[ShapedArray, ...],
     forked: bool,
-) -> Run:
+) -> PreparedCall:
     """One operation as a compiled program on the default device."""
     return compiled(
         engine, asked(single, params, row, params, avals), row.name, OPTIONS
@@ -55,4 +56,6 @@ def run_alone(
     """One operation as a compiled program."""
     jaxpr = asked(single, params, row, params, avals)
     placement = placement_of(jaxpr, args)
-    return compiled(engine, jaxpr, row.name, OPTIONS, placement=placement).run(args)
+    program = compiled(engine, jaxpr, row.name, OPTIONS, placement=placement)
+    outs: list[ConcreteArray] = program.run(args)
+    return outs

@@ -1,19 +1,18 @@
-"""Compiling and running programs whose devices are not simply the first (floor 4).
+"""Floor 4: compiling programs whose devices are not simply the first.
 
-One idea: what a run needs is decided when the program is made: a place for every
-argument, and a function that wraps every result::
+One idea: what a run needs is decided when the program is made, so compiling says where
+every output lies, which XLA may have chosen::
 
     executable, outs = compile_placed(lowered, options, placement)
-    placed_run(lowered, executable, constants, placement, outs)(args)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from attrs import evolve
 
 from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.arrays.placed import buffer_at, spread, stored_aval, wrapper
+from verax.backend.arrays.placed import buffer_at, spread, stored_aval
 from verax.backend.lowering.result import Lowered, Spread
 from verax.backend.placement.sharding import (
     HloSharding,
@@ -26,13 +25,8 @@ from verax.backend.placement.sharding import (
 from verax.backend.programs.placement import Placement, Places
 from verax.backend.runtime.buffers import Buffer
 from verax.backend.xla.executable import CompileOptions, Executable, compile_text
-from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import device_value
 from verax.ir.jaxpr import Literal
 from verax.ir.meshes import Layout
-from verax.rules.rows.builder import Tracer
-from verax.rules.rows.leaks import leaked
-from verax.rules.values.constants import scalar_of
 from verax.transforms.engine.evaluate import literal_value
 
 
@@ -117,61 +111,6 @@ def is_even(place: Sharding, shape: tuple[int, ...]) -> bool:
     """Whether all parts of an array of this shape have one size."""
     counts = place.tiling(len(shape)).counts
     return not any(n % count for n, count in zip(shape, counts, strict=True))
-
-
-type Run = Callable[[Sequence[object]], list[ConcreteArray]]
-
-
-def placed_run(
-    lowered: Lowered,
-    executable: Executable,
-    constants: Sequence[Buffer],
-    placement: Placement,
-    outs: Sequence[Sharding],
-) -> Run:
-    """Runs the program: what is not at its place yet is sent there first."""
-    kept = [i for i, flag in enumerate(lowered.kept) if flag]
-    places = [placement.of_input(i) for i in kept]
-    wraps = [
-        wrapper(aval, place, placement.committed)
-        for aval, place in zip(lowered.out_avals, outs, strict=True)
-    ]
-
-    how = donation_to(lowered)
-
-    def run(args: Sequence[object]) -> list[ConcreteArray]:
-        ins = [
-            operand_buffer(args[i], aval, place)
-            for i, aval, place in zip(kept, lowered.in_avals, places, strict=True)
-        ]
-        buffers = executable.execute([*constants, *ins])
-        for i in lowered.donated:
-            mark_donated(args[i], how)
-        return [wrap(buffer) for wrap, buffer in zip(wraps, buffers, strict=True)]
-
-    return run
-
-
-def donation_to(lowered: Lowered) -> str:
-    """How arrays end whose memory this program takes, for `ConcreteArray.end`."""
-    return f"when its memory was donated to {lowered.name}"
-
-
-def mark_donated(x: object, how: str) -> None:
-    """Forget the values of a donated array, the copy in NumPy's memory included."""
-    if isinstance(x, ConcreteArray):
-        x.end(how)
-
-
-def operand_buffer(x: object, aval: ShapedArray, place: Sharding) -> Buffer:
-    """An operand of type `aval` at its place."""
-    if isinstance(x, ConcreteArray):
-        return buffer_at(x, place)
-    if isinstance(x, Tracer):
-        raise leaked(x)
-    if isinstance(x, np.ndarray):
-        return spread(np.array(device_value(x, aval.dtype)), aval, place, copy=False)
-    return spread(scalar_of(x, aval), aval, place, copy=False)
 
 
 def constant_at(literal: Literal, placement: Placement) -> Buffer:

@@ -10,12 +10,13 @@ executable; constants and unused arguments are sorted out when the program is ma
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from attrs import evolve, frozen
 
-from verax.backend.arrays.concrete import ConcreteArray, from_buffer, to_buffer
+from verax.backend.arrays.concrete import ConcreteArray, to_buffer
+from verax.backend.arrays.placed import stored_aval, wrapper
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.result import Lowered
 from verax.backend.placement.sharding import Sharding
@@ -23,37 +24,40 @@ from verax.backend.programs.placed_program import (
     Uneven,
     compile_placed,
     constant_at,
-    donation_to,
-    mark_donated,
-    placed_run,
     spread_of,
 )
 from verax.backend.programs.placement import Placement, place_of
-from verax.backend.runtime import buffers
-from verax.backend.runtime.buffers import AvalLike, Buffer
+from verax.backend.programs.prepared import (
+    Fetch,
+    Finish,
+    PreparedCall,
+    arrays_of,
+    ending,
+    operand_buffer,
+    prepared,
+)
+from verax.backend.runtime.buffers import Buffer
 from verax.backend.runtime.client import (
     check_not_forked,
     default_client,
     local_devices,
     platform_name,
 )
-from verax.backend.runtime.locks import Locks
+from verax.backend.runtime.locks import COMPILING, Locks
 from verax.backend.xla.executable import CompileOptions, Executable, compile_text
 from verax.backend.xla.lapack import require_routines
 from verax.ir.avals import ShapedArray
 from verax.ir.consts import Slot, numbered
-from verax.ir.dtypes import bool_, device_value, float0
-from verax.ir.extended import ExtendedDType
+from verax.ir.dtypes import float0
 from verax.ir.jaxpr import Jaxpr, Literal, empty_jaxpr
 from verax.ir.memo import Recent
-from verax.rules.rows.builder import Tracer
-from verax.rules.rows.leaks import leaked
 from verax.rules.rows.row import Engine
-from verax.rules.values.constants import scalar_of
 from verax.transforms.engine.evaluate import literal_value
 
+type Build = Callable[[list[Any]], Any]
+
 PROGRAMS = 1 << 12
-LOCKS: Final = Locks()
+LOCKS: Final = Locks(COMPILING)
 
 
 @frozen(eq=False)
@@ -63,46 +67,76 @@ class Program:
     lowered: Lowered
     executable: Executable
     constants: tuple[Buffer, ...]
-    positions: tuple[int, ...] | None
     out_avals: tuple[ShapedArray, ...]
     seconds: float
     placement: Placement | None = None
     out_places: tuple[Sharding, ...] = ()
 
     @cached_property
-    def run(self) -> "Run":
+    def positions(self) -> tuple[int, ...] | None:
+        """Which arguments the program takes; None if all."""
+        kept = self.lowered.kept
+        return None if all(kept) else tuple([i for i, k in enumerate(kept) if k])
+
+    @cached_property
+    def run(self) -> PreparedCall:
         """Runs the program: arguments of the input types to outputs, maybe unfinished.
 
         Raises:
             RuntimeError: an argument was deleted, or the program failed.
         """
-        if self.placement is not None:
-            return placed_run(
-                self.lowered,
-                self.executable,
-                self.constants,
-                self.placement,
-                self.out_places,
-            )
-        execute, out_avals = self.executable.execute, self.out_avals
-        constants, positions = self.constants, self.positions
-        donated, in_avals = self.lowered.donated, self.lowered.in_avals
-        how = donation_to(self.lowered)
+        return self.prepared()
 
-        def run(args: Sequence[object]) -> list[ConcreteArray]:
-            given = args if positions is None else [args[i] for i in positions]
+    def prepared(
+        self, places: Sequence[int] | None = None, build: Build | None = None
+    ) -> PreparedCall:
+        """A call that looks at each argument, whatever it is, and places it.
+
+        The leaf number i is the argument at `places[i]`; `build` makes the result from
+        the list of outputs.
+        """
+        wrap = self.wrap
+        finish: Finish = wrap if build is None else lambda outs: build(wrap(outs))
+        after = ending(self.lowered, places)
+        return prepared(self.executable, self.fetcher(places), after, finish)
+
+    def fetcher(self, places: Sequence[int] | None) -> Fetch:
+        """How arguments of any kind become the buffers that the program takes."""
+        constants, placement = self.constants, self.placement
+        taken = (
+            range(len(self.lowered.kept)) if self.positions is None else self.positions
+        )
+        operands = [
+            (
+                i if places is None else places[i],
+                aval,
+                None if placement is None else placement.of_input(i),
+            )
+            for i, aval in zip(taken, self.lowered.in_avals, strict=True)
+        ]
+
+        def fetch(args: Sequence[Any]) -> list[Buffer]:
             ins = [
                 x.buffer
-                if type(x) is ConcreteArray and x.buffer is not None
-                else buffer_of(x, aval)
-                for x, aval in zip(given, in_avals, strict=True)
+                if type(x := args[i]) is ConcreteArray and x.buffer and place is None
+                else operand_buffer(x, aval, place)
+                for i, aval, place in operands
             ]
-            outs = execute([*constants, *ins] if constants else ins)
-            for i in donated:
-                mark_donated(args[i], how)
-            return list(map(from_buffer, outs, out_avals))
+            return [*constants, *ins] if constants else ins
 
-        return run
+        return fetch
+
+    @cached_property
+    def wrap(self) -> Callable[[Sequence[Buffer]], list[ConcreteArray]]:
+        """Makes arrays of the outputs."""
+        avals, placement = self.out_avals, self.placement
+        if placement is None:
+            return lambda outs: arrays_of(outs, avals)
+        wraps = [
+            wrapper(aval, place, placement.committed)
+            for aval, place in zip(avals, self.out_places, strict=True)
+        ]
+        return lambda outs: [w(x) for w, x in zip(wraps, outs, strict=True)]
 
     @cached_property
     def plain(self) -> bool:
@@ -111,41 +145,11 @@ class Program:
         return not any([aval.dtype == float0 for aval in avals])
 
 
-type Run = Callable[[Sequence[object]], list[ConcreteArray]]
-
-
-def buffer_of(x: object, aval: ShapedArray) -> Buffer:
-    """An operand of type `aval` on the default device."""
-    if isinstance(x, ConcreteArray):
-        return x.device_buffer()
-    if isinstance(x, Tracer):
-        raise leaked(x)
-    if isinstance(x, np.ndarray):
-        # The caller may write to its array while the program runs: copy.
-        values = device_value(x, aval.dtype)
-        return buffers.put(device_aval(aval), values, local_devices()[0], copy=True)
-    value = scalar_of(x, aval)
-    return buffers.put(device_aval(aval), value, local_devices()[0], copy=False)
-
-
-def device_aval(aval: ShapedArray) -> AvalLike:
-    """The type on the device, whose dtype is always NumPy's."""
-    return stored(aval)  # type: ignore[return-value]  # stored types are not extended
-
-
 def constant_buffer(literal: Literal) -> Buffer:
     """An array constant on its device, or on the default device, in its own type."""
     if isinstance(literal.value, ConcreteArray):
         return literal.value.device_buffer()
     return to_buffer(np.array(literal_value(literal)), literal.aval)
-
-
-def stored(aval: ShapedArray) -> ShapedArray:
-    """The type on the device: keys are their words, and float0 has booleans."""
-    if isinstance(aval.dtype, ExtendedDType):
-        shape = (*aval.shape, *aval.dtype.element_shape)
-        return ShapedArray(shape, aval.dtype.element_dtype)
-    return ShapedArray(aval.shape, bool_) if aval.dtype == float0 else aval
 
 
 def build(lowered: Lowered, options: CompileOptions, late: bool = False) -> Program:
@@ -158,15 +162,13 @@ def build(lowered: Lowered, options: CompileOptions, late: bool = False) -> Prog
         lowered.text,
         [local_devices()[0]],
         options,
-        out_avals=[device_aval(aval) for aval in lowered.out_avals],
+        out_avals=[stored_aval(aval) for aval in lowered.out_avals],
         calls=lowered.calls,
     )
-    kept = [i for i, flag in enumerate(lowered.kept) if flag]
     return Program(
         lowered,
         executable,
         () if late else constants_of(lowered, None),
-        None if all(lowered.kept) else tuple(kept),
         lowered.out_avals,
         time.perf_counter() - started,
     )
@@ -263,7 +265,7 @@ def shared(recipe: Recipe, name: str) -> Program:
     """The program of a recipe, made now if there is none."""
     found = made_of(recipe)
     if found is None:
-        with LOCKS.of(recipe):
+        with LOCKS.turn(recipe):
             found = made_of(recipe)  # another thread may have made it meanwhile
             if found is None:
                 program = make(recipe, name)
@@ -311,7 +313,6 @@ def build_placed(
         lowered,
         executable,
         () if late else constants_of(lowered, placement),
-        None,
         lowered.out_avals,
         time.perf_counter() - started,
         placement,

@@ -201,13 +201,10 @@ def loaded(
     saved_outs = [places.read(place) for place in description["out_places"]]
     outs = [place or single(devices) for place in saved_outs]
     out_places = tuple(outs) or (single(devices),) * len(lowered.out_avals)
-    positions = tuple([i for i, flag in enumerate(lowered.kept) if flag])
-    plain = placement is None and not all(lowered.kept)
     return Program(
         lowered,
         executable_of(code, lowered, devices, out_places),
         tuple([buffer for _, buffer in constants]),
-        positions if plain else None,
         lowered.out_avals,
         time.perf_counter() - started,
         placement,
