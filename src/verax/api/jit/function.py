@@ -14,7 +14,6 @@ from typing import Any
 
 from verax.api.arguments.cache_entries import Entry, Maker, Settings, debugged, watching
 from verax.api.arguments.call_keys import (
-    AvalsOf,
     Key,
     Signature,
     TreeCalls,
@@ -122,7 +121,7 @@ class JitFunction[**P, R](Copyable):
         """The call, whatever the arguments and the interpreter are."""
         if STATE.disable_jit:
             return self.fun(*args, **kwargs)
-        sig = self.signature(args, kwargs, leaf_avals)
+        sig = signature(self.fun, self.settings.statics, args, kwargs, leaf_avals)
         if current_builder() is None:
             program, entry = self.program(sig)
             kinds = leaf_kinds(sig.leaves)
@@ -132,7 +131,11 @@ class JitFunction[**P, R](Copyable):
                 self.remember(args, kwargs, entry, make)
             return watching(entry, make())(sig.leaves)
         known = self.traces.get(sig.key)
-        entry = self.trace_within(sig) if known is None else self.hit(known)
+        if known is None:
+            entry = self.trace_within(sig)
+        else:
+            entry = known
+            RECORDER.record("trace_hits")
         warn_changed(entry.name, entry.watched)
         shardings = self.settings.shardings
         placed = constrained(sig.leaves, shardings.of_inputs(*sig.call_args.dynamic))
@@ -144,12 +147,6 @@ class JitFunction[**P, R](Copyable):
             outs = call(entry.name, opened.jaxpr, *opened.captured, *placed)
         outs = constrained(outs, shardings.of_outputs(entry.traced.out_tree))
         return result_tree(entry.traced.out_tree, outs)
-
-    def signature(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], avals_of: AvalsOf
-    ) -> Signature:
-        """What a call with these arguments is traced and compiled for."""
-        return signature(self.fun, self.settings.statics, args, kwargs, avals_of)
 
     def remember(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], entry: Entry, make: Maker
@@ -187,7 +184,7 @@ class JitFunction[**P, R](Copyable):
             if found is not None:  # made by another thread meanwhile
                 return found
             warn_unusable(sig.call_args.donated(sig.tree), entry.donated, sig.avals)
-            recipe = self.recipe(entry, self.placement(entry, sig))
+            recipe = recipe_for(entry, self.settings, self.placement(entry, sig))
             made = made_of(recipe)
             RECORDER.record("executable_misses" if made is None else "executable_hits")
             program = compiled(
@@ -207,19 +204,6 @@ class JitFunction[**P, R](Copyable):
             if miss is not None:
                 miss.log(entry, made, program)
         return found
-
-    def recipe(self, entry: Entry, placement: Placement | None) -> Recipe:
-        """What decides about the program of a trace."""
-        settings = self.settings
-        recipe, _ = recipe_of(
-            ENGINE,
-            entry.traced.jaxpr,
-            settings.options,
-            settings.keep_unused,
-            entry.donated,
-            placement,
-        )
-        return recipe
 
     def placement(self, entry: Entry, sig: Signature) -> Placement | None:
         """Where the program runs; None if on the first device, as usual."""
@@ -245,9 +229,9 @@ class JitFunction[**P, R](Copyable):
     def trace_once(self, sig: Signature) -> Entry:
         """The trace for a signature; one that captures outer tracers is not kept."""
         found = self.traces.get(sig.key)
+        RECORDER.record("trace_misses" if found is None else "trace_hits")
         if found is not None:
-            return self.hit(found)
-        RECORDER.record("trace_misses")
+            return found
         if not self.counted:
             self.counted = True
             uses_of(self.fun).count += 1
@@ -257,11 +241,6 @@ class JitFunction[**P, R](Copyable):
             if len(self.traces) >= CACHE_SIZE:
                 self.traces.clear()
             self.traces[sig.key] = entry
-        return entry
-
-    def hit(self, entry: Entry) -> Entry:
-        """The trace, which was there."""
-        RECORDER.record("trace_hits")
         return entry
 
     def trace_now(self, sig: Signature) -> Entry:
@@ -304,7 +283,7 @@ class JitFunction[**P, R](Copyable):
         >>> print(*double.explain(1).differences)
         x: dtype int32, previously float32
         """
-        sig = self.signature(args, kwargs, struct_avals)
+        sig = signature(self.fun, self.settings.statics, args, kwargs, struct_avals)
         full = sig.program_key
         if STATE.disable_jit:
             return unjitted(self.fun, full)
@@ -312,7 +291,7 @@ class JitFunction[**P, R](Copyable):
         entry = known or self.trace_now(sig)
         recipe = program = None
         if current_builder() is None:
-            recipe = self.recipe(entry, self.placement(entry, sig))
+            recipe = recipe_for(entry, self.settings, self.placement(entry, sig))
             program, _ = self.programs.get(full, (None, None))
         return explained(
             Asked(
@@ -342,7 +321,7 @@ class JitFunction[**P, R](Copyable):
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The traced function, for arguments or for their `ShapeDtypeStruct`s."""
-        sig = self.signature(args, kwargs, struct_avals)
+        sig = signature(self.fun, self.settings.statics, args, kwargs, struct_avals)
         with self.locks.turn(sig.key):
             entry = self.trace_once(sig)
         traced, settings = entry.traced, self.settings
@@ -390,3 +369,16 @@ class JitFunction[**P, R](Copyable):
 
     def __repr__(self) -> str:
         return f"<jit of {function_name(self.fun)}>"
+
+
+def recipe_for(entry: Entry, settings: Settings, placement: Placement | None) -> Recipe:
+    """What decides about the program of a trace."""
+    recipe, _ = recipe_of(
+        ENGINE,
+        entry.traced.jaxpr,
+        settings.options,
+        settings.keep_unused,
+        entry.donated,
+        placement,
+    )
+    return recipe
