@@ -155,7 +155,7 @@ def test_any_lane_is_one_answer_for_all() -> None:
     assert rows.tolist() == [[True, False]] * 2
     every = verax.vmap(verax.vmap(any_lane), out_axes=None)(flags)
     assert every.tolist() == [True, True]
-    with pytest.raises(TypeError, match="takes a predicate"):
+    with pytest.raises(TypeError, match="takes a boolean predicate"):
         any_lane(vnp.ones(2))
 
 
@@ -272,11 +272,15 @@ def test_effects_happen_once(checkpoints: int | str) -> None:
 
 
 BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: scanned(1000, 10)(START), ValueError, "least is 20, and .log. takes 20"),
-    (lambda: scanned(10, "all")(START), TypeError, "sqrt. or .log. as checkpoints"),
+    (
+        lambda: scanned(1000, 10)(START),
+        ValueError,
+        "at least 20 are needed, and 'log' takes 20",
+    ),
+    (lambda: scanned(10, "all")(START), TypeError, "'sqrt' or 'log'"),
     (lambda: scanned(10, True)(START), TypeError, "number of carries"),
     (lambda: iterated(-1, "log")(START, 3), ValueError, "at least 0, not -1"),
-    (lambda: iterated(1.5, "log")(START, 3), TypeError, "integer max_steps"),  # type: ignore[arg-type]  # that is the mistake
+    (lambda: iterated(1.5, "log")(START, 3), TypeError, "max_steps must be an integer"),  # type: ignore[arg-type]  # that is the mistake
     (
         lambda: lax.while_loop(lambda c: c, lambda c: c, 1.0, max_steps=3),
         TypeError,
@@ -285,7 +289,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: lax.while_loop(lambda c: True, lambda c: (c, c), 1.0, max_steps=3),
         TypeError,
-        "must return a carry of the structure",
+        "must return a carry of the same structure",
     ),
     (
         lambda: verax.jit(

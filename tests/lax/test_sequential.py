@@ -159,5 +159,5 @@ def test_bad_method() -> None:
         lambda: lax.while_loop(lambda c: c < 1, vnp.sin, 1.0, vmap_method="fast"),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match='"masked" or "sequential"'):
+        with pytest.raises(ValueError, match="'masked' or 'sequential'"):
             call()

@@ -22,8 +22,8 @@ def test_lax_joins_and_splits() -> None:
     ]
     assert lax.broadcast_like(x[0], x).tolist() == [[0, 1, 2]] * 2
     wrong: list[tuple[Any, str]] = [
-        (lambda: lax.stack([]), "one shape"),
-        (lambda: lax.stack([x, x[0]]), "one shape"),
+        (lambda: lax.stack([]), "the same shape"),
+        (lambda: lax.stack([x, x[0]]), "the same shape"),
         (lambda: lax.split(x, (1, 1), 1), "add up"),
         (lambda: lax.tile(x, (2,)), "repetitions"),
         (lambda: lax.broadcast_shapes((2,), (3,)), "shape mismatch"),

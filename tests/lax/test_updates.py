@@ -62,7 +62,7 @@ def test_symmetric_product() -> None:
 
 
 def test_errors_say_what_to_do() -> None:
-    with pytest.raises(ValueError, match="do not go together"):
+    with pytest.raises(ValueError, match="do not match"):
         lax.linalg.ormqr(A, np.ones(3, np.float32), np.ones((4, 4), np.float32))
     with pytest.raises(ValueError, match="takes"):
         lax.linalg.cholesky_update(C, np.ones(4, np.float32))

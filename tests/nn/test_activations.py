@@ -201,7 +201,7 @@ def test_glu() -> None:
     wanted = x[:, :1] * logistic(x[:, 1:])
     np.testing.assert_allclose(np.asarray(nn.glu(x)), wanted, 1e-6)
     assert nn.glu(x[:4], axis=0).shape == (2, 2)
-    with pytest.raises(ValueError, match="odd"):
+    with pytest.raises(ValueError, match="even size"):
         nn.glu(x, axis=0)
     with pytest.raises(ValueError, match=r"dimension|axis"):
         nn.glu(x, axis=2)

@@ -106,7 +106,7 @@ def test_lengths_and_residual() -> None:
 
 def test_attention_errors() -> None:
     attend = ANY.dot_product_attention
-    with pytest.raises(ValueError, match="one shape"):
+    with pytest.raises(ValueError, match="the same shape"):
         attend(Q, K, V[:, :5])
     with pytest.raises(ValueError, match="heads"):
         attend(Q[:, :, :3], K[:, :, :2], V[:, :, :2])

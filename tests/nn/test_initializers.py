@@ -95,7 +95,7 @@ def test_orthogonal_weights() -> None:
     delta = np.asarray(initializers.delta_orthogonal()(random.key(1), (3, 2, 4)))
     np.testing.assert_allclose(delta[1] @ delta[1].T, np.eye(2), atol=1e-5)
     assert not delta[[0, 2]].any()
-    with pytest.raises(ValueError, match="two dimensions or more"):
+    with pytest.raises(ValueError, match="at least two dimensions"):
         initializers.orthogonal()(random.key(1), (3,))
     with pytest.raises(ValueError, match="at least as many outputs"):
         initializers.delta_orthogonal()(random.key(1), (3, 4, 2))

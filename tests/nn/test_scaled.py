@@ -55,7 +55,7 @@ def test_errors_say_what_to_do() -> None:
     with pytest.raises(ValueError, match="one of nvfp4, mxfp8, mxfp4"):
         nn.get_scaled_dot_general_config("fp3")
     config = nn.get_scaled_dot_general_config("mxfp8")
-    with pytest.raises(ValueError, match="blocks of 32"):
+    with pytest.raises(ValueError, match="block size of mxfp8, 32"):
         nn.scaled_dot_general(X[..., :8], Y[..., :8], ROWS, configs=[config] * 3)
     with pytest.raises(TypeError, match="contracted dimensions"):
         lax.scaled_dot(X[0], Y[0], lhs_scale=np.ones((4, 5), np.float32))

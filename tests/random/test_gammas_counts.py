@@ -103,13 +103,13 @@ def test_special_parameters() -> None:
 
 
 def test_errors_say_what_to_do() -> None:
-    with pytest.raises(ValueError, match="method is one of exact, approximate"):
+    with pytest.raises(ValueError, match="method must be one of exact, approximate"):
         random.gamma(KEY, 1.0, method="fast")
     with pytest.raises(ValueError, match="do not broadcast together"):
         random.poisson(KEY, np.ones(3), (2,))
     with pytest.raises(ValueError, match=r"a covariance of shape \(..., n, n\)"):
         random.multivariate_normal(KEY, P, COV)
-    with pytest.raises(ValueError, match="alpha has its concentrations"):
+    with pytest.raises(ValueError, match="alpha must have at least one dimension"):
         random.dirichlet(KEY, 1.0)
-    with pytest.raises(TypeError, match="n is an integer"):
+    with pytest.raises(TypeError, match="n must be an integer"):
         random.orthogonal(KEY, 1.5)  # type: ignore[arg-type]  # the error is the test

@@ -82,5 +82,5 @@ def test_errors() -> None:
         linalg.solve_triangular(np.eye(2), np.ones(2), 3)
     with pytest.raises(ValueError, match="assume_a"):
         linalg.solve(np.eye(2), np.ones(2), assume_a="diagonal")
-    with pytest.raises(ValueError, match="modes"):
+    with pytest.raises(ValueError, match="mode must be"):
         linalg.qr(np.eye(2), mode="other")

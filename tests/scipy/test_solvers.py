@@ -91,7 +91,7 @@ def test_wrong_operators() -> None:
         cg(np.ones((2, 3)), np.ones(3))
     with pytest.raises(TypeError, match="function or a square matrix"):
         cg(3.0, np.ones(3))
-    with pytest.raises(ValueError, match="methods"):
+    with pytest.raises(ValueError, match="method must be"):
         gmres(GENERAL, B, solve_method="other")
     with pytest.raises(TypeError, match="must return the"):
         cg(lambda x: x[:2], np.ones(3))
@@ -177,7 +177,7 @@ def test_searches_that_end_early() -> None:
 
 
 def test_wrong_calls_of_minimize() -> None:
-    with pytest.raises(ValueError, match="methods"):
+    with pytest.raises(ValueError, match="method must be"):
         minimize(rosenbrock, np.ones(2), method="Newton")
     with pytest.raises(ValueError, match="options"):
         minimize(rosenbrock, np.ones(2), method="BFGS", options={"disp": True})

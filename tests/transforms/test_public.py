@@ -89,7 +89,7 @@ def test_dce_of_some_outputs() -> None:
     assert names(transforms.dce(program, [False, True])) == ["mul"]
     slim = transforms.dce(program, [False, True], keep_inputs=False)
     assert len(slim.in_avals) == 1
-    with pytest.raises(ValueError, match="used has 1 entries, where 2 are due"):
+    with pytest.raises(ValueError, match="used must have 2 entries, not 1"):
         transforms.dce(program, [True])
 
 

@@ -167,8 +167,8 @@ def check_carry(
     if in_tree != out_tree:
         place, difference = mismatch(in_tree, out_tree, "carry")
         raise TypeError(
-            f"{name}: {who} must return a carry of the structure that it takes, but at "
-            f"{place}: {difference}. It takes {in_tree} and returns {out_tree}"
+            f"{name}: {who} must return a carry of the same structure as it takes, "
+            f"but at {place}: {difference}. It takes {in_tree} and returns {out_tree}"
         )
     lines = [
         f"  carry{place} is {a} going in and {b} coming out"
@@ -177,9 +177,9 @@ def check_carry(
     ]
     if lines:
         raise TypeError(
-            f"{name}: {who} must return a carry of the types that it takes:\n"
+            f"{name}: {who} must return a carry of the same types as it takes:\n"
             + "\n".join(lines)
-            + "\nConvert the initial value, or what the function returns (astype)"
+            + "\nConvert the initial value or the returned value (astype)"
         )
 
 
@@ -209,5 +209,5 @@ def is_sequential(name: str, vmap_method: str) -> bool:
     if vmap_method in ("masked", "sequential"):
         return vmap_method == "sequential"
     raise ValueError(
-        f'{name} takes "masked" or "sequential" as vmap_method, not {vmap_method!r}'
+        f"{name}: vmap_method must be 'masked' or 'sequential', not {vmap_method!r}"
     )

@@ -109,7 +109,7 @@ def check_predicate(pred: Any) -> None:
     aval = aval_of(pred)
     if aval.shape or is_extended(aval.dtype):
         raise TypeError(
-            f"cond takes a boolean scalar as predicate, not {aval}; reduce it "
+            f"cond takes a boolean scalar as its predicate, not {aval}; reduce it "
             "(verax.numpy.any, all), or choose element by element (verax.numpy.where)"
         )
 
@@ -131,7 +131,9 @@ def of_two_operands(
     """The older form of `cond`, in which each branch has its own operand."""
     for fun in (true_fun, false_fun):
         if not callable(fun):
-            raise TypeError(f"cond takes a function for each operand, not {fun!r}")
+            raise TypeError(
+                f"cond takes functions as true_fun and false_fun, not {fun!r}"
+            )
 
     def on_true(yes: Any, no: Any) -> Any:
         return true_fun(yes)
@@ -170,7 +172,7 @@ def switch(
             raise TypeError(f"switch takes functions as branches, not {fun!r}")
     aval = aval_of(index)
     if aval.shape or not is_integer(aval.dtype):
-        raise TypeError(f"switch takes an integer scalar as index, not {aval}")
+        raise TypeError(f"switch takes an integer scalar as its index, not {aval}")
     if not functions:
         raise ValueError("switch takes at least one branch")
     if operand is not ABSENT:
@@ -239,8 +241,9 @@ def common_types(
         if body.out_tree != first.out_tree:
             at, difference = mismatch(first.out_tree, body.out_tree, "output")
             raise TypeError(
-                f"{name}: all branches return one structure, but {names[0]} returns "
-                f"{first.out_tree} and {who} {body.out_tree}; at {at}: {difference}"
+                f"{name}: all branches must return the same structure, but {names[0]} "
+                f"returns {first.out_tree} and {who} returns {body.out_tree}; at "
+                f"{at}: {difference}"
             )
         lines = [
             f"  output{path} is {due} in another branch and {found} in {who}"
@@ -251,7 +254,7 @@ def common_types(
         ]
         if lines:
             raise TypeError(
-                f"{name}: all branches return the same types:\n"
+                f"{name}: all branches must return the same types:\n"
                 + "\n".join(lines)
                 + "\nConvert the results of one of them (astype, reshape)"
             )
@@ -288,7 +291,7 @@ def platform_dependent(
     for name, fun in per_platform.items():
         if name not in PLATFORMS:
             raise TypeError(
-                f"platform_dependent knows the platforms {', '.join(PLATFORMS)}, not "
+                f"platform_dependent takes the platforms {', '.join(PLATFORMS)}, not "
                 f"{name}"
             )
         check_callable(f"platform_dependent, for {name},", fun)
@@ -298,7 +301,7 @@ def platform_dependent(
         given = ", ".join(per_platform) or "nothing"
         raise NotImplementedError(
             f"platform_dependent has functions for {given}, but this process runs on "
-            f"{here}; give one for it ({here}=...), or a default"
+            f"{here}; pass one for it ({here}=...), or a default"
         )
     check_callable("platform_dependent, as default,", chosen)
     return chosen(*args)

@@ -64,16 +64,19 @@ def conv_shape_tuple(
     )
     if len(given) != len(space):
         raise ValueError(
-            f"conv_shape_tuple: {len(given)} pads for {len(space)} dimensions of space"
+            f"conv_shape_tuple: got {len(given)} pads for {len(space)} spatial "
+            "dimensions"
         )
     padded = [size + low + high for size, (low, high) in zip(space, given, strict=True)]
     if any(size < 0 for size in padded):
         raise ValueError(
-            f"conv_shape_tuple: the pads {list(given)} take more than the sizes {space}"
+            f"conv_shape_tuple: the negative pads {list(given)} exceed the sizes "
+            f"{space}"
         )
     if lhs_shape[0] % batch_group_count:
         raise ValueError(
-            f"conv_shape_tuple: {batch_group_count} groups of a batch of {lhs_shape[0]}"
+            f"conv_shape_tuple: batch_group_count={batch_group_count} must divide the "
+            f"batch size {lhs_shape[0]}"
         )
     sizes = [
         strided(size, window, stride)

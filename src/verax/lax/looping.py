@@ -147,10 +147,10 @@ def whole_steps(max_steps: int) -> int:
         raise
     except TypeError as error:
         raise TypeError(
-            f"a loop takes an integer max_steps, known while tracing, not {max_steps!r}"
+            f"max_steps must be an integer known while tracing, not {max_steps!r}"
         ) from error
     if steps < 0:
-        raise ValueError(f"a loop takes max_steps of at least 0, not {max_steps}")
+        raise ValueError(f"max_steps must be at least 0, not {max_steps}")
     return steps
 
 
@@ -238,9 +238,7 @@ def fori_loop(
     counter = counter_type(lower, upper)
     if isinstance(lower, Tracer) or isinstance(upper, Tracer):
         if unroll is not None:
-            raise ValueError(
-                "fori_loop: unroll needs bounds that are known while tracing"
-            )
+            raise ValueError("fori_loop: unroll needs bounds known while tracing")
         start = (as_operand(lower, counter), as_operand(upper, counter), init_val)
         return counting(body_fun, start, vmap_method, max_steps, checkpoints)
     steps = max(int(upper) - int(lower), 0)
@@ -272,8 +270,8 @@ def counting(
     """`fori_loop` from (lower, upper, value) as a `while_loop`."""
     if checkpoints is not None and max_steps is None:
         raise ValueError(
-            "fori_loop: checkpoints need max_steps where the bounds are not known "
-            "while tracing, so that the blocks of the loop can be laid out"
+            "fori_loop: checkpoints need max_steps if the bounds are not known while "
+            "tracing"
         )
 
     def go_on(carry: Any) -> Any:
@@ -300,7 +298,7 @@ def counter_type(lower: Any, upper: Any) -> ShapedArray:
     strong = {a.dtype for a in avals if not a.weak_type}
     if any(a.shape or not is_integer(a.dtype) for a in avals) or len(strong) > 1:
         raise TypeError(
-            "fori_loop takes integer scalars of one dtype as bounds, not "
+            "fori_loop takes integer scalars of the same dtype as bounds, not "
             f"{avals[0]} and {avals[1]}"
         )
     return ShapedArray((), strong.pop()) if strong else avals[0]
@@ -328,7 +326,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     if batch_size is None:
         return scan(step, (), xs)[1]
     if batch_size < 1:
-        raise ValueError(f"map takes a positive batch_size, not {batch_size}")
+        raise ValueError(f"map: batch_size must be positive, not {batch_size}")
     rows, tree = pytrees.flatten(xs)
     count = scan_length(rows, tree, None)
     batched = vmap(f)
@@ -374,7 +372,7 @@ def associative_scan(
     sizes = {aval_of(x).shape[k] for x, k in zip(leaves, places, strict=True)}
     if len(sizes) > 1 or len(set(places)) > 1:
         raise ValueError(
-            "associative_scan takes arrays of one size along the axis, not "
+            "associative_scan takes arrays of the same size along the axis, not "
             f"{', '.join(str(aval_of(x)) for x in leaves)}"
         )
     place = places[0]
@@ -385,8 +383,8 @@ def associative_scan(
         if out_tree != tree:
             where, difference = mismatch(tree, out_tree, "output")
             raise TypeError(
-                f"associative_scan: {function_name(fn)} must return the structure that "
-                f"it takes, but at {where}: {difference}"
+                f"associative_scan: {function_name(fn)} must return the same "
+                f"structure as it takes, but at {where}: {difference}"
             )
         return tuple(found)
 

@@ -49,14 +49,12 @@ def axes_of(what: str, axis_name: AxisName) -> tuple[tuple[str, ...], Shape]:
     known = dict(STATE.axes)
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(
-                f"{what} takes names of axes, which are texts, not {name!r}"
-            )
+            raise TypeError(f"{what}: axis names must be strings, not {name!r}")
         if name not in known:
             around = ", ".join(map(repr, known)) or "none"
             raise NameError(
-                f"{what}: there is no axis {name!r} around; it must be called within a "
-                f"function mapped with axis_name={name!r}. Axes around: {around}"
+                f"{what}: unbound axis name {name!r}; call it within a function "
+                f"mapped with axis_name={name!r}. Axes in scope: {around}"
             )
     return names, tuple([known[name] for name in names])
 
@@ -64,8 +62,8 @@ def axes_of(what: str, axis_name: AxisName) -> tuple[tuple[str, ...], Shape]:
 def no_groups(what: str, groups: object) -> None:
     if groups is not None:
         raise NotImplementedError(
-            f"{what}: axis_index_groups is not available; give the axis two names by "
-            "two nested maps, and name one of them"
+            f"{what}: axis_index_groups is not available; split the axis into two by "
+            "nested maps, and name one of them"
         )
 
 
@@ -239,8 +237,8 @@ def check_share(what: str, x: Array, place: int, size: int, tiled: bool) -> None
     if (n % size) if tiled else (n != size):
         wish = f"a multiple of {size}" if tiled else str(size)
         raise ValueError(
-            f"{what}: dimension {place} of {x.aval} has {n} entries, where the axis "
-            f"has {size} elements: it must be {wish}"
+            f"{what}: dimension {place} of {x.aval} has size {n}, but the axis has "
+            f"{size} elements: the size must be {wish}"
         )
 
 
@@ -300,8 +298,8 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     for side in zip(*pairs, strict=True):
         if len(set(side)) != len(side) or not all(0 <= i < sizes[0] for i in side):
             raise ValueError(
-                f"ppermute takes pairs (from, to) of the numbers 0 to {sizes[0] - 1}, "
-                f"each at most once on either side, not {pairs}"
+                "ppermute takes pairs (source, destination) of indices 0 to "
+                f"{sizes[0] - 1}, each at most once on either side, not {pairs}"
             )
     params = PermuteParams(names, sizes, pairs)
     return each_leaf(lambda leaf: ppermute_p.call(params, leaf), x)

@@ -75,7 +75,7 @@ def blocks_of(name: str, steps: int, checkpoints: Checkpoints) -> tuple[int, ...
         return even_blocks(steps, depth)
     if isinstance(checkpoints, bool) or not isinstance(checkpoints, int):
         raise TypeError(
-            f'{name} takes a number of carries, "sqrt" or "log" as checkpoints, not '
+            f"{name}: checkpoints must be a number of carries, 'sqrt' or 'log', not "
             f"{checkpoints!r}"
         )
     plans = [even_blocks(steps, d) for d in range(1, depth_of(steps, 2) + 1)]
@@ -83,7 +83,7 @@ def blocks_of(name: str, steps: int, checkpoints: Checkpoints) -> tuple[int, ...
         if sum(blocks) <= checkpoints:
             return blocks
     raise ValueError(
-        f"{name}: {checkpoints} checkpoints are too few for {steps} steps; the least "
-        f'is {min(map(sum, plans))}, and "log" takes '
+        f"{name}: {checkpoints} checkpoints are too few for {steps} steps; at least "
+        f"{min(map(sum, plans))} are needed, and 'log' takes "
         f"{sum(blocks_of(name, steps, 'log'))}"
     )

@@ -77,7 +77,7 @@ def folded(
     inits, init_tree = pytrees.flatten(init_values)
     if tree != init_tree or not arrays:
         raise TypeError(
-            f"{name} takes an initial value for each array: they have the structures "
+            f"{name} takes one initial value for each array, but their structures are "
             f"{tree} and {init_tree}"
         )
     avals = [aval_of(x) for x in arrays]
@@ -89,12 +89,12 @@ def folded(
     if traced.captured:
         raise TypeError(
             f"{name}: {function_name(computation)} uses a traced value of an outer "
-            "function; a computation may use its two arguments and constants only"
+            "function; a computation may use only its two arguments and constants"
         )
     if traced.out_tree != tree:
         raise TypeError(
             f"{name}: {function_name(computation)} returns {traced.out_tree}; it must "
-            f"return what it takes, {tree}"
+            f"return the structure that it takes, {tree}"
         )
     return arrays, inits, traced.jaxpr, tree
 
@@ -191,8 +191,8 @@ def window_params(
     for argument, values in found.items():
         if len(values) != rank or any(value < 1 for value in values):
             raise ValueError(
-                f"{name}: {argument} holds a positive number for each of {rank} "
-                f"dimensions, not {values}"
+                f"{name}: {argument} must have a positive number for each of the "
+                f"{rank} dimensions, not {values}"
             )
     windows, strides, base, spread = found.values()
     sizes = tuple(map(dilated, shape, base))

@@ -31,8 +31,9 @@ def check_scale(side: str, x: Any, scale: Any, contracted: Sequence[int]) -> Non
     )
     if not fits:
         raise TypeError(
-            f"scaled_dot: the scale of {side} has its sizes, or ones that divide them "
-            f"in the contracted dimensions {tuple(contracted)}, not {given} for {own}"
+            f"scaled_dot: the scale of {side} must have its sizes, or divisors of "
+            f"them in the contracted dimensions {tuple(contracted)}, not {given} for "
+            f"{own}"
         )
 
 

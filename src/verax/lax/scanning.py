@@ -153,7 +153,9 @@ def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int
     for path, x in zip(paths(tree), rows, strict=True):
         aval = aval_of(x)
         if not aval.shape:
-            raise ValueError(f"scan goes over first dimensions, but xs{path} is {aval}")
+            raise ValueError(
+                f"scan runs over the first dimension, but xs{path} is {aval}"
+            )
         sizes[f"xs{path}"] = aval.shape[0]
     if length is not None:
         try:
@@ -162,15 +164,17 @@ def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int
             raise
         except TypeError as error:
             raise TypeError(
-                f"scan takes an integer length, known while tracing, not {length!r}"
+                f"scan: length must be an integer known while tracing, not {length!r}"
             ) from error
         if sizes["length"] < 0:
-            raise ValueError(f"scan takes a length of at least 0, not {length}")
+            raise ValueError(f"scan: length must be at least 0, not {length}")
     if not sizes:
-        raise ValueError("scan needs arrays to go over (xs), or a length")
+        raise ValueError("scan needs arrays to run over (xs), or a length")
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name}: {size}" for name, size in sizes.items())
-        raise ValueError(f"scan goes over first dimensions of one size, not {found}")
+        raise ValueError(
+            f"scan: all arrays in xs must have the same first dimension, not {found}"
+        )
     return next(iter(sizes.values()))
 
 
@@ -181,7 +185,9 @@ def unrolling(unroll: object, count: int) -> int:
     if isinstance(unroll, bool):
         return max(count, 1) if unroll else 1
     if not isinstance(unroll, int | np.integer) or unroll < 1:
-        raise ValueError(f"unroll is a positive integer or a boolean, not {unroll!r}")
+        raise ValueError(
+            f"unroll must be a positive integer or a boolean, not {unroll!r}"
+        )
     return int(unroll)
 
 

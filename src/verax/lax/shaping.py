@@ -75,7 +75,9 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
     """
     shapes = [aval_of(x).shape for x in operands]
     if not shapes or any(shape != shapes[0] for shape in shapes):
-        raise ValueError(f"stack takes arrays of one shape, not of the shapes {shapes}")
+        raise ValueError(
+            f"stack takes arrays of the same shape, not of shapes {shapes}"
+        )
     place = as_axis("stack", axis, len(shapes[0]) + 1)
     return concatenate([expand_dims(x, (place,)) for x in operands], place)
 
@@ -105,7 +107,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     if sum(parts) != shape[place]:
         raise ValueError(
             f"split: the sizes {parts} add up to {sum(parts)}, but dimension {place} "
-            f"has {shape[place]} elements"
+            f"has size {shape[place]}"
         )
     found, start = [], 0
     for size in parts:
@@ -123,7 +125,9 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
     shape = aval_of(operand).shape
     times = as_sizes("tile", "reps", reps)
     if len(times) != len(shape):
-        raise ValueError(f"tile: {len(times)} repetitions for {len(shape)} dimensions")
+        raise ValueError(
+            f"tile: got {len(times)} repetitions for {len(shape)} dimensions"
+        )
     grown = [n for pair in zip(times, shape, strict=True) for n in pair]
     wide = broadcast_in_dim(operand, grown, tuple(range(1, 2 * len(shape), 2)))
     return reshape(wide, [n * m for n, m in zip(times, shape, strict=True)])
@@ -142,7 +146,8 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     sizes = {aval_of(x).shape for x in idxs}
     if len(idxs) != len(places) or len(sizes) != 1:
         raise ValueError(
-            f"index_take takes one vector of indices for each of the axes {axes}"
+            "index_take takes one vector of indices, all of the same size, for each "
+            f"of the axes {axes}"
         )
     columns = [
         expand_dims(wrapped(convert(x, int32), shape[place]), (1,))

@@ -86,15 +86,15 @@ def ormqr(
     h, scales, x = inexact_arrays("ormqr", a, taus, c)
     if min(h.ndim, x.ndim) < 2 or scales.ndim != h.ndim - 1:
         raise ValueError(
-            "ormqr takes reflections (..., m, n), scales (..., k) and a matrix, not "
-            f"{h.shape}, {scales.shape} and {x.shape}"
+            "ormqr takes reflections of shape (..., m, n), scales of shape (..., k) "
+            f"and a matrix, not {h.shape}, {scales.shape} and {x.shape}"
         )
     count = scales.shape[-1]
     size = x.shape[-2 if left else -1]
     if h.shape[-2] != size or count > min(h.shape[-2:]):
         raise ValueError(
-            f"ormqr: reflections of shape {h.shape} with {count} scales do not go "
-            f"together with a matrix of shape {x.shape}"
+            f"ormqr: reflections of shape {h.shape} with {count} scales do not match "
+            f"a matrix of shape {x.shape}"
         )
     v = tril(h[..., :count], -1) + eye(size, count, dtype=h.dtype)
     inner = triu(matmul(adjoint(v), v), 1) * scales[..., None, :]
@@ -121,7 +121,8 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     r, w = inexact_arrays("cholesky_update", r_matrix, w_vector)
     if r.shape != (*w.shape, *w.shape) or w.ndim != 1:
         raise ValueError(
-            f"cholesky_update takes (n, n) and (n,), not {r.shape} and {w.shape}"
+            f"cholesky_update takes arrays of shapes (n, n) and (n,), not {r.shape} "
+            f"and {w.shape}"
         )
 
     def step(w: Array, line: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -153,8 +154,8 @@ def symmetric_product(
     a, c = inexact_arrays("symmetric_product", a_matrix, c_matrix)
     if min(a.ndim, c.ndim) < 2 or c.shape != (*a.shape[:-1], a.shape[-2]):
         raise ValueError(
-            f"symmetric_product takes (..., m, n) and (..., m, m), not {a.shape} and "
-            f"{c.shape}"
+            "symmetric_product takes arrays of shapes (..., m, n) and (..., m, m), "
+            f"not {a.shape} and {c.shape}"
         )
     found: Array = alpha * matmul(a, matrix_transpose(a)) + beta * c
     if not symmetrize_output:

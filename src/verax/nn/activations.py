@@ -218,7 +218,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     size = x.shape[place]
     if size % 2:
         raise ValueError(
-            f"glu halves dimension {axis} of {x.aval}, but its size {size} is odd"
+            f"glu needs an even size along axis {axis}, but {x.aval} has {size}"
         )
     first = slice_in_dim(x, 0, size // 2, axis=place)
     return mul(first, logistic(slice_in_dim(x, size // 2, size, axis=place)))

@@ -117,7 +117,7 @@ def dot_product_attention(
     if implementation not in (None, "xla"):
         raise ValueError(
             f"dot_product_attention: implementation {implementation!r} is not "
-            "available; leave it out, or give 'xla'"
+            "available; leave it out, or pass 'xla'"
         )
     shape = as_array("dot_product_attention", query).shape
     q, k, v = (four(x, name) for x, name in named(query, key, value))
@@ -154,7 +154,8 @@ def four(x: ArrayLike, name: str) -> Array:
     array = as_array(f"dot_product_attention: {name}", x)
     if array.ndim > 4:
         raise ValueError(
-            f"dot_product_attention: {name} has at most 4 dimensions, not {array.aval}"
+            f"dot_product_attention: {name} must have at most 4 dimensions, not "
+            f"{array.aval}"
         )
     missing = 4 - array.ndim
     return expand_dims(array, tuple(range(missing))) if missing else array
@@ -168,14 +169,15 @@ def sizes_of(q: Array, k: Array, v: Array) -> Sizes:
     """
     if v.shape != k.shape or not v.dtype == k.dtype == q.dtype:
         raise ValueError(
-            "dot_product_attention takes key and value of one shape, and query of "
-            f"their dtype, not {q.aval}, {k.aval} and {v.aval}"
+            "dot_product_attention takes key and value of the same shape, and query "
+            f"of the same dtype, not {q.aval}, {k.aval} and {v.aval}"
         )
     batch, keys, heads, depth = k.shape
     if (q.shape[0], q.shape[3]) != (batch, depth) or q.shape[2] % max(heads, 1):
         raise ValueError(
-            f"dot_product_attention: a query {q.aval} has the batch size and the last "
-            f"size of the key {k.aval}, and a multiple of its heads"
+            f"dot_product_attention: the query {q.aval} must have the batch size and "
+            f"last dimension of the key {k.aval}, and a multiple of its number of "
+            "heads"
         )
     return Sizes(batch, q.shape[1], keys, heads, q.shape[2] // max(heads, 1), depth)
 
@@ -199,7 +201,9 @@ def mask_of(mask: ArrayLike) -> Array:
     """A boolean mask, or an error."""
     array = as_array("dot_product_attention: mask", mask)
     if array.dtype != bool_:
-        raise ValueError(f"dot_product_attention: mask is boolean, not {array.aval}")
+        raise ValueError(
+            f"dot_product_attention: mask must be boolean, not {array.aval}"
+        )
     return array
 
 
@@ -230,7 +234,7 @@ def length_masks(
         ends = as_array("dot_product_attention: lengths", lengths)
         if ends.shape != (sizes.batch,) or ends.dtype != int32:
             raise ValueError(
-                "dot_product_attention: sequence lengths are int32 of shape "
+                "dot_product_attention: sequence lengths must be int32 of shape "
                 f"({sizes.batch},), not {ends.aval}"
             )
         shape = [sizes.batch, 1, 1, 1, 1]

@@ -56,7 +56,7 @@ def standardize(
     """
     if algorithm not in ALGORITHMS:
         raise ValueError(
-            f"standardize: algorithm is 'fast' or 'stable', not {algorithm!r}"
+            f"standardize: algorithm must be 'fast' or 'stable', not {algorithm!r}"
         )
     array = inexact("standardize", x)
     axes = reduction_axes("standardize", axis, array.ndim)

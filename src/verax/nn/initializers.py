@@ -81,7 +81,7 @@ def weight_dtype(dtype: DTypeLike | None) -> DType:
     """
     found = chosen_dtype("initializer", dtype) or canonical(float, STATE.enable_x64)
     if not is_inexact(found):
-        raise TypeError(f"weights are floats or complex numbers, not {found}")
+        raise TypeError(f"weights must be floats or complex numbers, not {found}")
     return found
 
 
@@ -190,7 +190,8 @@ def orthogonal(
     def draw(key: ArrayLike, shape: Shape, dtype: DType, /) -> Array:
         if len(shape) < 2:
             raise ValueError(
-                f"orthogonal: weights have two dimensions or more, not {shape}"
+                "orthogonal: weights must have at least two dimensions, not shape "
+                f"{shape}"
             )
         if not math.prod(shape):
             return full(shape, 0, dtype)
@@ -219,8 +220,8 @@ def delta_orthogonal(
     def draw(key: ArrayLike, shape: Shape, dtype: DType, /) -> Array:
         if not 3 <= len(shape) <= 5 or shape[-1] < shape[-2]:
             raise ValueError(
-                "delta_orthogonal: the shape is one to three sizes of a window, inputs "
-                f"and at least as many outputs, not {shape}"
+                "delta_orthogonal: the shape must be one to three window sizes, a "
+                f"number of inputs, and at least as many outputs, not {shape}"
             )
         middle = tuple((size - 1) // 2 for size in shape[:-2])
         matrix = orthogonal(scale, column_axis, dtype)(key, shape[-2:])
@@ -248,7 +249,7 @@ def fans(
     if len(shape) <= 1 and in_axis == -2:
         raise ValueError(
             f"variance_scaling: weights of shape {shape} have no inputs and outputs; "
-            "give a shape of at least two dimensions, or in_axis"
+            "pass a shape of at least two dimensions, or in_axis"
         )
     inputs, outputs, batch = (
         sizes_along(shape, axes) for axes in (in_axis, out_axis, batch_axis)
@@ -274,8 +275,8 @@ def divisor(mode: Mode, fan_in: float, fan_out: float) -> float:
         case "fan_geo_avg":
             return math.sqrt(fan_in * fan_out)
     raise ValueError(
-        "variance_scaling: mode is 'fan_in', 'fan_out', 'fan_avg' or 'fan_geo_avg', "
-        f"not {mode!r}"
+        "variance_scaling: mode must be 'fan_in', 'fan_out', 'fan_avg' or "
+        f"'fan_geo_avg', not {mode!r}"
     )
 
 
@@ -321,8 +322,8 @@ def samples(
             wide = np.sqrt(constant_of(3, dtype) * variance)
             return multiply(uniform_samples(key, shape, dtype, -1), wide)
     raise ValueError(
-        "variance_scaling: distribution is 'truncated_normal', 'normal' or 'uniform', "
-        f"not {kind!r}"
+        "variance_scaling: distribution must be 'truncated_normal', 'normal' or "
+        f"'uniform', not {kind!r}"
     )
 
 

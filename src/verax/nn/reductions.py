@@ -51,7 +51,7 @@ def as_mask(name: str, where: ArrayLike, x: Array) -> tuple[Array, Array]:
     """
     mask = as_array(name, where)
     if mask.dtype != np.bool_:
-        raise TypeError(f"{name}: where is a boolean mask, not {mask.aval}")
+        raise TypeError(f"{name}: where must be a boolean mask, not {mask.aval}")
     x, mask = broadcast_together(name, (x, mask))
     return mask, x
 

@@ -67,9 +67,11 @@ def get_scaled_dot_general_config(
     32
     """
     if mode not in FORMATS:
-        raise ValueError(f"mode is one of {', '.join(FORMATS)}, not {mode!r}")
+        raise ValueError(f"mode must be one of {', '.join(FORMATS)}, not {mode!r}")
     if mode == "mxfp4" and global_scale is not None:
-        raise ValueError("mxfp4 takes no global_scale: its scales cover all magnitudes")
+        raise ValueError(
+            "mxfp4 does not take global_scale: its scales cover all magnitudes"
+        )
     scale: Any = global_scale
     if mode == "nvfp4":
         scale = np.ones(1, np.float32) if global_scale is None else global_scale
@@ -108,8 +110,8 @@ def scaled_matmul(
     )
     if not fits:
         raise ValueError(
-            "scaled_matmul takes (b, m, k) and (b, n, k) with scales (b, m, k / block) "
-            f"and (b, n, k / block), not {', '.join(map(str, shapes))}"
+            "scaled_matmul takes shapes (b, m, k) and (b, n, k) with scales (b, m, k "
+            f"/ block) and (b, n, k / block), not {', '.join(map(str, shapes))}"
         )
     dtype = as_dtype(preferred_element_type)
     rows = (((2,), (2,)), ((0,), (0,)))
@@ -134,8 +136,8 @@ def rounded(x: Array, axes: Sequence[int], config: BlockScaleConfig) -> Array:
     count = int(np.prod([x.shape[i] for i in axes], dtype=int))
     if count % config.block_size:
         raise ValueError(
-            f"scaled_dot_general: {count} contracted elements are no multiple of the "
-            f"blocks of {config.block_size} of {config.mode}"
+            f"scaled_dot_general: {count} contracted elements are not a multiple of "
+            f"the block size of {config.mode}, {config.block_size}"
         )
     front = tuple(x.shape[i] for i in kept)
     blocks = reshape(moved, (*front, count // config.block_size, config.block_size))
@@ -232,7 +234,8 @@ def scaled_dot_general(
         return dot_general(x, y, dimension_numbers, preferred_element_type=dtype)
     if dtype not in (float32, bfloat16, float16):
         raise TypeError(
-            f"scaled_dot_general makes float32, bfloat16 or float16, not {dtype}"
+            "scaled_dot_general: preferred_element_type must be float32, bfloat16 or "
+            f"float16, not {dtype}"
         )
     found: Array = rounding_dot(dimension_numbers, dtype, configs)(x, y)
     return found

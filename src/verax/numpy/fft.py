@@ -73,7 +73,8 @@ def chosen_axes(
         count = x.ndim if s is None else len(s)
         if count > x.ndim:
             raise ValueError(
-                f"{name}: s={tuple(s or ())} has more lengths than {x.aval}"
+                f"{name}: s={tuple(s or ())} has more lengths than {x.aval} has "
+                "dimensions"
             )
         return tuple(range(x.ndim - count, x.ndim))
     places = canonical_axes(name, tuple(axes), x.ndim)
@@ -98,7 +99,7 @@ def chosen_lengths(
     found = tuple(own if s is None else (operator.index(n) for n in s))
     if any(n < 1 for n in found):
         raise ValueError(
-            f"{name} takes lengths of at least 1, not {found}, of {x.aval}"
+            f"{name} takes lengths of at least 1, not {found} for {x.aval}"
         )
     return found
 
@@ -139,7 +140,7 @@ def mul_by_scale(x: Array, kind: str, lengths: tuple[int, ...], norm: Norm) -> A
     size = prod(lengths)
     inverse = kind in ("IFFT", "IRFFT")
     if norm not in (None, "backward", "ortho", "forward"):
-        raise ValueError(f"norm is backward, ortho or forward, not {norm!r}")
+        raise ValueError(f"norm must be 'backward', 'ortho' or 'forward', not {norm!r}")
     if norm in (None, "backward"):
         return x
     scale = sqrt(size) if norm == "ortho" else float(size)
@@ -318,7 +319,7 @@ def frequencies(
 ) -> Array:
     """Whole numbers divided by the time that `n` samples take."""
     if n < 1:
-        raise ValueError(f"frequencies are those of at least one sample, not {n}")
+        raise ValueError(f"the number of samples n must be at least 1, not {n}")
     found = asarray(numbers / n, dtype=float if dtype is None else dtype)
     return div(found, full_like(found, d))
 

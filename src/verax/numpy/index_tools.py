@@ -47,7 +47,7 @@ class Joiner:
             else:
                 settings = self.directed(directive)
         if any(isinstance(item, str) for item in items):
-            raise ValueError("r_: a directive has to be the first entry")
+            raise ValueError("r_: a directive must be the first entry")
         axis, rank, start = settings
         joined = concatenate([piece(item, rank, start) for item in items], axis)
         if matrix and joined.ndim == 1:
@@ -62,7 +62,7 @@ class Joiner:
             numbers = []
         if not 1 <= len(numbers) <= 3:
             raise ValueError(
-                f"r_: {directive!r} is no directive; write 'axis', 'axis,rank', "
+                f"r_: unknown directive {directive!r}; write 'axis', 'axis,rank', "
                 "'axis,rank,start', 'r' or 'c'"
             )
         settings = (self.axis, self.rank, self.start)
@@ -134,7 +134,9 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
         if x.ndim != 1:
             raise ValueError(f"ix_ takes vectors, but argument {i} is {x.aval}")
         if is_bool(x.dtype):
-            raise TypeError(f"ix_: argument {i} is boolean; pass its nonzero(mask)[0]")
+            raise TypeError(
+                f"ix_: argument {i} is boolean; pass nonzero(mask)[0] instead"
+            )
         if not x.size:
             x = x.astype(np.int32)
         found.append(reshape(x, [-1 if j == i else 1 for j in range(len(args))]))
@@ -174,7 +176,8 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     shape = operand_aval("diag_indices_from", 0, arr).shape
     if len(shape) < 2 or len(set(shape)) > 1:
         raise ValueError(
-            f"diag_indices_from takes two or more equal sizes, not {shape}"
+            "diag_indices_from takes an array of two or more dimensions of equal "
+            f"size, not shape {shape}"
         )
     return diag_indices(shape[0], len(shape))
 

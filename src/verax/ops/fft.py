@@ -211,7 +211,9 @@ def fft(x: object, fft_type: object, fft_lengths: Sequence[int]) -> Array:
     """
     kind = str(getattr(fft_type, "name", fft_type)).upper()
     if kind not in KINDS:
-        raise ValueError(f"fft takes the kinds {', '.join(KINDS)}, not {fft_type!r}")
+        raise ValueError(
+            f"fft_type must be one of {', '.join(KINDS)}, not {fft_type!r}"
+        )
     a = as_operand(x)
     if kind != "RFFT" and a.dtype in REALS:
         a = joined(a, 0.0)

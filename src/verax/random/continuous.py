@@ -173,7 +173,7 @@ def draw_gumbel(key: Array, shape: Shape, dtype: DType, mode: str | None) -> Arr
     """Samples of Gumbel's distribution in a mode."""
     if mode not in (None, *GUMBEL_MODES):
         raise ValueError(
-            f"gumbel: mode is one of {', '.join(GUMBEL_MODES)}, not {mode!r}"
+            f"gumbel: mode must be one of {', '.join(GUMBEL_MODES)}, not {mode!r}"
         )
     if mode == "highest" and dtype == float32:
         return highest_gumbel(random_bits(key, 32, (2, *shape)))

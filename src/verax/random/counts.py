@@ -316,7 +316,10 @@ def multinomial(
     check_arraylike("multinomial", n, p)
     count, prob = inexact_arrays("multinomial", n, p)
     if not prob.ndim:
-        raise ValueError("multinomial: p has its probabilities in its last dimension")
+        raise ValueError(
+            "multinomial: p must have at least one dimension, the last being that of "
+            "the probabilities"
+        )
     batch = prob.shape[:-1]
     sizes = result_shape(
         "multinomial",

@@ -73,11 +73,13 @@ def bernoulli(
     """
     unsharded("bernoulli", out_sharding)
     if mode not in ("low", "high"):
-        raise ValueError(f"bernoulli: mode is 'low' or 'high', not {mode!r}")
+        raise ValueError(f"bernoulli: mode must be 'low' or 'high', not {mode!r}")
     typed = one_key("bernoulli", key)
     dtype = aval_of(p).dtype
     if not is_float(dtype):
-        raise TypeError(f"bernoulli takes a float as probability, not {aval_of(p)}")
+        raise TypeError(
+            f"bernoulli: the probability p must be a float, not {aval_of(p)}"
+        )
     sizes = result_shape("bernoulli", shape, p)
     bound = parameter(p, dtype, sizes)
     if mode == "low":
@@ -94,7 +96,7 @@ def signed_dtype(name: str, dtype: DTypeLike | None) -> DType:
     """
     found = chosen_dtype(name, dtype) or integer_dtype(name, None)
     if is_bool(found):
-        raise TypeError(f"{name} makes signs, which are no booleans")
+        raise TypeError(f"{name}: dtype must be numeric, not bool")
     return found
 
 
@@ -204,8 +206,8 @@ def categorical(
     sizes = batch if shape is None else as_shape("categorical", shape)
     if broadcast_shapes_of("categorical", [sizes, batch]) != sizes:
         raise ValueError(
-            f"categorical: logits of {x.aval} have the dimensions {batch} without "
-            f"axis {axis}, which do not broadcast to the shape {sizes}"
+            f"categorical: logits {x.aval} have shape {batch} without axis {axis}, "
+            f"which does not broadcast to the requested shape {sizes}"
         )
     front = sizes[: len(sizes) - len(batch)]
     if not replace:
@@ -224,8 +226,8 @@ def distinct(
     count = prod(front)
     if count > x.shape[axis]:
         raise ValueError(
-            f"categorical: {count} samples without replacement of {x.shape[axis]} "
-            "categories"
+            f"categorical: cannot draw {count} samples without replacement from "
+            f"{x.shape[axis]} categories"
         )
     scores = add(x, draw_gumbel(key, x.shape, x.dtype, mode))
     _, places = top_k(move_axis(scores, axis, x.ndim - 1), count)

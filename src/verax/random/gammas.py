@@ -62,7 +62,7 @@ def check_method(name: str, method: str) -> None:
     """Raise a ValueError unless there is such a method."""
     if method not in METHODS:
         raise ValueError(
-            f"{name}: method is one of {', '.join(METHODS)}, not {method!r}"
+            f"{name}: method must be one of {', '.join(METHODS)}, not {method!r}"
         )
 
 
@@ -370,7 +370,8 @@ def dirichlet(
     given = aval_of(alpha).shape
     if not given:
         raise ValueError(
-            "dirichlet: alpha has its concentrations in its last dimension"
+            "dirichlet: alpha must have at least one dimension, the last being that "
+            "of the concentrations"
         )
     rest = np.empty(given[:-1], np.bool_)
     typed, found, sizes = asked("dirichlet", key, shape, dtype, out_sharding, rest)

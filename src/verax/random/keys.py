@@ -51,16 +51,16 @@ def resolved(impl: Impl | None, dtype: KeyDType | None = None) -> str:
         ValueError: there is no such generator, or both are given.
     """
     if impl is not None and dtype is not None:
-        raise ValueError("give impl or dtype, not both: each names the generator")
+        raise ValueError("pass either impl or dtype, not both")
     chosen = impl or dtype or STATE.default_prng_impl or "threefry2x32"
     if isinstance(chosen, KeyDType):
         return chosen.impl
     if not isinstance(chosen, str):
-        raise TypeError(f"impl is the name of a generator, not {shown(chosen)}")
+        raise TypeError(f"impl must be the name of a generator, not {shown(chosen)}")
     found = GENERATORS.get(chosen, chosen if chosen in LONG_NAMES else None)
     if found is None:
         raise ValueError(
-            f"there is no generator {chosen!r}; there are {', '.join(GENERATORS)}"
+            f"unknown generator {chosen!r}; use one of {', '.join(GENERATORS)}"
         )
     return found
 
@@ -99,7 +99,7 @@ def typed_keys(name: str, key: object, impl: str | None = None) -> Array:
     (count,) = KEY_WORDS[own]
     if aval.dtype != uint32 or key.dtype != uint32 or aval.shape[-1:] != (count,):
         raise TypeError(
-            f"{name}: a raw key of {LONG_NAMES[own]} is {NUMBERS[count]} words, "
+            f"{name}: a raw {LONG_NAMES[own]} key has {NUMBERS[count]} words, "
             f"uint32[{count}], not {key.dtype}{list(key.shape)}; make one with "
             "verax.random.key(seed)"
         )
@@ -189,7 +189,7 @@ def wrap_key_data(
         TypeError: the words have another dtype or shape.
     """
     if is_typed(key_bits_array):
-        raise TypeError("wrap_key_data takes the words of keys, not typed keys")
+        raise TypeError("wrap_key_data takes raw key data, not typed keys")
     return typed_keys("wrap_key_data", key_bits_array, resolved(impl, dtype))
 
 

@@ -64,8 +64,8 @@ def multivariate_normal(
     unsharded("multivariate_normal", out_sharding)
     if method not in FACTORS:
         raise ValueError(
-            f"multivariate_normal: method is one of {', '.join(FACTORS)}, "
-            f"not {method!r}"
+            f"multivariate_normal: method must be one of {', '.join(FACTORS)}, not "
+            f"{method!r}"
         )
     typed = one_key("multivariate_normal", key)
     center, spread = inexact_arrays("multivariate_normal", mean, cov)
@@ -82,8 +82,8 @@ def multivariate_normal(
     sizes = batch if shape is None else as_shape("multivariate_normal", shape)
     if broadcast_shapes_of("multivariate_normal", [sizes, batch]) != sizes:
         raise ValueError(
-            f"multivariate_normal: mean and covariance of the batch shape {batch} do "
-            f"not broadcast to the shape {sizes} that is asked for"
+            f"multivariate_normal: mean and covariance of batch shape {batch} do not "
+            f"broadcast to the requested shape {sizes}"
         )
     return compiled(
         shaped, typed, center, spread, shape=(*sizes, *size), dtype=found, method=method
@@ -116,7 +116,7 @@ def index_of(name: str, argument: str, x: Any) -> int:
     except AbstractValueError:
         raise
     except TypeError as error:
-        raise TypeError(f"{name}: {argument} is an integer, not {x!r}") from error
+        raise TypeError(f"{name}: {argument} must be an integer, not {x!r}") from error
 
 
 def orthogonal(

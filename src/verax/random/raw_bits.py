@@ -52,7 +52,7 @@ def unsigned_dtype(name: str, dtype: DTypeLike | None) -> DType:
     """
     found = chosen_dtype(name, dtype) or canonical(np.uint64, STATE.enable_x64)
     if not is_unsigned(found):
-        raise ValueError(f"{name} makes unsigned integers, not {found}")
+        raise ValueError(f"{name}: dtype must be an unsigned integer type, not {found}")
     return found
 
 

@@ -59,7 +59,7 @@ def float_dtype(name: str, dtype: DTypeLike | None) -> DType:
     if found is None:
         return default_float()
     if not is_float(found):
-        raise ValueError(f"{name} makes real floats, not {found}")
+        raise ValueError(f"{name}: dtype must be a real float type, not {found}")
     return found
 
 
@@ -71,7 +71,7 @@ def inexact_dtype(name: str, dtype: DTypeLike | None) -> DType:
     """
     found = chosen_dtype(name, dtype) or default_float()
     if not is_inexact(found):
-        raise ValueError(f"{name} makes floats or complex numbers, not {found}")
+        raise ValueError(f"{name}: dtype must be a float or complex type, not {found}")
     return found
 
 
@@ -83,7 +83,7 @@ def integer_dtype(name: str, dtype: DTypeLike | None) -> DType:
     """
     found = chosen_dtype(name, dtype) or canonical(int, STATE.enable_x64)
     if not is_integer(found):
-        raise TypeError(f"{name} makes integers, not {found}")
+        raise TypeError(f"{name}: dtype must be an integer type, not {found}")
     return found
 
 
@@ -101,8 +101,8 @@ def result_shape(name: str, shape: Sizes | None, *parameters: Any) -> Shape:
     sizes = as_shape(name, shape)
     if any(shapes) and broadcast_shapes_of(name, [sizes, *shapes]) != sizes:
         raise ValueError(
-            f"{name}: parameters of the shapes {', '.join(map(str, shapes))} do not "
-            f"broadcast to the shape {sizes} that is asked for"
+            f"{name}: parameters of shapes {', '.join(map(str, shapes))} do not "
+            f"broadcast to the requested shape {sizes}"
         )
     return sizes
 

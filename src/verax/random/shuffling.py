@@ -142,7 +142,7 @@ def choice(
     """
     typed = one_key("choice", key)
     if not isinstance(shape, Sequence):
-        raise TypeError(f"choice: shape is a sequence of sizes, not {shape!r}")
+        raise TypeError(f"choice: shape must be a sequence of sizes, not {shape!r}")
     sizes = as_sizes("choice", "shape", shape)
     aval = aval_of(a)
     array = as_array("choice", a, 1) if aval.shape else None
@@ -168,10 +168,10 @@ def choice(
 def check_population(count: int, wanted: int, replace: bool) -> None:
     """Raise a ValueError unless so many elements can be chosen."""
     if count <= 0:
-        raise ValueError("choice: there is nothing to choose from, a is empty")
+        raise ValueError("choice: a must not be empty")
     if not replace and wanted > count:
         raise ValueError(
-            f"choice: {wanted} elements without replacement, but there are only {count}"
+            f"choice: cannot take {wanted} elements without replacement from {count}"
         )
 
 
@@ -188,8 +188,8 @@ def weighted(
     dtype = canonical(int, STATE.enable_x64)
     if weights.shape != (count,):
         raise ValueError(
-            f"choice: p has one probability for each of the {count} elements, not the "
-            f"shape {weights.shape}"
+            f"choice: p must have one probability for each of the {count} elements, "
+            f"not shape {weights.shape}"
         )
     if replace:
         line = cumsum(weights)

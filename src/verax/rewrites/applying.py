@@ -53,8 +53,9 @@ def apply(rules: Rewrite | Iterable[Rewrite], *, passes: int = PASSES) -> "Appli
     for rule in chosen:
         if not isinstance(rule, Rewrite):
             raise TypeError(
-                f"{rule!r} is no rewrite rule; make one with verax.rewrites.rewrite, "
-                "and call a set of rules: apply(stable())"
+                f"{rule!r} is not a rewrite rule; make one with "
+                "verax.rewrites.rewrite, and call a function that returns rules: "
+                "apply(stable())"
             )
         found.append(rule)
     return Applied(tuple(found), passes)

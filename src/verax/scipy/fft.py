@@ -58,7 +58,7 @@ def dct(
     moved = vnp.moveaxis(fitted("dct", array, n, place), place, -1)
     if moved.shape[-1] < (2 if type == 1 else 1):
         raise ValueError(
-            f"dct of type {type} takes a longer axis than {array.aval} has"
+            f"dct of type {type} needs a longer axis than that of {array.aval}"
         )
     return vnp.moveaxis(along_last(moved, type, norm), -1, place)
 
@@ -132,10 +132,10 @@ def inverse_norm(norm: str | None) -> str:
 def check_kind(name: str, type: int, norm: str | None) -> None:
     """Raise ValueError unless there are such a type and norm."""
     if type not in INVERSE:
-        raise ValueError(f"{name} has the types 1, 2, 3 and 4, not {type!r}")
+        raise ValueError(f"{name}: type must be 1, 2, 3 or 4, not {type!r}")
     if norm not in (None, "backward", "ortho", "forward"):
         raise ValueError(
-            f"{name}: norm is None, 'backward', 'ortho' or 'forward', not {norm!r}"
+            f"{name}: norm must be None, 'backward', 'ortho' or 'forward', not {norm!r}"
         )
 
 
@@ -151,7 +151,9 @@ def along_axes(
         axes = range(rank) if s is None else range(rank - len(s), rank)
     places = canonical_axes(name, tuple(axes), rank)
     if s is not None and len(s) != len(places):
-        raise ValueError(f"{name}: s has a length for each axis, not {s} for {places}")
+        raise ValueError(
+            f"{name}: s must have one length for each axis, not {s} for axes {places}"
+        )
     return list(zip(places, [None] * len(places) if s is None else s, strict=True))
 
 
@@ -165,7 +167,7 @@ def fitted(name: str, x: Array, n: int | None, axis: int) -> Array:
         return x
     size = operator.index(n)
     if size < 1:
-        raise ValueError(f"{name}: n is positive, not {n}")
+        raise ValueError(f"{name}: n must be positive, not {n}")
     before = [slice(None)] * axis
     cut = x[(*before, slice(size))]
     more = size - cut.shape[axis]

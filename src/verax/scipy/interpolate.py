@@ -31,7 +31,7 @@ def check_method(method: str) -> str:
     """Raise ValueError unless there is such a method."""
     if method not in METHODS:
         raise ValueError(
-            f"RegularGridInterpolator has the methods {METHODS}, not {method!r}"
+            f"RegularGridInterpolator: method must be one of {METHODS}, not {method!r}"
         )
     return method
 
@@ -68,8 +68,8 @@ class RegularGridInterpolator:
         self.method = check_method(method)
         if bounds_error:
             raise ValueError(
-                f"{name}: compiled code raises no errors; use fill_value and look for "
-                "it in the result"
+                f"{name}: bounds_error is not available, since compiled code cannot "
+                "raise; use fill_value and look for it in the result"
             )
         self.bounds_error = False
         self.values = inexact_array(name, values)
@@ -84,7 +84,7 @@ class RegularGridInterpolator:
         self.fill_value = None if fill_value is None else as_array(name, fill_value)
         filler = self.values if self.fill_value is None else self.fill_value
         if is_complex(filler.dtype) and not is_complex(self.values.dtype):
-            raise ValueError(f"{name}: real values have no complex fill_value")
+            raise ValueError(f"{name}: fill_value must be real, since the values are")
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], str]:
         """Arrays, and the method."""

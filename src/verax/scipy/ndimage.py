@@ -71,13 +71,15 @@ def map_coordinates(
     x = as_array("map_coordinates", input)
     places = [as_array("map_coordinates", c, 1) for c in coordinates]
     if mode not in INSIDE:
-        raise ValueError(f"map_coordinates has the modes {tuple(INSIDE)}, not {mode!r}")
+        raise ValueError(
+            f"map_coordinates: mode must be one of {tuple(INSIDE)}, not {mode!r}"
+        )
     if order not in (0, 1):
-        raise ValueError(f"map_coordinates has the orders 0 and 1, not {order!r}")
+        raise ValueError(f"map_coordinates: order must be 0 or 1, not {order!r}")
     if len(places) != x.ndim or not places:
         raise ValueError(
-            f"map_coordinates takes one coordinate per dimension of {x.aval}, not "
-            f"{len(places)}"
+            "map_coordinates takes one array of coordinates for each dimension of "
+            f"{x.aval}, not {len(places)}"
         )
     outside = as_array("map_coordinates", cval).astype(x.dtype)
     fixed = INSIDE[mode]

@@ -45,12 +45,12 @@ def opened(program: AnyJaxpr) -> Jaxpr:
         return store.setdefault(close, close(program))
     if not isinstance(program, Jaxpr):
         raise TypeError(
-            f"a Jaxpr or a ClosedJaxpr is due, not {type(program).__name__}; "
-            "verax.make_jaxpr(f)(*args) makes one of a function"
+            f"pass a Jaxpr or a ClosedJaxpr, not {type(program).__name__}; "
+            "verax.make_jaxpr(f)(*args) makes one from a function"
         )
     if program.constvars:
         raise ValueError(
-            "this jaxpr has constvars and not their values; pass the ClosedJaxpr"
+            "this jaxpr has constvars without values; pass the ClosedJaxpr"
         )
     return program
 
@@ -95,7 +95,7 @@ def mask_of(name: str, mask: Sequence[bool] | None, length: int) -> Mask:
     if mask is None:
         return (True,) * length
     if len(mask) != length:
-        raise ValueError(f"{name} has {len(mask)} entries, where {length} are due")
+        raise ValueError(f"{name} must have {length} entries, not {len(mask)}")
     return tuple([bool(flag) for flag in mask])
 
 
@@ -227,7 +227,7 @@ def vmap(
     places = (0,) * len(jaxpr.invars) if axes is None else tuple(axes)
     if len(places) != len(jaxpr.invars):
         raise ValueError(
-            f"axes has {len(places)} entries, where {len(jaxpr.invars)} are due"
+            f"axes must have {len(jaxpr.invars)} entries, not {len(places)}"
         )
     batched, found = engine.batch(jaxpr, size, places)
     return hoist(batched), found

@@ -239,7 +239,7 @@ def test_missing_rule_and_bad_calls() -> None:
     f.defjvp(lambda p, t: (p[0], t[0]))
     with pytest.raises(TypeError, match="too many positional arguments"):
         verax.jit(f)(1.0, 2.0)
-    with pytest.raises(TypeError, match="no array"):
+    with pytest.raises(TypeError, match="not an array"):
         verax.jit(lambda: f("text"))()
     with pytest.raises(ValueError, match=r"nondiff_argnames names 'z'"):
         verax.custom_jvp(lambda x: x, nondiff_argnames="z")

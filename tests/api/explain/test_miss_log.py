@@ -176,7 +176,7 @@ def test_failures_are_logged_once_and_with_their_reason() -> None:
         with pytest.raises(TypeError, match="matmul"):
             outer(vnp.ones((3, 2)))
     first, inner, last = found
-    assert "failed with TypeError: matmul: the shapes (2, 3)" in first
+    assert "failed with TypeError: matmul: shapes (2, 3)" in first
     assert "  x: shape (2, 3), previously (2, 2)" in first.splitlines()
     assert "x: f32[3,2]: failed with TypeError: matmul" in inner
     assert "x: f32[3,2]: failed with TypeError: matmul" in last

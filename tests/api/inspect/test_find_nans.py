@@ -113,7 +113,7 @@ def test_branch_and_lane() -> None:
 
     assert "branch 0 of cond" in str(found(f, -1.0))
     finding = found(verax.vmap(f), vnp.array([1.0, 2.0, -3.0]))
-    assert "branch 0 of cond in lane 2" in str(finding)
+    assert "branch 0 of cond for batch element 2" in str(finding)
     assert finding.results is not None
     assert finding.results[0].shape == ()
 

@@ -101,7 +101,7 @@ def test_a_tracer_in_another_thread_is_an_error() -> None:
         return elsewhere(lambda: x + 1)
 
     for transformed in (verax.jit(fun), verax.grad(fun), verax.make_jaxpr(fun)):
-        with pytest.raises(verax.LeakedTracer, match="another thread"):
+        with pytest.raises(verax.LeakedTracer, match="a thread other than"):
             transformed(1.0)
 
 
@@ -124,7 +124,7 @@ def test_a_trace_in_another_thread_is_not_seen_here() -> None:
         assert (vnp.ones(2) + 1).tolist() == [2, 2]
         assert float(verax.jit(lambda x: x + 1)(1.0)) == 2
         for use in (vnp.sin, verax.jit(lambda y: y + kept[0])):
-            with pytest.raises(verax.LeakedTracer, match="another thread"):
+            with pytest.raises(verax.LeakedTracer, match="a thread other than"):
                 use(kept[0] if use is vnp.sin else 1.0)
     finally:
         done.set()

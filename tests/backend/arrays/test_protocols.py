@@ -79,7 +79,7 @@ def test_conversion_to_numpy() -> None:
     assert np.shares_memory(np.array(x, copy=False), np.asarray(x))
     with pytest.raises(ValueError, match="copy"):
         np.array(x, dtype=np.float64, copy=False)
-    with pytest.raises(ValueError, match="copy=None"):
+    with pytest.raises(ValueError, match="needs a copy"):
         x.__array__(np.dtype(np.float64), copy=False)
 
 
@@ -218,7 +218,7 @@ def test_python_asks_for_numbers() -> None:
     assert vnp.arange(6).reshape(2, 3).item(4) == 4
     with pytest.raises(TypeError, match="unhashable"):
         hash(vnp.ones(2))
-    with pytest.raises(TypeError, match="without dimensions"):
+    with pytest.raises(TypeError, match="0-d array"):
         iter(vnp.float32(1))
     for name in NAMES:
         x = sample(name)
@@ -261,7 +261,7 @@ def test_the_array_api_namespace() -> None:
         assert info.default_dtypes()["indexing"] == np.int64
     assert set(info.devices()) == {None, *verax.devices()}
     assert info.default_device() is None
-    with pytest.raises(ValueError, match="no kind 'real'"):
+    with pytest.raises(ValueError, match="unknown kind of dtypes 'real'"):
         info.dtypes(kind="real")
     for name, dtype in info.dtypes().items():
         assert getattr(vnp, name).dtype == dtype

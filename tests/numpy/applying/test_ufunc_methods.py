@@ -65,7 +65,7 @@ def test_errors_say_what_to_do() -> None:
         vnp.add.at(X, 0, 1)
     with pytest.raises(ValueError, match="two arguments"):
         vnp.negative.reduce(X)
-    with pytest.raises(ValueError, match="give initial"):
+    with pytest.raises(ValueError, match="pass initial"):
         vnp.subtract.reduce(np.zeros(0, np.float32))
     with pytest.raises(TypeError, match="takes a function"):
         vnp.frompyfunc(3, 1, 1)  # type: ignore[arg-type]  # the error is the test

@@ -64,7 +64,7 @@ def test_asarray_keeps_arrays() -> None:
 def test_refused_values() -> None:
     with pytest.raises(TypeError, match="not 'text' of type str"):
         jnp.array("text")
-    with pytest.raises(TypeError, match="no number"):
+    with pytest.raises(TypeError, match="not a number"):
         jnp.array([None])
     with pytest.raises(ValueError, match="ragged"):
         jnp.array([[1], [2, 3]])

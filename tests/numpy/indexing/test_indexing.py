@@ -159,9 +159,9 @@ def test_dtypes_of_updates() -> None:
     assert ints.at[0].set(5).dtype == np.int32
     assert jnp.arange(3, dtype=jnp.int8).at[0].set(7).dtype == np.int8
     assert jnp.zeros(2).at[0].set(3).tolist() == [3, 0]
-    with pytest.warns(FutureWarning, match="does not fit"):
+    with pytest.warns(FutureWarning, match="lose precision"):
         assert ints.at[0].set(1.5).tolist() == [1, 1, 2]
-    with pytest.warns(FutureWarning, match="does not fit"):
+    with pytest.warns(FutureWarning, match="lose precision"):
         assert ints.at[0].add(1.5).tolist() == [1, 1, 2]
 
 

@@ -115,9 +115,9 @@ def test_errors() -> None:
         linalg.inv(np.ones((2, 3)))
     with pytest.raises(ValueError, match="2 rows"):
         linalg.solve(np.ones((2, 2)), np.ones(3))
-    with pytest.raises(ValueError, match="orders"):
+    with pytest.raises(ValueError, match="order of a matrix norm"):
         linalg.norm(np.ones((2, 2)), "other")
-    with pytest.raises(ValueError, match="modes"):
+    with pytest.raises(ValueError, match="mode must be"):
         linalg.qr(np.ones((2, 2)), "other")
 
 

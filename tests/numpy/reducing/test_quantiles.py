@@ -36,6 +36,6 @@ def test_quantiles_of_weighted_elements() -> None:
     assert "inverted_cdf" in error_of(
         lambda: jnp.quantile(x, 0.5, weights=weights, axis=1), ValueError
     )
-    assert "weights have the shape" in error_of(
+    assert "weights have shape" in error_of(
         lambda: jnp.quantile(x, 0.5, weights=weights, method="inverted_cdf"), ValueError
     )

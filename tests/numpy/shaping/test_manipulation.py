@@ -155,10 +155,10 @@ def test_equations() -> None:
     [
         (lambda: jnp.reshape(M, (5, -1)), TypeError, "cannot reshape"),
         (lambda: jnp.reshape(M, (-1, -1)), ValueError, "more than one"),
-        (lambda: jnp.transpose(M, (0,)), ValueError, "no permutation"),
+        (lambda: jnp.transpose(M, (0,)), ValueError, "not a permutation"),
         (lambda: jnp.stack([]), ValueError, "at least one"),
         (lambda: jnp.concatenate([M, X]), ValueError, "agree"),
-        (lambda: jnp.squeeze(M, 0), ValueError, "size 1"),
+        (lambda: jnp.squeeze(M, 0), ValueError, "size is not 1"),
         (lambda: jnp.reshape([1, 2], (2,)), TypeError, "asarray"),
         (lambda: jnp.split(M, 2), ValueError, "equal parts"),
         (lambda: jnp.broadcast_to(M, (2, 4)), ValueError, "does not broadcast"),

@@ -156,12 +156,16 @@ X, K = ramp(5, 1, 2, 4), ramp(5, 2, 2, 2)
         (lambda: lax.conv(X, K, (1, 1), "SAME"), ValueError, "window_strides"),
         (lambda: lax.conv(X, K, (0,), "SAME"), ValueError, "positive"),
         (lambda: lax.conv(X, K, (1,), "HALF"), ValueError, "'SAME_LOWER'"),
-        (lambda: lax.conv(X, K[0], (1,), "SAME"), TypeError, "as many dimensions"),
+        (
+            lambda: lax.conv(X, K[0], (1,), "SAME"),
+            TypeError,
+            "the same number of dimensions",
+        ),
         (lambda: lax.conv(X, K[:, :1], (1,), "SAME"), TypeError, "2 features"),
         (
             lambda: lax.conv(X, K.astype(np.int32), (1,), "SAME"),
             TypeError,
-            "one dtype",
+            "the same dtype",
         ),
         (
             lambda: lax.conv_general_dilated(X, K, (1,), "SAME", (2,)),
@@ -173,7 +177,7 @@ X, K = ramp(5, 1, 2, 4), ramp(5, 2, 2, 2)
                 X, K, (1,), "SAME", dimension_numbers=("NCH", "OIH", "NCC")
             ),
             ValueError,
-            "out of 3 dimensions",
+            "out has 3 dimensions",
         ),
         (
             lambda: lax.conv_general_dilated(

@@ -55,7 +55,7 @@ def test_one_case_is_chosen_whatever_the_number() -> None:
 def test_errors() -> None:
     with pytest.raises(TypeError, match="boolean predicate for two cases"):
         trace(select.select_n, np.asarray(1.0, np.float32), F(1), F(2))
-    with pytest.raises(TypeError, match="cases of one dtype"):
+    with pytest.raises(TypeError, match="cases of the same dtype"):
         trace(select.select_n, np.asarray(True), F(1), np.int32(2))
-    with pytest.raises(TypeError, match="one shape"):
+    with pytest.raises(TypeError, match="the same shape"):
         trace(select.select_n, np.asarray(True), np.ones(2, F), np.ones(3, F))

@@ -375,18 +375,26 @@ def test_fillings() -> None:
     ("function", "error", "text"),
     [
         (lambda x: slicing.slice(x, (0,), (9,)), TypeError, "limit <= size"),
-        (lambda x: shape.squeeze(x, (0,)), ValueError, "of size 1"),
+        (lambda x: shape.squeeze(x, (0,)), ValueError, "must all have size 1"),
         (lambda x: shape.reshape(x, (5,)), TypeError, "must stay 3"),
         (lambda x: shape.reshape(x, (-1,)), ValueError, "negative size"),
-        (lambda x: shape.reshape(x, BAD), TypeError, "holds integers"),
+        (lambda x: shape.reshape(x, BAD), TypeError, "must contain integers"),
         (lambda x: shape.broadcast_in_dim(x, (2,), (0,)), TypeError, "stretch"),
         (lambda x: slicing.index_in_dim(x, 3), IndexError, "out of bounds"),
-        (lambda x: slicing.pad(x, 0.0, [(-4, 0, 0)]), ValueError, "cuts off"),
+        (
+            lambda x: slicing.pad(x, 0.0, [(-4, 0, 0)]),
+            ValueError,
+            "no size may become negative",
+        ),
         (lambda x: dynamic_slice.dynamic_slice(x, (0, 0), (1,)), ValueError, "2 start"),
         (lambda x: dynamic_slice.dynamic_slice(x, (0.5,), (1,)), TypeError, "integers"),
-        (lambda x: dynamic_slice.dynamic_slice(x, (0,), (4,)), TypeError, "fits in"),
-        (lambda x: create.iota(bool_, 3), TypeError, "iota makes"),
-        (lambda x: create.full((2,), np.zeros(2)), TypeError, "is a scalar"),
+        (
+            lambda x: dynamic_slice.dynamic_slice(x, (0,), (4,)),
+            TypeError,
+            "do not fit in",
+        ),
+        (lambda x: create.iota(bool_, 3), TypeError, "must be numeric"),
+        (lambda x: create.full((2,), np.zeros(2)), TypeError, "must be a scalar"),
         (
             lambda x: gather.gather(x, column(0), ROWS, (1,)),
             TypeError,
@@ -395,7 +403,7 @@ def test_fillings() -> None:
         (
             lambda x: scatter.scatter(x, column(0), f32s(1, 2), WRITE),
             TypeError,
-            "updates of the indices' shape",
+            "the shape of the indices",
         ),
     ],
 )

@@ -69,9 +69,9 @@ def test_segments_are_mapped_and_differentiated() -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((vnp.ones(3), vnp.zeros(2, int)), r"data is of shape \(3,\)"),
+        ((vnp.ones(3), vnp.zeros(2, int)), r"data has shape \(3,\)"),
         ((vnp.ones((2, 2)), vnp.zeros((2, 2), int)), "along the first axis"),
-        ((vnp.ones(3), vnp.zeros(3, int), -1), "may not be negative"),
+        ((vnp.ones(3), vnp.zeros(3, int), -1), "must not be negative"),
         ((vnp.ones(0), vnp.zeros(0, int)), "needs num_segments"),
         ((vnp.ones(3), vnp.zeros(3, int), 1, False, False, 0), "must be positive"),
     ],
@@ -82,9 +82,9 @@ def test_wrong_sizes_are_said(args: tuple[object, ...], message: str) -> None:
 
 
 def test_wrong_kinds_are_said() -> None:
-    with pytest.raises(TypeError, match="segment_ids, not float32"):
+    with pytest.raises(TypeError, match="segment_ids must be integers, not float32"):
         verax.ops.segment_sum(vnp.ones(2), vnp.ones(2))
-    with pytest.raises(TypeError, match="data is of list"):
+    with pytest.raises(TypeError, match="data is of type list"):
         verax.ops.segment_sum([1.0], vnp.zeros(1, int))
     with pytest.raises(verax.errors.ConcretizationTypeError, match="num_segments, a"):
         verax.jit(verax.ops.segment_sum)(vnp.ones(2), vnp.zeros(2, int))

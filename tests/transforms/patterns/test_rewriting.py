@@ -247,9 +247,9 @@ def test_a_circle_of_rules_is_named() -> None:
     def grown(x: Any) -> Any:
         return vnp.sin(x * 2)
 
-    with pytest.raises(RewriteLoop, match="the program comes back: swapped"):
+    with pytest.raises(RewriteLoop, match=r"\(the program repeats\): swapped"):
         apply([swapped, *algebra()])(lambda x: x + X)(X)
-    with pytest.raises(RewriteLoop, match="no end after 7 passes: grown"):
+    with pytest.raises(RewriteLoop, match=r"\(not finished after 7 passes\): grown"):
         apply([grown], passes=7)(vnp.sin)(X)
 
 
@@ -264,11 +264,14 @@ def wrong(pattern: Any, replacement: Any, **options: Any) -> Rewrite:
         (wrong(lambda x: (x + 1, 2.0), lambda x: x), "returns a variable or a const"),
         (wrong(lambda x, y: x + 1, lambda x, y: x), "does not use its variable y"),
         (wrong(lambda x: x @ 3, lambda x: x), "cannot be traced on any"),
-        (wrong(lambda x, y: x + y, lambda x, y: x, types=[["f32[]"]]), "1 types for"),
+        (
+            wrong(lambda x, y: x + y, lambda x, y: x, types=[["f32[]"]]),
+            "types must have 2 entries",
+        ),
         (wrong(lambda x, n=(7,): vnp.sin(x), lambda x, n: x), "has a param equal to"),
-        (wrong(vnp.sin, lambda x: vnp.sum(x)), r"gives \(f32\[\]\), where the pattern"),
-        (wrong(vnp.sin, lambda x: (x, x)), "the replacement gives"),
-        (wrong(vnp.sin, lambda x: x.astype("int32")), "the replacement gives"),
+        (wrong(vnp.sin, lambda x: vnp.sum(x)), r"returns \(f32\[\]\), but the pattern"),
+        (wrong(vnp.sin, lambda x: (x, x)), "the replacement returns"),
+        (wrong(vnp.sin, lambda x: x.astype("int32")), "the replacement returns"),
     ],
 )
 def test_wrong_rules_are_explained(rule: Rewrite, complaint: str) -> None:
@@ -276,10 +279,12 @@ def test_wrong_rules_are_explained(rule: Rewrite, complaint: str) -> None:
         apply([rule])(lambda x: vnp.sin(x) + 1)(X)
 
 
-def test_what_is_no_rule_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"call a set of rules: apply\(stable\(\)\)"):
+def test_what_is_not_a_rule_is_refused() -> None:
+    with pytest.raises(
+        TypeError, match=r"call a function that returns rules: apply\(stable\(\)\)"
+    ):
         apply(stable)  # type: ignore[arg-type]  # the subject
-    with pytest.raises(TypeError, match=r"is no rewrite rule"):
+    with pytest.raises(TypeError, match=r"is not a rewrite rule"):
         apply([vnp.sin])  # type: ignore[list-item]  # the subject
     with pytest.raises(TypeError, match=r"functions and jaxprs, not 3"):
         apply(stable())(3)  # type: ignore[call-overload]  # the subject

@@ -95,13 +95,13 @@ def pad(
 def check_options(mode: str, options: Mapping[str, Any]) -> None:
     """Raise ValueError unless there is such a mode, and it takes the options."""
     if mode not in OPTIONS:
-        raise ValueError(f"pad: no mode {mode!r}; there are {', '.join(OPTIONS)}")
+        raise ValueError(f"pad: unknown mode {mode!r}; use one of {', '.join(OPTIONS)}")
     for name in options:
         if name not in OPTIONS[mode]:
-            raise ValueError(f"pad: the mode {mode!r} takes no {name}")
+            raise ValueError(f"pad: mode {mode!r} does not take {name}")
     kind = options.get("reflect_type", "even")
     if kind not in ("even", "odd"):
-        raise ValueError(f"pad: reflect_type is 'even' or 'odd', not {kind!r}")
+        raise ValueError(f"pad: reflect_type must be 'even' or 'odd', not {kind!r}")
 
 
 def pad_widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
@@ -125,9 +125,11 @@ def pad_widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
             f"depends on it, not {pad_width!r}"
         ) from error
     except TypeError as error:
-        raise TypeError(f"pad: pad_width holds integers, not {pad_width!r}") from error
+        raise TypeError(
+            f"pad: pad_width must hold integers, not {pad_width!r}"
+        ) from error
     if any(low < 0 or high < 0 for low, high in widths):
-        raise ValueError(f"pad: pad_width holds no negative number: {pad_width}")
+        raise ValueError(f"pad: pad_width must not be negative, but is {pad_width}")
     return widths
 
 
@@ -151,8 +153,8 @@ def pairs(name: str, value: Any, rank: int) -> Pairs:
 
 def wrong(name: str, value: Any, rank: int) -> Pairs:
     raise ValueError(
-        f"pad: {name} is one value, a pair, or a pair for each of {rank} dimensions, "
-        f"not {value!r}"
+        f"pad: {name} must be one value, a pair, or one pair for each of the {rank} "
+        f"dimensions, not {value!r}"
     )
 
 
@@ -163,8 +165,8 @@ def each_axis(x: Array, widths: Pairs, along: Callable[[Array, int], Array]) -> 
             continue
         if not x.shape[i]:
             raise ValueError(
-                f"pad: dimension {i} of {x.shape} has no elements to pad with; use the "
-                "mode 'constant'"
+                f"pad: dimension {i} of shape {x.shape} has no elements to pad with; "
+                "use mode='constant'"
             )
         x = along(x, i)
     return x
@@ -284,7 +286,7 @@ def summarized(
             continue
         size = n if length is None else builtin_min(index(length), n)
         if size < 1:
-            raise ValueError(f"pad: stat_length is at least 1, not {length}")
+            raise ValueError(f"pad: stat_length must be at least 1, not {length}")
         start = 0 if before else n - size
         edge = slice_in_dim(x, start, start + size, axis=axis)
         value = STATISTICS[mode](edge, axis=axis, keepdims=True)

@@ -83,8 +83,8 @@ class ufunc(partial[Any]):
             )
         if out is not None:
             raise NotImplementedError(
-                f"{self.__name__}.{method}: arrays are immutable, so there is no out; "
-                "use the result"
+                f"{self.__name__}.{method}: arrays are immutable, so out cannot be "
+                "written to; use the result"
             )
 
     def reduce(
@@ -147,7 +147,7 @@ class ufunc(partial[Any]):
         start = self.identity if initial is None else initial
         if start is None and (flags is not None or not rows.shape[0]):
             raise ValueError(
-                f"{self.__name__}.reduce has no identity to start from: give initial"
+                f"{self.__name__}.reduce has no identity to start from; pass initial"
             )
         if start is None:
             carry, rows = rows[0], rows[1:]
@@ -237,8 +237,8 @@ class ufunc(partial[Any]):
             )
         if self.nout != 1 or self.nin != (1 if b is None else 2):
             raise ValueError(
-                f"{self.__name__}.at takes {self.nin - 1} arrays of values for a "
-                f"function of {self.nin} arguments"
+                f"{self.__name__}.at takes {self.nin - 1} arrays of values, since the "
+                f"function has {self.nin} arguments"
             )
         x = as_array(f"{self.__name__}.at", a)
         if self.ways.update is not None:
@@ -295,7 +295,10 @@ class ufunc(partial[Any]):
             "indices", np.asarray(indices) if isinstance(indices, list) else indices
         )
         if first.ndim != 1:
-            raise ValueError(f"reduceat: indices have one dimension, not {first.ndim}")
+            raise ValueError(
+                "reduceat: indices must be one-dimensional, but they have "
+                f"{first.ndim} dimensions"
+            )
         found = self.result_dtype(x, dtype)
         rows = moveaxis(convert(x, found), place, 0)
         ends = concatenate([first[1:], full((1,), rows.shape[0], first.dtype)])
@@ -352,7 +355,9 @@ def frompyfunc(
         raise TypeError(f"frompyfunc takes a function, not {shown(func)}")
     for name, count in (("nin", nin), ("nout", nout)):
         if not isinstance(count, int) or count < 0:
-            raise TypeError(f"frompyfunc: {name} is a number of arrays, not {count!r}")
+            raise TypeError(
+                f"frompyfunc: {name} must be a nonnegative integer, not {count!r}"
+            )
     return made(vectorize(func), nin, nout, identity, Ways())
 
 

@@ -65,7 +65,10 @@ def apply_over_axes(
         if found.ndim == x.ndim - 1:
             found = expand_dims(found, axis)
         if found.ndim != x.ndim:
-            raise ValueError("apply_over_axes: the function changed the dimensions")
+            raise ValueError(
+                "apply_over_axes: the function must keep the number of dimensions, or "
+                "reduce the axis that it is called with"
+            )
         x = found
     return x
 
@@ -81,7 +84,10 @@ def parsed(signature: str) -> tuple[Names, Names]:
     """
     text = signature.replace(" ", "")
     if not SIGNATURE.fullmatch(text):
-        raise ValueError(f"vectorize: {signature!r} is no signature like '(n),(n)->()'")
+        raise ValueError(
+            f"vectorize: {signature!r} is not a valid signature; write one such as "
+            "'(n),(n)->()'"
+        )
     sides = [
         tuple(
             tuple(name for name in group.split(",") if name)
@@ -104,15 +110,15 @@ def core_sizes(
     for i, (x, core) in enumerate(zip(arrays, names, strict=True)):
         if x.ndim < len(core):
             raise ValueError(
-                f"vectorize: argument {i} of shape {x.shape} has fewer than the "
-                f"dimensions {core}"
+                f"vectorize: argument {i} of shape {x.shape} has too few dimensions "
+                f"for {core}"
             )
         split = x.ndim - len(core)
         for name, size in zip(core, x.shape[split:], strict=True):
             if sizes.setdefault(name, size) != size:
                 raise ValueError(
-                    f"vectorize: dimension {name!r} has the sizes {sizes[name]} and "
-                    f"{size}, the latter in argument {i}"
+                    f"vectorize: dimension {name!r} has size {size} in argument {i}, "
+                    f"but size {sizes[name]} elsewhere"
                 )
         leading.append(x.shape[:split])
     return leading
@@ -172,12 +178,16 @@ def checked(
     several = isinstance(results, tuple | list)
     found = [as_array("vectorize", x) for x in (results if several else (results,))]
     if len(found) != len(names[1]):
-        raise ValueError(f"vectorize: {len(found)} results in place of {len(names[1])}")
+        raise ValueError(
+            f"vectorize: the function returned {len(found)} results, but the "
+            f"signature has {len(names[1])}"
+        )
     known = dict(sizes)
     for x, core in zip(found, names[1], strict=True):
         if core_sizes([x], (core,), known) != [()]:
             raise ValueError(
-                f"vectorize: a result of shape {x.shape} where the signature has {core}"
+                f"vectorize: the function returned a result of shape {x.shape}, but "
+                f"the signature has {core}"
             )
     return tuple(found) if several else found[0]
 

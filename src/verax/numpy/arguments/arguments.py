@@ -283,8 +283,8 @@ def joined_shape(name: str, shapes: tuple[Shape, ...]) -> Shape:
         found = {shape[i] for shape in shapes if -i <= len(shape)} - {1}
         if len(found) > 1:
             raise ValueError(
-                f"{name}: the shapes {', '.join(map(str, shapes))} do not broadcast "
-                f"together: dimension {i} has the sizes "
+                f"{name}: shapes {', '.join(map(str, shapes))} do not broadcast "
+                f"together: dimension {i} has sizes "
                 f"{' and '.join(map(str, sorted(found)))}; sizes must be equal or 1"
             )
         sizes.append(found.pop() if found else 1)
@@ -392,8 +392,9 @@ def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:
     asked = as_dtype(dtype)
     if asked != found:
         warnings.warn(
-            f"{name}: dtype {asked} was asked for, but 64-bit types are off, so the "
-            f'result is {found}; verax.config.update("enable_x64", True) turns them on',
+            f"{name}: dtype {asked} was requested, but 64-bit types are off, so the "
+            f'result is {found}; turn them on with verax.config.update("enable_x64", '
+            "True)",
             stacklevel=3,
         )
     return found

@@ -103,8 +103,8 @@ def asarray(
     found = as_values("asarray", a, chosen_dtype("asarray", dtype))
     if copy is False and found is not a and not isinstance(a, Array):
         raise ValueError(
-            f"asarray: copy=False, but {shown(a)} of type {type(a).__name__} is no "
-            "verax array and has to be copied; leave copy at None"
+            f"asarray: copy=False, but {shown(a)} of type {type(a).__name__} is not a "
+            "verax array and must be copied; leave copy at None"
         )
     if copy and found is a:
         found = copy_of(found)
@@ -115,8 +115,8 @@ def check_order(name: str, order: str | None) -> None:
     """Raise unless `order` is one in which arrays are stored."""
     if order not in (None, "C", "K"):
         raise ValueError(
-            f"{name}: order={order!r} is not available, since the memory layout is the "
-            "compiler's; use 'C', 'K' or None"
+            f"{name}: order={order!r} is not available, since the compiler chooses "
+            "the memory layout; use 'C', 'K' or None"
         )
 
 
@@ -126,7 +126,7 @@ def placed(name: str, x: Array, device: Placement) -> Array:
         return x
     if not isinstance(device, Device | Sharding):
         raise TypeError(
-            f"{name}: device={shown(device)} is no device and no Sharding; "
+            f"{name}: device={shown(device)} is neither a device nor a Sharding; "
             "verax.devices() lists the devices"
         )
     place = SingleDeviceSharding(device) if isinstance(device, Device) else device
@@ -154,7 +154,7 @@ def as_values(name: str, x: Any, dtype: DType | None) -> Array:
     if isinstance(x, Buffer):
         return from_numpy(np.asarray(memoryview(x)), dtype)
     raise TypeError(
-        f"{name} takes numbers, arrays and nested lists of these, not {shown(x)} of "
+        f"{name} takes numbers, arrays and nested lists of them, not {shown(x)} of "
         f"type {type(x).__name__}"
     )
 
@@ -175,7 +175,7 @@ def from_numpy(x: Any, dtype: DType | None) -> Array:
     """A copy of NumPy's values, narrowed to 32 bits unless x64 is on."""
     own = canonical(x.dtype, STATE.enable_x64)
     if is_extended(own):
-        raise TypeError(f"NumPy holds no values of {own}")
+        raise TypeError(f"a NumPy array cannot hold values of {own}")
     found = as_constant(x, own)
     return found if dtype is None or dtype == own else convert(found, dtype)
 
@@ -195,7 +195,7 @@ def from_nest(name: str, x: Sequence[Any], dtype: DType | None) -> Array:
     except ValueError as error:
         raise ValueError(f"{name}: the nested lists are ragged: {error}") from error
     if values.dtype.kind == "O":
-        raise TypeError(f"{name}: {shown(x)} holds something that is no number")
+        raise TypeError(f"{name}: {shown(x)} contains something that is not a number")
     if values.dtype.kind == "i" and values.size:
         check_range(name, values, dtype)
     own = canonical(values.dtype, STATE.enable_x64)
@@ -215,7 +215,7 @@ def check_range(name: str, values: np.ndarray, dtype: DType | None) -> None:
     low, high = int(values.min()), int(values.max())
     if low < limits.min or high > limits.max:
         raise OverflowError(
-            f"{name}: the integers from {low} to {high} do not fit {own}; ask for a "
+            f"{name}: the integers from {low} to {high} do not fit {own}; pass a "
             'wider dtype, or verax.config.update("enable_x64", True)'
         )
 
@@ -247,7 +247,7 @@ def stacked(name: str, x: Any, dtype: DType) -> Array:
     shapes = {part.shape for part in parts}
     if len(shapes) != 1:
         raise ValueError(
-            f"{name}: the nested lists are ragged; parts have the shapes "
+            f"{name}: the nested lists are ragged; their parts have shapes "
             f"{', '.join(map(str, sorted(shapes)))}"
         )
     return concatenate([expand_dims(part, (0,)) for part in parts], 0)

@@ -198,7 +198,9 @@ def one_kind(dtype: DType, kind: Any) -> bool:
         return dtype == as_dtype(kind)
     except TypeError as error:
         known = ", ".join(map(repr, KINDS))
-        raise ValueError(f"isdtype: no kind {kind!r}; there are {known}") from error
+        raise ValueError(
+            f"isdtype: unknown kind {kind!r}; use one of {known}"
+        ) from error
 
 
 def result_type(*args: Any) -> DType:

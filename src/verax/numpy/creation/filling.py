@@ -128,7 +128,8 @@ def full(
         own not in (1, size) for own, size in zip(value.shape, sizes[gap:], strict=True)
     ):
         raise ValueError(
-            f"full: a fill value of shape {value.shape} does not broadcast to {sizes}"
+            f"full: a fill_value of shape {value.shape} does not broadcast to shape "
+            f"{sizes}"
         )
     dims = tuple(range(gap, len(sizes)))
     stretched = broadcast_in_dim_p.call(BroadcastInDimParams(sizes, dims), value)

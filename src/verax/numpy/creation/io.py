@@ -98,8 +98,9 @@ def from_dlpack(
         return wrapper(aval, where, device is not None)(buffer)
     if copy is False:
         raise ValueError(
-            f"from_dlpack: {dtype} is narrowed to 32 bits, which needs a copy; allow "
-            'it, or verax.config.update("enable_x64", True)'
+            f"from_dlpack: narrowing {dtype} to 32 bits needs a copy; leave copy at "
+            'None, or turn 64-bit types on with verax.config.update("enable_x64", '
+            "True)"
         )
     return asarray(buffers.to_numpy(buffer))
 

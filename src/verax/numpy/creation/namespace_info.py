@@ -101,7 +101,7 @@ class ArrayNamespaceInfo:
             return self.dtypes(kind=GROUPS[kind])
         if kind not in KINDS:
             known = ", ".join((*KINDS, *GROUPS))
-            raise ValueError(f"no kind {kind!r} of dtypes; known kinds: {known}")
+            raise ValueError(f"unknown kind of dtypes {kind!r}; use one of {known}")
         names = [n for n in KINDS[kind] if STATE.enable_x64 or n not in WIDE]
         return {name: np.dtype(name) for name in names}
 

@@ -192,7 +192,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     refuse_complex("ldexp", x1)
     exponent = as_array("ldexp", x2, 1)
     if is_inexact(exponent.dtype):
-        raise TypeError(f"ldexp: the exponent holds integers, not {exponent.aval}")
+        raise TypeError(f"ldexp: the exponent must hold integers, not {exponent.aval}")
     x: Array
     (x,) = promote_inexact("ldexp", as_array("ldexp", x1))
     limits, width = finfo(x.dtype), bits_of(x.dtype)

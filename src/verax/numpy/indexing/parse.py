@@ -136,8 +136,8 @@ class Collected:
             return
         if not is_bool(aval.dtype):
             raise TypeError(
-                f"an index holds integers or booleans, not {aval} at position {place}; "
-                'convert it with x.astype("int32")'
+                f"an index array must hold integers or booleans, not {aval} at "
+                f'position {place}; convert it with x.astype("int32")'
             )
         mask = mask_values(array, place)
         if not mask.shape:
@@ -148,7 +148,7 @@ class Collected:
         if mask.shape != expected:
             raise IndexError(
                 f"a boolean index of shape {mask.shape} at position {place} does not "
-                f"fit the dimensions {expected} of an array of shape {shape}"
+                f"match the dimensions {expected} of an array of shape {shape}"
             )
         for places in mask.nonzero():
             self.pick(places.astype(np.int32), places.shape)
@@ -181,16 +181,16 @@ def as_index_array(item: object) -> IndexArray:
         return item
     if isinstance(item, str | float | complex | np.generic):
         raise TypeError(
-            "an index holds integers, slices, None, ... and integer or boolean arrays, "
-            f"not {item!r} of type {type(item).__name__}"
+            "an index may hold integers, slices, None, ... and integer or boolean "
+            f"arrays, not {item!r} of type {type(item).__name__}"
         )
     if isinstance(item, Sequence):
         return np.asarray(item) if item else np.zeros(0, np.int32)
     if hasattr(item, "__index__"):
         return np.asarray(as_index(item))
     raise IndexError(
-        f"only integers, slices, None, ... and integer or boolean arrays are indices, "
-        f"not {item!r} of type {type(item).__name__}"
+        "only integers, slices, None, ... and integer or boolean arrays are valid "
+        f"indices, not {item!r} of type {type(item).__name__}"
     )
 
 

@@ -82,7 +82,7 @@ def expanded(kinds: Sequence[Kind], shape: Shape) -> list[Kind]:
     taken = sum(kind is not None and kind is not Ellipsis for kind in kinds)
     ellipses = [i for i, kind in enumerate(kinds) if kind is Ellipsis]
     if len(ellipses) > 1:
-        raise IndexError("an index has one ellipsis (...) at most")
+        raise IndexError("an index can have only one ellipsis (...)")
     if taken > len(shape):
         raise IndexError(
             f"too many indices: an array of shape {shape} has {len(shape)} dimensions, "

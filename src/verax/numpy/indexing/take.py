@@ -46,7 +46,7 @@ def integer_indices(name: str, indices: ArrayLike, position: int = 1) -> Array:
     """
     aval = operand_aval(name, position, indices)
     if not is_integer(aval.dtype):
-        raise TypeError(f"{name}: indices are integers, not {aval.dtype}")
+        raise TypeError(f"{name}: indices must be integers, not {aval.dtype}")
     return as_array(name, indices, position)
 
 
@@ -61,8 +61,8 @@ def check_rank(name: str, x: Array, places: Array) -> None:
     """Raise ValueError unless array and indices have as many dimensions."""
     if x.ndim != places.ndim:
         raise ValueError(
-            f"{name}: array and indices have {x.ndim} and {places.ndim} dimensions; "
-            "they must have as many"
+            f"{name}: the array has {x.ndim} dimensions and the indices have "
+            f"{places.ndim}; they must have the same number"
         )
 
 
@@ -102,7 +102,7 @@ def take(
     n = x.shape[place]
     shape = (*x.shape[:place], *places.shape, *x.shape[place + 1 :])
     if not n and 0 not in shape:
-        raise IndexError(f"take: dimension {place} of {x.shape} has no elements")
+        raise IndexError(f"take: dimension {place} of shape {x.shape} has no elements")
     if 0 in shape:
         return zeros(x.aval.with_shape(shape))
     chosen, vectors = take_mode(mode, places, n)
@@ -133,8 +133,8 @@ def take_mode(mode: str | None, places: Array, n: int) -> tuple[GatherScatterMod
         check_bounds(places, n)
         return PROMISE, wrapped(places, n, True)
     raise ValueError(
-        f"take: no mode {mode!r}; there are 'fill', 'clip', 'wrap', "
-        "'promise_in_bounds' and 'raise'"
+        f"take: unknown mode {mode!r}; use 'fill', 'clip', 'wrap', "
+        "'promise_in_bounds' or 'raise'"
     )
 
 
@@ -142,7 +142,7 @@ def check_bounds(places: Array, n: int) -> None:
     """Raise IndexError unless every index is one of a dimension of size `n`."""
     if isinstance(places, Tracer):
         raise NotImplementedError(
-            "take: mode='raise', NumPy's default, asks for the values of the indices, "
+            "take: mode='raise', NumPy's default, needs the values of the indices, "
             "which are traced; use verax.numpy.take, or mode='clip' or 'wrap'"
         )
     values = np.asarray(places)
@@ -304,7 +304,7 @@ def put(
     if mode == "wrap":
         places = remainder(places, x.size)
     elif mode not in (None, "clip"):
-        raise ValueError(f"put: no mode {mode!r}; there are 'clip', 'wrap' and None")
+        raise ValueError(f"put: unknown mode {mode!r}; use 'clip', 'wrap' or None")
     flat = at(ravel(x))[places].set(
         values,
         mode="clip" if mode == "clip" else None,
@@ -325,7 +325,8 @@ def fill_diagonal(
     x, values = as_array("fill_diagonal", a), as_array("fill_diagonal", val, 1)
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
         raise ValueError(
-            f"fill_diagonal takes a matrix, or an array of equal sizes, not {x.shape}"
+            "fill_diagonal takes a matrix, or an array whose dimensions have equal "
+            f"sizes, not shape {x.shape}"
         )
     columns = x.shape[1]
     step = columns + 1 if x.ndim == 2 else sum(columns**i for i in range(x.ndim))

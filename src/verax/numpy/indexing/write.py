@@ -143,9 +143,9 @@ def together(x: Array, values: ArrayLike) -> tuple[Array, Any]:
     if found == aval.dtype:
         return x, as_type(values, new, aval.dtype, False)
     warnings.warn(
-        f"an update of type {new} does not fit an array of type {aval} and is rounded; "
-        f"convert it explicitly: values.astype({aval.dtype.name!r}). This will be an "
-        "error in future",
+        f"an update of type {new} is converted to that of the array, {aval}, which "
+        "may lose precision; convert it yourself: "
+        f"values.astype({aval.dtype.name!r}). This will be an error in the future",
         FutureWarning,
         stacklevel=4,
     )
@@ -165,8 +165,8 @@ def broadcast_values(values: Any, shape: Shape, target: Shape) -> Array:
     sizes = zip(own, shape[len(shape) - len(own) :], strict=False)
     if len(own) > len(shape) or any(a not in (1, b) for a, b in sizes):
         raise ValueError(
-            f"values of shape {own} do not broadcast to the shape {shape} of the part "
-            "that the index picks"
+            f"values of shape {own} do not broadcast to the shape {shape} that the "
+            "index selects"
         )
     return reshape(stretched(values, shape), target)
 

@@ -58,11 +58,11 @@ def observation_weights(
             continue
         part = as_array("cov", weights)
         if name == "fweights" and not is_integer(part.dtype):
-            raise TypeError(f"cov: fweights are integers, not {part.aval}")
+            raise TypeError(f"cov: fweights must be integers, not {part.aval}")
         if part.shape != (count,):
             raise ValueError(
-                f"cov: {name} has the shape {part.shape}, but there are {count} "
-                "observations; give a vector with one weight for each"
+                f"cov: {name} has shape {part.shape}, but there are {count} "
+                "observations; pass a vector with one weight for each"
             )
         parts.append(part)
     frequencies, others = parts

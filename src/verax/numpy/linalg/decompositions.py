@@ -115,7 +115,9 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
         packed, taus = geqrf(x)
         return QRResult(matrix_transpose(packed), taus)
     if mode not in ("reduced", "complete", "r", "full"):
-        raise ValueError(f"qr has the modes reduced, complete, r and raw, not {mode!r}")
+        raise ValueError(
+            f"qr: mode must be 'reduced', 'complete', 'r' or 'raw', not {mode!r}"
+        )
     q, r = qr_of(x, full_matrices=mode in ("complete", "full"))
     return r if mode == "r" else QRResult(q, r)
 
@@ -182,7 +184,7 @@ def reads_lower(name: str, uplo: str | None) -> bool:
         ValueError: `uplo` is neither "L" nor "U".
     """
     if uplo not in (None, "L", "U"):
-        raise ValueError(f'{name}: UPLO is "L" or "U", not {uplo!r}')
+        raise ValueError(f"{name}: UPLO must be 'L' or 'U', not {uplo!r}")
     return uplo != "U"
 
 

@@ -166,7 +166,7 @@ def check_sizes(
             if sizes.setdefault(name, n) != n and n != 1:
                 if sizes[name] != 1:
                     raise ValueError(
-                        f"einsum: {subscripts!r} gives the index {name!r} the sizes "
+                        f"einsum: {subscripts!r} gives index {name!r} two sizes, "
                         f"{sizes[name]} and {n}"
                     )
                 sizes[name] = n
@@ -258,8 +258,8 @@ def canonical(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[str], st
     for term, shape in zip(inputs, shapes, strict=True):
         if len(term) != len(shape):
             raise ValueError(
-                f"einsum: {term!r} of {subscripts!r} names {len(term)} dimensions of "
-                f"an operand of shape {shape}"
+                f"einsum: {term!r} of {subscripts!r} names {len(term)} dimensions, "
+                f"but the operand has shape {shape}"
             )
     return inputs, out
 
@@ -342,8 +342,8 @@ def as_key(optimize: Any) -> Optimize:
     if steps and isinstance(steps[0], str):
         if steps[0] != "einsum_path":
             raise ValueError(
-                f"einsum: optimize={shown(optimize)} is no path, which is a list of "
-                "tuples of operands, perhaps after the word 'einsum_path'"
+                f"einsum: optimize={shown(optimize)} is not a path; pass a list of "
+                "tuples of operand numbers, with or without 'einsum_path' in front"
             )
         steps = steps[1:]
     return tuple([tuple([index(i) for i in taken]) for taken in steps])

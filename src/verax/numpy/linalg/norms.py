@@ -87,9 +87,7 @@ def vector_norm_of(
     x: Array, axes: tuple[int, ...], ord: Order, keepdims: bool
 ) -> Array:
     if isinstance(ord, str) or ord is None:
-        raise ValueError(
-            f"the norm of vectors has orders that are numbers, not {ord!r}"
-        )
+        raise ValueError(f"the order of a vector norm must be a number, not {ord!r}")
     if ord == 2:
         return euclidean(x, axes, keepdims)
     sizes = magnitude(x)
@@ -144,7 +142,7 @@ def matrix_norm_in_front(x: Array, ord: Order) -> Array:
     if ord in (np.inf, -np.inf):
         return (greatest if ord == np.inf else least)(total(magnitude(x), -1), -1)
     raise ValueError(
-        f"the norm of matrices has the orders fro, nuc, 1, 2, inf and their negatives, "
+        "the order of a matrix norm must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, "
         f"not {ord!r}"
     )
 

@@ -124,8 +124,8 @@ def matmul_plan(a: Shape, b: Shape) -> MatmulPlan:
     depth = b[0] if len(b) == 1 else b[-2]
     if a[-1] != depth:
         raise TypeError(
-            f"matmul: the shapes {a} and {b} do not go together: the last dimension of "
-            f"the first, {a[-1]}, meets {depth}"
+            f"matmul: shapes {a} and {b} do not match: the contracted dimensions have "
+            f"sizes {a[-1]} and {depth}"
         )
     stack = broadcast_shapes_of("matmul", (a[:-2], b[:-2]))
     rank = len(stack)
@@ -248,9 +248,9 @@ def check_sizes(name: str, x: Array, y: Array, left: Shape, right: Shape) -> Non
     sizes = [x.shape[i] for i in left], [y.shape[i] for i in right]
     if sizes[0] != sizes[1]:
         raise TypeError(
-            f"{name}: the shapes {x.shape} and {y.shape} do not go together: the "
-            f"dimensions {left} of the first and {right} of the second have the sizes "
-            f"{sizes[0]} and {sizes[1]}"
+            f"{name}: shapes {x.shape} and {y.shape} do not match: dimensions {left} "
+            f"of the first and {right} of the second have sizes {sizes[0]} and "
+            f"{sizes[1]}"
         )
 
 
@@ -288,7 +288,9 @@ def vecdot(
     x = moveaxis(x, canonical_axis("vecdot", axis, x.ndim), -1)
     y = moveaxis(y, canonical_axis("vecdot", axis, y.ndim), -1)
     if x.shape[-1] != y.shape[-1]:
-        raise ValueError(f"vecdot: {x.shape} and {y.shape} differ along axis {axis}")
+        raise ValueError(
+            f"vecdot: shapes {x.shape} and {y.shape} differ along axis {axis}"
+        )
     product = matmul(
         expand_dims(x, -2),
         expand_dims(y, -1),
@@ -352,16 +354,19 @@ def contracted_axes(x: ShapedArray, y: ShapedArray, axes: Any) -> tuple[Shape, S
         n = int(axes)
         if not 0 <= n <= min(x.ndim, y.ndim):
             raise TypeError(
-                f"tensordot: axes={n}, but the operands have {x.ndim} and {y.ndim} "
+                f"tensordot: axes={n} does not fit operands of {x.ndim} and {y.ndim} "
                 "dimensions"
             )
         return tuple(range(x.ndim - n, x.ndim)), tuple(range(n))
     if len(axes) != 2:
         raise TypeError(
-            f"tensordot: axes is a number or a pair of sequences, not {axes}"
+            f"tensordot: axes must be an integer or a pair of sequences, not {axes}"
         )
     left = canonical_axes("tensordot", axes[0], x.ndim)
     right = canonical_axes("tensordot", axes[1], y.ndim)
     if len(left) != len(right):
-        raise TypeError(f"tensordot: {axes} does not pair dimensions")
+        raise TypeError(
+            f"tensordot: axes={axes} must name the same number of dimensions for both "
+            "operands"
+        )
     return left, right

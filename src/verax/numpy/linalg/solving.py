@@ -310,7 +310,10 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     x = as_array("tensorinv", a)
     first, rest = x.shape[:ind], x.shape[ind:]
     if ind <= 0 or prod(first) != prod(rest):
-        raise ValueError(f"tensorinv with ind={ind} takes square maps, not {x.aval}")
+        raise ValueError(
+            f"tensorinv: with ind={ind} the first and the last dimensions must have "
+            f"equal products, unlike those of {x.aval}"
+        )
     return reshape(inv(reshape(x, (prod(first), -1))), (*rest, *first))
 
 
@@ -325,6 +328,9 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
         x = moveaxis(x, tuple(axes), tuple(range(x.ndim - len(axes), x.ndim)))
     rest = x.shape[y.ndim :]
     if prod(rest) != y.size:
-        raise ValueError(f"tensorsolve takes square maps, not {x.aval} for {y.aval}")
+        raise ValueError(
+            "tensorsolve: the dimensions of a beyond those of b must have as many "
+            f"elements as b, but a is {x.aval} and b is {y.aval}"
+        )
     found = solve(reshape(x, (y.size, y.size)), reshape(y, (-1,)))
     return reshape(found, rest)

@@ -111,7 +111,7 @@ def matrix(name: str, m: ArrayLike) -> Array:
     x = as_array(name, m)
     if x.ndim < 2:
         raise ValueError(
-            f"{name} takes an array of at least two dimensions, not {x.aval}"
+            f"{name} takes an array with at least two dimensions, not {x.aval}"
         )
     return x
 
@@ -138,7 +138,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         return diagonal_matrix(x, index(k))
     if x.ndim == 2:
         return main_diagonal(x, index(k))
-    raise ValueError(f"diag takes an array of one or two dimensions, not {x.aval}")
+    raise ValueError(f"diag takes an array with one or two dimensions, not {x.aval}")
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
@@ -178,7 +178,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     """
     base = as_array("vander", x)
     if base.ndim != 1:
-        raise ValueError(f"vander takes an array of one dimension, not {base.aval}")
+        raise ValueError(f"vander takes a one-dimensional array, not {base.aval}")
     (columns,) = as_shape("vander", base.shape[0] if N is None else N)
     powers = arange(columns) if increasing else arange(columns - 1, -1, -1)
     if base.dtype == bool_:
@@ -197,7 +197,7 @@ def meshgrid(
         ValueError: `indexing` is neither, or an argument has two dimensions or more.
     """
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', not {indexing!r}")
     axes = [as_array("meshgrid", x, i) for i, x in enumerate(xi)]
     for i, x in enumerate(axes):
         if x.ndim > 1:

@@ -97,7 +97,7 @@ def arange(
     last = known("arange", "stop", start if stop is None else stop)
     stride = known("arange", "step", 1 if step is None else step)
     if stride == 0:
-        raise ValueError("arange: step is 0")
+        raise ValueError("arange: step must not be 0")
     size = max(0, math.ceil((last - first) / stride))
     if found == bool_:
         return placed("arange", convert(ramp(first, stride, size, INTS), bool_), device)
@@ -128,7 +128,7 @@ def known(name: str, argument: str, x: Any) -> Any:
     value = np.asarray(x)
     if value.ndim:
         raise TypeError(
-            f"{name}: {argument} is a scalar, not an array of {value.shape}"
+            f"{name}: {argument} must be a scalar, not an array of shape {value.shape}"
         )
     return value.item()
 
@@ -174,7 +174,7 @@ def counted(name: str, num: Any) -> int:
     """
     found = int(known(name, "num", num))
     if found < 0:
-        raise ValueError(f"{name}: num is not negative, but it is {found}")
+        raise ValueError(f"{name}: num must not be negative, but is {found}")
     return found
 
 

@@ -181,9 +181,11 @@ def standard(
 ) -> Array:
     given = as_array(name, x)
     if not given.ndim:
-        raise ValueError(f"{name} takes an array with dimensions, not {given.aval}")
+        raise ValueError(
+            f"{name} takes an array with at least one dimension, not {given.aval}"
+        )
     if axis is None and given.ndim > 1:
-        raise ValueError(f"{name}: {given.aval} has several dimensions; say which axis")
+        raise ValueError(f"{name}: {given.aval} has several dimensions; pass axis")
     along = canonical_axis(name, 0 if axis is None else axis, given.ndim)
     chosen = widened(given.dtype, STATE.enable_x64) if dtype is None else dtype
     found: Array = scan(given, along, chosen)

@@ -161,10 +161,12 @@ def parts(
     """What all of them share."""
     no_out(name, out)
     if method not in METHODS:
-        raise ValueError(f"{name}: method={method!r} is none of {', '.join(METHODS)}")
+        raise ValueError(
+            f"{name}: method must be one of {', '.join(METHODS)}, not {method!r}"
+        )
     if weights is not None and method != "inverted_cdf":
         raise ValueError(
-            f"{name}: method={method!r} takes no weights, only 'inverted_cdf' does"
+            f"{name}: method={method!r} does not take weights; only 'inverted_cdf' does"
         )
     x, share = as_array(name, a), as_array(name, q, 1)
     given = None if weights is None else as_array(name, weights, 2)
@@ -256,8 +258,9 @@ def weights_like(name: str, weights: Array, x: Array, axes: tuple[int, ...]) -> 
         return weights
     if weights.ndim and weights.shape != reduced:
         raise ValueError(
-            f"{name}: the weights have the shape {weights.shape}, where the array has "
-            f"{x.shape} and its dimensions {axes} have {reduced}"
+            f"{name}: the weights have shape {weights.shape}; they must have the "
+            f"shape of the array, {x.shape}, or that of its dimensions {axes}, "
+            f"{reduced}"
         )
     return broadcast_in_dim(weights, x.shape, axes if weights.ndim else ())
 

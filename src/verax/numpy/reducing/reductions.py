@@ -89,7 +89,7 @@ def as_mask(name: str, where: ArrayLike, shape: Shape) -> Array:
     """A boolean mask, broadcast to `shape`."""
     mask = as_array(name, where)
     if mask.dtype != bool_:
-        raise TypeError(f"{name}: where is a boolean mask, not {mask.aval}")
+        raise TypeError(f"{name}: where must be a boolean mask, not {mask.aval}")
     if len(mask.shape) > len(shape) or np.broadcast_shapes(mask.shape, shape) != shape:
         raise ValueError(f"{name}: where={mask.aval} does not broadcast to {shape}")
     return stretched(mask, shape) if mask.shape else mask
@@ -215,12 +215,12 @@ def extreme(
     axes = reduction_axes(name, axis, x.ndim)
     if initial is None and where is not None:
         raise ValueError(
-            f"{name}: with where, initial has to say what no element gives"
+            f"{name}: where needs initial, the result where no element is selected"
         )
     if initial is None and 0 in [x.shape[i] for i in axes]:
         raise ValueError(
-            f"{name}: {x.aval} has no elements over {axes}; pass initial to say what "
-            "that gives"
+            f"{name}: {x.aval} has no elements along {axes}; pass initial, the result "
+            "for no elements"
         )
     upward = row is reduce_max_p
     end = lowest(x.dtype) if upward else highest(x.dtype)

@@ -115,9 +115,9 @@ def average(
         sizes = tuple(x.shape[i] for i in axes)
         if axis is None or w.shape != sizes:
             raise ValueError(
-                f"average: the weights have the shape {w.shape}, but the array is "
-                f"{x.shape} and axis={axis}; give weights of the shape of the array, "
-                "or of its axis"
+                f"average: the weights have shape {w.shape}, but the array has shape "
+                f"{x.shape} and axis={axis}; pass weights of the shape of the array, "
+                "or of that axis"
             )
         w = broadcast_in_dim(w, x.shape, axes)
     total = sum(w, axis, keepdims=keepdims)
@@ -149,7 +149,9 @@ def var(
     """
     no_out("var", out)
     if correction is not None and ddof:
-        raise ValueError("var: ddof and correction are the same; give one of them")
+        raise ValueError(
+            "var: ddof and correction mean the same; pass only one of them"
+        )
     less = ddof if correction is None else correction
     x = as_array("var", a)
     result, working = var_types(x, chosen_dtype("var", dtype))

@@ -69,7 +69,8 @@ def bincount(
     if length is None:
         if isinstance(given, Tracer):
             given.concrete(
-                "bincount without length=..., on whose values its shape depends,"
+                "bincount without length=..., where the shape of the result depends "
+                "on values,"
             )
         values = np.asarray(given)
         highest = int(values.max()) if values.size else -1
@@ -99,7 +100,9 @@ def histogram_bin_edges(
         TypeError: `bins` is a name; only numbers and edges are known.
     """
     if isinstance(bins, str):
-        raise TypeError(f"histogram: bins={bins!r} is no number and no vector of edges")
+        raise TypeError(
+            f"histogram: bins must be a number or a vector of edges, not {bins!r}"
+        )
     (x,) = promote_inexact("histogram", as_array("histogram", a))
     edges = as_array("histogram", bins, 1)
     if edges.ndim == 1:
@@ -150,7 +153,8 @@ def histogram(
         held = as_array("histogram", weights, 3)
         if held.shape != x.shape:
             raise ValueError(
-                f"histogram: the weights have shape {held.shape}, the array {x.shape}"
+                f"histogram: the weights must have the shape of the array, {x.shape}, "
+                f"not {held.shape}"
             )
         x, weight = promote_inexact("histogram", x, held)
         weight = reshape(weight, (x.size,))
@@ -175,7 +179,8 @@ def listed(bins: Any, count: int) -> list[Any]:
         return [bins] * count
     if len(bins) != count:
         raise ValueError(
-            f"histogramdd: {len(bins)} bins for {count} dimensions; give one for each"
+            f"histogramdd: got {len(bins)} bins for {count} dimensions; pass one for "
+            "each"
         )
     return list(bins)
 
@@ -206,12 +211,15 @@ def histogramdd(
     points = as_array("histogramdd", sample)
     if points.ndim != 2:
         raise ValueError(
-            f"histogramdd takes a matrix, a row per point, not {points.aval}"
+            f"histogramdd takes a matrix with one row for each point, not {points.aval}"
         )
     count, rank = points.shape
     ranges = [None] * rank if range is None else list(range)
     if len(ranges) != rank:
-        raise ValueError(f"histogramdd: {len(ranges)} ranges for {rank} dimensions")
+        raise ValueError(
+            f"histogramdd: got {len(ranges)} ranges for {rank} dimensions; pass one "
+            "for each"
+        )
     weight: Any = 1
     dtype = default_dtype("integer", STATE.enable_x64)
     if weights is not None:
@@ -219,7 +227,8 @@ def histogramdd(
         dtype = weight.dtype
         if weight.shape != (count,):
             raise ValueError(
-                f"histogramdd: weights of shape {weight.shape} for {count} points"
+                f"histogramdd: weights must have one element for each of the {count} "
+                f"points, not shape {weight.shape}"
             )
     columns = [points[:, i] for i, _ in enumerate(ranges)]
     pairs = zip(columns, listed(bins, rank), ranges, strict=True)

@@ -44,7 +44,10 @@ def kept_places(name: str, obj: Any, n: int) -> np.ndarray:
     places = np.asarray(obj)
     if places.dtype == bool:
         if places.shape != (n,):
-            raise ValueError(f"{name}: a mask of shape {places.shape} for size {n}")
+            raise ValueError(
+                f"{name}: a mask for size {n} must have shape ({n},), not "
+                f"{places.shape}"
+            )
         return places
     if places.size and (places.min() < -n or places.max() >= n):
         raise IndexError(f"{name}: index {obj} is out of bounds for size {n}")

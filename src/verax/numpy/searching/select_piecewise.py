@@ -54,12 +54,14 @@ def choose(
     no_out("choose", out)
     places = as_array("choose", a)
     if not is_integer(places.dtype):
-        raise ValueError(f"choose: the indices a are integers, not {places.aval}")
+        raise ValueError(f"choose: the indices a must be integers, not {places.aval}")
     rows = list(choices)
     if not rows:
-        raise ValueError("choose: there are no choices")
+        raise ValueError("choose: choices must not be empty")
     if mode not in ("raise", "wrap", "clip"):
-        raise ValueError(f"choose: mode is 'raise', 'wrap' or 'clip', not {mode!r}")
+        raise ValueError(
+            f"choose: mode must be 'raise', 'wrap' or 'clip', not {mode!r}"
+        )
     inside = within("choose", places, len(rows), mode)
     full = broadcast_shapes_of("choose", [inside.shape, *map(np.shape, rows)])
     pile = stack([broadcast_to(row, full) for row in promote("choose", *rows)])
@@ -77,10 +79,11 @@ def select(
         ValueError: there are no conditions, or not as many choices.
     """
     if not condlist:
-        raise ValueError("select: condlist has no conditions")
+        raise ValueError("select: condlist must not be empty")
     if len(condlist) != len(choicelist):
         raise ValueError(
-            f"select: {len(condlist)} conditions for {len(choicelist)} choices"
+            "select: condlist and choicelist must have the same length, not "
+            f"{len(condlist)} and {len(choicelist)}"
         )
     conditions = [as_condition("select", condition) for condition in condlist]
     *choices, found = promote("select", *choicelist, default)
@@ -110,8 +113,8 @@ def piecewise(
     pieces = list(funclist)
     if len(pieces) not in (len(conditions), len(conditions) + 1):
         raise ValueError(
-            f"piecewise: {len(pieces)} functions for {len(conditions)} conditions; "
-            "give as many, or one more for where none holds"
+            f"piecewise: got {len(pieces)} functions for {len(conditions)} "
+            "conditions; pass as many, or one more for where no condition holds"
         )
     rest = pieces.pop() if len(pieces) > len(conditions) else 0
     found = piece(rest, array, args, kw)

@@ -86,7 +86,10 @@ def static_size(name: str, size: int | None, *args: Array) -> int | None:
     """
     for x in args:
         if size is None and isinstance(x, Tracer):
-            x.concrete(f"{name} without size=..., on whose values its shape depends,")
+            x.concrete(
+                f"{name} without size=..., where the shape of the result depends on "
+                "values,"
+            )
     return None if size is None else int(size)
 
 

@@ -141,7 +141,7 @@ def lexsort(
         raise TypeError("lexsort takes at least one key")
     if len({key.shape for key in given}) != 1:
         raise ValueError(
-            "lexsort takes keys of one shape, not "
+            "lexsort takes keys of the same shape, not "
             f"{', '.join(str(key.shape) for key in given)}"
         )
     if not given[0].ndim:
@@ -190,15 +190,15 @@ def searchsorted(
     """
     if side not in ("left", "right") or method not in METHODS:
         raise ValueError(
-            f"searchsorted: side={side!r} is 'left' or 'right', and method={method!r} "
-            f"one of {', '.join(METHODS)}"
+            "searchsorted: side must be 'left' or 'right', and method one of "
+            f"{', '.join(METHODS)}, not {side!r} and {method!r}"
         )
     line, queries = promote_dtypes(
         as_array("searchsorted", a), as_array("searchsorted", v)
     )
     if line.ndim != 1:
         raise ValueError(
-            f"searchsorted: the first argument is a vector, not {line.aval}"
+            f"searchsorted: the first argument must be a vector, not {line.aval}"
         )
     if sorter is not None:
         line = take_along(line, as_array("searchsorted", sorter), 0)
@@ -244,7 +244,7 @@ def digitize(
     """
     given, edges = as_array("digitize", x), as_array("digitize", bins, 1)
     if edges.ndim != 1:
-        raise ValueError(f"digitize: bins is a vector, not {edges.aval}")
+        raise ValueError(f"digitize: bins must be a vector, not {edges.aval}")
     if not edges.size:
         return filled(given.shape, 0, index_dtype())
     how = method or "scan"
@@ -295,13 +295,16 @@ def top_k(
         TypeError: `a` is complex.
     """
     if mode not in ("largest", "smallest"):
-        raise ValueError(f"top_k: mode is 'largest' or 'smallest', not {mode!r}")
+        raise ValueError(f"top_k: mode must be 'largest' or 'smallest', not {mode!r}")
     x = as_array("top_k", a)
     place = canonical_axis("top_k", axis, x.ndim)
     if is_complex(x.dtype):
-        raise TypeError(f"top_k takes numbers with an order, not {x.aval}")
+        raise TypeError(f"top_k takes ordered numbers, not {x.aval}")
     if not 0 <= k <= x.shape[place]:
-        raise ValueError(f"top_k: k={k}, but there are {x.shape[place]} elements")
+        raise ValueError(
+            f"top_k: k must be between 0 and the {x.shape[place]} elements of the "
+            f"axis, not {k}"
+        )
     if mode == "largest":
         return sorts.top_k(x, k, axis=place)
     if is_bool(x.dtype) or is_integer(x.dtype):

@@ -92,7 +92,7 @@ def where(
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
-        raise ValueError("where takes both x and y, or none of them")
+        raise ValueError("where takes both x and y, or neither")
     if size is not None or fill_value is not None:
         raise ValueError("where takes size and fill_value only without x and y")
     if isinstance(condition, Array) and isinstance(x, Array) and isinstance(y, Array):
@@ -145,9 +145,9 @@ def known_mask(name: str, mask: Array) -> np.ndarray:
         return mask.concrete(name)
     except AbstractValueError as error:
         raise ConcretizationTypeError(
-            f"{name}: how many elements are not zero depends on values, which a traced "
-            f"{mask.aval} does not have; say at most how many with size=n (what is "
-            "missing is fill_value), or use where(mask, x, y)"
+            f"{name}: the number of nonzero elements depends on values, which a "
+            f"traced {mask.aval} does not have; pass size=n, the largest number to "
+            "return (the rest is fill_value), or use where(mask, x, y)"
         ) from error
 
 
@@ -165,7 +165,9 @@ def nonzero(
     """
     x = as_array("nonzero", a)
     if not x.ndim:
-        raise ValueError("nonzero takes an array with dimensions; see atleast_1d")
+        raise ValueError(
+            "nonzero takes an array with at least one dimension; use atleast_1d"
+        )
     mask = as_condition("nonzero", x)
     if size is None:
         found = known_mask("nonzero", mask).nonzero()
@@ -174,7 +176,9 @@ def nonzero(
     flat, total = places_of(ravel(mask), count)
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if len(fills) != x.ndim:
-        raise ValueError(f"nonzero: {len(fills)} fill values for {x.ndim} dimensions")
+        raise ValueError(
+            f"nonzero: got {len(fills)} fill values for {x.ndim} dimensions"
+        )
     missing = greater_equal(iota(int32, count), total)
     return tuple(
         [
@@ -198,8 +202,8 @@ def as_filling(fill: ArrayLike | None) -> Array:
     found = as_array("nonzero", 0 if fill is None else fill)
     if found.ndim:
         raise ValueError(
-            f"nonzero: a fill value is a scalar, not {found.aval}; give a tuple with "
-            "one for each dimension"
+            f"nonzero: a fill value must be a scalar, not {found.aval}; pass a tuple "
+            "with one for each dimension"
         )
     return convert(found, index_dtype())
 
@@ -273,8 +277,8 @@ def compress(
     n = min(hits.shape[0], x.shape[0])
     if hits.shape[0] > n and known_mask("compress", hits[n:]).any():
         raise ValueError(
-            f"compress: the condition of size {hits.shape[0]} is true beyond the "
-            f"{n} parts"
+            f"compress: the condition of size {hits.shape[0]} is true beyond the {n} "
+            "elements of the axis"
         )
     parts = picked_rows(hits[:n], x[:n], size, fill_value)
     return moveaxis(parts, 0, axis)
@@ -324,7 +328,9 @@ def place(
         ValueError: `inplace` is not False, the sizes differ, or there is no value.
     """
     if inplace:
-        raise ValueError("place: arrays are immutable; pass inplace=False")
+        raise ValueError(
+            "place: arrays are immutable; pass inplace=False and use the result"
+        )
     x, hits = as_array("place", arr), ravel(as_condition("place", mask))
     values = ravel(as_array("place", vals, 2))
     if hits.size != x.size or not values.size:
@@ -369,12 +375,12 @@ def ravel_multi_index(
     parts = [widened_index("ravel_multi_index", i) for i in multi_index]
     if len(parts) != len(sizes):
         raise ValueError(
-            f"ravel_multi_index: {len(parts)} indices for {len(sizes)} dimensions"
+            f"ravel_multi_index: got {len(parts)} indices for {len(sizes)} dimensions"
         )
     if mode not in ("raise", "wrap", "clip") or order not in ("C", "F"):
         raise ValueError(
-            f"ravel_multi_index: mode is 'raise', 'wrap' or 'clip' and order 'C' or "
-            f"'F', not {mode!r} and {order!r}"
+            "ravel_multi_index: mode must be 'raise', 'wrap' or 'clip' and order 'C' "
+            f"or 'F', not {mode!r} and {order!r}"
         )
     inside = [
         within("ravel_multi_index", i, n, mode)
@@ -395,7 +401,7 @@ def widened_index(name: str, x: ArrayLike) -> Array:
     """
     found = as_array(name, x)
     if not is_integer(found.dtype):
-        raise TypeError(f"{name}: indices are integers, not {found.aval}")
+        raise TypeError(f"{name}: indices must be integers, not {found.aval}")
     return convert(found, widened(found.dtype, STATE.enable_x64))
 
 

@@ -48,7 +48,7 @@ def view(a: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     if wanted is None or wanted == x.dtype:
         return x
     if is_extended(wanted) or is_extended(x.dtype):
-        raise TypeError(f"view: {x.dtype.name} and {wanted.name} have no common bits")
+        raise TypeError(f"view: {x.dtype.name} cannot be viewed as {wanted.name}")
     check_sizes(x, wanted)
     if is_bool(x.dtype):
         x = convert(x, uint8)
@@ -70,13 +70,13 @@ def check_sizes(x: Array, wanted: DType) -> None:
         return
     if not x.ndim:
         raise ValueError(
-            f"view: an array without dimensions keeps its size of {own} bytes, but "
-            f"{wanted} has {new}"
+            f"view: a scalar of {own} bytes cannot be viewed as {wanted}, which has "
+            f"{new}"
         )
     if x.shape[-1] * own % new:
         raise ValueError(
             f"view: the last dimension of {x.aval} has {x.shape[-1] * own} bytes, "
-            f"which is no multiple of the {new} of {wanted}"
+            f"which is not a multiple of the {new} of {wanted}"
         )
 
 
@@ -102,7 +102,9 @@ def places(name: str, bitorder: str) -> np.ndarray:
         ValueError: the order is neither "big" nor "little".
     """
     if bitorder not in ("big", "little"):
-        raise ValueError(f"{name}: bitorder is 'big' or 'little', not {bitorder!r}")
+        raise ValueError(
+            f"{name}: bitorder must be 'big' or 'little', not {bitorder!r}"
+        )
     line = np.arange(8, dtype=np.uint8)
     return line[::-1].copy() if bitorder == "big" else line
 

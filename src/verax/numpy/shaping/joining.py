@@ -82,8 +82,8 @@ def joined(name: str, parts: Sequence[Any], axis: int) -> Array:
         own = part.shape
         if own != first and not joinable(own, first, axis):
             raise ValueError(
-                f"{name}: argument {i} has the shape {own} and argument 0 {first}; "
-                f"they must agree but for dimension {axis}"
+                f"{name}: argument {i} has shape {own} and argument 0 has shape "
+                f"{first}; they must agree except along dimension {axis}"
             )
     return concatenate_p.call(concatenate_params(axis), *parts)
 
@@ -122,7 +122,10 @@ def concatenate(
     if axis is None:
         return joined("concatenate", [ravel(part) for part in parts], 0)
     if not all([part.ndim for part in parts]):
-        raise ValueError("concatenate: arrays without dimensions; use stack")
+        raise ValueError(
+            "concatenate takes arrays with at least one dimension; use stack for "
+            "scalars"
+        )
     place = canonical_axis("concatenate", axis, parts[0].ndim)
     return joined("concatenate", parts, place)
 
@@ -155,7 +158,7 @@ def piled(axis: int, *parts: Any) -> Array:
     first = parts[0].shape
     if any(part.shape != first for part in parts):
         shapes = ", ".join(str(part.shape) for part in parts)
-        raise ValueError(f"stack takes arrays of one shape, not {shapes}")
+        raise ValueError(f"stack takes arrays of the same shape, not {shapes}")
     place = canonical_axis("stack", axis, len(first) + 1)
     return joined("stack", [expand_dims(part, place) for part in parts], place)
 
@@ -212,12 +215,12 @@ def nesting(arrays: Any) -> int:
         TypeError: there is a tuple.
     """
     if isinstance(arrays, tuple):
-        raise TypeError("block takes lists of arrays; use a list in place of a tuple")
+        raise TypeError("block takes lists of arrays; use a list instead of a tuple")
     if not isinstance(arrays, list):
         return 0
     depths = {nesting(part) for part in arrays}
     if len(depths) != 1:
-        raise ValueError("block takes lists that are nested evenly, and none is empty")
+        raise ValueError("block takes evenly nested lists, none of them empty")
     return 1 + depths.pop()
 
 
@@ -359,7 +362,7 @@ def repeat(
     counts = repeats if isinstance(repeats, Array) else np.asarray(repeats)
     if counts.ndim > 1 or (counts.ndim and counts.shape[0] not in (1, n)):
         raise ValueError(
-            f"repeat: repeats of shape {counts.shape} for {n} parts; give one, or {n}"
+            f"repeat: repeats must have 1 or {n} elements, not shape {counts.shape}"
         )
     if total_repeat_length is None:
         if isinstance(counts, Array):

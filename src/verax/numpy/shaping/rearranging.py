@@ -55,7 +55,9 @@ def fliplr(m: ArrayLike) -> Array:
     """
     x = as_array("fliplr", m)
     if x.ndim < 2:
-        raise ValueError(f"fliplr takes at least two dimensions, not {x.ndim}")
+        raise ValueError(
+            f"fliplr takes an array with at least two dimensions, not {x.ndim}"
+        )
     return rev(x, (1,))
 
 
@@ -67,7 +69,7 @@ def flipud(m: ArrayLike) -> Array:
     """
     x = as_array("flipud", m)
     if not x.ndim:
-        raise ValueError("flipud takes at least one dimension")
+        raise ValueError("flipud takes an array with at least one dimension")
     return rev(x, (0,))
 
 
@@ -113,7 +115,7 @@ def roll(a: ArrayLike, shift: Any, axis: AxisLike | None = None) -> Array:
     if len(axes) == 1 and len(shifts) > 1:
         axes = axes * len(shifts)
     if len(shifts) != len(axes):
-        raise ValueError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
+        raise ValueError(f"roll: got {len(shifts)} shifts for {len(axes)} axes")
     for count, place in zip(shifts, axes, strict=True):
         x = rolled(x, count, place)
     return x

@@ -95,7 +95,7 @@ def completed(own: Shape, target: Shape) -> Shape:
     if rest == 0 or count % rest:
         raise TypeError(
             f"cannot reshape array of shape {own} (size {count}) into shape {target}: "
-            f"{count} is no multiple of {rest}"
+            f"{count} is not a multiple of {rest}"
         )
     place = unknown[0]
     return (*target[:place], count // rest, *target[place + 1 :])
@@ -111,8 +111,7 @@ def target_shape(target: Any) -> Shape:
         return tuple([index(n) for n in target])
     except TypeError as error:
         raise TypeError(
-            f"reshape takes a shape of integers that are known while tracing, not "
-            f"{target!r}"
+            f"reshape: the shape must be integers known while tracing, not {target!r}"
         ) from error
 
 
@@ -141,7 +140,7 @@ def reshape(
         back = tuple(range(len(sizes) - 1, -1, -1))
         return transpose(reshape(transpose(x, dims), sizes[::-1]), back)
     if order != "C":
-        raise ValueError(f"reshape: order is 'C' or 'F', not {order!r}")
+        raise ValueError(f"reshape: order must be 'C' or 'F', not {order!r}")
     return x if own == sizes else reshape_p.call(reshape_params(sizes), x)
 
 
@@ -179,7 +178,9 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
         return transpose_p.call(reversing(rank), x)
     order = canonical_axes("transpose", axes, rank)
     if len(order) != rank:
-        raise ValueError(f"transpose: {axes} is no permutation of {rank} dimensions")
+        raise ValueError(
+            f"transpose: axes={axes} is not a permutation of {rank} dimensions"
+        )
     if rank < 2 or order == tuple(range(rank)):
         return x
     return transpose_p.call(transpose_params(order), x)
@@ -245,7 +246,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     rank = operand_aval("rollaxis", 0, a).ndim
     source = canonical_axis("rollaxis", axis, rank)
     if not -rank <= start <= rank:
-        raise ValueError(f"rollaxis: start {start} lies outside [{-rank}, {rank}]")
+        raise ValueError(f"rollaxis: start={start} must lie in [{-rank}, {rank}]")
     target = start + rank if start < 0 else start
     return moveaxis(a, source, target - (source < target))
 
@@ -266,7 +267,8 @@ def squeeze(a: ArrayLike, axis: AxisLike | None = None) -> Array:
         axes = canonical_axes("squeeze", axis, x.ndim)
         if any(x.shape[i] != 1 for i in axes):
             raise ValueError(
-                f"squeeze: a dimension of {axis} of {x.shape} is not of size 1"
+                f"squeeze: axis={axis} selects a dimension of shape {x.shape} whose "
+                "size is not 1"
             )
     return without_axes(x, axes)
 
@@ -348,7 +350,7 @@ def broadcast_to(
     own = x.shape
     pairs = zip(own, sizes[len(sizes) - len(own) :], strict=False)
     if len(own) > len(sizes) or any(a not in (1, b) for a, b in pairs):
-        raise ValueError(f"broadcast_to: the shape {own} does not broadcast to {sizes}")
+        raise ValueError(f"broadcast_to: shape {own} does not broadcast to {sizes}")
     found: Array = stretched(x, sizes)
     return found
 

@@ -78,7 +78,7 @@ def diff(
     """
     x = as_array("diff", a)
     if n < 0:
-        raise ValueError(f"diff: the order {n} is negative")
+        raise ValueError(f"diff: the order n must not be negative, but is {n}")
     if n == 0:
         return x
     if not x.ndim:
@@ -138,7 +138,7 @@ def gradient(
             is no such edge order.
     """
     if edge_order not in (None, 1, 2):
-        raise ValueError(f"gradient: edge_order is 1 or 2, not {edge_order}")
+        raise ValueError(f"gradient: edge_order must be 1 or 2, not {edge_order}")
     (x,) = inexact("gradient", f)
     axes = (
         tuple(range(x.ndim))
@@ -149,7 +149,10 @@ def gradient(
     if len(steps) == 1 and operand_aval("gradient", 1, steps[0]).ndim == 0:
         steps = steps * len(axes)
     if len(steps) != len(axes):
-        raise ValueError(f"gradient: {len(steps)} distances for {len(axes)} dimensions")
+        raise ValueError(
+            f"gradient: got {len(steps)} distances for {len(axes)} dimensions; pass "
+            "one, or one for each"
+        )
     order = edge_order or 1
     found = [
         slope(x, place, step, order) for place, step in zip(axes, steps, strict=True)
@@ -171,7 +174,8 @@ def slope(x: Array, axis: int, step: ArrayLike, order: int) -> Array:
     n = x.shape[axis]
     if n < order + 1:
         raise ValueError(
-            f"gradient takes {order + 1} elements at least, but {x.shape}[{axis}]"
+            f"gradient needs at least {order + 1} elements along axis {axis}, but the "
+            f"shape is {x.shape}"
         )
     later, earlier = neighbours(x, axis)
     spacing = as_array("gradient", step)
@@ -190,7 +194,9 @@ def uneven_slope(
     """The gradient at given coordinates: secants, weighted by the other's length."""
     n = x.shape[axis]
     if places.shape != (n,):
-        raise ValueError(f"gradient: coordinates of shape {places.shape} for size {n}")
+        raise ValueError(
+            f"gradient: coordinates must have shape ({n},), not {places.shape}"
+        )
     shape = [-1 if i == axis else 1 for i in range(x.ndim)]
     lengths = reshape(diff(places), shape)
     secants = true_divide(change, lengths)
@@ -268,8 +274,8 @@ def interp(
     (values,) = inexact("interp", fp)
     if knots.ndim != 1 or knots.shape != values.shape or not knots.size:
         raise ValueError(
-            f"interp takes points as vectors of one size, not {knots.shape} and "
-            f"{values.shape}"
+            f"interp takes xp and fp as vectors of the same size, not {knots.shape} "
+            f"and {values.shape}"
         )
     if period is not None:
         places, knots, values = periodic(places, knots, values, period)
@@ -382,16 +388,16 @@ def shifted_products(
     """A convolution: windows of the longer vector against the shorter one, reversed."""
     x, y = [as_array(name, part) for part in promote(name, a, v)]
     if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
-        raise ValueError(
-            f"{name} takes vectors with elements, not {x.aval} and {y.aval}"
-        )
+        raise ValueError(f"{name} takes nonempty vectors, not {x.aval} and {y.aval}")
     swapped = x.size < y.size
     if swapped:
         x, y = y, x
     n, m = x.size, y.size
     edges = {"full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2), "valid": (0, 0)}
     if mode not in edges:
-        raise ValueError(f"{name}: mode is 'full', 'same' or 'valid', not {mode!r}")
+        raise ValueError(
+            f"{name}: mode must be 'full', 'same' or 'valid', not {mode!r}"
+        )
     # In the mode "same", NumPy centres an even correlation by its first operand.
     low, high = edges[mode][::-1] if swapped and name == "correlate" else edges[mode]
     found = conv_general_dilated(

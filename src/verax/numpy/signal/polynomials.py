@@ -158,7 +158,7 @@ def polydiv(
     """
     x, y = coefficients("polydiv", *promote_inexact("polydiv", u, v))
     if not y.size:
-        raise ValueError("polydiv: the divisor has no coefficients")
+        raise ValueError("polydiv: the divisor must not be empty")
     steps = x.shape[0] - y.shape[0] + 1
     if steps < 1:
         return filled((1,), 0, x.dtype), x
@@ -193,7 +193,9 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
         ValueError: the order is negative, or `p` is a scalar.
     """
     if m < 0:
-        raise ValueError(f"polyder: the order {m} is negative; see polyint")
+        raise ValueError(
+            f"polyder: the order m must not be negative, but is {m}; see polyint"
+        )
     (x,) = coefficients("polyder", *promote_inexact("polyder", p))
     if not m:
         return x
@@ -211,7 +213,9 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
             size 1 or `m`.
     """
     if m < 0:
-        raise ValueError(f"polyint: the order {m} is negative; see polyder")
+        raise ValueError(
+            f"polyint: the order m must not be negative, but is {m}; see polyder"
+        )
     operands = promote_inexact("polyint", p, 0 if k is None else k)
     (x,) = coefficients("polyint", operands[0])
     if not m:
@@ -219,7 +223,8 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     constants = as_array("polyint", operands[1], 2)
     if constants.shape not in ((), (1,), (m,)):
         raise ValueError(
-            f"polyint: k has the shape {constants.shape}; give a scalar or {m} of them"
+            f"polyint: k must be a scalar or a vector of {m}, not of shape "
+            f"{constants.shape}"
         )
     line = broadcast_to(constants, (m,))
     n = x.shape[0]
@@ -365,7 +370,7 @@ def polyfit(
         ValueError: the degree is negative, or shapes do not fit.
     """
     if deg < 0:
-        raise ValueError(f"polyfit: the degree {deg} is negative")
+        raise ValueError(f"polyfit: the degree must not be negative, but is {deg}")
     given = [x, y] if w is None else [x, y, w]
     places, values, *weights = inexact_arrays("polyfit", *given)
     check_points(places, values, weights)
@@ -393,14 +398,15 @@ def polyfit(
 def check_points(places: Array, values: Array, weights: list[Array]) -> None:
     """Raise a ValueError unless there are as many places, values and weights."""
     if places.ndim != 1 or not places.size:
-        raise ValueError(f"polyfit: x is a vector with elements, not {places.aval}")
+        raise ValueError(f"polyfit: x must be a nonempty vector, not {places.aval}")
     if values.ndim not in (1, 2) or values.shape[0] != places.shape[0]:
         raise ValueError(
-            f"polyfit: y has the shape {values.shape} for {places.shape[0]} places"
+            f"polyfit: y has shape {values.shape}, but x has {places.shape[0]} points"
         )
     if weights and weights[0].shape != places.shape:
         raise ValueError(
-            f"polyfit: w has the shape {weights[0].shape} for {places.shape[0]} places"
+            f"polyfit: w has shape {weights[0].shape}, but x has {places.shape[0]} "
+            "points"
         )
 
 
@@ -413,8 +419,8 @@ def spread(
     free = count - deg - 1
     if free <= 0:
         raise ValueError(
-            f"polyfit: {count} points leave no freedom to a degree of {deg} for cov; "
-            'give more points, or cov="unscaled"'
+            f"polyfit: {count} points are too few to scale the covariance for degree "
+            f"{deg}; pass more points, or cov='unscaled'"
         )
     variance = true_divide(residuals, free)
     if rank == 1:

@@ -31,7 +31,7 @@ def window(name: str, function: Callable[[int], np.ndarray], size: int) -> Array
     """
     count = index(size)
     if count < 0:
-        raise ValueError(f"{name}: the size {count} is negative")
+        raise ValueError(f"{name}: the size must not be negative, but is {count}")
     dtype = default_dtype("floating", STATE.enable_x64)
     return as_array(name, function(count).astype(dtype))
 
@@ -64,7 +64,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     """
     value = inexact_array("kaiser", beta)
     if value.ndim:
-        raise ValueError(f"kaiser: beta is a scalar, not {value.aval}")
+        raise ValueError(f"kaiser: beta must be a scalar, not {value.aval}")
     line = window("kaiser", np.ones, M)
     if line.size < 2:
         return line

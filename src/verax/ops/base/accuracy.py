@@ -59,8 +59,10 @@ def check_accuracy(name: str, accuracy: Accuracy) -> None:
     """
     if isinstance(accuracy, Tolerance):
         raise NotImplementedError(
-            f"{name} has one implementation, whose error nobody has bounded: pass "
-            "accuracy=None or an AccuracyMode"
+            f"{name}: accuracy as a Tolerance is not available, since the only "
+            "implementation has no proven error bound; pass None or an AccuracyMode"
         )
     if accuracy is not None and not isinstance(accuracy, AccuracyMode):
-        raise TypeError(f"{name}: accuracy is an AccuracyMode, not {accuracy!r}")
+        raise TypeError(
+            f"{name}: accuracy must be None or an AccuracyMode, not {accuracy!r}"
+        )

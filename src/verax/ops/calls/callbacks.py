@@ -69,7 +69,10 @@ def typing_callback(
 ) -> Sequence[ShapedArray]:
     for aval, flag in zip(avals, p.mapped, strict=True):
         if flag and aval.shape[: len(p.lanes)] != p.lanes:
-            raise TypeError(f"a callback over lanes {p.lanes} takes them, not {aval}")
+            raise TypeError(
+                f"a callback over a batch of shape {p.lanes} takes operands with "
+                f"these leading dimensions, not {aval}"
+            )
     return [a.with_shape((*p.lanes, *a.shape)) for a in p.results]
 
 
@@ -132,8 +135,8 @@ def batch_callback(
         params = evolve(p, lanes=lanes, mapped=tuple(mapped))
     else:
         raise MissingRule(
-            f"vmap of {row.name} of {p.callback.name}: say how the callback takes a "
-            f"batch, with vmap_method={' or '.join(map(repr, METHODS))}"
+            f"vmap of {row.name} of {p.callback.name}: choose how the callback takes "
+            f"a batch with vmap_method={' or '.join(map(repr, METHODS))}"
         )
     outs = row.bind(params, *given)
     return outs, [0] * len(outs)
@@ -179,10 +182,10 @@ def jvp_refused(
     tangents: Sequence[Tangent],
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     raise MissingRule(
-        f"the callback {p.callback.name} cannot be differentiated, for verax does not "
-        "see inside; give the function that calls it a derivative of your own with "
-        "verax.custom_jvp or verax.custom_vjp, or cut it off with "
-        "verax.lax.stop_gradient on its operands"
+        f"the callback {p.callback.name} cannot be differentiated, since verax cannot "
+        "see inside it; give the function that calls it a derivative with "
+        "verax.custom_jvp or verax.custom_vjp, or apply verax.lax.stop_gradient to "
+        "its operands"
     )
 
 
@@ -201,8 +204,8 @@ def transpose_refused(
     engine: Engine, p: CallbackParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     raise MissingRule(
-        f"the callback {p.callback.name} is not linear, so it has no transpose; give "
-        "the function that calls it one with verax.custom_vjp"
+        f"the callback {p.callback.name} is not linear, so it cannot be transposed; "
+        "give the function that calls it a derivative with verax.custom_vjp"
     )
 
 
@@ -241,9 +244,9 @@ def refuse_callbacks(name: str, jaxpr: Jaxpr) -> None:
     for _, eqn in walk(jaxpr):
         if isinstance(eqn.params, CallbackParams):
             raise TypeError(
-                f"the computation of {name} calls {eqn.params.callback.name}, "
-                f"at {eqn.source}: {name} applies it in any order and any number of "
-                "times, so it cannot hold callbacks; use scan for a fold with callbacks"
+                f"the computation of {name} calls {eqn.params.callback.name}, at "
+                f"{eqn.source}: {name} applies it in any order and any number of "
+                "times, so it must not contain callbacks; use scan instead"
             )
 
 

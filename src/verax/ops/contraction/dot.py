@@ -86,7 +86,7 @@ def dot_typing(p: DotParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArr
         sizes = [x.shape[i] for i in left], [y.shape[i] for i in right]
         if sizes[0] != sizes[1]:
             raise TypeError(
-                f"dot_general takes {name} dimensions of equal sizes, but {left} of "
+                f"dot_general takes {name} dimensions of equal size, but {left} of "
                 f"{x} has {sizes[0]} and {right} of {y} has {sizes[1]}"
             )
     shape = (
@@ -105,7 +105,10 @@ def dot_dtype(p: DotParams, x: DType, y: DType) -> DType:
             raise TypeError(f"dot_general takes {ANYTHING}, not {dtype}")
     natural = x if rank_of(x) >= rank_of(y) else y
     if rank_of(x) == rank_of(y) and x != y:
-        raise TypeError(f"dot_general cannot choose between {x} and {y}; convert one")
+        raise TypeError(
+            f"dot_general: the dtypes {x} and {y} have no common dtype; convert one "
+            "operand (verax.lax.convert_element_type)"
+        )
     wanted = p.preferred_element_type
     if wanted is None or wanted == natural:
         return natural
@@ -379,8 +382,8 @@ def dot_general(
         used = (*contracted[i], *batch[i])
         if len(set(used)) < len(used):
             raise ValueError(
-                f"dot_general: a dimension of {aval} is named twice, as contracting "
-                f"{contracted[i]} and batch {batch[i]}"
+                f"dot_general: a dimension of {aval} is named twice among "
+                f"contracting={contracted[i]} and batch={batch[i]}"
             )
     preferred = (
         None
@@ -437,7 +440,8 @@ def batch_matmul(lhs: object, rhs: object, precision: object = None) -> Array:
     x, y = aval_of(lhs), aval_of(rhs)
     if x.ndim < 2 or x.ndim != y.ndim:
         raise TypeError(
-            f"batch_matmul takes stacks of matrices of one rank, not {x} and {y}"
+            "batch_matmul takes stacks of matrices with the same number of "
+            f"dimensions, not {x} and {y}"
         )
     stack = tuple(range(x.ndim - 2))
     numbers = (((x.ndim - 1,), (x.ndim - 2,)), (stack, stack))

@@ -126,9 +126,9 @@ def one_precision(precision: object) -> Precision:
     found = NAMES.get(precision) if isinstance(precision, str) else None
     if found is None:
         raise ValueError(
-            f"precision={precision!r} is none of: None, verax.lax.Precision, "
+            "precision must be None, a verax.lax.Precision, one of "
             f"{', '.join(NAMES)}, a pair of these, a verax.lax.DotAlgorithmPreset or "
-            "its name, a verax.lax.DotAlgorithm"
+            f"its name, or a verax.lax.DotAlgorithm, not {precision!r}"
         )
     return found
 

@@ -63,8 +63,8 @@ def ragged_dot(
         )
     if sizes.shape[0] != y.shape[0] and group_offset is None:
         raise TypeError(
-            f"ragged_dot takes a size for each of the {y.shape[0]} groups of {y}, not "
-            f"{sizes}"
+            f"ragged_dot takes one group size for each of the {y.shape[0]} groups of "
+            f"{y}, not {sizes}"
         )
     (m, k), g = x.shape, y.shape[0]
     own = convert(group_sizes, int32)
@@ -122,8 +122,9 @@ def membership(
     outer = outer_dimensions(x, numbers) if given.ndim > 1 else ()
     if given.shape[:-1] != tuple(x.shape[i] for i in outer) or not given.ndim:
         raise TypeError(
-            f"ragged_dot_general takes sizes of groups for all of {x}, or for each "
-            f"place of its dimensions {outer_dimensions(x, numbers)}, not {given}"
+            f"ragged_dot_general takes one vector of group sizes for all of {x}, or "
+            f"one for each index of its dimensions {outer_dimensions(x, numbers)}, "
+            f"not {given}"
         )
     own = convert(sizes, int32)
     ends = cumsum(own, given.ndim - 1)
@@ -171,15 +172,15 @@ def ragged_dot_general(
     free = len(cut) == 1 and cut[0] not in (*left, *batch)
     if len(cut) != 1 or len(groups) != free or not is_integer(sizes.dtype):
         raise TypeError(
-            "ragged_dot_general takes integer sizes, one ragged dimension of lhs, and "
-            "one group dimension of rhs where that is neither contracted nor a batch, "
-            f"not {sizes}, {cut} and {groups}"
+            "ragged_dot_general takes integer group sizes, one ragged dimension of "
+            "lhs, and one group dimension of rhs if the ragged one is neither "
+            f"contracted nor a batch dimension, not {sizes}, {cut} and {groups}"
         )
     count = aval_of(rhs).shape[groups[0]] if free else None
     if group_offset is None and free and sizes.shape[-1:] != (count,):
         raise TypeError(
-            f"ragged_dot_general takes a size for each of the {count} groups of "
-            f"{aval_of(rhs)}, not {sizes}"
+            f"ragged_dot_general takes one group size for each of the {count} groups "
+            f"of {aval_of(rhs)}, not {sizes}"
         )
 
     def dot(a: object, pairs: tuple[Sequence[int], Sequence[int]], moved: int) -> Array:

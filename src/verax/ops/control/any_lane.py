@@ -21,7 +21,7 @@ from verax.rules.values.array import Array
 def typing_any(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     (aval,) = avals
     if aval.dtype != bool_:
-        raise TypeError(f"any_lane takes a predicate, not {aval}")
+        raise TypeError(f"any_lane takes a boolean predicate, not {aval}")
     return avals
 
 
@@ -34,7 +34,7 @@ def batch_any(
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
     """One answer for all lanes; lanes of a vmap around that one are asked again."""
     ((x,), (axis,)) = (args, axes)
-    assert axis is not None, "the rule is asked for what is batched"
+    assert axis is not None, "the rule is asked only for batched operands"
     return (any_lane(reduce_or(x, (axis,))),), (None,)
 
 

@@ -191,9 +191,9 @@ def batch_meeting(
     """
     if index.ndim > 1:
         raise NotImplementedError(
-            f"cond: a branch names the axis {engine.axis and engine.axis.name!r}, over "
-            "which the index differs, as it does over an inner map; take the "
-            "collective out of the branches, or write the choice with where"
+            f"cond: a branch uses the axis {engine.axis and engine.axis.name!r}, and "
+            "the index differs along it and along an inner mapped axis; move the "
+            "collective out of the branches, or use where"
         )
     every = (True,) * len(p.out_avals)
     runs = [

@@ -80,7 +80,7 @@ def cond_typing(p: CondParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
             raise TypeError(f"a branch of cond takes {branch.in_avals}, not {given}")
         if not same_types(branch.out_avals, p.out_avals):
             raise TypeError(
-                f"branches of cond give {p.out_avals} and "
-                f"{branch.out_avals}: results must have equal types"
+                f"branches of cond return {p.out_avals} and {branch.out_avals}; they "
+                "must return the same types"
             )
     return [a.with_shape((*lanes, *a.shape)) for a in p.out_avals]

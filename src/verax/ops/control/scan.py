@@ -53,13 +53,18 @@ def scan_typing(p: ScanParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
     consts, carry, xs = p.parts(avals)
     for x in xs:
         if not x.shape or x.shape[0] != p.length:
-            raise TypeError(f"scan of {p.length} steps takes arrays of rows, not {x}")
+            raise TypeError(
+                f"scan of {p.length} steps takes arrays whose first dimension has "
+                f"that size, not {x}"
+            )
     given = (*consts, *carry, *map(row_type, xs))
     if not same_types(p.jaxpr.in_avals, given):
         raise TypeError(f"the body of scan takes {p.jaxpr.in_avals}, not {given}")
     carry_out, ys = p.results(p.jaxpr.out_avals)
     if not same_types(carry_out, carry):
-        raise TypeError(f"the body of scan takes carries {carry} and gives {carry_out}")
+        raise TypeError(
+            f"the body of scan takes carries {carry} but returns {carry_out}"
+        )
     return [*carry_out, *[y.with_shape((p.length, *y.shape)) for y in ys]]
 
 

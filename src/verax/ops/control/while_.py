@@ -135,11 +135,10 @@ def transpose_while(
     args: Sequence[Known],
 ) -> Sequence[Tangent | None]:
     raise MissingRule(
-        "reverse-mode differentiation does not go through while_loop, nor through "
-        "fori_loop with bounds that are not known while tracing, since the number of "
-        "steps to store is not known. Give the loop a bound (max_steps=1000, say), or "
-        "use scan, fori_loop with bounds that are Python integers, or forward mode "
-        "(jvp, jacfwd)"
+        "reverse-mode differentiation does not work for while_loop, nor for fori_loop "
+        "with bounds that are not known while tracing, since the number of steps to "
+        "store is unknown. Give the loop a bound (such as max_steps=1000), or use "
+        "scan, fori_loop with Python integers as bounds, or forward mode (jvp, jacfwd)"
     )
 
 
@@ -324,9 +323,9 @@ def repeated[P: WhileParams](p: P) -> P:
     again = map_subjaxprs(p, silenced, aside=False)
     if again.effects:
         raise MissingRule(
-            "while_loop with an io_callback inside cannot be linearized: its results "
-            "of every step would have to be saved, and how many there are is known "
-            "only when it runs. Use scan, or forward mode (jvp, jacfwd)"
+            "while_loop with an io_callback inside cannot be linearized: the "
+            "callback's results of every step would have to be saved, and their "
+            "number is known only at run time. Use scan, or forward mode (jvp, jacfwd)"
         )
     return again
 

@@ -97,10 +97,14 @@ def while_typing(p: WhileParams, avals: Sequence[ShapedArray]) -> Sequence[Shape
             f"{(*body_consts, *carry)}"
         )
     if not same_types(p.carry, carry):
-        raise TypeError(f"the body of while takes carries {carry} and gives {p.carry}")
+        raise TypeError(
+            f"the body of while takes carries {carry} but returns {p.carry}"
+        )
     outs = p.cond_jaxpr.out_avals
     if len(outs) != 1 or outs[0].shape or outs[0].dtype != bool_:
-        raise TypeError(f"the predicate of while gives one boolean scalar, not {outs}")
+        raise TypeError(
+            f"the predicate of while must return one boolean scalar, not {outs}"
+        )
     return p.carry
 
 

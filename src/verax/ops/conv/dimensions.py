@@ -52,8 +52,8 @@ def conv_dimension_numbers(
     rank = len(lhs_shape)
     if rank != len(rhs_shape):
         raise TypeError(
-            f"a convolution takes operands of as many dimensions, not of shapes "
-            f"{tuple(lhs_shape)} and {tuple(rhs_shape)}"
+            "a convolution takes operands with the same number of dimensions, not of "
+            f"shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
         )
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
@@ -62,8 +62,8 @@ def conv_dimension_numbers(
         return ConvDimensionNumbers(same, same, same)
     if not isinstance(dimension_numbers, tuple | list) or len(dimension_numbers) != 3:
         raise TypeError(
-            "dimension_numbers is None, three strings or a ConvDimensionNumbers, not "
-            f"{dimension_numbers!r}"
+            "dimension_numbers must be None, three strings or a ConvDimensionNumbers, "
+            f"not {dimension_numbers!r}"
         )
     return named_dimensions(rank, *dimension_numbers)
 
@@ -77,9 +77,10 @@ def named_dimensions(rank: int, lhs: str, rhs: str, out: str) -> ConvDimensionNu
         letters = sorted([*marks[operand], *spatial])
         if len(text) != rank or sorted(text) != letters or len(set(text)) < rank:
             raise ValueError(
-                f"dimension_numbers: {operand} of {rank} dimensions is named by each "
-                f"of {'N and C' if operand != 'rhs' else 'O and I'} and the spatial "
-                f"letters of the kernel once, not by {text!r} in {lhs, rhs, out}"
+                f"dimension_numbers: {operand} has {rank} dimensions, so its string "
+                f"must contain {'N, C' if operand != 'rhs' else 'O, I'} and each "
+                f"spatial letter of the kernel once, unlike {text!r} in "
+                f"{lhs, rhs, out}"
             )
     specs = [
         tuple(text.index(c) for c in [*marks[operand], *spatial])

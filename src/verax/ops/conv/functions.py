@@ -55,8 +55,8 @@ def per_dimension(argument: str, values: object, count: int) -> Shape:
     found = (1,) * count if values is None else as_integers(NAME, argument, values)
     if len(found) != count or any(value < 1 for value in found):
         raise ValueError(
-            f"{NAME}: {argument} holds a positive number for each of {count} spatial "
-            f"dimensions, not {values}"
+            f"{NAME}: {argument} must have a positive number for each of the {count} "
+            f"spatial dimensions, not {values}"
         )
     return found
 
@@ -130,8 +130,8 @@ def spatial_pads(
     named = isinstance(padding, str) and padding.upper() != "VALID"
     if named and max(base, default=1) > 1:
         raise ValueError(
-            f"{NAME}: padding={padding!r} has no one meaning with lhs_dilation; give "
-            "pairs (low, high), or use conv_transpose"
+            f"{NAME}: padding={padding!r} is ambiguous with lhs_dilation; pass pairs "
+            "(low, high), or use conv_transpose"
         )
     sizes = tuple(x.shape[i] for i in dims.lhs_spec[2:])
     windows = tuple(k.shape[i] for i in dims.rhs_spec[2:])
@@ -145,7 +145,9 @@ def conv_precision(precision: object) -> DotPrecision:
         ValueError: it is an algorithm.
     """
     if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
-        raise ValueError(f"{NAME} takes no algorithm; use verax.lax.Precision")
+        raise ValueError(
+            f"{NAME}: precision must not be a dot algorithm; use verax.lax.Precision"
+        )
     how = precision_of(precision)
     # An algorithm configured for products of matrices says nothing of convolutions.
     return None if isinstance(how, DotAlgorithm | DotAlgorithmPreset) else how
@@ -270,7 +272,8 @@ def fractional_pads(padding: str, windows: Shape, strides: Shape) -> Pads:
     kind = padding.upper()
     if kind not in ("SAME", "VALID"):
         raise ValueError(
-            f"conv_transpose: padding {padding!r} is not 'SAME' or 'VALID'"
+            "conv_transpose: padding must be 'SAME', 'VALID' or pairs (low, high), "
+            f"not {padding!r}"
         )
     pads = []
     for window, stride in zip(windows, strides, strict=True):
@@ -305,7 +308,7 @@ def conv_general_dilated_patches(
     dims = conv_dimension_numbers(x.shape, (1,) * x.ndim, dimension_numbers)
     if len(windows) != x.ndim - 2:
         raise ValueError(
-            f"conv_general_dilated_patches takes a window size for each spatial "
+            "conv_general_dilated_patches takes one window size for each spatial "
             f"dimension of {x}, not {windows}"
         )
     features, size = x.shape[dims.lhs_spec[1]], prod(windows)

@@ -103,8 +103,9 @@ def check_parameters(p: ConvParams, x: ShapedArray, k: ShapedArray) -> None:
     dims = p.dimension_numbers
     if x.ndim != k.ndim or x.ndim < 2 or any(sorted(spec) != every for spec in dims):
         raise TypeError(
-            "conv_general_dilated takes operands of as many dimensions, two at least, "
-            f"each with a place in the dimension numbers, not {x} and {k} with {dims}"
+            "conv_general_dilated takes operands with the same number of dimensions, "
+            f"at least two, each listed in the dimension numbers, not {x} and {k} "
+            f"with {dims}"
         )
     named = {
         "window_strides": p.window_strides,
@@ -114,22 +115,23 @@ def check_parameters(p: ConvParams, x: ShapedArray, k: ShapedArray) -> None:
     for name, values in named.items():
         if len(values) != x.ndim - 2 or any(value < 1 for value in values):
             raise ValueError(
-                f"conv_general_dilated: {name} holds a positive number for each of the "
-                f"{x.ndim - 2} spatial dimensions of {x}, not {values}"
+                f"conv_general_dilated: {name} must have a positive number for each "
+                f"of the {x.ndim - 2} spatial dimensions of {x}, not {values}"
             )
     if len(p.padding) != x.ndim - 2:
         raise ValueError(
-            f"conv_general_dilated: padding holds a pair for each of the {x.ndim - 2} "
-            f"spatial dimensions of {x}, not {p.padding}"
+            "conv_general_dilated: padding must have a pair for each of the "
+            f"{x.ndim - 2} spatial dimensions of {x}, not {p.padding}"
         )
     if p.feature_group_count < 1 or p.batch_group_count < 1:
         raise ValueError(
-            "conv_general_dilated takes at least one group of features and of batches, "
-            f"not {p.feature_group_count} and {p.batch_group_count}"
+            "conv_general_dilated: feature_group_count and batch_group_count must be "
+            f"at least 1, not {p.feature_group_count} and {p.batch_group_count}"
         )
     if p.feature_group_count > 1 and p.batch_group_count > 1:
         raise ValueError(
-            "conv_general_dilated takes groups of features or of batches, not both"
+            "conv_general_dilated: feature_group_count and batch_group_count must not "
+            "both exceed 1"
         )
 
 
@@ -137,7 +139,7 @@ def conv_dtype(p: ConvParams, x: DType, k: DType) -> DType:
     """The operands' dtype, or what was preferred, which is no narrower."""
     if x != k or not ANYTHING.holds(x):
         raise TypeError(
-            f"conv_general_dilated takes operands of one dtype, not {x} and {k}; "
+            f"conv_general_dilated takes operands of the same dtype, not {x} and {k}; "
             "convert one (verax.lax.convert_element_type)"
         )
     wanted = p.preferred_element_type

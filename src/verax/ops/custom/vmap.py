@@ -152,7 +152,7 @@ def batch_custom(
     if any(axis is not None for axis in axes[: p.captured]):
         raise TypeError(
             f"the custom_vmap function {p.name} closes over a value that vmap maps "
-            "over; pass it as an argument, so that the rule of it sees it"
+            "over; pass it as an argument, so that its vmap rule sees it"
         )
     own, places = args[p.captured :], axes[p.captured :]
     mask = tuple(axis is not None for axis in places)

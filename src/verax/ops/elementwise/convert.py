@@ -160,8 +160,8 @@ def bitcast_typing(
         return (ShapedArray((*x.shape, old // new), p.new_dtype),)
     if not x.shape or x.shape[-1] != new // old:
         raise ValueError(
-            f"bitcast_convert_type to {p.new_dtype} takes a last dimension of size "
-            f"{new // old}, whose elements make one of {new} bits, not {x}"
+            f"bitcast_convert_type to {p.new_dtype} needs a last dimension of size "
+            f"{new // old}, whose elements make up one of {new} bits, not {x}"
         )
     return (ShapedArray(x.shape[:-1], p.new_dtype),)
 
@@ -314,8 +314,8 @@ def reduce_precision(operand: object, exponent_bits: int, mantissa_bits: int) ->
     """
     if exponent_bits < 1 or mantissa_bits < 0:
         raise ValueError(
-            "reduce_precision takes at least one exponent bit and no negative number "
-            f"of mantissa bits, not {exponent_bits} and {mantissa_bits}"
+            "reduce_precision takes at least one exponent bit and a nonnegative "
+            f"number of mantissa bits, not {exponent_bits} and {mantissa_bits}"
         )
     params = PrecisionParams(int(exponent_bits), int(mantissa_bits))
     return reduce_precision_p.call(params, operand)

@@ -57,7 +57,7 @@ def select_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
         )
     if any(case.dtype != cases[0].dtype for case in cases):
         raise TypeError(
-            "select_n takes cases of one dtype, not "
+            "select_n takes cases of the same dtype, not "
             f"{', '.join(str(case.dtype) for case in cases)}; convert them "
             "(verax.lax.convert_element_type) or use verax.numpy.where, which promotes"
         )

@@ -78,7 +78,7 @@ def check_window(
         0 <= n <= size for n, size in zip(sizes, x.shape, strict=True)
     )
     if not fits:
-        raise TypeError(f"{name} takes a window that fits in {x}, not one of {sizes}")
+        raise TypeError(f"{name}: the window sizes {sizes} do not fit in {x}")
     if len(starts) != x.ndim or any(i.shape for i in starts):
         raise TypeError(
             f"{name} takes a scalar start for each dimension of {x}, not "
@@ -86,7 +86,7 @@ def check_window(
         )
     if not all(is_integer(i.dtype) and i.dtype == starts[0].dtype for i in starts):
         raise TypeError(
-            f"{name} takes starts of one integer dtype, not "
+            f"{name} takes starts of the same integer dtype, not "
             f"{', '.join(str(i.dtype) for i in starts)}; convert them "
             "(verax.lax.convert_element_type)"
         )
@@ -302,18 +302,20 @@ def as_start_list(name: str, shape: Shape, start_indices: object) -> list[object
     if isinstance(start_indices, Array | np.ndarray):
         if start_indices.ndim != 1:
             raise TypeError(
-                f"{name}: start_indices is a sequence of scalars or a vector, not an "
-                f"array of shape {start_indices.shape}"
+                f"{name}: start_indices must be a sequence of scalars or a vector, "
+                f"not an array of shape {start_indices.shape}"
             )
         count = start_indices.shape[0]
         starts = [index_in_dim(start_indices, i, 0, False) for i in range(count)]
     elif isinstance(start_indices, Sequence):
         starts = list(start_indices)
     else:
-        raise TypeError(f"{name}: start_indices is a sequence, not {start_indices!r}")
+        raise TypeError(
+            f"{name}: start_indices must be a sequence, not {start_indices!r}"
+        )
     if len(starts) != len(shape):
         raise ValueError(
-            f"{name}: there are {len(starts)} start_indices for {len(shape)} dimensions"
+            f"{name}: got {len(starts)} start_indices for {len(shape)} dimensions"
         )
     return starts
 
@@ -326,8 +328,8 @@ def normalized_starts(
     allowed = [negative] * len(starts) if isinstance(negative, bool) else list(negative)
     if len(allowed) != len(starts):
         raise TypeError(
-            f"{name}: allow_negative_indices is a boolean, or one for each of the "
-            f"{len(starts)} dimensions"
+            f"{name}: allow_negative_indices must be a boolean, or one for each of "
+            f"the {len(starts)} dimensions"
         )
     triples = zip(starts, shape, allowed, strict=True)
     return alike(*[from_the_front(name, i, size, flag) for i, size, flag in triples])
@@ -337,13 +339,13 @@ def from_the_front(name: str, start: object, size: int, negative: bool) -> objec
     """A start where a negative one has become `size` less."""
     dtype = aval_of(start).dtype
     if not is_integer(dtype):
-        raise TypeError(f"{name}: start_indices are integers, not {dtype}")
+        raise TypeError(f"{name}: start_indices must be integers, not {dtype}")
     if isinstance(start, int | np.integer):
         (index,) = as_integers(name, "start_indices", (start,))
         if index < 0 and not negative:
             raise ValueError(
-                f"{name}: the index {index} is negative, and allow_negative_indices is "
-                "False"
+                f"{name}: the index {index} is negative, but allow_negative_indices "
+                "is False"
             )
         found = index + size if index < 0 else index
         return found if isinstance(start, int) else type(start)(found)

@@ -152,7 +152,7 @@ def plain_fill(fill_value: object, operand: object) -> FillValue:
     dtype = aval_of(operand).dtype
     value = np.asarray(fill_value)
     if value.shape:
-        raise TypeError(f"gather: the fill value is a scalar, not {fill_value!r}")
+        raise TypeError(f"gather: the fill value must be a scalar, not {fill_value!r}")
     if is_complex(value.dtype):
         return complex(value)
     number = float(value) if is_inexact(value.dtype) else int(value)

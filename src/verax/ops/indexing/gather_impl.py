@@ -69,14 +69,18 @@ def gather_typing(
     for d, (window, size) in enumerate(zip(p.slice_sizes, operand.shape, strict=True)):
         if indices.size and not 0 <= window <= size:
             raise TypeError(
-                f"gather reads windows that fit in {operand}, not {p.slice_sizes}"
+                f"gather: slice_sizes must fit in {operand}, unlike {p.slice_sizes}"
             )
         if d in p.dimension_numbers.collapsed_slice_dims and window != 1:
             raise TypeError(
-                f"gather can leave out dimensions of window size 1, not {d}"
+                "gather: a collapsed dimension must have slice size 1, unlike "
+                f"dimension {d}"
             )
         if d in p.dimension_numbers.operand_batching_dims and window > 1:
-            raise TypeError(f"gather takes one element at a time of batching dim {d}")
+            raise TypeError(
+                "gather: a batching dimension must have slice size 1, unlike "
+                f"dimension {d}"
+            )
     shape = window_shape(p.dimension_numbers, indices.shape, p.slice_sizes)
     return (operand.with_shape(shape),)
 

@@ -50,7 +50,7 @@ class GatherScatterMode(Enum):
             if mode.value == name:
                 return mode
         raise ValueError(
-            f"no gather or scatter mode {s!r}; there are 'clip', 'fill', 'drop' and "
+            f"unknown gather or scatter mode {s!r}; use 'clip', 'fill', 'drop' or "
             "'promise_in_bounds'"
         )
 
@@ -152,28 +152,32 @@ def check_dimensions(
     rank = operand.ndim
     sizes = [operand.shape[d] for d in batching if 0 <= d < rank]
     checks = {
-        "indices have at least one dimension": batch >= 0,
-        "indices are integers": is_integer(indices.dtype),
-        "there is one slice size per dimension of the operand": len(slice_sizes)
+        "indices must have at least one dimension": batch >= 0,
+        "indices must be integers": is_integer(indices.dtype),
+        "there must be one slice size for each dimension of the operand": len(
+            slice_sizes
+        )
         == rank,
-        "offset (update window) dims increase and lie in the result": increasing(
+        "offset (update window) dims must increase and lie in the result": increasing(
             dims.offset_dims, batch + len(dims.offset_dims)
         ),
-        "collapsed (inserted) dims increase and lie in the operand": increasing(
+        "collapsed (inserted) dims must increase and lie in the operand": increasing(
             dims.collapsed_slice_dims, rank
         ),
-        "operand batching dims increase and lie in the operand": increasing(
+        "operand batching dims must increase and lie in the operand": increasing(
             dims.operand_batching_dims, rank
         ),
-        "every dimension of the operand is offset, collapsed or batching": rank
+        "every dimension of the operand must be offset, collapsed or batching": rank
         == len(dims.offset_dims) + len(collapsed) + len(batching),
-        "collapsed, batching and mapped dims do not overlap": not (
+        "collapsed, batching and mapped dims must not overlap": not (
             collapsed & batching or mapped & batching
         ),
-        "an index vector has one element per mapped dimension": batch >= 0
+        "an index vector must have one element for each mapped dimension": batch >= 0
         and indices.shape[-1] == len(dims.start_index_map) == len(mapped),
-        "mapped dims lie in the operand": mapped <= set(range(rank)),
-        "batching dims of operand and indices have the same sizes": len(set(together))
+        "mapped dims must lie in the operand": mapped <= set(range(rank)),
+        "batching dims of operand and indices must have the same sizes": len(
+            set(together)
+        )
         == len(together)
         and set(together) <= set(range(batch))
         and sizes == [indices.shape[d] for d in together],
@@ -181,8 +185,8 @@ def check_dimensions(
     broken = [rule for rule, holds in checks.items() if not holds]
     if broken:
         raise TypeError(
-            f"{name} takes dimension numbers of which {broken[0]}; not {dims} with "
-            f"slice sizes {slice_sizes} for the operand {operand} and indices {indices}"
+            f"{name}: {broken[0]}, unlike in {dims} with slice sizes {slice_sizes} "
+            f"for operand {operand} and indices {indices}"
         )
 
 

@@ -161,9 +161,9 @@ def check_unique(p: ScatterParams) -> None:
     """Raise NotImplementedError where a product has several unknown factors."""
     if not p.unique_indices:
         raise NotImplementedError(
-            "scatter_mul has a derivative in its updates where every element meets one "
-            "of them: say so with unique_indices=True, or multiply by hand with "
-            "x.at[index].set(x[index] * updates)"
+            "scatter_mul can be differentiated in its updates only if at most one of "
+            "them hits each element: promise that with unique_indices=True, or "
+            "multiply yourself with x.at[index].set(x[index] * updates)"
         )
 
 

@@ -113,9 +113,9 @@ def scatter_typing(
     fits = all(sizes[d] <= operand.shape[d] for d in dims.windowed(operand.ndim))
     if updates.shape != expected or not fits:
         raise TypeError(
-            f"{name} takes updates of the indices' shape with windows that fit in the "
-            f"operand, not {updates} for {operand} and indices {indices} under "
-            f"{p.dimension_numbers}"
+            f"{name}: updates must have the shape of the indices and windows that fit "
+            f"in the operand, unlike {updates} for {operand} and indices {indices} "
+            f"with {p.dimension_numbers}"
         )
     return (operand,)
 

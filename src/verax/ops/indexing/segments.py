@@ -52,14 +52,16 @@ def checked(name: str, data: object, ids: object) -> None:
     """
     for what, x in (("data", data), ("segment_ids", ids)):
         if not isinstance(x, Array | np.ndarray | np.generic | int | float | complex):
-            raise TypeError(f"{name} takes arrays; {what} is of {type(x).__name__}.")
+            raise TypeError(
+                f"{name} takes arrays, but {what} is of type {type(x).__name__}"
+            )
     kind, shape, led = aval_of(ids).dtype, aval_of(ids).shape, aval_of(data).shape
     if not is_integer(kind):
-        raise TypeError(f"{name} takes integers as segment_ids, not {kind}.")
+        raise TypeError(f"{name}: segment_ids must be integers, not {kind}")
     if len(shape) > 1 or led[: len(shape)] != shape:
         raise ValueError(
             f"{name} takes one segment id for each element along the first axis of "
-            f"data: data is of shape {led}, segment_ids of {shape}."
+            f"data, but data has shape {led} and segment_ids have shape {shape}"
         )
 
 
@@ -68,25 +70,25 @@ def segments_of(name: str, ids: object, num_segments: object) -> int:
     if num_segments is None:
         aval = aval_of(ids)
         if 0 in aval.shape:
-            raise ValueError(f"{name} without segment_ids needs num_segments.")
+            raise ValueError(f"{name} with empty segment_ids needs num_segments")
         try:
             largest = index(reduce_max(ids, tuple(range(len(aval.shape)))))
         except AbstractValueError as error:
             raise ConcretizationTypeError(
-                f"{name} cannot see the segment_ids while it is traced: say how many "
-                "segments there are with num_segments, a Python int."
+                f"{name} does not know the values of segment_ids while tracing; pass "
+                "num_segments, a Python integer"
             ) from error
         return max(largest + 1, 0)
     count = index(num_segments)  # type: ignore[arg-type]  # raises what we document
     if count < 0:
-        raise ValueError(f"{name}: num_segments is {count}, but may not be negative.")
+        raise ValueError(f"{name}: num_segments must not be negative, but is {count}")
     return count
 
 
 def buckets_of(name: str, length: int, bucket_size: int | None) -> int:
     """How many parts of the data are folded on their own first."""
     if bucket_size is not None and bucket_size < 1:
-        raise ValueError(f"{name}: bucket_size is {bucket_size}, but must be positive.")
+        raise ValueError(f"{name}: bucket_size must be positive, but is {bucket_size}")
     return 1 if bucket_size is None else -(-length // bucket_size)
 
 

@@ -220,9 +220,9 @@ def jvp_eig(
     flags = p.compute_left_eigenvectors, p.compute_right_eigenvectors
     if flags[0] or (flags[1] and not p.enable_eigvec_derivs):
         raise ValueError(
-            "the derivatives of eigenvectors of a general matrix depend on how they "
-            "are scaled; differentiate eigenvalues alone (verax.numpy.linalg.eigvals), "
-            "or only right eigenvectors, with verax.lax.linalg.eig(..., "
+            "derivatives of the eigenvectors of a general matrix depend on their "
+            "scaling; differentiate only eigenvalues (verax.numpy.linalg.eigvals), or "
+            "only right eigenvectors with verax.lax.linalg.eig(..., "
             "compute_left_eigenvectors=False, enable_eigvec_derivs=True)"
         )
     vectors = outs[1] if flags[1] else eig_p.bind(EigParams(False, True), a)[1]
@@ -277,7 +277,9 @@ def eigh(
             "the results"
         )
     if implementation is not None and str(implementation).split(".")[-1] != "QR":
-        raise ValueError(f"eigh has the implementation QR on CPU, not {implementation}")
+        raise ValueError(
+            f"eigh: implementation must be QR on CPU, not {implementation}"
+        )
     found = symmetrized(a) if symmetrize_input else a
     vectors, values = eigh_p.bind(EighParams(lower), found)
     return vectors, values

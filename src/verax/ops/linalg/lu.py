@@ -63,8 +63,8 @@ def permutation_results(
     (pivots,) = xs
     if p.permutation_size < pivots.shape[0]:
         raise ValueError(
-            f"lu_pivots_to_permutation: {pivots.shape[0]} exchanges need as many rows, "
-            f"but permutation_size is {p.permutation_size}"
+            f"lu_pivots_to_permutation: {pivots.shape[0]} pivots need at least as "
+            f"many rows, but permutation_size is {p.permutation_size}"
         )
     return (pivots.with_shape((p.permutation_size,)),)
 

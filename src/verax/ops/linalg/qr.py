@@ -288,9 +288,7 @@ def qr(
         ValueError: an argument is for GPUs only.
     """
     if use_magma:
-        raise ValueError(
-            "qr: use_magma=True is for GPUs; there is no such library here"
-        )
+        raise ValueError("qr: use_magma=True is for GPUs; leave it out")
     return qr_p.bind(QrParams(pivoting, full_matrices), as_operand(x))
 
 

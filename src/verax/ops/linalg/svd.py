@@ -126,8 +126,8 @@ def jvp_svd(
         return outs, [Zero(x.aval.tangent()) for x in outs]
     if p.compute_uv and p.full_matrices and a.shape[-1] != a.shape[-2]:
         raise ValueError(
-            "svd with full_matrices=True has no derivative for matrices that are not "
-            "square, since some vectors are arbitrary; use full_matrices=False"
+            "svd with full_matrices=True has no derivative for nonsquare matrices, "
+            "since some vectors are arbitrary; use full_matrices=False"
         )
     thin = evolve(p, full_matrices=False, compute_uv=True)
     s, u, vh = svd_p.bind(thin, a)
@@ -206,7 +206,7 @@ def svd(
     name = "DEFAULT" if algorithm is None else str(algorithm).split(".")[-1]
     if name not in DRIVERS:
         raise ValueError(
-            f"svd has the algorithms DEFAULT and QR on CPU, not {algorithm}"
+            f"svd: algorithm must be DEFAULT or QR on CPU, not {algorithm}"
         )
     outs = svd_p.bind(SvdParams(full_matrices, compute_uv, DRIVERS[name]), a)
     if not compute_uv:

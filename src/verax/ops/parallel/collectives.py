@@ -94,8 +94,8 @@ def unmapped_values(p: CollectiveParams, *args: object) -> Any:
     """There is nobody to meet, so that there is no value."""
     names = ", ".join(map(repr, p.axes))
     raise NameError(
-        f"a collective names the axis {names}, but the program is run where nothing is "
-        "mapped over it: call it within a function mapped with that axis_name"
+        f"unbound axis name {names} in a collective: call it within a function mapped "
+        "with that axis_name"
     )
 
 

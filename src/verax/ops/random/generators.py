@@ -65,7 +65,9 @@ def generator(impl: str) -> Generator:
     """
     found = GENERATORS.get(impl)
     if found is None:
-        raise ValueError(f"no generator {impl!r}; there are {', '.join(GENERATORS)}")
+        raise ValueError(
+            f"unknown generator {impl!r}; use one of {', '.join(GENERATORS)}"
+        )
     return found
 
 

@@ -86,7 +86,7 @@ def bits_typing(p: BitsParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
     x = keys_aval("random_bits", p, avals[0])
     if p.bit_width not in threefry.DTYPES:
         raise ValueError(
-            f"random_bits: the width is 8, 16, 32 or 64, not {p.bit_width}"
+            f"random_bits: the width must be 8, 16, 32 or 64, not {p.bit_width}"
         )
     return (ShapedArray((*x.shape, *p.shape), threefry.DTYPES[p.bit_width]),)
 

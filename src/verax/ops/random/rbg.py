@@ -41,7 +41,7 @@ def halves(key: Array) -> tuple[Array, Array]:
         TypeError: `key` is not uint32[..., 4].
     """
     if key.shape[-1:] != (4,):
-        raise TypeError(f"raw keys of rbg are uint32[..., 4], not {key.aval}")
+        raise TypeError(f"raw rbg keys must be uint32[..., 4], not {key.aval}")
     last = key.ndim - 1
     return slice_in_dim(key, 0, 2, axis=last), slice_in_dim(key, 2, 4, axis=last)
 
@@ -71,7 +71,9 @@ def random_bits(key: Array, bit_width: int, shape: Sequence[int]) -> Array:
         ValueError: `bit_width` is not 8, 16, 32 or 64.
     """
     if bit_width not in threefry.DTYPES:
-        raise ValueError(f"random bits of width {bit_width}: it is 8, 16, 32 or 64")
+        raise ValueError(
+            f"random_bits: the width must be 8, 16, 32 or 64, not {bit_width}"
+        )
     return drawn(key, bit_width, as_sizes("random_bits", "shape", shape))
 
 

@@ -73,7 +73,8 @@ def generator_typing(
         raise TypeError(f"rng_bit_generator takes keys uint32[..., 4], not {key}")
     if p.dtype not in DTYPES:
         raise TypeError(
-            f"rng_bit_generator makes {', '.join(map(str, DTYPES))}, not {p.dtype}"
+            f"rng_bit_generator: dtype must be one of {', '.join(map(str, DTYPES))}, "
+            f"not {p.dtype}"
         )
     return key, ShapedArray((*key.shape[:-1], *p.shape), p.dtype)
 

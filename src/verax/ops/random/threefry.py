@@ -157,7 +157,7 @@ def threefry2x32(k0: object, k1: object, x0: object, x1: object) -> tuple[Array,
 def words(key: Array) -> tuple[Array, Array]:
     """The two words of each raw key, which stand in the last dimension."""
     if key.shape[-1:] != (2,) or key.dtype != uint32:
-        raise TypeError(f"raw threefry keys are uint32[..., 2], not {key.aval}")
+        raise TypeError(f"raw threefry keys must be uint32[..., 2], not {key.aval}")
     last = key.ndim - 1
     first, second = (
         reshape(slice_in_dim(key, i, i + 1, axis=last), key.shape[:-1])
@@ -231,7 +231,9 @@ def random_bits(key: Array, bit_width: int, shape: Sequence[int]) -> Array:
     """
     dtype = DTYPES.get(bit_width)
     if dtype is None:
-        raise ValueError(f"random bits of width {bit_width}: it is 8, 16, 32 or 64")
+        raise ValueError(
+            f"random_bits: the width must be 8, 16, 32 or 64, not {bit_width}"
+        )
     high, low = hashed(key, as_sizes("random_bits", "shape", shape))
     if bit_width == 64:
         return doubled(low, high)
@@ -272,7 +274,7 @@ def seed(value: object) -> Array:
         return concatenate((pair[:1], pair[1:]), 0)
     aval = aval_of(value)
     if not is_integer(aval.dtype):
-        raise TypeError(f"seeds are integers, not {aval}")
+        raise TypeError(f"seeds must be integers, not {aval}")
     if numpy_dtype(aval.dtype).itemsize < 8:
         return joined(broadcast(np.uint32(0), aval.shape), convert(value, uint32))
     first, second = low_and_high(convert(value, uint64))

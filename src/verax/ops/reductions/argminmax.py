@@ -75,17 +75,19 @@ def arg_typing(
     ORDERED.check(name, x.dtype)
     if not is_integer(p.index_dtype):
         raise TypeError(
-            f"{name} gives indices of an integer dtype, not {p.index_dtype}"
+            f"{name}: index_dtype must be an integer type, not {p.index_dtype}"
         )
     if len(p.axes) != 1 or not 0 <= p.axes[0] < x.ndim:
         raise ValueError(
-            f"{name} takes one of the {x.ndim} dimensions of {x}, not {p.axes}"
+            f"{name}: axis must be one of the {x.ndim} dimensions of {x}, not {p.axes}"
         )
     size = x.shape[p.axes[0]]
     if size == 0:
-        raise ValueError(f"{name} of an empty dimension: {x} along {p.axes[0]}")
+        raise ValueError(f"{name}: {x} is empty along axis {p.axes[0]}")
     if size - 1 > iinfo(p.index_dtype).max:
-        raise ValueError(f"{name}: {p.index_dtype} does not hold the index {size - 1}")
+        raise ValueError(
+            f"{name}: index_dtype {p.index_dtype} cannot hold the index {size - 1}"
+        )
     return (ShapedArray(without(x.shape, p.axes), p.index_dtype),)
 
 

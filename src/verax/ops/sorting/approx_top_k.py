@@ -18,7 +18,7 @@ def check_recall(name: str, recall_target: float) -> None:
     """Raise ValueError unless the part of right answers is one that can be asked."""
     if not 0 < recall_target <= 1:
         raise ValueError(
-            f"{name}: recall_target is above 0 and at most 1, not {recall_target}"
+            f"{name}: recall_target must be above 0 and at most 1, not {recall_target}"
         )
 
 
@@ -67,7 +67,8 @@ def approx_min_k(
     axis = as_axis("approx_min_k", reduction_dimension, aval.ndim)
     if not 0 <= k <= aval.shape[axis]:
         raise ValueError(
-            f"approx_min_k: k={k}, but there are {aval.shape[axis]} elements in {aval}"
+            f"approx_min_k: k must be between 0 and the {aval.shape[axis]} elements "
+            f"of {aval}, not {k}"
         )
     places = broadcasted_iota(int32, aval.shape, axis)
     values, order = sort_key_val(operand, places, axis)

@@ -63,13 +63,14 @@ def sort_typing(p: SortParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
     shapes = {aval.shape for aval in avals}
     if len(shapes) != 1:
         raise TypeError(
-            f"sort takes operands of one shape, not {', '.join(map(str, avals))}"
+            f"sort takes operands of the same shape, not {', '.join(map(str, avals))}"
         )
     if not 0 <= p.dimension < avals[0].ndim:
         raise ValueError(f"sort: {avals[0]} has no dimension {p.dimension}")
     if not 1 <= p.num_keys <= len(avals):
         raise ValueError(
-            f"sort: num_keys={p.num_keys} of {len(avals)} operands; it is at least 1"
+            "sort: num_keys must be between 1 and the number of operands, "
+            f"{len(avals)}, not {p.num_keys}"
         )
     for aval in avals[: p.num_keys]:
         if not ANYTHING.holds(aval.dtype):
@@ -200,9 +201,14 @@ def top_k_typing(p: TopKParams, avals: Sequence[ShapedArray]) -> Sequence[Shaped
     (x,) = avals
     ORDERED.check("top_k", x.dtype)
     if x.ndim == 0:
-        raise TypeError("top_k takes an array with a dimension, not a scalar")
+        raise TypeError(
+            "top_k takes an array with at least one dimension, not a scalar"
+        )
     if not 0 <= p.k <= x.shape[-1]:
-        raise ValueError(f"top_k: k={p.k}, but there are {x.shape[-1]} elements in {x}")
+        raise ValueError(
+            f"top_k: k must be between 0 and the {x.shape[-1]} elements of {x}, not "
+            f"{p.k}"
+        )
     shape = (*x.shape[:-1], p.k)
     return x.with_shape(shape), ShapedArray(shape, int32)
 
@@ -334,7 +340,9 @@ def top_k(
     """
     aval = aval_of(operand)
     if aval.ndim == 0:
-        raise TypeError("top_k takes an array with a dimension, not a scalar")
+        raise TypeError(
+            "top_k takes an array with at least one dimension, not a scalar"
+        )
     place = as_axis("top_k", axis, aval.ndim)
     (count,) = as_integers("top_k", "k", (k,))
     if place == aval.ndim - 1 or not isinstance(operand, Array):

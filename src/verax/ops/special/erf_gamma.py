@@ -54,8 +54,8 @@ def underived(name: str, operand: str) -> Callable[..., Array]:
 
     def derivative(*args: object) -> Array:
         raise NoDerivative(
-            f"the derivative of {name} in {operand} is not available; stop it with "
-            f"verax.lax.stop_gradient({operand})"
+            f"the derivative of {name} with respect to {operand} is not available; "
+            f"stop it with verax.lax.stop_gradient({operand})"
         )
 
     return derivative

@@ -52,9 +52,9 @@ iota_params = memoised(IotaParams)
 
 def iota_typing(p: IotaParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     if not NUMBER.holds(p.dtype):
-        raise TypeError(f"iota makes {NUMBER}, not {p.dtype}")
+        raise TypeError(f"iota: dtype must be numeric, not {p.dtype}")
     if not 0 <= p.dimension < len(p.shape):
-        raise ValueError(f"iota: no dimension {p.dimension} in the shape {p.shape}")
+        raise ValueError(f"iota: shape {p.shape} has no dimension {p.dimension}")
     return (ShapedArray(p.shape, p.dtype),)
 
 
@@ -143,8 +143,8 @@ def full(
     aval = aval_of(fill_value)
     if aval.shape:
         raise TypeError(
-            f"full: the fill value is a scalar, not {aval}; use verax.numpy.full, "
-            "which broadcasts"
+            f"full: the fill value must be a scalar, not {aval}; use "
+            "verax.numpy.full, which broadcasts"
         )
     value = fill_value
     if dtype is not None:

@@ -44,14 +44,14 @@ def concatenate_typing(
         raise TypeError("concatenate takes at least one operand")
     x, d = avals[0], p.dimension
     if not 0 <= d < x.ndim:
-        raise ValueError(f"concatenate: no dimension {d} in {x}")
+        raise ValueError(f"concatenate: {x} has no dimension {d}")
     rests = {
         (a.dtype, a.shape[:d], a.shape[d + 1 :]) for a in avals if a.ndim == x.ndim
     }
     if len(rests) != 1 or any(a.ndim != x.ndim for a in avals):
         raise TypeError(
-            "concatenate takes operands of one dtype, and of one shape but for "
-            f"dimension {d}, not {', '.join(map(str, avals))}"
+            "concatenate takes operands of the same dtype, and of the same shape "
+            f"except along dimension {d}, not {', '.join(map(str, avals))}"
         )
     total = sum(a.shape[d] for a in avals)
     shape = (*x.shape[:d], total, *x.shape[d + 1 :])
@@ -159,11 +159,11 @@ def concatenate(operands: object, dimension: int) -> Array:
     """
     if not isinstance(operands, Iterable):
         raise TypeError(
-            f"concatenate: operands is a sequence of arrays, not {operands}"
+            f"concatenate: operands must be a sequence of arrays, not {operands}"
         )
     parts = tuple(operands)
     if not parts:
-        raise ValueError("concatenate: there is no operand")
+        raise ValueError("concatenate: operands must not be empty")
     place = as_axis("concatenate", dimension, aval_of(parts[0]).ndim)
     if len(parts) == 1 and isinstance(parts[0], Array):
         return parts[0]

@@ -110,13 +110,13 @@ def broadcast_in_dim_typing(
     dims, rank = p.broadcast_dimensions, len(p.shape)
     if len(dims) != x.ndim or list(dims) != sorted({d for d in dims if 0 <= d < rank}):
         raise TypeError(
-            f"broadcast_in_dim takes {x.ndim} increasing dimensions out of the {rank} "
-            f"of {p.shape}, one for each dimension of {x}, not {dims}"
+            f"broadcast_in_dim takes {x.ndim} increasing dimensions of the {rank} of "
+            f"{p.shape}, one for each dimension of {x}, not {dims}"
         )
     if any(n not in (1, p.shape[d]) for n, d in zip(x.shape, dims, strict=True)):
         raise TypeError(
-            f"broadcast_in_dim cannot stretch {x} to {p.shape} along {dims}: a size "
-            "must be 1 or stay what it is"
+            f"broadcast_in_dim cannot stretch {x} to {p.shape} along {dims}: each "
+            "size must be 1 or stay the same"
         )
     return (x.with_shape(p.shape),)
 
@@ -265,7 +265,7 @@ def squeeze_typing(
     (x,) = avals
     if any(not 0 <= d < x.ndim or x.shape[d] != 1 for d in p.dimensions):
         raise ValueError(
-            f"squeeze takes dimensions of size 1, but {p.dimensions} of {x} are not"
+            f"squeeze: dimensions {p.dimensions} of {x} must all have size 1"
         )
     return (x.with_shape(n for i, n in enumerate(x.shape) if i not in p.dimensions),)
 
@@ -344,8 +344,7 @@ def broadcast_to_rank(x: object, rank: int) -> Array:
     missing = rank - aval_of(x).ndim
     if missing < 0:
         raise ValueError(
-            f"broadcast_to_rank: an operand of {aval_of(x)} has more than {rank} "
-            "dimensions"
+            f"broadcast_to_rank: {aval_of(x)} has more than {rank} dimensions"
         )
     return broadcast(x, (1,) * missing)
 
@@ -409,7 +408,8 @@ def collapse(
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if start > stop:
         raise ValueError(
-            f"collapse: no dimensions {start_dimension} to {stop_dimension} in {shape}"
+            f"collapse: shape {shape} has no dimensions {start_dimension} to "
+            f"{stop_dimension}"
         )
     return reshape(operand, (*shape[:start], prod(shape[start:stop]), *shape[stop:]))
 

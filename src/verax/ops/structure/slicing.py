@@ -155,8 +155,8 @@ def pad_typing(p: PadParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArr
     ]
     if any(n < 0 for n in shape) or any(i < 0 for _, _, i in p.padding_config):
         raise ValueError(
-            f"pad takes no negative interior and cuts off no more than there is, but "
-            f"{p.padding_config} makes {shape} of {x}"
+            "pad: interior must not be negative and no size may become negative, but "
+            f"{p.padding_config} turns {x} into shape {shape}"
         )
     return (ShapedArray(shape, x.dtype, x.weak_type and value.weak_type),)
 
@@ -343,7 +343,7 @@ def pad(
         triple = as_integers("pad", "padding_config", edges)
         if len(triple) != 3:
             raise TypeError(
-                f"pad: padding_config holds (low, high, interior), not {edges}"
+                f"pad: padding_config must hold (low, high, interior), not {edges}"
             )
         config.append(triple)
     x, value = alike(operand, padding_value)

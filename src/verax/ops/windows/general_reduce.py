@@ -68,25 +68,27 @@ def check_fold(name: str, jaxpr: Jaxpr, avals: Sequence[ShapedArray]) -> int:
     """The number of arrays folded; raise unless all types fit the computation."""
     count = len(avals) // 2
     if len(avals) != 2 * count or not count:
-        raise TypeError(f"{name} takes as many initial values as arrays, and some")
+        raise TypeError(
+            f"{name} takes at least one array, and one initial value for each"
+        )
     arrays, inits = avals[:count], avals[count:]
     if len({x.shape for x in arrays}) != 1:
         raise TypeError(
-            f"{name} takes arrays of one shape, not {', '.join(map(str, arrays))}"
+            f"{name} takes arrays of the same shape, not {', '.join(map(str, arrays))}"
         )
     for x, init in zip(arrays, inits, strict=True):
         if init.shape or init.dtype != x.dtype:
             raise TypeError(
-                f"{name} takes an initial value that is a scalar of {x.dtype}, the "
-                f"dtype of its array {x}, not {init}"
+                f"{name}: the initial value must be a scalar of dtype {x.dtype}, that "
+                f"of its array {x}, not {init}"
             )
     due = tuple(x.with_shape(()).strong() for x in arrays)
     made = tuple(x.strong() for x in jaxpr.out_avals)
     if jaxpr.in_avals != (*due, *due) or made != due:
         raise TypeError(
-            f"{name} takes a computation from two scalars of each of the types "
-            f"{', '.join(map(str, due))} to one of each, not from {jaxpr.in_avals} to "
-            f"{jaxpr.out_avals}"
+            f"{name}: the computation must take two scalars of each of the types "
+            f"{', '.join(map(str, due))} and return one of each, not from "
+            f"{jaxpr.in_avals} to {jaxpr.out_avals}"
         )
     refuse_callbacks(name, jaxpr)
     return count
@@ -98,7 +100,7 @@ def fold_typing(p: FoldParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
     inside = sorted(set(p.dimensions) & set(range(rank)))
     if not inside or list(p.dimensions) != inside:
         raise ValueError(
-            f"reduce takes distinct dimensions of {avals[0]} in order, one at least, "
+            f"reduce takes at least one distinct dimension of {avals[0]}, in order, "
             f"not {p.dimensions}"
         )
     return [

@@ -77,12 +77,14 @@ def as_pads(
     if isinstance(padding, str):
         return named_pads(name, padding, sizes, windows, strides)
     if not isinstance(padding, Sequence):
-        raise TypeError(f"{name}: padding is a string or pairs of ints, not {padding}")
+        raise TypeError(
+            f"{name}: padding must be a string or pairs of integers, not {padding}"
+        )
     pairs = [as_integers(name, "padding", pair) for pair in padding]
     if len(pairs) != len(sizes) or any(len(pair) != 2 for pair in pairs):
         raise ValueError(
-            f"{name} takes a pair (low, high) of padding for each of {len(sizes)} "
-            f"dimensions, not {padding}"
+            f"{name}: padding must have a pair (low, high) for each of the "
+            f"{len(sizes)} dimensions, not {padding}"
         )
     return tuple((low, high) for low, high in pairs)
 
@@ -96,8 +98,8 @@ def named_pads(
         return ((0, 0),) * len(sizes)
     if kind not in ("SAME", "SAME_LOWER"):
         raise ValueError(
-            f"{name}: no padding {padding!r}; there are 'SAME', 'SAME_LOWER', 'VALID' "
-            "and pairs (low, high)"
+            f"{name}: padding must be 'SAME', 'SAME_LOWER', 'VALID' or pairs (low, "
+            f"high), not {padding!r}"
         )
     pads = []
     for size, window, stride in zip(sizes, windows, strides, strict=True):
@@ -127,7 +129,7 @@ def padtype_to_pads(
         )
     ]
     if len({len(shape) for shape in shapes}) != 1:
-        raise ValueError(f"padtype_to_pads: {shapes} are not of one length")
+        raise ValueError(f"padtype_to_pads: {shapes} must have the same length")
     sizes, windows, strides = shapes
     return list(as_pads("padtype_to_pads", padding, sizes, windows, strides))
 

@@ -91,12 +91,13 @@ def check_windows(name: str, p: WindowParams, x: ShapedArray) -> Shape:
         values = getattr(p, argument)
         if len(values) != x.ndim or any(value < 1 for value in values):
             raise ValueError(
-                f"{name}: {argument} holds a positive number for each dimension of "
-                f"{x}, not {values}"
+                f"{name}: {argument} must have a positive number for each dimension "
+                f"of {x}, not {values}"
             )
     if len(p.padding) != x.ndim:
         raise ValueError(
-            f"{name}: padding holds a pair for each dimension of {x}, not {p.padding}"
+            f"{name}: padding must have a pair for each dimension of {x}, not "
+            f"{p.padding}"
         )
     return window_counts(p.geometry(x.shape))
 

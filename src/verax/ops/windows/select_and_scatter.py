@@ -81,8 +81,8 @@ def scatter_typing(
         raise TypeError(f"select_and_scatter_add takes real numbers, not {operand}")
     if any(low < 0 or high < 0 for low, high in p.padding):
         raise ValueError(
-            f"select_and_scatter_add takes no negative padding, not {p.padding}; slice "
-            "the operand"
+            "select_and_scatter_add: padding must not be negative, but is "
+            f"{p.padding}; slice the operand"
         )
     return (operand.strong(),)
 
@@ -122,7 +122,9 @@ def transpose_scatter(
     if isinstance(ct, Zero):
         return Zero(source.aval), None
     if isinstance(operand, Linear):
-        raise TypeError("select_and_scatter_add is not linear in what it selects from")
+        raise TypeError(
+            "select_and_scatter_add is not linear in the operand it selects from"
+        )
     return read_flat(ct, winners(p.windows(), operand, p.largest)), None
 
 
@@ -206,7 +208,7 @@ select_and_scatter_add_p: Row[SelectParams] = linear(
 def is_largest(name: str, select_prim: object) -> bool:
     """Whether `ge_p` was given, or `le_p`."""
     if select_prim not in (ge_p, le_p):
-        raise ValueError(f"{name}: select_prim is verax.lax.ge_p or le_p")
+        raise ValueError(f"{name}: select_prim must be verax.lax.ge_p or le_p")
     return select_prim is ge_p
 
 

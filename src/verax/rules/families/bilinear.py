@@ -108,7 +108,7 @@ def transpose_bilinear[P: Params](
     x, y = args
     if isinstance(x, Linear):
         if isinstance(y, Linear):
-            raise NotLinear("a product is linear in one operand, not in both")
+            raise NotLinear("a product is linear in each operand alone, not in both")
         assert isinstance(y, Array)
         if isinstance(ct, Zero):
             return Zero(x.aval), None

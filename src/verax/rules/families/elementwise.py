@@ -178,7 +178,7 @@ def elementwise_typing[P](
         dtype = avals[0].dtype
         if any(aval.dtype != dtype for aval in avals):
             raise TypeError(
-                f"{name} takes operands of one dtype, not "
+                f"{name} takes operands of the same dtype, not "
                 f"{', '.join(str(aval.dtype) for aval in avals)}; convert them "
                 "(verax.lax.convert_element_type) or use verax.numpy, which promotes"
             )
@@ -194,7 +194,7 @@ def common_shape(name: str, avals: Sequence[ShapedArray]) -> Shape:
     shapes = [aval.shape for aval in avals if aval.shape]
     if any(shape != shapes[0] for shape in shapes):
         raise TypeError(
-            f"{name} takes operands of one shape (or without dimensions), not "
+            f"{name} takes operands of the same shape (or scalars), not "
             f"{', '.join(str(aval.shape) for aval in avals)}; use verax.numpy, which "
             "broadcasts, or verax.lax.broadcast_in_dim"
         )
@@ -239,7 +239,9 @@ def adjoint[P: Params](
         elif isinstance(cotangent, Zero):
             results.append(Zero(operand.aval))
         elif rule is None:
-            raise NotLinear(f"there is no transpose in operand {len(results)}")
+            raise NotLinear(
+                f"the rule cannot be transposed with respect to operand {len(results)}"
+            )
         else:
             part = rule(params, cotangent, *operands)
             results.append(unbroadcast(engine, part, operand.aval.shape))

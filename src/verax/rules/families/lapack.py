@@ -137,7 +137,7 @@ def check_operand(
     """Raise unless LAPACK has the dtype and the operand enough dimensions."""
     if aval.dtype != dtype:
         raise TypeError(
-            f"{name} takes operands of one dtype, not {dtype} and {aval.dtype}"
+            f"{name} takes operands of the same dtype, not {dtype} and {aval.dtype}"
         )
     if integers and dtype != int32:
         raise TypeError(f"{name} takes int32 arrays, not {dtype}")
@@ -162,7 +162,7 @@ def square(name: str, aval: ShapedArray) -> int:
     rows, columns = aval.shape
     if rows != columns:
         raise ValueError(
-            f"{name} takes square matrices, not {rows} x {columns} ones ({aval})"
+            f"{name} takes square matrices, not matrices of {rows} x {columns} ({aval})"
         )
     return rows
 

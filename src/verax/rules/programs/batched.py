@@ -60,7 +60,9 @@ def placed(core: CoreOps, x: Array, source: Axis, target: Wanted, size: int) -> 
         return core.reduce_sum(stacked, (source or 0,))
     if source == target:
         return x
-    assert isinstance(target, int), "what differs between elements is wanted once"
+    assert isinstance(target, int), (
+        "a result that differs between elements cannot be unbatched"
+    )
     if source is None:
         dims = tuple(i for i in range(x.ndim + 1) if i != target)
         shape = (*x.shape[:target], size, *x.shape[target:])

@@ -53,7 +53,7 @@ COMPOSED: Mapping[str, str] = MappingProxyType(
         "lower": "its composition, written in place",
     }
 )
-IN_TURN = "one lane after the other, by a scan"
+IN_TURN = "one batch element after another, by a scan"
 BY_HOST = "its evaluation in NumPy, called from the compiled program"
 
 
@@ -64,7 +64,7 @@ def derived_columns(row: Row[Any]) -> Mapping[str, str]:
     >>> dict(derived_columns(sin_p))
     {}
     >>> dict(derived_columns(evolve(sin_p, batch=None)))
-    {'batch': 'one lane after the other, by a scan'}
+    {'batch': 'one batch element after another, by a scan'}
     """
     if row.composition is not None:
         return {
@@ -119,8 +119,8 @@ class NoEngine:
     def __getattr__(self, wanted: str) -> Any:
         raise MissingRule(
             f"the primitive {self.name} has no lower rule, and its evaluate rule uses "
-            f"the engine ({wanted}), which the host does not have inside a compiled "
-            "program; give its row lower=... or composition=..."
+            f"the engine ({wanted}), which is not available on the host inside a "
+            "compiled program; give its row lower=... or composition=..."
         )
 
 
@@ -244,8 +244,8 @@ def program_of(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) ->
     found = [aval.strong() for aval in jaxpr.out_avals]
     if due != found:
         raise TypeError(
-            f"the composition of {row.name} gives {found}, but its type rule says "
-            f"{due}; make both agree"
+            f"the composition of {row.name} returns {found}, but its type rule says "
+            f"{due}; make them agree"
         )
     return jaxpr
 

@@ -68,8 +68,8 @@ def called(
         ) from error
     if len(found) != len(results):
         raise CallbackError(
-            f"{place(function)} returned {len(found)} arrays, where "
-            f"result_shape_dtypes has {len(results)}"
+            f"{place(function)} returned {len(found)} arrays, but result_shape_dtypes "
+            f"has {len(results)}"
         )
     return [
         fitted(function, i, value, aval)
@@ -100,6 +100,6 @@ def fitted(
             return value.astype(dtype)
     raise CallbackError(
         f"{place(function)} returned {value.dtype}{list(value.shape)} as result "
-        f"{position}, where result_shape_dtypes says {dtype}{list(aval.shape)}; "
-        "return an array of that shape and dtype, or change what is promised"
+        f"{position}, but result_shape_dtypes says {dtype}{list(aval.shape)}; return "
+        "an array of that shape and dtype, or change result_shape_dtypes"
     )

@@ -27,7 +27,7 @@ from verax.rules.values.source import user_source
 
 INPUT: Final = "an input of that trace"
 REMEDY: Final = (
-    "Return the value from the function, or pass it in as an argument, in place of "
+    "Return the value from the function, or pass it in as an argument, instead of "
     "storing it"
 )
 # So many tracers are listed, and of so many it is asked who holds them.
@@ -117,10 +117,10 @@ def leaked(tracer: TracerLike) -> LeakedTracer:
     """The error for a tracer outside its trace: who made, holds and uses it."""
     if tracer.builder.alive and tracer.builder.thread != get_ident():
         return LeakedTracer(
-            f"a tracer of type {tracer.aval} was used in another thread than the one "
+            f"a tracer of type {tracer.aval} was used in a thread other than the one "
             f"that traces a function for {tracer.builder.purpose}: {birth(tracer)}, "
             f"used at {user_source(1)}. A function is traced in one thread: start "
-            "threads outside of it, and hand them arrays"
+            "threads outside the function, and pass them arrays"
         )
     return LeakedTracer(
         f"a tracer of type {tracer.aval} has left the function that was traced for "
@@ -200,9 +200,9 @@ def abstract(
     return refusal(
         f"{wanted} needs the value of a tracer of type {tracer.aval}, at "
         f"{user_source(1)}, but the function is being traced for {builder.purpose}, "
-        f"where only types are known.{inputs} Use verax.numpy.where, verax.lax.cond or "
-        "verax.lax.while_loop for a choice that depends on values, or make the "
+        f"where only types are known.{inputs} Use verax.numpy.where, verax.lax.cond "
+        "or verax.lax.while_loop for a choice that depends on values, or make the "
         "argument static (static_argnums, static_argnames). verax.debug.print shows "
-        "values of the running program, and verax.pure_callback calls functions of "
-        "NumPy on them"
+        "values of the running program, and verax.pure_callback calls NumPy functions "
+        "on them"
     )

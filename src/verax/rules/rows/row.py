@@ -299,6 +299,6 @@ def names(rows: Iterable[Row[Any]]) -> dict[str, Row[Any]]:
     table: dict[str, Row[Any]] = {}
     for row in rows:
         if row.name in table:
-            raise ValueError(f"two rows are called {row.name}")
+            raise ValueError(f"two rows have the same name, {row.name}")
         table[row.name] = row
     return table

@@ -194,18 +194,18 @@ class Array(Operators, Convertible, Located):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(
-            "verax arrays are immutable: write x = x.at[index].set(value) in place of "
+            "verax arrays are immutable: write x = x.at[index].set(value) instead of "
             "x[index] = value"
         )
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of an array without dimensions")
+            raise TypeError("len() of unsized object")
         return self.shape[0]
 
     def __iter__(self) -> "Iterator[Array]":
         if not self.shape:
-            raise TypeError("iteration over an array without dimensions")
+            raise TypeError("iteration over a 0-d array")
         return iter([self[i] for i in range(self.shape[0])])
 
     def __round__(self, ndigits: SupportsIndex | None = None) -> "Array":
@@ -276,7 +276,8 @@ class Array(Operators, Convertible, Located):
         """
         if type is not None:
             raise NotImplementedError(
-                "x.view: there is one class of arrays; leave out type"
+                "x.view: type is not available, since there is only one array class; "
+                "leave it out"
             )
         return self.namespace.view(self, dtype)
 
@@ -481,7 +482,9 @@ class Array(Operators, Convertible, Located):
         self, kth: int, axis: int = -1, kind: str = "introselect", order: None = None
     ) -> "Array":
         if order is not None:
-            raise TypeError("x.argpartition: arrays have no fields to order by")
+            raise TypeError(
+                "x.argpartition: order is not available, since arrays have no fields"
+            )
         return self.namespace.argpartition(self, kth, axis)
 
     def astype(self, dtype: Any, copy: bool = False, device: Any = None) -> "Array":

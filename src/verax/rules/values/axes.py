@@ -43,6 +43,6 @@ def unsharded(name: str, out_sharding: object) -> None:
     """Raise unless no sharding is asked of a result."""
     if out_sharding is not None:
         raise ValueError(
-            f"{name} takes no out_sharding; use "
+            f"{name} does not take out_sharding; use "
             "verax.lax.with_sharding_constraint on its result"
         )

@@ -51,14 +51,13 @@ def not_an_array(x: object) -> NotAnArray:
     """The error for an operand that is no array, with the three ways out."""
     if hasattr(x, "__jax_array__"):
         return NotYetAnArray(
-            f"{described(x)} is no array yet: make it "
-            "one (verax.numpy.asarray), or register its class as a pytree"
+            f"{described(x)} is not an array yet: convert it (verax.numpy.asarray), "
+            "or register its class as a pytree"
         )
     return NotAnArray(
-        f"{described(x)} is no array, scalar or tracer. "
-        "Make it an array (verax.numpy.asarray), mark the argument static "
-        "(static_argnums), or register its class as a pytree "
-        "(verax.tree_util.register_pytree_node)"
+        f"{described(x)} is not an array, scalar or tracer. Convert it "
+        "(verax.numpy.asarray), mark the argument static (static_argnums), or "
+        "register its class as a pytree (verax.tree_util.register_pytree_node)"
     )
 
 

@@ -85,8 +85,9 @@ class Convertible(Typed):
         """
         if not isinstance(self.aval.dtype, np.dtype):
             raise TypeError(
-                f"{wanted.rstrip(',')}: an array of {self.aval.dtype.name} holds no "
-                "numbers; verax.random.key_data gives the words behind the keys"
+                f"{wanted.rstrip(',')}: an array of {self.aval.dtype.name} does not "
+                "hold numbers; use verax.random.key_data to get the words behind the "
+                "keys"
             )
         return self.concrete(wanted, refusal)
 
@@ -105,8 +106,8 @@ class Convertible(Typed):
     def __bool__(self) -> bool:
         if self.aval.size > 1:
             raise ValueError(
-                f"the truth of an array with several elements, {self.aval}, is "
-                "ambiguous; use x.any() or x.all()"
+                "the truth value of an array with more than one element, "
+                f"{self.aval}, is ambiguous; use x.any() or x.all()"
             )
         return bool(self.numbers("bool(x), as in `if x:`,", TracerBoolConversionError))
 
@@ -121,7 +122,10 @@ class Convertible(Typed):
 
     def __index__(self) -> int:
         if self.aval.dtype.kind not in "iu" or self.aval.shape:
-            raise TypeError(f"only integer scalar arrays are indices, not {self.aval}")
+            raise TypeError(
+                "only integer scalar arrays can be converted to an index, not "
+                f"{self.aval}"
+            )
         return int(self.concrete("an index or a size", TracerIntegerConversionError))
 
     def __array__(
@@ -132,8 +136,8 @@ class Convertible(Typed):
         if dtype is not None and dtype != values.dtype:
             if copy is False:
                 raise ValueError(
-                    f"an array of {self.aval.dtype.name} becomes one of {dtype} by a "
-                    "copy: allow it, with copy=None"
+                    f"converting an array of {self.aval.dtype.name} to {dtype} needs "
+                    "a copy; leave copy at None"
                 )
             return values.astype(dtype)
         return values.copy() if copy else values

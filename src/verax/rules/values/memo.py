@@ -72,8 +72,8 @@ def memo[**P, R](
         current = CURRENT.get(first)
         if current is None:
             raise TypeError(
-                f"{function!r} needs context as its first parameter to be a memo; "
-                "what reads no configuration is `pure`"
+                f"{function!r} needs context as its first parameter to be a memo; use "
+                "@pure for a function that does not read the configuration"
             )
 
         def run(*args: Any, **named: Any) -> R:

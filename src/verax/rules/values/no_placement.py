@@ -16,8 +16,8 @@ class Located:
 
     def nowhere(self, name: str) -> NoReturn:
         raise AttributeError(
-            f"{name} of a traced value: only a finished program has devices. Look at "
-            "the array outside of the traced function"
+            f"{name} of a traced value is not available: only a compiled program has "
+            "devices. Look at the array outside the traced function"
         )
 
     @property

@@ -51,14 +51,15 @@ def as_integers(function: str, argument: str, values: object) -> Shape:
             return values
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):
         raise TypeError(
-            f"{function}: {argument} is a sequence of integers, not {shown(values)}"
+            f"{function}: {argument} must be a sequence of integers, not "
+            f"{shown(values)}"
         )
     found = []
     for value in values:
         if not hasattr(value, "__index__"):
             raise TypeError(
-                f"{function}: {argument} holds integers, not {described(value)}; "
-                "sizes must be known while tracing"
+                f"{function}: {argument} must contain integers known while tracing, "
+                f"not {described(value)}"
             )
         found.append(operator.index(value))
     return tuple(found)
@@ -78,7 +79,9 @@ def as_sizes(function: str, argument: str, values: object) -> Shape:
         values = (values,)
     sizes = as_integers(function, argument, values)
     if sizes and min(sizes) < 0:
-        raise ValueError(f"{function}: {argument} holds a negative size: {sizes}")
+        raise ValueError(
+            f"{function}: {argument} must not contain a negative size: {sizes}"
+        )
     return sizes
 
 
@@ -111,5 +114,5 @@ def as_axes(function: str, axes: object, rank: int) -> Shape:
     given = as_integers(function, "dimensions", axes)
     found = tuple([as_axis(function, i, rank) for i in given])
     if len(set(found)) != len(found):
-        raise ValueError(f"{function}: a dimension stands twice in {found}")
+        raise ValueError(f"{function}: a dimension appears twice in {found}")
     return found

@@ -32,8 +32,8 @@ def vq(
     fits = points.ndim == codes.ndim and points.ndim in (1, 2)
     if not fits or points.shape[1:] != codes.shape[1:] or not codes.shape[0]:
         raise ValueError(
-            "vq takes m observations and k > 0 codes, both vectors or both matrices "
-            f"with as many columns, not {points.aval} and {codes.aval}"
+            "vq takes m observations and k > 0 codes, both vectors, or both matrices "
+            f"with the same number of columns, not {points.aval} and {codes.aval}"
         )
     if points.ndim == 1:
         points, codes = points[:, None], codes[:, None]

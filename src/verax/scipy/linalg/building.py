@@ -156,12 +156,12 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     x = as_array("convolution_matrix", a)
     if not x.ndim or not x.shape[-1] or size <= 0:
         raise ValueError(
-            "convolution_matrix takes a vector that is not empty and a positive n, not "
+            "convolution_matrix takes a nonempty vector and a positive n, not "
             f"{x.aval} and {n}"
         )
     if mode not in ("full", "valid", "same"):
         raise ValueError(
-            f"convolution_matrix has the modes full, valid and same, not {mode!r}"
+            f"convolution_matrix: mode must be 'full', 'valid' or 'same', not {mode!r}"
         )
     m = x.shape[-1]
     total, less = m + size - 1, min(m, size) - 1
@@ -235,7 +235,8 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     n = first.shape[-1]
     if below.shape[-1] != n - 1:
         raise ValueError(
-            f"leslie: s is one shorter than f, not {below.shape} beside {first.shape}"
+            f"leslie: s must be one element shorter than f, not {below.shape} for "
+            f"{first.shape}"
         )
     values = joined(first, below, vnp.zeros_like(first[..., :1]))
     i, j = rows_and_columns(n, n)

@@ -73,7 +73,7 @@ def invhilbert(n: int) -> Array:
 def check_kind(name: str, kind: str | None) -> str:
     """Raise ValueError unless a kind is known; None is the symmetric one."""
     if kind is not None and kind not in KINDS:
-        raise ValueError(f"{name}: kind is one of {KINDS}, not {kind!r}")
+        raise ValueError(f"{name}: kind must be one of {KINDS}, not {kind!r}")
     return kind or "symmetric"
 
 
@@ -150,10 +150,10 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     [[1.0, 1.0], [1.0, -1.0]]
     """
     if scale not in (None, "sqrtn", "n"):
-        raise ValueError(f"dft: scale is None, 'sqrtn' or 'n', not {scale!r}")
+        raise ValueError(f"dft: scale must be None, 'sqrtn' or 'n', not {scale!r}")
     kind = chosen_dtype("dft", complex if dtype is None else dtype)
     if kind is None or not is_complex(kind):
-        raise ValueError(f"dft has a complex dtype, not {kind}")
+        raise ValueError(f"dft: dtype must be complex, not {kind}")
     i = np.arange(order("dft", n))
     # Whole turns are taken off before the angle is rounded.
     turns = (i[:, None] * i[None, :]) % max(i.size, 1)

@@ -77,7 +77,7 @@ def eigh_tridiagonal(
     middle, beside = inexact_arrays("eigh_tridiagonal", d, e)
     if not middle.ndim or (*middle.shape[:-1], middle.shape[-1] - 1) != beside.shape:
         raise ValueError(
-            "eigh_tridiagonal takes n numbers and n - 1 beside them, not "
+            "eigh_tridiagonal takes n diagonal and n - 1 off-diagonal elements, not "
             f"{middle.aval} and {beside.aval}"
         )
     n = middle.shape[-1]
@@ -105,12 +105,15 @@ def selected(
         return 0, n - 1
     if select != "i":
         raise ValueError(
-            "eigh_tridiagonal selects all ('a') or by index ('i'); how many values lie "
-            f"in an interval is not known when tracing, so not {select!r}"
+            "eigh_tridiagonal: select must be 'a' (all) or 'i' (by index), not "
+            f"{select!r}: how many values lie in an interval is not known while "
+            "tracing"
         )
     if select_range is None:
         raise ValueError("eigh_tridiagonal: select='i' needs a select_range")
     first, last = (operator.index(x) for x in select_range)  # type: ignore[arg-type]
     if not 0 <= first <= last < n:
-        raise ValueError(f"select_range {select_range} is not within 0 and {n - 1}")
+        raise ValueError(
+            f"select_range must lie between 0 and {n - 1}, not {select_range}"
+        )
     return first, last

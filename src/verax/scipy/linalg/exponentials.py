@@ -125,7 +125,8 @@ def expm_frechet(
     check_square("expm_frechet", a)
     if a.shape != direction.shape:
         raise ValueError(
-            f"expm_frechet: A and E have one shape, not {a.shape} and {direction.shape}"
+            f"expm_frechet: A and E must have the same shape, not {a.shape} and "
+            f"{direction.shape}"
         )
     found, moved = jvp(expm, (a,), (direction,))
     return (found, moved) if compute_expm else moved

@@ -66,7 +66,7 @@ def qr(
     """
     (x,) = as_matrices("qr", a)
     if mode not in ("full", "economic", "r"):
-        raise ValueError(f"qr has the modes full, economic and r, not {mode!r}")
+        raise ValueError(f"qr: mode must be 'full', 'economic' or 'r', not {mode!r}")
     found = linalg_qr.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
     return found[1:] if mode == "r" else found
 
@@ -87,7 +87,9 @@ def svd(
     (x,) = as_matrices("svd", a)
     names = {"gesdd": "DEFAULT", "gesvd": "QR"}
     if lapack_driver not in names:
-        raise ValueError(f"svd has the drivers gesdd and gesvd, not {lapack_driver!r}")
+        raise ValueError(
+            f"svd: lapack_driver must be 'gesdd' or 'gesvd', not {lapack_driver!r}"
+        )
     return linalg_svd.svd(
         x,
         full_matrices=full_matrices,
@@ -103,7 +105,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
         ValueError: there is no such output.
     """
     if output not in ("real", "complex"):
-        raise ValueError(f"schur has the outputs real and complex, not {output!r}")
+        raise ValueError(f"schur: output must be 'real' or 'complex', not {output!r}")
     (x,) = as_matrices("schur", a)
     if output == "complex":
         (x,) = promote_inexact("schur", x * np.complex64(1))
@@ -125,7 +127,9 @@ def rsf2csf(
     """
     t, z = as_matrices("rsf2csf", T, Z)
     if check_square("rsf2csf", t) != check_square("rsf2csf", z):
-        raise ValueError(f"rsf2csf takes matrices of one size, not {t.aval}, {z.aval}")
+        raise ValueError(
+            f"rsf2csf takes matrices of the same size, not {t.aval} and {z.aval}"
+        )
     triangular, turn = schur(t, "complex")
     return triangular, matmul(like(z, turn), turn)
 
@@ -180,9 +184,9 @@ def polar(
     [[2.0, 0.0], [0.0, 2.0]]
     """
     if side not in ("right", "left"):
-        raise ValueError(f"polar: side is right or left, not {side!r}")
+        raise ValueError(f"polar: side must be 'right' or 'left', not {side!r}")
     if method not in ("qdwh", "svd"):
-        raise ValueError(f"polar has the methods qdwh and svd, not {method!r}")
+        raise ValueError(f"polar: method must be 'qdwh' or 'svd', not {method!r}")
     (x,) = as_matrices("polar", a)
     u, s, vh = vnp.linalg.svd(x, full_matrices=False)
     values = s.astype(u.dtype)
@@ -215,7 +219,7 @@ def qr_multiply(
     [1.0, 2.0]
     """
     if mode not in ("right", "left"):
-        raise ValueError(f"qr_multiply: mode is right or left, not {mode!r}")
+        raise ValueError(f"qr_multiply: mode must be 'right' or 'left', not {mode!r}")
     x, y = as_matrices("qr_multiply", a, c)
     q, *rest = linalg_qr.qr(x, pivoting=pivoting, full_matrices=False)
     q = vnp.conj(q) if conjugate else q
@@ -223,7 +227,7 @@ def qr_multiply(
     given = y.shape[-2 if mode == "left" and y.ndim > 1 else -1] if y.ndim else None
     if given != inner:
         raise ValueError(
-            f"qr_multiply: Q has the shape {q.shape[-2:]}, which does not fit {y.aval} "
-            f"on its {mode}"
+            f"qr_multiply: Q of shape {q.shape[-2:]} does not match {y.aval} on its "
+            f"{mode}"
         )
     return (matmul(q, y) if mode == "left" else matmul(y, q)), *rest

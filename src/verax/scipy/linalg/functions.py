@@ -76,7 +76,7 @@ def solve_sylvester(
         )
     if method not in ("schur", "eigen"):
         raise ValueError(
-            f"solve_sylvester has the methods schur and eigen, not {method!r}"
+            f"solve_sylvester: method must be 'schur' or 'eigen', not {method!r}"
         )
     batch = vnp.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     a, b, c = (vnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, c))
@@ -160,7 +160,9 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     [[2.0, 0.0], [0.0, 3.0]]
     """
     if blocksize != 1:
-        raise ValueError(f"sqrtm has no blocks: blocksize is 1, not {blocksize}")
+        raise ValueError(
+            f"sqrtm does not work in blocks: blocksize must be 1, not {blocksize}"
+        )
     (a,) = as_matrices("sqrtm", A)
     check_square("sqrtm", a)
     if not a.size:

@@ -35,7 +35,7 @@ def solve_triangular(
     """
     x, y = as_matrices("solve_triangular", a, b)
     if trans not in TURNED:
-        raise ValueError(f"solve_triangular: trans is 0, 1 or 2, not {trans!r}")
+        raise ValueError(f"solve_triangular: trans must be 0, 1 or 2, not {trans!r}")
     turned = TURNED[trans]
     side, vector = right_hand_side("solve_triangular", x, y)
     x, side = solving.in_stacks("solve_triangular", x, side)
@@ -116,7 +116,7 @@ def lu_solve(
     """
     packed, y = as_matrices("lu_solve", lu_and_piv[0], b)
     if trans not in (0, 1, 2):
-        raise ValueError(f"lu_solve: trans is 0, 1 or 2, not {trans!r}")
+        raise ValueError(f"lu_solve: trans must be 0, 1 or 2, not {trans!r}")
     side, vector = right_hand_side("lu_solve", packed, y)
     pivots = as_array("lu_solve", lu_and_piv[1])
     order = linalg_lu.lu_pivots_to_permutation(pivots, packed.shape[-1])
@@ -142,7 +142,9 @@ def solve(
         ValueError: the shapes do not fit, or nothing is known about `assume_a`.
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
-        raise ValueError(f"solve: assume_a is gen, sym, her or pos, not {assume_a!r}")
+        raise ValueError(
+            f"solve: assume_a must be 'gen', 'sym', 'her' or 'pos', not {assume_a!r}"
+        )
     if assume_a != "pos":
         return solving.solve(a, b)
     return cho_solve(cho_factor(a, lower), b)

@@ -112,7 +112,7 @@ def minimize(
     2.0
     """
     if not isinstance(args, tuple):
-        raise TypeError(f"minimize: args is a tuple, not {shown(args)}")
+        raise TypeError(f"minimize: args must be a tuple, not {shown(args)}")
     kind, settings = chosen(method, tol, options)
     start = checked_start(x0)
     evaluate = value_and_grad(lambda x: fun(x, *args))
@@ -143,12 +143,14 @@ def chosen(
     kind = method.lower()
     if kind not in OPTIONS:
         raise ValueError(
-            f"minimize has the methods 'BFGS' and {list(OPTIONS)[1]!r}, not {method!r}"
+            f"minimize: method must be 'BFGS' or {list(OPTIONS)[1]!r}, not {method!r}"
         )
     settings = dict(OPTIONS[kind])
     unknown = sorted(set(options or {}) - set(settings))
     if unknown:
-        raise ValueError(f"minimize: {method} has no options {unknown}")
+        raise ValueError(
+            f"minimize: unknown options of method {method}: {', '.join(unknown)}"
+        )
     settings.update({"gtol": tol} if tol is not None else {}, **(options or {}))
     return kind, settings
 
@@ -163,11 +165,11 @@ def checked_start(x0: ArrayLike) -> Array:
     start = as_array("minimize", x0)
     if start.ndim != 1:
         raise ValueError(
-            f"minimize takes a vector x0, not {start.aval}; flatten it with "
+            f"minimize: x0 must be a vector, not {start.aval}; flatten it with "
             "verax.flatten_util.ravel_pytree"
         )
     if not is_float(start.dtype):
-        raise TypeError(f"minimize takes real floats x0, not {start.aval}")
+        raise TypeError(f"minimize: x0 must be real floats, not {start.aval}")
     return start
 
 

@@ -31,14 +31,15 @@ def arguments(
         ValueError: there is no such mode, they differ in dimensions, or one is empty.
     """
     if mode not in MODES:
-        raise ValueError(f"{name} has the modes {MODES}, not {mode!r}")
+        raise ValueError(f"{name}: mode must be one of {MODES}, not {mode!r}")
     x, y = inexact_arrays(name, in1, in2)
     if x.ndim != y.ndim or not x.ndim:
         raise ValueError(
-            f"{name} takes arrays of as many dimensions, not {x.aval} and {y.aval}"
+            f"{name} takes arrays with the same number of dimensions, not {x.aval} "
+            f"and {y.aval}"
         )
     if not x.size or not y.size:
-        raise ValueError(f"{name} takes no empty arrays: {x.aval} and {y.aval}")
+        raise ValueError(f"{name} takes nonempty arrays, not {x.aval} and {y.aval}")
     return x, y
 
 
@@ -57,8 +58,8 @@ def part(
         return [((n - 1) // 2, m) for m, n in pairs]
     if not (all(m >= n for m, n in pairs) or all(m <= n for m, n in pairs)):
         raise ValueError(
-            f"{name}: in mode valid one array is at least as large as the other in "
-            f"every dimension, unlike {tuple(a)} and {tuple(b)}"
+            f"{name}: with mode='valid' one array must be at least as large as the "
+            f"other in every dimension, unlike {tuple(a)} and {tuple(b)}"
         )
     return [(min(m, n) - 1, max(m, n) - min(m, n) + 1) for m, n in pairs]
 
@@ -117,7 +118,9 @@ def convolve(
     if method == "fft":
         return fftconvolve(in1, in2, mode)
     if method not in ("auto", "direct"):
-        raise ValueError(f"convolve has methods auto, direct and fft, not {method!r}")
+        raise ValueError(
+            f"convolve: method must be 'auto', 'direct' or 'fft', not {method!r}"
+        )
     x, y = arguments("convolve", in1, in2, mode)
     return direct("convolve", x, y, mode, precision)
 
@@ -153,8 +156,8 @@ def planes(
     """
     if boundary != "fill" or fillvalue != 0:
         raise ValueError(
-            f"{name} has zeros outside, boundary='fill' and fillvalue=0; pad the array "
-            "with verax.numpy.pad and use mode='valid' for others"
+            f"{name} takes only boundary='fill' and fillvalue=0; for others, pad the "
+            "array with verax.numpy.pad and use mode='valid'"
         )
     x, y = arguments(name, in1, in2, mode)
     if x.ndim != 2:
@@ -229,7 +232,7 @@ def fftconvolve(
         x.shape[i] != y.shape[i] and 1 not in (x.shape[i], y.shape[i]) for i in others
     ):
         raise ValueError(
-            f"fftconvolve: {x.aval} and {y.aval} differ along other axes than {places}"
+            f"fftconvolve: {x.aval} and {y.aval} differ along axes other than {places}"
         )
     sizes = [(x.shape[i], y.shape[i]) for i in places]
     window = part(name, mode, *zip(*sizes, strict=True)) if sizes else []

@@ -77,12 +77,12 @@ def window_of(name: str, window: Any, nperseg: int | None, length: int) -> np.nd
     if isinstance(window, str | tuple):
         size = 256 if nperseg is None else operator.index(nperseg)
         if size < 1:
-            raise ValueError(f"{name}: nperseg is positive, not {nperseg}")
+            raise ValueError(f"{name}: nperseg must be positive, not {nperseg}")
         if size > length:
             if nperseg is not None:
                 warnings.warn(
-                    f"{name}: nperseg = {size} is longer than the signal, {length} is "
-                    "taken",
+                    f"{name}: nperseg = {size} is longer than the signal; using its "
+                    f"length, {length}",
                     stacklevel=4,
                 )
             size = length
@@ -91,8 +91,9 @@ def window_of(name: str, window: Any, nperseg: int | None, length: int) -> np.nd
     given = np.asarray(window)
     if given.ndim != 1 or nperseg not in (None, given.size) or given.size > length:
         raise ValueError(
-            f"{name}: a window is a vector of length nperseg and no longer than the "
-            f"signal, not of shape {given.shape} for {nperseg} and {length}"
+            f"{name}: the window must be a vector of length nperseg, and no longer "
+            f"than the signal, not of shape {given.shape} for nperseg={nperseg} and a "
+            f"signal of length {length}"
         )
     return given
 
@@ -116,8 +117,8 @@ def segments_of(
     points = size if nfft is None else operator.index(nfft)
     if not 0 <= overlap < size or points < size:
         raise ValueError(
-            f"{name}: noverlap is less and nfft not less than nperseg = {size}, unlike "
-            f"{overlap} and {points}"
+            f"{name}: noverlap must be less than nperseg = {size}, and nfft no less, "
+            f"not {overlap} and {points}"
         )
     return Segments(values, overlap, points)
 
@@ -129,7 +130,9 @@ def detrended(x: Array, trend: Trend) -> Array:
     if callable(trend):
         return trend(x)
     if trend:
-        raise ValueError("detrend is a type of trend, a function or False, not True")
+        raise ValueError(
+            "detrend must be the type of a trend, a function or False, not True"
+        )
     return x
 
 
@@ -143,7 +146,9 @@ def scale_of(name: str, scaling: str, fs: ArrayLike, window: np.ndarray) -> Any:
         return 1 / (as_array(name, fs) * float((abs(window) ** 2).sum()))
     if scaling == "spectrum":
         return float(1 / abs(window.sum()) ** 2)
-    raise ValueError(f"{name}: scaling is density or spectrum, not {scaling!r}")
+    raise ValueError(
+        f"{name}: scaling must be 'density' or 'spectrum', not {scaling!r}"
+    )
 
 
 def extended(name: str, x: Array, boundary: str | None, n: int) -> Array:
@@ -156,7 +161,8 @@ def extended(name: str, x: Array, boundary: str | None, n: int) -> Array:
         return x
     if boundary not in BOUNDARIES:
         raise ValueError(
-            f"{name}: boundary is None or one of {tuple(BOUNDARIES)}, not {boundary!r}"
+            f"{name}: boundary must be None or one of {tuple(BOUNDARIES)}, not "
+            f"{boundary!r}"
         )
     if n >= x.shape[-1] and boundary in ("even", "odd"):
         raise ValueError(f"{name}: {x.aval} is too short to reflect {n} values")
@@ -179,7 +185,9 @@ def is_onesided(name: str, asked: bool, *signals: Array) -> bool:
     """Whether half of a spectrum is all of it; complex signals have both halves."""
     if asked and any(is_complex(x.dtype) for x in signals):
         warnings.warn(
-            f"{name}: a complex signal has a spectrum of two sides", stacklevel=3
+            f"{name}: the spectrum of a complex signal is two-sided; "
+            "return_onesided=True is ignored",
+            stacklevel=3,
         )
         return False
     return asked
@@ -292,20 +300,19 @@ def csd(
     ((5,), (5,))
     """
     if average not in ("mean", "median"):
-        raise ValueError(f"csd: average is mean or median, not {average!r}")
+        raise ValueError(f"csd: average must be 'mean' or 'median', not {average!r}")
     first, second = inexact_arrays("csd", x, x if y is None else y)
     if first.ndim != second.ndim:
-        raise ValueError(f"csd: {first.aval} and {second.aval} differ in dimensions")
+        raise ValueError(
+            f"csd: {first.aval} and {second.aval} must have equally many dimensions"
+        )
     place = canonical_axis("csd", axis, first.ndim)
     signals = [vnp.moveaxis(a, place, -1) for a in (first, second)]
     length = max(a.shape[-1] for a in signals)
     if not all(a.size for a in signals):
         empty = vnp.moveaxis(no_spectrum(*signals), -1, place)
         return empty, empty
-    signals = [
-        vnp.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, length - a.shape[-1])])
-        for a in signals
-    ]
+    signals = [filled(a, length - a.shape[-1]) for a in signals]
     how = segments_of("csd", window, nperseg, noverlap, nfft, length)
     onesided = is_onesided("csd", return_onesided, *signals)
     spectra = [transformed(a, how, detrend, onesided) for a in signals]

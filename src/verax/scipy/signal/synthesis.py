@@ -60,7 +60,7 @@ def istft(
     times_at = canonical_axis("istft", time_axis, z.ndim)
     frequencies_at = canonical_axis("istft", freq_axis, z.ndim)
     if times_at == frequencies_at:
-        raise ValueError("istft: time_axis and freq_axis are two dimensions")
+        raise ValueError("istft: time_axis and freq_axis must differ")
     spectra = vnp.moveaxis(z, (times_at, frequencies_at), (-2, -1))
     size, step, points = lengths(
         spectra.shape[-1], nperseg, noverlap, nfft, input_onesided
@@ -105,7 +105,7 @@ def lengths(
     overlap = size // 2 if noverlap is None else operator.index(noverlap)
     if size < 1 or points < size or not 0 <= overlap < size:
         raise ValueError(
-            f"istft: nperseg = {size} is positive, nfft = {points} not less, and "
-            f"noverlap = {overlap} less"
+            "istft: nperseg must be positive, nfft at least nperseg and noverlap less "
+            f"than it, not {size}, {points} and {overlap}"
         )
     return size, size - overlap, points

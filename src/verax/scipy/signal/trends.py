@@ -43,7 +43,7 @@ def detrend(
     if overwrite_data is not None:
         raise ValueError("detrend: arrays are immutable; leave overwrite_data out")
     if type not in ("linear", "constant"):
-        raise ValueError(f"detrend has the types linear and constant, not {type!r}")
+        raise ValueError(f"detrend: type must be 'linear' or 'constant', not {type!r}")
     x = inexact_array("detrend", data)
     place = canonical_axis("detrend", axis, x.ndim)
     if type == "constant":
@@ -51,7 +51,9 @@ def detrend(
     n = x.shape[place]
     breaks = np.unique([0, *np.ravel(bp).tolist(), n])
     if breaks[0] < 0 or breaks[-1] > n:
-        raise ValueError(f"detrend: breaks lie between 0 and {n}, unlike {bp}")
+        raise ValueError(
+            f"detrend: break points must lie between 0 and {n}, unlike {bp}"
+        )
     moved = vnp.moveaxis(x, place, -1)
     pieces = [
         without_line(moved[..., start:end])

@@ -39,12 +39,14 @@ def as_operator(name: str, argument: str, a: Any) -> Operator:
         return a  # type: ignore[no-any-return]  # what it does is the user's affair
     if not hasattr(a, "__matmul__"):
         raise TypeError(
-            f"{name}: {argument} is a function or a square matrix, not a "
+            f"{name}: {argument} must be a function or a square matrix, not a "
             f"{type(a).__name__}"
         )
     shape = np.shape(a) if not hasattr(a, "shape") else a.shape
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise ValueError(f"{name}: {argument} is a square matrix, not of shape {shape}")
+        raise ValueError(
+            f"{name}: {argument} must be a square matrix, not of shape {shape}"
+        )
     return lambda x: a @ x
 
 
@@ -89,12 +91,14 @@ def checked_start(name: str, b: Any, x0: Any) -> tuple[Any, Any]:
     trees = tree_structure(start), tree_structure(right)
     if trees[0] != trees[1]:
         raise ValueError(
-            f"{name}: x0 and b have one structure, not {trees[0]} and {trees[1]}"
+            f"{name}: x0 and b must have the same structure, not {trees[0]} and "
+            f"{trees[1]}"
         )
     shapes = [[x.shape for x in tree_leaves(tree)] for tree in (start, right)]
     if shapes[0] != shapes[1]:
         raise ValueError(
-            f"{name}: x0 and b have the same shapes, not {shapes[0]} and {shapes[1]}"
+            f"{name}: x0 and b must have the same shapes, not {shapes[0]} and "
+            f"{shapes[1]}"
         )
     return right, start
 
@@ -285,7 +289,8 @@ def gmres(
     """
     if solve_method not in ("batched", "incremental"):
         raise ValueError(
-            f"gmres has the methods batched and incremental, not {solve_method!r}"
+            "gmres: solve_method must be 'batched' or 'incremental', not "
+            f"{solve_method!r}"
         )
     how = {"tol": tol, "atol": atol, "maxiter": maxiter, "restart": restart}
     x = solved(

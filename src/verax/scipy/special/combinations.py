@@ -93,7 +93,7 @@ def bernoulli(n: int) -> Array:
     """
     last = operator.index(n)
     if last < 0:
-        raise ValueError(f"bernoulli takes an n of 0 or more, not {last}")
+        raise ValueError(f"bernoulli: n must not be negative, but is {last}")
     numbers = [Fraction(1)]
     for m in range(1, last + 1):
         some = sum(math.comb(m + 1, k) * b for k, b in enumerate(numbers) if b)

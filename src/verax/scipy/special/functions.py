@@ -125,7 +125,10 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
         ValueError: `exact` is asked for; arrays hold no long integers.
     """
     if exact:
-        raise ValueError("factorial: exact=True needs integers without bound")
+        raise ValueError(
+            "factorial: exact=True is not available, since it needs integers of any "
+            "size"
+        )
     (z,) = reals("factorial", n)
     return select(lt(z, 0.0), 0.0, exp(lgamma(add(z, 1.0))))
 

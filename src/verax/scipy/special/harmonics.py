@@ -48,7 +48,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """
     last, start = operator.index(v), operator.index(n_iter)
     if last < 0:
-        raise ValueError(f"bessel_jn takes an order of 0 or more, not {last}")
+        raise ValueError(f"bessel_jn: the order must not be negative, but is {last}")
     top = max(start, last + 1)
     return in_wide("bessel_jn", lambda z: miller(z, last, top), z)
 
@@ -106,7 +106,7 @@ def sph_harm_y(
     0.2821
     """
     if diff_n is not None:
-        raise ValueError("sph_harm_y gives no derivatives by diff_n; use verax.grad")
+        raise ValueError("sph_harm_y: diff_n is not available; use verax.grad")
     top = operator.index(int(np.max(np.asarray(n)))) if n_max is None else int(n_max)
     angles = reals("sph_harm_y", theta, phi)
     orders = [as_array("sph_harm_y", x, i) for i, x in enumerate((n, m))]

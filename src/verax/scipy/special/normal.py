@@ -95,7 +95,9 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     True
     """
     if not 0 <= series_order <= 30:
-        raise ValueError(f"log_ndtr: series_order is 0 to 30, not {series_order}")
+        raise ValueError(
+            f"log_ndtr: series_order must be between 0 and 30, not {series_order}"
+        )
     return in_wide("log_ndtr", lambda z: log_normal(z, series_order), x)
 
 

@@ -69,8 +69,8 @@ def bandwidth(kde: "gaussian_kde", method: Bandwidth) -> ArrayLike:
     elif vnp.ndim(method) == 0:
         return method
     raise ValueError(
-        "gaussian_kde: bw_method is 'scott', 'silverman', a scalar or a function of "
-        f"the estimate, not {method!r}"
+        "gaussian_kde: bw_method must be 'scott', 'silverman', a scalar or a function "
+        f"of the estimate, not {method!r}"
     )
 
 
@@ -112,7 +112,7 @@ class gaussian_kde:
     ) -> None:
         data = real_matrix("gaussian_kde", dataset)
         if data.size < 2:
-            raise ValueError("gaussian_kde takes a dataset of two numbers or more")
+            raise ValueError("gaussian_kde needs a dataset of at least two numbers")
         data, shares = weighted(data, weights)
         neff = 1 / (shares * shares).sum()
         covariance = as_matrix(vnp.cov(data, bias=False, aweights=shares))
@@ -171,7 +171,8 @@ class gaussian_kde:
             x = x.T
         if x.shape[0] != self.d:
             raise ValueError(
-                f"points of shape {x.shape} do not fit a density of {self.d} dimensions"
+                f"points of shape {x.shape} do not match a density in {self.d} "
+                "dimensions"
             )
         factor = vnp.linalg.cholesky(self.inv_cov)
         ours, theirs = self.dataset.T @ factor, x.T @ factor
@@ -189,8 +190,8 @@ class gaussian_kde:
         spread = as_matrix(as_array("integrate_gaussian", cov, 1))
         if centre.shape != (self.d,) or spread.shape != (self.d, self.d):
             raise ValueError(
-                f"a density of {self.d} dimensions takes a mean and a covariance of as "
-                f"many, not of shapes {centre.shape} and {spread.shape}"
+                f"a density in {self.d} dimensions takes a mean and a covariance of "
+                f"that size, not of shapes {centre.shape} and {spread.shape}"
             )
         return self.overlap(centre[:, None], self.covariance + spread)[0]
 
@@ -212,7 +213,8 @@ class gaussian_kde:
         """
         if self.d != 1 or vnp.ndim(low) or vnp.ndim(high):
             raise ValueError(
-                "integrate_box_1d takes two scalars and a density in one dimension"
+                "integrate_box_1d takes two scalars, and only a density in one "
+                "dimension"
             )
         sigma, data = vnp.sqrt(self.covariance[0, 0]), self.dataset[0]
         ends = [ndtr((end - data) / sigma) for end in (high, low)]
@@ -226,7 +228,7 @@ class gaussian_kde:
         """
         if other.d != self.d:
             raise ValueError(
-                f"densities of {self.d} and {other.d} dimensions have no product"
+                f"densities in {self.d} and {other.d} dimensions cannot be multiplied"
             )
         found = self.overlap(other.dataset, self.covariance + other.covariance)
         return (found * other.weights).sum()
@@ -254,6 +256,6 @@ def weighted(data: Array, weights: ArrayLike | None) -> tuple[Array, Array]:
     found, shares = inexact_arrays("gaussian_kde", data, weights)
     if shares.shape != (n,):
         raise ValueError(
-            f"gaussian_kde: weights have the shape ({n},), not {shares.shape}"
+            f"gaussian_kde: weights must have shape ({n},), not {shares.shape}"
         )
     return found, shares / shares.sum()

@@ -40,7 +40,7 @@ def logpdf(
     """
     name = "multivariate_normal.logpdf"
     if allow_singular is not None:
-        raise ValueError(f"{name} has no allow_singular: leave it out")
+        raise ValueError(f"{name}: allow_singular is not available; leave it out")
     point, centre, spread = inexact_arrays(name, x, mean, cov)
     y = point - centre
     if not centre.ndim:

@@ -35,8 +35,8 @@ def check_policy(name: str, nan_policy: str, *known: str) -> None:
     """Raise ValueError unless a policy for NaN is known."""
     if nan_policy not in known:
         raise ValueError(
-            f"{name}: nan_policy is {' or '.join(known)}, not {nan_policy!r}; mask or "
-            "check NaN values before the call"
+            f"{name}: nan_policy must be {' or '.join(known)}, not {nan_policy!r}; "
+            "mask or check NaN values before the call"
         )
 
 
@@ -130,7 +130,7 @@ def rankdata(
     """
     check_policy("rankdata", nan_policy, "propagate")
     if method not in METHODS:
-        raise ValueError(f"rankdata: method is one of {METHODS}, not {method!r}")
+        raise ValueError(f"rankdata: method must be one of {METHODS}, not {method!r}")
     x, place = along_last("rankdata", a, axis)
     dtype = vnp.zeros(0).dtype
     if not x.size:

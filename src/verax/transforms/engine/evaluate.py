@@ -79,7 +79,7 @@ def check_arguments(jaxpr: Jaxpr, args: Sequence[NDArray]) -> None:
     """Raise TypeError unless `args` have the number and the types of the inputs."""
     if len(args) != len(jaxpr.invars):
         raise TypeError(
-            f"{len(jaxpr.invars)} arguments are due, {len(args)} were given"
+            f"the program takes {len(jaxpr.invars)} arguments, but got {len(args)}"
         )
     for i, (var, x) in enumerate(zip(jaxpr.invars, args, strict=True)):
         if x.shape != var.aval.shape or x.dtype != stored_dtype(var.aval.dtype):

@@ -142,9 +142,8 @@ def refuse_effects(eqn: Eqn) -> None:
     """Raise if leaving `eqn` out loses more than a look at values never computed."""
     if eqn.params is not NO_PARAMS and not SHOWN.issuperset(eqn.effects):
         raise MissingRule(
-            f"{eqn.primitive.name} has effects and works on values in which the "
-            "program is linear, which reverse mode does not compute; met at "
-            f"{eqn.source}"
+            f"{eqn.primitive.name} has effects and depends on linear inputs, whose "
+            f"values reverse mode does not compute; met at {eqn.source}"
         )
 
 

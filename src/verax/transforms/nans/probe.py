@@ -77,7 +77,7 @@ def describe(level: Level) -> str:
         return f"{part} of {level.eqn.primitive.name} in iteration {step}"
     if isinstance(p, CondLanesParams):
         lane = [str(i) for i in np.unravel_index(step or 0, p.lanes)]
-        return f"branch {level.which} of cond in lane {', '.join(lane)}"
+        return f"branch {level.which} of cond for batch element {', '.join(lane)}"
     if isinstance(p, CondParams):
         return f"branch {level.which} of cond"
     name = getattr(p, "name", "")

@@ -114,7 +114,7 @@ def report(finding: Finding) -> list[str]:
     if eqn is None:
         came = ", ".join(finding.bad_inputs)
         what = f"{finding.kind} in {finding.function}"
-        return [f"{what}: no equation made it, it came in with {came}"]
+        return [f"{what}: not made by any equation; it came in with {came}"]
     derived = finding.transformation
     phase = " in the backward pass" if finding.backward else ""
     where = f"{phase} ({derived})" if derived else ""

@@ -133,8 +133,9 @@ class Rewrite:
         for words in given:
             if len(words) != count:
                 raise RewriteError(
-                    f"rewrite {self.name}: types has {len(words)} types for the "
-                    f"{count} variables {', '.join(self.variables)}"
+                    f"rewrite {self.name}: types must have {count} entries, one for "
+                    f"each of the variables {', '.join(self.variables)}, not "
+                    f"{len(words)}"
                 )
         return tuple([tuple([aval_of_word(word) for word in ws]) for ws in given])
 
@@ -257,14 +258,14 @@ def skeletons(context: Context, rule: Rewrite) -> tuple[Pattern, ...]:
     if not found:
         raise RewriteError(
             f"rewrite {rule.name}: the pattern cannot be traced on any of its sample "
-            f"types ({errors[0]}); give types= that it takes"
+            f"types ({errors[0]}); pass types= that it accepts"
         ) from errors[0]
     for name in rule.params:
         if not any(sources(rule, pattern, name) for pattern in found.values()):
             raise RewriteError(
-                f"rewrite {rule.name}: no equation of the pattern has a param equal to "
-                f"the sample {name}={rule.params[name]!r}; write it as the equation "
-                "does, such as axes=(1,) for a sum"
+                f"rewrite {rule.name}: no equation of the pattern has a param equal "
+                f"to the sample {name}={rule.params[name]!r}; write it as in the "
+                "equation, such as axes=(1,) for a sum"
             )
     return tuple(found.values())
 
@@ -319,9 +320,9 @@ def replacement_of(
     given = [a.aval for a in atoms]
     if [a.strong() for a in given] != [a.strong() for a in wanted]:
         raise RewriteError(
-            f"rewrite {rule.name}: the replacement gives {listed(given)}, where the "
-            f"pattern gives {listed(wanted)}, on {listed(args)}; make it give these "
-            "types, or restrict the rule with where="
+            f"rewrite {rule.name}: the replacement returns {listed(given)}, but the "
+            f"pattern returns {listed(wanted)}, on {listed(args)}; make the types "
+            "agree, or restrict the rule with where="
         )
     typed = [
         coerce(engine, builder, atom, aval)

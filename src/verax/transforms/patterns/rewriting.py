@@ -84,10 +84,10 @@ class Rewriter:
             fired.append(Counter([match.rule.name for match in chosen]))
             now = map_eqns(self.write(now, chosen), self.inside)
             if now in seen:
-                raise loop(fired[seen[now] :], "the program comes back")
+                raise loop(fired[seen[now] :], "the program repeats")
             if len(fired) >= self.passes:
                 late = fired[len(fired) // 2 :]
-                raise loop(late, f"there is no end after {self.passes} passes")
+                raise loop(late, f"not finished after {self.passes} passes")
             seen[now] = len(fired)
         self.done[jaxpr] = self.done[now] = now
         return now
@@ -177,6 +177,6 @@ def loop(fired: Sequence[Counter[str]], why: str) -> RewriteLoop:
         total.update(one)
     names = ", ".join([name for name, _ in total.most_common()])
     return RewriteLoop(
-        f"these rewrite rules never come to an end, {why}: {names}. A rule must not "
-        "apply to what it, or another of them, has written; restrict one with where="
+        f"these rewrite rules do not terminate ({why}): {names}. A rule must not "
+        "apply to the output of itself or of another rule; restrict one with where="
     )

@@ -75,7 +75,7 @@ def row_type(aval: ShapedArray) -> ShapedArray:
 def as_due(walk: Propagation, parts: Parts, due: Types) -> Parts:
     """The parts in the types that a carry or a common result has."""
     if len(due) == 1 and not plain(parts):
-        raise MissingRule("a value that must be plain has parts")
+        raise MissingRule("a value with parts stands where a plain value is required")
     full = parts if len(due) == 1 else walk.fill(parts, len(due))
     return tuple(
         [
@@ -175,7 +175,7 @@ def cond_rule(walk: Propagation, p: CondParams, values: Values) -> Values:
     """A choice by an index, which must be plain, between branches on all parts."""
     index, *operands = values
     if not plain(index):
-        raise MissingRule("the index of a cond must be plain, and it has parts")
+        raise MissingRule("the index of a cond must be a plain value, but it has parts")
     types = list(map(types_of, operands))
     found = [walk.program(branch, types)[1] for branch in p.branches]
     width = max([1, *map(len, operands), *[len(t) for outs in found for t in outs]])

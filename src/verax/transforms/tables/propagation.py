@@ -53,8 +53,8 @@ def no_fill(parts: Parts, width: int) -> Parts:
     if len(parts) == width and None not in parts:
         return parts
     raise MissingRule(
-        f"a value of {len(parts)} parts stands where {width} are due, as in the carry "
-        "of a loop; give the transformation fill=..., which makes them"
+        f"a value of {len(parts)} parts stands where {width} are required, as in the "
+        "carry of a loop; define the transformation with fill=..., which makes them"
     )
 
 
@@ -105,8 +105,9 @@ class Propagation:
         if found is None:
             raise MissingRule(
                 f"the primitive {primitive.name} has no rule in the table "
-                f"{self.name!r}; join one: {self.name} | {{{primitive.name}_p: rule}}, "
-                "where rule(walk, params, parts of operands) gives those of results"
+                f"{self.name!r}; join one: {self.name} | {{{primitive.name}_p: "
+                "rule}, where rule(walk, params, parts of operands) returns the parts "
+                "of the results"
             )
         return found
 
@@ -194,9 +195,9 @@ def written(
         raise located(error, eqn) from error
     if len(out_types) != len(eqn.outvars):
         raise TypeError(
-            f"the rule of {table.name} for {eqn.primitive.name} gives parts of "
-            f"{len(out_types)} results, and there are {len(eqn.outvars)}; "
-            f"met at {eqn.source}"
+            f"the rule of {table.name} for {eqn.primitive.name} returns parts for "
+            f"{len(out_types)} results, but there are {len(eqn.outvars)}; met at "
+            f"{eqn.source}"
         )
     source = eqn.source.derived(table.name)
     return grouped(out_types, builder.inline(template, atoms, source=source))
@@ -230,7 +231,7 @@ def check_parts(table: Propagation, primitive: Primitive, outs: object) -> None:
     for parts in results:
         if not isinstance(parts, tuple | list):
             raise TypeError(
-                f"the rule of {table.name} for {primitive.name} returns a "
-                f"{type(parts).__name__}, where a sequence is due that has, for each "
+                f"the rule of {table.name} for {primitive.name} returned a "
+                f"{type(parts).__name__}; it must return a sequence with, for each "
                 "result, the tuple of its parts: [(value, tangent)]"
             )
