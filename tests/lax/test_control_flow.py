@@ -328,6 +328,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.associative_scan(lambda x, y: (x, y), XS), TypeError, "structure"),
     (lambda: lax.platform_dependent(1.0, gpu=vnp.sin), TypeError, "cpu, cuda, rocm"),
     (lambda: lax.platform_dependent(1.0, tpu=vnp.sin), NotImplementedError, "cpu=..."),
+    (lambda: verax.jit(lax.platform_dependent)(1.0), TypeError, "at least one"),
     (lambda: lax.fori_loop(0, 2.5, lambda i, c: c, 0), TypeError, "bounds"),
     (lambda: lax.scan(lambda c, x: (c, "y"), 0, XS), TypeError, "only arrays"),
 ]

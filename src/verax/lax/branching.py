@@ -13,7 +13,7 @@ from verax.api.tracing.concrete_values import is_known
 from verax.api.tracing.trace import function_name, leaf_avals
 from verax.backend import pytrees
 from verax.backend.results import result_tree
-from verax.backend.runtime.client import default_backend
+from verax.backend.runtime.client import default_client, platform_name
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32, is_bool, is_extended, is_integer
 from verax.lax.bodies import (
@@ -27,11 +27,17 @@ from verax.lax.bodies import (
     with_common_consts,
     with_out_types,
 )
-from verax.ops.control.cond import cond_p
-from verax.ops.control.cond_params import CondParams
+from verax.ops.control.cond import cond_p, platform_index_p
+from verax.ops.control.cond_params import (
+    CondParams,
+    PlatformIndexParams,
+    Platforms,
+    choice_for,
+)
 from verax.ops.elementwise.compare import ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import clamp
+from verax.rules.rows.emitter import PLATFORMS
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
 
@@ -202,6 +208,7 @@ def choose(
     operands: tuple[Any, ...],
     names: Sequence[str],
     sequential: bool,
+    platforms: Platforms | None = None,
 ) -> Any:
     """One `cond` equation on traced branches."""
     leaves, tree = pytrees.flatten((operands, {}))
@@ -215,7 +222,7 @@ def choose(
     alike = [with_out_types(body, types) for body in bodies]
     jaxprs, consts = with_common_consts(alike)
     given = [as_operand(x, aval) for x, aval in zip(leaves, avals, strict=True)]
-    params = CondParams(jaxprs, sequential=sequential)
+    params = CondParams(jaxprs, sequential=sequential, platforms=platforms)
     outs = cond_p.bind(params, index, *consts, *given)
     return result_tree(bodies[0].out_tree, outs)
 
@@ -266,28 +273,28 @@ def joined(x: ShapedArray, y: ShapedArray) -> ShapedArray:
     return x if x.weak_type and y.weak_type else x.strong()
 
 
-PLATFORMS: Final = ("cpu", "cuda", "rocm", "tpu")
-
-
 def platform_dependent(
     *args: Any,
     default: Callable[..., Any] | None = None,
     **per_platform: Callable[..., Any],
 ) -> Any:
-    """The function of `per_platform` for the platform of this process, on `args`.
+    """The function of `per_platform` for the platform of the program, on `args`.
 
     The names are "cpu", "cuda", "rocm" and "tpu"; `default` is for those that are not
-    given. A process runs on one platform, so the choice is made while tracing and the
-    other functions leave no trace.
+    named. Under a trace all functions are traced, so they return the same types; the
+    choice is made when the program is lowered, and the others are not part of it.
 
     Raises:
-        TypeError: there is no platform of such a name, or what is given is no function.
-        NotImplementedError: no function is given for the platform, and no default.
+        TypeError: a name is not that of a platform, or what it stands for is not a
+            function, or the results differ.
+        MissingRule: there is no function for the platform, and no default.
 
     >>> import verax
     >>> verax.lax.platform_dependent(3, cpu=lambda x: x + 1, tpu=lambda x: x * 2)
     4
     """
+    functions: list[Callable[..., Any]] = []
+    served: list[tuple[str, ...]] = []
     for name, fun in per_platform.items():
         if name not in PLATFORMS:
             raise TypeError(
@@ -295,13 +302,22 @@ def platform_dependent(
                 f"{name}"
             )
         check_callable(f"platform_dependent, for {name},", fun)
-    here = default_backend()
-    chosen = per_platform.get(here, default)
-    if chosen is None:
-        given = ", ".join(per_platform) or "nothing"
-        raise NotImplementedError(
-            f"platform_dependent has functions for {given}, but this process runs on "
-            f"{here}; pass one for it ({here}=...), or a default"
-        )
-    check_callable("platform_dependent, as default,", chosen)
-    return chosen(*args)
+        found = [i for i, other in enumerate(functions) if other is fun]
+        if found:
+            served[found[0]] += (name,)
+        else:
+            functions.append(fun)
+            served.append((name,))
+    platforms: Platforms = tuple(served)
+    if default is not None:
+        check_callable("platform_dependent, as default,", default)
+        functions, platforms = [*functions, default], (*platforms, None)
+    if STATE.interpreter.immediate:
+        here = platform_name(default_client())
+        return functions[choice_for(platforms, here)](*args)
+    index = platform_index_p.call(PlatformIndexParams(platforms))
+    if not functions:
+        raise TypeError("platform_dependent takes at least one function")
+    names = [f"{known[0]}=" if known else "default=" for known in platforms]
+    name = "platform_dependent"
+    return choose(name, index, functions, args, names, False, platforms)

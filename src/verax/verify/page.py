@@ -30,14 +30,18 @@ say about it. `python -m verax.verify --page docs/primitives.md` writes this pag
 
 A column that is written in the row says **yes**; one that follows from others says
 *derived*; a dash means that there is none (integers have no derivative, what is not
-linear has no transpose). Rows without generated calls hold jaxprs or want operands that
+linear has no transpose). Where a row lowers differently by platform, its names stand
+under **lower**. Rows without generated calls hold jaxprs or want operands that
 are related to each other; random programs try them, in `property_tests/`.
 """
 
 
 def cell(row: Row[Any], column: str) -> str:
     """What the table says about a column of a row."""
-    if getattr(row, column) is not None:
+    if column == "lower" and row.lower_on:
+        names = list(row.lower_on)
+        return ", ".join(["yes", *names] if row.lower else names)
+    if row.has(column):
         return "yes"
     return "*derived*" if column in derived_columns(row) else "-"
 

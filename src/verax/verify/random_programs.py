@@ -57,7 +57,7 @@ def composable(rows: Sequence[Row[Any]], *columns: str) -> tuple[Row[Any], ...]:
         for row in rows
         if (row.draw is not None or row in DRAWS)
         and row.evaluate is not None
-        and all(getattr(row, column) is not None for column in columns)
+        and all(row.has(column) for column in columns)
     )
 
 

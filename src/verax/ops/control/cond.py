@@ -12,11 +12,14 @@ effects, becomes a loop over the lanes instead::
 
 from collections.abc import Sequence
 from itertools import repeat
+from random import Random
 from typing import Any
 
+import numpy as np
 from attrs import evolve
 
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import int32
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.subjaxprs import (
     batched_results,
@@ -37,6 +40,8 @@ from verax.ops.control.cond_lowering import (
 from verax.ops.control.cond_params import (
     CondLanesParams,
     CondParams,
+    PlatformIndexParams,
+    choice_for,
     cond_typing,
     mapped_operands,
 )
@@ -62,6 +67,7 @@ from verax.rules.rows.row import (
     Known,
     Linear,
     Row,
+    Sample,
     Split,
     Tangent,
     Zero,
@@ -153,6 +159,9 @@ def batch_cond(
     """The same choice for all elements, or a choice for each."""
     index, *operands = args
     place, *places = axes
+    if place is not None and p.platforms is not None:
+        # The platform is one for all, whatever has made a batch of its number.
+        index, place = platform_index_p.call(PlatformIndexParams(p.platforms)), None
     if place is not None:
         meets = engine.axis is not None and engine.axis.name in p.named_axes
         if not meets and (p.sequential or p.effects):
@@ -289,6 +298,23 @@ def dce_cond(
     return evolve(p, branches=branches, mapped=mapped), (True, *needed), used
 
 
+def draw_platform_index(random: Random) -> Sample[PlatformIndexParams]:
+    choices = random.choice(((None,), (("tpu",), None), (("tpu",), ("cpu", "cuda"))))
+    return Sample(PlatformIndexParams(choices), ())
+
+
+platform_index_p: Row[PlatformIndexParams] = Row(
+    "platform_index",
+    PlatformIndexParams,
+    typing=lambda p, avals: (ShapedArray((), int32),),
+    # NumPy runs on the processor.
+    evaluate=lambda engine, p, xs: (np.array(choice_for(p.platforms, "cpu"), int32),),
+    lower=lambda e, p, xs, outs: (
+        e.constant(choice_for(p.platforms, e.platform), outs[0]),
+    ),
+    draw=draw_platform_index,
+    domains=(),
+)
 cond_p: Row[CondParams] = Row(
     "cond",
     CondParams,
@@ -316,4 +342,4 @@ cond_lanes_p: Row[CondLanesParams] = Row(
     compiled=True,
 )
 
-ROWS: tuple[Row[Any], ...] = (cond_p, cond_lanes_p)
+ROWS: tuple[Row[Any], ...] = (platform_index_p, cond_p, cond_lanes_p)

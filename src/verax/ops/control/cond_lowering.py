@@ -15,13 +15,15 @@ from verax.ir.dtypes import bool_, stored_dtype
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.subjaxprs import Batcher, forced_batch, stored_shape
-from verax.ops.control.cond_params import CondLanesParams, CondParams
+from verax.ops.control.cond_params import CondLanesParams, CondParams, choice_for
 from verax.rules.rows.emitter import Emitter, Operand, Region
 from verax.rules.rows.row import Engine, NDArray
 
 
 def branch_of(p: CondParams, index: NDArray) -> Jaxpr:
     """The branch that an index means: outside of the range, the last, as in XLA."""
+    if p.platforms is not None:
+        return p.branches[choice_for(p.platforms, "cpu")]  # where NumPy runs
     i = int(index)
     return p.branches[i if 0 <= i < len(p.branches) else -1]
 
@@ -55,6 +57,8 @@ def lower_cond(
     e: Emitter, p: CondParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
     index, *operands = xs
+    if p.platforms is not None:
+        return e.inline(p.branches[choice_for(p.platforms, e.platform)], operands)
     if len(p.branches) == 1:
         return e.inline(p.branches[0], operands)
 

@@ -16,6 +16,36 @@ from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.printer import QUIET
 from verax.ops.calls.subjaxprs import same_types
 from verax.rules.rows.masks import Mask
+from verax.rules.rows.row import MissingRule
+
+type Platforms = tuple[tuple[str, ...] | None, ...]
+"""For each of some choices its platforms; None for all that are not named."""
+
+
+@frozen(eq=False, repr=False)
+class PlatformIndexParams(Params):
+    """The choices, one of which is that of the platform."""
+
+    platforms: Platforms
+
+
+def choice_for(platforms: Platforms, platform: str) -> int:
+    """The number of the choice for a platform.
+
+    Raises:
+        MissingRule: there is none.
+
+    >>> choice_for((("cpu",), ("cuda", "rocm"), None), "rocm")
+    1
+    """
+    for i, names in enumerate(platforms):
+        if names is None or platform in names:
+            return i
+    known = ", ".join([name for names in platforms for name in names or ()])
+    raise MissingRule(
+        f"platform_dependent has functions for {known or 'no platform'}, but is needed "
+        f"on {platform}; pass one for it ({platform}=...), or a default"
+    )
 
 
 @frozen(eq=False, repr=False)
@@ -23,11 +53,14 @@ class CondParams(Params):
     """The programs to choose from; they have the same input and result types.
 
     Under vmap with an index for each lane, a `sequential` choice is made for one lane
-    after another, and only the branch that a lane takes runs.
+    after another, and only the branch that a lane takes runs. A choice by the platform
+    says in `platforms` which branches are for which; its index is a `platform_index` of
+    the same, and each platform gets only its own branch.
     """
 
     branches: tuple[Jaxpr, ...]
     sequential: bool = field(default=False, kw_only=True, metadata=QUIET)
+    platforms: Platforms | None = field(default=None, kw_only=True, metadata=QUIET)
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:

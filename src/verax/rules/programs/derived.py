@@ -73,9 +73,9 @@ def derived_columns(row: Row[Any]) -> Mapping[str, str]:
             if getattr(row, column) is None
         }
     found = {}
-    if row.batch is None and (row.evaluate or row.lower or row.lower_on):
+    if row.batch is None and (row.evaluate is not None or row.lowers):
         found["batch"] = IN_TURN
-    if row.lower is None and not row.lower_on and row.evaluate is not None:
+    if not row.lowers and row.evaluate is not None:
         found["lower"] = BY_HOST
     return found
 

@@ -223,9 +223,17 @@ class Row[P: Params](Primitive):
     @whole.default
     def has_all_columns(self) -> bool:
         """Whether nothing could be derived: what a table asks at each look."""
-        lowers = self.lower is not None or bool(self.lower_on)
         columns = (self.evaluate, self.batch)
-        return self.composition is None and None not in columns and lowers
+        return self.composition is None and None not in columns and self.lowers
+
+    @property
+    def lowers(self) -> bool:
+        """Whether the row says how it lowers, on some platform at least."""
+        return self.lower is not None or bool(self.lower_on)
+
+    def has(self, column: str) -> bool:
+        """Whether the row writes a column; `lower`, on some platform at least."""
+        return self.lowers if column == "lower" else getattr(self, column) is not None
 
     def lowering(self, platform: str) -> LowerRule[P]:
         """The rule that lowers the row for a platform.

@@ -36,7 +36,7 @@ from verax.ops.calls.call import CallParams, jit_p
 from verax.ops.calls.checkpoint import CheckpointParams, checkpoint_p
 from verax.ops.control.checkpointed_loops import bounded_while_p, checkpointed_scan_p
 from verax.ops.control.cond import cond_lanes_p, cond_p
-from verax.ops.control.cond_params import CondLanesParams, CondParams
+from verax.ops.control.cond_params import CondLanesParams, CondParams, Platforms
 from verax.ops.control.scan import scan_p
 from verax.ops.control.scan_params import CheckpointedScanParams, ScanParams
 from verax.ops.control.while_ import while_p
@@ -292,10 +292,22 @@ def draw_cond(random: Random, nest: Nest) -> Sample[CondParams]:
     branches, avals, domains = draw_branches(random, nest)
     index = ShapedArray((), int32)
     return Sample(
-        CondParams(branches, sequential=random.random() < 0.2),
+        CondParams(
+            branches,
+            sequential=random.random() < 0.2,
+            platforms=draw_platforms(random, len(branches)),
+        ),
         (index, *avals),
         (index_domain(len(branches)), *domains),
     )
+
+
+def draw_platforms(random: Random, count: int) -> Platforms | None:
+    """Now and then a choice by the platform; here it is the same on all but one."""
+    if random.random() < 0.8:
+        return None
+    here = random.randrange(count)
+    return tuple([("tpu",) if i < here else None for i in range(count)])
 
 
 def draw_lanes(random: Random, nest: Nest) -> Sample[CondLanesParams]:

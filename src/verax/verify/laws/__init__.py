@@ -77,7 +77,7 @@ class Law:
         """Why the law says nothing about a row, or None if it does."""
         if row.draw is None and row not in DRAWS and not sampled:
             return "the row has no draw, so no calls of it can be made"
-        lacking = [name for name in self.columns if getattr(row, name) is None]
+        lacking = [name for name in self.columns if not row.has(name)]
         return f"the row has no {', '.join(lacking)} rule" if lacking else None
 
 
