@@ -27,6 +27,7 @@ from verax.numpy.arguments.arguments import (
     inexact_arrays,
 )
 from verax.rules.values.array import Array
+from verax.rules.values.axes import without
 
 # A sum of weights below this is none at all.
 NO_WEIGHT: Final = 1000.0 * float(np.finfo(np.float32).eps)
@@ -264,8 +265,7 @@ def scale_and_translate(
             f"{name} takes scale and translation for each of {len(axes)} dimensions, "
             f"not {factors.aval} and {moves.aval}"
         )
-    others = [i for i in range(x.ndim) if i not in axes]
-    if any(x.shape[i] != target[i] for i in others):
+    if without(x.shape, axes) != without(target, axes):
         raise ValueError(f"{name}: {target} differs from {x.aval} beside {axes}")
     first, second = ([v[i] for i in range(len(axes))] for v in (factors, moves))
     return resampled(x, target, axes, first, second, chosen, antialias, precision)

@@ -19,6 +19,7 @@ from verax.numpy.arguments.arguments import (
     canonical_axis,
     chosen_dtype,
     reduction_axes,
+    spread,
 )
 from verax.numpy.elementwise.arithmetic import add, maximum, multiply, square, subtract
 from verax.numpy.reducing.statistics import mean as mean_over
@@ -26,7 +27,6 @@ from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import rsqrt
 from verax.ops.structure.create import broadcasted_iota
-from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
 from verax.rules.values.state import STATE
@@ -106,7 +106,6 @@ def one_hot(
         places = convert(places, canonical(int, STATE.enable_x64))
     place = canonical_axis("one_hot", axis, places.ndim + 1)
     shape = (*places.shape[:place], count, *places.shape[place:])
-    kept = tuple([i for i in range(len(shape)) if i != place])
     counter = broadcasted_iota(places.dtype, shape, place)
-    hot = eq(broadcast_in_dim(places, shape, kept), counter)
+    hot = eq(spread(places, shape, (place,)), counter)
     return hot if result == bool_ else convert(hot, result)

@@ -9,8 +9,6 @@ result, so it is a constant for differentiation::
 import math
 from typing import Literal, overload
 
-import numpy as np
-
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import float32, is_complex, is_float, real_dtype
@@ -18,12 +16,13 @@ from verax.nn.operand import inexact, inexact_pair
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
-    as_array,
     broadcast_together,
     constant_of,
     keep_dims,
     reduction_axes,
+    spread,
 )
+from verax.numpy.reducing.reductions import boolean_mask
 from verax.ops.elementwise import arith
 from verax.ops.elementwise.arith import add, div, mul, sub
 from verax.ops.elementwise.compare import lt, ne
@@ -33,14 +32,7 @@ from verax.ops.elementwise.exp_log import exp, log
 from verax.ops.elementwise.rounding import is_finite
 from verax.ops.elementwise.select import select, stop_gradient
 from verax.ops.reductions.reduce import reduce_max, reduce_sum
-from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.values.array import Array
-
-
-def spread(reduced: Array, shape: Shape, axes: Shape) -> Array:
-    """A reduction over `axes` back in the shape of its operand, by one equation."""
-    kept = tuple([i for i in range(len(shape)) if i not in axes])
-    return broadcast_in_dim(reduced, shape, kept)
 
 
 def as_mask(name: str, where: ArrayLike, x: Array) -> tuple[Array, Array]:
@@ -49,10 +41,7 @@ def as_mask(name: str, where: ArrayLike, x: Array) -> tuple[Array, Array]:
     Raises:
         TypeError: the mask is not boolean.
     """
-    mask = as_array(name, where)
-    if mask.dtype != np.bool_:
-        raise TypeError(f"{name}: where must be a boolean mask, not {mask.aval}")
-    x, mask = broadcast_together(name, (x, mask))
+    x, mask = broadcast_together(name, (x, boolean_mask(name, where)))
     return mask, x
 
 

@@ -32,6 +32,7 @@ from verax.ops.elementwise.rounding import ceil
 from verax.ops.reductions.reduce import reduce_max
 from verax.ops.structure.shape import reshape, transpose
 from verax.rules.values.array import Array
+from verax.rules.values.axes import kept
 
 
 class BlockScaleConfig(NamedTuple):
@@ -130,8 +131,8 @@ def rounded(x: Array, axes: Sequence[int], config: BlockScaleConfig) -> Array:
     Raises:
         ValueError: the blocks do not fill `axes`.
     """
-    kept = [i for i in range(x.ndim) if i not in axes]
-    order = (*kept, *axes)
+    others = kept(x.ndim, axes)
+    order = (*others, *axes)
     moved = transpose(convert(x, float32), order)
     count = int(np.prod([x.shape[i] for i in axes], dtype=int))
     if count % config.block_size:
@@ -139,7 +140,7 @@ def rounded(x: Array, axes: Sequence[int], config: BlockScaleConfig) -> Array:
             f"scaled_dot_general: {count} contracted elements are not a multiple of "
             f"the block size of {config.mode}, {config.block_size}"
         )
-    front = tuple(x.shape[i] for i in kept)
+    front = tuple(x.shape[i] for i in others)
     blocks = reshape(moved, (*front, count // config.block_size, config.block_size))
     overall = None if config.global_scale is None else as_array("", config.global_scale)
     if overall is not None:

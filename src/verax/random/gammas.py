@@ -20,7 +20,7 @@ from verax.ir.dtypes import DType, DTypeLike, float32, numpy_dtype
 from verax.ir.limits import finfo
 from verax.lax.looping import while_loop
 from verax.lax.shaping import polynomial
-from verax.numpy.arguments.arguments import ArrayLike, constant_of, stretched
+from verax.numpy.arguments.arguments import ArrayLike, constant_of, spread, stretched
 from verax.ops.elementwise import arith
 from verax.ops.elementwise.arith import add, div, mul, neg, sub
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or
@@ -384,7 +384,5 @@ def dirichlet_of(key: Array, alpha: Any, shape: Shape, dtype: DType) -> Array:
     if not shape[-1]:
         return full(shape, 0, numpy_dtype(dtype))
     last = (len(shape) - 1,)
-    front = tuple(range(len(shape) - 1))
-    largest = broadcast_in_dim(reduce_max(logs, last), shape, front)
-    parts = exp(sub(logs, largest))
-    return div(parts, broadcast_in_dim(reduce_sum(parts, last), shape, front))
+    parts = exp(sub(logs, spread(reduce_max(logs, last), shape, last)))
+    return div(parts, spread(reduce_sum(parts, last), shape, last))

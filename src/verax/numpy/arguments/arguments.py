@@ -42,6 +42,7 @@ from verax.ops.structure.shape import (
     reshape_p,
 )
 from verax.rules.values.array import Array
+from verax.rules.values.axes import kept
 from verax.rules.values.constants import aval_of, scalar_of
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import as_axes, as_axis, as_sizes, is_index
@@ -367,6 +368,17 @@ def reduction_axes(name: str, axis: Axis, rank: int) -> Shape:
 def keep_dims(x: Array, shape: Shape, axes: Iterable[int]) -> Array:
     """A reduction's result with its dimensions back, as 1; `shape` is the operand's."""
     return reshape_p.call(with_ones(shape, tuple(axes)), x)
+
+
+def spread(x: Array, shape: Shape, axes: Iterable[int]) -> Array:
+    """A reduction's result in the shape of its operand, the same along `axes`."""
+    return broadcast_in_dim_p.call(spreading(shape, tuple(axes)), x)
+
+
+@pure(1 << 12)
+def spreading(shape: Shape, axes: Shape) -> BroadcastInDimParams:
+    """The params that broadcast to `shape` what lacks the dimensions `axes`."""
+    return BroadcastInDimParams(shape, kept(len(shape), axes))
 
 
 @pure(1 << 12)

@@ -21,6 +21,7 @@ from verax.numpy.arguments.arguments import (
     chosen_dtype,
     keep_dims,
     no_out,
+    spread,
 )
 from verax.numpy.creation.filling import filled
 from verax.numpy.reducing.reductions import widened
@@ -30,7 +31,7 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.reductions import argminmax, cumulative
 from verax.ops.reductions.reduce import reduce_max, reduce_min
 from verax.ops.structure.joining import concatenate
-from verax.ops.structure.shape import broadcast_in_dim, reshape
+from verax.ops.structure.shape import reshape
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
 
@@ -68,8 +69,7 @@ def place_of(
 def attained(x: Array, axis: int, upward: bool) -> Array:
     """Where complex numbers are extreme along `axis`, or NaN."""
     extreme = reduce_max(x, (axis,)) if upward else reduce_min(x, (axis,))
-    others = tuple(i for i in range(x.ndim) if i != axis)
-    return bitwise_or(eq(x, broadcast_in_dim(extreme, x.shape, others)), ne(x, x))
+    return bitwise_or(eq(x, spread(extreme, x.shape, (axis,))), ne(x, x))
 
 
 @remembered

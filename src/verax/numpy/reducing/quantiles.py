@@ -6,6 +6,8 @@ read by their place::
     median(x, axis=0), quantile(x, 0.9), percentile(x, [25, 75])
 """
 
+from math import prod
+
 import numpy as np
 
 from verax.backend.eager.composites import remembered
@@ -40,6 +42,7 @@ from verax.ops.structure.create import full_like
 from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
+from verax.rules.values.axes import kept, without
 
 INTS = np.dtype(np.int32)
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
@@ -189,18 +192,13 @@ def parts(
     if keepdims:
         own = [1 if i in axes else size for i, size in enumerate(x.shape)]
         return reshape(found, (*share.shape, *own))
-    kept = [size for i, size in enumerate(x.shape) if i not in axes]
-    return reshape(found, (*share.shape, *kept))
+    return reshape(found, (*share.shape, *without(x.shape, axes)))
 
 
 def in_rows(x: Array, axes: tuple[int, ...]) -> Array:
     """A matrix whose rows hold the elements over `axes`, one for each other index."""
-    others = tuple(i for i in range(x.ndim) if i not in axes)
-    size = 1
-    for i in axes:
-        size *= x.shape[i]
-    rows = x.size // size if size else int(np.prod([x.shape[i] for i in others]))
-    return reshape(transpose(x, (*others, *axes)), (rows, size))
+    rows, size = prod(without(x.shape, axes)), prod([x.shape[i] for i in axes])
+    return reshape(transpose(x, (*kept(x.ndim, axes), *axes)), (rows, size))
 
 
 @remembered

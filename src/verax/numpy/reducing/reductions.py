@@ -85,11 +85,21 @@ def masked(name: str, x: Array, where: Where, identity: Any) -> Array:
     return select(mask, x, constant_of(identity, x.dtype))
 
 
-def as_mask(name: str, where: ArrayLike, shape: Shape) -> Array:
-    """A boolean mask, broadcast to `shape`."""
+def boolean_mask(name: str, where: ArrayLike) -> Array:
+    """A mask in its own shape.
+
+    Raises:
+        TypeError: it is not boolean.
+    """
     mask = as_array(name, where)
     if mask.dtype != bool_:
         raise TypeError(f"{name}: where must be a boolean mask, not {mask.aval}")
+    return mask
+
+
+def as_mask(name: str, where: ArrayLike, shape: Shape) -> Array:
+    """A boolean mask, broadcast to `shape`."""
+    mask = boolean_mask(name, where)
     if len(mask.shape) > len(shape) or np.broadcast_shapes(mask.shape, shape) != shape:
         raise ValueError(f"{name}: where={mask.aval} does not broadcast to {shape}")
     return stretched(mask, shape) if mask.shape else mask

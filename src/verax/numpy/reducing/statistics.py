@@ -33,6 +33,7 @@ from verax.numpy.arguments.arguments import (
     no_out,
     promote_inexact,
     reduction_axes,
+    spread,
     stretched,
 )
 from verax.numpy.elementwise.arithmetic import square, subtract, true_divide as divide
@@ -190,8 +191,7 @@ def var_types(x: Array, dtype: DType | None) -> tuple[DType, DType]:
 def center_of(x: Array, axes: Shape, where: Where) -> Array:
     """The mean, broadcast to the shape of `x` so that it can be subtracted."""
     found = mean(x, axes, where=where)
-    others = tuple([i for i in range(x.ndim) if i not in axes])
-    return broadcast_in_dim(found, x.shape, others) if others else found
+    return spread(found, x.shape, axes) if len(axes) < x.ndim else found
 
 
 def squared_distance(x: Array) -> Array:

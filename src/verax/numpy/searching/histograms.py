@@ -10,8 +10,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from verax.ir.dtypes import bool_, default_dtype, is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -34,7 +32,6 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_max, reduce_min
 from verax.ops.structure.slicing import slice_in_dim
-from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
 from verax.rules.values.state import STATE
@@ -67,12 +64,10 @@ def bincount(
     if given.ndim != 1:
         raise ValueError(f"bincount takes a vector, not {given.aval}; ravel it first")
     if length is None:
-        if isinstance(given, Tracer):
-            given.concrete(
-                "bincount without length=..., where the shape of the result depends "
-                "on values,"
-            )
-        values = np.asarray(given)
+        values = given.concrete(
+            "bincount without length=..., where the shape of the result depends "
+            "on values,"
+        )
         highest = int(values.max()) if values.size else -1
         length = max(int(minlength), highest + 1)
     places = larger(given, constant_of(0, given.dtype))

@@ -163,11 +163,7 @@ def trim_zeros(
     axes = tuple(range(x.ndim))
     if axis is not None:
         axes = canonical_axes("trim_zeros", axis, x.ndim)
-    values = (
-        x.concrete("trim_zeros: the shape of the result, which depends on filt,")
-        if isinstance(x, Tracer)
-        else np.asarray(x)
-    )
+    values = x.numbers("trim_zeros: the shape of the result, which depends on filt,")
     ends = trim.lower()
     for place in axes if "f" in ends or "b" in ends else ():
         others = tuple([i for i in range(x.ndim) if i != place])

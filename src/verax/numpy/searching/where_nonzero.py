@@ -34,7 +34,6 @@ from verax.numpy.shaping.shapes import broadcast_to, moveaxis, ravel, reshape
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select_n, select_n_p
 from verax.ops.structure.create import full, iota
-from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import (
     AbstractValueError,
@@ -139,8 +138,6 @@ def known_mask(name: str, mask: Array) -> np.ndarray:
     Raises:
         ConcretizationTypeError: it is traced.
     """
-    if not isinstance(mask, Tracer):
-        return np.asarray(mask)
     try:
         return mask.concrete(name)
     except AbstractValueError as error:
@@ -416,11 +413,7 @@ def within(name: str, places: Array, size: int, mode: str) -> Array:
         return remainder(places, size)
     if mode == "clip":
         return places.clip(0, size - 1)
-    values = (
-        places.concrete(f"{name}(mode='raise'), where 'wrap' or 'clip' would do")
-        if isinstance(places, Tracer)
-        else np.asarray(places)
-    )
+    values = places.concrete(f"{name}(mode='raise'), where 'wrap' or 'clip' would do")
     if values.size and (values.min() < 0 or values.max() >= size):
         raise ValueError(f"{name}: an index is out of bounds for size {size}")
     return places

@@ -38,7 +38,7 @@ from verax.ops.structure.shape import (
     transpose_p,
 )
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
+from verax.rules.values.axes import kept, unsharded
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import is_index, one_or_more
 
@@ -279,11 +279,11 @@ def expand_params(own: Shape, axis: int | Shape) -> BroadcastInDimParams:
     count = 1 if isinstance(axis, int) else len(axis)
     rank = len(own) + count
     places = canonical_axes("expand_dims", axis, rank)
-    kept = tuple(i for i in range(rank) if i not in places)
+    dims = kept(rank, places)
     sizes = [1] * rank
-    for place, n in zip(kept, own, strict=True):
+    for place, n in zip(dims, own, strict=True):
         sizes[place] = n
-    return BroadcastInDimParams(tuple(sizes), kept)
+    return BroadcastInDimParams(tuple(sizes), dims)
 
 
 def expand_dims(a: ArrayLike, axis: AxisLike) -> Array:

@@ -88,11 +88,7 @@ def in_front(x: Array, count: int) -> Array:
 
 def without_zeros(name: str, x: Array) -> Array:
     """The coefficients from the first on that is not nearly zero, or the last alone."""
-    values = (
-        x.concrete(f"{name} with trim_leading_zeros=True")
-        if isinstance(x, Tracer)
-        else np.asarray(x)
-    )
+    values = x.concrete(f"{name} with trim_leading_zeros=True")
     tolerance = float(finfo(real_dtype(x.dtype)).eps) ** 0.5
     places = np.flatnonzero(np.abs(values) > tolerance)
     return x[int(places[0]) if places.size else max(x.shape[0] - 1, 0) :]
@@ -307,11 +303,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     dtype = complex128 if x.dtype in (float64, complex128) else complex64
     if not strip_zeros:
         return convert(roots_and_nans(x), dtype)
-    if isinstance(x, Tracer):
-        values = x.concrete("roots without strip_zeros=False")
-    else:
-        values = np.asarray(x)
-    places = np.flatnonzero(values)
+    places = np.flatnonzero(x.concrete("roots without strip_zeros=False"))
     if not places.size:
         return filled((0,), 0, dtype)
     first, last = int(places[0]), int(places[-1])

@@ -18,6 +18,7 @@ from verax.numpy.arguments.arguments import (
     inexact_arrays,
 )
 from verax.rules.values.array import Array
+from verax.rules.values.axes import kept
 
 MODES = ("full", "same", "valid")
 
@@ -227,7 +228,7 @@ def fftconvolve(
     x, y = arguments(name, in1, in2, mode)
     along = range(x.ndim) if axes is None else canonical_axes(name, axes, x.ndim)
     places = tuple(sorted(along))
-    others = [i for i in range(x.ndim) if i not in places]
+    others = kept(x.ndim, places)
     if any(
         x.shape[i] != y.shape[i] and 1 not in (x.shape[i], y.shape[i]) for i in others
     ):
