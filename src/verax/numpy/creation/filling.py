@@ -224,7 +224,8 @@ def constant_like(
     if out_sharding is not None:
         unsharded(name, out_sharding)
     sizes, kind, weak = like(name, a, dtype, shape)
-    return placed(name, typed_fill(sizes, value, kind, weak), device)
+    found = typed_fill(sizes, value, kind, weak)
+    return found if device is None else placed(name, found, device)
 
 
 def typed_fill(sizes: Shape, value: Any, dtype: DType, weak: bool) -> Array:

@@ -75,10 +75,11 @@ def skipping(
     """
     reduce, neutral, nothing = SKIPS[name]
     x = as_array(name, a)
-    if not is_inexact(x.dtype):
+    dtype = x.aval.dtype
+    if not is_inexact(dtype):
         return reduce(x, axis, *rest)
     nan = ne(x, x)
-    bounded = select(nan, constant_of(neutral(x.dtype), x.dtype), x)
+    bounded = select(nan, constant_of(neutral(dtype), dtype), x)
     found = reduce(bounded, axis, *rest)
     if nothing is None or settled:
         return found

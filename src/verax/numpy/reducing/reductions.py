@@ -147,12 +147,13 @@ def accumulate(
     promote_integers: bool,
 ) -> Array:
     """What `sum` and `prod` share."""
-    no_out(name, out)
+    if out is not None:
+        no_out(name, out)
     x = as_array(name, a)
-    asked = chosen_dtype(name, dtype)
-    result, working = sum_types(x.dtype, asked, promote_integers, STATE.enable_x64)
-    axes = reduction_axes(name, axis, x.ndim)
-    if x.aval.dtype is not working or x.aval.weak_type:
+    aval, asked = x.aval, chosen_dtype(name, dtype)
+    result, working = sum_types(aval.dtype, asked, promote_integers, STATE.enable_x64)
+    axes = reduction_axes(name, axis, len(aval.shape))
+    if aval.dtype is not working or aval.weak_type:
         x = convert(x, working)
     found = fold(row, masked(name, x, where, identity), axes, keepdims)
     if initial is not None:
@@ -181,8 +182,19 @@ def sum(
     >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0).tolist()
     [4, 6]
     """
-    rest = out, keepdims, initial, where, promote_integers
-    return accumulate("sum", reduce_sum_p, 0, a, axis, dtype, *rest)
+    return accumulate(
+        "sum",
+        reduce_sum_p,
+        0,
+        a,
+        axis,
+        dtype,
+        out,
+        keepdims,
+        initial,
+        where,
+        promote_integers,
+    )
 
 
 @remembered
@@ -201,8 +213,19 @@ def prod(
     Raises:
         ValueError: an axis does not exist or is named twice.
     """
-    rest = out, keepdims, initial, where, promote_integers
-    return accumulate("prod", reduce_prod_p, 1, a, axis, dtype, *rest)
+    return accumulate(
+        "prod",
+        reduce_prod_p,
+        1,
+        a,
+        axis,
+        dtype,
+        out,
+        keepdims,
+        initial,
+        where,
+        promote_integers,
+    )
 
 
 def extreme(
@@ -220,7 +243,8 @@ def extreme(
     Raises:
         ValueError: nothing is reduced and no `initial` says what that gives.
     """
-    no_out(name, out)
+    if out is not None:
+        no_out(name, out)
     x = as_array(name, a)
     axes = reduction_axes(name, axis, x.ndim)
     if initial is None and where is not None:
@@ -300,10 +324,14 @@ def join_truth(
     where: Where,
 ) -> Array:
     """What `all` and `any` share."""
-    no_out(name, out)
-    x = truth(name, as_array(name, a))
-    axes = reduction_axes(name, axis, x.ndim)
-    return fold(row, masked(name, x, where, identity), axes, keepdims)
+    if out is not None:
+        no_out(name, out)
+    x = as_array(name, a)
+    axes = reduction_axes(name, axis, len(x.aval.shape))
+    x = truth(name, x)
+    if where is not None:
+        x = masked(name, x, where, identity)
+    return fold(row, x, axes, keepdims)
 
 
 @remembered
