@@ -66,13 +66,22 @@ class SlogdetResult(NamedTuple):
     logabsdet: Array
 
 
-def in_stacks(name: str, x: Array, y: Array) -> tuple[Array, Array]:
-    """Two stacks of matrices with their leading dimensions broadcast together."""
-    stack = broadcast_shapes_of(name, [x.shape[:-2], y.shape[:-2]])
-    return (
-        stretched(x, (*stack, *x.shape[-2:])),
-        stretched(y, (*stack, *y.shape[-2:])),
-    )
+def as_system(name: str, a: Array, b: Array) -> tuple[Array, Array, bool]:
+    """Matrices and right-hand sides in stacks of one shape; whether `b` was a vector.
+
+    Raises:
+        ValueError: the matrices are not square, or `b` has other sizes.
+    """
+    size = check_square(name, a)
+    vector = b.ndim == 1
+    side = expand_dims(b, -1) if vector else b
+    if side.ndim < 2 or side.shape[-2] != size:
+        raise ValueError(
+            f"{name} takes right-hand sides with {size} rows for {a.aval}, not {b.aval}"
+        )
+    stack = broadcast_shapes_of(name, [a.shape[:-2], side.shape[:-2]])
+    rows = [stretched(x, (*stack, *x.shape[-2:])) for x in (a, side)]
+    return rows[0], rows[1], vector
 
 
 @remembered
@@ -86,15 +95,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     >>> vnp.linalg.solve(vnp.array([[2.0, 0.0], [0.0, 4.0]]), vnp.array([2.0, 2.0]))
     Array([1. , 0.5], dtype=float32)
     """
-    x, y = as_matrices("solve", a, b)
-    size = check_square("solve", x)
-    vector = y.ndim == 1
-    y = expand_dims(y, -1) if vector else y
-    if y.ndim < 2 or y.shape[-2] != size:
-        raise ValueError(
-            f"solve takes right-hand sides with {size} rows for {x.aval}, not {y.aval}"
-        )
-    x, y = in_stacks("solve", x, y)
+    x, y, vector = as_system("solve", *as_matrices("solve", a, b))
     found = lu.solve(x, y)
     return squeeze(found, -1) if vector else found
 
@@ -186,8 +187,13 @@ def pinv(
     if bound is None:
         bound = 10.0 * max(x.shape[-2:]) * float(finfo(x.dtype).eps)
     kept = gt(s, stretched(cutoff(s, bound), s.shape))
-    inverse = select(kept, div(1.0, select(kept, s, full_like(s, 1))), full_like(s, 0))
+    inverse = reciprocals(s, kept)
     return matmul(times_columns(adjoint(vh), inverse), adjoint(u))
+
+
+def reciprocals(s: Array, kept: Array) -> Array:
+    """1 / s where values are kept, else 0."""
+    return select(kept, div(1.0, select(kept, s, full_like(s, 1))), full_like(s, 0))
 
 
 def cutoff(s: Array, rtol: ArrayLike) -> Array:
@@ -283,9 +289,7 @@ def lstsq(
     default = max(x.shape) * float(finfo(x.dtype).eps)
     above = gt(s, stretched(cutoff(s, default if rcond is None else rcond), s.shape))
     rank = reduce_sum(convert(above, counting_dtype()), (0,))
-    inverse = select(
-        above, div(1.0, select(above, s, full_like(s, 1))), full_like(s, 0)
-    )
+    inverse = reciprocals(s, above)
     inner = matmul(adjoint(u), side)
     scaled = mul(inner, along_columns(like(inverse, inner), inner))
     solution = matmul(adjoint(vh), scaled)

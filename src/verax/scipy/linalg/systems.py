@@ -8,8 +8,8 @@ same rows as NumPy's functions; flags that save memory or time change nothing::
 
 from verax.numpy.arguments.arguments import ArrayLike, as_array
 from verax.numpy.linalg import solving
-from verax.numpy.linalg.decompositions import as_matrices, check_square
-from verax.numpy.shaping.shapes import broadcast_to, expand_dims, squeeze
+from verax.numpy.linalg.decompositions import as_matrices
+from verax.numpy.shaping.shapes import broadcast_to, squeeze
 from verax.ops.linalg import lu as linalg_lu
 from verax.ops.linalg.triangular import triangular_solve
 from verax.rules.values.array import Array
@@ -37,8 +37,7 @@ def solve_triangular(
     if trans not in TURNED:
         raise ValueError(f"solve_triangular: trans must be 0, 1 or 2, not {trans!r}")
     turned = TURNED[trans]
-    side, vector = right_hand_side("solve_triangular", x, y)
-    x, side = solving.in_stacks("solve_triangular", x, side)
+    x, side, vector = solving.as_system("solve_triangular", x, y)
     found = triangular_solve(
         x,
         side,
@@ -49,22 +48,6 @@ def solve_triangular(
         unit_diagonal=unit_diagonal,
     )
     return squeeze(found, -1) if vector else found
-
-
-def right_hand_side(name: str, a: Array, b: Array) -> tuple[Array, bool]:
-    """Right-hand sides as matrices, and whether they were one vector.
-
-    Raises:
-        ValueError: they have other sizes than the matrix.
-    """
-    size = check_square(name, a)
-    vector = b.ndim == 1
-    side = expand_dims(b, -1) if vector else b
-    if side.ndim < 2 or side.shape[-2] != size:
-        raise ValueError(
-            f"{name} takes right-hand sides with {size} rows for {a.aval}, not {b.aval}"
-        )
-    return side, vector
 
 
 def cho_factor(
@@ -117,10 +100,9 @@ def lu_solve(
     packed, y = as_matrices("lu_solve", lu_and_piv[0], b)
     if trans not in (0, 1, 2):
         raise ValueError(f"lu_solve: trans must be 0, 1 or 2, not {trans!r}")
-    side, vector = right_hand_side("lu_solve", packed, y)
+    packed, side, vector = solving.as_system("lu_solve", packed, y)
     pivots = as_array("lu_solve", lu_and_piv[1])
     order = linalg_lu.lu_pivots_to_permutation(pivots, packed.shape[-1])
-    packed, side = solving.in_stacks("lu_solve", packed, side)
     order = broadcast_to(order, packed.shape[:-1])
     found = linalg_lu.lu_solve(packed, order, side, trans)
     return squeeze(found, -1) if vector else found
