@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import bool_, stored_dtype
+from verax.ir.dtypes import stored_dtype
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.subjaxprs import Batcher, forced_batch, stored_shape
 from verax.ops.control.cond_params import CondLanesParams, CondParams, choice_for
-from verax.rules.rows.emitter import Emitter, Operand, Region
+from verax.rules.rows.emitter import Emitter, Operand, Region, compared
 from verax.rules.rows.row import Engine, NDArray
 
 
@@ -86,14 +86,8 @@ def lower_lanes(
     index, *operands = xs
     *rest, last = [e.inline(widened(e, p, b), operands) for b in p.branches]
     found = list(last)
-    truth = index.aval.with_dtype(bool_)
     for i, branch in enumerate(rest):
-        (here,) = e.op(
-            "stablehlo.compare",
-            (index, e.constant(i, index.aval)),
-            (truth,),
-            comparison_direction="#stablehlo<comparison_direction EQ>",
-        )
+        here = compared(e, index, "EQ", e.constant(i, index.aval))
         for k, aval in enumerate(outs):
             if branch[k] is found[k]:
                 continue

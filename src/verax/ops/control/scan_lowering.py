@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import bool_, int32
+from verax.ir.dtypes import int32
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.subjaxprs import stored_shape
-from verax.rules.rows.emitter import Emitter, Operand, i64s
+from verax.rules.rows.emitter import Emitter, Operand, compared, i64s
 
 COUNTER = ShapedArray((), int32)
 type Op = Callable[..., tuple[Operand, ...]]
@@ -74,12 +74,7 @@ def looped(
     """The steps before `limit`, as a loop that `op` writes."""
 
     def more(xs: Sequence[Operand]) -> Sequence[Operand]:
-        return e.op(
-            "stablehlo.compare",
-            (xs[0], e.constant(limit, COUNTER)),
-            (ShapedArray((), bool_),),
-            comparison_direction="#stablehlo<comparison_direction LT>",
-        )
+        return (compared(e, xs[0], "LT", e.constant(limit, COUNTER)),)
 
     def body(xs: Sequence[Operand]) -> Sequence[Operand]:
         after = steps(xs[0], at_once, list(xs[1:]))

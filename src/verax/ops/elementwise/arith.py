@@ -18,7 +18,6 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
-    bool_,
     is_complex,
     is_integer,
     is_unsigned,
@@ -32,7 +31,7 @@ from verax.ops.elementwise.convert import convert, convert_element_type
 from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import chlo, elementwise, parametric, stablehlo
 from verax.rules.rows.eager_costs import HUGE, huge, of
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Domain, Row, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import (
@@ -118,7 +117,7 @@ def larger(x: Array, y: Array, t: Array) -> Array:
     return select(above, t, select(eq(x, y), mul(t, 0.5), 0.0))
 
 
-def lower_extreme(operation: str, direction: str) -> Any:
+def lower_extreme(operation: str, way: str) -> Any:
     """Lower to one operation; for complex numbers, choose by the parts."""
 
     def lower(
@@ -127,29 +126,14 @@ def lower_extreme(operation: str, direction: str) -> Any:
         if not is_complex(outs[0].dtype):
             return e.op(f"stablehlo.{operation}", xs, outs)
         part = outs[0].with_dtype(real_dtype(outs[0].dtype))
-        truth = outs[0].with_dtype(bool_)
         (a, c), (b, d) = (
             [e.op(f"stablehlo.{name}", (x,), (part,))[0] for x in xs]
             for name in ("real", "imag")
         )
-        compared = [
-            e.op(
-                "stablehlo.compare",
-                operands,
-                (truth,),
-                comparison_direction=f"#stablehlo<comparison_direction {name}>",
-            )[0]
-            for operands, name in (
-                ((a, c), "EQ"),
-                ((b, d), direction),
-                ((a, c), direction),
-            )
-        ]
-        return e.op(
-            "stablehlo.select",
-            (e.op("stablehlo.select", compared, (truth,))[0], *xs),
-            outs,
-        )
+        same = compared(e, a, "EQ", c)
+        ways = same, compared(e, b, way, d), compared(e, a, way, c)
+        (first,) = e.op("stablehlo.select", ways, (same.aval,))
+        return e.op("stablehlo.select", (first, *xs), outs)
 
     return lower
 

@@ -16,7 +16,7 @@ from verax.ir.dtypes import bool_, is_float
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ops.base.xla_semantics import total_order_key
 from verax.rules.families.elementwise import elementwise, stablehlo
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import Emitter, Operand, compared, direction
 from verax.rules.rows.row import NDArray, Row
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, ORDERED, Kind
@@ -33,12 +33,17 @@ def comparison(name: str, evaluate: Compare, accepts: Kind) -> Row[NoParams]:
         operands=2,
         accepts=accepts,
         result=lambda dtype: bool_,
-        lower=stablehlo("compare", comparison_direction=direction(name)),
+        lower=stablehlo("compare", comparison_direction=direction(way(name))),
     )
 
 
-def direction(name: str) -> str:
-    return f"#stablehlo<comparison_direction {name[:2].upper()}>"
+def way(name: str) -> str:
+    """How StableHLO calls the comparison `name`.
+
+    >>> way("le_to")
+    'LE'
+    """
+    return name[:2].upper()
 
 
 def total_order(name: str, evaluate: Compare) -> Row[NoParams]:
@@ -47,16 +52,9 @@ def total_order(name: str, evaluate: Compare) -> Row[NoParams]:
     def lower(
         e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
     ) -> Sequence[Operand]:
-        way = direction(name)
-        if not is_float(xs[0].aval.dtype):
-            return e.op("stablehlo.compare", xs, outs, comparison_direction=way)
-        return e.op(
-            "stablehlo.compare",
-            xs,
-            outs,
-            comparison_direction=way,
-            compare_type="#stablehlo<comparison_type TOTALORDER>",
-        )
+        x, y = xs
+        kind = "TOTALORDER" if is_float(x.aval.dtype) else ""
+        return (compared(e, x, way(name), y, kind),)
 
     return elementwise(
         name,

@@ -34,7 +34,7 @@ from verax.ops.base import xla_semantics
 from verax.rules.families.elementwise import SHAPES, parametric
 from verax.rules.families.linear import zero_jvp
 from verax.rules.rows.eager_costs import conversion, huge
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Row, Sample, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, FLOAT, kind_name
@@ -91,13 +91,7 @@ def lower_convert(
     if x.aval.dtype == p.new_dtype:
         return xs
     if is_bool(p.new_dtype):
-        zero = e.constant(0, x.aval)
-        return e.op(
-            "stablehlo.compare",
-            (x, zero),
-            outs,
-            comparison_direction="#stablehlo<comparison_direction NE>",
-        )
+        return (compared(e, x, "NE", e.constant(0, x.aval)),)
     if is_complex(x.aval.dtype) and not is_complex(p.new_dtype):
         part = x.aval.with_dtype(real_dtype(x.aval.dtype))
         (x,) = e.op("stablehlo.real", xs, (part,))

@@ -29,7 +29,7 @@ from verax.rules.families.elementwise import (
     unbroadcast,
 )
 from verax.rules.rows.eager_costs import huge
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import (
     Domain,
     Engine,
@@ -130,12 +130,7 @@ def search(
         return cases[0]
     half = len(cases) // 2
     bound = e.constant(first + half, which.aval)
-    (below,) = e.op(
-        "stablehlo.compare",
-        (which, bound),
-        (which.aval.with_dtype(bool_),),
-        comparison_direction="#stablehlo<comparison_direction LT>",
-    )
+    below = compared(e, which, "LT", bound)
     low = search(e, which, cases[:half], first, outs)
     high = search(e, which, cases[half:], first + half, outs)
     (chosen,) = e.op("stablehlo.select", (below, low, high), outs)

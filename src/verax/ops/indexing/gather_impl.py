@@ -37,7 +37,15 @@ from verax.ops.indexing.geometry import (
 )
 from verax.ops.structure.slicing import inserted
 from verax.rules.families.subbyte import whole_bytes
-from verax.rules.rows.emitter import Emitter, Operand, flag, i64s, ints
+from verax.rules.rows.emitter import (
+    Emitter,
+    Operand,
+    compared,
+    flag,
+    folded,
+    i64s,
+    ints,
+)
 from verax.rules.rows.row import Axis
 
 type Scalar = bool | int | float | complex
@@ -268,21 +276,13 @@ def emit_inside(e: Emitter, indices: Operand, upper: Shape) -> Operand:
         row = np.array(upper, numpy_dtype(aval.dtype))
         limit = e.constant(row, aval.with_shape(row.shape))
         limit = e.broadcast(limit, aval.shape, (aval.ndim - 1,))
-    each = ShapedArray(aval.shape, np.dtype(np.bool_))
-    (mask,) = e.op(
-        "stablehlo.compare",
-        (indices, limit),
-        (each,),
-        comparison_direction="#stablehlo<comparison_direction LE>",
-    )
-    whole = each.with_shape(aval.shape[:-1])
+    mask = compared(e, indices, "LE", limit)
     if len(upper) == 1:
+        whole = mask.aval.with_shape(aval.shape[:-1])
         return e.op("stablehlo.reshape", (mask,), (whole,))[0]
-    scalar = each.with_shape(())
-    return e.op(
-        "stablehlo.reduce",
-        (mask, e.constant(True, scalar)),
-        (whole,),
-        [((scalar, scalar), lambda xs: e.op("stablehlo.and", xs, (scalar,)))],
-        dimensions=i64s((aval.ndim - 1,)),
-    )[0]
+    scalar = mask.aval.with_shape(())
+
+    def both(xs: Sequence[Operand]) -> Sequence[Operand]:
+        return e.op("stablehlo.and", xs, (scalar,))
+
+    return folded(e, mask, e.constant(True, scalar), (aval.ndim - 1,), both)

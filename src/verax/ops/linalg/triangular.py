@@ -47,7 +47,7 @@ from verax.rules.families.lapack import (
     routine,
     square,
 )
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import (
     Axis,
     Domain,
@@ -119,24 +119,18 @@ def lower_cholesky(
     return (triangle_of(e, checked, "GE"),)
 
 
-def triangle_of(e: Emitter, x: Operand, direction: str) -> Operand:
+def triangle_of(e: Emitter, x: Operand, way: str) -> Operand:
     """`x` where row and column numbers compare so, zero elsewhere.
 
     LAPACK leaves in the other triangle what was there.
     """
     shape, rank = x.aval.shape, x.aval.ndim
     numbers = ShapedArray(shape, np.dtype(np.int32))
-    places = [
+    rows, columns = [
         e.op("stablehlo.iota", (), (numbers,), (), iota_dimension=f"{d} : i64")[0]
         for d in (rank - 2, rank - 1)
     ]
-    (mask,) = e.op(
-        "stablehlo.compare",
-        places,
-        (ShapedArray(shape, np.dtype(np.bool_)),),
-        (),
-        comparison_direction=f"#stablehlo<comparison_direction {direction}>",
-    )
+    mask = compared(e, rows, way, columns)
     return e.op("stablehlo.select", (mask, x, e.constant(0, x.aval)), (x.aval,))[0]
 
 

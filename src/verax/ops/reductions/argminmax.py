@@ -17,7 +17,6 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
-    bool_,
     canonical,
     is_float,
     is_integer,
@@ -25,10 +24,15 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Params
 from verax.ir.limits import iinfo
-from verax.rules.families.elementwise import stablehlo
 from verax.rules.families.linear import one_batched, zero_jvp
 from verax.rules.families.reducer import EXTREMES, Scalar, highest, lowest, wide
-from verax.rules.rows.emitter import Emitter, Operand, Region, i64, i64s
+from verax.rules.rows.emitter import (
+    Emitter,
+    Operand,
+    compared,
+    folded,
+    i64,
+)
 from verax.rules.rows.row import NDArray, Row, Sample
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside, kept, without
@@ -109,11 +113,10 @@ def lower_arg(
     """The extreme, where it is attained, the indices there, and the least of them."""
     best = fold_operand(e, x, p.axes, operation, identity(x.aval.dtype))
     spread = e.broadcast(best, x.aval.shape, kept(x.aval.ndim, p.axes))
-    mask = ShapedArray(x.aval.shape, bool_)
-    found = compare(e, x, spread, "EQ", mask)
+    found = compared(e, x, "EQ", spread)
     if is_float(x.aval.dtype):
-        nan = compare(e, x, x, "NE", mask)
-        (found,) = e.op("stablehlo.or", (found, nan), (mask,))
+        nan = compared(e, x, "NE", x)
+        (found,) = e.op("stablehlo.or", (found, nan), (found.aval,))
     places = ShapedArray(x.aval.shape, p.index_dtype)
     (index,) = e.op("stablehlo.iota", (), (places,), iota_dimension=i64(p.axes[0]))
     last = int(iinfo(p.index_dtype).max)
@@ -122,28 +125,16 @@ def lower_arg(
     return (fold_operand(e, candidates, p.axes, "minimum", last),)
 
 
-def compare(
-    e: Emitter, x: Operand, y: Operand, direction: str, out: ShapedArray
-) -> Operand:
-    attribute = f"#stablehlo<comparison_direction {direction}>"
-    return e.op("stablehlo.compare", (x, y), (out,), comparison_direction=attribute)[0]
-
-
 def fold_operand(
     e: Emitter, x: Operand, axes: Shape, operation: str, start: Scalar
 ) -> Operand:
     """`x` reduced by a StableHLO operation."""
     scalar = x.aval.with_shape(())
-    out = x.aval.with_shape(without(x.aval.shape, axes))
-    lower = stablehlo(operation)
-    region: Region = lambda xs: lower(e, ArgParams((), out.dtype), xs, (scalar,))  # noqa: E731
-    return e.op(
-        "stablehlo.reduce",
-        (x, e.constant(start, scalar)),
-        (out,),
-        (((scalar, scalar), region),),
-        dimensions=i64s(axes),
-    )[0]
+
+    def both(xs: Sequence[Operand]) -> Sequence[Operand]:
+        return e.op(f"stablehlo.{operation}", xs, (scalar,))
+
+    return folded(e, x, e.constant(start, scalar), axes, both)
 
 
 def draw_arg(random: Random) -> Sample[ArgParams]:

@@ -26,7 +26,7 @@ from verax.rules.families.chained_sums import accumulated
 from verax.rules.families.cumulative import ScanParams, named, running
 from verax.rules.families.linear import one_linear
 from verax.rules.families.reducer import EXTREMES, highest, lowest
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Engine, JvpRule, NDArray, Row, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -180,12 +180,7 @@ def log_add_exp(e: Emitter, x: Operand, y: Operand) -> Operand:
         return e.op(f"stablehlo.{name}", operands, (out,))[0]
 
     apart = op("subtract", x, y)
-    (same,) = e.op(
-        "stablehlo.compare",
-        (apart, apart),
-        (x.aval.with_dtype(bool_),),
-        comparison_direction="#stablehlo<comparison_direction NE>",
-    )
+    same = compared(e, apart, "NE", apart)
     more = op("log_plus_one", op("exponential", op("negate", op("abs", apart))))
     return op("select", same, op("add", x, y), op("add", op("maximum", x, y), more))
 

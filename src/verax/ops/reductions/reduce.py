@@ -32,7 +32,7 @@ from verax.rules.families.reducer import (
     reducer,
 )
 from verax.rules.rows.eager_costs import HUGE, reading
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Engine, JvpRule, Known, LowerRule, Row, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.axes import kept, unsharded
@@ -136,19 +136,11 @@ def lower_extreme(operation: str, direction: str) -> LowerRule[ReduceParams]:
     return lower
 
 
-def lower_complex(
-    e: Emitter, xs: Sequence[Operand], direction: str
-) -> Sequence[Operand]:
+def lower_complex(e: Emitter, xs: Sequence[Operand], way: str) -> Sequence[Operand]:
     """The first of two complex scalars if it is a NaN or wins against a number."""
     x, y = xs
     test = ShapedArray((), np.dtype(np.bool_))
     real = ShapedArray((), real_dtype(x.aval.dtype))
-
-    def compare(a: Operand, b: Operand, how: str) -> Operand:
-        attribute = f"#stablehlo<comparison_direction {how}>"
-        return e.op(
-            "stablehlo.compare", (a, b), (test,), comparison_direction=attribute
-        )[0]
 
     def op(name: str, *operands: Operand, out: ShapedArray = test) -> Operand:
         return e.op(f"stablehlo.{name}", operands, (out,))[0]
@@ -157,12 +149,12 @@ def lower_complex(
     c, d = op("imag", x, out=real), op("imag", y, out=real)
     ahead = op(
         "select",
-        compare(a, b, "EQ"),
-        compare(c, d, direction),
-        compare(a, b, direction),
+        compared(e, a, "EQ", b),
+        compared(e, c, way, d),
+        compared(e, a, way, b),
     )
-    wins = op("and", ahead, compare(y, y, "EQ"))
-    first = op("or", wins, compare(x, x, "NE"))
+    wins = op("and", ahead, compared(e, y, "EQ", y))
+    first = op("or", wins, compared(e, x, "NE", x))
     return (op("select", first, x, y, out=x.aval),)
 
 

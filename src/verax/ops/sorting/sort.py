@@ -28,10 +28,10 @@ from verax.ops.indexing.take_along import take_along
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.shape import batched_alike, move_axis
 from verax.rules.families.reducer import EXTREMES, wide
-from verax.rules.families.sorting import compared, lower_sort, one
+from verax.rules.families.sorting import lower_sort, one
 from verax.rules.families.subbyte import whole_bytes
 from verax.rules.rows.eager_costs import SMALL, reading
-from verax.rules.rows.emitter import Emitter, Operand, converted, i64
+from verax.rules.rows.emitter import Emitter, Operand, compared, converted, i64
 from verax.rules.rows.row import (
     Axis,
     Domain,
@@ -262,7 +262,7 @@ def lower_top_k(
     dtype = x.aval.dtype
     if is_float(dtype):
         nan = e.constant(np.nan, x.aval)
-        x = one(e, "select", (compared(e, x, x, "NE"), nan, x), x.aval)
+        x = one(e, "select", (compared(e, x, "NE", x), nan, x), x.aval)
     operand = whole_bytes(e, x)
     value, place = outs
     wide = value.with_dtype(operand.aval.dtype)

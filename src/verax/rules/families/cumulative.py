@@ -15,12 +15,12 @@ from random import Random
 from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType, bool_, float32, int32, is_float, is_integer
+from verax.ir.dtypes import DType, float32, int32, is_float, is_integer
 from verax.ir.jaxpr import Params
 from verax.rules.families.chained_sums import doubled
 from verax.rules.families.linear import one_batched
 from verax.rules.families.reducer import Scalar, wide
-from verax.rules.rows.emitter import Emitter, Operand, converted, i64s
+from verax.rules.rows.emitter import Emitter, Operand, compared, converted, i64s
 from verax.rules.rows.row import (
     REALS,
     Domain,
@@ -170,12 +170,7 @@ def loop(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:
     first, end = (n - 2, -1) if reverse else (1, n)
 
     def more(xs: Sequence[Operand]) -> Sequence[Operand]:
-        return e.op(
-            "stablehlo.compare",
-            (xs[0], e.constant(end, counter)),
-            (ShapedArray((), bool_),),
-            comparison_direction="#stablehlo<comparison_direction NE>",
-        )
+        return (compared(e, xs[0], "NE", e.constant(end, counter)),)
 
     def fold(xs: Sequence[Operand]) -> Sequence[Operand]:
         i, before, y = xs

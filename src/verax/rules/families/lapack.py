@@ -15,7 +15,6 @@ import numpy as np
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     DType,
-    bool_,
     complex64,
     complex128,
     float32,
@@ -27,7 +26,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Params
 from verax.rules.families.elementwise import moving
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.infer import infer
 from verax.rules.rows.row import (
     NOWHERE,
@@ -305,17 +304,11 @@ def or_nan(
     e: Emitter,
     info: Operand,
     results: Sequence[Operand],
-    direction: str = "EQ",
+    way: str = "EQ",
 ) -> tuple[Operand, ...]:
     """The results, NaN for those matrices for which `info` says that LAPACK failed."""
     stack = info.aval.shape
-    zero = e.constant(0, info.aval)
-    (fine,) = e.op(
-        "stablehlo.compare",
-        (info, zero),
-        (ShapedArray(stack, bool_),),
-        comparison_direction=f"#stablehlo<comparison_direction {direction}>",
-    )
+    fine = compared(e, info, way, e.constant(0, info.aval))
     dims = tuple(range(len(stack)))
     return tuple(
         e.op(

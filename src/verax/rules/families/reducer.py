@@ -21,7 +21,7 @@ from verax.ir.memo import memoised
 from verax.rules.families.chained_sums import CHAIN, count, total, working_dtype
 from verax.rules.families.linear import one_batched, zero_jvp
 from verax.rules.rows.eager_costs import Costly
-from verax.rules.rows.emitter import Emitter, Operand, converted, i64s
+from verax.rules.rows.emitter import Emitter, Operand, converted, folded
 from verax.rules.rows.row import (
     REALS,
     Domain,
@@ -178,14 +178,11 @@ def lower_reduce(
     working = working_dtype(ufunc, out.dtype, count(x.aval.shape, p.axes))
     scalar = out.with_shape(()).with_dtype(working, out.weak_type)
     start = e.constant(identity(working), scalar)
-    region = ((scalar, scalar), lambda xs: combine(e, p, xs, (scalar,)))
-    (y,) = e.op(
-        "stablehlo.reduce",
-        (converted(e, x, working), start),
-        (out.with_dtype(working, out.weak_type),),
-        (region,),
-        dimensions=i64s(p.axes),
-    )
+
+    def both(xs: Sequence[Operand]) -> Sequence[Operand]:
+        return combine(e, p, xs, (scalar,))
+
+    y = folded(e, converted(e, x, working), start, p.axes, both)
     return (converted(e, y, out.dtype),)
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     DType,
-    bool_,
     float32,
     int8,
     int16,
@@ -34,6 +33,7 @@ from verax.rules.rows.emitter import (
     Emitter,
     Operand,
     Region,
+    compared,
     converted,
     flag,
     i64,
@@ -51,18 +51,6 @@ def one(
     return e.op(f"stablehlo.{name}", operands, (out,), (), **text)[0]
 
 
-def compared(
-    e: Emitter, x: Operand, y: Operand, direction: str, kind: str = ""
-) -> Operand:
-    """A comparison; `kind` names the order if it is not the usual one."""
-    text: dict[str, str] = {
-        "comparison_direction": f"#stablehlo<comparison_direction {direction}>"
-    }
-    if kind:
-        text["compare_type"] = f"#stablehlo<comparison_type {kind}>"
-    return one(e, "compare", (x, y), x.aval.with_dtype(bool_), **text)
-
-
 def nan_bits(dtype: DType) -> int:
     """The bits of the usual NaN of a float dtype of 16 bits or more."""
     integer = SAME_WIDTH[dtype.itemsize]
@@ -76,16 +64,16 @@ def ordered(e: Emitter, x: Operand, *, signed_zeros: bool) -> Operand:
     dtype = SAME_WIDTH[x.aval.dtype.itemsize]
     bits = one(e, "bitcast_convert", (x,), x.aval.with_dtype(dtype))
     nan = e.constant(nan_bits(x.aval.dtype), bits.aval)
-    bits = one(e, "select", (compared(e, x, x, "NE"), nan, bits), bits.aval)
+    bits = one(e, "select", (compared(e, x, "NE", x), nan, bits), bits.aval)
     if not signed_zeros:
-        zero = compared(e, x, e.constant(0, x.aval), "EQ")
+        zero = compared(e, x, "EQ", e.constant(0, x.aval))
         bits = one(e, "select", (zero, e.constant(0, bits.aval), bits), bits.aval)
     return mirrored(e, bits)
 
 
 def mirrored(e: Emitter, bits: Operand) -> Operand:
     """Negative integers in reverse order; its own inverse."""
-    negative = compared(e, bits, e.constant(0, bits.aval), "LT")
+    negative = compared(e, bits, "LT", e.constant(0, bits.aval))
     mask = e.constant(int(iinfo(bits.aval.dtype).max), bits.aval)
     turned = one(e, "xor", (bits, mask), bits.aval)
     return one(e, "select", (negative, turned, bits), bits.aval)
@@ -96,7 +84,7 @@ def sort_by_first(
 ) -> tuple[Operand, ...]:
     """Sort integers or booleans in the first operand, the others with it."""
     return sort_op(
-        e, operands, dimension, stable, lambda xs: (compared(e, xs[0], xs[1], "LT"),)
+        e, operands, dimension, stable, lambda xs: (compared(e, xs[0], "LT", xs[1]),)
     )
 
 
@@ -219,9 +207,9 @@ def lexicographic(e: Emitter, xs: Sequence[Operand], keys: int) -> Operand:
     found: Operand | None = None
     for x, y in reversed(pairs):
         kind = "TOTALORDER" if is_float(x.aval.dtype) else ""
-        less = compared(e, x, y, "LT", kind)
+        less = compared(e, x, "LT", y, kind)
         if found is not None:
-            same = compared(e, x, y, "EQ", kind)
+            same = compared(e, x, "EQ", y, kind)
             rest = one(e, "and", (same, found), less.aval)
             less = one(e, "or", (less, rest), less.aval)
         found = less
@@ -242,5 +230,5 @@ def parts(e: Emitter, x: Operand) -> tuple[Operand, ...]:
         return (x,)
     x = widened(e, x)
     zero, nan = e.constant(0, x.aval), e.constant(np.nan, x.aval)
-    y = one(e, "select", (compared(e, x, zero, "EQ"), zero, x), x.aval)
-    return (one(e, "select", (compared(e, x, x, "NE"), nan, y), x.aval),)
+    y = one(e, "select", (compared(e, x, "EQ", zero), zero, x), x.aval)
+    return (one(e, "select", (compared(e, x, "NE", x), nan, y), x.aval),)

@@ -15,10 +15,11 @@ import numpy as np
 from attrs import field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType, float0
+from verax.ir.dtypes import DType, bool_, float0
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import Layout
 from verax.ir.records import ReprMixin
+from verax.rules.values.axes import without
 
 PLATFORMS: Final = ("cpu", "cuda", "rocm", "tpu")
 GPUS: Final = ("cuda", "rocm")
@@ -169,6 +170,34 @@ def converted(e: Emitter, x: Operand, dtype: DType) -> Operand:
     if x.aval.dtype == dtype:
         return x
     return e.op("stablehlo.convert", (x,), (x.aval.with_dtype(dtype),))[0]
+
+
+def direction(way: str) -> str:
+    """The attribute of a comparison: EQ, NE, LT, LE, GT or GE."""
+    return f"#stablehlo<comparison_direction {way}>"
+
+
+def compared(e: Emitter, x: Operand, way: str, y: Operand, kind: str = "") -> Operand:
+    """Where `x` compares so with `y`, which has its type: `compared(e, x, "LT", y)`.
+
+    `kind` names the order if it is not the usual one.
+    """
+    text = {"comparison_direction": direction(way)}
+    if kind:
+        text["compare_type"] = f"#stablehlo<comparison_type {kind}>"
+    out = ShapedArray(x.aval.shape, bool_)
+    return e.op("stablehlo.compare", (x, y), (out,), (), **text)[0]
+
+
+def folded(
+    e: Emitter, x: Operand, start: Operand, axes: Sequence[int], combine: Region
+) -> Operand:
+    """`x` folded over `axes` from a scalar on: `combine` writes it for two scalars."""
+    out = x.aval.with_shape(without(x.aval.shape, axes))
+    region = (start.aval, start.aval), combine
+    return e.op(
+        "stablehlo.reduce", (x, start), (out,), (region,), dimensions=i64s(axes)
+    )[0]
 
 
 def apart(e: Emitter, xs: Sequence[Operand]) -> tuple[Operand, ...]:

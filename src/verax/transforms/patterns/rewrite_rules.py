@@ -21,14 +21,14 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import field, frozen
 
-from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType
+from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Literal, Var
 from verax.ir.words import aval_of_word
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.row import Engine
 from verax.rules.values.memo import kept_with, memo
 from verax.rules.values.state import Context, current_context, interpreting, widths_of
+from verax.rules.values.typed import Typed
 from verax.transforms.engine.templates import coerce
 
 SAMPLES = ("f32[2,3]", "f32[]")
@@ -45,7 +45,7 @@ class RewriteError(ValueError):
 
 
 @frozen(eq=False)
-class Operand:
+class Operand(Typed):
     """What a guard sees of a value that a pattern variable stands for."""
 
     __module__ = "verax.rewrites"
@@ -54,18 +54,6 @@ class Operand:
     literal: np.generic | None
     made_by: Eqn | None
     inputs: "Callable[[], tuple[Operand, ...]]" = field(repr=False)
-
-    @property
-    def shape(self) -> Shape:
-        return self.aval.shape
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def dtype(self) -> DType:
-        return self.aval.dtype
 
     @property
     def primitive(self) -> str | None:
