@@ -216,6 +216,28 @@ def test_unrolled_loops_take_every_step_in_turn(reverse: bool) -> None:
         assert zs.tolist() == seconds
 
 
+@pytest.mark.parametrize(
+    ("length", "unroll", "loops", "steps"),
+    [
+        (6, 1, 1, 1),
+        (6, 2, 1, 2),
+        (7, 3, 1, 4),
+        (4, 4, 0, 4),
+        (3, 5, 0, 3),
+        (1, 1, 0, 1),
+    ],
+)
+def test_a_scan_is_one_loop_unless_all_its_steps_are_unrolled(
+    length: int, unroll: int, loops: int, steps: int
+) -> None:
+    def f(x: Any, rows: Any) -> Any:
+        return lax.scan(lambda c, r: (vnp.sin(c) + r, c), x, rows, unroll=unroll)
+
+    text = verax.jit(f).lower(vnp.float32(0.5), vnp.ones(length)).as_text()
+    assert text.count("stablehlo.while") == loops
+    assert text.count("stablehlo.sine") == steps
+
+
 def test_map_in_batches() -> None:
     for size in (1, 2, 3, 7, 9):
         found = lax.map(lambda x: x * x, vnp.arange(7), batch_size=size)

@@ -1,0 +1,50 @@
+"""Batching a program to axes that are asked for, and to the sum over the batch."""
+
+import numpy as np
+import pytest
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import float32
+from verax.ops.elementwise.arith import mul
+from verax.ops.elementwise.trig import sin
+from verax.rules.programs.batched import SUM, Wanted, batch_to
+from verax.rules.rows.row import Axis
+from verax.rules.rows.writing import program
+from verax.verify.checking.standard import ENGINE
+
+SIZE, SHAPE = 5, (2, 3)
+ROWS = np.arange(SIZE * 6, dtype=np.float32).reshape(SIZE, *SHAPE)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("wanted", [0, 1, 2, SUM])
+def test_a_result_is_batched_where_it_is_wanted_or_summed(
+    axis: int, wanted: Wanted
+) -> None:
+    aval = ShapedArray(SHAPE, float32)
+    jaxpr = program((aval,), lambda x: (mul(x, x),))
+    batched = batch_to(ENGINE, jaxpr, SIZE, (axis,), (wanted,))
+    (found,) = ENGINE.evaluate(batched, (np.moveaxis(ROWS, 0, axis),))
+    squares = ROWS * ROWS
+    due = np.moveaxis(squares, 0, wanted) if isinstance(wanted, int) else squares.sum(0)
+    assert found.shape == batched.out_avals[0].shape
+    assert found.tolist() == due.tolist()
+
+
+@pytest.mark.parametrize("wanted", [None, 0, 1, 2, SUM])
+def test_what_is_not_batched_is_repeated_or_summed_as_often(wanted: Wanted) -> None:
+    aval = ShapedArray(SHAPE, float32)
+    jaxpr = program((aval, aval), lambda x, y: (sin(y),))
+    axes: tuple[Axis, ...] = (0, None)
+    batched = batch_to(ENGINE, jaxpr, SIZE, axes, (wanted,))
+    y = np.full(SHAPE, 0.5, np.float32)
+    (found,) = ENGINE.evaluate(batched, (ROWS, y))
+    one = np.sin(y)
+    repeated = np.broadcast_to(one, (SIZE, *SHAPE))
+    if wanted is None:
+        due = one
+    elif isinstance(wanted, int):
+        due = np.moveaxis(repeated, 0, wanted)
+    else:
+        due = repeated.sum(0)
+    np.testing.assert_allclose(found, due, rtol=1e-6)
