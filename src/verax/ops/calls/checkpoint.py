@@ -222,7 +222,8 @@ def jvp_barrier(
     tangents: Sequence[Tangent],
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     """Values behind one barrier, tangents behind another."""
-    return optimization_barrier_p.bind(p, *primals), behind(p, tangents)
+    pushed = behind(p, tangents)
+    return optimization_barrier_p.bind(p, *primals), pushed
 
 
 def behind(p: NoBarrierParams, tangents: Sequence[Tangent]) -> Sequence[Tangent]:
