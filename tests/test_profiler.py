@@ -41,7 +41,7 @@ def test_a_recording_has_annotations_and_programs(tmp_path: Path) -> None:
 def test_there_is_one_recording_at_a_time(tmp_path: Path) -> None:
     with (
         profiler.trace(tmp_path / "one"),
-        pytest.raises(RuntimeError, match=r"recording for .*one"),
+        pytest.raises(RuntimeError, match=r"recording to .*one"),
     ):
         profiler.start_trace(tmp_path / "two")
     with pytest.raises(RuntimeError, match="not recording"):
@@ -59,5 +59,5 @@ def test_an_error_ends_the_recording(tmp_path: Path) -> None:
 
 
 def test_wrong_name() -> None:
-    with pytest.raises(TypeError, match="is a text, not 3"):
+    with pytest.raises(TypeError, match="must be a string, not 3"):
         profiler.TraceAnnotation(3)  # type: ignore[arg-type]  # the error is the test

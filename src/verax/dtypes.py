@@ -48,8 +48,8 @@ def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> 
     found = canonical(dtype, STATE.enable_x64)
     if isinstance(found, ExtendedDType) and not allow_extended_dtype:
         raise TypeError(
-            f"canonicalize_dtype was given the extended dtype {found}; say "
-            "allow_extended_dtype=True to allow these"
+            f"canonicalize_dtype got the extended dtype {found}; pass "
+            "allow_extended_dtype=True to allow it"
         )
     return found
 

@@ -64,12 +64,12 @@ class Unravel:
         ends = list(accumulate((aval.size for aval in self.avals), initial=0))
         if found.shape != (ends[-1],):
             raise ValueError(
-                f"the function that ravel_pytree returned takes a vector of {ends[-1]} "
+                f"the function returned by ravel_pytree takes a vector of {ends[-1]} "
                 f"elements, not an array of shape {found.shape}"
             )
         if self.dtype is not None and found.dtype != self.dtype:
             raise TypeError(
-                "the function that ravel_pytree returned takes a vector of dtype "
+                "the function returned by ravel_pytree takes a vector of dtype "
                 f"{self.dtype}, to which the leaves promote, not {found.dtype}"
             )
         leaves = [

@@ -56,7 +56,9 @@ class ResizeMethod(enum.Enum):
             ValueError: there is none.
         """
         if s not in NAMES:
-            raise ValueError(f"there is no resize method {s!r}; there are {[*NAMES]}")
+            raise ValueError(
+                f"there is no resize method {s!r}; the methods are {[*NAMES]}"
+            )
         return NAMES[s]
 
 
@@ -176,7 +178,9 @@ def as_method(name: str, method: str | ResizeMethod, antialias: bool) -> ResizeM
     """
     found = ResizeMethod.from_string(method) if isinstance(method, str) else method
     if not isinstance(found, ResizeMethod):
-        raise TypeError(f"{name}: method is a name or a ResizeMethod, not {method!r}")
+        raise TypeError(
+            f"{name}: method must be a name or a ResizeMethod, not {method!r}"
+        )
     if found is ResizeMethod.CUBIC_PYTORCH and antialias:
         return ResizeMethod.CUBIC
     return found
@@ -256,7 +260,9 @@ def scale_and_translate(
     x, target = as_image(name, image, shape)
     chosen = as_method(name, method, antialias)
     if chosen is ResizeMethod.NEAREST:
-        raise ValueError(f"{name} has no method nearest; use resize, or another method")
+        raise ValueError(
+            f"{name} does not support the method nearest; use resize, or another method"
+        )
     x = inexact_array(name, x)
     axes = canonical_axes(name, tuple(spatial_dims), x.ndim)
     factors, moves = inexact_arrays(name, scale, translation)
@@ -266,7 +272,9 @@ def scale_and_translate(
             f"not {factors.aval} and {moves.aval}"
         )
     if without(x.shape, axes) != without(target, axes):
-        raise ValueError(f"{name}: {target} differs from {x.aval} beside {axes}")
+        raise ValueError(
+            f"{name}: {target} differs from {x.aval} in dimensions other than {axes}"
+        )
     first, second = ([v[i] for i in range(len(axes))] for v in (factors, moves))
     return resampled(x, target, axes, first, second, chosen, antialias, precision)
 

@@ -83,7 +83,7 @@ class TraceAnnotation:
 
     def __init__(self, name: str, **metadata: object) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"the name of an annotation is a text, not {name!r}")
+            raise TypeError(f"the name of an annotation must be a string, not {name!r}")
         self.annotation: Annotation = annotation(name, metadata)
 
     def __enter__(self) -> "TraceAnnotation":

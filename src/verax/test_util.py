@@ -62,7 +62,9 @@ def check_grads(
     wanted = (modes,) if isinstance(modes, str) else tuple(modes)
     unknown = [mode for mode in wanted if mode not in ("fwd", "rev")]
     if unknown or not wanted:
-        raise ValueError(f"modes are 'fwd' and 'rev', not {list(modes)}")
+        raise ValueError(
+            f"modes must be 'fwd' and 'rev', or one of them, not {list(modes)}"
+        )
     if order < 1:
         raise ValueError(f"order is {order}, but the first derivative has order 1")
     limits = atol, rtol, eps

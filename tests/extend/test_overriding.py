@@ -66,7 +66,7 @@ def test_tracers_around_are_seen_through() -> None:
 
 
 def test_wrong_tables_are_refused() -> None:
-    with pytest.raises(TypeError, match="where a primitive and the row"):
+    with pytest.raises(TypeError, match="map primitives to the rows"):
         with_rules(quantised, {"round": STRAIGHT})  # type: ignore[dict-item]  # on purpose
     with pytest.raises(TypeError, match="so it cannot replace sin"):
         with_rules(quantised, {lax.sin_p: STRAIGHT})

@@ -172,7 +172,7 @@ def test_functions_with_rules_of_their_own_are_what_they_compute() -> None:
 
 
 def test_parts_have_the_structure_of_the_arguments() -> None:
-    with pytest.raises(TypeError, match="every part has the structure"):
+    with pytest.raises(TypeError, match="every part must have the structure"):
         propagate(BOUNDS, lambda x: x, ({"a": 1.0},), ([1.0],))
 
 

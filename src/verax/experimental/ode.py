@@ -242,11 +242,11 @@ def odeint(
     if times.ndim != 1 or not times.size:
         raise ValueError(f"odeint takes a vector of times, not {times.aval}")
     if not is_float(times.dtype):
-        raise TypeError(f"odeint takes times that are floats, not {times.aval}")
+        raise TypeError(f"odeint takes times of float dtype, not {times.aval}")
     flat, unravel = ravel_pytree(tree_map(partial(as_array, "odeint"), y0))
     if not is_inexact(flat.dtype):
         raise TypeError(
-            f"odeint takes floats y0, not {flat.dtype}; convert it (astype)"
+            f"odeint takes y0 of float dtype, not {flat.dtype}; convert it with astype"
         )
     given = tree_map(partial(as_array, "odeint"), args)
     converted, consts = closure_convert(func, unravel(flat), times[0], *given)
@@ -270,8 +270,8 @@ def check_slope(state: Any, slope: Any) -> None:
     ]
     if kinds[0] != kinds[1]:
         raise TypeError(
-            "odeint: func returns a tree like y0, of the shapes "
-            f"{kinds[0][1]} in {kinds[0][0]}, not {kinds[1][1]} in {kinds[1][0]}"
+            f"odeint: func must return a tree like y0, with the shapes {kinds[0][1]} "
+            f"in {kinds[0][0]}, not {kinds[1][1]} in {kinds[1][0]}"
         )
 
 

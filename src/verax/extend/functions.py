@@ -131,6 +131,6 @@ def leaves_like(args: tuple[Any, ...], part: Any, name: str) -> list[Any]:
         return list(tree.flatten_up_to(part))
     except ValueError as error:
         raise TypeError(
-            f"{name}: every part has the structure of the arguments, "
-            f"a tuple {tree}: {error}"
+            f"{name}: every part must have the structure of the arguments, a tuple "
+            f"{tree}: {error}"
         ) from error

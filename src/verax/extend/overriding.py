@@ -69,8 +69,8 @@ def check_rows(rows: Mapping[Primitive, Row[Any]]) -> None:
     for primitive, row in rows.items():
         if not (isinstance(primitive, Primitive) and isinstance(row, Row)):
             raise TypeError(
-                f"rules maps {primitive!r} to {row!r}, where a primitive and the row "
-                "that replaces it are due"
+                "rules must map primitives to the rows that replace them, not "
+                f"{primitive!r} to {row!r}"
             )
         if row.params is not primitive.params:
             raise TypeError(

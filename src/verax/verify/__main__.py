@@ -46,7 +46,7 @@ def subjects(name: str) -> list[Primitive]:
         found: Any = pkgutil.resolve_name(f"{module_name}:{attribute}")
     except (ImportError, ValueError) as error:
         raise WrongCall(
-            f"{name!r} is no primitive of the library, and no module is called "
+            f"{name!r} is not a primitive of the library, and there is no module "
             f"{module_name!r} ({error}); write module:name"
         ) from error
     except AttributeError as error:
@@ -54,25 +54,25 @@ def subjects(name: str) -> list[Primitive]:
     if isinstance(found, ModuleType):
         rows = [x for x in vars(found).values() if isinstance(x, Row)]
         if not rows:
-            raise WrongCall(f"the module {module_name} holds no rows")
+            raise WrongCall(f"the module {module_name} contains no rows")
         return list(dict.fromkeys(rows))
     if isinstance(found, Row):
         return [found]
     if isinstance(found, list | tuple) and all(isinstance(x, Row) for x in found):
         return list(found)
-    raise WrongCall(f"{name} is {found!r}, where a row or a tuple of rows is due")
+    raise WrongCall(f"{name} is {found!r}, not a row or a tuple of rows")
 
 
 def parser() -> argparse.ArgumentParser:
     """The options of the command line."""
     made = argparse.ArgumentParser(
         prog="python -m verax.verify",
-        description="Hold primitives to the laws; exit status 1 if one is broken.",
+        description="Hold primitives to the laws; exits with status 1 if one is broken.",
     )
     made.add_argument("primitives", nargs="*", help="name, module:name or module")
     made.add_argument("--cases", type=int, default=CASES, help="calls for each law")
     made.add_argument("--law", action="append", help="only this law (repeatable)")
-    made.add_argument("--seed", type=int, help="draw the same cases each time")
+    made.add_argument("--seed", type=int, help="draw the same cases every time")
     made.add_argument(
         "--derived", choices=("use", "error"), default="use", help="missing columns"
     )

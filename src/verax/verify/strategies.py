@@ -350,7 +350,9 @@ def dtypes(*kinds: str) -> Strategy[DType]:
     """
     unknown = set(kinds) - set(DTYPES_BY_KIND)
     if unknown:
-        raise ValueError(f"kinds are {', '.join(DTYPES_BY_KIND)}, not {unknown.pop()}")
+        raise ValueError(
+            f"kinds must be among {', '.join(DTYPES_BY_KIND)}, not {unknown.pop()}"
+        )
     pool = [d for kind in kinds or DTYPES_BY_KIND for d in DTYPES_BY_KIND[kind]]
     return st.deferred(
         lambda: st.sampled_from([d for d in pool if STATE.enable_x64 or narrow(d)])

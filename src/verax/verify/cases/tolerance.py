@@ -46,8 +46,8 @@ class Difference:
 
     def __str__(self) -> str:
         return (
-            f"at {list(self.index)}: {self.got!r} in place of {self.want!r} "
-            f"(a distance of {self.allowed:.3g} is allowed)"
+            f"at {list(self.index)}: {self.got!r} instead of {self.want!r} (a distance "
+            f"of {self.allowed:.3g} is allowed)"
         )
 
 

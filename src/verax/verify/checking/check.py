@@ -39,7 +39,7 @@ def engine_of(rules: Rules, derived: str = "use") -> StandardEngine:
         ValueError: `derived` is neither "use" nor "error".
     """
     if derived not in DERIVED:
-        raise ValueError(f'derived is "use" or "error", not {derived!r}')
+        raise ValueError(f'derived must be "use" or "error", not {derived!r}')
     if isinstance(rules, StandardEngine):
         engine = rules
     elif rules is None:
@@ -60,8 +60,8 @@ def check_rows(rules: RuleTable | Mapping[Primitive, Row[Any]]) -> None:
     for primitive, row in rows.items():
         if not (isinstance(primitive, Primitive) and isinstance(row, Row)):
             raise TypeError(
-                f"rules maps {primitive!r} to {row!r}, where a primitive and the row "
-                "that replaces it are due"
+                "rules must map primitives to the rows that replace them, not "
+                f"{primitive!r} to {row!r}"
             )
 
 
@@ -77,7 +77,9 @@ def laws_of(laws: Laws, engine: StandardEngine) -> tuple[Law, ...]:
     found = []
     for law in laws:
         if isinstance(law, str) and law not in known:
-            raise ValueError(f"no law is called {law!r}; there are {', '.join(known)}")
+            raise ValueError(
+                f"there is no law {law!r}; the laws are {', '.join(known)}"
+            )
         found.append(known[law] if isinstance(law, str) else law)
     return tuple(found)
 

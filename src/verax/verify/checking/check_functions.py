@@ -33,7 +33,8 @@ def chain_law(names: Sequence[str]) -> Law:
     unknown = [name for name in names if name not in LINKS]
     if unknown:
         raise ValueError(
-            f"no transformation is called {unknown[0]!r}; there are {', '.join(LINKS)}"
+            f"there is no transformation {unknown[0]!r}; the transformations are "
+            f"{', '.join(LINKS)}"
         )
 
     def check(engine: StandardEngine, case: Case) -> None:

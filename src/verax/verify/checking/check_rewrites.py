@@ -374,7 +374,7 @@ def gives_one_program(change: Change, title: str, case: Case) -> None:
     """The new program, made twice, is one."""
     first, second = (print_jaxpr(change(case.jaxpr)) for _ in range(2))
     if first != second:
-        what = f"{title} makes two programs of one"
+        what = f"{title} gives two different programs for one"
         raise broken("purity", case, what, got=second, want=first)
 
 
@@ -383,11 +383,13 @@ def operands_for(jaxpr: Jaxpr, case: Case) -> tuple[NDArray, ...]:
     values = case.values[: len(jaxpr.invars)]
     for var, x in zip(jaxpr.invars, values, strict=False):
         if x.shape != var.aval.shape or x.dtype != var.aval.dtype:
-            raise Skipped("the new program takes other operands; it needs no reference")
+            raise Skipped(
+                "the new program takes other operands, so there is no reference"
+            )
     random = np.random.default_rng(case.seed)
     rest = [v.aval for v in jaxpr.invars[len(values) :]]
     if not all(is_inexact(aval.dtype) for aval in rest):
-        raise Skipped("the new program has further operands that are no floats")
+        raise Skipped("the new program has further operands that are not floats")
     extra = [
         np.asarray(random.uniform(-1, 1, a.shape)).astype(numpy_dtype(a.dtype))
         for a in rest
@@ -406,7 +408,7 @@ def on_jaxprs(transformation: Any) -> Callable[[Jaxpr], Jaxpr]:
         if isinstance(found, ClosedJaxpr):
             return close(found)
         if not isinstance(found, Jaxpr):
-            raise TypeError(f"a transformation gives a jaxpr, not {found!r}")
+            raise TypeError(f"a transformation must return a jaxpr, not {found!r}")
         return found
 
     return change

@@ -90,7 +90,7 @@ def check_rotations(hlo: str) -> None:
     most = max(len(SHIFTED.findall(part)) for part in hlo.split("\n\n"))
     if most > ROTATIONS:
         raise CompiledTooLarge(
-            f"{most} shifts in one loop, which LLVM may never end to optimise: keep "
+            f"{most} shifts in one loop, which LLVM may never finish optimising: keep "
             "each hash apart from what uses it"
         )
 

@@ -279,8 +279,8 @@ def traces_agree(function: Function, case: Case) -> None:
             raise broken(
                 "purity",
                 own(function, "purity", case),
-                "traced twice, the function gives two programs: it reads or changes "
-                "something besides its arguments",
+                "traced twice, the function gives two different programs: it reads or "
+                "changes something besides its arguments",
                 got=print_jaxpr(other),
                 want=print_jaxpr(case.jaxpr),
                 after=other,

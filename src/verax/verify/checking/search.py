@@ -71,10 +71,12 @@ def search(
             subject, name, BROKEN, tried, tuple(skips.items()), str(found), found
         )
     except Flaky as error:
-        text = f"{name}: the same case gives another verdict when tried again\n{error}"
+        text = (
+            f"{name}: the same case gives a different verdict when tried again\n{error}"
+        )
         return Finding(subject, name, BROKEN, tried, tuple(skips.items()), text)
     except Exception:  # the subject's own code: its draw, its type rule
-        text = f"{name}: no case could be made of {subject}\n{traceback.format_exc()}"
+        text = f"{name}: no case could be drawn for {subject}\n{traceback.format_exc()}"
         return Finding(subject, name, BROKEN, tried, tuple(skips.items()), text)
     verdict = VACUOUS if tried == sum(skips.values()) else HOLDS
     return Finding(subject, name, verdict, tried, tuple(skips.items()))

@@ -53,7 +53,7 @@ def agree(
         LawBroken: they do not, with the first difference.
     """
     if len(got) != len(want):
-        count = f"{what}: {len(got)} results in place of {len(want)}"
+        count = f"{what}: {len(got)} results instead of {len(want)}"
         raise broken(law, case, count, after=after)
     slack: list[NDArray] | None = None
     for i, (x, y) in enumerate(zip(got, want, strict=True)):

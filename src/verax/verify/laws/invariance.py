@@ -62,7 +62,7 @@ OF_SUBNORMALS = MappingProxyType(
     {
         "atan2": "XLA takes a subnormal bfloat16 for zero and divides two of them",
         "cbrt": "XLA's cbrt of a subnormal has a wrong sign and size",
-        "pow": "XLA takes all subnormal bases of a power for one and the same number",
+        "pow": "XLA takes all subnormal bases of a power for the same number",
     }
 )
 
@@ -359,7 +359,7 @@ def cse_keeps_values(engine: StandardEngine, case: Case) -> None:
     joined = cse(program)
     well_formed("cse", case, "the program without equal equations", joined)
     if len(joined.eqns) > len(case.jaxpr.eqns) and not program.effects:
-        raise broken("cse", case, "equal equations are left", got=print_jaxpr(joined))
+        raise broken("cse", case, "equal equations remain", got=print_jaxpr(joined))
     got = engine.evaluate(joined, case.values)
     want = engine.evaluate(program, case.values)
     agree(
@@ -387,7 +387,7 @@ def inline_undoes_call(engine: StandardEngine, case: Case) -> None:
         raise broken(
             "inline",
             case,
-            "inlining a call gives another program",
+            "inlining a call gives a different program",
             got=print_jaxpr(flat),
             want=print_jaxpr(jaxpr),
         )
