@@ -1,7 +1,7 @@
 """verax: array programs as immutable jaxprs, rewritten by pure rules and run on PJRT.
 
-One idea: this package shows the public names and loads what stands behind one when it
-is first read; `verax.wiring`, which joins the floors, is all that importing it runs.
+The package shows the public names and loads what is behind one when it is first read;
+importing it runs only `verax.wiring`, which joins the floors.
 
 >>> import verax
 >>> verax.grad(lambda x: x ** 2)(3.0)
@@ -10,7 +10,7 @@ Array(6., dtype=float32, weak_type=True)
 
 from verax.rules.guards.gc_pause import keeping
 
-# What is imported is kept: the garbage collector would look at it again and again.
+# What is imported stays: keep the garbage collector from looking at it repeatedly.
 with keeping():
     from verax.ir.facade import facade
 

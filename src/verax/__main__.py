@@ -5,8 +5,8 @@
     python -m verax program.jaxpr --html > program.html
     python -m verax left.jaxpr --diff right.jaxpr
 
-A file holds what `verax.ir.dumps`, `verax.ir.to_json` or `print` wrote. One idea: the
-command line stands beside the package itself; nothing imports it.
+A file holds what `verax.ir.dumps`, `verax.ir.to_json` or `print` wrote. Nothing imports
+this module.
 """
 
 import argparse
@@ -58,11 +58,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def read(name: str) -> ir.ClosedJaxpr:
-    """The program of a file, checked.
+    """The program in a file, checked.
 
     Raises:
         OSError: there is no such file.
-        ValueError, TypeError: it is no program.
+        ValueError, TypeError: it is not a program.
     """
     data = Path(name).read_bytes()
     if data.startswith(FRAME.magic):
@@ -76,7 +76,7 @@ def read(name: str) -> ir.ClosedJaxpr:
 
 
 def shown(closed: ir.ClosedJaxpr, options: argparse.Namespace) -> str:
-    """What is printed of a program."""
+    """What is printed for a program."""
     if options.html:
         return ir.html(closed)
     if options.svg:

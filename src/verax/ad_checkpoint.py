@@ -1,6 +1,6 @@
 """Rematerialisation under JAX's names (floor 6).
 
-One idea: a shop window; the work is done in `verax.api`.
+This module only gives names; the work is done in `verax.api`.
 
     >>> from verax.ad_checkpoint import checkpoint_name
     >>> float(checkpoint_name(1.0, "x"))

@@ -1,6 +1,6 @@
 """Floor 6: programs and tracers, under the names of `jax.core` and `jax.extend.core`.
 
-One idea: a jaxpr is a function again, of its constants and its arguments, on values as
+One idea: a jaxpr can be called again, with its constants and arguments, on values and
 under a trace::
 
     closed = verax.make_jaxpr(f)(x)
@@ -36,8 +36,9 @@ __all__ = [
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[object], *args: object) -> list[Array]:
     """The outputs of `jaxpr`, whose constvars stand for `consts`.
 
-    Under a trace the equations are written into it; else they are computed one by one.
-    Arguments have the types of the inputs; a weak scalar does for one that is not weak.
+    Under a trace the equations are written into it; otherwise they are computed one by
+    one. Arguments must have the types of the inputs; a weak scalar may stand for one
+    that is not weak.
 
     Raises:
         TypeError: there are too few or too many operands, or one has another type.

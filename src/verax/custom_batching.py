@@ -1,4 +1,4 @@
-"""Batching rules of the user's own under JAX's names (floor 6).
+"""Users' own batching rules, under JAX's names (floor 6).
 
 One idea: a rule is a function of stacks; `sequential_vmap` is the rule that loops.
 

@@ -1,6 +1,6 @@
-"""Derivative rules of the user's own under JAX's names (floor 6).
+"""Users' own derivative rules, under JAX's names (floor 6).
 
-One idea: a shop window; the work is done in `verax.api`.
+This module only gives names; the work is done in `verax.api`.
 
     >>> from verax.custom_derivatives import custom_jvp
     >>> custom_jvp.__name__

@@ -1,6 +1,6 @@
 """Values of running programs, where a NaN comes from, and why calls miss (floor 6).
 
-One idea: a shop window, under JAX's names; the work is done in `verax.api`.
+This module only gives names, which are JAX's; the work is done in `verax.api`.
 
     >>> import verax
     >>> verax.debug.print("hello {}", 1)

@@ -1,7 +1,7 @@
 """DLPack: arrays to and from other libraries, without a copy (`verax.dlpack`).
 
-One idea: what speaks the protocol is passed as it is, and memory is shared where both
-sides can; nobody may write to it then::
+One idea: objects that support the protocol are passed as they are, and memory is shared
+where both sides can; shared memory must not be written to::
 
     verax.dlpack.from_dlpack(tensor), numpy.from_dlpack(x), torch.from_dlpack(x)
 """

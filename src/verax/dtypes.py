@@ -1,6 +1,6 @@
-"""Dtypes and what is asked of them, under the names of `jax.dtypes` (floor 6).
+"""Dtypes and functions of them, under the names of `jax.dtypes` (floor 6).
 
-One idea: a shop window; dtypes are those of NumPy and `ml_dtypes`, and typed keys.
+The dtypes are those of NumPy and `ml_dtypes`, and those of random keys.
 
     >>> from verax import dtypes
     >>> dtypes.canonicalize_dtype("int64"), dtypes.itemsize_bits("int4")
@@ -37,7 +37,7 @@ prng_key = KeyScalar
 
 
 def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> DType:
-    """The dtype that an array asked for as `dtype` gets: of 32 bits unless x64 is on.
+    """The dtype of an array that is requested as `dtype`: 32-bit unless x64 is on.
 
     Raises:
         TypeError: there is no such dtype; or it is extended, which is not allowed.
@@ -67,7 +67,7 @@ def scalar_type_of(x: Any) -> type:
     """The Python type of the elements of `x`: bool, int, float or complex.
 
     Raises:
-        TypeError: `x` is no array or scalar.
+        TypeError: `x` is not an array or scalar.
 
     >>> import verax.numpy as vnp
     >>> scalar_type_of(vnp.ones(3)).__name__, scalar_type_of(True).__name__

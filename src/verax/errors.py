@@ -53,6 +53,6 @@ XlaError = JaxRuntimeError
 class KeyReuseError(JAXTypeError):
     """A random key was used twice.
 
-    Nothing raises it: there is no checker of keys yet. The name is here so that
-    programs which catch it can be run.
+    Nothing raises it, since keys are not checked yet. The name is here so that programs
+    that catch it run.
     """

@@ -1,6 +1,6 @@
 """Exported functions: programs that outlive the process that traced them (floor 6).
 
-One idea: a shop window under JAX's names; the work is done in `verax.api`::
+This module only gives names; the work is done in `verax.api`::
 
     data = export(verax.jit(f))(x).serialize(vjp_order=1)
     deserialize(data).call(x)

@@ -1,7 +1,7 @@
 """Pytrees as vectors: `verax.flatten_util` (floor 6).
 
-One idea: optimisers and solvers know vectors, programs know pytrees; a vector and a
-function back go between them::
+One idea: optimisers and solvers work on vectors, programs on pytrees; a vector and a
+function back translate between them::
 
     flat, unravel = ravel_pytree(params)
     unravel(flat - 0.1 * gradient)
@@ -28,14 +28,15 @@ from verax.rules.values.array import Array
 def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     """All leaves of a pytree of arrays and scalars as one vector, and the way back.
 
-    The vector's dtype is that to which all leaves promote; without leaves it is float32
-    of length 0. The function takes vectors of the same length, and gives each leaf its
-    shape and dtype; where all leaves have one dtype, it takes any dtype and keeps it.
+    The vector has the dtype to which all leaves promote; without leaves it is an empty
+    float32 vector. The function takes vectors of the same length, and gives each leaf
+    its shape and dtype; if all leaves have the same dtype, it takes any dtype and keeps
+    it.
 
     Raises:
-        TypeError: a leaf is no array; or the function is given another dtype than the
-            vector's while leaves differ in dtype.
-        ValueError: the function is given another shape.
+        TypeError: a leaf is not an array; or the function gets another dtype than the
+            vector's and the leaves differ in dtype.
+        ValueError: the function gets another shape.
 
     >>> import verax
     >>> flat, unravel = ravel_pytree({"a": 1.0, "b": [2.0, 3.0]})
@@ -53,7 +54,7 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
 
 @frozen
 class Unravel:
-    """From a vector to its pytree; equal ones do the same, so it may be static."""
+    """From a vector to its pytree; equal ones do the same, so one may be static."""
 
     tree: PyTreeDef
     avals: tuple[ShapedArray, ...]

@@ -1,4 +1,4 @@
-"""Floor 6: `verax.image`: images of other sizes.
+"""Floor 6: `verax.image`: resizing images.
 
 One idea: resampling along a dimension is a product with a matrix of weights, whose
 columns are a kernel around each output pixel, moved to the input's scale::
@@ -29,12 +29,12 @@ from verax.numpy.arguments.arguments import (
 from verax.rules.values.array import Array
 from verax.rules.values.axes import without
 
-# A sum of weights below this is none at all.
+# A sum of weights below this counts as zero.
 NO_WEIGHT: Final = 1000.0 * float(np.finfo(np.float32).eps)
 
 
 class ResizeMethod(enum.Enum):
-    """How pixels between pixels are found; functions take the names as well.
+    """How values between pixels are interpolated; functions take the names as well.
 
     >>> ResizeMethod.from_string("bilinear")
     <ResizeMethod.LINEAR: 1>
@@ -170,10 +170,10 @@ def continued(m: int, middle: Array, kernel: Callable[[Array], Array]) -> Array:
 
 
 def as_method(name: str, method: str | ResizeMethod, antialias: bool) -> ResizeMethod:
-    """A method; with antialiasing there is one cubic kernel.
+    """The method; with antialiasing there is one cubic kernel.
 
     Raises:
-        TypeError: it is no method.
+        TypeError: it is not a method.
         ValueError: there is none of this name.
     """
     found = ResizeMethod.from_string(method) if isinstance(method, str) else method
@@ -233,20 +233,20 @@ def scale_and_translate(
     antialias: bool = True,
     precision: object = lax.Precision.HIGHEST,
 ) -> Array:
-    """An image in other coordinates: a point x comes to x * scale + translation.
+    """An image in other coordinates: a point x moves to x * scale + translation.
 
     Args:
         image: an array; integers are taken as floats.
         shape: the shape of the result.
         spatial_dims: the dimensions that change.
-        scale: a factor for each of them, which may be traced and has derivatives.
-        translation: a number of pixels of the result for each.
+        scale: a factor for each of them; may be traced, and is differentiable.
+        translation: an offset for each of them, in pixels of the result.
         method: all but "nearest".
         antialias: let kernels grow where the image shrinks.
-        precision: that of products, see `verax.lax.Precision`.
+        precision: of the products, see `verax.lax.Precision`.
 
     Returns:
-        The image; what comes from outside is zero.
+        The image; pixels from outside it are zero.
 
     Raises:
         ValueError: there is no such method, or shapes do not fit.
@@ -299,7 +299,7 @@ def resize(
         precision: that of products, see `verax.lax.Precision`.
 
     Raises:
-        TypeError: the method is no method.
+        TypeError: the method is neither a string nor a `ResizeMethod`.
         ValueError: there is no such method, the shapes do not fit, or an empty
             dimension would have to grow.
 

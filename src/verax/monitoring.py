@@ -1,4 +1,4 @@
-"""What the process has done so far: sums, and who wants to hear of them (floor 6).
+"""What the process has done so far: sums, and listeners to them (floor 6).
 
 One idea: what is counted happens next to a cached call, never in it; `metrics` reads
 the sums, and a listener hears each addition under the same name::
@@ -18,7 +18,7 @@ the sums, and a listener hears each addition under the same name::
 | `disk_hits`, `disk_misses`, `disk_writes` | look-ups in the cache on disk |
 | `bytes_to_device`, `bytes_to_host` | NumPy memory handed to devices, and read back |
 | `waits`, `wait_seconds` | waits of `block_until_ready` for values on devices |
-| `live_arrays` | arrays that are alive now; no sum |
+| `live_arrays` | arrays that are alive now; not a sum |
 
 A call of a jitted function with arguments of known kinds is not counted at all, nor is
 what it transfers. Memory that a device and NumPy share counts as a transfer without a
@@ -56,7 +56,7 @@ EVENTS = (
 
 
 def metrics() -> Mapping[str, float]:
-    """The sums so far, since the process began; a snapshot that does not change.
+    """The sums since the process started; a snapshot that does not change.
 
     >>> import verax
     >>> before = verax.metrics()["traces"]
@@ -75,7 +75,7 @@ def register_listener(listener: Listener) -> None:
 
 
 def unregister_listener(listener: Listener) -> None:
-    """Call `listener` no more.
+    """Stop calling `listener`.
 
     Raises:
         ValueError: it is not registered.

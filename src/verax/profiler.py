@@ -38,7 +38,7 @@ def start_trace(log_dir: Folder, *, python_frames: bool = False) -> None:
     process down.
 
     Raises:
-        RuntimeError: a recording is under way.
+        RuntimeError: there is a recording already.
     """
     SESSION.start(os.fspath(log_dir), python_frames)
 
@@ -47,7 +47,7 @@ def stop_trace() -> None:
     """End the recording and write its files.
 
     Raises:
-        RuntimeError: nothing is recorded.
+        RuntimeError: there is no recording to end.
     """
     SESSION.stop()
 
@@ -144,7 +144,7 @@ def annotate_function[**P, R](
 
 
 def start_server(port: int) -> Server:
-    """Serve profiles to TensorBoard on `port`, as long as the server is kept.
+    """Serve profiles to TensorBoard on `port`, as long as the server is kept alive.
 
     Raises:
         RuntimeError: there is a server already.

@@ -1,6 +1,6 @@
 """Meshes and shardings under JAX's names: `verax.sharding` (floor 6).
 
-One idea: a shop window; the values are defined in `verax.backend`.
+This module only gives names; the values are defined in `verax.backend`.
 
     >>> import verax
     >>> from verax.sharding import NamedSharding, PartitionSpec as P

@@ -1,6 +1,6 @@
 """The stages of jit as classes, under the names of `jax.stages` (floor 6).
 
-One idea: a shop window; the work is done in `verax.api`::
+This module only gives names; the work is done in `verax.api`::
 
     traced = verax.jit(f).trace(x)            # Traced
     compiled = traced.lower().compile()       # Lowered, Compiled
@@ -35,7 +35,7 @@ __all__ = [
 
 @runtime_checkable
 class Wrapped(Protocol):
-    """A function that can be traced, lowered and compiled, such as `jit` returns."""
+    """A function that can be traced, lowered and compiled, such as those of `jit`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result; traced, lowered and compiled as needed."""

@@ -26,8 +26,8 @@ from verax.rules.values.constants import aval_of
 
 type Tolerance = float | None
 
-# By the bytes of a real number: what differences and rules may differ by, and the
-# length of the chord, near the cube root of the unit of rounding.
+# By the bytes of a real number: how far differences and rules may be apart, and the
+# length of the chord, near the cube root of the unit roundoff.
 TOLERANCES: Final = {1: 0.5, 2: 0.1, 4: 3e-3, 8: 1e-6}
 LENGTHS: Final = {1: 0.5, 2: 0.1, 4: 5e-3, 8: 1e-5}
 
@@ -48,9 +48,9 @@ def check_grads(
         args: the positional arguments.
         order: 1 for first derivatives, 2 for those of these as well, and so on.
         modes: "fwd" checks `jvp`, "rev" checks `vjp`.
-        atol: how far apart numbers may be; by default what their dtype allows.
-        rtol: the same, relative to the difference quotient.
-        eps: how far to go along the random direction, by default as the dtype asks.
+        atol: the absolute tolerance; by default what the dtype allows.
+        rtol: the tolerance relative to the difference quotient.
+        eps: the step along the random direction; by default what suits the dtype.
 
     Raises:
         AssertionError: a derivative is not the slope; the message says which.

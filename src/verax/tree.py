@@ -1,6 +1,6 @@
 """Pytrees under the short names of `verax.tree` (floor 6).
 
-One idea: a shop window; the work is done in `verax.api`.
+This module only gives names; the work is done in `verax.api`.
 
     >>> from verax import tree
     >>> tree.map(lambda x: x + 1, [1, {"a": 2}])

@@ -1,6 +1,6 @@
 """Pytrees under JAX's names: `verax.tree_util` (floor 6).
 
-One idea: a shop window; the work is done in `verax.api`.
+This module only gives names; the work is done in `verax.api`.
 
     >>> from verax.tree_util import tree_leaves
     >>> tree_leaves([1, {"a": 2}])

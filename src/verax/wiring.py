@@ -1,10 +1,10 @@
 """The wiring: it joins the floors, once, when verax is imported (floor 6).
 
-One idea: a floor cannot see those above it, so each leaves a place for what it needs of
-them, and this module fills the places: which interpreter computes where no program is
-traced, which functions stand behind the operators and methods of arrays, which
-primitives the names in text mean. Each says it by name, where it can, so that most of
-what is joined is loaded when it is first used::
+One idea: a floor cannot see those above it, so each leaves a place for what it needs
+from them, and this module fills the places: which interpreter computes outside of
+traces, which functions are behind the operators and methods of arrays, which primitives
+the names in printed programs mean. They are given by name where possible, so that most
+of them are loaded when they are first used::
 
     Operators.namespace = numpy    # x + y is verax.numpy.add(x, y)
 """

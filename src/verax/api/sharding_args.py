@@ -36,7 +36,7 @@ def as_place(what: str, x: object) -> Sharding | None:
     """One place as a sharding.
 
     Raises:
-        TypeError: it is no place.
+        TypeError: it is not a place.
         ValueError: a spec without a mesh around it; a layout that is not in rows.
     """
     if isinstance(x, Format):
@@ -67,7 +67,7 @@ def prefix_leaves(what: str, prefix: Any, tree: Any) -> list[Any]:
     """One entry for each leaf of `tree`, from a prefix tree in which None is a leaf.
 
     Raises:
-        ValueError: it is no prefix.
+        ValueError: it is not a prefix.
     """
     if is_place(prefix) or isinstance(prefix, bool):
         return [prefix] * pytrees.flatten(tree)[1].num_leaves

@@ -55,7 +55,7 @@ def vmap[**P, R](
     where `fun` constrains shardings. `axis_size` is needed if no argument is mapped.
 
     Raises:
-        TypeError: axes are no integers or None, or do not match the arguments.
+        TypeError: axes are not integers or None, or do not match the arguments.
         ValueError: sizes disagree, an axis is out of range, or none is mapped; the
             message tells which argument has which size.
 
@@ -98,7 +98,7 @@ def axes_of(
 ) -> tuple[list[Axis], dict[int, object], list[Any]]:
     """The axis of each leaf, which the function gets as they are, and the leaves.
 
-    In these a boolean stands for what is no array, since nobody asks for its type.
+    In these a boolean stands for what is not an array, since nobody asks for its type.
     """
     if type(in_axes) is int and not kwargs:  # what nearly every call has
         return [in_axes] * len(leaves), {}, leaves
@@ -146,7 +146,7 @@ def as_spmd_names(names: object) -> tuple[str, ...]:
     """The mesh axes that split the mapped dimension.
 
     Raises:
-        TypeError: they are no names.
+        TypeError: they are not names.
     """
     found = (names,) if isinstance(names, str) else names if names is not None else ()
     if not isinstance(found, tuple) or not all(isinstance(n, str) for n in found):

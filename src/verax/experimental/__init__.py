@@ -1,6 +1,6 @@
 """What JAX keeps under `jax.experimental`, under the same names (floor 6).
 
-One idea: a shop window; the work is done in `verax.api`.
+This module only gives names; the work is done in `verax.api`.
 
     >>> import numpy as np
     >>> from verax.experimental import io_callback

@@ -1,6 +1,6 @@
 """Layouts of arrays in memory, under the names of `jax.experimental.layout` (floor 6).
 
-One idea: a shop window; a compiled function tells the formats of what it takes::
+A compiled function tells the formats of what it takes::
 
     verax.jit(f).lower(x).compile().input_formats
 

@@ -106,7 +106,7 @@ def mean_square(x: Array) -> Array:
 
 
 def first_step(f: Slope, y: Array, t: Array, slope: Array, limits: Limits) -> Array:
-    """A step with which to begin, from the sizes of slope and curvature."""
+    """The first step, from the sizes of slope and curvature."""
     size = limits.atol + abs(y) * limits.rtol
     d0, d1 = vnp.linalg.norm(y / size), vnp.linalg.norm(slope / size)
     small = (d0 < 1e-5) | (d1 < 1e-5)
@@ -148,7 +148,7 @@ def step(f: Slope, s: State, limits: Limits) -> State:
     least = where(accepted, 1.0, LEAST_FACTOR)
     factor = vnp.clip(SAFETY * safe ** (-1 / ORDER), least, LARGEST_FACTOR)
     factor = where(ratio == 0, LARGEST_FACTOR, factor)
-    # A slope that is no number asks for a shorter step.
+    # A slope that is not a number asks for a shorter step.
     factor = where(vnp.isnan(ratio), LEAST_FACTOR, factor)
     following = vnp.clip(s.dt * factor, 0.0, limits.hmax).astype(s.dt.dtype)
     new = State(y, k[-1], s.t + s.dt, following, s.t, quartic(s, y, k, dt))
@@ -216,21 +216,21 @@ def odeint(
     equation with the same tolerances: in `y0`, `t`, `args` and what `func` closes over.
 
     Args:
-        func: gives a tree like `y0`.
+        func: returns a tree like `y0`.
         y0: the solution at `t[0]`, an array or a pytree of arrays.
         t: an increasing vector of floats.
         args: further arguments, pytrees of arrays.
-        rtol: the error of a step, relative to the solution,
-        atol: and beside it.
-        mxstep: how many steps are made between two times; NaN if these are too few.
+        rtol: the error allowed for a step, relative to the solution.
+        atol: the absolute error allowed for a step, in addition.
+        mxstep: the most steps between two times; NaN if these are too few.
         hmax: the longest step.
 
     Returns:
         A tree like `y0` with a leading dimension for the times.
 
     Raises:
-        TypeError: times are no floats, or the solution is made of integers.
-        ValueError: times are no vector, or there are none.
+        TypeError: times are not floats, or the solution is made of integers.
+        ValueError: times are not a vector, or there are none.
 
     >>> times = vnp.array([0.0, 1.0, 2.0])
     >>> odeint(lambda y, t: -y, vnp.array(1.0), times).round(3).tolist()

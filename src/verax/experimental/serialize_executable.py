@@ -1,7 +1,7 @@
 """Compiled functions as bytes, as `jax.experimental.serialize_executable` (floor 6).
 
-One idea: a shop window; `Compiled.serialize` and `verax.stages.deserialize` do the same
-with the structures in the bytes::
+`Compiled.serialize` and `verax.stages.deserialize` do the same with the structures in
+the bytes::
 
     data, in_tree, out_tree = serialize(compiled)
     deserialize_and_load(data, in_tree, out_tree)(x)

@@ -1,7 +1,7 @@
-"""From functions to programs and back, for transformations of one's own.
+"""From functions to programs and back, for your own transformations.
 
 One idea: a transformation works on jaxprs; these functions trace what a user calls, and
-run or write what the transformation made, whether or not a trace goes on around::
+run or write what the transformation made, inside a trace or outside::
 
     program = opened(f, args)
     return program.rebuild(run(my_rewrite(program.jaxpr), program.operands))
@@ -52,7 +52,7 @@ def opened(
     *,
     purpose: str = "a transformation",
 ) -> Opened:
-    """The program of `fun(*args, **kwargs)` and what it is to be applied to.
+    """The program of `fun(*args, **kwargs)` and what to apply it to.
 
     Python may branch on values of the arguments, if they have any.
 
@@ -60,7 +60,7 @@ def opened(
         purpose: the name of the transformation, for messages.
 
     Raises:
-        TypeError: `fun` is no function, or an argument or a result is no array.
+        TypeError: `fun` is not a function, or an argument or a result is not an array.
     """
     if not callable(fun):
         raise TypeError(f"{purpose} takes a function, not {fun!r}")
@@ -73,7 +73,7 @@ def opened(
 
 
 def run(jaxpr: Jaxpr, operands: Sequence[Any]) -> Sequence[Array]:
-    """The outputs of a program: computed, or written into the trace that goes on."""
+    """The outputs of a program: computed, or written into the current trace."""
     return apply(jaxpr, operands)
 
 

@@ -1,4 +1,4 @@
-"""Rows of one's own in place of those that a function uses.
+"""Your own rows instead of those that a function uses.
 
 One idea: a row travels with its primitive, so another row is another program: the
 function is traced and its equations get the rows that replace theirs, which every
@@ -24,7 +24,7 @@ PROGRAMS = 1 << 10
 def with_rules[**P, R](
     fun: Callable[P, R], rules: RuleTable | Mapping[Primitive, Row[Any]]
 ) -> Callable[P, R]:
-    """`fun`, whose equations have the rows of a table in place of their own.
+    """`fun`, whose equations have the rows of a table instead of their own.
 
     This holds in inner functions, loops and branches. The primitives that the new rows
     bind in turn are left as they are, so an own derivative may use what it replaces;

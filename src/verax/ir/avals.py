@@ -51,7 +51,7 @@ class ShapedArray:
 
     Raises:
         ValueError: a dimension is negative.
-        TypeError: a dimension is no integer.
+        TypeError: a dimension is not an integer.
 
     >>> ShapedArray((2, 3), np.dtype("float32"))
     f32[2,3]

@@ -181,7 +181,7 @@ def direct_consts(jaxpr: Jaxpr) -> tuple[Literal, ...]:
 def rebuilt(
     jaxpr: Jaxpr, constants: Sequence[Atom], lifted: Mapping[Literal, Var]
 ) -> Jaxpr:
-    """`jaxpr` with `constants` as its constvars and inputs in place of `lifted`."""
+    """`jaxpr` with `constants` as its constvars and inputs instead of `lifted`."""
     count = len(lifted)
     env: list[Atom] = list(constants)
 

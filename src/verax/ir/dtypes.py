@@ -334,7 +334,7 @@ def dtype_of_scalar(value: PythonScalar | NumpyScalar, x64: bool) -> tuple[DType
     """The dtype of a scalar, and whether it is weak: Python numbers are, booleans not.
 
     Raises:
-        TypeError: `value` is no number.
+        TypeError: `value` is not a number.
 
     >>> dtype_of_scalar(2.0, x64=False), dtype_of_scalar(True, x64=False)
     ((dtype('float32'), True), (dtype('bool'), False))

@@ -117,7 +117,7 @@ class KeyDType(ExtendedDType):
 
 
 def key_from_name(name: str) -> KeyDType | None:
-    """The key dtype whose name is `name`, or None if that is no key's name.
+    """The key dtype whose name is `name`, or None if that is not a key's name.
 
     >>> key_from_name("key<fry>") == KeyDType("fry", (2,))
     True

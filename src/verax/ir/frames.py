@@ -36,7 +36,7 @@ WRONG: Final = (
 
 
 class InvalidFile(ValueError):
-    """Bytes or a text are no file of ours of this version; the message says why."""
+    """The bytes or string are not a file of this version; the message says why."""
 
     __module__ = "verax.ir"
 

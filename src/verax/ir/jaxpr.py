@@ -50,7 +50,7 @@ class Aside(ReprMixin):
     """A value in a field of params that holds jaxprs which run elsewhere, or later.
 
     Such as the rule for the derivative of a call, once it is traced: transformations
-    of programs reach its jaxprs, but they are no part of what the equation does.
+    of programs reach its jaxprs, but they are not part of what the equation does.
     """
 
 
@@ -360,7 +360,7 @@ class Jaxpr:
             and mine.eqns == its.eqns
         )
         if equal:
-            # By address, so that two threads cannot close a circle.
+            # By address, so that two threads cannot deadlock.
             low, high = sorted((mine, its), key=id)
             low.twin[0] = high
         return equal

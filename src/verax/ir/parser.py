@@ -40,7 +40,8 @@ def parse_jaxpr(
     otherwise; `consts` the array constants that the text calls `const0`, `const1`.
 
     Raises:
-        ParseError: the text is no jaxpr; line, column and what was expected are given.
+        ParseError: the text is not a jaxpr; line, column and what was expected are
+            given.
 
     >>> print(parse_jaxpr("{ lambda ; x:f32[8]. let in (x, 1.0:f32[]) }", {}))
     { lambda ; a:f32[8]. let in (a, 1.0:f32[]) }
@@ -65,7 +66,7 @@ def parse_closed(
     Constants beyond those are called `const0` and so on, as in `parse_jaxpr`.
 
     Raises:
-        ParseError: the text is no jaxpr, or `consts` are fewer than its constvars.
+        ParseError: the text is not a jaxpr, or `consts` are fewer than its constvars.
 
     >>> closed = parse_closed("{ lambda a:f32[2]; . let in (a,) }", {}, ["value"])
     >>> closed.consts

@@ -154,7 +154,7 @@ def lines(layout: Layout, indent: int, width: int) -> Iterator[str]:
 
 @memoised
 def printed_fields(cls: type) -> tuple[str, ...] | None:
-    """The fields by which a record prints; None if it is no record, or hides all."""
+    """The fields by which a record prints; None if it is not a record, or hides all."""
     if has(cls):
         shown = [a.name for a in fields(cls) if a.init and a.repr is not False]
         return tuple(shown) if shown or not fields(cls) else None

@@ -182,7 +182,7 @@ def dtype_of_node(node: str, x64: bool) -> Typed:
 
 
 def bound(types: tuple[Typed, ...], x64: bool, strict: bool) -> Typed:
-    """What `lattice_join` gives for any number of operands, computed anew."""
+    """What `lattice_join` gives for any number of operands, without a cache."""
     dtypes = {dtype for dtype, _ in types}
     weak = all(weak for _, weak in types)
     if len(types) == 1 or (len(dtypes) == 1 and not weak):

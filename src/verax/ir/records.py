@@ -82,7 +82,8 @@ class Record(ReprMixin):
 def reader(attributes: list["Attribute[object]"]) -> Read:
     """The function from a record to the values of these fields, in one call if it can.
 
-    The function is no method of Python's, so that a class attribute does not bind it.
+    The function is not a method of Python's, so that a class attribute does not bind
+    it.
     """
     names = [a.name for a in attributes]
     # typeshed's attrs does not know of `eq_key`.

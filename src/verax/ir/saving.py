@@ -94,7 +94,7 @@ def as_closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:
     """The program with the values of its constvars.
 
     Raises:
-        TypeError: it is no program.
+        TypeError: it is not a program.
         ValueError: a plain jaxpr has constvars, whose values are not known.
     """
     if isinstance(program, ClosedJaxpr):
@@ -197,7 +197,7 @@ class Encoder(Printer):
         return len(self.held) - 1
 
     def program(self, program: Program) -> str:
-        """A program among params: its number, in place of its text."""
+        """A program among params: its number, instead of its text."""
         assert isinstance(program, Jaxpr)
         place = self.place
         number = self.number(program)

@@ -47,7 +47,7 @@ def scalar_bytes(text: str, dtype: DType) -> bytes:
     """The bytes of the element of `dtype` that `text` stands for.
 
     Raises:
-        ValueError: `text` is no element of `dtype`.
+        ValueError: `text` is not an element of `dtype`.
         OverflowError: an integer dtype does not hold the number.
 
     >>> scalar_bytes("1.0", np.dtype("float16"))
@@ -79,7 +79,7 @@ def checked_bits(text: str, dtype: DType) -> bytes:
 
 
 def decimals(data: bytes, dtype: DType) -> Iterator[str]:
-    """Readable texts that may stand for `data`, the nicest first."""
+    """Readable strings that may stand for `data`, the nicest first."""
     if is_extended(dtype) or dtype == float0 or len(data) != dtype.itemsize:
         return
     if is_bool(dtype):

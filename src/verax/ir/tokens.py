@@ -36,7 +36,7 @@ def token_pattern() -> re.Pattern[str]:
 
 
 class ParseError(ValueError):
-    """A text is no jaxpr; the message shows the place and what is missing."""
+    """A text is not a jaxpr; the message shows the place and what is missing."""
 
     __module__ = "verax.ir"
 

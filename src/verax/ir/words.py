@@ -41,7 +41,7 @@ STRING: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def bare(name: str) -> str:
-    """The name of a primitive, in quotes if it is no word.
+    """The name of a primitive, in quotes if it is not a word.
 
     >>> bare("scatter-add"), bare("my op")
     ('scatter-add', "'my op'")

@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     """The options of the command line."""
     made = argparse.ArgumentParser(
         prog="python -m verax.verify",
-        description="Hold primitives to the laws; exits with status 1 if one is broken.",
+        description="Hold primitives to the laws; exit with status 1 if one is broken.",
     )
     made.add_argument("primitives", nargs="*", help="name, module:name or module")
     made.add_argument("--cases", type=int, default=CASES, help="calls for each law")

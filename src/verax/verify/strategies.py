@@ -78,7 +78,7 @@ DTYPES_BY_KIND = MappingProxyType(
 REACH = 1e3
 """Differences are taken at numbers up to this size."""
 ATTEMPTS = 4
-"""So often a call without tangents is drawn anew where tangents are the subject."""
+"""So often a call without tangents is drawn again where tangents are the subject."""
 WEAK = 0.25
 """How often operands are weak."""
 BODY = 3

@@ -1,4 +1,4 @@
 """Floor 5: the arguments of a jitted function: static, donated, and as part of a key.
 
-One idea: what a call is told about its arguments is checked where it is said.
+What `jit` is told about arguments is checked where it is told.
 """

@@ -51,7 +51,7 @@ class Entry:
 
 
 def watching(entry: Entry, run: Call) -> Call:
-    """The call, which warns first if a static object is not what it was."""
+    """The call, which warns first if a static object has changed."""
     if not entry.watched:
         return run
 
@@ -63,7 +63,7 @@ def watching(entry: Entry, run: Call) -> Call:
 
 
 def debugged(entry: Entry, describe: Describe, make: Maker) -> Maker:
-    """What makes calls that look at outputs, if `debug_nans` or `debug_infs` is on.
+    """Make calls that check outputs, if `debug_nans` or `debug_infs` is on.
 
     `make` and the result take the places of the leaves among the arguments of the call.
     """

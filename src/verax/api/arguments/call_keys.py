@@ -1,4 +1,4 @@
-"""Floor 5: what calls of a jitted function are looked up by.
+"""Floor 5: the keys by which calls of a jitted function are looked up.
 
 One idea: most calls have leaves for arguments, so the kinds of the arguments in the
 order in which they were passed, with the names of keywords, are the whole key; which of
@@ -35,10 +35,10 @@ def call_key(
     given: Sequence[Any],
     kwargs: Mapping[str, Any] | None = None,
 ) -> Key:
-    """What a call is looked up by: the kinds, the mode, and the names of keywords.
+    """The key of a call: the kinds, the mode, and the names of keywords.
 
     `given` are the arguments as they were passed, those by keyword last. A static one
-    stands in the key by class and value; without a hash, the key has none. `statics` is
+    is in the key by class and value, or left out if it is not hashable. `statics` is
     None for a function that has no static arguments.
     """
     mode = current_mode() if State.owners else State.shared
@@ -56,7 +56,7 @@ def call_key(
 
 
 def leaf_kinds(leaves: Sequence[Any]) -> tuple[object, ...]:
-    """The kinds of arguments that are all traced; None for what is no leaf."""
+    """The kinds of arguments that are all traced; None for what is not a leaf."""
     return tuple([x.aval if type(x) is ConcreteArray else kind_of(x) for x in leaves])
 
 
@@ -98,7 +98,7 @@ def signature(
 
     Raises:
         ValueError: a static value is not hashable.
-        TypeError: an argument is no array.
+        TypeError: an argument is not an array.
     """
     call_args = statics.bind(args, kwargs)
     leaves, tree = flatten(call_args.dynamic)
@@ -120,7 +120,7 @@ def placed_kind(x: object) -> object:
 def traced_places(
     statics: Statics, count: int, kwargs: Mapping[str, Any]
 ) -> tuple[int, ...]:
-    """Where the traced arguments are among the arguments as they were given.
+    """Where the traced arguments are among those passed.
 
     Positional arguments come first, then keywords by name.
     """
@@ -135,7 +135,7 @@ def leaf_places(
 ) -> tuple[int, ...] | None:
     """Where the leaves of the program are, if no argument is a tree of several.
 
-    None if they are the arguments, as they were given.
+    None if they are the arguments as they were passed.
     """
     found = tuple([i for i in traced if kinds[i] is not NoneType])
     return None if found == tuple(range(len(kinds))) else found

@@ -1,8 +1,8 @@
-"""Floor 5: the options of jit, checked where they are given, and usable donations.
+"""Floor 5: the options of jit, checked where they are passed, and usable donations.
 
-One idea: an argument of the wrong kind is an error of the line that gave it, and not of
-the call, long after, that uses it. Donated memory goes to an output of the same shape
-and dtype, each piece once; what finds none is not donated, and the user is told::
+One idea: an argument of the wrong kind is an error at the line that passes it, not at
+the later call that uses it. Donated memory goes to an output of the same shape and
+dtype, each piece once; what fits no output is not donated, and the user is told::
 
     checked_options({"xla_cpu_enable_fast_math": True})
     usable((True, True), (f32_3, f32_4), (f32_3,))    # (True, False)
@@ -54,7 +54,7 @@ def checked_options(given: object) -> tuple[tuple[str, OptionValue], ...]:
     """The options in the order of their names.
 
     Raises:
-        TypeError: it is no mapping from names to texts, booleans and numbers.
+        TypeError: it does not map names to strings, booleans and numbers.
     """
     if given is None:
         return ()

@@ -100,9 +100,9 @@ class Statics:
         return bool(self.positions or self.names)
 
     def places(self, layout: int | tuple[int | str, ...]) -> tuple[int, ...]:
-        """Which arguments are static, of so many positional ones and these keywords.
+        """Which arguments are static, for `layout`.
 
-        `layout` is the number, or the number and the names.
+        `layout` is the number of positional ones, or that and the names of keywords.
         """
         found = self.layouts.get(layout)
         if found is None:
@@ -127,7 +127,7 @@ class Statics:
         return found
 
     def taken(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:
-        """`bind` without a look at whether static values hash."""
+        """`bind` without checking that static values are hashable."""
         if not self.any:
             return CallArguments((args, kwargs), (), (), (), self)
         count = len(args)
@@ -159,7 +159,7 @@ def numbers(name: str, given: Numbers) -> tuple[int, ...]:
     """Positions as a tuple.
 
     Raises:
-        TypeError: they are no integers.
+        TypeError: they are not integers.
     """
     if given is None:
         return ()
@@ -181,7 +181,7 @@ def names(word: str, given: Names) -> frozenset[str]:
     """Names as a set.
 
     Raises:
-        TypeError: they are no texts.
+        TypeError: they are not strings.
     """
     if given is None:
         return frozenset()
@@ -203,7 +203,7 @@ def resolve_statics(
     donate_argnums: Numbers,
     donate_argnames: Names,
 ) -> Statics:
-    """Positions and names, each completed by what the signature says of the other.
+    """Positions and names, each completed from the other by the signature.
 
     Raises:
         ValueError: a position or name does not exist, or is static and donated.

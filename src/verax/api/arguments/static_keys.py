@@ -64,7 +64,7 @@ class Watched:
     attributes: dict[str, Any]
 
     def changed(self) -> list[str]:
-        """The attributes that have been set, replaced or deleted since."""
+        """The attributes that were set, replaced or deleted since."""
         now, then = vars(self.value), self.attributes
         if [*now] == [*then] and all(map(is_, now.values(), then.values())):
             return []
@@ -91,13 +91,13 @@ def watch(labelled: Iterable[tuple[str, Any]]) -> tuple[Watched, ...]:
 
 
 def warn_changed(name: str, watched: Iterable[Watched]) -> None:
-    """Warn of static objects that are not what they were when `name` was traced."""
+    """Warn of static objects that have changed since `name` was traced."""
     for text in changes(name, watched):
         warnings.warn(text, skip_file_prefixes=(LIBRARY,))
 
 
 def changes(name: str, watched: Iterable[Watched]) -> list[str]:
-    """What there is to say of static objects that are not what they were."""
+    """The warning for static objects that have changed."""
     return [
         f"static {held.label} of {name}, an object of class "
         f"{type(held.value).__name__}, has changed since {name} was traced "
@@ -116,7 +116,7 @@ class Hashes:
         self.known: dict[int, tuple[Any, int]] = {}
 
     def check(self, name: str, labelled: Iterable[tuple[str, Any]]) -> None:
-        """Warn of objects that hash otherwise than in an earlier call."""
+        """Warn of objects whose hash differs from an earlier call."""
         for label, value in labelled:
             found, now = self.known.get(id(value)), hash(value)
             if found is not None and found[0] is value and found[1] != now:

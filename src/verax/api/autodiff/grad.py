@@ -30,14 +30,14 @@ def value_and_grad[**P](
 ) -> Callable[P, tuple[Any, Any]]:
     """A function that returns the value of `fun` and its gradient.
 
-    The gradient has the structure of the argument that `argnums` names, or is a tuple
-    of such for several. With `has_aux`, `fun` returns (output, aux) and the value is
-    that pair. `holomorphic` differentiates complex functions; `allow_int` gives
-    gradients of dtype float0 to integers.
+    The gradient has the structure of the argument that `argnums` names; for several it
+    is a tuple. With `has_aux`, `fun` returns (output, aux) and the value is that pair.
+    `holomorphic` differentiates complex functions; `allow_int` gives gradients of dtype
+    float0 to integers.
 
     Raises:
         TypeError: an argument or the output has a dtype without derivative, or the
-            output is no scalar.
+            output is not a scalar.
 
     >>> import verax
     >>> value, gradient = verax.value_and_grad(lambda x: x * x)(3.0)
@@ -106,7 +106,7 @@ def grad[**P](
 
 
 def is_single(argnums: Argnums) -> bool:
-    """Whether `argnums` names one argument, whose gradient stands alone."""
+    """Whether `argnums` names a single argument, whose gradient is not in a tuple."""
     return type(argnums) is int or isinstance(argnums, SupportsIndex)
 
 
@@ -157,7 +157,7 @@ def check_inputs(
     holomorphic: bool,
     allow_int: bool,
 ) -> None:
-    """Raise TypeError for a leaf whose dtype has no derivative of the asked kind.
+    """Raise TypeError for a leaf whose dtype has no derivative of this kind.
 
     Reverse mode takes complex inputs; `jacfwd` takes them only where `holomorphic`
     says that one direction for each will do.
@@ -193,7 +193,7 @@ def check_inputs(
 
 
 def check_output(fun: object, value: object, holomorphic: bool) -> None:
-    """Raise TypeError unless the value is one scalar of the asked kind."""
+    """Raise TypeError unless the value is one scalar of the right kind."""
     leaves, tree = pytrees.flatten(value)
     if len(leaves) != 1 or tree.num_nodes != 1:
         raise TypeError(

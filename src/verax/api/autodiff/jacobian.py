@@ -155,7 +155,7 @@ def basis(leaves: Sequence[Any]) -> tuple[list[Array], int]:
 def split_axis(
     x: Array, leaves: Sequence[Any], axis: int, *, first: bool
 ) -> list[Array]:
-    """Cut one dimension in the sizes of the leaves, each in its own shape."""
+    """Cut one dimension into the sizes of the leaves, each in its own shape."""
     parts, offset = [], 0
     place = axis % x.ndim
     for leaf in leaves:

@@ -38,9 +38,9 @@ from verax.transforms.engine.transpose import transpose
 
 @frozen(eq=False)
 class Aux:
-    """The auxiliary output: its structure, and the leaves that are no arrays.
+    """The auxiliary output: its structure, and the leaves that are not arrays.
 
-    Such a leaf, a name or a number of steps, is handed back as it is.
+    Such a leaf, for example a name, is returned as it is.
     """
 
     tree: PyTreeDef
@@ -72,7 +72,7 @@ class Signature:
         return mask[: self.out_tree.num_leaves]
 
     def describe(self) -> Sequence[str]:
-        """What messages call the leaves of the arguments."""
+        """The names of the leaves of the arguments in messages."""
         return describe_arguments(self.name, self.in_tree)()
 
 
@@ -159,7 +159,7 @@ def jvp[R](
 
     `tangents` has the structure, shapes and dtypes of `primals`; the tangent of an
     integer or boolean has dtype `float0`. Returns (output, output tangent), and the
-    auxiliary output third with `has_aux`; it may hold leaves that are no arrays.
+    auxiliary output third with `has_aux`; it may hold leaves that are not arrays.
 
     Raises:
         TypeError: primals and tangents do not match; the message says where.
@@ -253,7 +253,7 @@ def type_text(aval: ShapedArray) -> str:
 def fill(
     nonzero: Sequence[bool], live: Sequence[Any], avals: Sequence[ShapedArray]
 ) -> list[Any]:
-    """Tangents of all outputs: those given, and zeros where nothing depends."""
+    """Tangents of all outputs: the known ones, and zeros elsewhere."""
     found = iter(live)
     return [
         next(found) if flag else zero(aval.tangent())
@@ -262,7 +262,7 @@ def fill(
 
 
 def zero(aval: ShapedArray) -> Any:
-    """A zero tangent: of dtype float0 a NumPy array, as no device holds it."""
+    """A zero tangent; of dtype float0 a NumPy array, since no device can hold it."""
     if aval.dtype == float0:
         return np.zeros(aval.shape, float0)
     return create.zeros(aval)
@@ -414,7 +414,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     The function takes tangents like the primals and may be called many times; `fun` is
     not run again. It is a `tree_util.Partial`, whose leaves are what the derivative
-    needs of the point. With `has_aux`, the auxiliary output comes third.
+    needs from the point. With `has_aux`, the auxiliary output comes third.
 
     >>> import verax
     >>> y, f_jvp = verax.linearize(lambda x: x * x, 3.0)
@@ -429,11 +429,12 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value of `fun` at `primals` and the pullback of cotangents there.
+    """The value of `fun` at `primals` and the pullback of cotangents at that point.
 
     The pullback takes a cotangent like the output and returns a tuple of cotangents
     like the primals; it may be called many times. It is a pytree, whose leaves are what
-    the derivative needs of the point. With `has_aux`, the auxiliary output comes third.
+    the derivative needs from the point. With `has_aux`, the auxiliary output comes
+    third.
 
     >>> import verax
     >>> y, pull = verax.vjp(lambda x, y: x * y, 3.0, 4.0)

@@ -1,4 +1,4 @@
 """Floor 5: the configuration, and caches that can be cleared.
 
-One idea: an option is a value of the thread, of a block or of the process.
+An option has a value for the process, and may have another in a thread or a block.
 """

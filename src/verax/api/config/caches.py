@@ -32,9 +32,9 @@ def typeof(x: Any) -> ShapedArray:
 
 
 def live_arrays(platform: str | None = None) -> list[ConcreteArray]:
-    """All arrays with values that somebody still holds, on `platform` if it is given.
+    """All arrays with values that are still alive, on `platform` if that is passed.
 
-    It goes through the objects of the process, which takes a while in a large one.
+    This goes through the objects of the process, which takes a while if it is large.
     """
     found = [x for x in gc.get_objects() if type(x) in (ConcreteArray, PlacedArray)]
     held = [x for x in found if getattr(x, "aval", None) and not x.is_deleted()]
@@ -45,9 +45,9 @@ def live_arrays(platform: str | None = None) -> list[ConcreteArray]:
 
 
 def clear_caches() -> None:
-    """Forget all traces, rewrites and compiled programs; what runs next starts anew.
+    """Forget all traces, rewrites and compiled programs.
 
-    It goes through the objects of the process, as `live_arrays` does.
+    This goes through the objects of the process, as `live_arrays` does.
     """
     for found in gc.get_objects():
         if isinstance(found, JitFunction | Home):

@@ -108,9 +108,9 @@ class Config:
 
         Raises:
             AttributeError: there is no such option.
-            RuntimeError: the client runs already, with other options.
+            RuntimeError: the client is already running with other options.
             TypeError: the value has the wrong type.
-            ValueError: the option has one value, and this is another.
+            ValueError: the option does not have this value, or cannot be changed.
         """
         option = option_name(name)
         if option in CLIENT_OPTIONS:
@@ -155,7 +155,7 @@ def checked(option: str, value: Any) -> Any:
 
 
 def as_device(value: object) -> Device | None:
-    """A device, given as itself or as the name of its platform."""
+    """A device, from itself or from the name of its platform."""
     if isinstance(value, str):
         return local_devices(value)[0]
     if value is None or isinstance(value, Device):
@@ -204,7 +204,7 @@ def override_eager(name: str, value: Any) -> Iterator[None]:
 
 @contextmanager
 def enable_x64(new_value: bool = True) -> Iterator[None]:
-    """Let dtypes have 64 bits within the block.
+    """Allow 64-bit dtypes within the block.
 
     >>> import verax, verax.numpy as vnp
     >>> with verax.enable_x64():
@@ -224,9 +224,9 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
 
 @contextmanager
 def default_device(device: Device | str | None) -> Iterator[None]:
-    """Within the block, what nobody placed is made and computed on `device`.
+    """Within the block, make and compute on `device` what has no other place.
 
-    Arrays made so are not committed: with committed ones they go along.
+    Such arrays are not committed: they follow committed ones.
 
     >>> import verax, verax.numpy as vnp
     >>> with verax.default_device(verax.devices()[0]):
@@ -241,11 +241,11 @@ def default_device(device: Device | str | None) -> Iterator[None]:
 def debug_nans(new_value: bool = True) -> Iterator[None]:
     """Within the block, raise FloatingPointError where a NaN appears.
 
-    An operation that is computed at once raises at once. A function behind `jit` is
-    looked at when it returns; if an output is NaN, its program runs again with a flag
-    at each equation, and the error names the equation, the line, its operands, and the
-    transformation that made it (`verax.debug.find_nans`); the report is also its
-    `finding`. Arguments that are donated are copied first.
+    An eager operation raises at once. A jitted function is checked when it returns; if
+    an output is NaN, its program runs again with a flag at each equation, and the error
+    names the equation, the line, its operands, and the transformation that made it
+    (`verax.debug.find_nans`); the report is also its `finding`. Arguments that are
+    donated are copied first.
 
     >>> import verax, verax.numpy as vnp
     >>> with verax.debug_nans():
@@ -261,9 +261,9 @@ def debug_nans(new_value: bool = True) -> Iterator[None]:
 
 @contextmanager
 def debug_infs(new_value: bool = True) -> Iterator[None]:
-    """As `debug_nans`, where operands without infinities give an infinite result.
+    """As `debug_nans`, for infinite results of finite operands.
 
-    What comes out of an infinite operand or constant, such as a mask, is meant.
+    What comes from an infinite operand or constant, such as a mask, is intended.
     """
     with override_eager("debug_infs", new_value):
         yield
@@ -273,10 +273,10 @@ def debug_infs(new_value: bool = True) -> Iterator[None]:
 def check_tracer_leaks(new_value: bool = True) -> Iterator[None]:
     """Within the block, raise at the end of a trace that leaves a tracer behind.
 
-    Using a tracer after its trace is an error always. Here it is one already that
-    somebody keeps it: a list, an attribute, a cache. The error says who. Functions are
-    traced anew in the block, and each trace ends with a full garbage collection, so
-    this is for looking for a leak.
+    Using a tracer after its trace is always an error. Within the block, keeping one is
+    an error too: in a list, an attribute, a cache. The error says which. Functions are
+    traced again in the block, and each trace ends with a full garbage collection, so
+    use this only to look for a leak.
 
     >>> import verax
     >>> seen = []
@@ -293,11 +293,11 @@ def check_tracer_leaks(new_value: bool = True) -> Iterator[None]:
 
 @contextmanager
 def explain_cache_misses(new_value: bool = True) -> Iterator[None]:
-    """Within the block, log each call of a jitted function that finds no program.
+    """Within the block, log each call of a jitted function that misses its caches.
 
     The logger is `verax`, the level WARNING. The message names the function and the
-    line of the call, says in what the call differs from the nearest one before, and how
-    long it took; see `jit(f).explain`. A call that hits pays nothing.
+    line of the call, says how the call differs from the most similar one before, and
+    how long it took; see `jit(f).explain`. A call that hits costs nothing extra.
 
     >>> import verax
     >>> with verax.explain_cache_misses():
@@ -317,7 +317,7 @@ def numpy_dtype_promotion(mode: str) -> Iterator[None]:
 
 @contextmanager
 def default_matmul_precision(precision: str | None) -> Iterator[None]:
-    """The precision of matrix products that do not say one themselves."""
+    """Within the block, the precision of matrix products that do not specify one."""
     with override("default_matmul_precision", precision):
         yield
 
@@ -337,7 +337,7 @@ def default_prng_impl(impl: str) -> Iterator[None]:
 
 @contextmanager
 def threefry_partitionable(new_value: bool = True) -> Iterator[None]:
-    """Random bits of an element depend on its key and place alone: always so here.
+    """Random bits of an element depend only on its key and place: always so in verax.
 
     Raises:
         ValueError: `new_value` is False.
@@ -361,7 +361,7 @@ def from_environment() -> None:
 
 
 def from_text(variable: str, kind: type, text: str) -> Any:
-    """The value of an option that a variable of the environment holds."""
+    """The value of an option from an environment variable."""
     if kind is bool:
         return text.lower() in ("1", "true", "yes", "on")
     if kind is str:

@@ -1,4 +1,4 @@
-"""Floor 5: functions with derivatives or batching of the user's own.
+"""Floor 5: functions with the user's own derivatives or batching.
 
-One idea: `base` holds what all decorators share; one file for each decorator.
+`base` holds what all decorators share; each decorator has a file.
 """

@@ -1,8 +1,8 @@
 """Floor 5: what functions with rules of the user's own have in common.
 
 One idea: a call becomes one equation that holds the function's jaxpr and the rules as a
-value, equal for equal calls; whether the rules can wait until somebody needs them, or
-must be traced now, is the same question for all of them::
+value, equal for equal calls; whether the rules can wait until they are needed, or must
+be traced now, is the same question for all of them::
 
     class custom_jvp(CustomRules): ...
 """
@@ -124,7 +124,7 @@ class UserRules:
 
     @property
     def transient(self) -> bool:
-        """Whether a memo must not keep the rules alive."""
+        """Whether memos must not keep the rules alive."""
         return any(map(holds, (self.functions, self.held, self.positions))) or any(
             map(tree_holds, (self.tree, self.out_tree))
         )

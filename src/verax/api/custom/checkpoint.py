@@ -1,7 +1,7 @@
-"""Floor 5: rematerialisation: values computed again in place of being kept.
+"""Floor 5: rematerialisation: values computed again instead of being kept.
 
-One idea: `checkpoint(f)` is `f` as one equation that says so; what its derivative keeps
-is what the policy allows::
+One idea: `checkpoint(f)` is `f` as one marked equation, whose derivative keeps what the
+policy allows::
 
     grad(checkpoint(f, policy=dots_saveable))
 """
@@ -40,10 +40,11 @@ def checkpoint[**P, R](
 
     `policy(primitive, *types, **params)` says which results are kept nevertheless; see
     `verax.checkpoint_policies`. `prevent_cse=False` lets the compiler merge the second
-    computation with the first: right inside of `scan`, where it cannot.
+    computation with the first: use it inside `scan`, where it cannot merge them.
 
     Raises:
-        TypeError: `fun` is no function, or an argument is no array and not static.
+        TypeError: `fun` is not a function, or an argument is not an array and not
+            static.
 
     >>> import verax
     >>> f = verax.checkpoint(lambda x: verax.numpy.sin(verax.numpy.sin(x)))
@@ -84,7 +85,7 @@ def checkpoint[**P, R](
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """`x`, a pytree of arrays, known by `name` to the policies that go by names."""
+    """`x`, a pytree of arrays, known by `name` to policies that select by name."""
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name takes a string as name, not {name!r}")
     leaves, tree = pytrees.flatten(x)
@@ -162,12 +163,12 @@ def save_only_these_names(*names: str) -> ByName:
 
 
 def save_any_names_but_these(*names: str) -> ByName:
-    """A policy that keeps all named values with other names than these."""
+    """A policy that keeps all named values except those with these names."""
     return ByName(frozenset(names), False)
 
 
 def save_anything_except_these_names(*names: str) -> ByName:
-    """A policy that keeps every value but those of these names."""
+    """A policy that keeps every value except those with these names."""
     return ByName(frozenset(names), False, True)
 
 

@@ -1,6 +1,6 @@
-"""Floor 5: small ways to say a derivative: custom_gradient, linear_call and others.
+"""Floor 5: shorter ways to give a derivative: custom_gradient, linear_call and others.
 
-One idea: each of these is a few lines over `custom_vjp`, `trace` or one equation::
+Each of these is a few lines on top of `custom_vjp`, `trace` or one equation::
 
     square = custom_gradient(lambda x: (x * x, lambda ct: 2 * ct * x))
 """
@@ -29,7 +29,7 @@ from verax.rules.values.array import Array
 
 
 def stop_gradient(x: Any) -> Any:
-    """`x`, a pytree of arrays, as a constant to every derivative.
+    """`x`, a pytree of arrays, which every derivative treats as a constant.
 
     >>> import verax
     >>> float(verax.grad(lambda x: x * verax.lax.stop_gradient(x))(3.0))
@@ -89,7 +89,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 def closure_convert(
     fun: Callable[..., Any], *example_args: Any
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """`fun` without what it closes over, and the list of that.
+    """`fun` without what it closes over, and a list of that.
 
     The pair is (converted, constants) with `converted(*args, *constants)` equal to
     `fun(*args)`: the constants are the values of outer traces that `fun` reads and that

@@ -1,7 +1,7 @@
-"""Floor 5: functions with a forward-mode rule of the user's own.
+"""Floor 5: functions with the user's own forward-mode rule.
 
 One idea: under a trace a call becomes one equation that holds the function's jaxpr and
-the rule as a value; the rule is traced when somebody differentiates, once per types and
+the rule as a value; the rule is traced when it is differentiated, once per types and
 per set of nonzero tangents::
 
     f = custom_jvp(lambda x: x * x)
@@ -66,7 +66,7 @@ class UserJvp(UserRules):
 
     @property
     def purpose(self) -> str:
-        """How messages call the rule."""
+        """The name of the rule in messages."""
         return f"the jvp rule of {self.name}"
 
     def pushed(self, nonzero: Mask) -> tuple[Jaxpr, Mask]:

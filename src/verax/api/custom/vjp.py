@@ -1,7 +1,7 @@
-"""Floor 5: functions with a reverse-mode rule of the user's own.
+"""Floor 5: functions with the user's own reverse-mode rule.
 
 One idea: under a trace a call becomes one equation that holds the function's jaxpr and
-the pair of rules as a value; they are traced when somebody differentiates::
+the pair of rules as a value; they are traced when it is differentiated::
 
     f = custom_vjp(lambda x: sin(x))
     f.defvjp(lambda x: (sin(x), x), lambda x, ct: (ct * cos(x),))
@@ -69,12 +69,12 @@ class UserVjp(UserRules):
 
     @property
     def purpose(self) -> str:
-        """How messages call the forward rule."""
+        """The name of the forward rule in messages."""
         return f"the fwd rule of {self.name}"
 
     @property
     def backward_purpose(self) -> str:
-        """How messages call the backward rule."""
+        """The name of the backward rule in messages."""
         return f"the bwd rule of {self.name}"
 
     def forward(self, nonzero: Mask) -> Jaxpr:
@@ -264,7 +264,7 @@ class custom_vjp(CustomRules):
     `fwd` takes the arguments and returns (output, residuals); `bwd` takes residuals
     and the cotangent of the output and returns a tuple of cotangents, one for each
     differentiable argument, None for zero. Arguments in `nondiff_argnums` or
-    `nondiff_argnames` may be anything; they are where they are in calls of `fwd` and
+    `nondiff_argnames` may be anything; they keep their positions in calls of `fwd` and
     come first in those of `bwd`.
 
     >>> import verax

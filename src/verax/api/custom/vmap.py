@@ -1,7 +1,7 @@
-"""Floor 5: functions with a batching rule of the user's own.
+"""Floor 5: functions with the user's own batching rule.
 
 One idea: under a trace a call becomes one equation that holds the function's jaxpr and
-the rule as a value; the rule is traced when somebody batches::
+the rule as a value; the rule is traced when it is batched::
 
     f = custom_vmap(lambda x: x * x)
     f.def_vmap(lambda axis_size, in_batched, xs: (xs * xs, in_batched[0]))
@@ -58,7 +58,7 @@ class UserVmap:
 
     @property
     def purpose(self) -> str:
-        """How messages call the rule."""
+        """The name of the rule in messages."""
         return f"the vmap rule of {self.name}"
 
     def batched(self, size: int, in_batched: Mask) -> tuple[Jaxpr, Mask]:

@@ -1,5 +1,5 @@
 """Floor 5: why a call was traced or compiled again.
 
-One idea: the keys of caches are taken apart (`keys`), compared (`differences`),
-and what differs is told in a report or a log.
+The keys of caches are taken apart (`keys`) and compared (`differences`), and what
+differs is shown in a report or a log.
 """

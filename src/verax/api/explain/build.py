@@ -40,11 +40,11 @@ BEFORE, NOW, LATER = "before", "now", "at the call"
 
 @frozen(eq=False)
 class Asked:
-    """What a call of a jitted function would be, and what the function knows.
+    """A call of a jitted function that was asked about, and what the function knows.
 
     `key` is that of its program, `seen` are those of the programs and traces there are.
     `traced` says whether `entry` was there; `kept` is whether calls with arguments of
-    these kinds take the short way, None if nobody can know. `recipe` is None within a
+    these kinds take the short way, None if that is unknown. `recipe` is None within a
     trace. `siblings` is how many other jitted objects of the same code were traced.
     """
 
@@ -72,7 +72,7 @@ def trace_key(key: Key) -> Key:
 def seen_keys(programs: Sequence[Key], traces: Sequence[Key]) -> list[Key]:
     """The keys of the programs, and of the traces that have none, oldest first.
 
-    Those that `check_purity` made are of no use to anybody.
+    Those that `check_purity` made are of no use.
     """
     made = {trace_key(key) for key in programs}
     found = [*[key for key in traces if key not in made], *programs]
@@ -98,7 +98,7 @@ def why(
 
 
 def first_call(siblings: int) -> str:
-    """The reason of a call before which there was none."""
+    """The reason for the first call."""
     text = "This is the first call of this jitted object."
     if not siblings:
         return text
@@ -164,7 +164,7 @@ def unjitted(fun: Callable[..., object], key: Key) -> Explanation:
 
 
 def lowered_now(recipe: Recipe, name: str) -> Lowered:
-    """The module of a program that nobody has made."""
+    """The module of a program that does not exist yet."""
     placement = recipe.placement
     return lower(
         recipe.engine,
@@ -256,7 +256,7 @@ def stages(
 
 
 def run_stage(program: Program) -> StageReport:
-    """What XLA expects of a run; nothing is run to find out."""
+    """What XLA expects of a run; nothing is run for it."""
     costs: dict[str, float] = {}
     with suppress(RuntimeError):  # not every platform estimates
         costs = program.executable.cost_analysis()

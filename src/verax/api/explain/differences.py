@@ -25,7 +25,7 @@ from verax.api.explain.keys import (
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 
-# A function that has so many signatures has another problem than the nearest of them.
+# A function with so many signatures has a bigger problem than the nearest of them.
 COMPARED: Final = 512
 # A difference of structure weighs as much as so many others.
 STRUCTURE: Final = 16

@@ -49,10 +49,10 @@ class Argument:
         return ["".join(map(str, path)) for path, _ in found]
 
     def leaf_names(self, label: str) -> list[str]:
-        """What messages call the leaves: `params['w']`."""
+        """The names of the leaves in messages: `params['w']`."""
         try:
             return [label + path for path in self.paths()]
-        except Exception:  # the user's class refuses numbers in place of arrays
+        except Exception:  # the user's class refuses numbers instead of arrays
             return [f"leaf {i} of {label}" for i in range(self.tree.num_leaves)]
 
 
@@ -99,7 +99,7 @@ def avals_text(avals: Sequence[ShapedArray], tree: PyTreeDef) -> str:
 
 @frozen(repr=False)
 class Word:
-    """A text that containers print without quotes."""
+    """A string that containers print without quotes."""
 
     text: str
 
@@ -174,7 +174,7 @@ def without(taken: Sequence[int]) -> Iterator[int]:
 
 
 class Names:
-    """What a function calls its positional arguments."""
+    """The names of a function's positional arguments."""
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         kinds = inspect.Parameter

@@ -1,4 +1,4 @@
-"""Floor 5: the log of what jit's caches did not hold, for `explain_cache_misses`.
+"""Floor 5: the log of calls that jit's caches did not hold, for `explain_cache_misses`.
 
 One idea: why a call missed is worked out before the function is traced, while the
 caches are as the call found them, and is logged with the times afterwards. `jit` inside
@@ -66,7 +66,7 @@ class Miss:
 
 @contextmanager
 def log_failure(miss: Miss | None) -> Iterator[None]:
-    """Log the miss, if it is to be logged, when the block raises."""
+    """Log the miss when the block raises, if misses are logged."""
     try:
         yield
     except BaseException as error:

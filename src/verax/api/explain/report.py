@@ -1,7 +1,7 @@
 """Floor 5: what a call of a jitted function would find, make and need, as a value.
 
 One idea: a report is data, so that a program can ask it, and prints as text for people
-who have never read the library::
+who do not know the library inside::
 
     report = verax.jit(f).explain(x)
     report.hit, report.differences, report.stages
@@ -70,7 +70,7 @@ class Explanation:
         hit: whether the call would run a program that this function has already.
         verdict: the same in a sentence, with what happens on a miss.
         reason: which earlier call the arguments were compared with, or why none.
-        differences: in what they differ from it.
+        differences: how they differ from it.
         caches: what each cache said, from the innermost one.
         stages: trace, rewrite, lower, compile and run.
         constants: the arrays that the program has captured, and the lines they enter.

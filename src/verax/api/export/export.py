@@ -57,7 +57,7 @@ from verax.rules.values.typed import SHOWN, shown
 CALLING_CONVENTIONS = (1, 2)
 # How the library annotates parameters that take arrays or numbers.
 OF_VALUES: Final = re.compile(r"Array|Where|Any|float|complex")
-# The beginnings of the names of routines that jaxlib promises to keep.
+# The prefixes of the names of routines that jaxlib promises to keep.
 ROUTINES = ("lapack_",)
 # XLA itself has these on every platform.
 STABLE_TARGETS = frozenset(("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"))
@@ -65,7 +65,7 @@ STABLE_TARGETS = frozenset(("Sharding", "SPMDFullToShardShape", "SPMDShardToFull
 
 @frozen
 class DisabledSafetyCheck:
-    """A check of `export` that the caller takes upon himself.
+    """A check of `export` that the caller turns off.
 
     >>> DisabledSafetyCheck.custom_call("my_kernel")
     DisabledSafetyCheck(kind='custom_call', target='my_kernel')
@@ -83,7 +83,7 @@ class DisabledSafetyCheck:
 
     @classmethod
     def custom_call(cls, target_name: str) -> "DisabledSafetyCheck":
-        """Let the module call `target_name`, which nobody promises to keep."""
+        """Let the module call `target_name`, which later versions may lack."""
         return cls("custom_call", target_name)
 
     def is_custom_call(self) -> str | None:
@@ -132,7 +132,7 @@ class Exported:
         return from_portable(self.mlir_module_serialized)
 
     def has_vjp(self) -> bool:
-        """Whether the derivative can be had."""
+        """Whether there is a derivative."""
         return self.get_vjp is not None
 
     def vjp(self) -> "Exported":
@@ -289,13 +289,13 @@ def export[**P, R](
     `fun_jit` is a jitted function, or one of the library: `verax.numpy.sin`. Arguments
     may be arrays, scalars, `ShapeDtypeStruct`s and pytrees of them; static ones, such
     as an axis, are fixed. Arrays that the function captures become part of the module.
-    `platforms` are those on which it shall run ("cpu", "cuda"), the present one if not
-    given. What `disabled_checks` names is not checked.
+    `platforms` are those to run on ("cpu", "cuda"), by default the current one. What
+    `disabled_checks` names is not checked.
 
     Raises:
-        ValueError: `fun_jit` is no jitted function; the program calls functions of this
-            process, or what a later jaxlib may lack, or runs on several devices; an
-            unknown platform.
+        ValueError: `fun_jit` is not a jitted function; the program calls functions of
+            this process, or what a later jaxlib may lack, or runs on several devices;
+            an unknown platform.
         MissingRule: a primitive has no lowering for one of the platforms.
 
     >>> import verax, verax.numpy as vnp
@@ -365,7 +365,7 @@ def check_targets(
     text: str,
     checks: tuple[DisabledSafetyCheck, ...],
 ) -> None:
-    """Custom calls must stay what they are."""
+    """Raise unless all custom calls are stable."""
     allowed = {check.is_custom_call() for check in checks}
     for target in custom_targets(text):
         if target in STABLE_TARGETS or target in allowed:
@@ -438,8 +438,8 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     """The exported function that `Exported.serialize` wrote.
 
     Raises:
-        TypeError: `blob` is no bytes.
-        ValueError: the bytes are no exported function, are damaged, are in another
+        TypeError: `blob` is not bytes.
+        ValueError: the bytes are not an exported function, are damaged, are in another
             version of the format, or name a class that is not registered here.
 
     >>> import verax

@@ -6,7 +6,7 @@ one for the function and one for each derivative, and then their modules::
     pack([{"name": "f", ...}], [module]) -> bytes
     unpack(data) -> ([{...}], [module])
 
-What is wrong with the bytes is found here, before anything else looks at them.
+Wrong bytes are found here, before anything else looks at them.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ def unpack(data: bytes | bytearray) -> tuple[list[dict[str, Any]], list[bytes]]:
     """The descriptions and the modules.
 
     Raises:
-        TypeError: `data` is no bytes.
-        ValueError: it is no exported function, a damaged one, or of another version.
+        TypeError: `data` is not bytes.
+        ValueError: it is not an exported function, is damaged, or of another version.
     """
     if not isinstance(data, bytes | bytearray):
         raise TypeError(f"deserialize takes bytes, not {type(data).__name__}")

@@ -1,4 +1,4 @@
 """Floor 5: functions of the host, called from programs.
 
-One idea: `callbacks` may compute, `debug_print` only tells.
+`callbacks` may return values; `debug_print` only shows them.
 """

@@ -1,7 +1,7 @@
 """Floor 5: calling functions of the host from inside traced programs.
 
 One idea: the user's function with everything that surrounds it (the structure of its
-arguments and results, what is no array) is one value that takes and gives arrays of
+arguments and results, what is not an array) is one value that takes and gives arrays of
 NumPy; under a trace it goes into an equation, and otherwise it is called::
 
     y = pure_callback(np.sin, ShapeDtypeStruct(x.shape, x.dtype), x)
@@ -78,7 +78,7 @@ class Held:
 class UserFunction:
     """A user's function on arrays of NumPy: see `HostFunction` of floor 1.
 
-    `statics` are the leaves of the arguments that are no arrays, with their places;
+    `statics` are the leaves of the arguments that are not arrays, with their places;
     without `out_tree`, what the function returns is of no interest.
     """
 
@@ -146,7 +146,7 @@ def call_host(
 
 
 def host_values(x: object) -> np.ndarray:
-    """The values of a concrete operand, which nobody may write to."""
+    """The read-only values of a concrete operand."""
     aval = aval_of(x)
     if isinstance(x, Array):
         return x.stored()
@@ -156,7 +156,7 @@ def host_values(x: object) -> np.ndarray:
 
 
 def result_types(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], PyTreeDef]:
-    """The promised types of results.
+    """The declared types of results.
 
     Raises:
         TypeError: a leaf has no shape and dtype, or is a key.
@@ -207,7 +207,7 @@ def user_function(
     """The function as a value, and its operands.
 
     Raises:
-        TypeError: it is no function, or an argument is no array.
+        TypeError: it is not a function, or an argument is not an array.
     """
     if not callable(callback):
         raise TypeError(f"a callback must be a function, not {callback!r}")
@@ -231,7 +231,7 @@ def pure_callback(
 
     The function gets arrays in the structure of `args` and `kwargs` and returns arrays
     in that of `result_shape_dtypes`, whose leaves have a `shape` and a `dtype`. It must
-    be pure: a program may call it less or more often than it is written, or not at all.
+    be pure: a program may call it more or less often than written, or not at all.
 
     Under `vmap`, `vmap_method` decides: "sequential" and "sequential_unrolled" call it
     for each element in turn; "expand_dims" calls it once, with the batch as the leading
@@ -273,10 +273,10 @@ def io_callback(
 ) -> Any:
     """The results of a Python function with effects, called while the program runs.
 
-    It is called exactly as often as the program says: it is neither dropped, though
-    nobody uses its results, nor repeated. With `ordered`, all ordered callbacks are
-    called in the order of the program. Under `vmap` it is called for each element in
-    turn, in order. Arguments and results are as for `pure_callback`.
+    It is called exactly as often as the program says: it is never repeated, nor dropped
+    when its results are unused. With `ordered`, all ordered callbacks are called in the
+    order of the program. Under `vmap` it is called for each element in turn, in order.
+    Arguments and results are as for `pure_callback`.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message says which.
@@ -309,6 +309,6 @@ def effects_barrier() -> None:
     Within a callback it does nothing: the program that called it cannot end before.
 
     Raises:
-        CallbackError: a callback failed in a program that nobody waited for.
+        CallbackError: a callback failed in a program whose results were not waited for.
     """
     RUNS.wait()

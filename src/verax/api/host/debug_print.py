@@ -36,15 +36,15 @@ def debug_callback(
     """Call a Python function with values of a running program; returns nothing.
 
     The function gets arrays in the structure of `args` and `kwargs`; leaves that are no
-    arrays, such as strings, reach it as they are. It is called once for each time that
-    the program comes to it, also under `vmap` (for each element, in order) and `grad`
-    (with the primal values, in the forward pass). With `ordered`, all ordered callbacks
-    are called in the order of the program. `partitioned` is for programs over several
+    arrays, such as strings, reach it as they are. It is called each time the program
+    reaches it, also under `vmap` (for each element, in order) and `grad` (with the
+    primal values, in the forward pass). With `ordered`, all ordered callbacks are
+    called in the order of the program. `partitioned` is for programs over several
     devices. Without `callback`, the options are kept for a second call:
     `callback(ordered=True)(function, *args)`.
 
     Raises:
-        TypeError: `callback` is no function.
+        TypeError: `callback` is not a function.
         CallbackError: the function raised an exception; compiled programs raise it
             when they run.
 
@@ -65,7 +65,7 @@ def debug_callback(
 def called_with(
     ordered: bool, callback: Callable[..., Any], /, *args: Any, **kwargs: Any
 ) -> None:
-    """A debug callback with its options first."""
+    """A debug callback with only its options so far."""
     if not callable(callback):
         raise TypeError(f"debug.callback takes a function, not {callback!r}")
     leaves, tree = pytrees.flatten((args, kwargs))
@@ -92,7 +92,7 @@ def called_with(
 
 
 class FormatCheck(string.Formatter):
-    """Formats nothing: it only finds out whether every argument has its place."""
+    """Formats nothing: only checks that every argument has a placeholder."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""
@@ -117,7 +117,7 @@ class FormatCheck(string.Formatter):
 
 
 def has_places(fmt: str) -> bool:
-    """Whether a format has a place for a value."""
+    """Whether a format has a placeholder for a value."""
     return any(name is not None for _, name, _, _ in string.Formatter().parse(fmt))
 
 
@@ -149,17 +149,17 @@ def debug_print(
     skip_format_check: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Print values of a running program, as `fmt.format(*args, **kwargs)` has them.
+    """Print values of a running program, formatted by `fmt.format(*args, **kwargs)`.
 
     Arguments are arrays, pytrees of them, and anything else that can be printed; a
-    format without places is printed in front of them. It prints once for each time that
-    the program comes to it; see `debug.callback`, also for the options. NumPy's print
+    format without placeholders is printed in front of them. It prints each time the
+    program reaches it; see `debug.callback`, also for the options. NumPy's print
     options are those at the time of tracing. Without `fmt`, the options are kept for a
     second call: `print(ordered=True)("x = {x}", x=x)`.
 
     Raises:
-        TypeError: `fmt` is no string.
-        ValueError: an argument has no place in the format, unless `skip_format_check`.
+        TypeError: `fmt` is not a string.
+        ValueError: an argument has no placeholder, unless `skip_format_check` is set.
 
     >>> import verax
     >>> @verax.jit
@@ -178,7 +178,7 @@ def debug_print(
 def printed_with(
     ordered: bool, skip_format_check: bool, fmt: str, /, *args: Any, **kwargs: Any
 ) -> None:
-    """A print with its options first."""
+    """A print with only its options so far."""
     if not isinstance(fmt, str):
         raise TypeError(
             f"debug.print takes a format string first, not {type(fmt).__name__}: "

@@ -42,7 +42,7 @@ def named_scope(name: str) -> Iterator[None]:
     """A name for what is computed within the block; it changes no values.
 
     Raises:
-        TypeError: `name` is no string.
+        TypeError: `name` is not a string.
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope takes a string, not {name!r}")

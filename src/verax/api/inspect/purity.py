@@ -54,7 +54,7 @@ def check_purity[**P](
     processes with different hash seeds, which order sets of strings differently; `fun`
     must then be importable, as `pickle` demands, and its arguments picklable.
 
-    Arrays that `fun` makes anew are equal if they hold the same bits.
+    Arrays that `fun` makes each time are equal if they hold the same bits.
 
     Raises:
         ImpureFunction: the programs differ; the message shows where, with the lines.
@@ -107,7 +107,7 @@ def compare(fun: Callable[..., Any], first: Traced, second: Traced) -> None:
 
 
 def same_arrays(left: Jaxpr, right: Jaxpr) -> Jaxpr:
-    """`right` with the arrays of `left` in place of those that hold the same bits."""
+    """`right` with the arrays of `left` instead of those that hold the same bits."""
     table: dict[Literal, Literal] = {}
     for ours, theirs in zip(left.used_consts, right.used_consts, strict=False):
         a, b = ours.literal, theirs.literal

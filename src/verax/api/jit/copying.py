@@ -19,7 +19,7 @@ class Copyable:
     """Base of such functions; `begin` makes what a new one starts with."""
 
     def begin(self) -> None:
-        """Set the attributes that are no part of copies, to what a new one has."""
+        """Set the attributes that are not part of copies, to what a new one has."""
         raise NotImplementedError
 
     def __getstate__(self) -> Mapping[str, Any]:

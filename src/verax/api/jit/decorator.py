@@ -75,10 +75,10 @@ def jit(
     return before it has finished.
 
     Static arguments (by position or name) are values at tracing; they must be hashable,
-    and a value of another type or value compiles anew. Donated arguments lend their
+    and a value of another type or value compiles again. Donated arguments lend their
     memory to the outputs and must not be used again. `keep_unused` passes arguments
     that the function ignores to the program; `inline` writes the function into an outer
-    trace in place of a call. `compiler_options` are XLA's, by name.
+    trace instead of a call. `compiler_options` are XLA's, by name.
 
     `in_shardings` and `out_shardings` say how arguments and results lie on devices:
     shardings, or prefix trees of them for the tuple of arguments and for the result;
@@ -87,8 +87,8 @@ def jit(
     where the arguments are committed, or else on the default device.
 
     Raises:
-        TypeError: an argument is no array and not static; the message tells the ways
-            out.
+        TypeError: an argument is not an array and not static; the message tells the
+            ways out.
         ValueError: a static argument is not hashable; arguments are committed to
             different devices, or otherwise than `in_shardings` says.
 

@@ -68,7 +68,7 @@ def device_put(
     program.
 
     Raises:
-        TypeError: a leaf is no array, or a place is none.
+        TypeError: a leaf is not an array, or a place is none.
         ValueError: `donate` and `may_alias` are both True; an array cannot lie as the
             sharding says.
 
@@ -232,7 +232,7 @@ def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
 def device_get(x: Any) -> Any:
     """The tree with its arrays as NumPy arrays; all transfers start before any waits.
 
-    Random keys and leaves that are no arrays stay what they are.
+    Random keys and leaves that are not arrays stay what they are.
 
     >>> import verax, verax.numpy as vnp
     >>> verax.device_get((vnp.ones(2), 3))
@@ -306,7 +306,7 @@ def make_array_from_single_device_arrays(
 
     Raises:
         ValueError: a device has no part or several, or a part has the wrong shape.
-        TypeError: a part is no array, or parts have different dtypes.
+        TypeError: a part is not an array, or parts have different dtypes.
     """
     size = tuple(shape)
     wanted = sharding.shard_shape(size)
@@ -348,7 +348,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     arrays are moved.
 
     Raises:
-        TypeError: a leaf is no array, or a place is none.
+        TypeError: a leaf is not an array, or a place is none.
         ValueError: an array cannot lie so, or a spec has no mesh.
 
     >>> import verax, verax.numpy as vnp

@@ -28,8 +28,8 @@ def deserialize(
     only what you trust.
 
     Raises:
-        TypeError: `data` is no bytes.
-        ValueError: it is no compiled function, is damaged, was compiled by another
+        TypeError: `data` is not bytes.
+        ValueError: it is not a compiled function, is damaged, was compiled by another
             jaxlib, for another platform, processor, kind or number of devices, or names
             a class that is not registered here.
 
@@ -45,7 +45,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
     """The compiled function as bytes, and the structures of what goes in and out.
 
     Raises:
-        TypeError: it is no compiled function.
+        TypeError: it is not a compiled function.
         ValueError: it calls functions of this process, or runs on those of others.
     """
     if not isinstance(compiled, Compiled):
@@ -67,7 +67,7 @@ def deserialize_and_load(
     """The compiled function that `serialize` wrote; see `verax.stages.deserialize`.
 
     Raises:
-        TypeError: `serialized` is no bytes.
+        TypeError: `serialized` is not bytes.
         ValueError: the function cannot run here, or the structures have other numbers
             of leaves than its arguments and results.
 

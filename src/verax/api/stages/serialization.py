@@ -56,9 +56,9 @@ def read(
     """The compiled function that `written` wrote.
 
     Raises:
-        TypeError: `data` is no bytes, or one of `devices` no device.
-        ValueError: it is no compiled function, a damaged one, one that cannot run here,
-            or the structures are not there or have other numbers of leaves.
+        TypeError: `data` is not bytes, or one of `devices` is not a device.
+        ValueError: it is not a compiled function, a damaged one, one that cannot run
+            here, or the structures are not there or have other numbers of leaves.
     """
     description, parts = unpack(data)
     check_not_forked()

@@ -71,7 +71,7 @@ class Computing:
     def inline(
         self, jaxpr: Jaxpr, values: Sequence[Value], source: Source | None = None, /
     ) -> Sequence[Value]:
-        """The outputs of `jaxpr`; errors say `source` in place of its own lines."""
+        """The outputs of `jaxpr`; errors say `source` instead of its own lines."""
         script = jaxpr.script
         env: list[Any] = [*as_arrays(script.literals), *as_arrays(values)]
         bind = STATE.interpreter.bind

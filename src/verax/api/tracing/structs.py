@@ -32,7 +32,7 @@ def sharding_of(place: Sharding | Format | None) -> Sharding | None:
     """The sharding of a place that may say its memory layout too.
 
     Raises:
-        TypeError: it is no place.
+        TypeError: it is not a place.
     """
     found = place.sharding if isinstance(place, Format) else place
     if not isinstance(found, Sharding | None):

@@ -102,7 +102,7 @@ def trace(
     stands for an argument without a value, as a tracer may be.
 
     Raises:
-        TypeError: an output is no array.
+        TypeError: an output is not an array.
         LeakedTracer: the function uses a tracer that it must not, or leaves one behind
             while `check_tracer_leaks` is on.
     """
@@ -118,7 +118,7 @@ def trace(
             jaxpr, captured, out_tree = recorded(fun, in_tree, avals, builder, held)
     finally:
         builder.alive = False
-        builder.oracle = None  # it knows the builder: a circle for the collector
+        builder.oracle = None  # it knows the builder: a cycle for the collector
         if on:
             gc.enable()
     if STATE.check_tracer_leaks and (left := left_behind(builder, fun, Tracer)):
@@ -193,7 +193,7 @@ def recorded(
 def check_outputs(
     fun: Callable[..., Any], out: object, leaves: Sequence[object]
 ) -> None:
-    """Raise TypeError with the place in the output of what is no array."""
+    """Raise TypeError with the place in the output of what is not an array."""
     for i, leaf in enumerate(leaves):
         if isinstance(leaf, ARRAYS):
             continue
@@ -265,7 +265,7 @@ def leaf_avals(leaves: Sequence[object], describe: Describe) -> list[ShapedArray
     """The types of argument leaves.
 
     Raises:
-        TypeError: a leaf is no array; the message says which.
+        TypeError: a leaf is not an array; the message says which.
     """
     avals = []
     for i, leaf in enumerate(leaves):

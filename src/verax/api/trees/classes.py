@@ -156,7 +156,7 @@ def register_dataclass[C: type[Any]](
     """Make a dataclass a node; also a decorator.
 
     Without lists, the fields marked `static` are metadata and the others data. A class
-    that is no dataclass needs both lists, and a constructor with these keywords.
+    that is not a dataclass needs both lists, and a constructor with these keywords.
 
     Raises:
         TypeError: only one of the lists is given, or none for a plain class.

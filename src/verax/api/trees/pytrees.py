@@ -207,7 +207,7 @@ def broadcast_prefix(
     """The leaves of the prefix, each as often as the full tree has leaves there.
 
     Raises:
-        ValueError: the first tree is no prefix of the second.
+        ValueError: the first tree is not a prefix of the second.
 
     >>> broadcast_prefix([1, 2], [{"a": 0, "b": 0}, 0])
     [1, 1, 2]
@@ -230,7 +230,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> 
     """The full tree's structure, filled with the leaves of a prefix of it.
 
     Raises:
-        ValueError: the first tree is no prefix of the second.
+        ValueError: the first tree is not a prefix of the second.
 
     >>> tree_broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": 0})
     {'a': [1, 1], 'b': 2}

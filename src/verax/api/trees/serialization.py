@@ -85,7 +85,7 @@ def register_pytree_node_serialization[T](
     metadata and children; without it the registered unflattening does.
 
     Raises:
-        ValueError: the class is no pytree node, or it or the name is registered.
+        ValueError: the class is not a pytree node, or it or the name is registered.
 
     >>> class Pair:
     ...     def __init__(self, x, y):
@@ -123,7 +123,7 @@ def register_namedtuple_serialization[T](
     """Let exported functions take and return a class of namedtuples.
 
     Raises:
-        ValueError: the class is no namedtuple, or it or the name is registered.
+        ValueError: the class is not a namedtuple, or it or the name is registered.
 
     >>> from collections import namedtuple
     >>> Move = namedtuple("Move", "x y")

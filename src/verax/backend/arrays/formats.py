@@ -72,7 +72,7 @@ class Format(ReprMixin):
     """A memory layout and a sharding; either may be left open with None.
 
     Raises:
-        TypeError: they are no layout and no sharding.
+        TypeError: they are not a layout and a sharding.
         ValueError: there is a layout but no sharding.
     """
 

@@ -1,7 +1,7 @@
 """Floor 4: host memory that the processor's programs read where it is.
 
 One idea: on the processor a buffer may be a view of NumPy's memory, so that a scalar or
-a NumPy array gets to a program by one assignment, in place of a transfer that costs as
+a NumPy array gets to a program by one assignment, instead of a transfer that costs as
 much as the call. Memory is written to again only when a program that reads it is known
 to have finished::
 
@@ -119,7 +119,7 @@ class Pool:
         """Slots that nobody else uses.
 
         Those of which nobody will tell are let go, to the program that may read them:
-        kept, they would take the places of others for ever.
+        kept, they would take the places of others forever.
         """
         free: bool | None = None
         while free is None:

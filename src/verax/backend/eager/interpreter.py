@@ -130,7 +130,7 @@ class EagerInterpreter(ReprMixin):
 
         Raises:
             LeakedTracer: an operand is a tracer, whose trace has ended.
-            TypeError: an operand is no array, or types do not fit.
+            TypeError: an operand is not an array, or types do not fit.
         """
         engine = self.engine
         try:
@@ -217,7 +217,7 @@ class HasPlace(Exception):
 
 
 def operand_type(x: object) -> ShapedArray:
-    """The type of an operand that is no plain array of ours."""
+    """The type of an operand that is not a plain array of ours."""
     if type(x) is np.ndarray:
         return array_aval(x.shape, x.dtype, STATE.enable_x64)
     if isinstance(x, Tracer):

@@ -101,7 +101,7 @@ def common_rule[P: Params](row: Row[P], platforms: Platforms) -> LowerRule[P]:
 
 
 class Recorder(FunctionText):
-    """An `Emitter` that writes one equation with marks in place of names."""
+    """An `Emitter` that writes one equation with marks instead of names."""
 
     def __init__(self, engine: Engine, platforms: Platforms, scalars: Mask) -> None:
         super().__init__()

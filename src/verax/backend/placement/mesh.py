@@ -68,7 +68,7 @@ class PartitionSpec:
     """The mesh axes that split each dimension; dimensions without entry are whole.
 
     Raises:
-        TypeError: an entry is no name, tuple of names, None or `UNCONSTRAINED`.
+        TypeError: an entry is not a name, tuple of names, None or `UNCONSTRAINED`.
     """
 
     __module__ = "verax.sharding"
@@ -132,7 +132,7 @@ class Mesh(Unchanging):
     Within `with mesh:` functions that take shardings take a `PartitionSpec` alone.
 
     Raises:
-        TypeError: an element is no device, or a name no text.
+        TypeError: an element is not a device, or a name not a string.
         ValueError: the numbers of axes and names differ, or a name or a device occurs
             twice.
 

@@ -93,7 +93,7 @@ class Sharding(Unchanging):
         """The shape of the part on each device.
 
         Raises:
-            ValueError: a size is no multiple of the number of parts.
+            ValueError: a size is not a multiple of the number of parts.
         """
         shape = tuple(global_shape)
         self.check(shape)
@@ -133,7 +133,7 @@ class SingleDeviceSharding(Sharding):
     """The whole array on one device.
 
     Raises:
-        TypeError: `device` is no device.
+        TypeError: `device` is not a device.
     """
 
     __module__ = "verax.sharding"
@@ -165,7 +165,7 @@ class NamedSharding(Sharding):
     """An array over a mesh: `spec` names the axes that split each dimension.
 
     Raises:
-        TypeError: `mesh` is no mesh, or `spec` no `PartitionSpec`.
+        TypeError: `mesh` is not a mesh, or `spec` not a `PartitionSpec`.
         ValueError: the spec names an axis that the mesh lacks, or an axis twice.
 
     >>> import verax

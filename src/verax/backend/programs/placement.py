@@ -237,7 +237,7 @@ def relocated(
     """The placement of a program on other devices, in the order of the old ones.
 
     Raises:
-        TypeError: they are no devices.
+        TypeError: they are not devices.
         ValueError: their number is another one, or the program itself names devices.
     """
     for device in devices:
@@ -267,7 +267,7 @@ def relocated(
 
 
 def moved(placement: Placement, devices: tuple[Device, ...]) -> Placement:
-    """The placement with other devices in place of its own."""
+    """The placement with other devices instead of its own."""
     new = dict(zip(placement.devices, devices, strict=True))
 
     def moved_mesh(mesh: Mesh) -> Mesh:

@@ -307,7 +307,7 @@ def unpack(data: object) -> tuple[dict[str, Any], list[bytes]]:
     """The description and the parts.
 
     Raises:
-        TypeError: `data` is no bytes.
+        TypeError: `data` is not bytes.
         ValueError: it is no such file, a damaged one, or of another version.
 
     >>> unpack(pack({"name": "f"}, [b"code"]))

@@ -175,7 +175,7 @@ def note_fork() -> None:
 
 
 def check_not_forked() -> None:
-    """Refuse to wait for ever.
+    """Refuse to wait forever.
 
     Raises:
         RuntimeError: this process was forked after the client had started.

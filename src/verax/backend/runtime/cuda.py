@@ -104,7 +104,7 @@ def visible_devices() -> list[int] | None:
     """The numbers of the GPUs to use, if the environment lists them.
 
     Raises:
-        ValueError: the list holds something that is no number.
+        ValueError: the list holds something that is not a number.
     """
     setting = first_variable(VISIBLE_VARIABLES)
     if setting is None or setting[1] == "all":

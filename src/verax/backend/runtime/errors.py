@@ -1,7 +1,7 @@
 """What the runtime says, in words worth reading (floor 4).
 
-One idea: XLA's texts carry a status code in front and boilerplate behind; users get the
-part between, and the original stays as the cause.
+XLA's messages carry a status code in front and boilerplate behind; users get the part
+between, and the original stays as the cause.
 
     >>> from verax.backend.runtime.errors import trimmed
     >>> trimmed("INVALID_ARGUMENT: No such compile option: 'x'")

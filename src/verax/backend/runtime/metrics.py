@@ -58,7 +58,7 @@ class Recorder:
         """Tell `listener` no more.
 
         Raises:
-            ValueError: it is no listener.
+            ValueError: it is not a listener.
         """
         with self.lock:
             left = list(self.listeners)

@@ -50,7 +50,7 @@ class Trampoline(ReprMixin):
 
     jaxlib never gives back what it was told to call, so the function itself belongs to
     the executable, and to the runs of it that are under way. In a program over several
-    devices the others would wait for ever for one that stops: there `failed` gets the
+    devices the others would wait forever for one that stops: there `failed` gets the
     exception and the program goes on with zeros.
     """
 

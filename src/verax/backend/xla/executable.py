@@ -346,7 +346,7 @@ def load_serialized(
     Load only what you trust: the bytes are machine code.
 
     Raises:
-        CompileError: the bytes are no program that this jaxlib can load.
+        CompileError: the bytes are not a program that this jaxlib can load.
     """
     options = options or CompileOptions()
     check_devices(devices, options)

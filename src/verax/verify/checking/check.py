@@ -1,4 +1,4 @@
-"""Floor 6: a row held to the laws, with a report in place of an exception.
+"""Floor 6: a row held to the laws, with a report instead of an exception.
 
 One idea: a row is checked by being there: whatever its columns, each law is tried on
 calls that its own `draw` makes::
@@ -127,7 +127,7 @@ def check_primitive(
             checked with the row that replaces it.
         cases: how many calls are drawn for each law (fewer for dear ones).
         laws: names of laws, or laws; all of them if left out.
-        samples: calls to try, in place of those that the row's `draw` makes.
+        samples: calls to try, instead of those that the row's `draw` makes.
         derived: "use" lets missing columns follow from others and says so in the
             report; "error" counts each of them as broken.
         seed: draw the same cases each time.

@@ -84,7 +84,7 @@ def check_function(
         seed: draw the same cases each time.
 
     Raises:
-        TypeError: `fun` is no function, or an argument is no array.
+        TypeError: `fun` is not a function, or an argument is not an array.
         ValueError: `domains` does not fit, or no law or transformation has that name.
 
     >>> import verax.numpy as vnp

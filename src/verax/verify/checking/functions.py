@@ -150,8 +150,9 @@ def function_of(
     """The subject of a function and example arguments.
 
     Raises:
-        TypeError: an argument is no array, scalar, `ShapeDtypeStruct` or tree of them.
-        ValueError: `domains` is no prefix of the arguments.
+        TypeError: an argument is not an array, scalar, `ShapeDtypeStruct` or tree of
+            them.
+        ValueError: `domains` is not a prefix of the arguments.
     """
     if not callable(fun):
         raise TypeError(f"check_function takes a function, not {fun!r}")

@@ -1,6 +1,6 @@
 """Floor 6: the laws that a program keeps its type, its value and its identity.
 
-One idea: whatever is done to a program that is no transformation in mathematics (run
+One idea: whatever is done to a program that is not a transformation in mathematics (run
 it compiled, trace it again, print and parse it, drop what nothing needs) changes
 nothing that can be seen::
 
@@ -259,7 +259,7 @@ def retracing_is_equal(engine: StandardEngine, case: Case) -> None:
 
 
 def again(jaxpr: Jaxpr) -> Jaxpr:
-    """The same program, written anew equation by equation."""
+    """The same program, written again equation by equation."""
     builder = Builder("a law")
     atoms = [builder.input(v.aval).atom for v in jaxpr.invars]
     return builder.close(builder.inline(jaxpr, atoms))[0]

@@ -116,7 +116,7 @@ def place(i: Array, x: Array) -> list[object]:
 
 
 def written_as(jaxpr: Jaxpr, loop: Loop) -> Jaxpr:
-    """The program with another way to loop in place of its scans."""
+    """The program with another way to loop instead of its scans."""
     builder = Builder("a law")
     env: list[Atom] = [builder.input(v.aval).atom for v in jaxpr.invars]
     with interpreting(builder):
