@@ -12,7 +12,7 @@ import verax.numpy as vnp
 def test_typeof() -> None:
     assert str(verax.typeof(1)) == "~i32[]"
     assert verax.typeof(np.ones(3)).dtype == "float32"
-    with pytest.raises(TypeError, match="no array"):
+    with pytest.raises(TypeError, match="not an array"):
         verax.typeof("x")
 
 
