@@ -116,7 +116,7 @@ def composite(
     kept for programs that give one.
 
     Raises:
-        ValueError: the name or the version is none.
+        ValueError: the name or the version has the wrong type.
 
     >>> tangent = composite(lambda x: np.sin(0.0) + x, "my.tangent")
     >>> float(tangent(1.0))

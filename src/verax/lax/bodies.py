@@ -193,7 +193,7 @@ def mismatch(expected: PyTreeDef, actual: PyTreeDef, root: str) -> tuple[str, st
 
 
 def paths(tree: PyTreeDef) -> Iterator[str]:
-    """The key paths of the leaves as text."""
+    """The key paths of the leaves as strings."""
     filled = tree.unflatten(range(tree.num_leaves))
     for path, _ in pytrees.flatten_with_path(filled)[0]:
         yield "".join(map(str, path))

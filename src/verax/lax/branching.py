@@ -76,8 +76,8 @@ def cond(
     and runs only the function that it takes.
 
     Raises:
-        TypeError: the predicate is no scalar, or the results differ; the message says
-            where.
+        TypeError: the predicate is not a scalar, or the results differ; the message
+            says where.
         ValueError: there is no such `vmap_method`.
 
     >>> import verax
@@ -165,7 +165,7 @@ def switch(
     `vmap_method`, "masked" or "sequential", is that of `cond`.
 
     Raises:
-        TypeError: the index is no integer scalar, or results differ.
+        TypeError: the index is not an integer scalar, or results differ.
         ValueError: there are no branches, or there is no such `vmap_method`.
 
     >>> import verax

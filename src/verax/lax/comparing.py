@@ -12,7 +12,7 @@ from verax.rules.values.array import Array
 
 
 def eq(x: object, y: object) -> Array:
-    """x = y, on operands of one dtype and one shape or without dimensions.
+    """x = y, on operands of the same dtype and of the same shape or scalar.
 
     >>> from verax import lax, random
     >>> bool(lax.eq(random.key(0), random.key(0)))
@@ -24,7 +24,7 @@ def eq(x: object, y: object) -> Array:
 
 
 def ne(x: object, y: object) -> Array:
-    """x ≠ y, on operands of one dtype and one shape or without dimensions."""
+    """x ≠ y, on operands of the same dtype and of the same shape or scalar."""
     if (pair := key_pair(x, y)) is not None:
         return bitwise_not(same_keys(*pair))
     return compare.ne(x, y)

@@ -138,7 +138,7 @@ def whole_steps(max_steps: int) -> int:
     """A number of steps, as Python knows it.
 
     Raises:
-        TypeError: it is no integer, or not known while tracing.
+        TypeError: it is not an integer, or not known while tracing.
         ValueError: it is negative.
     """
     try:
@@ -224,7 +224,7 @@ def fori_loop(
     step, and a bounded `while_loop` takes "sqrt".
 
     Raises:
-        TypeError: the bounds are no integer scalars of one dtype, or the value does
+        TypeError: the bounds are not integer scalars of one dtype, or the value does
             not keep its types.
         ValueError: `unroll` is given, and the bounds are not known; or there is no such
             `vmap_method`; or the checkpoints are too few.
@@ -357,7 +357,7 @@ def associative_scan(
     `reverse` the elements are taken from the end, the later one first.
 
     Raises:
-        TypeError: `fn` is no function, or returns another structure.
+        TypeError: `fn` is not a function, or returns another structure.
         ValueError: the sizes along `axis` differ.
 
     >>> import verax, verax.numpy as vnp

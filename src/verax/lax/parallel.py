@@ -42,8 +42,8 @@ def axes_of(what: str, axis_name: AxisName) -> tuple[tuple[str, ...], Shape]:
     """The names as a tuple, and the size of each axis.
 
     Raises:
-        NameError: there is no such axis around.
-        TypeError: a name is no text.
+        NameError: there is no such axis in scope.
+        TypeError: a name is not a string.
     """
     names = (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
     known = dict(STATE.axes)
@@ -77,7 +77,7 @@ def axis_size(axis_name: AxisName) -> int:
     """The number of elements along the axis, or along several together.
 
     Raises:
-        NameError: there is no such axis around.
+        NameError: there is no such axis in scope.
     """
     return prod(axes_of("axis_size", axis_name)[1])
 
@@ -86,7 +86,7 @@ def axis_index(axis_name: AxisName) -> Array:
     """The number of this element along the axis; of several, the first is outermost.
 
     Raises:
-        NameError: there is no such axis around.
+        NameError: there is no such axis in scope.
 
     >>> import verax, verax.numpy as vnp
     >>> f = lambda x: x * verax.lax.axis_index("i")
@@ -104,7 +104,7 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: object = None) -> An
     """The sum over all elements of the axis, leaf by leaf; a number times their number.
 
     Raises:
-        NameError: there is no such axis around.
+        NameError: there is no such axis in scope.
 
     >>> import verax, verax.numpy as vnp
     >>> f = lambda x: x / verax.lax.psum(x, "i")
@@ -178,7 +178,7 @@ def all_gather(
     there already. Leaf by leaf.
 
     Raises:
-        NameError: there is no such axis around.
+        NameError: there is no such axis in scope.
 
     >>> import verax, verax.numpy as vnp
     >>> f = lambda x: verax.lax.all_gather(x, "i")
@@ -216,7 +216,7 @@ def psum_scatter(
     `tiled` an equal share for each. Leaf by leaf.
 
     Raises:
-        NameError: there is no such axis around.
+        NameError: there is no such axis in scope.
         ValueError: the dimension cannot be dealt out so.
     """
     no_groups("psum_scatter", axis_index_groups)
@@ -257,7 +257,7 @@ def all_to_all(
     the other along the one that is there. Leaf by leaf.
 
     Raises:
-        NameError: there is no such axis around.
+        NameError: there is no such axis in scope.
         ValueError: the dimension cannot be dealt out so.
 
     >>> import verax, verax.numpy as vnp
@@ -285,7 +285,7 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     """Elements pass values on: `perm` are pairs (from, to); who gets nothing has zeros.
 
     Raises:
-        NameError: there is no such axis around.
+        NameError: there is no such axis in scope.
         ValueError: a number is out of range, sends twice or receives twice.
 
     >>> import verax, verax.numpy as vnp
@@ -309,8 +309,8 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     """Element i gets the value of element `perm[i]`, which is a permutation.
 
     Raises:
-        NameError: there is no such axis around.
-        ValueError: `perm` is no permutation of the elements.
+        NameError: there is no such axis in scope.
+        ValueError: `perm` is not a permutation of the elements.
     """
     size = axis_size(axis_name)
     if sorted(perm) != list(range(size)):

@@ -138,14 +138,14 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: object = None,
 ) -> Any:
-    """Arrays of one shape, folded by `computation` over `dimensions`.
+    """Arrays of the same shape, folded by `computation` over `dimensions`.
 
     `operands` is a pytree of arrays, `init_values` one of scalars of their dtypes;
     `computation` maps two pytrees of scalars to one. It is associative, and the
     initial values are neutral for it: how often they take part is up to XLA.
 
     Raises:
-        TypeError: structures, shapes or dtypes do not go together, or `computation`
+        TypeError: structures, shapes or dtypes do not match, or `computation`
             uses a value that is being traced.
         ValueError: a dimension does not exist or is named twice.
 
@@ -218,7 +218,7 @@ def reduce_window(
     derivative of an extreme goes to the first of equal elements.
 
     Raises:
-        TypeError: structures, shapes or dtypes do not go together.
+        TypeError: structures, shapes or dtypes do not match.
         ValueError: a parameter is out of range.
 
     >>> import verax

@@ -69,7 +69,7 @@ def scaled_dot(
     are a batch.
 
     Raises:
-        TypeError: shapes do not go together.
+        TypeError: shapes do not match.
 
     >>> import numpy as np
     >>> x, s = np.ones((2, 4), np.float32), np.array([[1.0, 2.0], [3.0, 4.0]])

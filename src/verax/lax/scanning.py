@@ -60,7 +60,7 @@ def scan(
 
     Reverse mode stores what it needs of each step. With `checkpoints` it stores so many
     carries at a time at most, and computes the steps again: "sqrt" stores about twice
-    the square root of the length for 3 evaluations of each step in place of 1, "log"
+    the square root of the length for 3 evaluations of each step instead of 1, "log"
     about twice the logarithm for 1 + log4(length) evaluations, a number what it says;
     see docs/control-flow.md.
 

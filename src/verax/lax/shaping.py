@@ -68,7 +68,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Array:
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
-    """Arrays of one shape side by side, along a new dimension.
+    """Arrays of the same shape side by side, along a new dimension.
 
     Raises:
         ValueError: there are none, or shapes differ.

@@ -81,7 +81,7 @@ def ormqr(
     representation for products of Householder transformations", 1989.
 
     Raises:
-        ValueError: shapes do not go together.
+        ValueError: shapes do not match.
     """
     h, scales, x = inexact_arrays("ormqr", a, taus, c)
     if min(h.ndim, x.ndim) < 2 or scales.ndim != h.ndim - 1:
@@ -149,7 +149,7 @@ def symmetric_product(
     With `symmetrize_output` the part above the diagonal is that below, turned.
 
     Raises:
-        ValueError: shapes do not go together.
+        ValueError: shapes do not match.
     """
     a, c = inexact_arrays("symmetric_product", a_matrix, c_matrix)
     if min(a.ndim, c.ndim) < 2 or c.shape != (*a.shape[:-1], a.shape[-2]):

@@ -36,7 +36,7 @@ def identity(x: ArrayLike) -> Array:
 
 
 def number(x: Array, value: int) -> int | float:
-    """A whole number as a Python number of the kind of x: exact, and weak if x is."""
+    """An integer as a Python number of the kind of x: exact, and weak if x is."""
     return float(value) if is_inexact(x.dtype) else value
 
 

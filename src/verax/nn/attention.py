@@ -111,7 +111,7 @@ def dot_product_attention(
     the end. With `return_residual` also the logsumexp of the scores, (batch, T, N).
 
     Raises:
-        ValueError: shapes or dtypes do not go together, or there is no such
+        ValueError: shapes or dtypes do not match, or there is no such
             implementation.
     """
     if implementation not in (None, "xla"):
@@ -165,7 +165,7 @@ def sizes_of(q: Array, k: Array, v: Array) -> Sizes:
     """The sizes of a call.
 
     Raises:
-        ValueError: the operands do not go together.
+        ValueError: the operands do not match.
     """
     if v.shape != k.shape or not v.dtype == k.dtype == q.dtype:
         raise ValueError(

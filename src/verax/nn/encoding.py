@@ -51,7 +51,7 @@ def standardize(
     mean, in one pass; "stable" as the mean of the squared differences.
 
     Raises:
-        TypeError: `x` is no array and no scalar.
+        TypeError: `x` is neither an array nor a scalar.
         ValueError: there is no such dimension or algorithm.
     """
     if algorithm not in ALGORITHMS:
@@ -90,7 +90,7 @@ def one_hot(
     A place outside 0, ..., `num_classes` - 1 makes a vector of zeros.
 
     Raises:
-        TypeError: `num_classes` is no integer that is known when tracing.
+        TypeError: `num_classes` is not an integer known while tracing.
         ValueError: there is no such dimension in the result.
 
     >>> import verax

@@ -22,7 +22,7 @@ def inexact(name: str, x: ArrayLike) -> Array:
     """The first argument of `name` as a float or complex array.
 
     Raises:
-        TypeError: it is no array and no scalar.
+        TypeError: it is neither an array nor a scalar.
     """
     if isinstance(x, Array) and x.aval.dtype in INEXACT_SET:
         return x
@@ -33,7 +33,7 @@ def numeric(name: str, x: ArrayLike) -> Array:
     """The first argument of `name` as an array of numbers; booleans become integers.
 
     Raises:
-        TypeError: it is no array and no scalar.
+        TypeError: it is neither an array nor a scalar.
     """
     if isinstance(x, Array) and x.aval.dtype != bool_:
         return x
@@ -44,7 +44,7 @@ def inexact_pair(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     """Two arguments as floats of one dtype and, unless `y` is a scalar, one shape.
 
     Raises:
-        TypeError: one of them is no array and no scalar.
+        TypeError: one of them is neither an array nor a scalar.
         ValueError: their shapes do not broadcast together.
     """
     first, second = broadcast_together(name, promote_inexact(name, x, y))

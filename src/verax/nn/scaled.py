@@ -91,7 +91,7 @@ def scaled_matmul(
     The scales have the shapes (b, m, k / block) and (b, n, k / block).
 
     Raises:
-        ValueError: shapes do not go together.
+        ValueError: shapes do not match.
 
     >>> a = np.array([[[1.0, 2.0, 3.0]]])
     >>> half = np.array([[[0.5]]])
@@ -225,7 +225,7 @@ def scaled_dot_general(
 
     Raises:
         ValueError: blocks do not fill the contracted dimensions.
-        TypeError: the result is no float32, bfloat16 or float16.
+        TypeError: the result is not float32, bfloat16 or float16.
     """
     if implementation is not None:
         warnings.warn("implementation is ignored", DeprecationWarning, stacklevel=2)

@@ -136,7 +136,7 @@ def in_steps(kind: str, x: Array, lengths: tuple[int, ...]) -> Array:
 
 
 def mul_by_scale(x: Array, kind: str, lengths: tuple[int, ...], norm: Norm) -> Array:
-    """The scale of `norm` in place of that of the rows, 1 or 1 / n."""
+    """The scale of `norm` instead of that of the rows, 1 or 1 / n."""
     size = prod(lengths)
     inverse = kind in ("IFFT", "IRFFT")
     if norm not in (None, "backward", "ortho", "forward"):
@@ -317,7 +317,7 @@ def rfftfreq(
 def frequencies(
     numbers: np.ndarray, n: int, d: ArrayLike, dtype: DTypeLike | None
 ) -> Array:
-    """Whole numbers divided by the time that `n` samples take."""
+    """Integers divided by the time that `n` samples take."""
     if n < 1:
         raise ValueError(f"the number of samples n must be at least 1, not {n}")
     found = asarray(numbers / n, dtype=float if dtype is None else dtype)

@@ -113,7 +113,7 @@ def mask_indices(
 
 
 def iterable(y: object) -> bool:
-    """Whether `y` can be iterated over; arrays without dimensions cannot."""
+    """Whether `y` can be iterated over; arrays of zero dimensions cannot."""
     try:
         iter(y)  # type: ignore[call-overload]  # it is asked whether this works
     except TypeError:
@@ -125,7 +125,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """Vectors of indices, each along a dimension of its own: all their combinations.
 
     Raises:
-        ValueError: an argument is no vector.
+        ValueError: an argument is not a vector.
         TypeError: an argument is boolean.
     """
     found = []

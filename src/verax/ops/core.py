@@ -47,7 +47,7 @@ class CoreOperations:
     def map_lanes(
         self, jaxpr: Jaxpr, size: int, fixed: Sequence[Array], lanes: Sequence[Array]
     ) -> Sequence[Array]:
-        """`jaxpr` on `fixed` and one lane of each of `lanes`, lane after lane."""
+        """`jaxpr` on `fixed` and each batch element of `lanes`, one after another."""
         linear = (False,) * (len(fixed) + len(lanes))
         params = ScanParams(jaxpr, size, linear, 0, len(fixed), False, 1)
         return scan_p.bind(params, *fixed, *lanes)

@@ -1,6 +1,6 @@
 """Floor 2: the standard table, which takes every primitive as its row says.
 
-One idea: a table is what somebody changes about the rows, and a row travels with its
+One idea: a table is what is changed about the rows, and a row travels with its
 primitive, so that the table that changes nothing is an empty one::
 
     standard | {sin_p: evolve(sin_p, jvp=my_rule)}

@@ -94,7 +94,7 @@ def exponential(
     """Samples of the exponential distribution, exp(-x) for x ≥ 0.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
     return from_uniform(exponential_of, "exponential", key, shape, dtype, out_sharding)
@@ -110,7 +110,7 @@ def cauchy(
     """Samples of Cauchy's distribution, 1 / (π (1 + x²)).
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
     return from_uniform(cauchy_of, "cauchy", key, shape, dtype, out_sharding)
@@ -126,7 +126,7 @@ def laplace(
     """Samples of Laplace's distribution, exp(-|x|) / 2.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
     return from_uniform(laplace_of, "laplace", key, shape, dtype, out_sharding)
@@ -142,7 +142,7 @@ def logistic(
     """Samples of the logistic distribution, whose distribution function is `expit`.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
     return from_uniform(logistic_of, "logistic", key, shape, dtype, out_sharding)
@@ -162,7 +162,7 @@ def gumbel(
     two, for more digits in the tails.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or there is no such mode.
     """
     typed, found, sizes = asked("gumbel", key, shape, dtype, out_sharding)
@@ -239,7 +239,7 @@ def pareto(
     """Samples of Pareto's distribution, b / x^(b + 1) for x ≥ 1.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or `b` does not fit `shape`.
     """
     return from_uniform(pareto_of, "pareto", key, shape, dtype, out_sharding, b)
@@ -255,7 +255,7 @@ def weibull_min(
     """Samples of Weibull's distribution, scale · (-log(1 - u))^(1 / concentration).
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
     typed, found, sizes = asked("weibull_min", key, shape, dtype, None)
@@ -275,7 +275,7 @@ def triangular(
     """Samples of the triangular distribution over [left, right] with its peak at mode.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or parameters do not fit `shape`.
     """
     return from_uniform(

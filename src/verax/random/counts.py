@@ -129,7 +129,7 @@ def poisson(
     `method` "approximate" has no loop, and an error below 1e-4 in distribution.
 
     Raises:
-        TypeError: `key` is no key, or `dtype` is no integer dtype.
+        TypeError: `key` is not a key, or `dtype` is not an integer dtype.
         ValueError: `lam` does not fit `shape`, or there is no such method.
 
     >>> import verax
@@ -198,10 +198,10 @@ def binomial(
 ) -> Array:
     """Samples of the binomial distribution: successes in n trials of probability p.
 
-    They are floats: NaN where n or p is no parameter, infinite where n is.
+    They are floats: NaN where n or p is not a valid parameter, infinite where n is.
 
     Raises:
-        TypeError: `key` is no key, or a parameter no array.
+        TypeError: `key` is not a key, or a parameter is not an array.
         ValueError: `dtype` is not floating, or the parameters do not fit `shape`.
     """
     check_arraylike("binomial", n, p)
@@ -309,7 +309,7 @@ def multinomial(
     without its last. `unroll` is that of the scan over outcomes.
 
     Raises:
-        TypeError: `key` is no key, or a parameter no array.
+        TypeError: `key` is not a key, or a parameter is not an array.
         ValueError: the parameters do not fit `shape`, or `p` has no dimension.
     """
     typed = one_key("multinomial", key)

@@ -64,7 +64,7 @@ def bernoulli(
     `mode` "high" uses twice as many bits, for small p.
 
     Raises:
-        TypeError: `key` is no key, or `p` is not floating.
+        TypeError: `key` is not a key, or `p` is not floating.
         ValueError: `p` does not fit `shape`, or there is no such mode.
 
     >>> import verax
@@ -110,7 +110,7 @@ def rademacher(
     """Signs: -1 and 1 with probability 1/2 each.
 
     Raises:
-        TypeError: `key` is no key, or `dtype` holds no numbers.
+        TypeError: `key` is not a key, or `dtype` holds no numbers.
     """
     typed, found, sizes = asked(
         "rademacher", key, shape, dtype, out_sharding, kind=signed_dtype
@@ -133,7 +133,7 @@ def double_sided_maxwell(
     that of the parameters.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
     typed, found, front = asked("double_sided_maxwell", key, shape, dtype, None)
@@ -162,7 +162,7 @@ def geometric(
     """The number of trials up to the first success, each of probability p.
 
     Raises:
-        TypeError: `key` is no key, or `dtype` is no integer dtype.
+        TypeError: `key` is not a key, or `dtype` is not an integer dtype.
         ValueError: `p` does not fit `shape`.
     """
     typed, found, sizes = asked(
@@ -195,7 +195,7 @@ def categorical(
     further dimensions in front hold distinct categories. `mode` is that of `gumbel`.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `logits` do not fit `shape`, or there are not enough categories.
     """
     unsharded("categorical", out_sharding)

@@ -193,7 +193,7 @@ def gamma(
     `method` "approximate" has no loop, and an error below 1e-3 in distribution.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, `a` does not fit `shape`, or there is no
             such method.
 
@@ -218,7 +218,7 @@ def loggamma(
     """Logarithms of gamma samples, which for a small `a` do not become zero.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, `a` does not fit `shape`, or there is no
             such method.
     """
@@ -240,7 +240,7 @@ def beta(
     """Samples of the beta distribution, x^(a - 1) (1 - x)^(b - 1) / B(a, b).
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, the parameters do not fit `shape`, or there
             is no such method.
     """
@@ -276,7 +276,7 @@ def chisquare(
     """Samples of the chi-square distribution with `df` degrees of freedom.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, `df` does not fit `shape`, or there is no
             such method.
     """
@@ -306,7 +306,7 @@ def f(
     """Samples of Fisher's F distribution, of `dfnum` and `dfden` degrees of freedom.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or the parameters do not fit `shape`.
     """
     return from_key(f_of, "f", key, shape, dtype, out_sharding, dfnum, dfden)
@@ -333,7 +333,7 @@ def t(
     """Samples of Student's t distribution with `df` degrees of freedom.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or `df` does not fit `shape`.
     """
     return from_key(t_of, "t", key, shape, dtype, out_sharding, df)
@@ -363,7 +363,7 @@ def dirichlet(
     `alpha` without its last.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or `alpha` does not fit `shape` or has no
             dimension.
     """

@@ -5,7 +5,7 @@ high h 2^n + l modulo span, so that the bias towards small numbers vanishes::
 
     randint(key, (3,), 0, 10)
 
-With bounds that are known when tracing, all that depends on them alone is a constant.
+With bounds that are known while tracing, all that depends on them alone is a constant.
 """
 
 from typing import Any, TypeGuard
@@ -58,7 +58,7 @@ def randint(
     The bounds broadcast to `shape`; those outside the range of the dtype are clipped.
 
     Raises:
-        TypeError: `key` is no key, or `dtype` is no integer dtype.
+        TypeError: `key` is not a key, or `dtype` is not an integer dtype.
         ValueError: bounds do not fit `shape`, or `key` is several keys.
 
     >>> import verax

@@ -110,7 +110,7 @@ def one_key(name: str, key: object) -> Array:
     """One key in either form, as a typed one.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: it is several.
     """
     found = typed_keys(name, key)
@@ -145,8 +145,8 @@ def key(
     """The typed key of an integer seed, of dtype key<fry> and without dimensions.
 
     Raises:
-        TypeError: the seed is no integer, or several.
-        ValueError: there is no generator of that name.
+        TypeError: the seed is not an integer, or several.
+        ValueError: the generator is unknown.
 
     >>> import verax
     >>> verax.random.key(0).dtype
@@ -159,8 +159,8 @@ def PRNGKey(seed: int | ArrayLike, *, impl: Impl | None = None) -> Array:
     """The raw key of an integer seed: its words, uint32[2], or uint32[4] for rbg.
 
     Raises:
-        TypeError: the seed is no integer, or several.
-        ValueError: there is no generator of that name.
+        TypeError: the seed is not an integer, or several.
+        ValueError: the generator is unknown.
 
     >>> import verax
     >>> verax.random.PRNGKey(7)
@@ -214,7 +214,7 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """`num` new keys, a number or a shape, independent of each other and of `key`.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: it is several.
 
     >>> import verax
@@ -228,8 +228,8 @@ def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:
     """A new key from a key and an integer of 32 bits, such as the number of a step.
 
     Raises:
-        TypeError: `key` is no key, or `data` is several numbers.
-        OverflowError: `data` is a Python integer that is no uint32.
+        TypeError: `key` is not a key, or `data` is several numbers.
+        OverflowError: `data` is a Python integer that is not a uint32.
         ValueError: `key` is several.
     """
     typed = one_key("fold_in", key)

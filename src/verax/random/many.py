@@ -57,7 +57,7 @@ def multivariate_normal(
     covariance: "cholesky", or "eigh" and "svd", which take singular ones too.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, there is no such method, or shapes do not
             fit.
     """
@@ -106,10 +106,10 @@ def shaped(
 
 
 def index_of(name: str, argument: str, x: Any) -> int:
-    """A size that is known when tracing.
+    """A size known while tracing.
 
     Raises:
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
     """
     try:
         return operator.index(x)
@@ -133,7 +133,7 @@ def orthogonal(
     Mezzadri, "How to generate random matrices from the classical compact groups", 2007.
 
     Raises:
-        TypeError: `key` is no key, or `n` or `m` no integer.
+        TypeError: `key` is not a key, or `n` or `m` is not an integer.
         ValueError: `dtype` is neither floating nor complex.
     """
     rows = index_of("orthogonal", "n", n)
@@ -164,7 +164,7 @@ def generalized_normal(
     """Samples of the density exp(-|x|^p), up to a factor.
 
     Raises:
-        TypeError: `key` is no key, or `p` no array.
+        TypeError: `key` is not a key, or `p` is not an array.
         ValueError: `dtype` is not floating, or `p` does not fit `shape`.
     """
     check_arraylike("generalized_normal", p)
@@ -197,7 +197,7 @@ def ball(
     l_p^n ball", 2005.
 
     Raises:
-        TypeError: `key` is no key, `d` no integer, or `p` no array.
+        TypeError: `key` is not a key, `d` not an integer, or `p` not an array.
         ValueError: `dtype` is not floating.
     """
     check_arraylike("ball", p)

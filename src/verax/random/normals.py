@@ -85,7 +85,7 @@ def normal(
     """Samples of the normal distribution of mean 0 and variance 1.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is neither floating nor complex, or `key` is several keys.
     """
     typed, found, sizes = asked(
@@ -106,7 +106,7 @@ def truncated_normal(
     """Samples of the normal distribution between the bounds, which broadcast.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or bounds do not fit `shape`.
     """
     return from_uniform(
@@ -134,7 +134,7 @@ def lognormal(
     """exp(sigma n) for normal samples n.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not inexact, or `sigma` does not fit `shape`.
     """
     typed, found, sizes = asked(
@@ -175,7 +175,7 @@ def maxwell(
     """Samples of Maxwell's distribution of speeds, √(2/π) x² exp(-x²/2).
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
     typed, found, sizes = asked("maxwell", key, shape, dtype, out_sharding)
@@ -193,7 +193,7 @@ def rayleigh(
     """Samples of Rayleigh's distribution, the length of a normal vector in a plane.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or `scale` does not fit `shape`.
     """
     return from_uniform(rayleigh_of, "rayleigh", key, shape, dtype, out_sharding, scale)
@@ -218,7 +218,7 @@ def wald(
     multiple roots", 1976.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or `mean` does not fit `shape`.
     """
     typed, found, sizes = asked("wald", key, shape, dtype, out_sharding, mean)

@@ -48,7 +48,7 @@ def unsigned_dtype(name: str, dtype: DTypeLike | None) -> DType:
     """The unsigned dtype that a caller asks for, or the default one.
 
     Raises:
-        ValueError: it is no unsigned dtype.
+        ValueError: it is not an unsigned dtype.
     """
     found = chosen_dtype(name, dtype) or canonical(np.uint64, STATE.enable_x64)
     if not is_unsigned(found):
@@ -66,7 +66,7 @@ def bits(
     """Random unsigned integers of all values, uint32 unless `dtype` says otherwise.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not unsigned, or `key` is several keys.
 
     >>> import verax
@@ -135,7 +135,7 @@ def uniform(
     """Uniform floats in [minval, maxval); the bounds broadcast to `shape`.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, bounds do not fit `shape`, or `key` is
             several keys.
 

@@ -53,7 +53,7 @@ def float_dtype(name: str, dtype: DTypeLike | None) -> DType:
     """The float dtype that a caller asks for, or the default one.
 
     Raises:
-        ValueError: it is no real floating dtype.
+        ValueError: it is not a real floating dtype.
     """
     found = chosen_dtype(name, dtype)
     if found is None:
@@ -79,7 +79,7 @@ def integer_dtype(name: str, dtype: DTypeLike | None) -> DType:
     """The integer dtype that a caller asks for, or the default one.
 
     Raises:
-        TypeError: it is no integer dtype.
+        TypeError: it is not an integer dtype.
     """
     found = chosen_dtype(name, dtype) or canonical(int, STATE.enable_x64)
     if not is_integer(found):
@@ -119,7 +119,7 @@ def asked(
     """What every sampler is asked: its typed key, its dtype of a kind and its shape.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `dtype` is of another kind, the parameters do not fit `shape`, `key`
             is several keys, or a sharding is asked for.
     """

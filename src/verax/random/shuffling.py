@@ -52,10 +52,10 @@ WORDS = 2**32 - 1
 
 
 def count_of(name: str, x: Any) -> int:
-    """A number of elements that is known when tracing.
+    """A number of elements known while tracing.
 
     Raises:
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
     """
     if isinstance(x, Tracer):
         return operator.index(x)
@@ -106,7 +106,7 @@ def permutation(
     With `independent` each row has an order of its own.
 
     Raises:
-        TypeError: `key` is no key, or `x` a number that is no integer.
+        TypeError: `key` is not a key, or `x` is a number but not an integer.
         ValueError: there is no such dimension.
     """
     unsharded("permutation", out_sharding)
@@ -137,7 +137,7 @@ def choice(
     element is chosen twice. `mode` is that of `gumbel`.
 
     Raises:
-        TypeError: `key` is no key, or `shape` is no sequence.
+        TypeError: `key` is not a key, or `shape` is not a sequence.
         ValueError: there are not enough elements, or `p` does not fit.
     """
     typed = one_key("choice", key)

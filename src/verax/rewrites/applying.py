@@ -38,7 +38,7 @@ def apply(rules: Rewrite | Iterable[Rewrite], *, passes: int = PASSES) -> "Appli
 
     Raises:
         RewriteLoop: when it is used, if the rules never come to an end.
-        TypeError: one of them is no rule.
+        TypeError: one of them is not a rule.
 
     >>> import verax, verax.numpy as vnp
     >>> from verax.rewrites import apply, stable

@@ -117,7 +117,7 @@ FAST: tuple[Rewrite, ...] = (power_half_fast, over_sqrt_fast)
 
 
 def cheaper(*, fast: bool = False) -> tuple[Rewrite, ...]:
-    """Cheaper operations in place of dear ones.
+    """Cheaper operations instead of expensive ones.
 
     Without `fast`, results keep every bit, but for powers written with a float, which
     keep all but the last. With it, square roots stand for powers of a half and inverse

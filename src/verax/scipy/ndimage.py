@@ -53,7 +53,7 @@ def map_coordinates(
 
     Args:
         input: an array of n dimensions.
-        coordinates: n arrays of one shape, the places along each dimension.
+        coordinates: n arrays of the same shape, the places along each dimension.
         order: 0 for the nearest element, 1 for linear interpolation.
         mode: what stands outside: "constant" (`cval`), "nearest", "wrap", "mirror" or
             "reflect".
@@ -116,6 +116,6 @@ def neighbours(c: Array, order: int) -> list[tuple[Array, Array | None]]:
 
 
 def away_from_zero(x: Array) -> Array:
-    """The nearest whole number, of two equally near ones the larger in size."""
+    """The nearest integer, of two equally near ones the larger in size."""
     half = constant_of(0.5, x.dtype)
     return vnp.sign(x) * vnp.floor(abs(x) + half)

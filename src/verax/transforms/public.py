@@ -124,7 +124,7 @@ def fold(
 
 
 def inline(program: AnyJaxpr) -> ClosedJaxpr:
-    """The program with the equations of inner `jit`s in place of the calls.
+    """The program with the equations of inner `jit`s instead of the calls.
 
     >>> import verax
     >>> double = verax.jit(lambda x: x * 2)

@@ -68,7 +68,7 @@ def pad(
 
     Raises:
         ValueError: the mode or an option does not exist, or a width is negative.
-        TypeError: a width is no integer.
+        TypeError: a width is not an integer.
     """
     x = as_array("pad", array)
     widths = pad_widths(pad_width, x.ndim)
@@ -108,7 +108,7 @@ def pad_widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
     """The numbers of elements before and after each dimension.
 
     Raises:
-        TypeError: one is no integer.
+        TypeError: one is not an integer.
         ValueError: one is negative, or there is no pair for each dimension.
     """
     if isinstance(pad_width, Mapping):

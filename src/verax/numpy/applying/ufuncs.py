@@ -343,7 +343,7 @@ def frompyfunc(
     """A ufunc of a function of scalars, which is mapped over arrays.
 
     Raises:
-        TypeError: `func` is not callable, or a number no integer.
+        TypeError: `func` is not callable, or a number is not an integer.
         ValueError: a number is negative.
 
     >>> import verax.numpy as vnp

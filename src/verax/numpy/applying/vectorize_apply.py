@@ -35,7 +35,7 @@ def apply_along_axis(
     *args: Any,
     **kwargs: Any,
 ) -> Array:
-    """`func1d` of each line along `axis`; its result stands in place of the line."""
+    """`func1d` of each line along `axis`; its result replaces the line."""
     x = as_array("apply_along_axis", arr, 2)
     place = canonical_axis("apply_along_axis", axis, x.ndim)
 

@@ -54,7 +54,7 @@ type ArrayLike = Array | np.ndarray | np.generic | Scalar
 type Axis = int | Sequence[int] | None
 type ShapeLike = int | Sequence[int]
 
-# Tuples made once: a union would be made anew by every check.
+# Tuples made once: a union would be made again by every check.
 PYTHON_NUMBERS = (bool, int, float, complex)
 VALUES = (np.ndarray, np.generic, *PYTHON_NUMBERS)
 
@@ -66,7 +66,7 @@ def operand_aval(name: str, position: int, x: object) -> ShapedArray:
     """The type of argument `position` of the function `name`.
 
     Raises:
-        TypeError: it is no array and no scalar.
+        TypeError: it is neither an array nor a scalar.
     """
     if isinstance(x, Array):
         return x.aval
@@ -86,7 +86,7 @@ def avals_of(name: str, args: Sequence[object]) -> list[ShapedArray]:
     """The types of the arguments of `name`.
 
     Raises:
-        TypeError: one is no array and no scalar.
+        TypeError: one is neither an array nor a scalar.
     """
     return [
         x.aval if isinstance(x, Array) else operand_aval(name, i, x)
@@ -188,7 +188,7 @@ def promote(name: str, *args: ArrayLike) -> list[Any]:
     """The arguments in their common dtype, shapes as they are.
 
     Raises:
-        TypeError: an argument is no array, or there is no common dtype.
+        TypeError: an argument is not an array, or there is no common dtype.
     """
     avals = avals_of(name, args)
     dtype, weak = common_type(avals)
@@ -241,7 +241,7 @@ def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
     """An argument as an array of its own dtype; NumPy's values are copied.
 
     Raises:
-        TypeError: it is no array and no scalar.
+        TypeError: it is neither an array nor a scalar.
     """
     if isinstance(x, Array):
         return x
@@ -325,7 +325,7 @@ def as_shape(name: str, shape: object) -> Shape:
     """A shape from one size or a sequence of sizes.
 
     Raises:
-        TypeError: a size is no integer.
+        TypeError: a size is not an integer.
         ValueError: a size is negative.
     """
     return as_sizes(name, "shape", shape)
@@ -338,7 +338,7 @@ def canonical_axis(name: str, axis: int, rank: int) -> int:
     """A dimension between 0 and `rank` - 1, from one that may be negative.
 
     Raises:
-        TypeError: `axis` is no integer.
+        TypeError: `axis` is not an integer.
         ValueError: there is no such dimension.
     """
     return as_axis(name, axis, rank)
@@ -348,7 +348,7 @@ def canonical_axes(name: str, axes: int | Sequence[int], rank: int) -> Shape:
     """Distinct dimensions in the order given, from one or several.
 
     Raises:
-        TypeError: one is no integer.
+        TypeError: one is not an integer.
         ValueError: one does not exist or stands twice.
     """
     if is_index(axes):
@@ -394,7 +394,7 @@ def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:
     """The dtype that a caller asks of `name`; a warning if it is narrowed to 32 bits.
 
     Raises:
-        TypeError: it is no dtype of arrays.
+        TypeError: it is not a dtype of arrays.
     """
     if dtype is None:
         return None

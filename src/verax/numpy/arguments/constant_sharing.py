@@ -20,7 +20,7 @@ from verax.rules.values.state import STATE
 def as_constant(x: np.ndarray | np.generic, dtype: DType) -> Array:
     """A copy of `x` in `dtype`; under a trace, one for all uses of the array.
 
-    An array that has been written to since is copied anew.
+    An array that has been written to since is copied again.
     """
     builder = STATE.interpreter
     if not isinstance(builder, Builder):

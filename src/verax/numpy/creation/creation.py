@@ -66,7 +66,7 @@ def array(
     """An array with the values of a number, an array, or nested lists of these.
 
     Raises:
-        TypeError: a value is no number.
+        TypeError: a value is not a number.
         ValueError: the lists are ragged.
 
     >>> import verax.numpy as jnp
@@ -95,7 +95,7 @@ def asarray(
     """`a` as an array; itself if it is one of the right dtype.
 
     Raises:
-        TypeError: a value is no number.
+        TypeError: a value is not a number.
         ValueError: the lists are ragged, or `copy` is False and a copy is needed.
     """
     unsharded("asarray", out_sharding)
@@ -228,7 +228,7 @@ def leaves(x: Any) -> list[Any]:
 
 
 def unwrapped(x: Any) -> Any:
-    """Nested lists with arrays in place of objects that say how to become one."""
+    """Nested lists with arrays instead of objects that say how to become one."""
     if isinstance(x, list | tuple):
         return [unwrapped(item) for item in x]
     return x.__jax_array__() if hasattr(x, "__jax_array__") else x

@@ -263,13 +263,13 @@ def iinfo(int_type: DTypeLike) -> ml_dtypes.iinfo:
     """The limits of an integer dtype.
 
     Raises:
-        TypeError: the dtype is none.
+        TypeError: it is not a dtype.
     """
     return limits.iinfo(as_dtype(int_type))
 
 
 def isscalar(element: Any) -> bool:
-    """Whether `element` is a number, or an array without dimensions."""
+    """Whether `element` is a number, or a zero-dimensional array."""
     if isinstance(element, Array | np.ndarray):
         return not element.shape
     return isinstance(element, bool | int | float | complex | np.generic)

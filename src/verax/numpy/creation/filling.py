@@ -111,7 +111,7 @@ def full(
     """`fill_value` broadcast to `shape`, in its own dtype unless one is given.
 
     Raises:
-        TypeError: `fill_value` is no array and no scalar.
+        TypeError: `fill_value` is neither an array nor a scalar.
         ValueError: it does not broadcast to `shape`.
     """
     unsharded("full", out_sharding)
@@ -142,7 +142,7 @@ def like(
     """Shape, dtype and weakness of an array like `a`, unless they are given.
 
     Raises:
-        TypeError: `a` has no shape and dtype and is no scalar.
+        TypeError: `a` has no shape and dtype and is not a scalar.
     """
     if isinstance(a, Array):
         own, kind, weak = a.aval.shape, a.aval.dtype, a.aval.weak_type

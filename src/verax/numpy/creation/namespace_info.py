@@ -66,7 +66,7 @@ class ArrayNamespaceInfo:
         return [None, *client_devices()]
 
     def default_dtypes(self, *, device: object = None) -> dict[str, np.dtype[Any]]:
-        """The dtypes that arrays get of which nobody said any.
+        """The dtypes that arrays get for which none was requested.
 
         >>> ArrayNamespaceInfo().default_dtypes()["integral"].name
         'int32'
@@ -85,7 +85,7 @@ class ArrayNamespaceInfo:
         """The dtypes of the standard that exist now, by name: some, by their kind.
 
         Raises:
-            ValueError: `kind` is none of the standard's.
+            ValueError: `kind` is not one of the standard's.
 
         >>> sorted(ArrayNamespaceInfo().dtypes(kind="real floating"))
         ['float32']

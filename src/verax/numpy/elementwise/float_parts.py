@@ -251,7 +251,7 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """x with numbers in place of NaN (0) and infinities (the largest numbers)."""
+    """x with numbers instead of NaN (0) and infinities (the largest numbers)."""
     given = as_array("nan_to_num", x)
     if is_complex(given.dtype):
         pair = (parts.real(given), parts.imag(given))

@@ -175,7 +175,7 @@ def as_index_array(item: object) -> IndexArray:
 
     Raises:
         TypeError: it is a string or a float.
-        IndexError: it is something else that is no index.
+        IndexError: it is something else that is not an index.
     """
     if isinstance(item, Array | np.ndarray):
         return item

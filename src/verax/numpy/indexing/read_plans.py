@@ -195,7 +195,7 @@ def read_plan(
 
     Raises:
         IndexError: too many indices, two ellipses, or an index into no elements.
-        ValueError: the shapes of the arrays do not go together.
+        ValueError: the shapes of the arrays do not match.
     """
     found = layout(kinds, aval.shape, filling, wrap)
     parts = [part for part in found.parts if part.kind is not None]

@@ -42,7 +42,7 @@ def integer_indices(name: str, indices: ArrayLike, position: int = 1) -> Array:
     """Indices as an array of integers.
 
     Raises:
-        TypeError: they are no array, or of another dtype.
+        TypeError: they are not an array, or of another dtype.
     """
     aval = operand_aval(name, position, indices)
     if not is_integer(aval.dtype):
@@ -68,7 +68,7 @@ def check_rank(name: str, x: Array, places: Array) -> None:
 
 @pure(1 << 10)
 def take_dims(rank: int, axis: int, batch: int) -> GatherDimensionNumbers:
-    """A gather of rows: the indices' dimensions stand in place of `axis`."""
+    """A gather of rows: the indices' dimensions replace `axis`."""
     offsets = (*range(axis), *range(axis + batch, rank + batch - 1))
     return GatherDimensionNumbers(offsets, (axis,), (axis,))
 
@@ -213,7 +213,7 @@ def take_along_axis(
 
     Raises:
         ValueError: the numbers of dimensions differ, or shapes do not broadcast.
-        TypeError: the indices are no integers.
+        TypeError: the indices are not integers.
     """
     x, places = (
         as_array("take_along_axis", arr),

@@ -103,7 +103,7 @@ def update(
     """x with `values` combined into the part at `index`, in the type of x.
 
     Raises:
-        IndexError, TypeError: the index is none.
+        IndexError, TypeError: the index is invalid.
         ValueError: `values` does not broadcast to the shape of the part.
     """
     promises = Promises(indices_are_sorted, unique_indices, wrap_negative_indices)

@@ -45,11 +45,11 @@ def variables(x: Any, rowvar: bool) -> Array:
 def observation_weights(
     fweights: ArrayLike | None, aweights: ArrayLike | None, count: int
 ) -> tuple[Array | None, Array | None]:
-    """Both weights together, and those that are no frequencies.
+    """Both weights together, and those that are not frequencies.
 
     Raises:
-        TypeError: frequencies are no integers.
-        ValueError: weights are no vector with one element per observation.
+        TypeError: frequencies are not integers.
+        ValueError: weights are not a vector with one element per observation.
     """
     parts: list[Array | None] = []
     for name, weights in (("fweights", fweights), ("aweights", aweights)):

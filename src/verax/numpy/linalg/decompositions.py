@@ -59,7 +59,7 @@ def as_matrices(name: str, *args: ArrayLike) -> list[Array]:
     """Arguments as float or complex arrays of one dtype with at least two dimensions.
 
     Raises:
-        TypeError: one is no array.
+        TypeError: one is not an array.
         ValueError: the first has fewer dimensions.
     """
     found = inexact_arrays(name, *args)

@@ -237,7 +237,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     """Square matrices to an integer power, by repeated squaring.
 
     Raises:
-        TypeError: `n` is no integer that is known when tracing.
+        TypeError: `n` is not an integer known while tracing.
         ValueError: the matrices are not square.
     """
     x = as_array("matrix_power", a)

@@ -69,7 +69,7 @@ SKIPS: Mapping[str, Skip] = MappingProxyType(
 def skipping(
     name: str, a: ArrayLike, axis: Axis, *rest: Any, settled: bool = False
 ) -> Array:
-    """The reduction of the table, called with `rest`, of what is no NaN.
+    """The reduction of the table, called with `rest`, of the elements that are not NaN.
 
     Where it is `settled` what nothing gives, it is not asked for.
     """
@@ -97,7 +97,7 @@ def nansum(
     initial: ArrayLike | None = None,
     where: Where = None,
 ) -> Array:
-    """The sum over `axis` of what is no NaN."""
+    """The sum over `axis` of the elements that are not NaN."""
     return skipping("nansum", a, axis, dtype, out, keepdims, initial, where)
 
 
@@ -111,7 +111,7 @@ def nanprod(
     initial: ArrayLike | None = None,
     where: Where = None,
 ) -> Array:
-    """The product over `axis` of what is no NaN."""
+    """The product over `axis` of the elements that are not NaN."""
     return skipping("nanprod", a, axis, dtype, out, keepdims, initial, where)
 
 
@@ -124,7 +124,7 @@ def nanmax(
     initial: ArrayLike | None = None,
     where: Where = None,
 ) -> Array:
-    """The largest element over `axis` that is no NaN; NaN if there is none."""
+    """The largest element over `axis` that is not NaN; NaN if there is none."""
     no_out("nanmax", out)
     settled = initial is not None
     rest = keepdims, initial, where
@@ -140,7 +140,7 @@ def nanmin(
     initial: ArrayLike | None = None,
     where: Where = None,
 ) -> Array:
-    """The smallest element over `axis` that is no NaN; NaN if there is none."""
+    """The smallest element over `axis` that is not NaN; NaN if there is none."""
     no_out("nanmin", out)
     settled = initial is not None
     rest = keepdims, initial, where
@@ -154,7 +154,7 @@ def nanargmax(
     out: None = None,
     keepdims: bool | None = None,
 ) -> Array:
-    """The index of the largest element that is no NaN; -1 if there is none."""
+    """The index of the largest element that is not NaN; -1 if there is none."""
     no_out("nanargmax", out)
     return skipping("nanargmax", a, axis, None, keepdims)
 
@@ -166,7 +166,7 @@ def nanargmin(
     out: None = None,
     keepdims: bool | None = None,
 ) -> Array:
-    """The index of the smallest element that is no NaN; -1 if there is none."""
+    """The index of the smallest element that is not NaN; -1 if there is none."""
     no_out("nanargmin", out)
     return skipping("nanargmin", a, axis, None, keepdims)
 
@@ -194,7 +194,7 @@ def nancumprod(
 
 
 def numbers(name: str, a: ArrayLike, where: Where) -> tuple[Array, Where]:
-    """An array, and the mask of what is no NaN in it, within the mask `where`."""
+    """An array, and the mask of its elements that are not NaN, within `where`."""
     x = as_array(name, a)
     if not is_inexact(x.dtype):
         return x, where
@@ -211,7 +211,7 @@ def nanmean(
     keepdims: bool = False,
     where: Where = None,
 ) -> Array:
-    """The mean over `axis` of what is no NaN."""
+    """The mean over `axis` of the elements that are not NaN."""
     x, chosen = numbers("nanmean", a, where)
     return mean(x, axis, dtype, out, keepdims, where=chosen)
 
@@ -227,7 +227,7 @@ def nanvar(
     where: Where = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """The variance over `axis` of what is no NaN."""
+    """The variance over `axis` of the elements that are not NaN."""
     x, chosen = numbers("nanvar", a, where)
     return var(x, axis, dtype, out, ddof, keepdims, where=chosen, mean=mean)
 

@@ -84,7 +84,7 @@ def nanquantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """`quantile` of what is no NaN."""
+    """`quantile` of the elements that are not NaN."""
     return parts("nanquantile", a, q, axis, out, method, keepdims, weights, True)
 
 
@@ -116,7 +116,7 @@ def nanpercentile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """`percentile` of what is no NaN."""
+    """`percentile` of the elements that are not NaN."""
     share = hundredth("nanpercentile", q)
     return parts("nanpercentile", a, share, axis, out, method, keepdims, weights, True)
 
@@ -146,7 +146,7 @@ def nanmedian(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:
-    """`median` of what is no NaN."""
+    """`median` of the elements that are not NaN."""
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 

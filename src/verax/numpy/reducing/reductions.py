@@ -1,4 +1,4 @@
-"""Floor 6: sums, products, extremes, means and their kin over dimensions.
+"""Floor 6: sums, products, extremes, means and the like over dimensions.
 
 One idea: every reduction says in which dtype it computes and with what it replaces the
 elements that `where` leaves out; the rest is one row::

@@ -1,4 +1,4 @@
-"""Floor 6: means, variances and their kin.
+"""Floor 6: means, variances and the like.
 
 One idea: a mean is a sum over a count that is known while tracing, unless a mask says
 which elements count::

@@ -28,7 +28,7 @@ def integers(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
     """The absolute values, in one dtype and shape.
 
     Raises:
-        TypeError: the operands are no integers.
+        TypeError: the operands are not integers.
     """
     pair = [as_array(name, x) for x in promote(name, x1, x2)]
     if not is_integer(pair[0].dtype):
@@ -46,7 +46,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisors of integers, by elements; gcd(x, 0) is |x|.
 
     Raises:
-        TypeError: the operands are no integers.
+        TypeError: the operands are not integers.
 
     >>> import verax.numpy as vnp
     >>> int(vnp.gcd(12, -18))
@@ -75,7 +75,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiples of integers, by elements; 0 where one is 0.
 
     Raises:
-        TypeError: the operands are no integers.
+        TypeError: the operands are not integers.
     """
     x, y = integers("lcm", x1, x2)
     divisor = euclid(x, y)

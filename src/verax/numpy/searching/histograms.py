@@ -52,7 +52,7 @@ def bincount(
 
     Raises:
         TypeError: `x` holds no integers.
-        ValueError: `x` is no vector.
+        ValueError: `x` is not a vector.
         AbstractValueError: `x` is traced and `length` is not given.
     """
     unsharded("bincount", out_sharding)

@@ -171,7 +171,7 @@ def unique(
 
     With the index of the first of each, for each element the index of its value, and
     how often each occurs, as asked. `size` gives the number of results: more are cut
-    off, and in place of fewer comes `fill_value`, else the smallest element.
+    off, and missing ones are `fill_value`, by default the smallest element.
 
     Raises:
         AbstractValueError: `ar` is traced and `size` is not given.

@@ -186,7 +186,7 @@ def searchsorted(
     for a way to find it, which does not change the result.
 
     Raises:
-        ValueError: `a` has not one dimension, or `side` or `method` is none.
+        ValueError: `a` is not one-dimensional, or `side` or `method` is unknown.
     """
     if side not in ("left", "right") or method not in METHODS:
         raise ValueError(
@@ -240,7 +240,7 @@ def digitize(
     """The number of the bin that holds each element, for bins that rise or fall.
 
     Raises:
-        ValueError: `bins` is no vector.
+        ValueError: `bins` is not a vector.
     """
     given, edges = as_array("digitize", x), as_array("digitize", bins, 1)
     if edges.ndim != 1:

@@ -42,7 +42,7 @@ from verax.rules.values.conversions import (
 from verax.rules.values.sizes import one_or_more
 from verax.rules.values.state import STATE
 
-# A tuple made once: a union would be made anew by every check.
+# A tuple made once: a union would be made again by every check.
 VALUED = (Array, np.ndarray)
 
 
@@ -263,7 +263,7 @@ def compress(
     With `size`, there are as many: what is missing is `fill_value`.
 
     Raises:
-        ValueError: the condition is no vector, or is true beyond the end.
+        ValueError: the condition is not a vector, or is true beyond the end.
         IndexError: the condition is traced and no size is given.
     """
     no_out("compress", out)
@@ -394,7 +394,7 @@ def widened_index(name: str, x: ArrayLike) -> Array:
     """Indices in at least the default width of integers.
 
     Raises:
-        TypeError: they are no integers.
+        TypeError: they are not integers.
     """
     found = as_array(name, x)
     if not is_integer(found.dtype):

@@ -51,7 +51,7 @@ def operands(name: str, arrays: Arrays, dtype: DTypeLike | None = None) -> list[
     """The arrays of a join in one dtype; an array stands for its rows.
 
     Raises:
-        TypeError: one is no array.
+        TypeError: one is not an array.
         ValueError: there is none.
     """
     if isinstance(arrays, Array | np.ndarray):
@@ -141,7 +141,7 @@ def stack(
     out: None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Arrays of one shape as one array, with a new dimension `axis`.
+    """Arrays of the same shape as one array, with a new dimension `axis`.
 
     Raises:
         ValueError: shapes differ.
@@ -276,7 +276,7 @@ def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array
     """Parts of equal size along `axis`, or the parts between given indices.
 
     Raises:
-        ValueError: the size is no multiple of the number of parts.
+        ValueError: the size is not a multiple of the number of parts.
     """
     return sections("split", ary, indices_or_sections, axis, True)
 

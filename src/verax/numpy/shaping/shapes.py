@@ -168,7 +168,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """The dimensions in the order `axes`, or reversed.
 
     Raises:
-        ValueError: `axes` is no permutation of the dimensions.
+        ValueError: `axes` is not a permutation of the dimensions.
     """
     x = a if isinstance(a, Array) else as_array("transpose", a)
     rank = len(x.aval.shape)

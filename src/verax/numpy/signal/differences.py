@@ -268,7 +268,7 @@ def interp(
     continues the outermost lines. With `period`, `x` and `xp` are taken modulo it.
 
     Raises:
-        ValueError: `xp` and `fp` are no vectors of one size.
+        ValueError: `xp` and `fp` are not vectors of the same size.
     """
     places, knots = inexact("interp", x, xp)
     (values,) = inexact("interp", fp)
@@ -354,7 +354,7 @@ def convolve(
     """The sums of products of two vectors, one of them reversed and shifted.
 
     Raises:
-        ValueError: an operand is no vector or empty, or the mode does not exist.
+        ValueError: an operand is empty or not a vector, or the mode does not exist.
     """
     return shifted_products("convolve", a, v, mode, precision, preferred_element_type)
 

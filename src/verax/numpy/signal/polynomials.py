@@ -294,7 +294,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     function can be traced, and there is a NaN at the end for each leading zero.
 
     Raises:
-        ValueError: `p` is no vector.
+        ValueError: `p` is not a vector.
     """
     x = inexact_array("roots", p)
     x = reshape(x, x.shape or (1,))

@@ -60,7 +60,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     """The window I0(beta sqrt(1 - (2n / (M-1) - 1)²)) / I0(beta); see `i0`.
 
     Raises:
-        ValueError: `beta` is no scalar.
+        ValueError: `beta` is not a scalar.
     """
     value = inexact_array("kaiser", beta)
     if value.ndim:

@@ -46,7 +46,7 @@ class NamedCall(Params):
 class CallParams(NamedCall):
     """The jaxpr that is called, and the name that the user's function has.
 
-    `asked` says whether somebody asked for a compiled program, as `jit` does; the call
+    `asked` says whether a compiled program was requested, as by `jit`; the call
     of a user's rule is only a name for its equations.
     """
 
@@ -54,7 +54,7 @@ class CallParams(NamedCall):
 
 
 def rule_call(name: str, jaxpr: Jaxpr) -> CallParams:
-    """A call for which nobody asked: eagerly its equations run one by one."""
+    """A call that no user asked for: eagerly its equations run one by one."""
     return CallParams(name, jaxpr, asked=False)
 
 

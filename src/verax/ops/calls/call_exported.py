@@ -1,7 +1,7 @@
 """Floor 2: calls of exported functions: a StableHLO module as one primitive.
 
 One idea: the module is all there is, so it is copied into the program that calls it;
-derivatives are modules of their own, and a batch goes through one lane at a time::
+derivatives are modules of their own, and a batch goes through one element at a time::
 
     b:f32[3] = call_exported[module=f] a
 """

@@ -1,8 +1,9 @@
 """Floor 2: callbacks: equations that call a function of the host.
 
-One idea: an equation over lanes (what `vmap` makes of one) means one call for each
-lane, in their order, so a batch costs one visit to the host and no effect is lost,
-doubled or reordered; only pure callbacks may be asked to take the whole batch::
+One idea: an equation over batch elements (what `vmap` makes of one) means one call for
+each batch element, in their order, so a batch costs one visit to the host and no effect
+is lost, doubled or reordered; only pure callbacks may be asked to take the whole
+batch::
 
     b:f32[8] = pure_callback[callback=f results=(f32[8],) ...] a
     debug_callback[callback=print effect=Effect(name=debug, ordered=False) ...] a
@@ -77,7 +78,7 @@ def typing_callback(
 
 
 def on_host(p: CallbackParams, arrays: Sequence[NDArray]) -> list[NDArray]:
-    """The results: one call, or one for each lane in order.
+    """The results: one call, or one for each batch element in order.
 
     Raises:
         CallbackError: a call raised an exception or returned something else.
@@ -119,7 +120,7 @@ def batch_callback(
     args: Sequence[Array],
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
-    """One more dimension of lanes in front, or the batch as a whole."""
+    """One more dimension of batch elements in front, or the batch as a whole."""
     if p.vmap_method in WHOLE_BATCH:
         given = [
             whole(p.vmap_method, x, a, size) for x, a in zip(args, axes, strict=True)
@@ -152,7 +153,7 @@ def whole(method: str | None, x: Array, axis: Axis, size: int) -> Array:
 def lane_first(
     p: CallbackParams, x: Array, axis: Axis, size: int, mapped: bool
 ) -> Array:
-    """An operand with the new lanes in front of those that it has."""
+    """An operand with the new batch elements in front of those that it has."""
     if axis is None:
         return broadcast(x, (size,)) if mapped else x
     front = move_axis(x, axis, 0)

@@ -70,7 +70,7 @@ def checkpoint_typing(
 
 
 def flattened(jaxpr: Jaxpr) -> Jaxpr:
-    """The equations of calls in place of the calls, so that a policy sees them."""
+    """The equations of calls instead of the calls, so that a policy sees them."""
     if not any(eqn.primitive is jit_p for eqn in jaxpr.eqns):
         return jaxpr
     builder = Builder("inline")

@@ -97,7 +97,7 @@ def precision_of(precision: object) -> DotPrecision:
     """What `precision` means; None means the configuration's, if it says something.
 
     Raises:
-        ValueError: it is no precision, name, pair of these, or algorithm.
+        ValueError: it is not a precision, name, pair of these, or algorithm.
     """
     if precision is None:
         chosen = STATE.default_matmul_precision

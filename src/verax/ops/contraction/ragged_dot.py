@@ -46,7 +46,7 @@ def ragged_dot(
     `rhs[0]` belongs to. Costs g products of (m, k) and (k, n).
 
     Raises:
-        TypeError: shapes or dtypes do not go together.
+        TypeError: shapes or dtypes do not match.
 
     >>> import verax, numpy as np
     >>> y = np.array([[[1.0]], [[10.0]]])
@@ -161,7 +161,7 @@ def ragged_dot_general(
     `group_offset` is the group with which `rhs` begins.
 
     Raises:
-        TypeError: shapes or dtypes do not go together.
+        TypeError: shapes or dtypes do not match.
     """
     unsharded("ragged_dot_general", out_sharding)
     numbers = RaggedDotDimensionNumbers(*ragged_dot_dimension_numbers)

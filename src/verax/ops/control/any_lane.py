@@ -1,10 +1,11 @@
-"""Floor 2: `any_lane`: whether a predicate holds for some lane of the vmap around.
+"""Floor 2: `any_lane`: whether a predicate holds for any element of the batch.
 
-One idea: what only saves work may be decided for all lanes together, so that a choice
-stays one choice under vmap; for a single lane it is the predicate itself::
+One idea: what only saves work may be decided for all batch elements together, so that a
+choice stays one choice under vmap; for a single batch element it is the predicate
+itself::
 
     c:bool[] = any_lane b
-    d = cond[...] c ...         # skips the work if no lane wants it
+    d = cond[...] c ...         # skips the work if no batch element wants it
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ def batch_any(
     args: Sequence[Array],
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
-    """One answer for all lanes; lanes of a vmap around that one are asked again."""
+    """One answer for all batch elements; a vmap around that one asks again."""
     ((x,), (axis,)) = (args, axes)
     assert axis is not None, "the rule is asked only for batched operands"
     return (any_lane(reduce_or(x, (axis,))),), (None,)
@@ -49,10 +50,10 @@ any_lane_p: Row[NoParams] = Row(
 
 
 def any_lane(x: Array) -> Array:
-    """Whether x holds in some lane.
+    """Whether x holds for any batch element.
 
-    Only for decisions that change no value: with it a function of one lane sees the
-    other ones.
+    Only for decisions that change no value: with it a function of one batch element
+    sees the other ones.
     """
     return any_lane_p.call(NO_PARAMS, x)
 

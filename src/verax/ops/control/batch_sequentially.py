@@ -1,8 +1,8 @@
-"""Floor 2: vmap of an equation as a loop over the lanes, one after another.
+"""Floor 2: vmap of an equation as a loop over the batch elements, one after another.
 
-One idea: a scan whose body is the equation on the operands of one lane. A choice in it
-stays a choice, so only the branch that a lane takes runs, and effects happen in the
-order of the lanes::
+One idea: a scan whose body is the equation on the operands of one element. A choice
+in it stays a choice, so only the branch that a batch element takes runs, and effects
+happen in the order of the batch elements::
 
     ys = scan[jaxpr={ lambda ; x. let y = cond[...] x in (y,) } length=8 ...] xs
 """
@@ -24,9 +24,9 @@ def one_by_one(
     args: Sequence[Array],
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
-    """The results of `call` for each of `size` lanes, in their order.
+    """The results of `call` for each of `size` batch elements, in their order.
 
-    `call` binds the equation to operands of one lane. This is a whole batch rule: a
+    `call` binds the equation to operands of one element. This is a whole batch rule: a
     row whose equations must not run side by side ends its own with it::
 
         return one_by_one(lambda *xs: row.bind(p, *xs), size, args, axes)

@@ -2,10 +2,10 @@
 
 One idea: the choice commutes with every transformation, so each rule rewrites the
 branches and makes them alike. Under vmap a batched index gives `cond_lanes`, which
-means one `cond` for each lane and is rewritten as such; only where it is run do all
-branches run, and each lane keeps the results of its own, so that what the others make
-of it, a NaN, reaches neither values nor derivatives. A sequential choice, or one with
-effects, becomes a loop over the lanes instead::
+means one `cond` for each batch element and is rewritten as such; only where it is run
+do all branches run, and each batch element keeps the results of its own, so that what
+the others make of it, a NaN, reaches neither values nor derivatives. A sequential
+choice, or one with effects, becomes a loop over the batch elements instead::
 
     c = cond[branches=({ lambda ; a. ... }, { lambda ; a. ... })] index a
 """
@@ -83,7 +83,7 @@ def bind_like(
     operands: Sequence[Array],
     mapped: Sequence[bool],
 ) -> tuple[Array, ...]:
-    """Other branches under the same index; for lanes, with these operands mapped."""
+    """Other branches under the same index; if batched, with these operands mapped."""
     if isinstance(p, CondLanesParams):
         lanes = evolve(p, branches=tuple(branches), mapped=tuple(mapped))
         return cond_lanes_p.bind(lanes, index, *operands)
@@ -196,7 +196,7 @@ def batch_meeting(
     """A choice for each element whose branches let all elements meet: all branches run.
 
     Raises:
-        NotImplementedError: the choice is one for each lane of an inner map as well.
+        NotImplementedError: the index differs along an inner map as well.
     """
     if index.ndim > 1:
         raise NotImplementedError(
@@ -223,7 +223,7 @@ def batch_index(
     operands: Sequence[Array],
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
-    """Each element its own choice: one more dimension of lanes."""
+    """Each element its own choice: one more batch dimension."""
     inner = index.shape[1:]
     moved, mapped = [], []
     for x, axis, flag in zip(operands, axes, mapped_operands(p), strict=True):
@@ -239,7 +239,7 @@ def batch_index(
 
 
 def spread(x: Array, lanes: Shape) -> Array:
-    """`x` with dimensions for inner lanes behind its first, where all are alike."""
+    """`x`, repeated over inner batch dimensions behind its first."""
     for size in reversed(lanes):
         x = move_axis(at_front(x, None, size), 0, 1)
     return x
@@ -338,7 +338,7 @@ cond_lanes_p: Row[CondLanesParams] = Row(
     batch=batch_cond,
     lower=lower_lanes,
     split=split_cond,
-    dce=dce_cond,  # type: ignore[arg-type]  # lanes give lanes
+    dce=dce_cond,  # type: ignore[arg-type]  # a batch stays a batch
     compiled=True,
 )
 

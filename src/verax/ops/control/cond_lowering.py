@@ -1,7 +1,7 @@
 """Floor 2: `cond` computed: by the reference interpreter, and compiled.
 
-One idea: one index runs one branch; an index for each lane runs all of them over all
-lanes, and each lane keeps the results of its own::
+One idea: one index runs one branch; an index for each batch element runs all of them
+over all batch elements, and each batch element keeps the results of its own::
 
     %c = "stablehlo.case"(%index) ({ ... }, { ... })
 """
@@ -71,7 +71,7 @@ def lower_cond(
 
 
 def widened(batcher: Batcher, p: CondLanesParams, branch: Jaxpr) -> Jaxpr:
-    """A branch over all lanes."""
+    """A branch over all batch elements."""
     axes = tuple([0 if flag else None for flag in p.mapped])
     wanted = (True,) * len(branch.outvars)
     for size in reversed(p.lanes):
@@ -82,7 +82,7 @@ def widened(batcher: Batcher, p: CondLanesParams, branch: Jaxpr) -> Jaxpr:
 def lower_lanes(
     e: Emitter, p: CondLanesParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
-    """All branches, the results of which are chosen lane by lane."""
+    """All branches, the results of which are chosen element by element."""
     index, *operands = xs
     *rest, last = [e.inline(widened(e, p, b), operands) for b in p.branches]
     found = list(last)

@@ -1,7 +1,8 @@
 """Floor 2: what a `cond` knows, and its type.
 
-One idea: a choice for each lane holds the branches of one lane, so that its rules are
-those of a single choice; only sizes and which operands differ are kept beside::
+One idea: a choice for each batch element holds the branches of one batch element, so
+that its rules are those of a single choice; only sizes and which operands differ are
+kept beside::
 
     CondLanesParams(branches, lanes=(8,), mapped=(True, False))
 """
@@ -52,10 +53,10 @@ def choice_for(platforms: Platforms, platform: str) -> int:
 class CondParams(Params):
     """The programs to choose from; they have the same input and result types.
 
-    Under vmap with an index for each lane, a `sequential` choice is made for one lane
-    after another, and only the branch that a lane takes runs. A choice by the platform
-    says in `platforms` which branches are for which; its index is a `platform_index` of
-    the same, and each platform gets only its own branch.
+    Under vmap with an index for each batch element, a `sequential` choice is made for
+    one element after another, and only the branch that it takes runs. A choice by the
+    platform says in `platforms` which branches are for which; its index is a
+    `platform_index` of the same, and each platform gets only its own branch.
     """
 
     branches: tuple[Jaxpr, ...]
@@ -75,7 +76,7 @@ class CondParams(Params):
 
 @frozen(eq=False, repr=False)
 class CondLanesParams(CondParams):
-    """A choice for each lane: the index has shape `lanes`, and results begin with it.
+    """A choice for each batch element: index and results begin with the shape `lanes`.
 
     `mapped` marks the operands that begin with those dimensions too.
     """
@@ -85,7 +86,7 @@ class CondLanesParams(CondParams):
 
 
 def mapped_operands(p: CondParams) -> Mask:
-    """Which operands differ between lanes."""
+    """Which operands differ between batch elements."""
     if isinstance(p, CondLanesParams):
         return p.mapped
     return (False,) * len(p.in_avals)

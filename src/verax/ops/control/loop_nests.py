@@ -82,8 +82,8 @@ class BlockedLoop:
     def guarded(self, block: Jaxpr, outer: bool) -> Jaxpr:
         """The block, unless the loop has ended: then the carries as they are.
 
-        Outside of the single step, lanes of a vmap are asked together, so that a block
-        is skipped once all of them have ended.
+        Outside of the single step, batch elements of a vmap are asked together, so that
+        a block is skipped once all of them have ended.
         """
         if self.goes_on is None:
             return block

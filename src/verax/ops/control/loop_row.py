@@ -1,4 +1,4 @@
-"""Floor 2: rows whose rules write their own primitive anew.
+"""Floor 2: rows whose rules write their own primitive again.
 
 One idea: a loop and its variant with a memory plan share their rules, so a rule is not
 tied to a row: it is given `bind`, which writes another equation of the row's own kind::

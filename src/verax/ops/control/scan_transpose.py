@@ -45,8 +45,8 @@ def transpose_scan(
 ) -> Sequence[Tangent | None]:
     """The loop that is linear in its operands, run backwards.
 
-    Carries that are no part of the linear program are computed first. A carry that is
-    part of it but begins with a known value begins with zero, else the program would
+    Carries that are not a part of the linear program are computed first. A carry that
+    is part of it but begins with a known value begins with zero, else the program would
     not be linear.
     """
     unknown = unknowns(args)

@@ -199,10 +199,10 @@ def batch_while(
 
 
 def until_all_end(p: WhileParams, cond: Jaxpr, body: Jaxpr) -> WhileParams:
-    """A loop until every lane has ended; its first carry tells which lanes go on.
+    """A loop until all batch elements have ended; the first carry says which go on.
 
-    `cond` is the predicate of all lanes, `body` the step on (which go on, constants,
-    carries).
+    `cond` is the predicate of all batch elements, `body` the step on (which go on,
+    constants, carries).
     """
     count = len(p.carry)
     counts = (p.cond_nconsts, p.body_nconsts, 1, count)
@@ -228,10 +228,11 @@ def until_all_end(p: WhileParams, cond: Jaxpr, body: Jaxpr) -> WhileParams:
 def lanes_body(
     engine: Engine, p: WhileParams, size: int, axes: tuple[Axis, ...], mask: Mask
 ) -> Jaxpr:
-    """The step over all lanes, after which those that have ended are as before.
+    """The step over all batch elements; those that have ended stay as before.
 
-    Where the loop may run backwards, the step is a choice for each lane: the cotangent
-    of a lane that has ended goes around the step, not through it times zero.
+    Where the loop may run backwards, the step is a choice for each batch element: the
+    cotangent of a batch element that has ended goes around the step, not through it
+    times zero.
     """
     consts, carry = cut((p.body_nconsts, len(mask)), p.body_jaxpr.in_avals)
     on = ShapedArray((), bool_)
@@ -277,7 +278,7 @@ def alike(
 
 
 def keep(going: Array, new: Array, old: Array) -> Array:
-    """The new values in lanes that go on, the old ones in the others."""
+    """The new values in batch elements that go on, the old ones in the others."""
     return select(broadcast_in_dim(going, new.shape, (0,)), new, old)
 
 

@@ -27,8 +27,8 @@ from verax.rules.rows.row import Engine, NDArray
 class WhileParams(Params):
     """The step and the predicate; each has constants, and both take the carries.
 
-    Under vmap with a predicate for each lane, a `sequential` loop runs for one lane
-    after another.
+    Under vmap with a predicate for each batch element, a `sequential` loop runs for one
+    batch element after another.
     """
 
     body_jaxpr: Jaxpr

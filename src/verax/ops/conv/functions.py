@@ -85,7 +85,7 @@ def conv_general_dilated(
     convolutions side by side. Semantics: StableHLO's convolution.
 
     Raises:
-        TypeError: shapes or dtypes do not go together.
+        TypeError: shapes or dtypes do not match.
         ValueError: a parameter is out of range, or `padding` is a string together
             with `lhs_dilation`.
 
@@ -219,7 +219,7 @@ def conv_transpose(
     that of the other: reversed, and its features swapped.
 
     Raises:
-        TypeError: shapes or dtypes do not go together.
+        TypeError: shapes or dtypes do not match.
         ValueError: a parameter is out of range.
     """
     x, k = aval_of(lhs), aval_of(rhs)

@@ -296,12 +296,12 @@ def neg(x: object) -> Array:
 
 
 def add(x: object, y: object) -> Array:
-    """x + y, on operands of one dtype and one shape or without dimensions."""
+    """x + y, on operands of the same dtype and of the same shape or scalar."""
     return add_p.call(NO_PARAMS, *alike(x, y))
 
 
 def sub(x: object, y: object) -> Array:
-    """x - y, on operands of one dtype and one shape or without dimensions."""
+    """x - y, on operands of the same dtype and of the same shape or scalar."""
     return sub_p.call(NO_PARAMS, *alike(x, y))
 
 
@@ -357,7 +357,7 @@ def integer_pow(x: object, y: int) -> Array:
     """x to the power of a Python integer, by repeated multiplication.
 
     Raises:
-        TypeError: y is no integer, or is negative while x holds integers.
+        TypeError: y is not an integer, or is negative while x holds integers.
     """
     if not isinstance(y, int | np.integer):
         raise TypeError(

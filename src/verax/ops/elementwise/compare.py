@@ -78,32 +78,32 @@ le_to_p = total_order("le_to", np.less_equal)
 
 
 def eq(x: object, y: object) -> Array:
-    """x = y, on operands of one dtype and one shape or without dimensions."""
+    """x = y, on operands of the same dtype and of the same shape or scalar."""
     return eq_p.call(NO_PARAMS, *alike(x, y))
 
 
 def ne(x: object, y: object) -> Array:
-    """x ≠ y, on operands of one dtype and one shape or without dimensions."""
+    """x ≠ y, on operands of the same dtype and of the same shape or scalar."""
     return ne_p.call(NO_PARAMS, *alike(x, y))
 
 
 def lt(x: object, y: object) -> Array:
-    """x < y, on operands of one dtype and one shape or without dimensions."""
+    """x < y, on operands of the same dtype and of the same shape or scalar."""
     return lt_p.call(NO_PARAMS, *alike(x, y))
 
 
 def le(x: object, y: object) -> Array:
-    """x ≤ y, on operands of one dtype and one shape or without dimensions."""
+    """x ≤ y, on operands of the same dtype and of the same shape or scalar."""
     return le_p.call(NO_PARAMS, *alike(x, y))
 
 
 def gt(x: object, y: object) -> Array:
-    """x > y, on operands of one dtype and one shape or without dimensions."""
+    """x > y, on operands of the same dtype and of the same shape or scalar."""
     return gt_p.call(NO_PARAMS, *alike(x, y))
 
 
 def ge(x: object, y: object) -> Array:
-    """x ≥ y, on operands of one dtype and one shape or without dimensions."""
+    """x ≥ y, on operands of the same dtype and of the same shape or scalar."""
     return ge_p.call(NO_PARAMS, *alike(x, y))
 
 

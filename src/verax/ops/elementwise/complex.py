@@ -87,7 +87,7 @@ def imag(x: object) -> Array:
 
 
 def complex(x: object, y: object) -> Array:
-    """x + iy, from float32 or float64 arrays of one shape or without dimensions."""
+    """x + iy, from float32 or float64 arrays of the same shape or scalars."""
     return complex_p.call(NO_PARAMS, *alike(x, y))
 
 

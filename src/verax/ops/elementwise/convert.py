@@ -269,7 +269,7 @@ def convert_element_type(operand: object, new_dtype: DTypeLike) -> Array:
     numbers lose their imaginary part, and what is not zero is true.
 
     Raises:
-        TypeError: `new_dtype` is no dtype of numbers.
+        TypeError: `new_dtype` is not a dtype of numbers.
 
     >>> import verax
     >>> x = np.array([300.7, -1.0, np.nan], np.float32)

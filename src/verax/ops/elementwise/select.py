@@ -227,7 +227,7 @@ def select_n(which: object, *cases: object) -> Array:
     dimensions; a number outside the cases means the nearest one.
 
     Raises:
-        TypeError: dtypes or shapes do not go together.
+        TypeError: dtypes or shapes do not match.
 
     >>> import verax
     >>> which = np.array([0, 1, 7], np.int32)

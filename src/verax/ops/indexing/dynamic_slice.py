@@ -363,7 +363,7 @@ def dynamic_slice(
 ) -> Array:
     """The window of `operand` of `slice_sizes` at `start_indices`, moved inside.
 
-    Negative starts count from the end, unless told otherwise.
+    Negative starts count from the end, by default.
 
     Raises:
         ValueError: there is not one start for each dimension.
@@ -384,9 +384,9 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """`operand` with `update` in place of the window at `start_indices`, moved inside.
+    """`operand` with `update` instead of the window at `start_indices`, moved inside.
 
-    Negative starts count from the end, unless told otherwise.
+    Negative starts count from the end, by default.
 
     Raises:
         ValueError: there is not one start for each dimension.
@@ -427,7 +427,7 @@ def dynamic_slice_in_dim(
 
     Raises:
         ValueError: there is no such dimension.
-        TypeError: the window does not fit, or the start is no integer scalar.
+        TypeError: the window does not fit, or the start is not an integer scalar.
     """
     shape = aval_of(operand).shape
     place, starts = placed("dynamic_slice_in_dim", shape, axis, start_index)
@@ -446,11 +446,11 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """The element at `index` along one dimension, which stays unless told otherwise.
+    """The element at `index` along one dimension, which stays by default.
 
     Raises:
         ValueError: there is no such dimension.
-        TypeError: the dimension is empty, or the index is no integer scalar.
+        TypeError: the dimension is empty, or the index is not an integer scalar.
     """
     part = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
@@ -470,7 +470,7 @@ def dynamic_update_slice_in_dim(
 
     Raises:
         ValueError: there is no such dimension.
-        TypeError: the update does not fit, or the start is no integer scalar.
+        TypeError: the update does not fit, or the start is not an integer scalar.
     """
     shape = aval_of(operand).shape
     _, starts = placed("dynamic_update_slice_in_dim", shape, axis, start_index)
@@ -487,13 +487,13 @@ def dynamic_update_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """`operand` with `update` in place of the element at `index` of one dimension.
+    """`operand` with `update` instead of the element at `index` of one dimension.
 
     The update may lack that dimension.
 
     Raises:
         ValueError: there is no such dimension.
-        TypeError: the update does not fit, or the index is no integer scalar.
+        TypeError: the update does not fit, or the index is not an integer scalar.
     """
     rank = aval_of(operand).ndim
     place = as_axis("dynamic_update_index_in_dim", axis, rank)

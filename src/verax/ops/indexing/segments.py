@@ -47,7 +47,7 @@ def checked(name: str, data: object, ids: object) -> None:
     """What all segment functions ask of their arrays.
 
     Raises:
-        TypeError: something is no array, or the ids are no integers.
+        TypeError: something is not an array, or the ids are not integers.
         ValueError: the ids are not as many as the leading dimensions of the data say.
     """
     for what, x in (("data", data), ("segment_ids", ids)):

@@ -300,7 +300,7 @@ triangular_solve_p: Row[TriangularParams] = evolve(
 
 
 def symmetrized(x: Array) -> Array:
-    """(A + Aᴴ) / 2; what is no square matrix is left for the row to refuse."""
+    """(A + Aᴴ) / 2; what is not a square matrix is left for the row to refuse."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         return x
     return div(add(x, adjoint(x)), 2.0)

@@ -91,7 +91,7 @@ def over_other_axis[P: CollectiveParams](
 
 
 def unmapped_values(p: CollectiveParams, *args: object) -> Any:
-    """There is nobody to meet, so that there is no value."""
+    """Outside the named axis there is no value."""
     names = ", ".join(map(repr, p.axes))
     raise NameError(
         f"unbound axis name {names} in a collective: call it within a function mapped "
@@ -116,7 +116,7 @@ def collective[P: CollectiveParams](
     transpose: Callable[[P, Array], Array],
     batch: BatchRule[P],
 ) -> Row[P]:
-    """The row of a collective: a linear one that means nothing where nobody is met."""
+    """The row of a collective: linear, and meaningless outside the named axis."""
     return linear(
         name,
         params,

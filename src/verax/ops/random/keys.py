@@ -249,7 +249,7 @@ def random_split(keys: object, shape: Sequence[int]) -> Array:
 
 
 def random_fold_in(keys: object, msgs: object) -> Array:
-    """A new key from each key and each integer of `msgs`, of one shape or scalar.
+    """A new key from each key and each integer of `msgs`, of the same shape or scalar.
 
     Raises:
         TypeError: `keys` holds no typed keys, or `msgs` no integers.

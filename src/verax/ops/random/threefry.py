@@ -251,7 +251,7 @@ def split(key: Array, shape: Sequence[int]) -> Array:
 
 
 def fold_in(key: Array, data: object) -> Array:
-    """The raw keys that `key` and the uint32 `data`, of one shape or scalar, make.
+    """The raw keys that `key` and the uint32 `data`, of the same shape or scalar, make.
 
     Raises:
         TypeError: `key` is not uint32[..., 2], or `data` not uint32.

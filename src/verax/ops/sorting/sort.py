@@ -296,7 +296,7 @@ def sort(
 ) -> Any:
     """The elements along `dimension` in increasing order, NaN last.
 
-    A tuple or list of arrays of one shape is sorted by its first `num_keys`, in
+    A tuple or list of arrays of the same shape is sorted by its first `num_keys`, in
     lexicographic order, and gives a tuple. Complex numbers go by real part, then by
     imaginary part. 0.0 and -0.0 are equal keys.
 

@@ -44,13 +44,13 @@ FINITE_GAMMA = Domain(0.05, 30, special=(1.0, 2.0))
 
 
 class NoDerivative(ValueError):
-    """A derivative is asked for that nobody has written down."""
+    """A derivative was requested that is not implemented."""
 
     __module__ = "verax.errors"
 
 
 def underived(name: str, operand: str) -> Callable[..., Array]:
-    """The derivative that nobody has: it says so."""
+    """A derivative that is not implemented; raises."""
 
     def derivative(*args: object) -> Array:
         raise NoDerivative(
@@ -175,7 +175,7 @@ def digamma(x: object) -> Array:
 
 
 def polygamma(m: object, x: object) -> Array:
-    """The m-th derivative of `digamma` at x, for a whole number m held as a float."""
+    """The m-th derivative of `digamma` at x, for an integer m held as a float."""
     return polygamma_p.call(NO_PARAMS, *alike(m, x))
 
 

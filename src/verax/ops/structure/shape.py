@@ -300,7 +300,7 @@ def transpose(operand: object, permutation: Sequence[int]) -> Array:
     """The dimensions of `operand` in the order `permutation`.
 
     Raises:
-        TypeError: `permutation` is none of its dimensions.
+        TypeError: `permutation` is not a permutation of its dimensions.
     """
     order = as_integers("transpose", "permutation", permutation)
     if isinstance(operand, Array) and order == tuple(range(operand.ndim)):

@@ -306,7 +306,7 @@ def slice_in_dim(
 def index_in_dim(
     operand: object, index: int, axis: int = 0, keepdims: bool = True
 ) -> Array:
-    """The element at `index` along one dimension, which stays unless told otherwise.
+    """The element at `index` along one dimension, which stays by default.
 
     Raises:
         IndexError: the index lies outside.
@@ -335,7 +335,7 @@ def pad(
     A negative low or high cuts elements off, after interior padding.
 
     Raises:
-        TypeError: the padding value is no scalar of the operand's dtype.
+        TypeError: the padding value is not a scalar of the operand's dtype.
         ValueError: interior is negative, or more is cut off than there is.
     """
     config = []

@@ -3,14 +3,14 @@
 One idea: what can be derived is derived in one place, when a table looks a row up, and
 `derived_columns` says by what means, so a fallback is never a secret::
 
-    derived_columns(row)        # {"batch": "one lane after the other"}
+    derived_columns(row)        # {"batch": "one batch element after the other"}
     rules.strict()              # the same table, in which nothing is derived
 
 A row that says its `composition`, a function of other primitives, gets evaluation,
 derivatives, batching, transposition and lowering from that program. A row
-without one is applied to one lane after the other if it lacks `batch`, and evaluated by
-the host, in the middle of the compiled program, if it lacks `lower`. What a row writes
-itself is used as it is.
+without one is applied to one batch element after the other if it lacks `batch`, and
+evaluated by the host, in the middle of the compiled program, if it lacks `lower`. What
+a row writes itself is used as it is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -94,7 +94,7 @@ def completed(row: Row[Any]) -> Row[Any]:
 
 
 def by_itself(row: Row[Any]) -> Mapping[str, Callable[..., Any]]:
-    """A loop over the lanes, and a call of the host: what needs no other column."""
+    """A loop over the batch, and a call of the host: what needs no other column."""
 
     def batch(
         engine: Engine, p: Params, size: int, xs: Sequence[Array], axes: Sequence[Axis]
@@ -155,7 +155,7 @@ def one_by_one(
     operands: Sequence[Array],
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
-    """The results of `row` for one lane after the other, batched in front."""
+    """The results of `row` for one batch element after the other, batched in front."""
     core = engine.core
     fixed = [x for x, axis in zip(operands, axes, strict=True) if axis is None]
     lanes = [
@@ -217,7 +217,7 @@ def types(xs: Sequence[Known]) -> tuple[ShapedArray, ...]:
 
 
 def lane(aval: ShapedArray, axis: Axis) -> ShapedArray:
-    """The type of one lane of a batched operand."""
+    """The type of one batch element of a batched operand."""
     if axis is None:
         return aval
     return aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))

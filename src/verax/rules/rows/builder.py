@@ -96,7 +96,7 @@ class Builder:
     """Collects the equations of one trace; an interpreter, as the eager one is.
 
     `purpose` names the transformation in messages, and `describe` the arguments, in
-    order. `source` is given to every equation in place of the user's line. `oracle`
+    order. `source` is given to every equation instead of the user's line. `oracle`
     gives concrete values to tracers, if the trace has them.
     """
 
@@ -138,7 +138,7 @@ class Builder:
 
         Raises:
             LeakedTracer: `x` belongs to a trace that has ended or is not around this.
-            TypeError: `x` is no array.
+            TypeError: `x` is not an array.
         """
         if not isinstance(x, Tracer):
             return constant(x)

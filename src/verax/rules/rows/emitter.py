@@ -149,7 +149,7 @@ def by_platform[R](rules: Mapping[str, R]) -> Mapping[str, R]:
     A rule for "gpu" is for each kind of GPU that has no rule of its own.
 
     Raises:
-        ValueError: there is no platform of such a name.
+        ValueError: the platform is unknown.
 
     >>> dict(by_platform({"gpu": 1, "cuda": 2}))
     {'cuda': 2, 'rocm': 1}

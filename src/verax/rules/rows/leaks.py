@@ -167,7 +167,7 @@ def roots(tracer: TracerLike) -> list[Var]:
 
 
 def depends_on(tracer: TracerLike, known: Container[Var] = ()) -> list[str]:
-    """The arguments, as text, from which the value of a tracer is computed.
+    """The arguments, as strings, from which the value of a tracer is computed.
 
     Those that are `known` are left out.
     """

@@ -259,7 +259,7 @@ class Row[P: Params](Primitive):
 
 
 class MissingRule(NotImplementedError):
-    """A transformation met a primitive whose row lacks the rule that it needs."""
+    """A transformation reached a primitive whose row lacks the rule that it needs."""
 
     __module__ = "verax.errors"
 

@@ -45,7 +45,7 @@ class Operators(Convertible):
     __hash__ = None  # type: ignore[assignment]  # arrays compare elementwise
 
     def operate(self, name: str, x: Any, y: Any) -> "Array":
-        """A binary operator; Python tries the other operand's if this is no array."""
+        """A binary operator; Python tries the other operand's for other classes."""
         function: Function = getattr(self.namespace, name)
         try:
             return function(x, y)
@@ -494,7 +494,7 @@ class Array(Operators, Convertible, Located):
         """`verax.numpy`, which follows the Python array API standard.
 
         Raises:
-            ValueError: `api_version` is none that it follows.
+            ValueError: `api_version` is not one that it follows.
         """
         if api_version not in (None, *API_VERSIONS):
             raise ValueError(

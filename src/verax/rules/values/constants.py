@@ -25,7 +25,7 @@ PYTHON_SCALARS = {
     float: np.float64,
     complex: np.complex128,
 }
-# A tuple made once: a union would be made anew by every check.
+# A tuple made once: a union would be made again by every check.
 HOST_VALUES = (np.ndarray, np.generic)
 
 
@@ -48,7 +48,7 @@ def array_aval(
 
 
 def not_an_array(x: object) -> NotAnArray:
-    """The error for an operand that is no array, with the three ways out."""
+    """The error for an operand that is not an array, with the three ways out."""
     if hasattr(x, "__jax_array__"):
         return NotYetAnArray(
             f"{described(x)} is not an array yet: convert it (verax.numpy.asarray), "
@@ -65,7 +65,7 @@ def aval_of(x: object) -> ShapedArray:
     """The type of an operand.
 
     Raises:
-        TypeError: `x` is no array, scalar or tracer.
+        TypeError: `x` is not an array, scalar or tracer.
     """
     if isinstance(x, Array):
         return x.aval

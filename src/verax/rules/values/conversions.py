@@ -92,7 +92,7 @@ class Convertible(Typed):
         return self.concrete(wanted, refusal)
 
     def scalar(self, wanted: str) -> Any:
-        """The one element, for `int(x)` and its kin.
+        """The one element, for `int(x)` and the like.
 
         Raises:
             TypeError: there are several, or none, or it is complex and must be real.

@@ -57,7 +57,7 @@ class LazyModule(ReprMixin):
 
 @frozen(eq=False)
 class LazyMapping(Mapping[str, Any]):
-    """A table of a module that is imported when somebody first looks something up.
+    """A table of a module that is imported at the first lookup.
 
     >>> LazyMapping("verax.ops.elementwise.trig", "__dict__")["sin_p"].name
     'sin'

@@ -140,7 +140,7 @@ def bounded[**P, R](
 class ByFunction[V]:
     """What is kept for each function of the user's, until the function dies.
 
-    What is kept must not hold the function, or both would live for ever; see `holds`.
+    What is kept must not hold the function, or both would live forever; see `holds`.
     """
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ def kept_with[*Ts, R](holder: Holder, memoised: Callable[[*Ts], R], *args: *Ts) 
 
 
 def exchanged(value: Any, old: object, new: object) -> Any:
-    """`value`, or the tuple of its items, with one object in place of another."""
+    """`value`, or the tuple of its items, with one object instead of another."""
     if type(value) is tuple:
         return tuple([new if x is old else x for x in value])
     return new if value is old else value

@@ -101,7 +101,7 @@ def expanded(links: Sequence[Link], seen: set[int]) -> tuple[list[str], list[Lin
 
 
 def is_library(x: Any) -> bool:
-    """Whether an object is the library's own, which is no name for the user."""
+    """Whether an object is the library's own, which is not a name for the user."""
     home = x if type(x).__name__ == CACHE else type(x)
     return str(getattr(home, "__module__", "")).partition(".")[0] == LIBRARY
 

@@ -38,7 +38,7 @@ def as_integers(function: str, argument: str, values: object) -> Shape:
     """A tuple of ints from any sequence of integers.
 
     Raises:
-        TypeError: `values` is no sequence, or holds something else.
+        TypeError: `values` is not a sequence, or holds something else.
 
     >>> as_integers("rev", "dimensions", [0, True])
     (0, 1)
@@ -69,7 +69,7 @@ def as_sizes(function: str, argument: str, values: object) -> Shape:
     """A shape from any sequence of integers that are not negative, or from one.
 
     Raises:
-        TypeError: `values` holds something that is no integer.
+        TypeError: `values` holds something that is not an integer.
         ValueError: a size is negative.
 
     >>> as_sizes("full", "shape", 3)

@@ -1,7 +1,7 @@
 """Floor 1: which line of the user's an operation comes from.
 
 One idea: walk up the frames until one is outside the library, keep its code object
-and instruction, and work out the line only when somebody asks::
+and instruction, and work out the line only when it is needed::
 
     source = user_source()
     print(source.file, source.line)

@@ -119,13 +119,13 @@ UNKEPT: Final = "a trace"
 class State(threading.local):
     """One thread's interpreter and configuration; see `verax.config` for the names.
 
-    `default_device` is where arrays go that nobody placed, None for the first device;
-    `meshes` are those of the enclosing `with` blocks, `mesh` holds the last; `axes` are
-    the named axes of the enclosing transformations, with their sizes; `forked` says
-    that the devices belong to the process from which this one was forked. `context`
-    sums up those that traces may read; `refresh` keeps it up to date.
+    `default_device` is where arrays go without a requested placement, None for the
+    first device; `meshes` are those of the enclosing `with` blocks, `mesh` holds the
+    last; `axes` are the named axes of the enclosing transformations, with their sizes;
+    `forked` says that the devices belong to the process from which this one was forked.
+    `context` sums up those that traces may read; `refresh` keeps it up to date.
 
-    Calls that are counted in microseconds are looked up by one object in place of all
+    Calls that are counted in microseconds are looked up by one object instead of all
     that: `current_mode()`, or its first line, since what belongs to a thread takes 0.2
     us to read. `shared` is the mode of every thread that has nothing of its own,
     `owners` are the numbers of the threads that have, and `own` is what this one has.
@@ -268,7 +268,7 @@ def entered(context: Context) -> AbstractContextManager[None]:
 
 
 def fresh_context() -> AbstractContextManager[None]:
-    """Have what is configured in a context that no memo has met."""
+    """Have what is configured in a context that no memo has seen."""
     return changing({}, Context(current_context().values, True))
 
 

@@ -63,7 +63,7 @@ class NotLinear(TypeError):
 
 
 class NotAnArray(TypeError):
-    """An operand that is no array, scalar or tracer."""
+    """An operand that is not an array, scalar or tracer."""
 
 
 class NotYetAnArray(NotAnArray, ValueError):

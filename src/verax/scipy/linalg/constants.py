@@ -23,7 +23,7 @@ def order(name: str, n: int, least: int = 0) -> int:
     """A size.
 
     Raises:
-        TypeError: it is no integer that is known when tracing.
+        TypeError: it is not an integer known while tracing.
         ValueError: it is too small.
     """
     found = operator.index(n)
@@ -54,7 +54,7 @@ def hilbert(n: int) -> Array:
 
 
 def invhilbert(n: int) -> Array:
-    """The inverse of Hilbert's matrix, whose elements are whole numbers.
+    """The inverse of Hilbert's matrix, whose elements are integers.
 
     >>> invhilbert(2).tolist()
     [[4.0, -6.0], [-6.0, 12.0]]
@@ -126,7 +126,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Hadamard's matrix of ones and minus ones with orthogonal rows.
 
     Raises:
-        ValueError: n is no power of two.
+        ValueError: n is not a power of two.
 
     >>> hadamard(2).tolist()
     [[1, 1], [1, -1]]

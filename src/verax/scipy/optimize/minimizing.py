@@ -102,8 +102,8 @@ def minimize(
             `maxls`.
 
     Raises:
-        TypeError: `args` is no tuple, or `x0` does not hold floats.
-        ValueError: there is no such method or option, or `x0` is no vector.
+        TypeError: `args` is not a tuple, or `x0` does not hold floats.
+        ValueError: there is no such method or option, or `x0` is not a vector.
 
     >>> def f(x, a):
     ...     return (x @ x - a) ** 2
@@ -160,7 +160,7 @@ def checked_start(x0: ArrayLike) -> Array:
 
     Raises:
         TypeError: it holds other numbers.
-        ValueError: it is no vector.
+        ValueError: it is not a vector.
     """
     start = as_array("minimize", x0)
     if start.ndim != 1:

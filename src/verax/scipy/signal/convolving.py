@@ -153,7 +153,7 @@ def planes(
     """Two matrices, with zeros around them.
 
     Raises:
-        ValueError: they are no matrices, or another boundary is asked for.
+        ValueError: they are not matrices, or another boundary is asked for.
     """
     if boundary != "fill" or fillvalue != 0:
         raise ValueError(
@@ -177,7 +177,7 @@ def convolve2d(
     """`convolve` of two matrices.
 
     Raises:
-        ValueError: they are no matrices, there is no such mode, or another boundary
+        ValueError: they are not matrices, there is no such mode, or another boundary
             than zeros is asked for.
 
     >>> convolve2d(vnp.ones((2, 2)), vnp.ones((1, 2))).tolist()
@@ -198,7 +198,7 @@ def correlate2d(
     """`correlate` of two matrices; in mode same the middle is rounded up, as in SciPy.
 
     Raises:
-        ValueError: they are no matrices, there is no such mode, or another boundary
+        ValueError: they are not matrices, there is no such mode, or another boundary
             than zeros is asked for.
 
     >>> correlate2d(vnp.eye(2), vnp.eye(2), "valid").tolist()

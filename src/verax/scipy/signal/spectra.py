@@ -71,8 +71,8 @@ def window_of(name: str, window: Any, nperseg: int | None, length: int) -> np.nd
     """A window by name or as given, in double precision.
 
     Raises:
-        TypeError: it is a tracer: its values are needed when tracing.
-        ValueError: it is no vector, or has another length than `nperseg`.
+        TypeError: it is a tracer: its values are needed while tracing.
+        ValueError: it is not a vector, or has another length than `nperseg`.
     """
     if isinstance(window, str | tuple):
         size = 256 if nperseg is None else operator.index(nperseg)

@@ -32,8 +32,8 @@ def as_operator(name: str, argument: str, a: Any) -> Operator:
     """A function from a function, a square matrix, or what multiplies by @.
 
     Raises:
-        TypeError: it is none of them.
-        ValueError: it is no square matrix.
+        TypeError: it is neither.
+        ValueError: it is not a square matrix.
     """
     if callable(a):
         return a  # type: ignore[no-any-return]  # what it does is the user's affair
@@ -161,7 +161,7 @@ def cg(
         x and None. Derivatives in `b` and in what A closes over are further solves.
 
     Raises:
-        TypeError: A or M is no operator, or A returns other types than b has.
+        TypeError: A or M is not an operator, or A returns other types than b has.
         ValueError: matrices are not square, or `x0` is not like `b`.
 
     >>> x, _ = cg(np.float32([[4, 1], [1, 3]]), np.float32([1, 2]))
@@ -279,7 +279,7 @@ def gmres(
         x, and 0, or -1 if x is not finite.
 
     Raises:
-        TypeError: A or M is no operator, or A returns other types than b has.
+        TypeError: A or M is not an operator, or A returns other types than b has.
         ValueError: matrices are not square, `x0` is not like `b`, or there is no such
             method.
 

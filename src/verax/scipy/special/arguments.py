@@ -25,7 +25,7 @@ def inexact(name: str, *args: ArrayLike) -> list[Array]:
     """Arguments as floats of one dtype and one shape, scalars included.
 
     Raises:
-        TypeError: one is no array and no scalar.
+        TypeError: one is neither an array nor a scalar.
         ValueError: the shapes do not broadcast together.
     """
     return list(broadcast_together(name, inexact_arrays(name, *args)))

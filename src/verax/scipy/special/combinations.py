@@ -52,7 +52,7 @@ def combinations(n: Array, taken: Array) -> Array:
     n, taken = where(possible, n, 0.0), where(possible, taken, 0.0)
     logarithm = lgamma(n + 1) - lgamma(taken + 1) - lgamma(n - taken + 1)
     found = vnp.exp(logarithm)
-    # Whole numbers of things give whole numbers of ways.
+    # Integers in give integers out.
     whole = (n == vnp.floor(n)) & (taken == vnp.floor(taken)) & (found < 1e5)
     exact = found + stop_gradient(vnp.round(found) - found)
     return where(possible, where(whole, exact, found), 0.0)
@@ -85,7 +85,7 @@ def bernoulli(n: int) -> Array:
     """Bernoulli's numbers B_0 to B_n, with B_1 = -1/2.
 
     Raises:
-        TypeError: n is no integer that is known when tracing.
+        TypeError: n is not an integer known while tracing.
         ValueError: n is negative.
 
     >>> bernoulli(4)[3:].round(4).tolist()

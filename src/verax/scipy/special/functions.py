@@ -113,7 +113,7 @@ def gammasgn(x: ArrayLike) -> Array:
 
 
 def gamma(x: ArrayLike) -> Array:
-    """Γ(x), which is (x - 1)! for whole numbers."""
+    """Γ(x), which is (x - 1)! for integers."""
     (z,) = reals("gamma", x)
     return mul(gammasgn(z), exp(lgamma(z)))
 
@@ -157,7 +157,7 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
     """The logarithm of the gamma function of dimension d.
 
     Raises:
-        TypeError: `d` is no integer that is known when tracing.
+        TypeError: `d` is not an integer known while tracing.
     """
     count = operator.index(d)
     (x,) = reals("multigammaln", a)

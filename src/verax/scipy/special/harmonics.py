@@ -40,7 +40,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
         An array of shape (v + 1, *z.shape).
 
     Raises:
-        TypeError: `v` or `n_iter` are no integers known when tracing.
+        TypeError: `v` or `n_iter` are not integers known while tracing.
         ValueError: `v` is negative.
 
     >>> bessel_jn(np.float32(0.0), v=1).tolist()
@@ -96,7 +96,7 @@ def sph_harm_y(
         theta: polar angles, from 0 to π.
         phi: azimuthal angles.
         diff_n: left out.
-        n_max: the largest degree, which must be known when tracing; by default that
+        n_max: the largest degree, which must be known while tracing; by default that
             of `n`, if its values are known.
 
     Raises:

@@ -174,7 +174,7 @@ def cosine_integral(x: Array) -> Array:
 
 
 def sine_and_cosine(x: Array) -> tuple[Array, Array]:
-    """Both, since they share their series; what nobody asks for is not computed."""
+    """Both, since they share their series; what is not needed is not computed."""
     size = abs(x)
     small, infinite = size <= FOUR, vnp.isinf(x)
     near = where(small & (size > 0), size, 1.0)

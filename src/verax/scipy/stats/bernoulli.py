@@ -37,7 +37,7 @@ def ppf(q: Array, p: Array) -> Array:
 
 
 def chance(p: Array, found: Array) -> Array:
-    """NaN where p is no probability."""
+    """NaN where p is not a probability."""
     return where((p >= 0) & (p <= 1), found, np.nan)
 
 

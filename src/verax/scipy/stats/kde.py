@@ -89,6 +89,7 @@ class gaussian_kde:
         TypeError: the data are complex.
         ValueError: there is less than two numbers, or the weights do not fit.
 
+    >>> import verax.numpy as vnp
     >>> kde = gaussian_kde(vnp.array([-1.0, 0.0, 1.0]))
     >>> round(float(kde(0.0)[0]), 3)
     0.318
@@ -209,7 +210,7 @@ class gaussian_kde:
         """The integral between two numbers, of a density in one dimension.
 
         Raises:
-            ValueError: there are more dimensions, or the limits are no scalars.
+            ValueError: there are more dimensions, or the limits are not scalars.
         """
         if self.d != 1 or vnp.ndim(low) or vnp.ndim(high):
             raise ValueError(

@@ -30,7 +30,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         p: probabilities of shape (..., k).
 
     Raises:
-        ValueError: counts are no integers.
+        ValueError: counts are not integers.
 
     >>> float(logpmf(np.int32([1, 1]), 3, np.float32([0.5, 0.5])))
     -inf

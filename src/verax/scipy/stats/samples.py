@@ -161,7 +161,8 @@ def sem(
     *,
     keepdims: bool = False,
 ) -> Array:
-    """The standard error of the mean, std / √n; with "omit" of what is not NaN.
+    """The standard error of the mean, std / √n; with "omit" of the elements that are
+    not NaN.
 
     Raises:
         ValueError: there is no such axis or policy.

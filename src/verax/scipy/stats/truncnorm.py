@@ -60,7 +60,7 @@ def log_mass(a: Array, b: Array) -> Array:
     low, high = where(right, -b, a), where(right, -a, b)
     top = log_ndtr(high)
     across = ~(right | left)
-    # An end at -inf takes nothing away, and its derivative is no infinity.
+    # An end at -inf takes nothing away, and its derivative is not infinite.
     endless = low == -np.inf
     gap = where(across | endless, 1.0, top - log_ndtr(where(endless, -1.0, low)))
     start, end = where(across, a, -1.0), where(across, b, 1.0)

@@ -52,7 +52,7 @@ def variables(jaxpr: Jaxpr) -> int:
 
 
 def live(engine: Engine, jaxpr: Jaxpr, used: Mask) -> tuple[list[Eqn | None], Mask]:
-    """What `dce` keeps, without writing it anew.
+    """What `dce` keeps, without writing it again.
 
     For each equation itself, a slimmer one or None, and for each input whether
     something reads it.

@@ -39,7 +39,7 @@ type Avals = tuple[ShapedArray, ...]
 
 
 class Writer[V](Protocol):
-    """What `Builder` does with atoms, or somebody else with values."""
+    """What `Builder` does with atoms, or another writer with values."""
 
     def copy(self, eqn: Eqn, atoms: tuple[V, ...], /) -> Sequence[V]:
         """The results of `eqn` on other operands of the same types."""
@@ -92,7 +92,7 @@ def jvp_template(
 def equation_jvp(
     engine: Engine, primitive: Primitive, params: Params, avals: Avals, nonzero: Mask
 ) -> tuple[Jaxpr, Mask]:
-    """`jvp_template` in the current context, for transformations of one's own."""
+    """`jvp_template` in the current context, for custom transformations."""
     context = current_context()
     return recall(
         jvp_template, params, context, engine, primitive, params, avals, nonzero
@@ -100,7 +100,7 @@ def equation_jvp(
 
 
 def weak_as(engine: Engine, x: Array, aval: ShapedArray) -> Array:
-    """`x`, weak if the type that is due is, and strong if not.
+    """`x`, weak if the required type is, and strong if not.
 
     The equations that read the result were typed for that. A rule may well give
     another: of `strong + weak` the tangent of the weak operand alone is weak. Any other

@@ -219,7 +219,7 @@ def numbered(jaxpr: Jaxpr, count: int, base: int, depth: int) -> Jaxpr:
 
 
 def first_lane(code: Sequence[Array]) -> list[object]:
-    """The code of the lane whose equation comes first, with the number of the lane."""
+    """The code of the batch element whose equation comes first, with its number."""
     lanes = [reshape(x, (x.aval.size,)) for x in code]
     size = lanes[0].aval.size
     site = reduce_min(lanes[0], (0,))

@@ -7,7 +7,8 @@ not", and the least number of a raised flag is one more output::
     locate(jaxpr, site, steps)            # the path of the equation, as text too
 
 Equations are numbered in the order of `verax.ir.walk.walk`. The result is a program
-like any other: it is interpreted, compiled, and batched, where each lane has a site.
+like any other: it is interpreted, compiled, and batched, where each batch element has a
+site.
 """
 
 from collections.abc import Sequence
@@ -87,8 +88,8 @@ def flagged(context: Context, jaxpr: Jaxpr, kind: Kind) -> Jaxpr:
 
     Contract: outputs are those of `jaxpr`, then int32 scalars: the number of the
     equation that made the first one, or `NONE`, and, for each loop or choice between
-    lanes around it, from the outside in, the iteration or the lane. There are as many
-    of those as loops stand in each other; the rest of them mean nothing.
+    batch elements around it, from the outside in, the iteration or the element. There
+    are as many of those as loops stand in each other; the rest of them mean nothing.
     """
     writer = Writer(jaxpr, kind)
     with interpreting(writer.builder):

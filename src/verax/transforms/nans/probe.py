@@ -1,7 +1,7 @@
 """Floor 3: the operands and results of one equation, as a program.
 
 One idea: what came before an equation is a program too, also in the third step of a
-loop, for that is two steps and the begin of a body::
+loop, for that is two steps and the start of a body::
 
     probe(jaxpr, place_of(jaxpr, site, steps))   # (operands, results)
 """
@@ -33,7 +33,7 @@ PREDICATE = 1
 
 @frozen(repr=False)
 class Level(ReprMixin):
-    """An equation around another one: which of its jaxprs, and which step or lane."""
+    """An equation around another: which of its jaxprs, and which step or element."""
 
     eqn: Eqn
     which: int
@@ -117,7 +117,7 @@ def before(
 
 
 def enter(level: Level, args: Sequence[Array]) -> tuple[Jaxpr, Sequence[object]]:
-    """The jaxpr inside, and its inputs in the step or lane of the level."""
+    """The jaxpr inside, and its inputs in the step or batch element of the level."""
     p, step = level.eqn.params, level.step or 0
     jaxpr = tuple(p.subjaxprs())[level.which]
     if isinstance(p, ScanParams):
@@ -159,7 +159,7 @@ def at_scan_step(p: ScanParams, args: Sequence[Array], step: int) -> list[object
 
 
 def lane_of(x: Array, p: CondLanesParams, lane: int) -> Array:
-    """One lane of an operand that begins with the dimensions of the lanes."""
+    """One batch element of an operand that begins with the batch dimensions."""
     rest = x.aval.shape[len(p.lanes) :]
     flat = reshape(x, (int(np.prod(p.lanes)), *rest))
     return index_in_dim(flat, lane, 0, keepdims=False)

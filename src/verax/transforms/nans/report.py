@@ -82,7 +82,7 @@ class Finding:
     def index(self) -> tuple[int, ...] | None:
         """Where the first bad element of the result is; None if it is not known.
 
-        Under `vmap`, one of the numbers is that of the lane, mostly the first.
+        Under `vmap`, one of the numbers is that of the batch element, mostly the first.
         """
         for value in self.results or ():
             places = np.argwhere(bad_in(value, self.kind))

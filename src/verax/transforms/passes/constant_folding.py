@@ -116,7 +116,7 @@ def computed(
 
 
 def literal(value: object, aval: ShapedArray) -> Literal:
-    """The literal of a result: a scalar by its bits, an array that nobody changes."""
+    """The literal of a result: a scalar by its bits, an array that must not change."""
     array = np.array(as_typed(value, aval), order="C")
     array.flags.writeable = False
     return array_literal(array, aval) if aval.shape else scalar_literal(array, aval)

@@ -1,4 +1,4 @@
-"""Floor 3: inlining: the equations of called jaxprs in place of the calls.
+"""Floor 3: inlining: the equations of called jaxprs instead of the calls.
 
 One idea: a call means its jaxpr, so write that::
 

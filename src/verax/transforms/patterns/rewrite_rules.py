@@ -197,7 +197,7 @@ def pattern_of(rule: Rewrite, avals: Sequence[ShapedArray], params: Args) -> Pat
     """The pattern on operands of these types.
 
     Raises:
-        RewriteError: an output of the pattern is no result of an equation.
+        RewriteError: an output of the pattern is not a result of an equation.
         Exception: whatever the function raises on these types.
     """
     builder, outs = traced(rule.pattern, avals, params)
@@ -229,7 +229,7 @@ def skeletons(context: Context, rule: Rewrite) -> tuple[Pattern, ...]:
     """The pattern on its sample types, one for each set of equations that it has.
 
     Raises:
-        RewriteError: the pattern cannot be traced on any of them, or is no pattern.
+        RewriteError: the pattern cannot be traced on any of them, or is not a pattern.
     """
     found: dict[tuple[object, ...], Pattern] = {}
     errors: list[Exception] = []
@@ -298,7 +298,7 @@ def replacement_of(
 ) -> Jaxpr:
     """The replacement on operands of these types, or these literals.
 
-    Its inputs are the operands that are no literals.
+    Its inputs are the operands that are not literals.
 
     Raises:
         RewriteError: its results have not the types of what they replace.

@@ -2,7 +2,7 @@
 
 One idea: a pass looks for matches in the program as it is and writes it once, with the
 replacements before the equations that go; passes follow each other until nothing
-changes, and a program that comes back is a circle of rules::
+changes, and a program that comes back is a cycle of rules::
 
     rewritten(engine, jaxpr, (double_negation,))
 
@@ -32,7 +32,7 @@ PASSES = 100
 
 
 class RewriteLoop(RewriteError):
-    """Rules go on for ever; the message names those that do."""
+    """Rules go on forever; the message names those that do."""
 
     __module__ = "verax.rewrites"
 
@@ -171,7 +171,7 @@ class Rewriter:
 
 
 def loop(fired: Sequence[Counter[str]], why: str) -> RewriteLoop:
-    """The error that names the rules of a circle, the busiest first."""
+    """The error that names the rules of a cycle, the busiest first."""
     total: Counter[str] = Counter()
     for one in fired:
         total.update(one)

@@ -1,4 +1,4 @@
-"""Floor 3: rules of calls, loops and branches for every table of one's own.
+"""Floor 3: rules of calls, loops and branches for custom tables.
 
 One idea: what an equation with a program inside does to parts is what its program does
 to them, so these rules rewrite the program with the table itself and agree on which

@@ -49,7 +49,7 @@ def no_rule(primitive: Primitive) -> "Rule[Any] | None":
 
 
 def no_fill(parts: Parts, width: int) -> Parts:
-    """What a table without `fill` does where all parts are due."""
+    """What a table without `fill` does where all parts are required."""
     if len(parts) == width and None not in parts:
         return parts
     raise MissingRule(
