@@ -363,8 +363,8 @@ def draw(path: Path, losses: list[float], data: Digits, read: NDArray[Any]) -> N
         cell.imshow(data.test_images[i].reshape(8, 8), cmap="gray_r")
         cell.set_title(f"{data.test_labels[i]} read as {read[i]}", fontsize=9)
     path.parent.mkdir(parents=True, exist_ok=True)
-    undated = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
-    figure.savefig(path, dpi=120, **undated)
+    undated = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(path, dpi=120, metadata=undated)
 
 
 def main() -> int:
