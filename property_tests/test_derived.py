@@ -57,7 +57,7 @@ def test_lanes_in_turn_are_a_loop_that_says_what_it_is_linear_in() -> None:
     all_lanes = Builder("a test")
     xs = [all_lanes.input(vector), all_lanes.input(vector.with_shape((2, 3)))]
     with interpreting(all_lanes):
-        outs = CORE.map_lanes(body, 2, xs[:1], xs[1:])
+        outs = CORE.map_elements(body, 2, xs[:1], xs[1:])
     program, _ = all_lanes.finish(outs)
     (params,) = [eqn.params for eqn in program.eqns if eqn.primitive is scan_p]
     assert isinstance(params, ScanParams)

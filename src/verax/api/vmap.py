@@ -80,7 +80,7 @@ def vmap[**P, R](
         describe = describe_arguments(fun, tree)
         given, held, leaves = axes_of(in_axes, args, kwargs, leaves)
         avals = leaf_avals(leaves, describe)
-        axes = place_axes(avals, given, describe)
+        axes = axes_from_front(avals, given, describe)
         size = mapped_size(fun, avals, axes, axis_size, describe)
         with axis_scope([] if name is None else [(name, size)]):
             traced = trace_element(fun, tree, leaves, avals, axes, held, describe)
@@ -224,7 +224,7 @@ def wanted_axes(out_axes: Any, tree: PyTreeDef) -> list[Axis]:
     return flat_axes("out_axes", out_axes, tree.unflatten(range(count)))
 
 
-def place_axes(
+def axes_from_front(
     avals: Sequence[ShapedArray], axes: Sequence[Axis], describe: Describe
 ) -> list[Axis]:
     """The axes counted from the front.

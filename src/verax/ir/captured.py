@@ -83,7 +83,7 @@ class CapturedConstants:
             return "no captured constants"
         rows = [("bytes", "type", "first used at")]
         rows += [
-            (f"{item.nbytes:,}", str(item.aval), place(item.source))
+            (f"{item.nbytes:,}", str(item.aval), line_of(item.source))
             for item in self.items
         ]
         sizes, types = (max(len(row[i]) for row in rows) for i in (0, 1))
@@ -91,7 +91,7 @@ class CapturedConstants:
         return "\n".join(lines)
 
 
-def place(source: Source) -> str:
+def line_of(source: Source) -> str:
     """The line, or that only the outputs read the constant."""
     return "an output of the program" if source.code is None else str(source)
 

@@ -213,7 +213,7 @@ class Printer:
         layout: Layout = start + ins
         if params:
             layout = Block(f"{start}[", params, " ", f"]{ins}")
-        return Commented(layout, place(eqn.source)) if self.sources else layout
+        return Commented(layout, line_of(eqn.source)) if self.sources else layout
 
     def params(self, params: object) -> tuple[Layout, ...]:
         """`key=value` for each field."""
@@ -301,7 +301,7 @@ def nickname(value: object) -> str:
     return name.strip("<>") if isinstance(name, str) else type(value).__name__
 
 
-def place(source: Place) -> str:
+def line_of(source: Place) -> str:
     """The line of the user, and the transformation that made something of it."""
     origin = f" ({source.origin})" if source.origin else ""
     return f"{source.file}:{source.line}{origin}"

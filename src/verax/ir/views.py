@@ -17,7 +17,7 @@ from verax.ir.printer import (
     Place,
     Program,
     aval_text,
-    place,
+    line_of,
     print_jaxpr,
 )
 from verax.ir.tokens import token_pattern
@@ -84,7 +84,7 @@ def line_tips(jaxpr: Program, text: str) -> list[str]:
     """The user's lines of the equations of `jaxpr` itself, beside the printed lines."""
     lines = text.splitlines()
     heads = {
-        f"    {binders(e.outvars)} = {e.primitive.name}": place(e.source)
+        f"    {binders(e.outvars)} = {e.primitive.name}": line_of(e.source)
         for e in jaxpr.eqns
         if known(e.source) and e.outvars
     }
@@ -182,7 +182,7 @@ class Drawing:
         scalars = [repr(a) for a in eqn.invars if isinstance(a, Literal)]
         types = " ".join([aval_text(v.aval) for v in eqn.outvars])
         label = " ".join([eqn.primitive.name, *scalars, "→", types])
-        tip = f"{eqn!r}\n{place(eqn.source)}" if known(eqn.source) else repr(eqn)
+        tip = f"{eqn!r}\n{line_of(eqn.source)}" if known(eqn.source) else repr(eqn)
         for var in eqn.outvars:
             self.depth[var.index] = layer
         x, y = self.box(eqn.outvars, label, layer, "#e6eef5", tip)

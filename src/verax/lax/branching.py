@@ -190,10 +190,12 @@ def switch(
         return functions[min(max(int(index), 0), last)](*operands)
     names = [f"branches[{i}]" for i in range(len(functions))]
     one = is_sequential("switch", vmap_method)
-    return choose("switch", place(index, aval, last), functions, operands, names, one)
+    return choose(
+        "switch", branch_index(index, aval, last), functions, operands, names, one
+    )
 
 
-def place(index: Any, aval: ShapedArray, last: int) -> Any:
+def branch_index(index: Any, aval: ShapedArray, last: int) -> Any:
     """The index as an int32 between 0 and `last`."""
     if aval.dtype.itemsize < 4 or aval.strong().dtype == int32:
         return clamp(0, convert(index, int32), last)

@@ -44,13 +44,13 @@ class CoreOperations:
     def convert(self, x: Array, dtype: DType, weak_type: bool = False) -> Array:
         return convert.convert(x, dtype, weak_type)
 
-    def map_lanes(
-        self, jaxpr: Jaxpr, size: int, fixed: Sequence[Array], lanes: Sequence[Array]
+    def map_elements(
+        self, jaxpr: Jaxpr, size: int, fixed: Sequence[Array], stacks: Sequence[Array]
     ) -> Sequence[Array]:
-        """`jaxpr` on `fixed` and each batch element of `lanes`, one after another."""
-        linear = (False,) * (len(fixed) + len(lanes))
+        """`jaxpr` on `fixed` and each batch element of `stacks`, one after another."""
+        linear = (False,) * (len(fixed) + len(stacks))
         params = ScanParams(jaxpr, size, linear, 0, len(fixed), False, 1)
-        return scan_p.bind(params, *fixed, *lanes)
+        return scan_p.bind(params, *fixed, *stacks)
 
 
 CORE = CoreOperations()

@@ -143,10 +143,12 @@ def double_sided_maxwell(
     sizes = (front or own) + own
     first, second = several(typed, 2)
     signs = rademacher(second, sizes, found)
-    return compiled(placed, signs, draw_maxwell(first, sizes, found), scale, loc)
+    return compiled(
+        shifted_and_scaled, signs, draw_maxwell(first, sizes, found), scale, loc
+    )
 
 
-def placed(signs: Array, lengths: Array, scale: Any, loc: Any) -> Array:
+def shifted_and_scaled(signs: Array, lengths: Array, scale: Any, loc: Any) -> Array:
     """loc + scale · signs · lengths."""
     return plus(multiply(mul(signs, lengths), scale), loc)
 

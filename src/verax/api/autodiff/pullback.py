@@ -29,8 +29,8 @@ from verax.rules.rows.row import MissingRule
 from verax.transforms.engine.linearize import (
     Step,
     Steps,
+    identity_of,
     linearize_into,
-    place,
     tangent_program,
 )
 from verax.transforms.engine.pull_back import pull_back
@@ -148,12 +148,12 @@ class LinearPart:
 def brought(builder: Builder, steps: Steps[Any], owner: Builder | None) -> Steps[Any]:
     """Steps on values, or on atoms of the trace `owner`, as steps on atoms here."""
     here = {
-        place(x): builder.atom(x if owner is None else Tracer(owner, x))
+        identity_of(x): builder.atom(x if owner is None else Tracer(owner, x))
         for x in steps.saved
     }
 
     def moved(step: Step[Any]) -> Step[Any]:
-        saved = [x if type(x) is Literal else here[place(x)] for x in step.saved]
+        saved = [x if type(x) is Literal else here[identity_of(x)] for x in step.saved]
         return step._replace(saved=tuple(saved))
 
     return evolve(steps, steps=[moved(step) for step in steps.steps])

@@ -15,7 +15,7 @@ from attrs import frozen
 from verax.api.arguments.cache_entries import Entry
 from verax.api.arguments.static_keys import changes
 from verax.api.explain.differences import Difference, differences, nearest, same
-from verax.api.explain.keys import Key, place_of, signature_of
+from verax.api.explain.keys import Key, name_and_line, signature_of
 from verax.api.explain.report import CacheAnswer, Explanation, StageReport
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.result import Lowered
@@ -135,7 +135,7 @@ def explained(asked: Asked) -> Explanation:
         seen, siblings = asked.seen, asked.siblings
         reason, found = why(asked.fun, asked.key, seen, asked.traced, siblings)
     return Explanation(
-        place_of(asked.fun),
+        name_and_line(asked.fun),
         str(signature_of(asked.fun, asked.key)),
         asked.hit,
         verdict(asked, made, disk),
@@ -151,7 +151,7 @@ def explained(asked: Asked) -> Explanation:
 def unjitted(fun: Callable[..., object], key: Key) -> Explanation:
     """The report on a call while `disable_jit` is on."""
     return Explanation(
-        place_of(fun),
+        name_and_line(fun),
         str(signature_of(fun, key)),
         hit=False,
         verdict="off: disable_jit is on, so the function runs as plain Python.",

@@ -144,7 +144,7 @@ def signature_of(fun: Callable[..., Any], key: Key) -> Signature:
             passed,
             child,
             tuple([rest[i] for i in leaves]),
-            tuple([placed(places.get(i)) for i in leaves]),
+            tuple([placement_kind(places.get(i)) for i in leaves]),
         )
         start += child.num_leaves
     static = {
@@ -159,7 +159,7 @@ def signature_of(fun: Callable[..., Any], key: Key) -> Signature:
     return Signature(found, static, options)
 
 
-def placed(kind: Any) -> object:
+def placement_kind(kind: Any) -> object:
     """Where a leaf lies, and whether it must stay there, of the kind of an array."""
     return None if kind is None else kind[1:]
 
@@ -218,7 +218,7 @@ def static_text(key: Any) -> str:
     if issubclass(cls, FLOATS) and isinstance(value, str):
         return value
     if cls is FunctionType:
-        return place_of(value)
+        return name_and_line(value)
     try:
         return reprlib.Repr(maxstring=60, maxother=60).repr(value)
     except Exception:
@@ -241,7 +241,7 @@ def codes(fun: object) -> tuple[CodeType, ...]:
     return tuple(found)
 
 
-def place_of(fun: Callable[..., Any]) -> str:
+def name_and_line(fun: Callable[..., Any]) -> str:
     """A function and where the user wrote it: `step (train.py:12)`."""
     name = function_name(fun)
     found = codes(fun)

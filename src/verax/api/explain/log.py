@@ -20,7 +20,7 @@ from attrs import frozen
 from verax.api.arguments.cache_entries import Entry
 from verax.api.explain.build import steps, why
 from verax.api.explain.differences import Difference
-from verax.api.explain.keys import Key, codes, place_of, signature_of
+from verax.api.explain.keys import Key, codes, name_and_line, signature_of
 from verax.api.explain.report import counted, reason_lines
 from verax.backend.programs.program import Made, Program
 from verax.ir.memo import Recent
@@ -84,7 +84,9 @@ def start_miss(
 ) -> Miss:
     """The miss of a call that begins now."""
     given = str(signature_of(fun, key)) or "nothing"
-    heading = f"cache miss: {place_of(fun)} called at {user_source(1)} with {given}"
+    heading = (
+        f"cache miss: {name_and_line(fun)} called at {user_source(1)} with {given}"
+    )
     return Miss(heading, traced, *why(fun, key, seen, traced, siblings))
 
 

@@ -116,7 +116,7 @@ class FormatCheck(string.Formatter):
             )
 
 
-def has_places(fmt: str) -> bool:
+def has_fields(fmt: str) -> bool:
     """Whether a format has a placeholder for a value."""
     return any(name is not None for _, name, _, _ in string.Formatter().parse(fmt))
 
@@ -127,7 +127,7 @@ class Printing:
 
     fmt: str
     options: Held
-    placed: bool
+    fields: bool
 
     @property
     def __name__(self) -> str:
@@ -136,7 +136,7 @@ class Printing:
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         with np.printoptions(**dict(self.options.value)):
             text = self.fmt.format(*args, **kwargs)
-            if not self.placed:
+            if not self.fields:
                 text = " ".join((text, *map(str, args)))
         sys.stdout.write(text + "\n")
 
@@ -184,8 +184,8 @@ def printed_with(
             f"debug.print takes a format string first, not {type(fmt).__name__}: "
             'debug.print("{}", x)'
         )
-    placed = has_places(fmt)
-    if not skip_format_check and (placed or kwargs):
+    fields = has_fields(fmt)
+    if not skip_format_check and (fields or kwargs):
         FormatCheck().format(fmt, *args, **kwargs)
     options = Held(tuple(sorted(np.get_printoptions().items())))
-    called_with(ordered, Printing(fmt, options, placed), *args, **kwargs)
+    called_with(ordered, Printing(fmt, options, fields), *args, **kwargs)

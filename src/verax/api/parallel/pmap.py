@@ -26,7 +26,7 @@ from verax.api.stages.stages import Lowered, Traced
 from verax.api.tracing.structs import ShapeDtypeStruct, out_info, struct_avals
 from verax.api.tracing.trace import describe_arguments, function_name
 from verax.api.tracing.wrapping import look_like
-from verax.api.vmap import flat_axes, mapped_size, place_axes, vmap
+from verax.api.vmap import axes_from_front, flat_axes, mapped_size, vmap
 from verax.backend import pytrees
 from verax.backend.placement.mesh import Mesh, PartitionSpec
 from verax.backend.placement.sharding import NamedSharding
@@ -163,12 +163,12 @@ class PmapFunction(Copyable):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results, spread over the devices."""
-        run, args, kwargs = self.placed(args, kwargs, self.settings.donated)
+        run, args, kwargs = self.on_devices(args, kwargs, self.settings.donated)
         return run(*args, **kwargs)
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """See `jit`: arguments may be `ShapeDtypeStruct`s, too."""
-        run, args, kwargs = self.placed(args, kwargs)
+        run, args, kwargs = self.on_devices(args, kwargs)
         return run.trace(*args, **kwargs)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -181,7 +181,7 @@ class PmapFunction(Copyable):
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Whether a call would find its program, and why not; see `jit(f).explain`."""
-        run, args, kwargs = self.placed(args, kwargs)
+        run, args, kwargs = self.on_devices(args, kwargs)
         return run.explain(*args, **kwargs)
 
     def clear_cache(self) -> None:
@@ -197,7 +197,7 @@ class PmapFunction(Copyable):
             found = self.programs.setdefault(size, made)
         return found
 
-    def placed(
+    def on_devices(
         self,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -213,7 +213,7 @@ class PmapFunction(Copyable):
         describe = describe_arguments(fun, tree, settings.held(len(args)))
         avals = struct_avals(leaves, describe)
         asked = flat_axes("in_axes", (axes, 0), (rest, kwargs))
-        where = place_axes(avals, asked, describe)
+        where = axes_from_front(avals, asked, describe)
         run, mesh = self.program(
             mapped_size(fun, avals, where, settings.axis_size, describe)
         )

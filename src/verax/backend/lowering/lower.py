@@ -131,11 +131,12 @@ def attributes(
     marks = ["jax.buffer_donor = true" if flag else "" for flag in donations]
     if spread is None:
         return marks, []
-    wanted = [layout for layout, flag in zip(spread.ins, kept, strict=True) if flag]
-    places = [*map(spread.of_constant, consts), *wanted]
+    asked = [layout for layout, flag in zip(spread.ins, kept, strict=True) if flag]
+    layouts = [*map(spread.of_constant, consts), *asked]
     avals = [*[c.aval for c in consts], *body.in_avals]
-    placed = [module.meshes.placed(*pair) for pair in zip(places, avals, strict=True)]
-    pairs = zip(marks, placed, strict=False)
+    attribute = module.meshes.sharding_attribute
+    spreads = [attribute(*pair) for pair in zip(layouts, avals, strict=True)]
+    pairs = zip(marks, spreads, strict=False)
     outs = zip(spread.outs, body.out_avals, strict=True)
-    ends = [module.meshes.placed(*pair) for pair in outs]
+    ends = [attribute(*pair) for pair in outs]
     return [", ".join(filter(None, pair)) for pair in pairs], ends

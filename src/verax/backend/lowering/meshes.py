@@ -44,7 +44,7 @@ class Meshes:
         )
         return layout_text(symbol, layout.splits, len(stored_shape(aval)))
 
-    def placed(self, layout: Layout | None, aval: ShapedArray) -> str:
+    def sharding_attribute(self, layout: Layout | None, aval: ShapedArray) -> str:
         """The attribute of an argument or result with this layout."""
         text = None if layout is None else self.layout(layout, aval)
         return "" if text is None else f"sdy.sharding = {text}"

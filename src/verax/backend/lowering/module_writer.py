@@ -380,13 +380,13 @@ class Writer(FunctionText):
         first = self.count + 1
         self.count += text.fresh
         names += [f"%{i}" for i in range(first, self.count + 1)]
-        self.place(text, names)
+        self.write_filled(text, names)
         return [
             self.constant_of(x, given) if isinstance(x, Needed) else names[x[0]] + x[1]
             for x in text.results
         ]
 
-    def place(self, text: EquationText, names: Sequence[str]) -> None:
+    def write_filled(self, text: EquationText, names: Sequence[str]) -> None:
         """Write a text with names in it."""
         self.lines.append(text.template % tuple([names[i] for i in text.order]))
 

@@ -29,7 +29,7 @@ class LocatedModule(Module):
 class LocatedWriter(Writer):
     """Writes operations, each with the location of its equation."""
 
-    def place(self, text: EquationText, names: Sequence[str]) -> None:
+    def write_filled(self, text: EquationText, names: Sequence[str]) -> None:
         """Write a text operation by operation, since each has a location."""
         for template, order in text.operations:
             self.lines.append(template % tuple([names[i] for i in order]))

@@ -69,7 +69,7 @@ def typed(pick: Indices, dtype: DType) -> Indices:
     return np.asarray(pick, dtype)  # type: ignore[arg-type]  # integers
 
 
-def placed(pick: Indices, shape: Shape, start: int, rank: int) -> Indices:
+def index_column(pick: Indices, shape: Shape, start: int, rank: int) -> Indices:
     """A column of index vectors of `shape`: `pick` along `rank` dimensions from start.
 
     `pick` may lack leading ones of them.
@@ -96,4 +96,6 @@ def joined(columns: Sequence[Indices]) -> Indices:
 def gather_indices(picks: Sequence[Indices], batch: Shape) -> Indices:
     """The index vectors of a gather: elements of the arrays side by side."""
     dtype = common(picks)
-    return joined([placed(typed(pick, dtype), batch, 0, len(batch)) for pick in picks])
+    return joined(
+        [index_column(typed(pick, dtype), batch, 0, len(batch)) for pick in picks]
+    )

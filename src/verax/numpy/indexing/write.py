@@ -29,7 +29,7 @@ from verax.numpy.arguments.arguments import (
 )
 from verax.numpy.elementwise import arithmetic
 from verax.numpy.indexing.parse import IndexArray, parse
-from verax.numpy.indexing.vectors import common, joined, placed, typed, wrapped
+from verax.numpy.indexing.vectors import common, index_column, joined, typed, wrapped
 from verax.numpy.indexing.write_plans import (
     Column,
     ScatterPlan,
@@ -240,7 +240,7 @@ def scatter_indices(plan: ScatterPlan, picks: list[Any]) -> Any:
     columns = []
     for column in plan.columns:
         pick, rank = column_values(column, picks, dtype, len(plan.batch))
-        columns.append(placed(pick, plan.index_shape, column.start, rank))
+        columns.append(index_column(pick, plan.index_shape, column.start, rank))
     return joined(columns)
 
 

@@ -114,7 +114,8 @@ def pair_step(
         batch = sorted((n for n in shared if n in out), key=out.index)
         depth = [n for n in shared if n not in out]
         numbers = Contraction(
-            (places(x, depth), places(y, depth)), (places(x, batch), places(y, batch))
+            (axes_named(x, depth), axes_named(y, depth)),
+            (axes_named(x, batch), axes_named(y, batch)),
         )
         found = [*batch, *(n for n in x + y if n not in shared)]
         order = tuple(found.index(n) for n in out if n in found)
@@ -126,7 +127,7 @@ def pair_step(
     return best
 
 
-def places(names: str, wanted: Sequence[str]) -> Shape:
+def axes_named(names: str, wanted: Sequence[str]) -> Shape:
     return tuple(names.index(n) for n in wanted)
 
 

@@ -44,7 +44,7 @@ def float_dtype(name: str, dtype: DTypeLike | None) -> Any:
     return chosen_dtype(name, dtype) or default_dtype("floating", STATE.enable_x64)
 
 
-def places(rows: int, columns: int, k: Any) -> tuple[Array, Array]:
+def rows_and_columns(rows: int, columns: int, k: Any) -> tuple[Array, Array]:
     """For each element of a matrix, its row plus `k`, and its column."""
     row = broadcasted_iota(int32, (rows, columns), 0)
     if not (isinstance(k, int) and k == 0):
@@ -68,7 +68,7 @@ def eye(
     """
     kind = float_dtype("eye", dtype)
     (rows, columns) = as_shape("eye", (N, N if M is None else M))
-    return placed("eye", convert(eq(*places(rows, columns, k)), kind), device)
+    return placed("eye", convert(eq(*rows_and_columns(rows, columns, k)), kind), device)
 
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
@@ -82,7 +82,7 @@ def tri(
     """Ones on and below the `k`-th diagonal of an N x M matrix, zeros elsewhere."""
     kind = float_dtype("tri", dtype)
     (rows, columns) = as_shape("tri", (N, N if M is None else M))
-    return convert(ge(*places(rows, columns, k)), kind)
+    return convert(ge(*rows_and_columns(rows, columns, k)), kind)
 
 
 @remembered
@@ -122,7 +122,7 @@ def scalar_zero(x: Array) -> Any:
 
 def lower_mask(x: Array, k: int) -> Array:
     """Whether an element of the last two dimensions is on or below diagonal `k`."""
-    mask = ge(*places(x.shape[-2], x.shape[-1], k))
+    mask = ge(*rows_and_columns(x.shape[-2], x.shape[-1], k))
     return broadcast_in_dim(mask, x.shape, (x.ndim - 2, x.ndim - 1))
 
 

@@ -95,7 +95,7 @@ def resized(x: Array, wanted: DType) -> Array:
     return bitcast_convert_type(grouped, wanted)
 
 
-def places(name: str, bitorder: str) -> np.ndarray:
+def bit_shifts(name: str, bitorder: str) -> np.ndarray:
     """By how much each bit of a byte is shifted.
 
     Raises:
@@ -133,7 +133,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     Raises:
         TypeError: `a` holds neither integers nor booleans.
     """
-    shifts = places("packbits", bitorder)
+    shifts = bit_shifts("packbits", bitorder)
     given = as_array("packbits", a)
     if not (is_bool(given.dtype) or is_integer(given.dtype)):
         raise TypeError(f"packbits takes integers and booleans, not {given.aval}")
@@ -161,7 +161,7 @@ def unpackbits(
     Raises:
         TypeError: `a` does not hold uint8.
     """
-    shifts = places("unpackbits", bitorder)
+    shifts = bit_shifts("unpackbits", bitorder)
     given = as_array("unpackbits", a)
     if given.dtype != uint8:
         raise TypeError(f"unpackbits takes bytes (uint8), not {given.aval}")

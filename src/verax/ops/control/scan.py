@@ -165,16 +165,16 @@ def batch_scan(
     ]
     inner = [None if axis is None else max(axis - 1, 0) for axis in rows]
 
-    def places(mask: Mask) -> tuple[Axis, ...]:
+    def axes_of(mask: Mask) -> tuple[Axis, ...]:
         return (*fixed, *[0 if flag else None for flag in mask], *inner)
 
     def found(mask: Mask) -> Mask:
-        return batched_results(engine, p.jaxpr, size, places(mask))
+        return batched_results(engine, p.jaxpr, size, axes_of(mask))
 
     begun = tuple([axis is not None for axis in start])
     mask = fixpoint(begun, lambda m: found(m)[: p.num_carry])
     out_mask = (*mask, *found(mask)[p.num_carry :])
-    jaxpr = forced_batch(engine, p.jaxpr, size, places(mask), out_mask)
+    jaxpr = forced_batch(engine, p.jaxpr, size, axes_of(mask), out_mask)
     given = [
         at_front(x, axis, size) if flag else x
         for x, axis, flag in zip(carry, start, mask, strict=True)

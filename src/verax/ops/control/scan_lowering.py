@@ -47,7 +47,7 @@ def lower_scan(
     def steps(first: Operand | int, count: int, state: list[Operand]) -> list[Operand]:
         carry, ys = p.results(state)
         for k in range(count):
-            i = place(e, p, first, k)
+            i = row_of_step(e, p, first, k)
             rows = [read_row(e, x, i) for x in xs]
             carry, found = p.results(e.inline(p.jaxpr, [*consts, *carry, *rows]))
             ys = [write_row(e, y, row, i) for y, row in zip(ys, found, strict=True)]
@@ -89,7 +89,7 @@ def looped(
     return list(op("stablehlo.while", start, types, regions)[1:])
 
 
-def place(e: Emitter, p: Loop, first: Operand | int, k: int) -> Operand:
+def row_of_step(e: Emitter, p: Loop, first: Operand | int, k: int) -> Operand:
     """The row of step `first + k`."""
     if isinstance(first, int):
         i = first + k

@@ -158,16 +158,16 @@ def batch_while(
     cond_consts, body_consts, carry = p.parts(args)
     cond_axes, body_axes, start = p.parts(axes)
 
-    def places(mask: Mask) -> tuple[Axis, ...]:
+    def axes_of(mask: Mask) -> tuple[Axis, ...]:
         return tuple([0 if flag else None for flag in mask])
 
     def apart(mask: Mask) -> bool:
         """Whether elements end at different times."""
-        inner = (*cond_axes, *places(mask))
+        inner = (*cond_axes, *axes_of(mask))
         return batched_results(engine, p.cond_jaxpr, size, inner)[0]
 
     def step(mask: Mask) -> Mask:
-        inner = (*body_axes, *places(mask))
+        inner = (*body_axes, *axes_of(mask))
         found = batched_results(engine, p.body_jaxpr, size, inner)
         return either(found, changed) if apart(mask) else found
 
@@ -179,13 +179,13 @@ def batch_while(
     if lanes and (p.sequential or p.effects):
         return one_by_one(lambda *xs: bind(p, *xs), size, args, axes)
     cond = forced_batch(
-        engine, p.cond_jaxpr, size, (*cond_axes, *places(mask)), (lanes,)
+        engine, p.cond_jaxpr, size, (*cond_axes, *axes_of(mask)), (lanes,)
     )
     given = [
         at_front(x, axis, size) if flag else x
         for x, axis, flag in zip(carry, start, mask, strict=True)
     ]
-    inner = (*body_axes, *places(mask))
+    inner = (*body_axes, *axes_of(mask))
     if lanes:
         body = lanes_body(engine, p, size, inner, mask)
         params = until_all_end(p, cond, body)
@@ -195,7 +195,7 @@ def batch_while(
         body = forced_batch(engine, p.body_jaxpr, size, inner, mask)
         params = evolve(p, body_jaxpr=body, cond_jaxpr=cond)
         outs = bind(params, *cond_consts, *body_consts, *given)
-    return outs, places(mask)
+    return outs, axes_of(mask)
 
 
 def until_all_end(p: WhileParams, cond: Jaxpr, body: Jaxpr) -> WhileParams:

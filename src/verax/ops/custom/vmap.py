@@ -17,7 +17,7 @@ from verax.ops.calls.call import NamedCall, jit_p, rule_call, split_call
 from verax.ops.calls.callbacks import silenced
 from verax.ops.calls.subjaxprs import with_inputs
 from verax.ops.custom.base import called, custom_row
-from verax.rules.programs.batched import placed, with_outputs
+from verax.rules.programs.batched import with_batch_axis, with_outputs
 from verax.rules.programs.calling import push
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.masks import Mask, chosen, knowns, nonzeros, unknowns
@@ -98,7 +98,7 @@ class PushedVmap:
         ]
         core = self.engine.core
         moved = [
-            placed(core, x, 0 if has else None, 0 if due else None, size)
+            with_batch_axis(core, x, 0 if has else None, 0 if due else None, size)
             for x, has, due in zip(inputs, given, wanted, strict=True)
         ]
         return [builder.atom(x) for x in moved]
@@ -158,7 +158,7 @@ def batch_custom(
     mask = tuple(axis is not None for axis in places)
     jaxpr, out_batched = p.rule.batched(size, mask)
     stacks = [
-        x if axis is None else placed(engine.core, x, axis, 0, size)
+        x if axis is None else with_batch_axis(engine.core, x, axis, 0, size)
         for x, axis in zip(own, places, strict=True)
     ]
     outs = jit_p.bind(rule_call(f"vmap_{p.name}", jaxpr), *stacks)

@@ -405,7 +405,7 @@ def dynamic_update_slice(
 ROWS: tuple[Row[Any], ...] = (dynamic_slice_p, dynamic_update_slice_p)
 
 
-def placed(
+def starts_along(
     name: str, shape: Shape, axis: int, start: object
 ) -> tuple[int, list[object]]:
     """The dimension counted from the front, and starts that are 0 in the others."""
@@ -430,7 +430,7 @@ def dynamic_slice_in_dim(
         TypeError: the window does not fit, or the start is not an integer scalar.
     """
     shape = aval_of(operand).shape
-    place, starts = placed("dynamic_slice_in_dim", shape, axis, start_index)
+    place, starts = starts_along("dynamic_slice_in_dim", shape, axis, start_index)
     sizes = list(shape)
     sizes[place] = slice_size
     return dynamic_slice(
@@ -473,7 +473,7 @@ def dynamic_update_slice_in_dim(
         TypeError: the update does not fit, or the start is not an integer scalar.
     """
     shape = aval_of(operand).shape
-    _, starts = placed("dynamic_update_slice_in_dim", shape, axis, start_index)
+    _, starts = starts_along("dynamic_update_slice_in_dim", shape, axis, start_index)
     return dynamic_update_slice(
         operand, update, starts, allow_negative_indices=allow_negative_indices
     )

@@ -147,9 +147,9 @@ def element_places(
         dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True
     )
     for d, own in pairs:
-        lanes = np.arange(0, shape[d] * steps[d], steps[d])
-        lanes = lanes.reshape((shape[d], *(1,) * (rank - own - 1)))
-        found = lanes if found is None else found + lanes
+        offsets = np.arange(0, shape[d] * steps[d], steps[d])
+        offsets = offsets.reshape((shape[d], *(1,) * (rank - own - 1)))
+        found = offsets if found is None else found + offsets
     return found if found is None else np.broadcast_to(found, indices.shape[:-1])
 
 

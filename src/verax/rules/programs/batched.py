@@ -47,16 +47,18 @@ def batch_to(
     outs = builder.tracers(builder.inline(batched, inputs))
     with interpreting(builder):
         moved = [
-            placed(engine.core, x, source, target, size)
+            with_batch_axis(engine.core, x, source, target, size)
             for x, source, target in zip(outs, found, wanted, strict=True)
         ]
     return builder.finish(moved)[0]
 
 
-def placed(core: CoreOps, x: Array, source: Axis, target: Wanted, size: int) -> Array:
+def with_batch_axis(
+    core: CoreOps, x: Array, source: Axis, target: Wanted, size: int
+) -> Array:
     """`x`, batched at `source`, with its batch dimension at `target`."""
     if target is SUM:
-        stacked = placed(core, x, source, 0, size) if source is None else x
+        stacked = with_batch_axis(core, x, source, 0, size) if source is None else x
         return core.reduce_sum(stacked, (source or 0,))
     if source == target:
         return x

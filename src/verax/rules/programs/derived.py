@@ -158,19 +158,19 @@ def one_by_one(
     """The results of `row` for one batch element after the other, batched in front."""
     core = engine.core
     fixed = [x for x, axis in zip(operands, axes, strict=True) if axis is None]
-    lanes = [
+    stacks = [
         core.transpose(x, (axis, *(i for i in range(x.ndim) if i != axis)))
         for x, axis in zip(operands, axes, strict=True)
         if axis is not None
     ]
-    rows = [x.aval.with_shape(x.shape[1:]) for x in lanes]
+    rows = [x.aval.with_shape(x.shape[1:]) for x in stacks]
     whole = [axis is None for axis in axes]
 
     def body(*xs: Array) -> Sequence[Array]:
         return row.bind(params, *merged(whole, xs[: len(fixed)], xs[len(fixed) :]))
 
     jaxpr = program([*[x.aval for x in fixed], *rows], body, "a sequential map")
-    outs = core.map_lanes(jaxpr, size, fixed, lanes)
+    outs = core.map_elements(jaxpr, size, fixed, stacks)
     return outs, (0,) * len(outs)
 
 
@@ -194,8 +194,8 @@ def by_composition(row: Row[Any]) -> Mapping[str, Callable[..., Any]]:
     def batch(
         engine: Engine, p: Params, size: int, xs: Sequence[Array], axes: Sequence[Axis]
     ) -> tuple[Sequence[Array], Sequence[Axis]]:
-        lanes = [lane(x.aval, axis) for x, axis in zip(xs, axes, strict=True)]
-        jaxpr = asked(program_of, p, row, p, tuple(lanes))
+        each = [element(x.aval, axis) for x, axis in zip(xs, axes, strict=True)]
+        jaxpr = asked(program_of, p, row, p, tuple(each))
         return spread_batch(engine, jaxpr, written, size, xs, axes)
 
     def lower(
@@ -216,7 +216,7 @@ def types(xs: Sequence[Known]) -> tuple[ShapedArray, ...]:
     return tuple([x.aval for x in xs])
 
 
-def lane(aval: ShapedArray, axis: Axis) -> ShapedArray:
+def element(aval: ShapedArray, axis: Axis) -> ShapedArray:
     """The type of one batch element of a batched operand."""
     if axis is None:
         return aval

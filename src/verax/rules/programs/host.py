@@ -61,15 +61,15 @@ def called(
             found = function(*arrays)
             values = list(map(as_numpy, found))
     except WrongStructure as error:
-        raise CallbackError(f"{place(function)} returned {error}") from None
+        raise CallbackError(f"{call_words(function)} returned {error}") from None
     except Exception as error:
         raise CallbackError(
-            f"{place(function)} raised {type(error).__name__}: {error}"
+            f"{call_words(function)} raised {type(error).__name__}: {error}"
         ) from error
     if len(found) != len(results):
         raise CallbackError(
-            f"{place(function)} returned {len(found)} arrays, but result_shape_dtypes "
-            f"has {len(results)}"
+            f"{call_words(function)} returned {len(found)} arrays, but "
+            f"result_shape_dtypes has {len(results)}"
         )
     return [
         fitted(function, i, value, aval)
@@ -77,7 +77,7 @@ def called(
     ]
 
 
-def place(function: HostFunction) -> str:
+def call_words(function: HostFunction) -> str:
     """How messages call a function: its name, and where the user wrote the call."""
     return f"the callback {function.name}, called at {function.source},"
 
@@ -99,7 +99,7 @@ def fitted(
         ):
             return value.astype(dtype)
     raise CallbackError(
-        f"{place(function)} returned {value.dtype}{list(value.shape)} as result "
+        f"{call_words(function)} returned {value.dtype}{list(value.shape)} as result "
         f"{position}, but result_shape_dtypes says {dtype}{list(aval.shape)}; return "
         "an array of that shape and dtype, or change result_shape_dtypes"
     )

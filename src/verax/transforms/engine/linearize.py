@@ -125,11 +125,12 @@ class Steps[V]:
     @property
     def saved(self) -> list[V]:
         """The residuals, each once."""
-        found = [x for step in self.steps for x in step.saved]
-        return list({place(x): x for x in found if type(x) is not Literal}.values())
+        saved = [x for step in self.steps for x in step.saved]
+        found = {identity_of(x): x for x in saved if type(x) is not Literal}
+        return list(found.values())
 
 
-def place(x: object) -> int:
+def identity_of(x: object) -> int:
     """What tells residuals apart: to hash a variable takes longer."""
     return x.index if type(x) is Var else id(x)
 
@@ -253,7 +254,7 @@ def tangent_program[V](engine: Engine, derivative: Steps[V]) -> Jaxpr:
     """The linear steps as a program of the residuals, then the tangents that go in."""
     builder = Builder("linearize")
     stored = {
-        place(x): builder.input(x.aval).atom  # type: ignore[attr-defined]  # residuals have a type
+        identity_of(x): builder.input(x.aval).atom  # type: ignore[attr-defined]  # residuals have a type
         for x in derivative.saved
     }
     env: list[Atom | None] = [None] * derivative.count
@@ -261,7 +262,7 @@ def tangent_program[V](engine: Engine, derivative: Steps[V]) -> Jaxpr:
         env[i] = builder.input(aval).atom
     for step in derivative.steps:
         ins: list[Atom] = [
-            x if isinstance(x, Literal) else stored[place(x)] for x in step.saved
+            x if isinstance(x, Literal) else stored[identity_of(x)] for x in step.saved
         ]
         ins += [env[t] for t in step.operands]  # type: ignore[misc]  # made before
         outs = builder.inline(step.tangent, ins, step.source)

@@ -220,15 +220,15 @@ def numbered(jaxpr: Jaxpr, count: int, base: int, depth: int) -> Jaxpr:
 
 def first_lane(code: Sequence[Array]) -> list[object]:
     """The code of the batch element whose equation comes first, with its number."""
-    lanes = [reshape(x, (x.aval.size,)) for x in code]
-    size = lanes[0].aval.size
-    site = reduce_min(lanes[0], (0,))
+    flat = [reshape(x, (x.aval.size,)) for x in code]
+    size = flat[0].aval.size
+    site = reduce_min(flat[0], (0,))
     numbers = broadcasted_iota(int32, (size,), 0)
     none = np.int32(size)
-    here = eq(lanes[0], broadcast_in_dim(site, (size,), ()))
+    here = eq(flat[0], broadcast_in_dim(site, (size,), ()))
     far = broadcast_in_dim(none, (size,), ())
     lane = reduce_min(select(here, numbers, far), (0,))
     chosen = eq(numbers, broadcast_in_dim(lane, (size,), ()))
     zeros = broadcast_in_dim(np.int32(0), (size,), ())
-    steps = [reduce_sum(select(chosen, x, zeros), (0,)) for x in lanes[1:]]
+    steps = [reduce_sum(select(chosen, x, zeros), (0,)) for x in flat[1:]]
     return [site, lane, *steps]

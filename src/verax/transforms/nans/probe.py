@@ -139,7 +139,7 @@ def enter(level: Level, args: Sequence[Array]) -> tuple[Jaxpr, Sequence[object]]
         return jaxpr, [*own, *carry]
     if isinstance(p, CondLanesParams):
         pairs = zip(p.mapped, args[1:], strict=True)
-        return jaxpr, [lane_of(x, p, step) if flag else x for flag, x in pairs]
+        return jaxpr, [element_of(x, p, step) if flag else x for flag, x in pairs]
     return jaxpr, args[1:] if isinstance(p, CondParams) else args
 
 
@@ -158,7 +158,7 @@ def at_scan_step(p: ScanParams, args: Sequence[Array], step: int) -> list[object
     return [*consts, *carry, *rows]
 
 
-def lane_of(x: Array, p: CondLanesParams, lane: int) -> Array:
+def element_of(x: Array, p: CondLanesParams, lane: int) -> Array:
     """One batch element of an operand that begins with the batch dimensions."""
     rest = x.aval.shape[len(p.lanes) :]
     flat = reshape(x, (int(np.prod(p.lanes)), *rest))

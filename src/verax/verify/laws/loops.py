@@ -89,14 +89,16 @@ def count(p: ScanParams, args: Sequence[Array]) -> Sequence[object]:
         i, before, made = rest[0], rest[1 : 1 + len(carry)], rest[1 + len(carry) :]
         at = sub(np.int32(p.length - 1), i) if p.reverse else i
         rows = [
-            CORE.reshape(dynamic_slice(x, place(at, x), (1, *x.shape[1:])), x.shape[1:])
+            CORE.reshape(
+                dynamic_slice(x, start_of(at, x), (1, *x.shape[1:])), x.shape[1:]
+            )
             for x in fixed[len(consts) :]
         ]
         after, row = p.results(
             inlined(p.jaxpr, [*fixed[: len(consts)], *before, *rows])
         )
         written = [
-            dynamic_update_slice(y, CORE.reshape(r, (1, *r.shape)), place(at, y))
+            dynamic_update_slice(y, CORE.reshape(r, (1, *r.shape)), start_of(at, y))
             for y, r in zip(made, row, strict=True)
         ]
         return [add(i, np.int32(1)), *after, *written]
@@ -110,7 +112,7 @@ def count(p: ScanParams, args: Sequence[Array]) -> Sequence[object]:
     return while_p.bind(params, *consts, *xs, np.int32(0), *carry, *ys)[1:]
 
 
-def place(i: Array, x: Array) -> list[object]:
+def start_of(i: Array, x: Array) -> list[object]:
     """Where row i starts."""
     return [i, *[np.int32(0)] * (x.ndim - 1)]
 
