@@ -1,17 +1,21 @@
 """Every row lowers for every platform but for what is listed here."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
+import verax
 from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.stablehlo_io import parsed
 from verax.extend import MissingRule
 from verax.ir.jaxpr import Jaxpr
+from verax.lax import linalg
 from verax.ops.table import PRIMITIVES, ROWS
 from verax.rules.rows.row import Row
 from verax.verify.cases.case import traced
@@ -19,17 +23,18 @@ from verax.verify.cases.growing import pool_of
 from verax.verify.random_programs import composable
 from verax.verify.seeded_programs import seed_case
 
-# What calls routines of LAPACK.
-LAPACK = (
-    *("cholesky", "eig", "eigh", "geqrf", "hessenberg", "householder_product", "lu"),
-    *("qr", "schur", "svd", "triangular_solve", "tridiagonal", "tridiagonal_solve"),
+# What only LAPACK computes, and what the solvers of GPUs compute, too.
+LAPACK = ("eig", "hessenberg", "schur", "tridiagonal_solve")
+SOLVED = (
+    *("cholesky", "eigh", "geqrf", "householder_product", "lu", "qr", "svd"),
+    "tridiagonal",
 )
 CALLBACKS = ("debug_callback", "io_callback", "pure_callback")
 LACKING = {
     "cpu": (),
     "cuda": LAPACK,
     "rocm": LAPACK,
-    "tpu": (*LAPACK, *CALLBACKS),
+    "tpu": (*LAPACK, *SOLVED, *CALLBACKS),
 }
 POOL = pool_of(composable(ROWS, "jvp", "batch", "lower"))
 DRAWN = tuple(name for name, row in PRIMITIVES.items() if row.draw is not None)
@@ -82,3 +87,42 @@ def test_modules_of_random_programs(seed: int) -> None:
         message = refusal(partial(check_module, jaxpr, *platforms))
         lacking = [f"primitive {name} has no" in message for name in LACKING["tpu"]]
         assert not message or any(lacking), message
+
+
+def routines(f: Any, shape: tuple[int, ...], platform: str) -> list[str]:
+    """The custom calls of a function of one matrix, in a module that MLIR accepts."""
+    traced = verax.jit(f).trace(verax.ShapeDtypeStruct(shape, np.complex64))
+    module = traced.lower(lowering_platforms=(platform,)).compiler_ir()
+    return re.findall(r"custom_call @(\w+)", str(module))
+
+
+@pytest.mark.parametrize(
+    ("platform", "solver"), [("cuda", "cusolver"), ("rocm", "hipsolver")]
+)
+@pytest.mark.parametrize(
+    ("f", "shape", "names"),
+    [
+        (linalg.cholesky, (2, 3, 3), ["potrf"]),
+        (linalg.lu, (3, 5), ["getrf"]),
+        (linalg.eigh, (4, 4), ["syevd"]),
+        (lambda x: linalg.eigh(x, lower=False), (4, 4), ["syevd"]),
+        (linalg.tridiagonal, (4, 4), ["sytrd"]),
+        (lambda x: linalg.qr(x, full_matrices=True), (2, 5, 3), ["geqrf", "orgqr"]),
+        (lambda x: linalg.qr(x, full_matrices=False), (3, 5), ["geqrf", "orgqr"]),
+        (linalg.svd, (2, 3, 5), ["gesvdj"]),
+        (lambda x: linalg.svd(x, full_matrices=False), (40, 50), ["gesvdj"]),
+        (lambda x: linalg.svd(x, compute_uv=False), (3, 3), ["gesvdj"]),
+        (lambda x: linalg.svd(x, full_matrices=False), (2, 1025), ["gesvd"]),
+        (lambda x: linalg.svd(x, compute_uv=False), (1025, 2), ["gesvd"]),
+        (lambda x: linalg.triangular_solve(x, x, transpose_a=True), (3, 3), []),
+    ],
+)
+def test_routines_of_gpus(
+    f: Any, shape: tuple[int, ...], names: list[str], platform: str, solver: str
+) -> None:
+    assert routines(f, shape, platform) == [f"{solver}_{name}_ffi" for name in names]
+
+
+def test_what_an_option_lacks() -> None:
+    with pytest.raises(MissingRule, match=r"qr with pivoting=True has no .* for cuda"):
+        routines(lambda x: linalg.qr(x, pivoting=True), (3, 3), "cuda")

@@ -334,11 +334,13 @@ def test_what_cannot_be_exported_is_refused() -> None:
 
     with pytest.raises(ValueError, match="printing calls functions of this process"):
         export.export(verax.jit(printing))(1.0)
-    everywhere = export.export(
-        verax.jit(vnp.linalg.cholesky), platforms=["cpu", "cuda"]
-    )
-    with pytest.raises(MissingRule, match=r"cholesky has no lowering for cuda"):
+    everywhere = export.export(verax.jit(lax.linalg.schur), platforms=["cpu", "cuda"])
+    with pytest.raises(MissingRule, match=r"schur has no lowering for cuda"):
         everywhere(np.eye(2, dtype=np.float32))
+    cholesky = verax.jit(vnp.linalg.cholesky)
+    both = export.export(cholesky, platforms=["cpu", "cuda"])(np.eye(2, dtype="f4"))
+    assert "@lapack_spotrf_ffi" in both.mlir_module()
+    assert "@cusolver_potrf_ffi" in both.mlir_module()
 
 
 def test_platforms_are_checked_when_called() -> None:

@@ -58,7 +58,7 @@ CALLING_CONVENTIONS = (1, 2)
 # How the library annotates parameters that take arrays or numbers.
 OF_VALUES: Final = re.compile(r"Array|Where|Any|float|complex")
 # The prefixes of the names of routines that jaxlib promises to keep.
-ROUTINES = ("lapack_",)
+ROUTINES = ("lapack_", "cusolver_", "hipsolver_")
 # XLA itself has these on every platform.
 STABLE_TARGETS = frozenset(("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"))
 

@@ -42,6 +42,7 @@ from verax.ops.linalg.triangular import symmetrized
 from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.structure.create import full_like
 from verax.rules.families.lapack import (
+    SOLVING,
     by_dtype,
     info_type,
     letter,
@@ -49,9 +50,10 @@ from verax.rules.families.lapack import (
     nan_like,
     or_nan,
     routine,
+    solver,
     square,
 )
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import Emitter, Operand, flag
 from verax.rules.rows.row import Engine, NDArray, Row, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
@@ -85,17 +87,23 @@ def evaluate_eigh(p: EighParams, a: NDArray) -> Sequence[NDArray]:
 def lower_eigh(
     e: Emitter, p: EighParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
-    info = info_type(outs[0].shape[:-2])
-    vectors, values, found = routine(
-        e,
-        by_dtype(outs[0].dtype, "?syevd", "?heevd"),
-        xs,
-        (*outs, info),
-        {0: 0},
-        mode=letter("V"),
-        uplo=letter("L" if p.lower else "U"),
-    )
-    return or_nan(e, found, (vectors, values))
+    types = *outs, info_type(outs[0].shape[:-2])
+    if e.platform == "cpu":
+        vectors, values, info = routine(
+            e,
+            by_dtype(outs[0].dtype, "?syevd", "?heevd"),
+            xs,
+            types,
+            {0: 0},
+            mode=letter("V"),
+            uplo=letter("L" if p.lower else "U"),
+        )
+    else:
+        # Algorithm 0 lets the routine choose.
+        vectors, values, info = solver(
+            e, "syevd", xs, types, lower=flag(p.lower), algorithm="0 : ui8"
+        )
+    return or_nan(e, info, (vectors, values))
 
 
 def inverse_gaps(values: Array, matrix: Array) -> Array:
@@ -131,7 +139,7 @@ eigh_p: Row[EighParams] = matrix_row(
     results=eigh_results,
     evaluate=evaluate_eigh,
     jvp=jvp_eigh,
-    lower_on={"cpu": lower_eigh},
+    lower_on=dict.fromkeys(SOLVING, lower_eigh),
 )
 
 

@@ -24,6 +24,7 @@ from verax.ops.linalg.algebra import (
 )
 from verax.ops.structure.slicing import pad
 from verax.rules.families.lapack import (
+    SOLVING,
     by_dtype,
     info_type,
     letter,
@@ -31,9 +32,10 @@ from verax.rules.families.lapack import (
     nan_like,
     or_nan,
     routine,
+    solver,
     square,
 )
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import Emitter, Operand, flag
 from verax.rules.rows.row import Engine, Known, NDArray, Row, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
@@ -173,14 +175,18 @@ def lower_tridiagonal(
     xs: Sequence[Operand],
     outs: Sequence[ShapedArray],
 ) -> Sequence[Operand]:
-    *found, info = routine(
-        e,
-        by_dtype(xs[0].aval.dtype, "?sytrd", "?hetrd"),
-        xs,
-        (*outs, info_type(outs[0].shape[:-2])),
-        {0: 0},
-        uplo=letter("L" if p.lower else "U"),
-    )
+    types = *outs, info_type(outs[0].shape[:-2])
+    if e.platform == "cpu":
+        *found, info = routine(
+            e,
+            by_dtype(xs[0].aval.dtype, "?sytrd", "?hetrd"),
+            xs,
+            types,
+            {0: 0},
+            uplo=letter("L" if p.lower else "U"),
+        )
+    else:
+        *found, info = solver(e, "sytrd", xs, types, lower=flag(p.lower))
     return or_nan(e, info, found)
 
 
@@ -189,7 +195,7 @@ tridiagonal_p: Row[TridiagonalParams] = matrix_row(
     TridiagonalParams,
     results=tridiagonal_results,
     evaluate=evaluate_tridiagonal,
-    lower_on={"cpu": lower_tridiagonal},
+    lower_on=dict.fromkeys(SOLVING, lower_tridiagonal),
 )
 
 

@@ -38,7 +38,14 @@ from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.ops.structure.slicing import pad
-from verax.rules.families.lapack import info_type, matrix_row, or_nan, routine
+from verax.rules.families.lapack import (
+    SOLVING,
+    info_type,
+    matrix_row,
+    or_nan,
+    routine,
+    solver,
+)
 from verax.rules.families.linear import zero_jvp
 from verax.rules.programs.while_lowering import repeat
 from verax.rules.rows.emitter import Emitter, Operand
@@ -154,9 +161,11 @@ def evaluate_lu(p: NoParams, a: NDArray) -> Sequence[NDArray]:
 def lower_lu(
     e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
-    packed, from_one, info = routine(
-        e, "?getrf", xs, (*outs[:2], info_type(outs[0].shape[:-2])), {0: 0}
-    )
+    types = *outs[:2], info_type(outs[0].shape[:-2])
+    if e.platform == "cpu":
+        packed, from_one, info = routine(e, "?getrf", xs, types, {0: 0})
+    else:
+        packed, from_one, info = solver(e, "getrf", xs, types)
     (pivots,) = e.op(
         "stablehlo.subtract", (from_one, e.constant(1, outs[1])), (outs[1],)
     )
@@ -217,7 +226,7 @@ lu_p: Row[NoParams] = matrix_row(
     results=lu_results,
     evaluate=evaluate_lu,
     jvp=jvp_lu,
-    lower_on={"cpu": lower_lu},
+    lower_on=dict.fromkeys(SOLVING, lower_lu),
 )
 
 

@@ -33,9 +33,9 @@ from verax.ops.linalg.algebra import (
 )
 from verax.ops.linalg.triangular import triangle_of, triangular_solve
 from verax.ops.structure.shape import broadcast_in_dim
-from verax.rules.families.lapack import by_dtype, matrix_row, routine
+from verax.rules.families.lapack import SOLVING, by_dtype, matrix_row, routine, solver
 from verax.rules.rows.emitter import Emitter, Operand, i64s
-from verax.rules.rows.row import Engine, NDArray, Row, Tangent, Zero
+from verax.rules.rows.row import Engine, MissingRule, NDArray, Row, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 
@@ -55,12 +55,31 @@ def evaluate_geqrf(p: NoParams, a: NDArray) -> Sequence[NDArray]:
     return packed, taus
 
 
+def reflectors(
+    e: Emitter, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> tuple[Operand, ...]:
+    """The factors of a matrix, packed, and their scales."""
+    if e.platform == "cpu":
+        return routine(e, "?geqrf", xs, outs, {0: 0})
+    return solver(e, "geqrf", xs, outs)
+
+
+def product_of_reflectors(
+    e: Emitter, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> tuple[Operand, ...]:
+    """The orthogonal matrix that packed factors and their scales stand for."""
+    if e.platform == "cpu":
+        name = by_dtype(outs[0].dtype, "?orgqr", "?ungqr")
+        return routine(e, name, xs, outs, {0: 0})
+    return solver(e, "orgqr", xs, outs)
+
+
 geqrf_p: Row[NoParams] = matrix_row(
     "geqrf",
     NoParams,
     results=geqrf_results,
     evaluate=evaluate_geqrf,
-    lower_on={"cpu": lambda e, p, xs, outs: routine(e, "?geqrf", xs, outs, {0: 0})},
+    lower_on=dict.fromkeys(SOLVING, lambda e, p, xs, outs: reflectors(e, xs, outs)),
 )
 
 
@@ -83,20 +102,15 @@ def evaluate_householder(p: NoParams, a: NDArray, taus: NDArray) -> Sequence[NDA
     return (product(a, taus)[0],)
 
 
-def lower_householder(
-    e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
-) -> Sequence[Operand]:
-    name = by_dtype(outs[0].dtype, "?orgqr", "?ungqr")
-    return routine(e, name, xs, outs, {0: 0})
-
-
 householder_product_p: Row[NoParams] = matrix_row(
     "householder_product",
     NoParams,
     results=householder_results,
     evaluate=evaluate_householder,
     ranks=(2, 1),
-    lower_on={"cpu": lower_householder},
+    lower_on=dict.fromkeys(
+        SOLVING, lambda e, p, xs, outs: product_of_reflectors(e, xs, outs)
+    ),
 )
 
 
@@ -147,10 +161,9 @@ def lower_qr(
     if p.pivoting:
         packed, places, factors = factor_with_pivots(e, a, outs[2], taus)
     else:
-        packed, factors = routine(e, "?geqrf", xs, (a.aval, taus), {0: 0})
+        packed, factors = reflectors(e, xs, (a.aval, taus))
     wide = padded(e, packed, k) if k > n else cut(e, packed, (m, k))
-    name = by_dtype(a.aval.dtype, "?orgqr", "?ungqr")
-    (full,) = routine(e, name, (wide, factors), (q,), {0: 0})
+    (full,) = product_of_reflectors(e, (wide, factors), (q,))
     return full, triangle_of(e, cut(e, packed, (k, n)), "LE"), *places
 
 
@@ -158,6 +171,11 @@ def factor_with_pivots(
     e: Emitter, a: Operand, order: ShapedArray, taus: ShapedArray
 ) -> tuple[Operand, tuple[Operand, ...], Operand]:
     """Packed factors, where each column came from (from 0), and scales."""
+    if e.platform != "cpu":
+        raise MissingRule(
+            f"qr with pivoting=True has no lowering for {e.platform}; leave the "
+            "pivoting out, or compute it on a CPU"
+        )
     free = e.broadcast(e.constant(0, order.with_shape(())), order.shape, ())
     packed, found, factors = routine(
         e, "?geqp3", (a, free), (a.aval, order, taus), {i: i for i in range(2)}
@@ -244,7 +262,7 @@ qr_p: Row[QrParams] = matrix_row(
     results=qr_results,
     evaluate=evaluate_qr,
     jvp=jvp_qr,
-    lower_on={"cpu": lower_qr},
+    lower_on=dict.fromkeys(SOLVING, lower_qr),
 )
 
 

@@ -36,6 +36,7 @@ from verax.ops.linalg.algebra import (
     times_rows,
 )
 from verax.ops.linalg.eigen import off_diagonal
+from verax.ops.linalg.qr import cut
 from verax.rules.families.lapack import (
     info_type,
     letter,
@@ -43,8 +44,9 @@ from verax.rules.families.lapack import (
     nan_like,
     or_nan,
     routine,
+    solver,
 )
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import Emitter, Operand, flag, i64s
 from verax.rules.rows.row import Engine, NDArray, Row, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
@@ -52,6 +54,8 @@ from verax.rules.values.lazy import LazyModule
 lapack = LazyModule("scipy.linalg.lapack")
 
 DRIVERS = {"DEFAULT": "gesdd", "QR": "gesvd"}
+# Up to this size GPUs decompose by Jacobi rotations.
+ROTATED = 1024
 
 
 @frozen(eq=False, repr=False)
@@ -117,6 +121,72 @@ def lower_svd(
     return or_nan(e, info, (s, u, vh) if p.compute_uv else (s,))
 
 
+def lower_svd_on_gpu(
+    e: Emitter, p: SvdParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """By Jacobi rotations if the matrix is small; else, or if asked for, by QR."""
+    m, n = xs[0].aval.shape[-2:]
+    by_rotations = p.driver == DRIVERS["DEFAULT"] and max(m, n) <= ROTATED
+    *parts, info = (rotated if by_rotations else gesvd)(e, p, xs[0], outs[0])
+    return or_nan(e, info, parts if p.compute_uv else parts[:1])
+
+
+def rotated(
+    e: Emitter, p: SvdParams, a: Operand, values: ShapedArray
+) -> tuple[Operand, ...]:
+    """Values, both factors and what went wrong, by Jacobi rotations.
+
+    The factors are there also if nobody wants them, the second is V and not its
+    adjoint, and only matrices beyond 32 x 32 have thin ones.
+    """
+    *stack, m, n = a.aval.shape
+    k, thin = min(m, n), not p.full_matrices and m > 32 and n > 32
+    types = (
+        *(a.aval, values),
+        a.aval.with_shape((*stack, m, k if thin else m)),
+        a.aval.with_shape((*stack, n, k if thin else n)),
+        info_type(tuple(stack)),
+    )
+    square, vectors = flag(not thin), flag(p.compute_uv)
+    _, s, u, v, info = solver(
+        e, "gesvdj", (a,), types, full_matrices=square, compute_uv=vectors
+    )
+    if not p.compute_uv:
+        return s, u, v, info
+    order = (*range(len(stack)), len(stack) + 1, len(stack))
+    turned = v.aval.with_shape((*stack, v.aval.shape[-1], n))
+    (vh,) = e.op("stablehlo.transpose", (v,), (turned,), permutation=i64s(order))
+    if is_complex(a.aval.dtype):
+        (vh,) = e.op("chlo.conj", (vh,), (turned,))
+    left, right = factor_shapes(p, m, n)
+    return s, cut(e, u, left), cut(e, vh, right), info
+
+
+def gesvd(
+    e: Emitter, p: SvdParams, a: Operand, values: ShapedArray
+) -> tuple[Operand, ...]:
+    """Values, both factors and what went wrong, by QR, which takes tall matrices.
+
+    Wide ones it takes stored by rows, as their transposes.
+    """
+    *stack, m, n = a.aval.shape
+    wide = m < n
+    u = vh = a.aval.with_shape(())
+    if p.compute_uv:
+        u, vh = [a.aval.with_shape((*stack, *x)) for x in factor_shapes(p, m, n)]
+    _, s, first, second, info = solver(
+        e,
+        "gesvd",
+        (a,),
+        (a.aval, values, *((vh, u) if wide else (u, vh)), info_type(tuple(stack))),
+        columns=not wide,
+        full_matrices=flag(p.full_matrices),
+        compute_uv=flag(p.compute_uv),
+        transposed=flag(wide),
+    )
+    return (s, second, first, info) if wide else (s, first, second, info)
+
+
 def jvp_svd(
     engine: Engine, p: SvdParams, primals: Sequence[Array], tangents: Sequence[Tangent]
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
@@ -175,7 +245,7 @@ svd_p: Row[SvdParams] = matrix_row(
     results=svd_results,
     evaluate=evaluate_svd,
     jvp=jvp_svd,
-    lower_on={"cpu": lower_svd},
+    lower_on={"cpu": lower_svd, "gpu": lower_svd_on_gpu},
 )
 
 

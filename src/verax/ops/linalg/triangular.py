@@ -38,6 +38,7 @@ from verax.ops.linalg.algebra import (
 from verax.ops.structure.shape import move_axis, reshape
 from verax.rules.families.lapack import (
     LETTERS,
+    SOLVING,
     batch_stack,
     info_type,
     letter,
@@ -45,9 +46,10 @@ from verax.rules.families.lapack import (
     nan_like,
     or_nan,
     routine,
+    solver,
     square,
 )
-from verax.rules.rows.emitter import Emitter, Operand, compared
+from verax.rules.rows.emitter import Emitter, Operand, compared, flag
 from verax.rules.rows.row import (
     Axis,
     Domain,
@@ -111,10 +113,11 @@ def factor_tangent(factor: Array, t: Array) -> Array:
 def lower_cholesky(
     e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
-    stack = outs[0].shape[:-2]
-    factor, info = routine(
-        e, "?potrf", xs, (outs[0], info_type(stack)), {0: 0}, uplo=letter("L")
-    )
+    types = outs[0], info_type(outs[0].shape[:-2])
+    if e.platform == "cpu":
+        factor, info = routine(e, "?potrf", xs, types, {0: 0}, uplo=letter("L"))
+    else:
+        factor, info = solver(e, "potrf", xs, types, lower="true")
     (checked,) = or_nan(e, info, (factor,))
     return (triangle_of(e, checked, "GE"),)
 
@@ -140,7 +143,7 @@ cholesky_p: Row[NoParams] = matrix_row(
     results=lambda p, xs: (xs[0].with_shape((square("cholesky", xs[0]),) * 2),),
     evaluate=evaluate_cholesky,
     jvp=jvp_cholesky,
-    lower_on={"cpu": lower_cholesky},
+    lower_on=dict.fromkeys(SOLVING, lower_cholesky),
 )
 
 
@@ -248,12 +251,37 @@ def batch_triangular(
     return (reshape(x, shape),), (place,)
 
 
+def conjugated(e: Emitter, p: TriangularParams, a: Operand) -> Operand:
+    """The matrix; its conjugate if that is meant without its transpose."""
+    if p.conjugate_a and not p.transpose_a and is_complex(a.aval.dtype):
+        (a,) = e.op("chlo.conj", (a,), (a.aval,))
+    return a
+
+
+def lower_triangular_by_xla(
+    e: Emitter, p: TriangularParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    a, b = xs
+    a = conjugated(e, p, a)
+    turned = "NO_TRANSPOSE"
+    if p.transpose_a:
+        turned = "ADJOINT" if p.conjugate_a else "TRANSPOSE"
+    return e.op(
+        "stablehlo.triangular_solve",
+        (a, b),
+        outs,
+        left_side=flag(p.left_side),
+        lower=flag(p.lower),
+        unit_diagonal=flag(p.unit_diagonal),
+        transpose_a=f"#stablehlo<transpose {turned}>",
+    )
+
+
 def lower_triangular(
     e: Emitter, p: TriangularParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
     a, b = xs
-    if p.conjugate_a and not p.transpose_a and is_complex(a.aval.dtype):
-        (a,) = e.op("chlo.conj", (a,), (a.aval,))
+    a = conjugated(e, p, a)
     turned = "N" if not p.transpose_a else "C" if p.conjugate_a else "T"
     return routine(
         e,
@@ -293,6 +321,7 @@ triangular_solve_p: Row[TriangularParams] = evolve(
         jvp=jvp_triangular,
         transpose=transpose_triangular,
         batch=batch_triangular,
+        lower=lower_triangular_by_xla,
         lower_on={"cpu": lower_triangular},
     ),
     draw=draw_triangular,

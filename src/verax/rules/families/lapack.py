@@ -8,6 +8,7 @@ dimensions, empty matrices, batching, and NaN where the routine reports failure:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,9 @@ LETTERS: Mapping[DType, str] = {
     complex64: "c",
     complex128: "z",
 }
+SOLVING = ("cpu", "gpu")
+"""The platforms with routines for matrices: LAPACK, and the solvers of GPUs."""
+SOLVERS: Mapping[str, str] = MappingProxyType({"cuda": "cusolver", "rocm": "hipsolver"})
 type Cores[P] = Callable[[P, Sequence[ShapedArray]], Sequence[ShapedArray]]
 type OneMatrix[P] = Callable[..., Sequence[NDArray]]
 
@@ -267,8 +271,39 @@ def routine(
 
     `name` has a `?` for the letter of the dtype of the first operand.
     """
-    rank = max(x.aval.ndim for x in operands)
-    target = name.replace("?", LETTERS[operands[0].aval.dtype])
+    target = f"lapack_{name.replace('?', LETTERS[operands[0].aval.dtype])}_ffi"
+    return matrix_call(e, target, operands, outs, aliases, options)
+
+
+def solver(
+    e: Emitter,
+    name: str,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+    *,
+    columns: bool = True,
+    **options: str,
+) -> tuple[Operand, ...]:
+    """One routine of cuSOLVER or hipSOLVER; the first operand becomes the first result.
+
+    They have one name for all dtypes. Without `columns`, matrices are stored by rows.
+    """
+    target = f"{SOLVERS[e.platform]}_{name}_ffi"
+    return matrix_call(e, target, operands, outs, {0: 0}, options, columns=columns)
+
+
+def matrix_call(
+    e: Emitter,
+    target: str,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+    aliases: Mapping[int, int],
+    options: Mapping[str, str],
+    *,
+    columns: bool = True,
+) -> tuple[Operand, ...]:
+    """A custom call on matrices; `aliases` says which operand becomes which result."""
+    rank = max(x.aval.ndim for x in operands) if columns else -1
     single = len(outs) == 1
     shared = ", ".join(
         "#stablehlo.output_operand_alias<output_tuple_indices = "
@@ -282,7 +317,7 @@ def routine(
         operands,
         outs,
         (),
-        call_target_name=f'"lapack_{target}_ffi"',
+        call_target_name=f'"{target}"',
         api_version="4 : i32",
         backend_config=f"{{{config}}}",
         operand_layouts=layouts([x.aval for x in operands], rank),
