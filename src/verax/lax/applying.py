@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from verax.api.jit.decorator import jit
-from verax.ir.dtypes import canonical, numpy_dtype
+from verax.ir.dtypes import numpy_dtype
 from verax.ir.jaxpr import NO_PARAMS
 from verax.lax.looping import fori_loop
-from verax.numpy.arguments.arguments import as_array
+from verax.numpy.arguments.arguments import as_array, default_integer
 from verax.ops.elementwise.select import copy_p
 from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
 from verax.ops.indexing.gather import gather
@@ -29,7 +29,6 @@ from verax.ops.indexing.geometry import (
 from verax.ops.indexing.scatter import scatter
 from verax.ops.structure.shape import reshape
 from verax.rules.values.array import Array
-from verax.rules.values.state import STATE
 
 
 class FftType(IntEnum):
@@ -97,7 +96,7 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     >>> shape_as_value((2, 3)).tolist()
     [2, 3]
     """
-    dtype = canonical(int, STATE.enable_x64)
+    dtype = default_integer()
     return as_array("shape_as_value", np.asarray(tuple(shape), numpy_dtype(dtype)))
 
 

@@ -10,7 +10,7 @@ product with a matrix is three ordinary products, and its derivative theirs::
 from enum import Enum
 from typing import Any
 
-from verax.ir.dtypes import int32, is_complex
+from verax.ir.dtypes import int32
 from verax.lax.scanning import scan
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -21,8 +21,8 @@ from verax.numpy.linalg.products import matmul
 from verax.numpy.ranges.grids import eye, tril, triu
 from verax.numpy.shaping.shapes import matrix_transpose
 from verax.ops.elementwise.arith import add, div, mul, sub
-from verax.ops.elementwise.complex import conj
 from verax.ops.elementwise.exp_log import sqrt
+from verax.ops.linalg.algebra import adjoint
 from verax.ops.linalg.triangular import triangular_solve
 from verax.ops.structure.create import iota
 from verax.rules.values.array import Array
@@ -58,12 +58,6 @@ class SvdAlgorithm(Enum):
     JACOBI = "Jacobi"
     POLAR = "polar"
     DIVIDE_AND_CONQUER = "divide_and_conquer"
-
-
-def adjoint(x: Array) -> Array:
-    """The conjugate transpose of matrices."""
-    turned = matrix_transpose(x)
-    return conj(turned) if is_complex(turned.dtype) else turned
 
 
 def ormqr(

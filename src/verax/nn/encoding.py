@@ -10,7 +10,7 @@ import operator
 from typing import Any
 
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import DTypeLike, bool_, canonical, is_bool
+from verax.ir.dtypes import DTypeLike, bool_, is_bool
 from verax.nn.operand import inexact
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -18,6 +18,8 @@ from verax.numpy.arguments.arguments import (
     as_array,
     canonical_axis,
     chosen_dtype,
+    default_float,
+    default_integer,
     reduction_axes,
     spread,
 )
@@ -29,7 +31,6 @@ from verax.ops.elementwise.exp_log import rsqrt
 from verax.ops.structure.create import broadcasted_iota
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
-from verax.rules.values.state import STATE
 
 ALGORITHMS = ("fast", "stable")
 
@@ -101,9 +102,9 @@ def one_hot(
     unsharded("one_hot", out_sharding)
     places = as_array("one_hot", x)
     count = operator.index(num_classes)
-    result = chosen_dtype("one_hot", dtype) or canonical(float, STATE.enable_x64)
+    result = chosen_dtype("one_hot", dtype) or default_float()
     if is_bool(places.dtype):
-        places = convert(places, canonical(int, STATE.enable_x64))
+        places = convert(places, default_integer())
     place = canonical_axis("one_hot", axis, places.ndim + 1)
     shape = (*places.shape[:place], count, *places.shape[place:])
     counter = broadcasted_iota(places.dtype, shape, place)

@@ -19,7 +19,6 @@ from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
-    canonical,
     complex_dtype,
     is_complex,
     is_inexact,
@@ -31,6 +30,7 @@ from verax.numpy.arguments.arguments import (
     as_shape,
     chosen_dtype,
     constant_of,
+    default_float,
 )
 from verax.numpy.creation.filling import full
 from verax.numpy.elementwise.arithmetic import multiply
@@ -49,7 +49,6 @@ from verax.random.normals import (
 from verax.random.raw_bits import uniform as uniform_samples
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
-from verax.rules.values.state import STATE
 
 type Axes = int | Sequence[int]
 type Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]
@@ -79,7 +78,7 @@ def weight_dtype(dtype: DTypeLike | None) -> DType:
     Raises:
         TypeError: it is neither floating nor complex.
     """
-    found = chosen_dtype("initializer", dtype) or canonical(float, STATE.enable_x64)
+    found = chosen_dtype("initializer", dtype) or default_float()
     if not is_inexact(found):
         raise TypeError(f"weights must be floats or complex numbers, not {found}")
     return found

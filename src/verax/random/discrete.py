@@ -27,6 +27,7 @@ from verax.numpy.arguments.arguments import (
     broadcast_shapes_of,
     canonical_axis,
     chosen_dtype,
+    default_integer,
     stretched,
 )
 from verax.numpy.elementwise.arithmetic import add as plus, multiply
@@ -218,7 +219,7 @@ def categorical(
     noise_shape.insert(len(front) + place, x.shape[place])
     noise = draw_gumbel(typed, tuple(noise_shape), x.dtype, mode)
     scores = add(noise, stretched(x, tuple(noise_shape)))
-    return argmax(scores, len(front) + place, canonical(int, STATE.enable_x64))
+    return argmax(scores, len(front) + place, default_integer())
 
 
 def distinct(

@@ -16,7 +16,6 @@ from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
-    canonical,
     int32,
     is_integer,
     numpy_dtype,
@@ -27,6 +26,7 @@ from verax.numpy.arguments.arguments import (
     as_array,
     as_shape,
     constant_of,
+    default_integer,
     stretched,
 )
 from verax.ops.elementwise import arith
@@ -41,7 +41,6 @@ from verax.random.keys import pieces
 from verax.random.raw_bits import WORDS
 from verax.random.samplers import Sizes, asked, integer_dtype
 from verax.rules.values.array import Array
-from verax.rules.values.state import STATE
 
 
 def randint(
@@ -137,7 +136,7 @@ def fitted(x: Array, dtype: DType) -> Array:
 
 def as_bound(x: Array) -> Array:
     """A bound as an integer."""
-    return x if is_integer(x.dtype) else convert(x, canonical(int, STATE.enable_x64))
+    return x if is_integer(x.dtype) else convert(x, default_integer())
 
 
 def in_range(key: Array, shape: Shape, dtype: DType, low: Array, high: Array) -> Array:

@@ -16,8 +16,6 @@ from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
-    canonical,
-    default_dtype,
     is_float,
     is_inexact,
     is_integer,
@@ -29,6 +27,8 @@ from verax.numpy.arguments.arguments import (
     broadcast_shapes_of,
     chosen_dtype,
     constant_of,
+    default_float,
+    default_integer,
     stretched,
 )
 from verax.ops.elementwise.convert import convert
@@ -37,16 +37,10 @@ from verax.random.keys import one_key
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
-from verax.rules.values.state import STATE
 
 type Sizes = int | Sequence[int]
 # From the name of a sampler and the dtype that a caller asks for, the dtype it has.
 type Kind = Callable[[str, DTypeLike | None], DType]
-
-
-def default_float() -> DType:
-    """The dtype of a Python float."""
-    return default_dtype("floating", STATE.enable_x64)
 
 
 def float_dtype(name: str, dtype: DTypeLike | None) -> DType:
@@ -81,7 +75,7 @@ def integer_dtype(name: str, dtype: DTypeLike | None) -> DType:
     Raises:
         TypeError: it is not an integer dtype.
     """
-    found = chosen_dtype(name, dtype) or canonical(int, STATE.enable_x64)
+    found = chosen_dtype(name, dtype) or default_integer()
     if not is_integer(found):
         raise TypeError(f"{name}: dtype must be an integer type, not {found}")
     return found

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from verax.ir.avals import Shape
-from verax.ir.dtypes import canonical, is_integer
+from verax.ir.dtypes import is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     canonical_axis,
+    default_integer,
     inexact_array,
 )
 from verax.numpy.searching.sorting import searchsorted
@@ -44,7 +45,6 @@ from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import as_sizes
-from verax.rules.values.state import STATE
 
 # Sorted by words of 32 bits; n elements need 3 log n bits for few ties.
 EXPONENT = 3
@@ -81,7 +81,7 @@ def sorted_by_words(key: Array, x: Array, axis: int, shape: Shape) -> Array:
 
 def indices(size: int) -> Array:
     """0, 1, ..., size - 1 in the default integer dtype."""
-    return iota(canonical(int, STATE.enable_x64), size)
+    return iota(default_integer(), size)
 
 
 def taken(x: Array, places: Array, axis: int) -> Array:
@@ -155,7 +155,7 @@ def choice(
     if p is not None:
         drawn = weighted(typed, count, sizes, replace, p, mode)
     elif replace:
-        dtype = canonical(int, STATE.enable_x64)
+        dtype = default_integer()
         drawn = in_known_range(typed, sizes, dtype, 0, count)
     else:
         whole: Any = count if array is None else array
@@ -185,7 +185,7 @@ def weighted(
 ) -> Array:
     """Places below `count` with probabilities `p`."""
     weights = inexact_array("choice", p)
-    dtype = canonical(int, STATE.enable_x64)
+    dtype = default_integer()
     if weights.shape != (count,):
         raise ValueError(
             f"choice: p must have one probability for each of the {count} elements, "

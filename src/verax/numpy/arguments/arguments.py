@@ -32,6 +32,7 @@ from verax.ir.dtypes import (
     is_float,
     numpy_dtype,
 )
+from verax.ir.extended import NumpyDType
 from verax.ir.promotion import Typed, join, join_all
 from verax.numpy.arguments.constant_sharing import as_constant
 from verax.ops.elementwise.convert import convert
@@ -213,7 +214,7 @@ def promote_numeric(name: str, *args: ArrayLike) -> list[Any]:
     avals = avals_of(name, args)
     dtype, weak = common_type(avals)
     if dtype == bool_:
-        dtype, weak = default_dtype("integer", STATE.enable_x64), False
+        dtype, weak = default_integer(), False
     return [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
 
 
@@ -388,6 +389,20 @@ def with_ones(shape: Shape, axes: Shape) -> ReshapeParams:
 
 
 # ------------------------------------------------------------------------ dtypes
+
+
+INTEGERS = tuple(default_dtype("integer", x64) for x64 in (False, True))
+FLOATS = tuple(default_dtype("floating", x64) for x64 in (False, True))
+
+
+def default_integer() -> NumpyDType:
+    """The dtype of a Python int, and of what counts or indexes."""
+    return INTEGERS[STATE.enable_x64]
+
+
+def default_float() -> NumpyDType:
+    """The dtype of a Python float."""
+    return FLOATS[STATE.enable_x64]
 
 
 def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from verax.backend.arrays.placed import fresh
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType, DTypeLike, canonical, default_dtype, is_extended
+from verax.ir.dtypes import DType, DTypeLike, canonical, is_extended
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     ShapeLike,
@@ -20,6 +20,7 @@ from verax.numpy.arguments.arguments import (
     avals_of,
     chosen_dtype,
     constant_of,
+    default_float,
     stretching,
 )
 from verax.numpy.creation.creation import Placement, placed
@@ -96,7 +97,7 @@ def constant_array(
     """What `zeros`, `ones` and `empty` share."""
     if out_sharding is not None:
         unsharded(name, out_sharding)
-    found = chosen_dtype(name, dtype) or default_dtype("floating", STATE.enable_x64)
+    found = chosen_dtype(name, dtype) or default_float()
     return placed(name, filled(as_shape(name, shape), value, found), device)
 
 

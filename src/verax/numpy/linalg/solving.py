@@ -9,17 +9,17 @@ singular values for what is not square or not regular::
 import operator
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import default_dtype
 from verax.ir.limits import finfo
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     broadcast_shapes_of,
+    default_integer,
     stretched,
 )
 from verax.numpy.linalg.decompositions import as_matrices, check_square, svd, values_of
@@ -51,12 +51,6 @@ from verax.ops.linalg.algebra import (
 from verax.ops.reductions.reduce import reduce_max, reduce_prod, reduce_sum
 from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.rules.values.array import Array
-from verax.rules.values.state import STATE
-
-
-def counting_dtype() -> np.dtype[Any]:
-    """The dtype of ranks: the default one of integers."""
-    return default_dtype("integer", STATE.enable_x64)
 
 
 class SlogdetResult(NamedTuple):
@@ -217,7 +211,7 @@ def matrix_rank(
     x = as_array("matrix_rank", M)
     if x.ndim < 2:
         (x,) = as_matrices("matrix_rank", reshape(x, (1, -1)))
-        return convert(reduce_max(ne(x, 0.0), (0, 1)), counting_dtype())
+        return convert(reduce_max(ne(x, 0.0), (0, 1)), default_integer())
     (x,) = as_matrices("matrix_rank", x)
     s = svd(x, compute_uv=False, hermitian=hermitian) if hermitian else values_of(x)
     assert isinstance(s, Array)
@@ -229,7 +223,7 @@ def matrix_rank(
         default = max(x.shape[-2:]) * float(finfo(x.dtype).eps)
         bound = cutoff(s, default if rtol is None else rtol)
     above = gt(s, stretched(bound, s.shape))
-    return reduce_sum(convert(above, counting_dtype()), (s.ndim - 1,))
+    return reduce_sum(convert(above, default_integer()), (s.ndim - 1,))
 
 
 @remembered
@@ -288,7 +282,7 @@ def lstsq(
     u, s, vh = found
     default = max(x.shape) * float(finfo(x.dtype).eps)
     above = gt(s, stretched(cutoff(s, default if rcond is None else rcond), s.shape))
-    rank = reduce_sum(convert(above, counting_dtype()), (0,))
+    rank = reduce_sum(convert(above, default_integer()), (0,))
     inverse = reciprocals(s, above)
     inner = matmul(adjoint(u), side)
     scaled = mul(inner, along_columns(like(inverse, inner), inner))

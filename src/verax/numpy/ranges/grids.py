@@ -14,13 +14,15 @@ import numpy as np
 
 from verax.api.vmap import vmap
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import DTypeLike, bool_, default_dtype, int32
+from verax.ir.dtypes import DTypeLike, bool_, int32
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     ShapeLike,
     as_array,
     as_shape,
     chosen_dtype,
+    default_float,
+    default_integer,
     promote_dtypes,
 )
 from verax.numpy.creation.creation import Placement, placed
@@ -37,11 +39,10 @@ from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape
 from verax.ops.structure.slicing import pad, slice as cut
 from verax.rules.values.array import Array
 from verax.rules.values.constants import scalar_of
-from verax.rules.values.state import STATE
 
 
 def float_dtype(name: str, dtype: DTypeLike | None) -> Any:
-    return chosen_dtype(name, dtype) or default_dtype("floating", STATE.enable_x64)
+    return chosen_dtype(name, dtype) or default_float()
 
 
 def rows_and_columns(rows: int, columns: int, k: Any) -> tuple[Array, Array]:
@@ -182,7 +183,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     (columns,) = as_shape("vander", base.shape[0] if N is None else N)
     powers = arange(columns) if increasing else arange(columns - 1, -1, -1)
     if base.dtype == bool_:
-        base = convert(base, default_dtype("integer", STATE.enable_x64))
+        base = convert(base, default_integer())
     return power(expand_dims(base, (1,)), expand_dims(powers, (0,)))
 
 
@@ -227,7 +228,7 @@ def indices(
 ) -> Array | tuple[Array, ...]:
     """The index of each element of an array of shape `dimensions`, per dimension."""
     sizes = as_shape("indices", dimensions)
-    kind = chosen_dtype("indices", dtype) or default_dtype("integer", STATE.enable_x64)
+    kind = chosen_dtype("indices", dtype) or default_integer()
     axes = [arange(size, dtype=kind) for size in sizes]
     grid = tuple(spread(x, i, sizes, sparse) for i, x in enumerate(axes))
     if sparse:
@@ -265,7 +266,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 
 def positions(x: np.ndarray) -> Array:
-    return as_array("indices", x.astype(default_dtype("integer", STATE.enable_x64)))
+    return as_array("indices", x.astype(default_integer()))
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:

@@ -20,7 +20,6 @@ from verax.ir.dtypes import (
     DTypeLike,
     bool_,
     canonical,
-    default_dtype,
     float32,
     inexact_dtype,
     is_complex,
@@ -37,6 +36,7 @@ from verax.numpy.arguments.arguments import (
     chosen_dtype,
     common_type,
     constant_of,
+    default_integer,
     stretched,
 )
 from verax.numpy.creation.creation import Placement, placed
@@ -86,7 +86,7 @@ def arange(
         # What loops ask for; the dtype is that of Python's integers.
         size = max(0, start)
         if size < MANY and STATE.interpreter.immediate:
-            dtype = default_dtype("integer", STATE.enable_x64)
+            dtype = default_integer()
             values = np.arange(size, dtype=dtype)
             return placed("arange", fresh(values, ShapedArray((size,), dtype)), device)
         return placed("arange", ramp(0, 1, size, int), device)

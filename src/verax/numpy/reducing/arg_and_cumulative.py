@@ -11,7 +11,6 @@ from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import (
     DTypeLike,
     bool_,
-    default_dtype,
     is_complex,
 )
 from verax.numpy.arguments.arguments import (
@@ -19,6 +18,7 @@ from verax.numpy.arguments.arguments import (
     as_array,
     canonical_axis,
     chosen_dtype,
+    default_integer,
     keep_dims,
     no_out,
     spread,
@@ -59,7 +59,7 @@ def place_of(
     if is_complex(x.dtype):
         x = attained(x, along, upward=search is argminmax.argmax)
         search = argminmax.argmax
-    found: Array = search(x, along, default_dtype("integer", STATE.enable_x64))
+    found: Array = search(x, along, default_integer())
     if not keepdims:
         return found
     gone = range(given.ndim) if axis is None else (along,)
@@ -110,7 +110,7 @@ def running(
     x, along = flat_or_along(name, as_array(name, a), axis)
     found = chosen_dtype(name, dtype)
     if found is None or found == bool_:
-        default = default_dtype("integer", STATE.enable_x64)
+        default = default_integer()
         found = default if x.dtype == bool_ else x.dtype
     if not x.ndim:
         return reshape(convert(x, found), (1,))

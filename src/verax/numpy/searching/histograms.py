@@ -10,11 +10,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from verax.ir.dtypes import bool_, default_dtype, is_integer
+from verax.ir.dtypes import bool_, is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     constant_of,
+    default_integer,
     promote_inexact,
 )
 from verax.numpy.creation.creation import asarray
@@ -34,7 +35,6 @@ from verax.ops.reductions.reduce import reduce_max, reduce_min
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
-from verax.rules.values.state import STATE
 
 
 def bincount(
@@ -58,7 +58,7 @@ def bincount(
     unsharded("bincount", out_sharding)
     given = as_array("bincount", x)
     if given.dtype == bool_:
-        given = convert(given, default_dtype("integer", STATE.enable_x64))
+        given = convert(given, default_integer())
     if not is_integer(given.dtype):
         raise TypeError(f"bincount counts integers, not {given.aval}")
     if given.ndim != 1:
@@ -72,7 +72,7 @@ def bincount(
         length = max(int(minlength), highest + 1)
     places = larger(given, constant_of(0, given.dtype))
     if weights is None:
-        return tally(places, int(length), 1, default_dtype("integer", STATE.enable_x64))
+        return tally(places, int(length), 1, default_integer())
     weight = as_array("bincount", weights, 1)
     return tally(places, int(length), weight, weight.dtype)
 
@@ -216,7 +216,7 @@ def histogramdd(
             "for each"
         )
     weight: Any = 1
-    dtype = default_dtype("integer", STATE.enable_x64)
+    dtype = default_integer()
     if weights is not None:
         weight = as_array("histogramdd", weights, 3)
         dtype = weight.dtype

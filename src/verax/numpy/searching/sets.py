@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from verax.ir.dtypes import bool_, default_dtype, is_inexact
+from verax.ir.dtypes import bool_, is_inexact
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     canonical_axis,
     constant_of,
+    default_integer,
     promote_dtypes,
 )
 from verax.numpy.creation.filling import filled
@@ -37,7 +38,6 @@ from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
 from verax.ops.structure.slicing import pad, slice_in_dim
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
-from verax.rules.values.state import STATE
 
 # Below so many test elements, comparing with all of them beats a sort and a search.
 FEW = 32
@@ -74,10 +74,6 @@ class Groups(NamedTuple):
     first: Array
 
 
-def index_dtype() -> Any:
-    return default_dtype("integer", STATE.enable_x64)
-
-
 def static_size(name: str, size: int | None, *args: Array) -> int | None:
     """`size`, which has to be given if an argument is traced.
 
@@ -96,7 +92,7 @@ def static_size(name: str, size: int | None, *args: Array) -> int | None:
 def grouped(rows: Array, equal_nan: bool) -> Groups:
     """The rows of a matrix in lexicographic order."""
     count, width = rows.shape
-    places = broadcasted_iota(index_dtype(), (count,), 0)
+    places = broadcasted_iota(default_integer(), (count,), 0)
     columns = [
         reshape(slice_in_dim(rows, j, j + 1, axis=1), (count,)) for j in range(width)
     ]
@@ -118,7 +114,7 @@ def grouped(rows: Array, equal_nan: bool) -> Groups:
 def kept_places(mask: Array, size: int) -> Array:
     """The indices at which `mask` is true, then its length, `size` in all."""
     count = mask.shape[0]
-    places = broadcasted_iota(index_dtype(), (count,), 0)
+    places = broadcasted_iota(default_integer(), (count,), 0)
     outside = constant_of(count, places.dtype)
     found: Array = sort(select(mask, places, outside), 0)
     if size <= count:

@@ -7,14 +7,12 @@ search is a count of the elements that come before, taken a power of two at a ti
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import (
     DTypeLike,
-    default_dtype,
     is_bool,
     is_complex,
     is_float,
@@ -27,6 +25,7 @@ from verax.numpy.arguments.arguments import (
     canonical_axis,
     chosen_dtype,
     constant_of,
+    default_integer,
     promote_dtypes,
     shown,
 )
@@ -47,7 +46,6 @@ from verax.ops.structure.joining import rev
 from verax.ops.structure.shape import reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
-from verax.rules.values.state import STATE
 
 
 def check_sort(name: str, kind: object, order: object) -> None:
@@ -62,10 +60,6 @@ def check_sort(name: str, kind: object, order: object) -> None:
                 f"{name}: {argument}={shown(value)} is not available; use stable=... "
                 "and descending=..."
             )
-
-
-def index_dtype() -> Any:
-    return default_dtype("integer", STATE.enable_x64)
 
 
 @remembered
@@ -107,7 +101,7 @@ def argsort(
     """
     check_sort("argsort", kind, order)
     x, along = flat_or_along("argsort", as_array("argsort", a), axis)
-    target = chosen_dtype("argsort", dtype) or index_dtype()
+    target = chosen_dtype("argsort", dtype) or default_integer()
     places = broadcasted_iota(target, x.shape, along)
     if not descending:
         found: Array = sorts.sort((x, places), along, is_stable=stable)[1]
@@ -145,9 +139,9 @@ def lexsort(
             f"{', '.join(str(key.shape) for key in given)}"
         )
     if not given[0].ndim:
-        return filled((), 0, index_dtype())
+        return filled((), 0, default_integer())
     along = canonical_axis("lexsort", axis, given[0].ndim)
-    places = broadcasted_iota(index_dtype(), given[0].shape, along)
+    places = broadcasted_iota(default_integer(), given[0].shape, along)
     outs = sorts.sort((*given[::-1], places), along, num_keys=len(given))
     last: Array = outs[-1]
     return last
@@ -209,7 +203,7 @@ def searchsorted(
 def bisect(line: Array, queries: Array, right: bool) -> Array:
     """How many elements come before each query, found bit by bit from the highest."""
     size = line.shape[0]
-    dtype = index_dtype()
+    dtype = default_integer()
     flat = reshape(queries, (queries.size,))
     count = filled(flat.shape, 0, dtype)
     for bit in reversed(range(size.bit_length())):
@@ -246,7 +240,7 @@ def digitize(
     if edges.ndim != 1:
         raise ValueError(f"digitize: bins must be a vector, not {edges.aval}")
     if not edges.size:
-        return filled(given.shape, 0, index_dtype())
+        return filled(given.shape, 0, default_integer())
     how = method or "scan"
     side = "left" if right else "right"
     rising = searchsorted(edges, given, side, method=how)

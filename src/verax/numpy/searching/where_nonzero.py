@@ -13,7 +13,7 @@ import numpy as np
 
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
-from verax.ir.dtypes import bool_, default_dtype, int32, is_bool, is_integer
+from verax.ir.dtypes import bool_, int32, is_bool, is_integer
 from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -21,6 +21,7 @@ from verax.numpy.arguments.arguments import (
     as_array,
     broadcast_together,
     canonical_axis,
+    default_integer,
     no_out,
     promote,
 )
@@ -168,7 +169,7 @@ def nonzero(
     mask = as_condition("nonzero", x)
     if size is None:
         found = known_mask("nonzero", mask).nonzero()
-        return tuple([as_array("nonzero", i.astype(index_dtype())) for i in found])
+        return tuple([as_array("nonzero", i.astype(default_integer())) for i in found])
     count = index(size)
     flat, total = places_of(ravel(mask), count)
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
@@ -179,15 +180,10 @@ def nonzero(
     missing = greater_equal(iota(int32, count), total)
     return tuple(
         [
-            mixed(missing, as_filling(fill), convert(part, index_dtype()))
+            mixed(missing, as_filling(fill), convert(part, default_integer()))
             for part, fill in zip(coordinates(flat, x.shape), fills, strict=True)
         ]
     )
-
-
-def index_dtype() -> Any:
-    """The dtype of indices that are results: the default one of integers."""
-    return default_dtype("integer", STATE.enable_x64)
 
 
 def as_filling(fill: ArrayLike | None) -> Array:
@@ -202,7 +198,7 @@ def as_filling(fill: ArrayLike | None) -> Array:
             f"nonzero: a fill value must be a scalar, not {found.aval}; pass a tuple "
             "with one for each dimension"
         )
-    return convert(found, index_dtype())
+    return convert(found, default_integer())
 
 
 def places_of(mask: Array, count: int) -> tuple[Array, Array]:
@@ -242,7 +238,7 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
     x = as_array("argwhere", a)
     if not x.ndim:
         count = int(bool(known_mask("argwhere", x))) if size is None else size
-        return full((count, 0), 0, index_dtype())
+        return full((count, 0), 0, default_integer())
     return stack(nonzero(x, size=size, fill_value=fill_value), axis=-1)
 
 

@@ -34,6 +34,7 @@ from verax.ops.structure.joining import rev
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
+from verax.rules.values.axes import kept
 from verax.rules.values.sizes import one_or_more
 
 # ---------------------------------------------------------------------- reversals
@@ -147,8 +148,7 @@ def main_diagonal(x: Array, axis1: int, axis2: int) -> Array:
 
     In a square of side n read row by row, they stand n + 1 apart.
     """
-    rest = [i for i in range(x.ndim) if i not in (axis1, axis2)]
-    x = transpose(x, (*rest, axis1, axis2))
+    x = transpose(x, (*kept(x.ndim, (axis1, axis2)), axis1, axis2))
     n = min(x.shape[-2:])
     square = x[..., :n, :n]
     flat = reshape(square, (*x.shape[:-2], n * n))
@@ -164,8 +164,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     """
     x = as_array("diagonal", a)
     first, second = canonical_axes("diagonal", (axis1, axis2), x.ndim)
-    rest = [i for i in range(x.ndim) if i not in (first, second)]
-    x = transpose(x, (*rest, first, second))
+    x = transpose(x, (*kept(x.ndim, (first, second)), first, second))
     k = index(offset)
     part = x[..., max(-k, 0) :, max(k, 0) :]
     return main_diagonal(part, x.ndim - 2, x.ndim - 1)

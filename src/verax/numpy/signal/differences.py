@@ -16,11 +16,9 @@ from verax.ir.dtypes import is_bool, is_complex, is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
-    as_type,
-    avals_of,
     canonical_axes,
     canonical_axis,
-    inexact_type,
+    inexact_arrays,
     operand_aval,
     promote,
 )
@@ -139,7 +137,7 @@ def gradient(
     """
     if edge_order not in (None, 1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, not {edge_order}")
-    (x,) = inexact("gradient", f)
+    (x,) = inexact_arrays("gradient", f)
     axes = (
         tuple(range(x.ndim))
         if axis is None
@@ -159,14 +157,6 @@ def gradient(
     ]
     single = len(axes) == 1 if axis is None else isinstance(axis, int)
     return found[0] if single else found
-
-
-def inexact(name: str, *args: ArrayLike) -> list[Array]:
-    """Operands as arrays of floats or complex numbers."""
-    avals = avals_of(name, args)
-    dtype, weak = inexact_type(avals)
-    parts = [as_type(x, a, dtype, weak) for x, a in zip(args, avals, strict=True)]
-    return [as_array(name, x) for x in parts]
 
 
 def slope(x: Array, axis: int, step: ArrayLike, order: int) -> Array:
@@ -237,11 +227,11 @@ def trapezoid(
     `x` has the coordinates; without it they lie `dx` apart.
     """
     if x is None:
-        (values,) = inexact("trapezoid", y)
+        (values,) = inexact_arrays("trapezoid", y)
         values = moveaxis(values, axis, -1)
         step: Any = dx
     else:
-        values, places = inexact("trapezoid", y, x)
+        values, places = inexact_arrays("trapezoid", y, x)
         values = moveaxis(values, axis, -1)
         step = diff(places) if places.ndim == 1 else diff(moveaxis(places, axis, -1))
     if not values.shape[-1]:
@@ -270,8 +260,8 @@ def interp(
     Raises:
         ValueError: `xp` and `fp` are not vectors of the same size.
     """
-    places, knots = inexact("interp", x, xp)
-    (values,) = inexact("interp", fp)
+    places, knots = inexact_arrays("interp", x, xp)
+    (values,) = inexact_arrays("interp", fp)
     if knots.ndim != 1 or knots.shape != values.shape or not knots.size:
         raise ValueError(
             f"interp takes xp and fp as vectors of the same size, not {knots.shape} "

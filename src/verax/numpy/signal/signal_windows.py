@@ -11,16 +11,16 @@ from operator import index
 
 import numpy as np
 
-from verax.ir.dtypes import default_dtype, numpy_dtype
+from verax.ir.dtypes import numpy_dtype
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
+    default_float,
     inexact_array,
 )
 from verax.numpy.elementwise.arithmetic import multiply, true_divide
 from verax.numpy.elementwise.transcendental import i0
 from verax.rules.values.array import Array
-from verax.rules.values.state import STATE
 
 
 def window(name: str, function: Callable[[int], np.ndarray], size: int) -> Array:
@@ -32,7 +32,7 @@ def window(name: str, function: Callable[[int], np.ndarray], size: int) -> Array
     count = index(size)
     if count < 0:
         raise ValueError(f"{name}: the size must not be negative, but is {count}")
-    dtype = default_dtype("floating", STATE.enable_x64)
+    dtype = default_float()
     return as_array(name, function(count).astype(dtype))
 
 

@@ -18,14 +18,10 @@ from verax.ir.dtypes import is_complex
 from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
 from verax.numpy.linalg.decompositions import as_matrices, check_square
+from verax.ops.linalg.algebra import adjoint
 from verax.ops.linalg.triangular import triangular_solve
 from verax.rules.values.array import Array
 from verax.scipy.linalg.factors import schur
-
-
-def adjoint(x: Array) -> Array:
-    """The conjugate transpose of stacks of matrices."""
-    return vnp.conj(vnp.matrix_transpose(x))
 
 
 def diagonal(x: Array) -> Array:

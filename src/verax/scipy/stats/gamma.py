@@ -7,13 +7,13 @@
 
 import numpy as np
 
-from verax.numpy import where
 from verax.rules.values.array import Array
 from verax.scipy.special import gammainc, gammaincc, gammaln, xlogy
 from verax.scipy.stats.standard import (
     density,
     exponential,
     logarithm,
+    positive,
     probability,
     supported,
 )
@@ -37,11 +37,6 @@ def cdf(z: Array, a: Array) -> Array:
 def sf(z: Array, a: Array) -> Array:
     """The upper incomplete gamma function from 0 on."""
     return supported(z < 0, z, 1.0, lambda z: gammaincc(positive(a), z), 1.0)
-
-
-def positive(a: Array) -> Array:
-    """NaN where a shape is not positive."""
-    return where(a > 0, a, np.nan)
 
 
 pdf = exponential("pdf", logpdf)

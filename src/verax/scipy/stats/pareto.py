@@ -9,11 +9,11 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.nn import log1mexp
-from verax.numpy import where
 from verax.rules.values.array import Array
 from verax.scipy.stats.standard import (
     density,
     exponential,
+    positive,
     probability,
     quantile,
     supported,
@@ -59,11 +59,6 @@ def logsf(z: Array, b: Array) -> Array:
 def ppf(q: Array, b: Array) -> Array:
     """(1 - q)^(-1/b)."""
     return vnp.exp(-vnp.log1p(-q) / positive(b))
-
-
-def positive(b: Array) -> Array:
-    """NaN where an exponent is not positive."""
-    return where(b > 0, b, np.nan)
 
 
 pdf = exponential("pdf", logpdf)

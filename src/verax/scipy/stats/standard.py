@@ -90,6 +90,11 @@ def standardised(x: Array, loc: Array | None, scale: Array | None) -> Array:
     return z if scale is None else z / scale
 
 
+def positive(parameter: Array) -> Array:
+    """A parameter, NaN where it is not positive."""
+    return where(parameter > 0, parameter, np.nan)
+
+
 def checked(found: Array, scale: Array | None) -> Array:
     """NaN where the scale is not positive."""
     return found if scale is None else where(scale > 0, found, np.nan)
@@ -101,7 +106,7 @@ def as_density(
     found = f(standardised(x, loc, scale), *shapes)
     if scale is None:
         return found
-    return found - vnp.log(where(scale > 0, scale, np.nan))
+    return found - vnp.log(positive(scale))
 
 
 def as_probability(

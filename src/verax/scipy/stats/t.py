@@ -7,19 +7,16 @@
 
 import math
 
-import numpy as np
-
 from verax import numpy as vnp
-from verax.numpy import where
 from verax.rules.values.array import Array
 from verax.scipy.special import gammaln
-from verax.scipy.stats.standard import density, exponential, log1p_square
+from verax.scipy.stats.standard import density, exponential, log1p_square, positive
 
 
 @density
 def logpdf(z: Array, df: Array) -> Array:
     """The logarithm of the density, that of (1 + z²/df)^(-(df+1)/2) and a constant."""
-    free = where(df > 0, df, np.nan)
+    free = positive(df)
     half = (free + 1) / 2
     constant = gammaln(half) - gammaln(free / 2) - 0.5 * vnp.log(math.pi * free)
     return constant - half * log1p_square(z / vnp.sqrt(free))
