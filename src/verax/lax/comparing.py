@@ -1,6 +1,6 @@
 """Floor 6: equality, of numbers and of random keys.
 
-One idea: numbers are compared by one equation, and keys by their words::
+Numbers are compared by one equation, and keys by their words::
 
     eq(x, y), ne(key, other_key)
 """

@@ -1,6 +1,6 @@
 """Floor 6: joining, splitting and repeating, with the strict operands of verax.lax.
 
-One idea: each is one or two equations of the basic operations::
+Each is one or two equations of the basic operations::
 
     stack((x, y)), split(x, (2, 3)), tile(x, (1, 4)), broadcast_like(x, y)
 """

@@ -1,7 +1,7 @@
 """Floor 6: `verax.numpy.fft`: Fourier transforms with NumPy's names and arguments.
 
-One idea: cut or fill with zeros to the lengths asked for, move the axes to the end,
-transform up to three at once, and scale as `norm` says::
+Cut or fill with zeros to the lengths asked for, move the axes to the end, transform up
+to three at once, and scale as `norm` says::
 
     rfft(x), irfft(y, n=5), fftn(a, axes=(0, 1), norm="ortho")
 """

@@ -1,7 +1,7 @@
 """Rewrite rules for programs: write your own, apply them, or take the shipped sets.
 
-One idea: a rule is two functions of the same variables, and applying rules is a
-transformation like any other::
+A rule is two functions of the same variables, and applying rules is a transformation
+like any other::
 
     @rewrite(lambda x: vnp.log(1 + x))
     def log_of_one_plus(x):

@@ -1,7 +1,7 @@
 """Floor 6: `verax.scipy`: functions of SciPy, with its names and arguments.
 
-One idea: a program uses few of these packages, so each is loaded when it is first
-named; `import verax.scipy.stats` and `from verax.scipy import stats` work as ever.
+A program uses few of these packages, so each is loaded when it is first named; `import
+verax.scipy.stats` and `from verax.scipy import stats` work as ever.
 
 >>> import verax
 >>> verax.scipy.special.expit(0.0)

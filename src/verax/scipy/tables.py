@@ -1,6 +1,6 @@
 """Floor 6: tables of numbers, in the dtype of the arrays that they meet.
 
-One idea: tables are computed in double precision and rounded once::
+Tables are computed in double precision and rounded once::
 
     constant(np.arange(3) / 7, x)
 """

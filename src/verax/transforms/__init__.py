@@ -1,8 +1,8 @@
 """Floor 3: transformations, each a pure function from jaxprs to jaxprs.
 
-One idea: the modules take an engine, which holds the rule table, so a research table
-goes wherever the standard one goes; the functions here take what `make_jaxpr` returns
-and use the standard table by default::
+The modules take an engine, which holds the rule table, so a research table goes
+wherever the standard one goes; the functions here take what `make_jaxpr` returns and
+use the standard table by default::
 
     program = verax.make_jaxpr(f)(x)
     print(verax.transforms.dce(verax.transforms.fold(program)))

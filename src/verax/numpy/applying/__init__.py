@@ -1,4 +1,4 @@
 """Floor 6: functions applied along axes, the methods of ufuncs, padding.
 
-One idea: the function is the user's, so it is mapped and not rewritten.
+The function is the user's, so it is mapped and not rewritten.
 """

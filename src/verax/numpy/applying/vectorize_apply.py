@@ -1,6 +1,6 @@
 """Floor 6: functions of lines and of parts, applied to whole arrays.
 
-One idea: all are `vmap`, once per dimension that the function does not see::
+All are `vmap`, once per dimension that the function does not see::
 
     apply_along_axis(f, 0, x)
     vectorize(f, signature="(n),(n)->()")(x, y)

@@ -1,6 +1,6 @@
 """Floor 6: the constants of NumPy.
 
-One idea: they are Python numbers, hence weak, and adapt to the array beside them::
+They are Python numbers, hence weak, and adapt to the array beside them::
 
     pi, e, euler_gamma, inf, nan, newaxis
 """

@@ -1,6 +1,6 @@
 """Floor 6: arrays from files, bytes, text and other libraries, and as text.
 
-One idea: NumPy reads and writes, with its own options; what it reads becomes an array::
+NumPy reads and writes, with its own options; what it reads becomes an array::
 
     save("x.npy", x), load("x.npy"), frombuffer(data, "int32"), from_dlpack(tensor)
     with printoptions(precision=2):

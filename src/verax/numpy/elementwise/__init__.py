@@ -1,5 +1,5 @@
 """Floor 6: functions of each element, with NumPy's promotion and broadcasting.
 
-One idea: operands are promoted and broadcast, and then it is one operation of
+Operands are promoted and broadcast, and then it is one operation of
 `verax.ops.elementwise`.
 """

@@ -1,6 +1,6 @@
 """Floor 6: rounding.
 
-One idea: integers are round already; floats go through one row each::
+Integers are round already; floats go through one row each::
 
     floor(-1.5), trunc(-1.5), round(2.5), round(1234, -2)    # -2 -1 2 1200
 """

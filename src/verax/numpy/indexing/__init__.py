@@ -1,5 +1,5 @@
 """Floor 6: `x[i]`, `x.at[i]`, `take` and `put`.
 
-One idea: an index is parsed (`parse`), planned (`read_plans`, `write_plans`) and then
-one slice, gather or scatter; `getitem_and_at` is the way in.
+An index is parsed (`parse`), planned (`read_plans`, `write_plans`) and then one slice,
+gather or scatter; `getitem_and_at` is the way in.
 """

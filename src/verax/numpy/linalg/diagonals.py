@@ -1,7 +1,7 @@
 """Floor 6: the diagonals of matrices in the last two dimensions.
 
-One idea: `linalg` has stacks of matrices, so its diagonals are those of the last two
-dimensions, where `numpy.diagonal` and `numpy.trace` take the first two by default::
+`linalg` has stacks of matrices, so its diagonals are those of the last two dimensions,
+where `numpy.diagonal` and `numpy.trace` take the first two by default::
 
     linalg.diagonal(x, offset=1)    # of shape (..., n)
     linalg.trace(x)                 # of shape (...)

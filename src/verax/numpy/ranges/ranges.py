@@ -1,7 +1,7 @@
 """Floor 6: evenly spaced numbers.
 
-One idea: count with `iota`, scale and shift; how many there are is worked out in
-Python, so that shapes never depend on values that are traced::
+Count with `iota`, scale and shift; how many there are is worked out in Python, so that
+shapes never depend on values that are traced::
 
     arange(5)                      # [0 1 2 3 4]
     linspace(0, 1, 5)              # [0. 0.25 0.5 0.75 1.]

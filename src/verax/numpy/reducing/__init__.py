@@ -1,4 +1,4 @@
 """Floor 6: sums, extremes, means, quantiles, along any axes.
 
-One idea: a reduction has axes, a mask and an initial value, which one function reads.
+A reduction has axes, a mask and an initial value, which one function reads.
 """

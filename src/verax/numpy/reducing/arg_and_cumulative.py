@@ -1,6 +1,6 @@
 """Floor 6: where the extremes are, and running sums and products.
 
-One idea: along no axis means along the flat array::
+Along no axis means along the flat array::
 
     argmax(x), argmin(x, axis=1), cumsum(x, axis=0)
 """

@@ -1,4 +1,4 @@
 """Floor 6: sorting, searching, sets, histograms.
 
-One idea: what is sorted answers questions by position.
+What is sorted answers questions by position.
 """

@@ -1,6 +1,6 @@
 """Floor 6: greatest common divisors and least common multiples.
 
-One idea: Euclid's algorithm on all elements at once, until every remainder is 0::
+Euclid's algorithm on all elements at once, until every remainder is 0::
 
     gcd(12, x), lcm(x, y)
 """

@@ -1,4 +1,4 @@
 """Floor 2: products that are summed over shared dimensions.
 
-One idea: `dot_general` is the row, in `dot`; `precision` says how exactly it adds up.
+`dot_general` is the row, in `dot`; `precision` says how exactly it adds up.
 """

@@ -1,5 +1,5 @@
 """Floor 2: branches and loops.
 
-One idea: a row lies in the file of its name (`cond`, `scan`, `while_`), its params in
-`*_params`, its lowering in `*_lowering`, its transpose and residuals beside them.
+A row lies in the file of its name (`cond`, `scan`, `while_`), its params in `*_params`,
+its lowering in `*_lowering`, its transpose and residuals beside them.
 """

@@ -1,7 +1,7 @@
 """Floor 2: what a `scan` knows, and the order of its operands.
 
-One idea: operands are constants, carries and arrays of rows, in this order, and
-results are carries and arrays of rows::
+Operands are constants, carries and arrays of rows, in this order, and results are
+carries and arrays of rows::
 
     consts, carry, xs = p.parts(operands)
 """

@@ -1,7 +1,7 @@
 """Floor 2: what a `while` knows, its type, and how it runs.
 
-One idea: operands are the constants of the predicate, those of the step, then the
-carries; the predicate and the step both take the carries::
+Operands are the constants of the predicate, those of the step, then the carries; the
+predicate and the step both take the carries::
 
     cond_consts, body_consts, carry = p.parts(operands)
 """

@@ -1,5 +1,5 @@
 """Floor 2: convolutions.
 
-One idea: `primitive` holds the row with its derivatives, `impl` how it evaluates and
-lowers, `dimensions` what the dimensions mean, `functions` what users call.
+`primitive` holds the row with its derivatives, `impl` how it evaluates and lowers,
+`dimensions` what the dimensions mean, `functions` what users call.
 """

@@ -1,7 +1,7 @@
 """Floor 2: which dimension of a convolution is batch, feature and space.
 
-One idea: three strings of letters, or three tuples of places, one for each of the two
-operands and one for the result::
+Three strings of letters, or three tuples of places, one for each of the two operands
+and one for the result::
 
     conv_dimension_numbers((1, 5, 2), (3, 2, 4), ("NHC", "HIO", "NHC"))
 """

@@ -1,7 +1,7 @@
 """Floor 2: arithmetic: sums, products, quotients, extremes, integer powers.
 
-One idea: each row is its mathematics; `x` and `y` are operands, `z` the result, `t`
-a tangent and `ct` a cotangent::
+Each row is its mathematics; `x` and `y` are operands, `z` the result, `t` a tangent and
+`ct` a cotangent::
 
     mul_p: z = x y,  dz = t_x y + x t_y
 """

@@ -1,6 +1,6 @@
 """Floor 2: exponentials, logarithms, roots and powers.
 
-One idea: derivatives use the result where that saves a transcendental function::
+Derivatives use the result where that saves a transcendental function::
 
     exp_p: y = exp x,  dy = t y
 """

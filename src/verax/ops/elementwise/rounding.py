@@ -1,6 +1,6 @@
 """Floor 2: rounding to integers, in the dtype of the operand.
 
-One idea: the derivative is zero wherever it exists, and is taken to be zero::
+The derivative is zero wherever it exists, and is taken to be zero::
 
     round(2.5)                                      # 3.0, away from zero
     round(2.5, RoundingMethod.TO_NEAREST_EVEN)      # 2.0

@@ -1,6 +1,6 @@
 """Floor 2: trigonometric and hyperbolic functions.
 
-One idea: a row per function, in closed form::
+A row per function, in closed form::
 
     sin_p: y = sin x,  dy = t cos x
 """

@@ -1,5 +1,5 @@
 """Floor 2: decompositions of stacks of matrices, and triangular systems.
 
-One idea: LAPACK computes and the rules differentiate by the defining equations, for
-which `algebra` has products, triangles and adjoints.
+LAPACK computes and the rules differentiate by the defining equations, for which
+`algebra` has products, triangles and adjoints.
 """

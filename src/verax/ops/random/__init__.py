@@ -1,5 +1,5 @@
 """Floor 2: random bits and typed keys.
 
-One idea: a generator is a function from words to words (`threefry`, `rbg`), listed in
+A generator is a function from words to words (`threefry`, `rbg`), listed in
 `generators`; the rows in `keys` call the one that a key's dtype names.
 """

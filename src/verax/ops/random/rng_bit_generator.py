@@ -1,7 +1,7 @@
 """Floor 2: random bits by XLA's generators, Philox and Threefry on a running counter.
 
-One idea: the state is a key and a counter of 64 bits each, as four words of 32; one key
-is one operation of the compiler, a stack of keys the same rounds written out::
+The state is a key and a counter of 64 bits each, as four words of 32; one key is one
+operation of the compiler, a stack of keys the same rounds written out::
 
     state, bits = rng_bit_generator(key, (3,))       # key: uint32[4]
 

@@ -1,6 +1,6 @@
 """Floor 2: reductions: sums, products, extremes, and, or, xor over dimensions.
 
-One idea: each row is a monoid and its derivative; the family says what to reduce is::
+Each row is a monoid and its derivative; the family says what to reduce is::
 
     reduce_sum(x, (1,))     # x:f32[2,3]  ->  f32[2],  adjoint: broadcast_in_dim
 """

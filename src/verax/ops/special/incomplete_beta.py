@@ -1,7 +1,7 @@
 """Floor 2: the regularised incomplete beta function.
 
-One idea: a continued fraction, of the function or of that of the other side, whichever
-converges fast::
+A continued fraction, of the function or of that of the other side, whichever converges
+fast::
 
     betainc(a, b, x)     # the integral of t^(a-1) (1-t)^(b-1) to x, over B(a, b)
 

@@ -1,4 +1,4 @@
 """Floor 2: primitives that make, reshape, cut and join arrays.
 
-One idea: elements move and keep their values, so that most rules are shared.
+Elements move and keep their values, so that most rules are shared.
 """

@@ -1,7 +1,7 @@
 """Floor 2: arrays out of nothing: constants of a shape, and counting.
 
-One idea: a full array is a broadcast scalar, so the only row here is the one that
-counts along a dimension::
+A full array is a broadcast scalar, so the only row here is the one that counts along a
+dimension::
 
     iota(np.int32, 3)              # [0 1 2]
     full((2, 2), 1.5)              # broadcast_in_dim of a literal

@@ -1,5 +1,4 @@
 """Floor 2: reductions over moving windows, and their adjoints.
 
-One idea: `geometry` counts the windows, `params` says what they are, and one file holds
-each row.
+`geometry` counts the windows, `params` says what they are, and one file holds each row.
 """

@@ -1,4 +1,4 @@
 """Floor 1: what the rows of a family share.
 
-One idea: a family is a function that makes rows; a row says what is peculiar to it.
+A family is a function that makes rows; a row says what is peculiar to it.
 """

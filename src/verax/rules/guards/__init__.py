@@ -1,4 +1,4 @@
 """Floor 1: what holds within a block and is undone after it, come what may.
 
-One idea: an interrupt may come anywhere, so what undoes a block is a call of C.
+An interrupt may come anywhere, so what undoes a block is a call of C.
 """

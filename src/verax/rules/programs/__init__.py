@@ -1,4 +1,4 @@
 """Floor 1: rows that hold programs, and columns that follow from others.
 
-One idea: a column that is missing is derived from those that are there (`derived`).
+A column that is missing is derived from those that are there (`derived`).
 """

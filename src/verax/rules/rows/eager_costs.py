@@ -1,7 +1,7 @@
 """Floor 1: which operations take longer in NumPy than as a compiled program.
 
-One idea: a row that NumPy does badly says from which types of operands and results on,
-in its column `costly`; the figures are those of `docs/eager.md`::
+A row that NumPy does badly says from which types of operands and results on, in its
+column `costly`; the figures are those of `docs/eager.md`::
 
     costly=large                 # from 32,768 elements of the result on
     costly=of(INTEGER, HUGE)     # from 131,072 on, of integers

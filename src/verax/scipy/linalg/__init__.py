@@ -1,7 +1,7 @@
 """Floor 6: `verax.scipy.linalg`: linear algebra with SciPy's names and arguments.
 
-One idea: a shop window; files are named after what one asks for: systems to solve,
-factors, eigenvalues, functions of matrices, and matrices of structure.
+A shop window; files are named after what one asks for: systems to solve, factors,
+eigenvalues, functions of matrices, and matrices of structure.
 
 >>> import numpy as np
 >>> from verax.scipy import linalg

@@ -1,7 +1,7 @@
 """Floor 6: `verax.scipy.stats`: distributions and statistics of samples.
 
-One idea: each distribution is a module of functions under SciPy's names (`pdf`,
-`logpdf`, `cdf`, `ppf`, ...), made from formulas of a standardised variable.
+Each distribution is a module of functions under SciPy's names (`pdf`, `logpdf`, `cdf`,
+`ppf`, ...), made from formulas of a standardised variable.
 
 >>> from verax.scipy import stats
 >>> round(float(stats.norm.pdf(0.0)), 4)

@@ -1,6 +1,6 @@
 """Floor 6: the χ² distribution with `df` degrees of freedom.
 
-One idea: it is the gamma distribution of shape df/2 and twice the scale.
+It is the gamma distribution of shape df/2 and twice the scale.
 
 >>> from verax.scipy.stats import chi2
 >>> round(float(chi2.sf(2.0, 2.0)), 4)

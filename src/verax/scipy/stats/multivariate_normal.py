@@ -1,7 +1,7 @@
 """Floor 6: the normal distribution of vectors.
 
-One idea: with the factor L of the covariance, the quadratic form is |L⁻¹(x - mean)|²
-and the determinant is that of L, squared.
+With the factor L of the covariance, the quadratic form is |L⁻¹(x - mean)|² and the
+determinant is that of L, squared.
 
 >>> import numpy as np
 >>> from verax.scipy.stats import multivariate_normal

@@ -1,5 +1,5 @@
 """Floor 3: the transformations that the library is made of.
 
-One idea: a transformation asks the engine for the rewrite of each equation, which is a
-template, made once; one file for each transformation.
+A transformation asks the engine for the rewrite of each equation, which is a template,
+made once; one file for each transformation.
 """

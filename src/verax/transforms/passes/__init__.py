@@ -1,4 +1,4 @@
 """Floor 3: programs made smaller: the same values from fewer equations.
 
-One idea: a pass is a function from jaxprs to jaxprs that keeps values and effects.
+A pass is a function from jaxprs to jaxprs that keeps values and effects.
 """

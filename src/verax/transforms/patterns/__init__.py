@@ -1,4 +1,4 @@
 """Floor 3: rewrite rules: patterns of equations, and what replaces them.
 
-One idea: a rule is two traced functions, what is looked for and what is put there.
+A rule is two traced functions, what is looked for and what is put there.
 """
