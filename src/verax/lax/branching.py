@@ -66,8 +66,8 @@ def cond(
     """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`.
 
     `pred` is a boolean scalar, or a number, which holds unless it is zero. Both
-    functions return the same structure of the same types. The older form
-    `cond(pred, true_operand, true_fun, false_operand, false_fun)` is understood too.
+    functions return the same structure and types. The older form
+    `cond(pred, true_operand, true_fun, false_operand, false_fun)` is accepted too.
     `linear` is ignored.
 
     Under `vmap` with one predicate for all elements the choice stays one. With a
@@ -159,9 +159,9 @@ def switch(
     operand: Any = ABSENT,
     vmap_method: str = "masked",
 ) -> Any:
-    """`branches[index](*operands)`; an index outside means the nearest branch.
+    """`branches[index](*operands)`; an index out of range means the nearest branch.
 
-    `index` is an integer scalar; the branches return one structure of the same types.
+    `index` is an integer scalar; the branches return the same structure and types.
     `vmap_method`, "masked" or "sequential", is that of `cond`.
 
     Raises:

@@ -63,7 +63,7 @@ def while_loop(
     """`val = body_fun(val)` as long as `cond_fun(val)` holds.
 
     The value keeps structure and types. Forward-mode derivatives go through;
-    reverse-mode ones need a bound: with `max_steps` the loop ends after so many steps
+    reverse-mode ones need a bound: with `max_steps` the loop ends after that many steps
     even where `cond_fun` still holds, and has derivatives in both modes. Reverse mode
     stores as many carries as `checkpoints` says and computes the steps again; see
     `scan`. What it costs goes by the steps that are done, not by `max_steps`.
@@ -307,7 +307,7 @@ def counter_type(lower: Any, upper: Any) -> ShapedArray:
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """`f` of each row of `xs`, one after the other, stacked.
 
-    With `batch_size`, so many rows at a time go through `vmap(f)`.
+    With `batch_size`, that many rows at a time go through `vmap(f)`.
 
     Raises:
         ValueError: the sizes of first dimensions differ, or `batch_size` is not

@@ -101,7 +101,8 @@ def axis_index(axis_name: AxisName) -> Array:
 
 
 def psum(x: Any, axis_name: AxisName, *, axis_index_groups: object = None) -> Any:
-    """The sum over all elements of the axis, leaf by leaf; a number times their number.
+    """The sum over all elements of the axis, leaf by leaf; a constant times their
+    number.
 
     Raises:
         NameError: there is no such axis in scope.
@@ -217,7 +218,7 @@ def psum_scatter(
 
     Raises:
         NameError: there is no such axis in scope.
-        ValueError: the dimension cannot be dealt out so.
+        ValueError: the dimension cannot be split that way.
     """
     no_groups("psum_scatter", axis_index_groups)
     names, sizes = one_axis("psum_scatter", axis_name)
@@ -251,14 +252,14 @@ def all_to_all(
     axis_index_groups: object = None,
     tiled: bool = False,
 ) -> Any:
-    """Every element sends one part to each other: dimension `split_axis` is dealt out.
+    """Every element sends one part to each other: dimension `split_axis` is split up.
 
     What arrives lies along a new dimension `concat_axis`, or with `tiled` one after
     the other along the one that is there. Leaf by leaf.
 
     Raises:
         NameError: there is no such axis in scope.
-        ValueError: the dimension cannot be dealt out so.
+        ValueError: the dimension cannot be split that way.
 
     >>> import verax, verax.numpy as vnp
     >>> f = lambda x: verax.lax.all_to_all(x, "i", 0, 0)
@@ -282,7 +283,7 @@ def all_to_all(
 
 
 def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
-    """Elements pass values on: `perm` are pairs (from, to); who gets nothing has zeros.
+    """Elements send values: `perm` has pairs (source, destination); the others get 0.
 
     Raises:
         NameError: there is no such axis in scope.

@@ -65,8 +65,8 @@ def scaled_dot(
 
     A contracted dimension of an operand is a multiple of that of its scale. The result
     is bfloat16 unless `preferred_element_type` says otherwise. By default the last
-    dimension of `lhs` and the last but one of `rhs` are contracted, and those in front
-    are a batch.
+    dimension of `lhs` and the second to last of `rhs` are contracted, and those in
+    front are a batch.
 
     Raises:
         TypeError: shapes do not match.

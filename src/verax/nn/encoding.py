@@ -86,9 +86,9 @@ def one_hot(
     axis: int = -1,
     out_sharding: None = None,
 ) -> Array:
-    """Vectors along a new dimension `axis` that are 1 at the place x, else 0.
+    """Vectors along a new dimension `axis` that are 1 at the index x, else 0.
 
-    A place outside 0, ..., `num_classes` - 1 makes a vector of zeros.
+    An index outside 0, ..., `num_classes` - 1 makes a vector of zeros.
 
     Raises:
         TypeError: `num_classes` is not an integer known while tracing.

@@ -171,7 +171,7 @@ def truncated_normal(
 def orthogonal(
     scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
-    """An initializer of matrices whose rows or columns, the fewer, are orthonormal.
+    """An initializer of matrices whose rows, or columns if fewer, are orthonormal.
 
     `column_axis` has the columns, all other dimensions together the rows. Saxe,
     McClelland and Ganguli, "Exact solutions to the nonlinear dynamics of learning in

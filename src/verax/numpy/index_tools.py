@@ -168,7 +168,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
-    """The indices of the diagonal of all dimensions, which have one size.
+    """The indices of the diagonal of all dimensions, which have equal sizes.
 
     Raises:
         ValueError: sizes differ, or there are fewer than two dimensions.

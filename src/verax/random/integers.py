@@ -52,7 +52,7 @@ def randint(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """Uniform integers from minval up to and without maxval; minval if that is empty.
+    """Uniform integers from minval up to but excluding maxval; minval if that is empty.
 
     The bounds broadcast to `shape`; those outside the range of the dtype are clipped.
 

@@ -1,6 +1,6 @@
 """Floor 6: random keys: made from a seed, split, folded; typed or as raw words.
 
-One idea: a key is a value and nobody keeps a state: whoever needs two independent
+One idea: a key is a value and there is no hidden state: whoever needs two independent
 streams splits the key, and equal keys give equal numbers::
 
     key(0)                         # an array of dtype key<fry>
@@ -142,7 +142,7 @@ def new_key(name: str, seed: object, impl: str) -> Array:
 def key(
     seed: int | ArrayLike, *, impl: Impl | None = None, dtype: KeyDType | None = None
 ) -> Array:
-    """The typed key of an integer seed, of dtype key<fry> and without dimensions.
+    """The typed key of an integer seed, a scalar of dtype key<fry>.
 
     Raises:
         TypeError: the seed is not an integer, or several.
@@ -247,7 +247,7 @@ def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:
 
 
 def clone(key: ArrayLike) -> Array:
-    """The same key, for those who check that keys are used once."""
+    """The same key, for checks that keys are used only once."""
     typed = typed_keys("clone", key)
     return key if isinstance(key, Array) else random_unwrap(typed)
 

@@ -30,7 +30,7 @@ def apply(rules: Rewrite | Iterable[Rewrite], *, passes: int = PASSES) -> "Appli
 
     Args:
         rules: the rules; where several hold at one place, the first is taken.
-        passes: how often the whole program is gone over, at most.
+        passes: the largest number of passes over the whole program.
 
     Returns:
         a function of functions, or of jaxprs. What it makes of a function has the same

@@ -40,7 +40,7 @@ def dct(
 
     Args:
         x: an array, real or complex.
-        type: 2 is what is meant without a number.
+        type: 2 by default.
         n: the length to which the axis is cut or filled with zeros.
         axis: which dimension.
         norm: None or "backward" for the sums alone, "ortho" for an orthogonal

@@ -82,7 +82,7 @@ def empty(
     device: Placement = None,
     out_sharding: object = None,
 ) -> Array:
-    """An array whose elements have no meaning; zeros, in fact."""
+    """An array with arbitrary elements; zeros, in fact."""
     return constant_array("empty", shape, 0, dtype, device, out_sharding)
 
 
@@ -189,7 +189,7 @@ def empty_like(
     *,
     device: Placement = None,
 ) -> Array:
-    """An array like `prototype` whose elements have no meaning; zeros, in fact."""
+    """An array like `prototype` with arbitrary elements; zeros, in fact."""
     return constant_like("empty_like", prototype, 0, dtype, shape, device, None)
 
 

@@ -62,7 +62,7 @@ def frombuffer(
 def fromstring(
     string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str
 ) -> Array:
-    """The numbers in a text, between which stands `sep`."""
+    """The numbers in a string, separated by `sep`."""
     return asarray(np.fromstring(string, numpy_dtype(as_dtype(dtype)), count, sep=sep))
 
 
@@ -123,7 +123,7 @@ def array_repr(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The text of an array with its dtype, as `repr` has it."""
+    """The string of an array with its dtype, as in `repr`."""
     with chosen(max_line_width, precision, suppress_small):
         return repr(as_array("array_repr", arr))
 
@@ -134,7 +134,7 @@ def array_str(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The text of an array's elements, as `str` has it."""
+    """The string of an array's elements, as in `str`."""
     with chosen(max_line_width, precision, suppress_small):
         return str(as_array("array_str", a))
 

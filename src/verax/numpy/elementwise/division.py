@@ -84,7 +84,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @remembered
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """What is left of x1 after `floor_divide`, with the sign of x2; integer x % 0 is 0.
+    """The remainder after `floor_divide`, with the sign of x2; integer x % 0 is 0.
 
     Raises:
         TypeError: an operand is complex.
@@ -102,7 +102,7 @@ mod = remainder
 
 @remembered
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """What is left of x1 after division towards zero, with the sign of x1.
+    """The remainder of x1 after division towards zero, with the sign of x1.
 
     Raises:
         TypeError: an operand is complex.

@@ -70,7 +70,7 @@ def isinf(x: ArrayLike, /) -> Array:
 
 
 def isfinite(x: ArrayLike, /) -> Array:
-    """Whether x is neither infinite nor NaN, nor a part of it."""
+    """Whether x, or each part of it, is neither infinite nor NaN."""
     given = as_array("isfinite", x)
     if is_complex(given.dtype):
         re, im = parts.real(given), parts.imag(given)
@@ -107,7 +107,7 @@ def is_value(name: str, x: ArrayLike, value: float) -> Array:
 
 
 def signbit(x: ArrayLike, /) -> Array:
-    """Whether the sign of x is minus, also that of zeros and NaN.
+    """Whether the sign bit of x is set, also for zeros and NaN.
 
     Raises:
         TypeError: x is complex.

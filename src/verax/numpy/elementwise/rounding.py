@@ -82,13 +82,13 @@ fix = trunc
 
 
 def rint(x: ArrayLike, /) -> Array:
-    """The integer nearest to x as a float, the even one of two."""
+    """The integer nearest to x as a float; halves go to the even one."""
     (given,) = promote_inexact("rint", as_array("rint", x))
     return round(given)
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """`a` rounded to `decimals` decimals, the even one of two; of each part if complex.
+    """`a` rounded to `decimals` decimals, halves to even; each part if complex.
 
     Raises:
         TypeError: `a` is boolean.
@@ -134,7 +134,7 @@ def round_integer(x: Array, unit: int) -> Array:
 
 
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
-    """The fractional and the whole part of x, both with its sign.
+    """The fractional and the integer part of x, both with its sign.
 
     Raises:
         TypeError: x is complex.

@@ -84,11 +84,11 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Array:
-    """The parts of `a` at `indices` along `axis`, or of its elements in one row.
+    """The parts of `a` at `indices` along `axis`, or of the flat array.
 
     `mode` is "fill" (the default: out of bounds is `fill_value`, or NaN, the least
     integer, the largest without sign), "clip", "wrap", "promise_in_bounds" or NumPy's
-    "raise", which asks for the values of the indices.
+    "raise", which needs the values of the indices.
 
     Raises:
         ValueError: there is no such mode or axis.
@@ -209,7 +209,7 @@ def take_along_axis(
 ) -> Array:
     """For each line along `axis`, the elements at that line's indices.
 
-    Other dimensions broadcast. `mode` is as in `take`, but for "wrap".
+    Other dimensions broadcast. `mode` is as in `take`, except for "wrap".
 
     Raises:
         ValueError: the numbers of dimensions differ, or shapes do not broadcast.
@@ -284,7 +284,7 @@ def put(
     *,
     inplace: bool = True,
 ) -> Array:
-    """`a` with values at places in the row of all its elements.
+    """`a` with values at indices of the flat array.
 
     Values are repeated or cut off to the number of places. `mode` is "clip", "wrap" or
     None: out of bounds, nothing is written.

@@ -88,7 +88,7 @@ def reduction(
 ) -> tuple[str, Reduction]:
     """The names that are left of an operand, and how the others go.
 
-    Names that nobody else has are summed; so are those that are only here. Names of
+    Names that no other operand has are summed; so are those that are only here. Names of
     size 1 that are larger elsewhere are squeezed.
     """
     names, pairs = distinct(names)

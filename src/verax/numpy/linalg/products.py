@@ -178,7 +178,7 @@ def matmul(
 ) -> Array:
     """The product of matrices, of vectors with matrices, and of stacks of them.
 
-    The last dimension of `a` meets the last but one of `b`, or its only one; leading
+    The last dimension of `a` meets the second to last of `b`, or its only one; leading
     dimensions broadcast.
 
     Raises:
@@ -225,9 +225,10 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: object = None,
 ) -> Array:
-    """The last dimension of `a` against the last but one of `b`; scalars multiply.
+    """The last dimension of `a` against the second to last of `b`; scalars multiply.
 
-    Unlike in `matmul`, leading dimensions do not meet: all pairs are in the result.
+    Unlike in `matmul`, leading dimensions are not paired: the result has all
+    combinations.
 
     Raises:
         TypeError: the sizes that meet differ.

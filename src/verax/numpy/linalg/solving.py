@@ -144,7 +144,7 @@ def expanded_det(x: Array) -> Array:
 
 @remembered
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """The sign and the logarithm of the size of determinants; 0 and -inf for singular.
+    """The sign and log |det| of matrices; 0 and -inf where they are singular.
 
     Raises:
         ValueError: the matrices are not square, or `method` is not "lu".

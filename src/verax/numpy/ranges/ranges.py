@@ -68,7 +68,7 @@ def arange(
     device: Placement = None,
     out_sharding: object = None,
 ) -> Array:
-    """The numbers start, start + step, ... up to but without `stop`.
+    """The numbers start, start + step, ... up to but excluding `stop`.
 
     With one argument it is `stop`, and `start` is 0.
 
@@ -224,7 +224,7 @@ def between(x: Array, y: Array, parts: int) -> Array:
     """The points that divide the way from x to y into `parts`; x first, y left out.
 
     They are x + i (y - x) / parts with the division last, so that a point which is a
-    whole number comes out as one. Ends so large that the product might overflow are
+    integer comes out as one. Ends so large that the product might overflow are
     weighed instead.
     """
     if is_complex(x.dtype):
@@ -289,7 +289,7 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """`num` numbers from `start` to `stop` with a constant ratio; signs are equal.
+    """`num` numbers from `start` to `stop`, of one sign, with a constant ratio.
 
     The ends are exact.
     """

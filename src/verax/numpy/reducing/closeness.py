@@ -77,7 +77,7 @@ def allclose(
 
 @remembered
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether both arrays have one shape and equal elements."""
+    """Whether both arrays have the same shape and equal elements."""
     x, y = as_array("array_equal", a1), as_array("array_equal", a2, 1)
     if x.shape != y.shape:
         return filled((), False, bool_)
@@ -89,7 +89,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 @remembered
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether both arrays broadcast to one shape with equal elements."""
+    """Whether both arrays broadcast to a common shape with equal elements."""
     try:
         return all(equal(as_array("array_equiv", a1), as_array("array_equiv", a2, 1)))
     except ValueError:

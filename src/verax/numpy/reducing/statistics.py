@@ -139,9 +139,9 @@ def var(
     mean: ArrayLike | None = None,
     correction: int | float | None = None,
 ) -> Array:
-    """The mean of |a - mean|² over `axis`, divided by the count minus `ddof`.
+    """The sum of |a - mean|² over `axis`, divided by the count minus `ddof`.
 
-    `mean` is one that is known already, with its dimensions kept. `correction` is
+    `mean` is the mean, if it is known, with its dimensions kept. `correction` is
     another name of `ddof`. Real for complex arrays; NaN where the divisor is not
     positive.
 

@@ -166,8 +166,8 @@ def unique(
     """The distinct elements in order, or along `axis` the distinct parts.
 
     With the index of the first of each, for each element the index of its value, and
-    how often each occurs, as asked. `size` gives the number of results: more are cut
-    off, and missing ones are `fill_value`, by default the smallest element.
+    how often each occurs, as requested. `size` gives the number of results: more are
+    cut off, and missing ones are `fill_value`, by default the smallest element.
 
     Raises:
         AbstractValueError: `ar` is traced and `size` is not given.
@@ -323,7 +323,7 @@ def union1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """What is in one of two sets, in order; see `unique` for `size`.
+    """The elements in either of two sets, in order; see `unique` for `size`.
 
     Raises:
         AbstractValueError: an argument is traced and `size` is not given.
@@ -343,7 +343,7 @@ def intersect1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array | tuple[Array, Array, Array]:
-    """What is in both sets, in order, and where it is first in each, if asked.
+    """The elements in both sets, in order, and their first indices, if requested.
 
     Raises:
         AbstractValueError: an argument is traced and `size` is not given.
@@ -371,7 +371,7 @@ def setdiff1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """What is in the first and not in the second set, in order and in its dtype.
+    """The elements of the first but not of the second set, in order and in its dtype.
 
     Raises:
         AbstractValueError: an argument is traced and `size` is not given.
@@ -393,7 +393,7 @@ def setxor1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """What is in exactly one of two sets, in order.
+    """The elements in exactly one of two sets, in order.
 
     Raises:
         AbstractValueError: an argument is traced and `size` is not given.

@@ -282,7 +282,7 @@ def top_k(
     """The `k` largest or smallest elements along `axis`, in order, and their places.
 
     NaN is the largest; of equal elements the first comes first. The result is sorted
-    also where `sorted` does not ask for it.
+    even if `sorted` is False.
 
     Raises:
         ValueError: there are fewer than `k`, there is no such axis, or another mode.

@@ -154,7 +154,7 @@ def nonzero(
 ) -> tuple[Array, ...]:
     """The indices of the elements that are not zero, one array per dimension.
 
-    With `size`, there are as many: what is too much is cut off, and what is missing has
+    With `size`, there are that many: more are cut off, and missing ones have
     the index `fill_value` (0), which may be a tuple with one per dimension.
 
     Raises:
@@ -228,7 +228,7 @@ def coordinates(flat: Any, shape: Shape) -> list[Array]:
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> Array:
-    """The places of what is not zero in the row of all elements."""
+    """The indices of the nonzero elements in the flat array."""
     found: Array = nonzero(ravel(a), size=size, fill_value=fill_value)[0]
     return found
 
@@ -256,7 +256,7 @@ def compress(
 ) -> Array:
     """The parts of `a` along `axis` at which `condition` is true.
 
-    With `size`, there are as many: what is missing is `fill_value`.
+    With `size`, the result has that many: missing ones are `fill_value`.
 
     Raises:
         ValueError: the condition is not a vector, or is true beyond the end.
@@ -342,7 +342,7 @@ def place(
 
 
 def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
-    """The index in an array of `shape` of each place in the row of its elements.
+    """The index in an array of `shape` of each index of the flat array.
 
     Negative places count from the end; those out of bounds are moved inside. Narrow
     integers are widened, since sizes need not fit them.
@@ -358,7 +358,7 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
 def ravel_multi_index(
     multi_index: Any, dims: Any, mode: str = "raise", order: str = "C"
 ) -> Array:
-    """The place in the row of all elements, for an index of each dimension of `dims`.
+    """The index in the flat array, from one index for each dimension of `dims`.
 
     Raises:
         ValueError: an index is out of bounds and the mode is "raise".

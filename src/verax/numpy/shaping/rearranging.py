@@ -76,7 +76,7 @@ def flipud(m: ArrayLike) -> Array:
 
 @remembered
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """A plane turned by `k` quarters, from the first of `axes` towards the second.
+    """A plane rotated by `k` times 90°, from the first of `axes` towards the second.
 
     Raises:
         ValueError: `axes` are not two different dimensions.
@@ -100,7 +100,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 @remembered
 def roll(a: ArrayLike, shift: Any, axis: AxisLike | None = None) -> Array:
-    """The elements moved on by `shift`; those that fall off come in on the other side.
+    """The elements moved by `shift`; those moved past one end come in at the other.
 
     `shift` may be traced.
 

@@ -306,19 +306,19 @@ def at_least(a: ArrayLike, rank: int, name: str) -> Array:
 
 
 def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
-    """Each argument with one dimension at least."""
+    """Each argument with at least one dimension."""
     found = [at_least(a, 1, "atleast_1d") for a in arys]
     return found[0] if len(found) == 1 else found
 
 
 def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
-    """Each argument with two dimensions at least, new ones in front."""
+    """Each argument with at least two dimensions, new ones in front."""
     found = [at_least(a, 2, "atleast_2d") for a in arys]
     return found[0] if len(found) == 1 else found
 
 
 def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
-    """Each argument with three dimensions at least, on both sides of a vector."""
+    """Each argument with at least three dimensions, on both sides of a vector."""
     found = [at_least(a, 3, "atleast_3d") for a in arys]
     return found[0] if len(found) == 1 else found
 
@@ -327,7 +327,7 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
 
 
 def broadcast_shapes(*shapes: ShapeLike) -> Shape:
-    """The shape that arrays of the given shapes have together.
+    """The common shape to which arrays of the given shapes broadcast.
 
     Raises:
         ValueError: there is none.
@@ -356,7 +356,7 @@ def broadcast_to(
 
 
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
-    """The arguments in the shape that they have together."""
+    """The arguments in their common shape."""
     check_arraylike("broadcast_arrays", *args)
     if not args:
         return []

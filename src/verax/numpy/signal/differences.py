@@ -108,7 +108,7 @@ def edge_part(value: ArrayLike, x: Array, axis: int) -> Array:
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
-    """The differences of neighbours in the row of all elements, with ends put on."""
+    """The differences of neighbours in the flat array, with the given ends added."""
     x = ravel(ary)
     found = diff(x)
     parts: list[Any] = [found]

@@ -202,7 +202,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
 
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
-    """The integral of order `m`, as floats, with the constants `k` (0).
+    """The integral of order `m`, as floats, with the constants `k`, by default 0.
 
     Raises:
         ValueError: the order is negative, or `k` is neither a scalar nor a vector of

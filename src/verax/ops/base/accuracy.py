@@ -1,7 +1,7 @@
 """Floor 2: how accurate a function of one number is asked to be.
 
 One idea: each function has one implementation, so a mode is accepted and changes
-nothing, as XLA does where it has one; a tolerance that nobody checks is refused::
+nothing, as XLA does where it has one; a tolerance that is not checked is refused::
 
     exp(x, accuracy=AccuracyMode.HIGHEST)
 """
@@ -17,7 +17,7 @@ from verax.rules.values.state import STATE
 
 
 class AccuracyMode(Enum):
-    """The implementation of a function: the highest accuracy is what all have."""
+    """The implementation of a function; all have the highest accuracy."""
 
     __module__ = "verax.lax"
 

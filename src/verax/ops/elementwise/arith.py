@@ -318,7 +318,7 @@ def div(x: object, y: object) -> Array:
 
 
 def rem(x: object, y: object) -> Array:
-    """What is left of x after division by y towards zero, with the sign of x.
+    """The remainder of x after division by y towards zero, with the sign of x.
 
     Where the integer y is zero, it is x itself.
     """

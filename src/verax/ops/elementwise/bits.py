@@ -218,7 +218,7 @@ def population_count(x: object) -> Array:
 
 
 def clz(x: object) -> Array:
-    """How many zeros stand above the highest set bit; the width for 0."""
+    """How many zero bits are above the highest set bit; the width for 0."""
     return clz_p.call(NO_PARAMS, x)
 
 

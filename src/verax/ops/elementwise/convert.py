@@ -266,7 +266,7 @@ def convert_element_type(operand: object, new_dtype: DTypeLike) -> Array:
     """The elements as numbers of another dtype, of the same shape and not weak.
 
     Floats become integers towards zero and saturate (NaN is 0), integers wrap, complex
-    numbers lose their imaginary part, and what is not zero is true.
+    numbers lose their imaginary part, and nonzero is true.
 
     Raises:
         TypeError: `new_dtype` is not a dtype of numbers.

@@ -245,8 +245,8 @@ def select(pred: object, on_true: object, on_false: object) -> Array:
 def clamp(min: object, x: object, max: object) -> Array:
     """x, but at least `min` and at most `max`: minimum(maximum(x, min), max).
 
-    The bounds have the shape of x or no dimensions. At a bound the
-    derivative is zero by x and one by the bound.
+    The bounds have the shape of x or are scalars. At a bound the
+    derivative is zero in x and one in the bound.
     """
     return clamp_p.call(NO_PARAMS, *alike(min, x, max))
 

@@ -185,7 +185,7 @@ def asinh(x: object) -> Array:
 
 
 def acosh(x: object) -> Array:
-    """The number, not negative, whose hyperbolic cosine is x."""
+    """The nonnegative number whose hyperbolic cosine is x."""
     return acosh_p.call(NO_PARAMS, x)
 
 

@@ -363,7 +363,7 @@ def dynamic_slice(
 ) -> Array:
     """The window of `operand` of `slice_sizes` at `start_indices`, moved inside.
 
-    Negative starts count from the end, by default.
+    Negative starts count from the end by default.
 
     Raises:
         ValueError: there is not one start for each dimension.
@@ -386,7 +386,7 @@ def dynamic_update_slice(
 ) -> Array:
     """`operand` with `update` instead of the window at `start_indices`, moved inside.
 
-    Negative starts count from the end, by default.
+    Negative starts count from the end by default.
 
     Raises:
         ValueError: there is not one start for each dimension.
@@ -446,7 +446,7 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """The element at `index` along one dimension, which stays by default.
+    """The element at `index` along one dimension, which is kept by default.
 
     Raises:
         ValueError: there is no such dimension.

@@ -111,7 +111,7 @@ sharding_constraint_p: Row[ShardingParams] = linear(
 
 
 def sharding_constraint(x: Array, layout: Layout) -> Array:
-    """`x`, with the wish that its values lie as `layout` says."""
+    """`x`, with the request that its values lie as `layout` says."""
     return sharding_constraint_p.call(ShardingParams(layout), x)
 
 

@@ -224,7 +224,7 @@ def reduce(row: Row[ReduceParams], x: object, axes: Sequence[int]) -> Array:
 def reduce_sum(
     operand: object, axes: Sequence[int], *, out_sharding: object = None
 ) -> Array:
-    """The sum of `operand` over `axes`; 0 where that is over nothing.
+    """The sum of `operand` over `axes`; 0 over nothing.
 
     Raises:
         ValueError: an axis is out of range or named twice.
@@ -237,7 +237,7 @@ def reduce_sum(
 def reduce_prod(
     operand: object, axes: Sequence[int], *, out_sharding: object = None
 ) -> Array:
-    """The product of `operand` over `axes`; 1 where that is over nothing.
+    """The product of `operand` over `axes`; 1 over nothing.
 
     Raises:
         ValueError: an axis is out of range or named twice.
@@ -275,7 +275,7 @@ def reduce_min(
 
 
 def reduce_and(operand: object, axes: Sequence[int]) -> Array:
-    """`and` over `axes`, bit by bit; all ones where that is over nothing.
+    """`and` over `axes`, bit by bit; all ones over nothing.
 
     Raises:
         ValueError: an axis is out of range or named twice.
@@ -285,7 +285,7 @@ def reduce_and(operand: object, axes: Sequence[int]) -> Array:
 
 
 def reduce_or(operand: object, axes: Sequence[int]) -> Array:
-    """`or` over `axes`, bit by bit; 0 where that is over nothing.
+    """`or` over `axes`, bit by bit; 0 over nothing.
 
     Raises:
         ValueError: an axis is out of range or named twice.
@@ -295,7 +295,7 @@ def reduce_or(operand: object, axes: Sequence[int]) -> Array:
 
 
 def reduce_xor(operand: object, axes: Sequence[int]) -> Array:
-    """`xor` over `axes`, bit by bit; 0 where that is over nothing.
+    """`xor` over `axes`, bit by bit; 0 over nothing.
 
     Raises:
         ValueError: an axis is out of range or named twice.

@@ -56,7 +56,7 @@ def approx_min_k(
 ) -> tuple[Array, Array]:
     """The `k` smallest elements along a dimension, and their places; exactly.
 
-    NaN is not a small element. Arguments and errors are those of `approx_max_k`.
+    NaN does not count as small. Arguments and errors are those of `approx_max_k`.
 
     >>> import verax, numpy as np
     >>> approx_min_k(np.array([1.0, 3.0, 2.0]), 2)[1]

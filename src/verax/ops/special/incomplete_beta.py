@@ -210,7 +210,7 @@ regularized_incomplete_beta_p = elementwise(
 def betainc(a: object, b: object, x: object) -> Array:
     """The integral of t^(a-1) (1-t)^(b-1) from 0 to x, over B(a, b).
 
-    NaN unless a > 0, b > 0 and 0 <= x <= 1. There is a derivative by x only.
+    NaN unless a > 0, b > 0 and 0 <= x <= 1. There is a derivative in x only.
     """
     return regularized_incomplete_beta_p.call(NO_PARAMS, *alike(a, b, x))
 

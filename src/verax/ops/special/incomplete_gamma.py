@@ -363,12 +363,12 @@ def igammac(a: object, x: object) -> Array:
 
 
 def igamma_grad_a(a: object, x: object) -> Array:
-    """The derivative of `igamma` by a."""
+    """The derivative of `igamma` in a."""
     return igamma_grad_a_p.call(NO_PARAMS, *alike(a, x))
 
 
 def random_gamma_grad(a: object, x: object) -> Array:
-    """The derivative by a of a sample x of the gamma distribution with parameter a."""
+    """The derivative in a of a sample x of the gamma distribution with parameter a."""
     return random_gamma_grad_p.call(NO_PARAMS, *alike(a, x))
 
 

@@ -171,7 +171,7 @@ def full_like(
 
 
 def empty(shape: int | Sequence[int], dtype: DTypeLike) -> Array:
-    """An array of `shape` with elements of no meaning; zeros, in fact."""
+    """An array of `shape` with arbitrary elements; zeros, in fact."""
     return full(shape, 0, dtype)
 
 

@@ -402,7 +402,7 @@ def collapse(
     """`operand` with the dimensions from start up to stop made into one.
 
     Raises:
-        ValueError: start lies behind stop.
+        ValueError: start lies after stop.
     """
     shape = aval_of(operand).shape
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))

@@ -306,7 +306,7 @@ def slice_in_dim(
 def index_in_dim(
     operand: object, index: int, axis: int = 0, keepdims: bool = True
 ) -> Array:
-    """The element at `index` along one dimension, which stays by default.
+    """The element at `index` along one dimension, which is kept by default.
 
     Raises:
         IndexError: the index lies outside.

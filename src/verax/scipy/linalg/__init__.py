@@ -1,6 +1,6 @@
 """Floor 6: `verax.scipy.linalg`: linear algebra with SciPy's names and arguments.
 
-A shop window; files are named after what one asks for: systems to solve, factors,
+A facade; the files are named after the task: systems to solve, factors,
 eigenvalues, functions of matrices, and matrices of structure.
 
 >>> import numpy as np

@@ -104,7 +104,7 @@ def convolve(
 
     Args:
         in1: an array; integers are taken as floats.
-        in2: an array of as many dimensions.
+        in2: an array with the same number of dimensions.
         mode: "full", "same" for the middle of the size of `in1`, or "valid" for what
             does not depend on zeros outside.
         method: "direct" or "auto" for sums of products, "fft" for Fourier transforms.
@@ -133,7 +133,7 @@ def correlate(
     method: str = "auto",
     precision: object = None,
 ) -> Array:
-    """The correlation: `convolve` with the conjugate of `in2`, turned around.
+    """The correlation: `convolve` with the conjugate of `in2`, reversed.
 
     >>> correlate(vnp.array([1.0, 2.0]), vnp.array([0.0, 1.0])).tolist()
     [1.0, 2.0, 0.0]

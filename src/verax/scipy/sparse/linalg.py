@@ -151,7 +151,7 @@ def cg(
     Args:
         A: a square matrix, or a linear function of trees like `b`.
         b: an array or a pytree of arrays.
-        x0: where to start, by default at zeros.
+        x0: where to start, by default zeros.
         tol: the residual may be that much of the norm of `b`,
         atol: or this much.
         maxiter: how many steps at most, by default ten for each number.

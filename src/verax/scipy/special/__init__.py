@@ -1,6 +1,6 @@
 """Floor 6: `verax.scipy.special`: special functions of float arrays.
 
-A shop window; a file holds what one method computes.
+A facade; each file holds what one method computes.
 
 >>> import verax
 >>> verax.scipy.special.expit(0.0)

@@ -32,7 +32,7 @@ SHIFT: Final = 10
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """How many ways there are to take k of N things, as a float.
 
-    With `repetition` a thing may be taken again. 0 where there is no way.
+    With `repetition` a thing may be taken again. 0 if there are none.
 
     >>> round(float(comb(5, 2)), 3), round(float(comb(5, 2, repetition=True)), 3)
     (10.0, 15.0)

@@ -109,8 +109,8 @@ def kummer(a: Array, b: Array, x: Array) -> Array:
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Gauss's function for x <= 1, the sum of (a)_k (b)_k / (c)_k x^k / k!.
 
-    NaN beyond 1, unless the sum ends. Above 0.9, where c - a - b is nearly a whole
-    number, it is interpolated from neighbours, and about 4 digits are lost.
+    NaN beyond 1, unless the sum ends. Above 0.9, where c - a - b is nearly an
+    integer, it is interpolated from neighbours, and about 4 digits are lost.
 
     >>> round(float(hyp2f1(1.0, 1.0, 2.0, 0.5)), 4)
     1.3863

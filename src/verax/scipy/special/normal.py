@@ -123,7 +123,8 @@ def log_tail(x: Array, order: int) -> Array:
 
 
 def ndtri(p: ArrayLike) -> Array:
-    """The inverse of `ndtr`: the x below which a normal variable lies at odds p.
+    """The inverse of `ndtr`: the x below which a normal variable lies with probability
+    p.
 
     Infinite at 0 and 1, NaN outside [0, 1].
 

@@ -1,7 +1,7 @@
 """Floor 3: where a NaN or an infinity comes from, as a value and as a report.
 
-One idea: a finding is the equation with what is known of it; the text is made when
-somebody reads it::
+One idea: a finding is the equation with what is known of it; the message is made when
+it is read::
 
     print(finding)
     finding.primitive, finding.source.line, finding.backward, finding.operands
