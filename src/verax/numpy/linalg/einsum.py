@@ -88,8 +88,8 @@ def reduction(
 ) -> tuple[str, Reduction]:
     """The names that are left of an operand, and how the others go.
 
-    Names that no other operand has are summed; so are those that are only here. Names of
-    size 1 that are larger elsewhere are squeezed.
+    Names that no other operand has are summed; so are those that are only here. Names
+    of size 1 that are larger elsewhere are squeezed.
     """
     names, pairs = distinct(names)
     squeezed = [n for n in names if own[n] == 1 and (sizes[n] != 1 or n not in used)]

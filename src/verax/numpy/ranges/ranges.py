@@ -223,7 +223,7 @@ def laid(name: str, line: Array, axis: int, dtype: DType) -> Array:
 def between(x: Array, y: Array, parts: int) -> Array:
     """The points that divide the way from x to y into `parts`; x first, y left out.
 
-    They are x + i (y - x) / parts with the division last, so that a point which is a
+    They are x + i (y - x) / parts with the division last, so that a point which is an
     integer comes out as one. Ends so large that the product might overflow are
     weighed instead.
     """

@@ -103,8 +103,8 @@ def laid_out(values: Array, places: np.ndarray) -> Array:
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The matrix with constant diagonals, first column `c` and first row `r`.
 
-    Without `r` the first row is the conjugate of `c`. The first element of `r` is not
-    looked at. Leading dimensions are batches.
+    Without `r` the first row is the conjugate of `c`. The first element of `r` is
+    ignored. Leading dimensions are batches.
 
     >>> toeplitz(np.array([1, 2]), np.array([1, 5, 6])).tolist()
     [[1, 5, 6], [2, 1, 5]]
