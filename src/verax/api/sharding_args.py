@@ -1,6 +1,6 @@
-"""Floor 5: places as users give them: shardings, specs, devices, prefix trees of these.
+"""Floor 5: places as users pass them: shardings, specs, devices, prefix trees of these.
 
-One idea: whatever is given becomes one `Sharding` or None for each leaf, and then
+One idea: whatever is passed becomes one `Sharding` or None for each leaf, and then
 there is nothing left to interpret::
 
     place_leaves("in_shardings", (P("x"), None), (x, {"w": w}))
@@ -158,7 +158,7 @@ def resolve_shardings(
 
 
 def constrained(xs: Sequence[Any], places: Places) -> list[Any]:
-    """Values of a trace, with the wish that they lie at their places."""
+    """Values of a trace, constrained to their places."""
     if not places:
         return list(xs)
     return [

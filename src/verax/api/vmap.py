@@ -44,20 +44,20 @@ def vmap[**P, R](
     axis_size: int | None = None,
     spmd_axis_name: object | None = None,
 ) -> Callable[P, R]:
-    """`fun` over a dimension of its arguments, at once.
+    """`fun` mapped over a dimension of its arguments, all elements at once.
 
     `in_axes` says for each positional argument, or each leaf of it as a prefix tree,
-    which dimension runs over the elements; None means the same for all. Keyword
+    which dimension runs over the batch elements; None means the same for all. Keyword
     arguments run over dimension 0. `out_axes` does the same for outputs; None is for an
     output that is the same for all elements. A Python number that is not mapped stays
-    one in `fun`. `axis_name` lets collectives in `fun` meet
-    the other elements; `spmd_axis_name` says which mesh axes split the mapped dimension
-    where `fun` constrains shardings. `axis_size` is needed if no argument is mapped.
+    one in `fun`. `axis_name` lets collectives in `fun` reach the other elements;
+    `spmd_axis_name` says which mesh axes split the mapped dimension where `fun`
+    constrains shardings. `axis_size` is needed if no argument is mapped.
 
     Raises:
         TypeError: axes are not integers or None, or do not match the arguments.
         ValueError: sizes disagree, an axis is out of range, or none is mapped; the
-            message tells which argument has which size.
+            message says which argument has which size.
 
     >>> import verax, verax.numpy as vnp
     >>> verax.vmap(lambda x, y: x + y, in_axes=(0, None))(vnp.arange(3), 10).tolist()
@@ -131,7 +131,7 @@ def engine_for(name: str | None, spmd: tuple[str, ...]) -> StandardEngine:
 
 
 def as_axis_name(name: object) -> str | None:
-    """The name of an axis; anything else that hashes goes by its text.
+    """The name of an axis; any other hashable object stands by its string.
 
     Raises:
         TypeError: it does not hash.
@@ -279,7 +279,7 @@ def size_story(
     axis_size: int | None,
     names: Sequence[str],
 ) -> str:
-    """Which argument has which size, and which are the odd ones out."""
+    """Which argument has which size, and which of them differ."""
     counts = Counter(size for _, size, _ in sizes)
     (common, many), *rest = counts.most_common(2)
     lines = [

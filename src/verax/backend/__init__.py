@@ -1,7 +1,7 @@
 """The only floor that sees jaxlib (floor 4).
 
-One idea: everything of jaxlib is private to somebody else, so each of its entry points
-is used in one small typed module here and nowhere above.
+One idea: all of jaxlib is private to another project, so each of its entry points is
+used in one small typed module here and nowhere above.
 
     >>> from verax.backend.runtime.client import default_client
     >>> default_client().platform

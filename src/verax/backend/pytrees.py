@@ -49,7 +49,7 @@ def keyed(tree: dict[Any, Any], keys: Iterable[Any]) -> tuple[tuple[DictKey, Any
 
 @frozen
 class Opaque:
-    """A callable whose own arguments `functools.partial` shall not merge."""
+    """A callable whose own arguments `functools.partial` must not merge."""
 
     function: Callable[..., Any]
 
@@ -73,7 +73,7 @@ class Partial(functools.partial[Any]):
     __module__ = "verax.tree_util"
 
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """A partial of a partial stays nested: what was no leaf does not become one."""
+        """A partial of a partial stays nested: no function becomes a leaf."""
         if isinstance(func, functools.partial):
             func = Opaque(func)
         return super().__new__(cls, func, *args, **kwargs)
@@ -197,7 +197,7 @@ def tree_holds(tree: PyTreeDef) -> bool:
 
 
 def flatten_error(error: Exception) -> Exception:
-    """The same failure with advice, for those that jaxlib leaves unexplained."""
+    """The same failure with advice, where jaxlib gives none."""
     if isinstance(error, SystemError):
         return RecursionError(
             "The pytree is nested too deeply to flatten, or contains itself."
@@ -260,7 +260,7 @@ def flatten_with_path(
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of this structure with these leaves.
+    """The tree with this structure and these leaves.
 
     >>> unflatten(flatten({"a": 1, "b": 2})[1], [3, 4])
     {'a': 3, 'b': 4}
@@ -303,7 +303,7 @@ def all_leaves(values: Iterable[Any]) -> bool:
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple whose items have the given structures.
+    """The structure of a tuple whose items have these structures.
 
     >>> treedef_tuple([flatten(1)[1], flatten([2])[1]])
     PyTreeDef((*, [*]))
@@ -314,7 +314,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 def register(node_type: type, add: Callable[[PyTreeRegistry], None]) -> None:
     """Add a class to both registries, in which a class has one meaning.
 
-    A namedtuple is a node by its looks until it is added, and then what is said of it.
+    A namedtuple is a node as such until it is added; then what was registered holds.
     """
     if not isinstance(node_type, type):
         raise TypeError(f"A pytree node type must be a class, got {node_type!r}.")

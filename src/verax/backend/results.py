@@ -1,8 +1,8 @@
 """Floor 4: the results of a program as the tree that the user's function returned.
 
 One idea: an array of float0, the dtype of tangents of integers, has one value for each
-shape; so users get zeros of NumPy for it, from a trace too, and a device, where it has
-booleans in its place, is never asked::
+shape; so users get NumPy zeros for it, from a trace too, and the device, which has
+booleans instead, is never asked::
 
     result_tree(out_tree, outs)
 """

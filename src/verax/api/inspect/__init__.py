@@ -1,4 +1,4 @@
 """Floor 5: looking at programs: as jaxprs, for NaNs, for impure code.
 
-One idea: the function is traced as ever, and what comes of it is shown, not run.
+The function is traced as usual, and the program is shown, not run.
 """

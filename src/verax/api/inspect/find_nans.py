@@ -1,7 +1,7 @@
 """Floor 5: finding the equation that makes the first NaN or infinity.
 
-One idea: trace the function, rewrite the program so that it says where, and run that in
-place of the function::
+One idea: trace the function, rewrite the program so that it says where, and run that
+instead::
 
     print(verax.debug.find_nans(verax.grad(loss))(params, batch))
 """
@@ -35,20 +35,20 @@ def find_nans[**P](
     static_argnums: Numbers = None,
     static_argnames: Names = None,
 ) -> Callable[P, Finding | None]:
-    """A function that runs `fun` and says where its first NaN was made.
+    """A function that runs `fun` and says where the first NaN arises.
 
     The program of `fun` is rewritten: each equation with inexact results gets a flag,
     "operands clean, result not", through functions behind `jit`, loops, branches and
     custom rules. So `fun` may be a derivative, a `vmap`, or any composition of them,
     and equations say which transformation made them. A NaN that is replaced later, as
-    by `where`, counts too. What takes part is what is traced: a function behind `jit`
-    is searched with its own static arguments.
+    by `where`, counts too. All traced code is searched: a jitted function with its own
+    static arguments.
 
     Args:
         fun: the function; it is traced, and may branch in Python on its arguments.
-        infs: look for infinities too. Those that come out of an infinite scalar
-            constant, such as a mask of -inf, are meant and do not count.
-        compiled: run the program as `jit` does; else in NumPy, equation by equation.
+        infs: look for infinities too. Those that come from an infinite scalar
+            constant, such as a mask of -inf, are intended and do not count.
+        compiled: run the program as `jit` does, not equation by equation in NumPy.
         static_argnums: positions of arguments that are not traced, as in `jit`.
         static_argnames: names of arguments that are not traced, as in `jit`.
 
@@ -75,7 +75,7 @@ def find_infs[**P](
     static_argnums: Numbers = None,
     static_argnames: Names = None,
 ) -> Callable[P, Finding | None]:
-    """`find_nans` for infinities alone: where the first one was made.
+    """`find_nans` for infinities alone: where the first one arises.
 
     >>> import verax
     >>> print(repr(verax.debug.find_infs(lambda x: 1 / x)(0.0)))

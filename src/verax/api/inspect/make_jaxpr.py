@@ -111,7 +111,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
         ]
         nonzero = tuple(ct is not None for ct in cts)
         jaxpr, mask = ENGINE.transpose(traced.jaxpr, linear, nonzero)
-        # What only the function itself needs may be what nobody can compute.
+        # What only the function itself needs may have no value.
         slim, needed = ENGINE.dce(jaxpr, (True,) * len(jaxpr.outvars))
         given = [*traced.captured, *[ct for ct in cts if ct is not None]]
         operands = [x for x, flag in zip(given, needed, strict=True) if flag]

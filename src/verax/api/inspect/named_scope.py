@@ -1,7 +1,7 @@
 """Floor 5: names for parts of a program, and blocks that leave the trace.
 
-One idea: names change no values, so what they wrap runs as it is; and what is current
-is an interpreter, so leaving a trace is making the eager one current::
+One idea: names change no values, so what they wrap runs as it is; and leaving a trace
+means making the eager interpreter current::
 
     with ensure_compile_time_eval():
         table = numpy.cumsum(numpy.arange(8))   # computed now, a constant of the trace
@@ -17,7 +17,7 @@ from verax.rules.values.state import STATE, interpreting
 def named_call[**P, R](
     fun: Callable[P, R], *, name: str | None = None
 ) -> Callable[P, R]:
-    """`fun` under another name, which messages and programs of `jit` show.
+    """`fun` under another name, which messages and jitted programs show.
 
     Raises:
         TypeError: `fun` is not callable.
@@ -53,7 +53,7 @@ def named_scope(name: str) -> Iterator[None]:
 def ensure_compile_time_eval() -> Iterator[None]:
     """A block in which operations on known values are computed, also inside a trace.
 
-    Tracers of the trace around it have no values in the block.
+    Tracers of the enclosing trace have no values in the block.
 
     >>> import verax, verax.numpy as vnp
     >>> def f(x):

@@ -1,7 +1,7 @@
-"""Floor 5: does a function write the same program each time it is traced?
+"""Floor 5: does a function give the same program each time it is traced?
 
-One idea: jit runs Python once and keeps what it wrote, so a function must write the
-same program every time; trace it twice, afresh, and compare::
+One idea: jit runs Python once and keeps the program, so a function must give the same
+program every time; trace it twice, without caches, and compare::
 
     verax.check_purity(f)(x)     # silent, or ImpureFunction with what differs
 """
@@ -37,7 +37,7 @@ SEEDS = ("1", "2")
 
 
 class ImpureFunction(RuntimeError):
-    """A function writes different programs when it is traced twice."""
+    """A function gives different programs when it is traced twice."""
 
     __module__ = "verax.errors"
 
@@ -45,7 +45,7 @@ class ImpureFunction(RuntimeError):
 def check_purity[**P](
     fun: Callable[P, Any], *, hash_seeds: bool = False
 ) -> Callable[P, None]:
-    """A function that raises unless `fun` writes one program for its arguments.
+    """A function that raises unless `fun` always gives the same program.
 
     `fun` is traced twice, functions behind `jit` inside it too, on the types of the
     arguments, which may be `ShapeDtypeStruct`s. What differs on the second trace

@@ -1,4 +1,4 @@
 """Floor 5: `jit`: the decorator, the function that it makes, and its lock.
 
-One idea: `function` is what a call goes through; read it first.
+A call goes through `function`; read that first.
 """

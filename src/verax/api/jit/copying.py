@@ -1,8 +1,7 @@
 """Floor 5: copies of functions that keep what they have traced and compiled.
 
-One idea: what such a function was made of is copied, and what it has found out since is
-not; a pickle of one that a module holds under its own name is that name, as it is for
-Python's functions::
+One idea: what such a function was made from is copied, its caches are not; one that a
+module holds under its own name is pickled as that name, as Python's functions are::
 
     class JitFunction(Copyable): ...
     copy.deepcopy(model)                  # whose method is behind jit
@@ -19,7 +18,7 @@ class Copyable:
     """Base of such functions; `begin` makes what a new one starts with."""
 
     def begin(self) -> None:
-        """Set the attributes that are not part of copies, to what a new one has."""
+        """Set the attributes that are not copied to what a new one has."""
         raise NotImplementedError
 
     def __getstate__(self) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
-"""Floor 5: `jit` itself: what it can be told, checked where it is told.
+"""Floor 5: `jit` itself: its options, checked where they are passed.
 
-One idea: options are looked at once, where they are written, and become the settings of
-a `JitFunction`, which does all the rest::
+One idea: options are checked once, where they are written, and become the settings of a
+`JitFunction`, which does all the rest::
 
     jit(f, static_argnames="n"), jit(donate_argnums=0)(f)
 """
@@ -74,23 +74,23 @@ def jit(
     once per structure, shapes and dtypes; later calls run the compiled program, and
     return before it has finished.
 
-    Static arguments (by position or name) are values at tracing; they must be hashable,
-    and a value of another type or value compiles again. Donated arguments lend their
+    Static arguments (by position or name) are values while tracing; they must be
+    hashable, and each new value or type compiles again. Donated arguments give their
     memory to the outputs and must not be used again. `keep_unused` passes arguments
     that the function ignores to the program; `inline` writes the function into an outer
     trace instead of a call. `compiler_options` are XLA's, by name.
 
-    `in_shardings` and `out_shardings` say how arguments and results lie on devices:
+    `in_shardings` and `out_shardings` say how arguments and results are placed:
     shardings, or prefix trees of them for the tuple of arguments and for the result;
     None leaves an argument as it is and a result to the compiler. With `device` or
     `backend` everything goes to one device. Otherwise computation follows data: it runs
     where the arguments are committed, or else on the default device.
 
     Raises:
-        TypeError: an argument is not an array and not static; the message tells the
-            ways out.
+        TypeError: an argument is neither an array nor static; the message says what to
+            do.
         ValueError: a static argument is not hashable; arguments are committed to
-            different devices, or otherwise than `in_shardings` says.
+            different devices, or not as `in_shardings` says.
 
     >>> import verax, verax.numpy as vnp
     >>> double = verax.jit(lambda x: x * 2)

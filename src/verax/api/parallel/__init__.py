@@ -1,4 +1,4 @@
 """Floor 5: functions and arrays on several devices.
 
-One idea: `device_put` moves arrays, `shard_map` and `pmap` map functions.
+`device_put` moves arrays; `shard_map` and `pmap` map functions.
 """

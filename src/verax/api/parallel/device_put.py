@@ -1,4 +1,4 @@
-"""Floor 5: arrays to devices and back, and constraints where values shall lie.
+"""Floor 5: arrays to devices and back, and constraints on where values are.
 
 One idea: a function on pytrees is a function on the leaves, and a place for each leaf
 comes from a prefix of the tree::
@@ -59,13 +59,12 @@ def device_put(
 
     `device` is a device, a `Sharding` or `Format`, a `PartitionSpec` (within a mesh),
     or a prefix tree of these; where it is None arrays stay where they are, and other
-    leaves go to the default device, uncommitted. `src` says where the leaves come from,
-    which arrays know themselves. `donate` gives up the arrays that were passed;
-    `may_alias=False` asks for memory of its own, True allows shared memory, None allows
-    it unless `donate`. Both are trees or one for all.
+    leaves go to the default device, uncommitted. `src` is checked but not used, since
+    arrays know where they are. `donate` gives up the arrays that were passed;
+    `may_alias=False` asks for a copy, True allows shared memory, None allows it unless
+    `donate`. Both are trees, or one value for all.
 
-    In a trace a `NamedSharding` becomes a constraint and a device is left to the
-    program.
+    In a trace a `NamedSharding` becomes a constraint, and a device is ignored.
 
     Raises:
         TypeError: a leaf is not an array, or a place is none.
@@ -145,7 +144,7 @@ def with_buffer(x: ConcreteArray) -> ConcreteArray:
 def placed_at(
     values: np.ndarray, aval: ShapedArray, place: Sharding, committed: bool
 ) -> ConcreteArray:
-    """NumPy values that nobody else writes to, as an array with a place."""
+    """NumPy values that are not written to elsewhere, as an array with a place."""
     if is_plain(place, committed):
         return fresh(values, aval)
     return placed_host(values, aval, place, committed)
@@ -165,9 +164,9 @@ def stack_place(devices: Sequence[Device]) -> Sharding:
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
-    """One array of a sequence of trees: shard i lies on device i.
+    """One array from a sequence of trees: shard i is on device i.
 
-    The leaves are stacked along a new first dimension, which is spread over `devices`.
+    The leaves are stacked along a new first dimension, which is split over `devices`.
 
     Raises:
         ValueError: the numbers of shards and devices, or the types of the shards,
@@ -216,7 +215,7 @@ def stored_values(x: Any, aval: ShapedArray) -> np.ndarray:
 
 
 def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
-    """The tree with a copy of each leaf on each device, along a new first dimension.
+    """The tree with copies of each leaf on all devices, in a new first dimension.
 
     Raises:
         ValueError: there are no devices.
@@ -261,7 +260,7 @@ def make_array_from_callback(
     *,
     dtype: Any = None,
 ) -> Array:
-    """An array whose parts `data_callback(index)` gives, one call for each index.
+    """An array whose parts `data_callback(index)` returns, called once for each index.
 
     Raises:
         TypeError: parts have different dtypes.
@@ -302,7 +301,7 @@ def make_array_from_callback(
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any]
 ) -> Array:
-    """One array of parts that lie on their devices already; nothing is moved.
+    """One array from parts that are on their devices already; nothing is moved.
 
     Raises:
         ValueError: a device has no part or several, or a part has the wrong shape.
@@ -342,7 +341,7 @@ def make_array_from_single_device_arrays(
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """The tree, with the wish that its values lie at `shardings`, a prefix of it.
+    """The tree with its values constrained to `shardings`, a prefix tree of it.
 
     In a trace this is an equation, which derivatives and `vmap` keep; outside the
     arrays are moved.

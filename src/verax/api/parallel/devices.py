@@ -89,7 +89,7 @@ def version_of(name: str) -> str:
 
 
 def environment_info() -> str:
-    """Versions, devices and the variables that matter, for a report of a bug."""
+    """Versions, devices and the relevant environment variables, for bug reports."""
     options = [
         f"{name}={value}"
         for name, value in sorted(os.environ.items())
@@ -109,7 +109,7 @@ def environment_info() -> str:
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print what a report of a bug should hold, or return it.
+    """Print what a bug report should contain, or return it.
 
     >>> import verax
     >>> verax.print_environment_info(return_string=True).startswith("verax:")

@@ -1,4 +1,4 @@
-"""Floor 5: `pmap`: `vmap` with each element on a device of its own.
+"""Floor 5: `pmap`: `vmap` with each element on its own device.
 
 One idea: a mesh of one axis, along which the mapped dimension is split, and `vmap`
 under `jit` do it; the name of the axis is that of the mesh::
@@ -149,7 +149,7 @@ def pmap(
 
 
 class PmapFunction(Copyable):
-    """A function behind pmap: one jitted function for each number of elements."""
+    """A function under pmap: one jitted function for each number of elements."""
 
     def __init__(self, fun: Callable[..., Any], settings: Settings) -> None:
         look_like(self, fun)
@@ -203,7 +203,7 @@ class PmapFunction(Copyable):
         kwargs: dict[str, Any],
         donated: tuple[int, ...] = (),
     ) -> tuple[JitFunction[..., Any], tuple[Any, ...], dict[str, Any]]:
-        """The function for so many elements, and its arguments on their devices.
+        """The function for `size` elements, and its arguments on their devices.
 
         Arguments at the positions `donated` give up their memory.
         """
@@ -261,7 +261,7 @@ def parallel(
         return tree.unflatten(constrained(leaves, tuple(places)))
 
     body.__name__ = function_name(fun)
-    # Without names: what is static or donated by position is not so by keyword.
+    # Without names: being static or donated by position does not hold by keyword.
     vars(body)["__signature__"] = inspect.signature(lambda *args, **kwargs: None)
     return jit(body, static_argnums=settings.static, donate_argnums=settings.donated)
 

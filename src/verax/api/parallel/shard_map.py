@@ -97,7 +97,7 @@ def shard_map(
     axis_names: Any = None,
     check_vma: bool = True,
 ) -> Any:
-    """`f` on each device's part of the arguments; collectives let the parts meet.
+    """`f` on each device's part of the arguments; collectives combine the parts.
 
     `in_specs` is a prefix tree of the tuple of arguments and `out_specs` one of the
     result, of `PartitionSpec`s: which axes of the mesh split which dimension. `f` sees

@@ -42,7 +42,7 @@ class Interface:
     out_avals: tuple[ShapedArray, ...]
 
     def names(self) -> Sequence[str]:
-        """What messages call the leaves of the arguments."""
+        """The names of the leaves of the arguments in messages."""
         return describe_arguments(SimpleNamespace(__name__=self.name), self.in_tree)()
 
     def check(
@@ -103,7 +103,7 @@ class Interface:
 
 
 def difference(due: PyTreeDef, given: PyTreeDef, place: str) -> str | None:
-    """The first place where a structure differs from the one that is due."""
+    """The first place where a structure differs from the expected one."""
     if due == given:
         return None
     left, right = due.node_data(), given.node_data()

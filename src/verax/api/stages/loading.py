@@ -46,7 +46,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
 
     Raises:
         TypeError: it is not a compiled function.
-        ValueError: it calls functions of this process, or runs on those of others.
+        ValueError: it calls functions of this process, or runs on devices of others.
     """
     if not isinstance(compiled, Compiled):
         raise TypeError(

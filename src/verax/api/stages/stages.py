@@ -1,6 +1,6 @@
 """Floor 5: the stages of jit, ahead of time: traced, lowered, compiled.
 
-One idea: each stage is a value with what there is to know about it::
+One idea: each stage is a value that holds all that is known about it::
 
     jit(f).trace(x).lower().compile()(x)
 """
@@ -101,7 +101,7 @@ class Traced(Stage):
         return result_tree(self.out_tree, apply(jaxpr, typed))
 
     def closure_convert(self) -> tuple[list[Any], Any]:
-        """What the function captured, and the function that takes it first.
+        """What the function captured, and a function that takes that first.
 
         The pair is (captured, converted), with `converted(captured, *args)` equal to
         `function(*args)`; other values of the same types may take their place.
@@ -117,7 +117,7 @@ class Traced(Stage):
         return [*closed.consts, *self.traced.captured], converted
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> "Lowered":
-        """The StableHLO module, for the platform of this process or those named.
+        """The StableHLO module, for the platform of this process or for those listed.
 
         Raises:
             LeakedTracer: the function closes over a tracer of an outer trace.
@@ -133,7 +133,7 @@ class Traced(Stage):
     def module(
         self, platforms: tuple[str, ...], *, located: bool = False
     ) -> LoweredModule:
-        """The module, with the user's lines if asked for."""
+        """The module, with the user's lines if `located`."""
         if self.traced.captured:
             raise leaked(self.traced.captured[0])
         return lower(
@@ -165,7 +165,7 @@ class Lowered(Stage):
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as MLIR text, or as HLO with dialect "hlo".
 
-        With `debug_info` each operation says which line of the user's made it.
+        With `debug_info` each operation names the user's line that made it.
 
         Raises:
             ValueError: `dialect` is neither "stablehlo" nor "hlo".
@@ -197,9 +197,8 @@ class Lowered(Stage):
     ) -> "Compiled":
         """The executable.
 
-        `compiler_options` are XLA's, by name, beside those that jit was given and in
-        their place; `device_assignment` are other devices to run on, as many as the
-        program has.
+        `compiler_options` are XLA's, by name; they override those passed to jit.
+        `device_assignment` are other devices to run on, as many as the program has.
 
         Raises:
             ValueError: the module is for another platform, or the number of devices is
@@ -238,7 +237,7 @@ class Lowered(Stage):
 
 
 def first_place() -> Sharding:
-    """Where programs run that nobody placed."""
+    """Where programs without a placement run."""
     return SingleDeviceSharding(local_devices()[0])
 
 
@@ -256,7 +255,7 @@ def checked_dialect(dialect: str | None) -> str:
 class Compiled(Stage):
     """A compiled function, to call with arguments of exactly the traced types.
 
-    One that was loaded has no `jaxpr`.
+    A loaded one has no `jaxpr`.
     """
 
     __module__ = "verax.stages"
@@ -274,7 +273,7 @@ class Compiled(Stage):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The result, maybe not finished yet. Static arguments are left out.
+        """The result, maybe not finished yet. Leave out static arguments.
 
         Raises:
             TypeError: the arguments have another structure or other types.
@@ -329,7 +328,7 @@ class Compiled(Stage):
         return checked_call(ENGINE, self.jaxpr, how, donated, kinds, call)
 
     def moves(self, leaves: Sequence[object]) -> list[tuple[int, Sharding]]:
-        """The arguments that nobody committed and that are elsewhere.
+        """The uncommitted arguments that are elsewhere.
 
         Raises:
             ValueError: an argument is committed to another place.
@@ -374,7 +373,7 @@ class Compiled(Stage):
 
     @property
     def input_formats(self) -> Any:
-        """Where and in which order of memory: (positional ones, those by keyword)."""
+        """Their places and memory layouts: (positional ones, those by keyword)."""
         lowered, avals = self.program.lowered, self.interface.in_avals
         places = self.input_places()
         used = iter(self.program.executable.input_layouts()[len(lowered.constants) :])
@@ -388,7 +387,7 @@ class Compiled(Stage):
 
     @property
     def output_formats(self) -> Any:
-        """Where and in which order of memory, in the structure of the output."""
+        """Their places and memory layouts, in the structure of the output."""
         layouts = self.program.executable.output_layouts()
         trios = zip(
             layouts, self.interface.out_avals, self.output_places(), strict=True
@@ -418,7 +417,7 @@ class Compiled(Stage):
     def serialize(self) -> bytes:
         """The compiled function as bytes, for `verax.stages.deserialize`.
 
-        They hold the machine code, the arrays that the function captured, and the
+        They contain the machine code, the arrays that the function captured, and the
         structures of arguments and results.
 
         Raises:
@@ -430,5 +429,5 @@ class Compiled(Stage):
         return written(self.interface, self.program, trees=True)
 
     def runtime_executable(self) -> Any:
-        """jaxlib's own object; for debugging, without any promise."""
+        """jaxlib's own object, for debugging; it may change."""
         return self.program.executable.loaded

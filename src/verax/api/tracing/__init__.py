@@ -1,4 +1,4 @@
 """Floor 5: from a Python function to a jaxpr, and its application.
 
-One idea: every transformation traces (`trace`), rewrites and applies (`apply`).
+Every transformation traces (`trace`), rewrites and applies (`apply`).
 """

@@ -1,6 +1,6 @@
 """Floor 5: shapes and dtypes that stand for arrays.
 
-One idea: whatever has a shape and a dtype says enough to trace a function for it::
+One idea: anything with a shape and a dtype suffices to trace a function for it::
 
     jit(f).lower(ShapeDtypeStruct((3,), np.float32))
     jit(f).lower(*jit(f).lower(x).args_info[0])
@@ -94,7 +94,7 @@ class ShapeDtypeStruct:
 
 @frozen
 class ArgInfo:
-    """What a stage says of an argument: its type, and whether it is donated."""
+    """What a stage says about an argument: its type, and whether it is donated."""
 
     __module__ = "verax.stages"
 

@@ -99,7 +99,7 @@ def trace(
 
     `held` are leaves, by number, that the function gets as they are. `values`, the
     arguments themselves, let Python branch on what it computes from them alone; None
-    stands for an argument without a value, as a tracer may be.
+    stands for an argument without a value, such as a tracer.
 
     Raises:
         TypeError: an output is not an array.
@@ -211,7 +211,7 @@ def check_outputs(
 def function_name(fun: object) -> str:
     """The user's name of a callable, through partial and wrapped ones.
 
-    A text is such a name.
+    A string is such a name.
     """
     if isinstance(fun, str):
         return fun
@@ -225,7 +225,7 @@ def function_name(fun: object) -> str:
 def describe_arguments(
     fun: object, tree: PyTreeDef, static: Sequence[int] = ()
 ) -> Describe:
-    """How messages call the leaves: `x['w'] of f`; worked out only when needed.
+    """The names of leaves in messages: `x['w'] of f`; worked out only when needed.
 
     `static` are the positions of arguments that are not in the tree.
     """
@@ -239,7 +239,7 @@ def describe_arguments(
 
 
 def describe_leaves(name: str, tree: PyTreeDef) -> Describe:
-    """How messages call the leaves of the one tree that `name` takes: `leaf ['w']`."""
+    """The names in messages of the leaves of the one tree of `name`: `leaf ['w']`."""
 
     def describe() -> Sequence[str]:
         paths, _ = pytrees.flatten_with_path(tree.unflatten(range(tree.num_leaves)))

@@ -1,4 +1,4 @@
 """Floor 5: pytrees as users see them: classes, mismatches, saved structures.
 
-One idea: `verax.backend.pytrees` holds the registry, and these files its face.
+`verax.backend.pytrees` holds the registry; these files are its public side.
 """

@@ -31,8 +31,8 @@ def register_pytree_node[T](
 ) -> None:
     """Make a class a node: to (children, metadata), and from metadata and children.
 
-    The metadata must be comparable, since it is part of the structure: programs are
-    looked up by it. A dict of plain values will do.
+    The metadata must be comparable, since it is part of the structure, by which
+    programs are looked up. A dict of plain values will do.
 
     Raises:
         ValueError: the class is a node already.
@@ -55,7 +55,7 @@ def register_pytree_with_keys[T](
     unflatten_func: Callable[[Any, Any], T],
     flatten_func: Callable[[T], Children] | None = None,
 ) -> None:
-    """As `register_pytree_node`, for a function that gives (key, child) pairs.
+    """As `register_pytree_node`, for a function that returns (key, child) pairs.
 
     Raises:
         ValueError: the class is a node already.
@@ -71,7 +71,7 @@ def register_pytree_with_keys[T](
 
 
 def register_pytree_node_class[C: type[Any]](cls: C) -> C:
-    """Class decorator: methods `tree_flatten` and, of the class, `tree_unflatten`.
+    """Class decorator: a node by `tree_flatten` and the class's `tree_unflatten`.
 
     Raises:
         ValueError: the class is a node already.
@@ -106,7 +106,7 @@ def register_pytree_with_keys_class[C: type[Any]](cls: C) -> C:
 
 
 def static(**settings: Any) -> Any:
-    """A dataclass field that belongs to the structure; arguments as of `field`.
+    """A dataclass field that belongs to the structure; takes the arguments of `field`.
 
     >>> static(default=1).metadata["static"]
     True
@@ -159,7 +159,7 @@ def register_dataclass[C: type[Any]](
     that is not a dataclass needs both lists, and a constructor with these keywords.
 
     Raises:
-        TypeError: only one of the lists is given, or none for a plain class.
+        TypeError: only one of the lists is passed, or neither for a plain class.
         ValueError: the lists are not the fields of the constructor, or the class is
             a node already.
 

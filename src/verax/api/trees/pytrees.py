@@ -29,7 +29,7 @@ type KeyEntry = Hashable
 
 
 class Missing(Enum):
-    """Stands for an argument that was not given, where None means something."""
+    """Stands for an argument that was not passed, where None means something."""
 
     ARGUMENT = "not given"
 
@@ -46,7 +46,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of the given structure with the given leaves.
+    """The tree with this structure and these leaves.
 
     Raises:
         ValueError: the number of leaves is not that of the structure.
@@ -81,8 +81,8 @@ def tree_map(
     """The tree of `f` at each leaf of `tree` and at what the others have there.
 
     Raises:
-        ValueError: a tree of `rest` does not begin with the structure of `tree`; the
-            text shows the first place where they differ.
+        ValueError: a tree of `rest` does not start with the structure of `tree`; the
+        message shows the first place where they differ.
 
     >>> tree_map(lambda x, y: (x, y), {"a": 1}, {"a": [2, 3]})
     {'a': (1, [2, 3])}
@@ -124,7 +124,7 @@ def tree_reduce(
     initializer: Any = Missing.ARGUMENT,
     is_leaf: IsLeaf = None,
 ) -> Any:
-    """The leaves joined from the left, starting with `initializer` if it is given.
+    """The leaves joined from the left, starting with `initializer` if it is passed.
 
     Raises:
         TypeError: there are neither leaves nor an initializer.
@@ -204,7 +204,7 @@ def tree_transpose(
 def broadcast_prefix(
     prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None
 ) -> list[Any]:
-    """The leaves of the prefix, each as often as the full tree has leaves there.
+    """The leaves of the prefix, each repeated for the full tree's leaves there.
 
     Raises:
         ValueError: the first tree is not a prefix of the second.
@@ -294,7 +294,7 @@ def tree_map_with_path(
 
 
 def simple_key(key: Any) -> str:
-    """A key without the signs that say how it is applied."""
+    """A key without brackets, dots and quotes."""
     match key:
         case SequenceKey():
             return str(key.idx)
@@ -307,7 +307,7 @@ def simple_key(key: Any) -> str:
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """A key path as text, as in Python code or, if `simple`, without the signs.
+    """A key path as a string: Python code or, if `simple`, plain keys.
 
     >>> (path, _), = tree_leaves_with_path({"a": [5]})
     >>> keystr(path), keystr(path, simple=True, separator="/")
@@ -332,7 +332,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple of trees with the given structures.
+    """The structure of a tuple of trees with these structures.
 
     >>> treedef_tuple([tree_structure(1), tree_structure([2])])
     PyTreeDef((*, [*]))

@@ -1,7 +1,7 @@
 """Floor 5: structures of pytrees as JSON, for files that leave the process.
 
-One idea: built-in containers have one form each, and a class of the user's has a name
-and a way to write its metadata, which he gives once::
+One idea: built-in containers have one form each, and a user's class has a name and a
+way to write its metadata, registered once::
 
     register_pytree_node_serialization(Point, serialized_name="app.Point", ...)
     read_tree(write_tree(tree)) == tree
@@ -39,7 +39,7 @@ class NodeFormat:
 
 
 class NodeFormats:
-    """The formats that users have given, by class and by name."""
+    """The formats that users have registered, by class and by name."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -81,8 +81,8 @@ def register_pytree_node_serialization[T](
     """Let exported functions take and return a class of pytree nodes.
 
     The metadata of a node is written by `serialize_auxdata`. `serialized_name` stands
-    for the class in files: choose one that stays. `from_children` builds a node from
-    metadata and children; without it the registered unflattening does.
+    for the class in files: choose a name that will not change. `from_children` builds a
+    node from metadata and children; without it the registered unflattening does.
 
     Raises:
         ValueError: the class is not a pytree node, or it or the name is registered.
@@ -182,7 +182,7 @@ def write_tree(tree: PyTreeDef) -> Json:
 
 
 def without_form(kind: type, data: object) -> str:
-    """What to do about a class that no file can hold yet."""
+    """What to do about a class without a serialised form."""
     if is_namedtuple(kind) and data is None:
         call = "register_namedtuple_serialization"
     else:

@@ -33,7 +33,7 @@ FIRST_OF_USERS = 256
 
 
 class PlainPlace(Array):
-    """What arrays say of their place that nobody has placed."""
+    """What arrays that were never placed say about their place."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ class PlainPlace(Array):
 
     @property
     def format(self) -> Format:
-        """Where the values live, and how: in rows."""
+        """Where the values live, and in which layout: row-major."""
         return Format(Layout.row_major(self.ndim), self.sharding)
 
     @property
@@ -89,8 +89,8 @@ class ConcreteArray(PlainPlace, Exchangeable):
     """An array of values; made by the library, never by calling the class.
 
     `host` and `buffer` hold the same values, at least one of them unless the array
-    was deleted. `ended` exists once it is, and says what did it. There is nothing else
-    in an array, because each call makes some.
+    was deleted. `ended` is set only then, and says how. An array holds nothing else,
+    because each call makes some.
     """
 
     __slots__ = ("__weakref__", "buffer", "ended", "host")
@@ -105,7 +105,7 @@ class ConcreteArray(PlainPlace, Exchangeable):
         return False
 
     def numpy(self) -> np.ndarray:
-        """The values as a NumPy array that nobody may write to; waits for them.
+        """The values as a read-only NumPy array; waits for them.
 
         Raises:
             RuntimeError: the array was deleted or donated.
@@ -196,7 +196,7 @@ class ConcreteArray(PlainPlace, Exchangeable):
             self.end(f"by x.delete() at {user_source(1)}")
 
     def end(self, how: str) -> None:
-        """Forget the values; `how` completes "the array has been deleted"."""
+        """Forget the values; `how` goes into "the array has been deleted {how}"."""
         buffer = self.buffer
         self.ended = how
         self.host = self.buffer = None
@@ -242,7 +242,7 @@ def printable(array: np.ndarray) -> np.ndarray:
 
 
 def from_host(array: np.ndarray, aval: ShapedArray) -> ConcreteArray:
-    """An array of NumPy values of `aval`'s type, which nobody may write to any more."""
+    """An array of NumPy values of `aval`'s type, not to be written to any more."""
     made = ConcreteArray()  # half the time of `__new__`
     made.aval = aval
     made.host = array

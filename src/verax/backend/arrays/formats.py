@@ -1,7 +1,7 @@
 """How the elements of an array follow each other in memory (floor 4).
 
 One idea: a layout is the order of the dimensions, slowest first; a format is a layout
-at a place. verax keeps every argument and result in rows, so formats are read only::
+at a place. verax keeps every argument and result row-major, so formats are read-only::
 
     >>> Layout.row_major(2)
     Layout(major_to_minor=(0, 1), tiling=(), sub_byte_element_size_in_bits=0)
@@ -31,8 +31,8 @@ def as_tiles(tiling: Any) -> Tiles | None:
 class Layout(ReprMixin):
     """The order of the dimensions in memory, the one that varies slowest first.
 
-    `tiling` are the tiles of devices that store arrays in tiles, None if that is left
-    open; `sub_byte_element_size_in_bits` is not 0 where elements share bytes.
+    `tiling` are the tiles of devices that store arrays in tiles, None if unspecified;
+    `sub_byte_element_size_in_bits` is not 0 where elements share bytes.
     """
 
     __module__ = "verax.experimental.layout"
@@ -54,7 +54,7 @@ class Layout(ReprMixin):
 
     @classmethod
     def from_runtime(cls, layout: _jax.PjRtLayout, ndim: int) -> "Layout":
-        """What jaxlib says of one argument or result, of which `ndim` are the user's.
+        """The layout that jaxlib reports; the first `ndim` dimensions are the user's.
 
         An array of keys has one dimension more on the device than for its user.
         """
@@ -69,10 +69,10 @@ class Layout(ReprMixin):
 
 @frozen(repr=False)
 class Format(ReprMixin):
-    """A memory layout and a sharding; either may be left open with None.
+    """A memory layout and a sharding; either may be None, for unspecified.
 
     Raises:
-        TypeError: they are not a layout and a sharding.
+        TypeError: `layout` is not a `Layout`, or `sharding` not a `Sharding`.
         ValueError: there is a layout but no sharding.
     """
 

@@ -1,8 +1,8 @@
-"""Arrays that somebody placed: on a device of choice, or spread over several (floor 4).
+"""Arrays with a chosen place: on one device, or split over several (floor 4).
 
-One idea: an array of which nobody said where it lives is a plain `ConcreteArray` on the
-first device, and takes the short paths; every other is a `PlacedArray`, whose class is
-enough to tell that its place matters::
+One idea: an array without a chosen place is a plain `ConcreteArray` on the first
+device, and takes the short paths; every other is a `PlacedArray`, whose class is enough
+to tell that its place matters::
 
     x = put(values, SingleDeviceSharding(device), committed=True)
     x.sharding, x.committed, x.addressable_shards
@@ -127,7 +127,7 @@ def placed_buffer(
 
 
 def default_place() -> SingleDeviceSharding:
-    """Where arrays go that nobody placed, in this thread, now."""
+    """Where arrays without a place go, in this thread, now."""
     device = STATE.default_device
     return SingleDeviceSharding(local_devices()[0] if device is None else device)
 
@@ -138,7 +138,7 @@ def is_plain(place: Sharding, committed: bool) -> bool:
 
 
 def fresh(values: np.ndarray, aval: ShapedArray) -> ConcreteArray:
-    """A new array of NumPy values that nobody may write to, on the default device."""
+    """A new array of read-only NumPy values, on the default device."""
     if STATE.default_device is None:
         return from_host(values, aval)
     place = default_place()
@@ -150,7 +150,7 @@ def fresh(values: np.ndarray, aval: ShapedArray) -> ConcreteArray:
 def wrapper(
     aval: ShapedArray, place: Sharding, committed: bool
 ) -> Callable[[Buffer], ConcreteArray]:
-    """Makes an array of a result that lies as `place` says."""
+    """Makes an array from a result that lies as `place` says."""
     if is_plain(place, committed):
         return lambda buffer: from_buffer(buffer, aval)
     return lambda buffer: placed_buffer(buffer, aval, place, committed)

@@ -1,8 +1,8 @@
-"""Floor 4: what other libraries and Python's own protocols may ask of an array.
+"""Floor 4: the protocols by which other libraries and Python use an array.
 
 One idea: everything is answered from the two forms of the values, `numpy()` on the
-host and `device_buffer()` on a device, and memory that was handed out stays alive for
-as long as somebody holds it, whatever becomes of the array::
+host and `device_buffer()` on a device, and exported memory stays alive as long as it is
+held, whatever becomes of the array::
 
     memoryview(x), numpy.from_dlpack(x), copy.copy(x), pickle.dumps(x)
 """
@@ -28,7 +28,7 @@ class Exchangeable(Array):
     __slots__ = ()
 
     def numpy(self) -> np.ndarray:
-        """The values as a NumPy array that nobody may write to."""
+        """The values as a read-only NumPy array."""
         raise NotImplementedError
 
     def device_buffer(self) -> Buffer:
@@ -40,7 +40,7 @@ class Exchangeable(Array):
 
         Raises:
             BufferError: Python's buffers have no such dtype (bfloat16, float8, int4,
-                keys), or somebody wants to write.
+                keys), or write access is requested.
             RuntimeError: the array was deleted or donated.
         """
         if flags & WRITABLE:
@@ -70,7 +70,7 @@ class Exchangeable(Array):
 
         Raises:
             BufferError: DLPack has no such dtype; the array lies on several devices, or
-                not on `dl_device`; the processor has no `stream`.
+                not on `dl_device`; or `stream` is passed for the CPU.
             RuntimeError: the array was deleted or donated.
         """
         buffer = self.exported()
@@ -115,7 +115,7 @@ class Exchangeable(Array):
         """The array on another device, or spread over several by a sharding.
 
         Raises:
-            NotImplementedError: `stream` is given.
+            NotImplementedError: `stream` is passed.
         """
         if stream is not None:
             raise NotImplementedError("to_device: there are no streams to choose from")
@@ -133,7 +133,7 @@ class Exchangeable(Array):
     def unsafe_buffer_pointer(self) -> int:
         """The address of the values on their one device.
 
-        The memory may move or go as soon as the array does.
+        The memory is valid only as long as the array is.
 
         Raises:
             ValueError: the array lies on several devices.

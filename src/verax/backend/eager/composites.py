@@ -1,9 +1,9 @@
-"""Floor 4: functions of several operations, written down once and computed at once.
+"""Floor 4: functions of several operations, recorded once and computed at once.
 
 One idea: what a function such as `mean` does with arrays follows from their types and
-from plain arguments such as axes; so its operations are traced once for each such call,
-and later calls compute them in NumPy without asking anything again, or large arrays in
-one compiled program::
+from plain arguments such as axes; so its operations are traced once for each kind of
+call, and later calls compute them in NumPy without deciding anything again, or large
+arrays in one compiled program::
 
     @remembered
     def mean(a, axis=None, keepdims=False): ...
@@ -47,11 +47,11 @@ type Avals = tuple[ShapedArray, ...]
 # A rule with its params, the places of its operands, and what results it has.
 type Step = tuple[EvaluateRule[Any], Params, tuple[int, ...], DType | None, Avals]
 
-# Arguments of these classes are few, and equal ones mean the same.
+# Arguments of these classes take few values, and equal ones mean the same.
 PLAIN = frozenset((bool, int, str, type(None)))
-# Whole numbers beyond are more probably values than axes or counts.
+# Larger integers are more probably values than axes or counts.
 MOST = 64
-# What NumPy does so much better than XLA on a processor that joining wins nothing.
+# What NumPy does so much better than XLA on the CPU that joining gains nothing.
 QUICK_IN_NUMPY = frozenset(
     (
         *("sort", "argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin"),

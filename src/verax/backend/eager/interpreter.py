@@ -43,11 +43,11 @@ class Quiet(threading.local):
     """A context of this thread in which NumPy reports no floating-point errors.
 
     `np.errstate` costs more than a small operation; entering a context in which errors
-    are ignored once and for all costs a twentieth of that.
+    are always ignored costs a twentieth of that.
     """
 
     def __init__(self) -> None:
-        self.context = contextvars.Context()  # which holds on to nobody's variables
+        self.context = contextvars.Context()  # which keeps no variables of others alive
         self.context.run(np.seterr, all="ignore")
 
 
@@ -234,7 +234,7 @@ def on_host(
     args: Sequence[object],
     outs: Sequence[ShapedArray],
 ) -> tuple[ConcreteArray, ...]:
-    """The results of a row that calls functions of the user's, as he calls them."""
+    """The results of a row that calls the user's functions."""
     if row.evaluate is None:
         raise missing(row, "evaluate", "give its row evaluate=...")
     results = row.evaluate(engine, params, [host_of(x) for x in args])
@@ -283,9 +283,9 @@ def host_of(x: object) -> np.ndarray:
 
 
 def is_constant(x: np.ndarray) -> bool:
-    """Whether `x` is a scalar that nobody writes to, in a dtype of 32 bits or less.
+    """Whether `x` is a read-only scalar, in a dtype of 32 bits or less.
 
-    Such are the constants that frontends make of Python's numbers.
+    Such are the constants that frontends make from Python's numbers.
     """
     return (
         not x.shape
@@ -296,7 +296,7 @@ def is_constant(x: np.ndarray) -> bool:
 
 
 def as_array(value: Any, aval: ShapedArray) -> ConcreteArray:
-    """A result of NumPy as an array of the promised type."""
+    """A result of NumPy as an array of the declared type."""
     if type(value) is not np.ndarray:
         value = np.asarray(value)
     if value.dtype is not aval.dtype:

@@ -1,6 +1,6 @@
-"""Floor 4: results that are looked at: eager operations and calls of programs.
+"""Floor 4: results that are checked: of eager operations and of calls of programs.
 
-One idea: nobody pays who did not ask, so looking is an interpreter around the eager
+One idea: checks are free when off, because they are an interpreter around the eager
 one, and a function around the call of a program; on a hit, the search says where::
 
     checking(eager, nans=True, infs=False).bind(log_p, NO_PARAMS, (-1.0,))   # raises
@@ -49,7 +49,7 @@ def holds(x: object, kind: Kind) -> bool:
 class CheckingInterpreter:
     """The eager interpreter, which raises where a result is NaN or infinite.
 
-    An infinity among the operands may be meant; a NaN never is.
+    An infinity among the operands may be intended; a NaN never is.
     """
 
     immediate: ClassVar[bool] = True
@@ -77,12 +77,12 @@ class CheckingInterpreter:
 
 @pure(64)
 def checking(eager: EagerInterpreter, nans: bool, infs: bool) -> Interpreter:
-    """An eager interpreter that looks for what is asked for; itself if for nothing."""
+    """An eager interpreter with these checks; `eager` itself without any."""
     return CheckingInterpreter(eager, kinds_of(nans, infs)) if nans or infs else eager
 
 
 def operand_names(count: int) -> list[str]:
-    """What reports call the operands of an operation."""
+    """The names of the operands of an operation in reports."""
     return [f"operand {i}" for i in range(count)]
 
 
@@ -128,8 +128,8 @@ def blame(
 ) -> None:
     """Raise NonFinite with what a search of the program finds.
 
-    What came in from outside is an error if it is NaN; infinities are meant then, and
-    those that masks of the program made.
+    A NaN from outside is an error; infinities from outside, or from masks in the
+    program, are intended.
     """
     if jaxpr is None:
         raise NonFinite(

@@ -38,7 +38,7 @@ def search(
 ) -> tuple[list[np.ndarray], Finding | None]:
     """The outputs of a program, and where the first NaN or infinity was made.
 
-    The finding is None if there is none, in the inputs neither.
+    The finding is None if there is none, nor any in the inputs.
     """
     values = [
         as_typed(host_of(x), v.aval) for x, v in zip(args, jaxpr.invars, strict=True)

@@ -1,8 +1,8 @@
 """Floor 4: one operation as a compiled program.
 
 One idea: what NumPy does badly runs as a program of one equation, remembered by what
-the equation is. What compiles is loaded with this file, which eager operations name
-when the first of them needs it::
+the equation is. The compiler is loaded with this file, when the first eager operation
+needs it::
 
     alone(engine, sort_p, params, avals, forked=False)(args)
 """

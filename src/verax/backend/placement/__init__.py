@@ -1,4 +1,4 @@
 """Floor 4: meshes of devices, and how arrays are divided over them.
 
-One idea: a sharding is a value that says which device holds which part.
+A sharding is a value that says which device holds which part.
 """

@@ -29,7 +29,7 @@ __all__ = ["UNCONSTRAINED", "AxisType", "Mesh", "PartitionSpec", "make_mesh"]
 
 
 class AxisType(enum.Enum):
-    """What decides along an axis: verax has `Auto` alone, where the compiler does."""
+    """Who decides along an axis: verax has only `Auto`, where the compiler does."""
 
     __module__ = "verax.sharding"
 
@@ -129,10 +129,10 @@ def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
 class Mesh(Unchanging):
     """An array of devices whose axes have names.
 
-    Within `with mesh:` functions that take shardings take a `PartitionSpec` alone.
+    Within `with mesh:`, functions that take shardings also take a bare `PartitionSpec`.
 
     Raises:
-        TypeError: an element is not a device, or a name not a string.
+        TypeError: an element is not a device, or a name is not a string.
         ValueError: the numbers of axes and names differ, or a name or a device occurs
             twice.
 
@@ -254,10 +254,10 @@ def make_mesh(
     *,
     devices: Sequence[Device] | None = None,
 ) -> Mesh:
-    """A mesh of the given sizes over `devices`, or over the first of all devices.
+    """A mesh of these sizes over `devices`, by default the first of all devices.
 
     Raises:
-        ValueError: there are too few devices, or too many were given.
+        ValueError: there are too few devices, or too many were passed.
 
     >>> make_mesh((1,), ("x",))
     Mesh('x': 1)

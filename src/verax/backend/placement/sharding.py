@@ -165,7 +165,7 @@ class NamedSharding(Sharding):
     """An array over a mesh: `spec` names the axes that split each dimension.
 
     Raises:
-        TypeError: `mesh` is not a mesh, or `spec` not a `PartitionSpec`.
+        TypeError: `mesh` is not a `Mesh`, or `spec` is not a `PartitionSpec`.
         ValueError: the spec names an axis that the mesh lacks, or an axis twice.
 
     >>> import verax
@@ -299,7 +299,7 @@ def named_tiling(sharding: NamedSharding, ndim: int) -> Tiling:
 
 @pure(CACHE)
 def runtime_sharding(sharding: Sharding, ndim: int) -> _jax.Sharding:
-    """What jaxlib wants to know of a sharding of arrays with `ndim` dimensions.
+    """What jaxlib needs of a sharding of arrays with `ndim` dimensions.
 
     The tiles match the devices by construction: the runtime aborts where they do not.
     """

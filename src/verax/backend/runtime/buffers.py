@@ -119,8 +119,9 @@ def put_parts(
 ) -> Buffer:
     """One buffer of parts, NumPy arrays or buffers, one for each of the devices.
 
-    NumPy's memory may be shared with the devices: nobody may write to it any more. (A
-    copy cannot be asked for here, since the runtime fails to copy equal memory twice.)
+    NumPy's memory may be shared with the devices and must not be written to any more.
+    (A copy cannot be requested here, since the runtime fails to copy equal memory
+    twice.)
     """
     TALLY.bytes_to_device += sum([x.nbytes for x in parts if isinstance(x, np.ndarray)])
     return put_on_devices(aval, sharding, parts, devices, True, False, ZERO_COPY, True)
@@ -280,7 +281,7 @@ def delete(buffer: Buffer) -> None:
 
     Raises:
         RuntimeError: the memory was shared through DLPack. The runtime would abort the
-            process if the other library still held it, which nobody can know.
+            process if the other library still held it, which cannot be known.
     """
     if getattr(buffer, EXPORTED, False):
         raise RuntimeError(
@@ -355,7 +356,7 @@ def from_dlpack(external: Any, device: _jax.Device, *, copy: bool = False) -> Bu
 
 
 def foreign_from_dlpack(external: Any, device: _jax.Device, *, copy: bool) -> Buffer:
-    """As `from_dlpack`, for dtypes and devices of which NumPy knows nothing."""
+    """As `from_dlpack`, for dtypes and devices that NumPy does not know."""
     try:
         bare = _jax.dlpack_managed_tensor_to_buffer(external.__dlpack__(), device, None)
     except _jax.JaxRuntimeError as error:

@@ -35,7 +35,7 @@ class Failures:
         self.seen: set[int] = set()
 
     def keep(self, error: BaseException) -> FailedCallback:
-        """Note an exception; what to raise towards XLA in its place."""
+        """Note an exception; what to raise into XLA instead."""
         with self.lock:
             self.count += 1
             self.kept[self.count] = error
@@ -49,7 +49,7 @@ class Failures:
     ) -> BaseException | None:
         """The exception of a callback that made XLA raise `error`, ready to raise.
 
-        With `new`, only one that nobody has asked for yet.
+        With `new`, only one that has not been asked for yet.
         """
         found = MARK.search(str(error))
         if found is None:

@@ -1,7 +1,7 @@
 """The PJRT client of the process: platform, devices, live buffers (floor 4).
 
-One idea: nothing starts before somebody asks for a device, and what is asked for is
-checked in Python first, because the runtime aborts where Python would raise.
+One idea: nothing starts before a device is needed, and requests are checked in Python
+first, because the runtime aborts where Python would raise.
 
     >>> from verax.backend.runtime.client import default_backend, local_devices
     >>> default_backend(), local_devices()[0].platform
@@ -75,7 +75,7 @@ def platform_name(client: Client) -> str:
 
 
 def check_platform(platform: str, origin: str) -> str:
-    """The platform itself if verax can start it, else one error with what it can."""
+    """The platform itself if verax can start it, else an error with those it can."""
     platform = ALIASES.get(platform, platform)
     if platform in STARTERS:
         return platform
@@ -175,7 +175,7 @@ def note_fork() -> None:
 
 
 def check_not_forked() -> None:
-    """Refuse to wait forever.
+    """Raise rather than wait forever.
 
     Raises:
         RuntimeError: this process was forked after the client had started.
@@ -248,7 +248,7 @@ def configure_client(options: ClientOptions) -> None:
     """Choose how the default client will start.
 
     Raises:
-        RuntimeError: the client runs already and was started with other options.
+        RuntimeError: the client is already running, with other options.
 
     >>> default_client().platform
     'cpu'

@@ -1,6 +1,6 @@
-"""Variables of the environment that have two names: ours, and JAX's (floor 4).
+"""Environment variables with two names: ours, and JAX's (floor 4).
 
-One idea: the first name that is set decides::
+The first name that is set decides::
 
     first_variable(("VERAX_PLATFORMS", "JAX_PLATFORMS"))
 """

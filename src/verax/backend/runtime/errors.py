@@ -1,4 +1,4 @@
-"""What the runtime says, in words worth reading (floor 4).
+"""The runtime's messages, made readable (floor 4).
 
 XLA's messages carry a status code in front and boilerplate behind; users get the part
 between, and the original stays as the cause.
@@ -29,7 +29,7 @@ class CompileError(JaxRuntimeError):
 
 
 class ExecutionError(JaxRuntimeError):
-    """A compiled program failed while it ran, or refused its arguments."""
+    """A compiled program failed while running, or refused its arguments."""
 
     __module__ = "verax.errors"
 
@@ -46,7 +46,7 @@ def trimmed(message: str) -> str:
 
 
 def explained(message: str) -> str:
-    """What went wrong in a run; sizes in words that people use.
+    """What went wrong in a run, with sizes in common units.
 
     >>> explained("RESOURCE_EXHAUSTED: Out of memory allocating 3221225472 bytes.")
     'Out of memory: a single piece of 3221225472 bytes (3.0 GiB) could not be

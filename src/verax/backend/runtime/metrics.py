@@ -1,4 +1,4 @@
-"""What the process has done so far: counts, and who wants to hear of them (floor 4).
+"""What the process has done so far: counts, and listeners to them (floor 4).
 
 One idea: whatever is worth counting happens rarely next to a cached call, so it is
 counted where it happens, under one name, and listeners hear the same names::
@@ -55,7 +55,7 @@ class Recorder:
             self.listeners = (*self.listeners, listener)
 
     def forget(self, listener: Listener) -> None:
-        """Tell `listener` no more.
+        """Stop telling `listener`.
 
         Raises:
             ValueError: it is not a listener.

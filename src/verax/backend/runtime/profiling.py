@@ -1,4 +1,4 @@
-"""Where the time of a running process goes, as jaxlib's profiler records it (floor 4).
+"""Where the time of a process goes, as recorded by jaxlib's profiler (floor 4).
 
 One idea: there is one session at a time, it lives in one slot, and what it has seen is
 written as files that TensorBoard and Perfetto open::
@@ -34,7 +34,7 @@ class Session:
         """Record from now on; the client starts first, else its work is not seen.
 
         Raises:
-            RuntimeError: a recording is under way.
+            RuntimeError: there is a recording already.
         """
         with self.lock:
             if self.session is not None:
@@ -52,7 +52,7 @@ class Session:
         """End the recording, and write it.
 
         Raises:
-            RuntimeError: nothing is recorded.
+            RuntimeError: there is no recording to end.
         """
         with self.lock:
             if self.session is None:
@@ -68,7 +68,7 @@ class Session:
         """The server from which TensorBoard takes profiles.
 
         Raises:
-            RuntimeError: there is one.
+            RuntimeError: there is one already.
         """
         with self.lock:
             if self.server is not None:

@@ -50,7 +50,7 @@ class Trampoline(ReprMixin):
 
     jaxlib never gives back what it was told to call, so the function itself belongs to
     the executable, and to the runs of it that are under way. In a program over several
-    devices the others would wait forever for one that stops: there `failed` gets the
+    devices the others would wait forever for one that stops, so `failed` gets the
     exception and the program goes on with zeros.
     """
 
@@ -127,9 +127,10 @@ class Runs:
             self.failed = self.failed or error
 
     def release(self, calls: HostCalls) -> None:
-        """Let go of the functions of a program that is gone, once its runs have ended.
+        """Release the functions of a collected program, once its runs have ended.
 
-        Programs are collected anywhere, where nobody may wait; so a thread does.
+        Programs are collected anywhere, where waiting is not allowed; so a thread
+        waits.
         """
         if any([other is calls for _, other in [*self.tokens]]):
             threading.Thread(target=self.drop, args=(calls,), daemon=True).start()
@@ -139,7 +140,7 @@ class Runs:
         for entry in [entry for entry in [*self.tokens] if entry[1] is calls]:
             error = self.ended(entry[0])
             with self.lock:
-                # Somebody else may have waited for it meanwhile.
+                # Another thread may have waited for it meanwhile.
                 left = [other for other in self.tokens if other is not entry]
                 if len(left) < len(self.tokens):
                     self.tokens = deque(left)
@@ -162,8 +163,8 @@ class Runs:
         """Wait until all effects have happened.
 
         Raises:
-            CallbackError: a callback failed and nobody has been told yet; the first
-                such failure is raised, once.
+            CallbackError: a callback failed and the failure was not raised yet; only
+            the first is raised, once.
         """
         if INSIDE.depth:
             return

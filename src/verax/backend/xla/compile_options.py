@@ -1,4 +1,4 @@
-"""How XLA shall compile a program, and what it says of options (floor 4).
+"""How XLA compiles a program, and its errors about options (floor 4).
 
 One idea: options are a value that keys can hold, and become jaxlib's own object only
 where something is compiled or loaded::
@@ -60,7 +60,7 @@ def typed_overrides(overrides: Overrides) -> object:
 
 @frozen(repr=False)
 class CompileOptions(ReprMixin):
-    """How XLA shall compile a program.
+    """How XLA compiles a program.
 
     Attributes:
         num_partitions: over how many devices one program is partitioned.

@@ -1,7 +1,8 @@
 """Compiled programs on disk, shared by processes (floor 4).
 
-One idea: a program is stored under a hash of all that decides about its code, whole or
-not at all, and with a checksum, so that jaxlib never sees what somebody else wrote::
+One idea: a program is stored under a hash of all that decides about its code,
+completely or not at all, and with a checksum, so that jaxlib never sees what others
+wrote::
 
     entry = Entry(directory, key_of(client, text, devices, options))
     entry.read() or entry.write(loaded.serialize())

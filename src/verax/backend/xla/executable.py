@@ -102,7 +102,7 @@ class Executable:
     shape and device for which the program was compiled; it returns one buffer per
     output, which may still be computing. It raises ExecutionError for a wrong number,
     size or device of arguments and for deleted ones. A wrong dtype of equal size passes
-    unseen: whoever calls must select programs by the types of the arguments. `code`
+    unseen: the caller must select programs by the types of the arguments. `code`
     gives the serialised program where `loaded` cannot: XLA forgets the machine code of
     programs that it has loaded, and would write files that cannot run.
 
@@ -222,7 +222,7 @@ def execution_error(error: Exception, buffers: Sequence[object]) -> ExecutionErr
 
 
 def fail(error: Exception, buffers: Sequence[object]) -> NoReturn:
-    """Raise what a run that ended in `error` has to say.
+    """Raise what went wrong in a run that ended in `error`.
 
     Raises:
         ExecutionError: the arguments do not fit, or the program failed.

@@ -1,7 +1,7 @@
 """Modules as XLA's own programs, before any optimisation (floor 4).
 
-One idea: XLA reads the text of a module and says what it has read and what it thinks
-that it costs; nothing is compiled::
+XLA reads the text of a module and gives it back as HLO, with an estimate of its cost;
+nothing is compiled::
 
     hlo_text(lowered.text), hlo_cost(lowered.text)
 """

@@ -1,7 +1,7 @@
 """Floor 4: the LAPACK routines of jaxlib, as targets of custom calls.
 
 One idea: a program that names a routine needs it registered before it is compiled, so
-the text is looked at, and the first one that does pays for the registration::
+the text is searched, and the first program that names one pays for the registration::
 
     require_routines(lowered.text)
 """
