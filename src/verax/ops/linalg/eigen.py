@@ -53,8 +53,9 @@ from verax.rules.families.lapack import (
     solver,
     square,
 )
+from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, flag
-from verax.rules.rows.row import Engine, NDArray, Row, Tangent, Zero
+from verax.rules.rows.row import NDArray, Row
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 
@@ -121,13 +122,8 @@ def off_diagonal(gaps: Array) -> Array:
     return sub(div(full_like(gaps, 1), add(gaps, same)), same)
 
 
-def jvp_eigh(
-    engine: Engine, p: EighParams, primals: Sequence[Array], tangents: Sequence[Tangent]
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    (t,) = tangents
-    vectors, values = eigh_p.bind(p, *primals)
-    if isinstance(t, Zero):
-        return (vectors, values), [Zero(x.aval.tangent()) for x in (vectors, values)]
+def jvp_eigh(p: EighParams, a: Array, t: Array) -> Pushed:
+    vectors, values = eigh_p.bind(p, a)
     inner = matmul(adjoint(vectors), matmul(from_triangle(t, p.lower), vectors))
     turn = mul(inverse_gaps(values, vectors), inner)
     return (vectors, values), (matmul(vectors, turn), real_part(diagonal(inner)))
@@ -138,7 +134,7 @@ eigh_p: Row[EighParams] = matrix_row(
     EighParams,
     results=eigh_results,
     evaluate=evaluate_eigh,
-    jvp=jvp_eigh,
+    jvp=one_pushed(jvp_eigh),
     lower_on=dict.fromkeys(SOLVING, lower_eigh),
 )
 
@@ -218,13 +214,8 @@ def lower_eig(
     return or_nan(e, info, (w, *chosen))
 
 
-def jvp_eig(
-    engine: Engine, p: EigParams, primals: Sequence[Array], tangents: Sequence[Tangent]
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    (a,), (t,) = primals, tangents
+def jvp_eig(p: EigParams, a: Array, t: Array) -> Pushed:
     outs = eig_p.bind(p, a)
-    if isinstance(t, Zero):
-        return outs, [Zero(x.aval.tangent()) for x in outs]
     flags = p.compute_left_eigenvectors, p.compute_right_eigenvectors
     if flags[0] or (flags[1] and not p.enable_eigvec_derivs):
         raise ValueError(
@@ -254,7 +245,7 @@ eig_p: Row[EigParams] = matrix_row(
     EigParams,
     results=eig_results,
     evaluate=evaluate_eig,
-    jvp=jvp_eig,
+    jvp=one_pushed(jvp_eig),
     lower_on={"cpu": lower_eig},
 )
 

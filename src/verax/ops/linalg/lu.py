@@ -46,10 +46,10 @@ from verax.rules.families.lapack import (
     routine,
     solver,
 )
-from verax.rules.families.linear import zero_jvp
+from verax.rules.families.linear import Pushed, one_pushed, zero_jvp
 from verax.rules.programs.while_lowering import repeat
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Engine, NDArray, Row, Tangent, Zero
+from verax.rules.rows.row import NDArray, Row, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
@@ -174,14 +174,9 @@ def lower_lu(
     return checked, pivots, permutation(e, pivots, outs[2])
 
 
-def jvp_lu(
-    engine: Engine, p: NoParams, primals: Sequence[Array], tangents: Sequence[Tangent]
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    (t,) = tangents
-    outs = lu_p.bind(p, *primals)
+def jvp_lu(p: NoParams, a: Array, t: Array) -> Pushed:
+    outs = lu_p.bind(p, a)
     none = [Zero(x.aval.tangent()) for x in outs]
-    if isinstance(t, Zero):
-        return outs, none
     packed, _, order = outs
     return outs, (factors_tangent(packed, permuted_rows(t, order)), *none[1:])
 
@@ -225,7 +220,7 @@ lu_p: Row[NoParams] = matrix_row(
     NoParams,
     results=lu_results,
     evaluate=evaluate_lu,
-    jvp=jvp_lu,
+    jvp=one_pushed(jvp_lu),
     lower_on=dict.fromkeys(SOLVING, lower_lu),
 )
 

@@ -34,8 +34,9 @@ from verax.ops.linalg.algebra import (
 from verax.ops.linalg.triangular import triangle_of, triangular_solve
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.families.lapack import SOLVING, by_dtype, matrix_row, routine, solver
+from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, i64s
-from verax.rules.rows.row import Engine, MissingRule, NDArray, Row, Tangent, Zero
+from verax.rules.rows.row import MissingRule, NDArray, Row, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 
@@ -217,14 +218,9 @@ def padded(e: Emitter, x: Operand, count: int) -> Operand:
     )[0]
 
 
-def jvp_qr(
-    engine: Engine, p: QrParams, primals: Sequence[Array], tangents: Sequence[Tangent]
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    (t,) = tangents
-    outs = qr_p.bind(p, *primals)
+def jvp_qr(p: QrParams, a: Array, t: Array) -> Pushed:
+    outs = qr_p.bind(p, a)
     none = [Zero(x.aval.tangent()) for x in outs]
-    if isinstance(t, Zero):
-        return outs, none
     if p.full_matrices and t.shape[-2] > t.shape[-1]:
         raise ValueError(
             "qr with full_matrices=True has no derivative for matrices with more rows "
@@ -261,7 +257,7 @@ qr_p: Row[QrParams] = matrix_row(
     QrParams,
     results=qr_results,
     evaluate=evaluate_qr,
-    jvp=jvp_qr,
+    jvp=one_pushed(jvp_qr),
     lower_on=dict.fromkeys(SOLVING, lower_qr),
 )
 

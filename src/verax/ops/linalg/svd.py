@@ -46,8 +46,9 @@ from verax.rules.families.lapack import (
     routine,
     solver,
 )
+from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, flag, i64s
-from verax.rules.rows.row import Engine, NDArray, Row, Tangent, Zero
+from verax.rules.rows.row import NDArray, Row
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 
@@ -187,13 +188,7 @@ def gesvd(
     return (s, second, first, info) if wide else (s, first, second, info)
 
 
-def jvp_svd(
-    engine: Engine, p: SvdParams, primals: Sequence[Array], tangents: Sequence[Tangent]
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    (a,), (t,) = primals, tangents
-    if isinstance(t, Zero):
-        outs = svd_p.bind(p, a)
-        return outs, [Zero(x.aval.tangent()) for x in outs]
+def jvp_svd(p: SvdParams, a: Array, t: Array) -> Pushed:
     if p.compute_uv and p.full_matrices and a.shape[-1] != a.shape[-2]:
         raise ValueError(
             "svd with full_matrices=True has no derivative for nonsquare matrices, "
@@ -244,7 +239,7 @@ svd_p: Row[SvdParams] = matrix_row(
     SvdParams,
     results=svd_results,
     evaluate=evaluate_svd,
-    jvp=jvp_svd,
+    jvp=one_pushed(jvp_svd),
     lower_on={"cpu": lower_svd, "gpu": lower_svd_on_gpu},
 )
 

@@ -49,6 +49,7 @@ from verax.rules.families.lapack import (
     solver,
     square,
 )
+from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, compared, flag
 from verax.rules.rows.row import (
     Axis,
@@ -91,13 +92,8 @@ def evaluate_cholesky(p: NoParams, x: NDArray) -> Sequence[NDArray]:
     return (np.tril(nan_like(factor)) if info else factor,)
 
 
-def jvp_cholesky(
-    engine: Engine, p: NoParams, primals: Sequence[Array], tangents: Sequence[Tangent]
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    (t,) = tangents
-    factor = cholesky_p.call(p, *primals)
-    if isinstance(t, Zero):
-        return (factor,), (Zero(factor.aval.tangent()),)
+def jvp_cholesky(p: NoParams, a: Array, t: Array) -> Pushed:
+    factor = cholesky_p.call(p, a)
     return (factor,), (factor_tangent(factor, from_lower(t)),)
 
 
@@ -142,7 +138,7 @@ cholesky_p: Row[NoParams] = matrix_row(
     NoParams,
     results=lambda p, xs: (xs[0].with_shape((square("cholesky", xs[0]),) * 2),),
     evaluate=evaluate_cholesky,
-    jvp=jvp_cholesky,
+    jvp=one_pushed(jvp_cholesky),
     lower_on=dict.fromkeys(SOLVING, lower_cholesky),
 )
 

@@ -7,7 +7,7 @@ pairs (value, tangent) by an associative rule, in log-many steps::
     cumprod: (a, ta) then (b, tb)  =  (a b, ta b + a tb)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,10 @@ from verax.ops.structure.joining import concatenate, rev
 from verax.ops.structure.slicing import pad, slice_in_dim
 from verax.rules.families.chained_sums import accumulated
 from verax.rules.families.cumulative import ScanParams, named, running
-from verax.rules.families.linear import one_linear
+from verax.rules.families.linear import Pushed, jvp_of_linear, one_linear, one_pushed
 from verax.rules.families.reducer import EXTREMES, highest, lowest
 from verax.rules.rows.emitter import Emitter, Operand, compared
-from verax.rules.rows.row import Engine, JvpRule, NDArray, Row, Tangent, Zero
+from verax.rules.rows.row import JvpRule, NDArray, Row
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANY_FLOAT, NUMBER, REAL
@@ -84,35 +84,14 @@ def jvp_by_scan(
 ) -> JvpRule[ScanParams]:
     """The jvp column from `tangent(x, y, t, axis)`, for scans from the start."""
 
-    def jvp(
-        engine: Engine,
-        p: ScanParams,
-        primals: Sequence[Array],
-        tangents: Sequence[Tangent],
-    ) -> tuple[Sequence[Array], Sequence[Tangent]]:
-        (x,), (t,) = primals, tangents
+    def jvp(p: ScanParams, x: Array, t: Array) -> Pushed:
         y = row_of().call(p, x)
-        if isinstance(t, Zero):
-            return (y,), (Zero(y.aval.tangent()),)
         if not p.reverse:
             return (y,), (tangent(x, y, t, p.axis),)
         a, b, c = (rev(v, (p.axis,)) for v in (x, y, t))
         return (y,), (rev(tangent(a, b, c, p.axis), (p.axis,)),)
 
-    return jvp
-
-
-def jvp_cumsum(
-    engine: Engine,
-    p: ScanParams,
-    primals: Sequence[Array],
-    tangents: Sequence[Tangent],
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    (x,), (t,) = primals, tangents
-    y = cumsum_p.call(p, x)
-    if isinstance(t, Zero):
-        return (y,), (Zero(y.aval.tangent()),)
-    return (y,), (cumsum_p.call(p, t),)
+    return one_pushed(jvp)
 
 
 def product_tangent(x: Array, y: Array, t: Array, axis: int) -> Array:
@@ -221,7 +200,7 @@ cumsum_p: Row[ScanParams] = running(
     named("add"),
     lambda dtype: 0,
     accepts=NUMBER,
-    jvp=jvp_cumsum,
+    jvp=jvp_of_linear(lambda: cumsum_p),
     transpose=one_linear(
         lambda p, ct, x: cumsum_p.call(ScanParams(p.axis, not p.reverse), ct)
     ),

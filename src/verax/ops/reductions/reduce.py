@@ -22,6 +22,7 @@ from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.elementwise import stablehlo
+from verax.rules.families.linear import Pushed, jvp_of_linear, one_pushed
 from verax.rules.families.reducer import (
     EXTREMES,
     ReduceParams,
@@ -41,19 +42,6 @@ from verax.rules.values.kinds import ANYTHING, BITS, FLOAT, NUMBER
 from verax.rules.values.sizes import as_axes
 
 
-def jvp_sum(
-    engine: Engine,
-    p: ReduceParams,
-    primals: Sequence[Array],
-    tangents: Sequence[Tangent],
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    (t,) = tangents
-    y = reduce_sum_p.call(p, *primals)
-    if isinstance(t, Zero):
-        return (y,), (Zero(y.aval.tangent()),)
-    return (y,), (reduce_sum_p.call(p, t),)
-
-
 def transpose_sum(
     engine: Engine, p: ReduceParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
@@ -63,17 +51,11 @@ def transpose_sum(
     return (broadcast_in_dim(ct, x.shape, kept(x.ndim, p.axes)),)
 
 
-def jvp_prod(
-    engine: Engine,
-    p: ReduceParams,
-    primals: Sequence[Array],
-    tangents: Sequence[Tangent],
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
+def jvp_prod(p: ReduceParams, x: Array, t: Array) -> Pushed:
     """The product rule on halves, again and again: right at zeros, in linear work."""
-    (x,), (t,) = primals, tangents
     y = reduce_prod_p.call(p, x)
     n = prod(x.shape[i] for i in p.axes)
-    if isinstance(t, Zero) or n == 0:
+    if n == 0:
         return (y,), (Zero(y.aval.tangent()),)
     x, t = (in_front(v, p, n) for v in (x, t))
     while n > 1:
@@ -102,21 +84,15 @@ def halves(x: Array, half: int) -> list[Array]:
 def jvp_extreme(row_of: Callable[[], Row[ReduceParams]]) -> JvpRule[ReduceParams]:
     """The jvp column of `max` or `min`: the mean tangent where the extreme is."""
 
-    def jvp(
-        engine: Engine,
-        p: ReduceParams,
-        primals: Sequence[Array],
-        tangents: Sequence[Tangent],
-    ) -> tuple[Sequence[Array], Sequence[Tangent]]:
-        (x,), (t,) = primals, tangents
+    def jvp(p: ReduceParams, x: Array, t: Array) -> Pushed:
         y = row_of().call(p, x)
-        if isinstance(t, Zero) or x.size == 0:
+        if x.size == 0:
             return (y,), (Zero(y.aval.tangent()),)
         places = eq(x, broadcast_in_dim(y, x.shape, kept(x.ndim, p.axes)))
         chosen = reduce_sum(select(places, t, zeros(t.aval)), p.axes)
         return (y,), (div(chosen, reduce_sum(convert(places, t.dtype), p.axes)),)
 
-    return jvp
+    return one_pushed(jvp)
 
 
 def lower_extreme(operation: str, direction: str) -> LowerRule[ReduceParams]:
@@ -166,13 +142,13 @@ def ones(dtype: DType) -> Scalar:
     return -1 if limits.min < 0 else int(limits.max)
 
 
-reduce_sum_p = reducer(
+reduce_sum_p: Row[ReduceParams] = reducer(
     "reduce_sum",
     np.add,
     stablehlo("add"),
     lambda dtype: 0,
     accepts=NUMBER,
-    jvp=jvp_sum,
+    jvp=jvp_of_linear(lambda: reduce_sum_p),
     transpose=transpose_sum,
 )
 reduce_prod_p = reducer(
@@ -181,7 +157,7 @@ reduce_prod_p = reducer(
     stablehlo("multiply"),
     lambda dtype: 1,
     accepts=NUMBER,
-    jvp=jvp_prod,
+    jvp=one_pushed(jvp_prod),
     costly=reading(FLOAT, HUGE),
 )
 reduce_max_p: Row[ReduceParams] = reducer(

@@ -27,6 +27,7 @@ from verax.ops.base.xla_semantics import total_order_key
 from verax.ops.indexing.take_along import take_along
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.shape import batched_alike, move_axis
+from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.families.reducer import EXTREMES, wide
 from verax.rules.families.sorting import lower_sort, one
 from verax.rules.families.subbyte import whole_bytes
@@ -224,17 +225,9 @@ def evaluate_top_k(p: TopKParams, x: NDArray) -> Sequence[NDArray]:
     return np.take_along_axis(x, order, -1), order
 
 
-def jvp_top_k(
-    engine: Engine,
-    p: TopKParams,
-    primals: Sequence[Array],
-    tangents: Sequence[Tangent],
-) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    (t,) = tangents
-    values, places = top_k_p.bind(p, *primals)
+def jvp_top_k(p: TopKParams, x: Array, t: Array) -> Pushed:
+    values, places = top_k_p.bind(p, x)
     none = Zero(places.aval.tangent())
-    if isinstance(t, Zero):
-        return (values, places), (Zero(values.aval.tangent()), none)
     return (values, places), (take_along(t, places, t.ndim - 1), none)
 
 
@@ -282,7 +275,7 @@ top_k_p: Row[TopKParams] = Row(
     TopKParams,
     typing=top_k_typing,
     evaluate=lambda engine, p, xs: evaluate_top_k(p, xs[0]),
-    jvp=jvp_top_k,
+    jvp=one_pushed(jvp_top_k),
     batch=batch_top_k,
     lower=lambda e, p, xs, outs: lower_top_k(e, p, xs[0], outs),
     draw=draw_top_k,

@@ -48,7 +48,7 @@ from verax.ops.windows.params import (
     lower_windows,
     window_rows,
 )
-from verax.rules.families.linear import one_linear
+from verax.rules.families.linear import Pushed, jvp_of_linear, one_linear, one_pushed
 from verax.rules.families.reducer import Scalar, highest, lowest, wide
 from verax.rules.rows.eager_costs import SMALL, reading
 from verax.rules.rows.emitter import Emitter, Operand
@@ -61,7 +61,6 @@ from verax.rules.rows.row import (
     Sample,
     Tangent,
     TransposeRule,
-    Zero,
 )
 from verax.rules.values.array import Array
 from verax.rules.values.constants import typed_scalar
@@ -131,16 +130,6 @@ def monoid_row(
     return row
 
 
-def jvp_window_sum(
-    engine: Engine, p: WindowParams, primals: Arrays, tangents: Sequence[Tangent]
-) -> tuple[Arrays, Sequence[Tangent]]:
-    (t,) = tangents
-    y = reduce_window_sum_p.call(p, *primals)
-    if isinstance(t, Zero):
-        return (y,), (Zero(y.aval.tangent()),)
-    return (y,), (reduce_window_sum_p.call(p, t),)
-
-
 def transpose_window_sum(p: WindowParams, ct: Array, x: ShapedArray) -> Array:
     """Cotangents over the windows that an element lies in."""
     back = WindowParams(
@@ -201,16 +190,11 @@ def jvp_window_extreme(
 ) -> JvpRule[WindowParams]:
     """The jvp column of an extreme: the tangent where the first extreme is."""
 
-    def jvp(
-        engine: Engine, p: WindowParams, primals: Arrays, tangents: Sequence[Tangent]
-    ) -> tuple[Arrays, Sequence[Tangent]]:
-        (x,), (t,) = primals, tangents
+    def jvp(p: WindowParams, x: Array, t: Array) -> Pushed:
         y = row_of().call(p, x)
-        if isinstance(t, Zero):
-            return (y,), (Zero(y.aval.tangent()),)
         return (y,), (read_flat(t, winners(p, x, largest)),)
 
-    return jvp
+    return one_pushed(jvp)
 
 
 reduce_window_sum_p: Row[WindowParams] = monoid_row(
@@ -219,7 +203,7 @@ reduce_window_sum_p: Row[WindowParams] = monoid_row(
     "stablehlo.add",
     lambda dtype: 0,
     accepts=NUMBER,
-    jvp=jvp_window_sum,
+    jvp=jvp_of_linear(lambda: reduce_window_sum_p),
     transpose=one_linear(transpose_window_sum),
 )
 reduce_window_max_p: Row[WindowParams] = monoid_row(

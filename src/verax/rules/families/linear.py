@@ -1,8 +1,9 @@
-"""Floor 1: rows that are linear in their operands, or that have no derivative.
+"""Floor 1: rows that are linear in their operands, and columns for one operand.
 
-One idea: a linear row is its own derivative, so it states only its transpose::
+One idea: a linear row is its own derivative, so it states only its transpose; a rule of
+one operand need not unpack it::
 
-    transpose_p = linear("transpose", TransposeParams, typing=..., transpose=...)
+    rev_p = linear("rev", RevParams, typing=..., batch=one_batched(batch_rev), ...)
 """
 
 from collections.abc import Callable, Sequence
@@ -11,13 +12,14 @@ from typing import Any
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Params
-from verax.rules.rows.masks import dense
+from verax.rules.rows.masks import dense, nonzeros
 from verax.rules.rows.row import (
     REALS,
     Axis,
     BatchRule,
     Domain,
     Engine,
+    JvpRule,
     Linear,
     LowerRule,
     Row,
@@ -28,6 +30,9 @@ from verax.rules.rows.row import (
     Zero,
 )
 from verax.rules.values.array import Array
+
+type Pushed = tuple[Sequence[Array], Sequence[Tangent]]
+"""Results, and their tangents."""
 
 
 def linear[P: Params](
@@ -50,22 +55,12 @@ def linear[P: Params](
     tangent of the others (indices, say) is zero, whatever they are.
     """
 
-    def jvp(
-        engine: Engine, p: P, primals: Sequence[Array], tangents: Sequence[Tangent]
-    ) -> tuple[Sequence[Array], Sequence[Tangent]]:
-        y = row.call(p, *primals)
-        count = len(primals) if operands is None else operands
-        if all(isinstance(t, Zero) for t in tangents[:count]):
-            return (y,), (Zero(y.aval.tangent()),)
-        own = [dense(engine, t) for t in tangents[:count]]
-        return (y,), (row.call(p, *own, *primals[count:]),)
-
     row: Row[P] = Row(
         name,
         params,
         typing=typing,
         evaluate=evaluate and (lambda engine, p, xs: (evaluate(p, *xs),)),
-        jvp=jvp,
+        jvp=jvp_of_linear(lambda: row, operands),
         transpose=transpose,
         batch=batch,
         lower=lower,
@@ -74,6 +69,37 @@ def linear[P: Params](
         compiled=compiled,
     )
     return row
+
+
+def jvp_of_linear[P: Params](
+    row_of: Callable[[], Row[P]], operands: int | None = None
+) -> JvpRule[P]:
+    """The jvp column of a row that is linear in its first `operands` together."""
+
+    def jvp(
+        engine: Engine, p: P, primals: Sequence[Array], tangents: Sequence[Tangent]
+    ) -> Pushed:
+        y = row_of().call(p, *primals)
+        count = len(primals) if operands is None else operands
+        if not any(nonzeros(tangents[:count])):
+            return (y,), (Zero(y.aval.tangent()),)
+        own = [dense(engine, t) for t in tangents[:count]]
+        return (y,), (row_of().call(p, *own, *primals[count:]),)
+
+    return jvp
+
+
+def one_pushed[P: Params](rule: Callable[[P, Array, Array], Pushed]) -> JvpRule[P]:
+    """The jvp column of a row of one operand: `rule(params, operand, its tangent)`."""
+
+    def jvp(
+        engine: Engine, p: P, primals: Sequence[Array], tangents: Sequence[Tangent]
+    ) -> Pushed:
+        (x,), (t,) = primals, tangents
+        assert isinstance(t, Array), "a rule is asked where a tangent is not zero"
+        return rule(p, x, t)
+
+    return jvp
 
 
 def one_batched[P: Params](
@@ -96,12 +122,7 @@ def one_batched[P: Params](
     return batch
 
 
-def zero_jvp[P: Params](
-    row_of: Callable[[], Row[P]],
-) -> Callable[
-    [Engine, P, Sequence[Array], Sequence[Tangent]],
-    tuple[Sequence[Array], Sequence[Tangent]],
-]:
+def zero_jvp[P: Params](row_of: Callable[[], Row[P]]) -> JvpRule[P]:
     """The jvp column of a row whose derivative is zero wherever it exists."""
 
     def jvp(

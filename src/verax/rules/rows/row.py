@@ -121,6 +121,7 @@ class Engine(Protocol):
 
 type TypeRule[P] = Callable[[P, Sequence[ShapedArray]], Sequence[ShapedArray]]
 type EvaluateRule[P] = Callable[[Engine, P, Sequence[NDArray]], Sequence[NDArray]]
+# Some of the tangents are not zero: a rule of one operand is asked with its tangent.
 type JvpRule[P] = Callable[
     [Engine, P, Sequence[Array], Sequence[Tangent]],
     tuple[Sequence[Array], Sequence[Tangent]],

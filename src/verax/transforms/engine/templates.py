@@ -70,6 +70,9 @@ def jvp_template(
     row = engine.rules[primitive]
     if row.jvp is None:
         raise missing(row, "jvp", "give its row jvp=..., or use stop_gradient")
+    if not any(nonzero):
+        jaxpr = program(avals, lambda *xs: row.bind(params, *xs))
+        return jaxpr, (False,) * len(jaxpr.outvars)
     builder = Builder("a jvp rule", source=UNKNOWN_SOURCE)
     primals = [builder.input(aval) for aval in avals]
     tangents: list[Tangent] = [
