@@ -44,6 +44,10 @@ from verax.rules.values.conversions import (
     TracerBoolConversionError as TracerBoolConversionError,
     TracerIntegerConversionError as TracerIntegerConversionError,
 )
+from verax.rules.values.sizes import (
+    AxisError as AxisError,
+    ShapeError as ShapeError,
+)
 from verax.transforms.nans.report import NonFinite as NonFinite
 
 JaxprTypeError = IllTyped

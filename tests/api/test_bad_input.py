@@ -229,7 +229,7 @@ CASES: dict[str, Case] = {
     ),
     "vjp: another structure": (
         lambda: verax.vjp(model, 1.0)[1]((1.0, 1.0)),
-        TypeError,
+        ValueError,
         ["cotangent", "structure"],
     ),
     "vjp: another shape": (

@@ -72,7 +72,7 @@ def test_gradient_of_energy(n: int) -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(TypeError, match="real signals"):
+    with pytest.raises(ValueError, match="real signals"):
         fft.rfft(COMPLEX)
     with pytest.raises(ValueError, match="at least 1"):
         fft.fft(REAL, 0)

@@ -32,7 +32,9 @@ def is_place(x: object) -> bool:
     return x is None or isinstance(x, Sharding | Device | PartitionSpec | Format)
 
 
-def as_place(what: str, x: object) -> Sharding | None:
+def as_place(
+    what: str, x: object, error: type[Exception] = TypeError
+) -> Sharding | None:
     """One place as a sharding.
 
     Raises:
@@ -50,7 +52,7 @@ def as_place(what: str, x: object) -> Sharding | None:
     if isinstance(x, Device):
         return SingleDeviceSharding(x)
     if not isinstance(x, PartitionSpec):
-        raise TypeError(
+        raise error(
             f"{what} takes a device, a Sharding, a PartitionSpec, None, or a tree of "
             f"these, not {described(x)}"
         )
@@ -85,9 +87,11 @@ def prefix_leaves(what: str, prefix: Any, tree: Any) -> list[Any]:
     ]
 
 
-def place_leaves(what: str, prefix: Any, tree: Any) -> Places:
-    """One sharding, or None, for each leaf of `tree`."""
-    return tuple([as_place(what, x) for x in prefix_leaves(what, prefix, tree)])
+def place_leaves(
+    what: str, prefix: Any, tree: Any, error: type[Exception] = TypeError
+) -> Places:
+    """One sharding, or None, for each leaf of `tree`; `error` is for other things."""
+    return tuple([as_place(what, x, error) for x in prefix_leaves(what, prefix, tree)])
 
 
 @frozen(eq=False)

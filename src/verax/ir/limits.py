@@ -31,7 +31,7 @@ def finfo(dtype: DType) -> ml_dtypes.finfo:
     0.0078125
     """
     if dtype not in INEXACT_SET:
-        raise TypeError(f"finfo needs a floating or complex dtype, not {dtype.name}")
+        raise ValueError(f"finfo needs a floating or complex dtype, not {dtype.name}")
     return ml_dtypes.finfo(numpy_dtype(dtype))  # type: ignore[no-untyped-call]  # its __init__
 
 
@@ -47,7 +47,7 @@ def iinfo(dtype: DType) -> ml_dtypes.iinfo:
     (-8, 7)
     """
     if dtype not in INTEGER_SET:
-        raise TypeError(f"iinfo needs an integer dtype, not {dtype.name}")
+        raise ValueError(f"iinfo needs an integer dtype, not {dtype.name}")
     return ml_dtypes.iinfo(numpy_dtype(dtype))  # type: ignore[no-untyped-call]  # its __init__
 
 

@@ -46,7 +46,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
 from verax.rules.values.operands import adopt
-from verax.rules.values.sizes import as_axes, as_integers
+from verax.rules.values.sizes import ShapeError, as_axes, as_integers
 
 type Identity = Callable[[DType], Scalar]
 MONOIDS: Mapping[Primitive, tuple[Row[ReduceParams], Identity]] = MappingProxyType(
@@ -76,7 +76,7 @@ def folded(
     arrays, tree = pytrees.flatten(operands)
     inits, init_tree = pytrees.flatten(init_values)
     if tree != init_tree or not arrays:
-        raise TypeError(
+        raise ShapeError(
             f"{name} takes one initial value for each array, but their structures are "
             f"{tree} and {init_tree}"
         )
@@ -190,7 +190,7 @@ def window_params(
     }
     for argument, values in found.items():
         if len(values) != rank or any(value < 1 for value in values):
-            raise ValueError(
+            raise ShapeError(
                 f"{name}: {argument} must have a positive number for each of the "
                 f"{rank} dimensions, not {values}"
             )

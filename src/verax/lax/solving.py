@@ -37,6 +37,7 @@ from verax.ops.custom.solve import (
 )
 from verax.rules.rows.masks import filled
 from verax.rules.values.array import Array
+from verax.rules.values.sizes import ShapeError
 
 
 @frozen(eq=False)
@@ -95,7 +96,7 @@ class System:
         who = function_name(called)
         if tree != self.tree:
             at, difference = mismatch(self.tree, tree, "output")
-            raise TypeError(
+            raise ShapeError(
                 f"{self.name}: {who} must return the structure of {self.what}, but at "
                 f"{at}: {difference}. It returns {tree}, and {self.what} is {self.tree}"
             )

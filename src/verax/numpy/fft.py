@@ -53,7 +53,7 @@ def transform(
     """
     x = inexact_array(name, a)
     if kind == "RFFT" and is_complex(x.dtype):
-        raise TypeError(f"{name} takes real signals, not {x.dtype}; use fft")
+        raise ValueError(f"{name} takes real signals, not {x.dtype}; use fft")
     if x.dtype.itemsize < 4:
         x = convert(x, np.dtype(np.float32))
     places = chosen_axes(name, x, s, axes)

@@ -47,7 +47,8 @@ def test_pad_options() -> None:
             M,
         )
     assert jnp.pad(jnp.asarray(M), {1: (1, 2)}).shape == (3, 7)
-    assert "unknown mode" in error_of(lambda: jnp.pad(M, 1, mode="foo"), ValueError)
+    text = error_of(lambda: jnp.pad(M, 1, mode="foo"), NotImplementedError)
+    assert "unknown mode" in text
     assert "negative" in error_of(lambda: jnp.pad(M, -1), ValueError)
     assert "does not take" in error_of(
         lambda: jnp.pad(M, 1, mode="edge", constant_values=1), ValueError

@@ -64,5 +64,5 @@ def test_promotion() -> None:
 def test_limits() -> None:
     assert float(jnp.finfo(jnp.bfloat16).eps) == 0.0078125
     assert jnp.iinfo("int8").max == 127
-    with pytest.raises(TypeError, match="finfo"):
+    with pytest.raises(ValueError, match="finfo"):
         jnp.finfo(int)

@@ -21,6 +21,6 @@ def test_gcd_and_lcm() -> None:
     assert typed(jnp.gcd(12, -18)) == ("int32", 6)
     assert int(jnp.gcd(np.int32(-(2**31)), np.int32(0))) == -(2**31)
     assert int(jnp.gcd(np.int8(-128), np.int8(96))) == 32
-    assert "integers" in error_of(lambda: jnp.gcd(1.0, 2), TypeError)
+    assert "integers" in error_of(lambda: jnp.gcd(1.0, 2), ValueError)
     mapped = verax.vmap(lambda x: jnp.gcd(x, 6))(jnp.asarray(N))
     assert mapped.tolist() == [1, 2, 3]

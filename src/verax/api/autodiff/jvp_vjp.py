@@ -27,10 +27,11 @@ from verax.api.vmap import apply_batched
 from verax.backend import pytrees
 from verax.backend.pytrees import Partial, PyTreeDef
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import float0, is_inexact
+from verax.ir.dtypes import float0, is_complex, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.structure import create
 from verax.rules.values.constants import aval_of, is_operand
+from verax.rules.values.sizes import ShapeError
 from verax.rules.values.typed import shown
 from verax.transforms.engine.jvp import jvp as push_forward, jvp_into, pushed_types
 from verax.transforms.engine.transpose import transpose
@@ -221,6 +222,14 @@ def check_tangents(at: Signature, tangents: tuple[Any, ...]) -> list[object | No
     ]
 
 
+def fits(given: ShapedArray, due: ShapedArray) -> bool:
+    """Whether a tangent has the dtype that is due, or a scalar that Python converts."""
+    if given.dtype == due.dtype:
+        return True
+    real = is_complex(due.dtype) or not is_complex(given.dtype)
+    return given.weak_type and is_inexact(due.dtype) and real
+
+
 def check_tangent(
     describe: Describe, i: int, aval: ShapedArray, tangent: object
 ) -> object | None:
@@ -230,10 +239,8 @@ def check_tangent(
         given = ShapedArray(np.shape(cast(Any, tangent)), float0)
     else:
         given = aval_of(tangent)
-    if given.shape != due.shape or (
-        given.dtype != due.dtype and not (given.weak_type and is_inexact(due.dtype))
-    ):
-        raise TypeError(
+    if given.shape != due.shape or not fits(given, due):
+        raise ShapeError(
             f"the tangent or cotangent for {describe()[i]} must be {type_text(due)}, "
             f"the tangent type of {aval}, not {type_text(given)}"
         )
@@ -345,7 +352,7 @@ class Pullback:
         (cotangent,) = cotangents
         leaves, tree = pytrees.flatten(cotangent)
         if tree != self.at.out_tree:
-            raise TypeError(
+            raise ValueError(
                 f"the cotangent has the structure {tree}, but the output has "
                 f"{self.at.out_tree}"
             )

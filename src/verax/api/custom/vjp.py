@@ -52,6 +52,7 @@ from verax.ops.custom.vjp import (
     custom_vjp_call_p,
 )
 from verax.rules.values.array import Array
+from verax.rules.values.sizes import ShapeError
 from verax.rules.values.state import entered
 
 
@@ -213,7 +214,7 @@ class UserVjp(UserRules):
         if given.shape != due.shape or not fits(given, due):
             if given.dtype == float0 and given.shape == due.shape:
                 return None
-            raise TypeError(
+            raise ShapeError(
                 f"{self.backward_purpose} returned {describe_type(given)} as the "
                 f"cotangent of {self.argument(i)}, which is {describe_type(due)}"
             )

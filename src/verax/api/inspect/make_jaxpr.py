@@ -42,6 +42,8 @@ def make_jaxpr[**P](
     >>> print(verax.make_jaxpr(lambda x: x * 2.0)(1.0))
     { lambda ; a:~f32[]. let b:~f32[] = mul a 2.0:~f32[] in (b,) }
     """
+    if not callable(fun):
+        raise TypeError(f"make_jaxpr takes a function, not {fun!r}")
     statics = resolve_statics(fun, static_argnums, None, None, None)
     axes = [(str(name), int(size)) for name, size in axis_env or ()]
 

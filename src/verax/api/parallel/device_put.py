@@ -81,8 +81,8 @@ def device_put(
     if plainly and numeric and STATE.interpreter.immediate:
         return as_array(x)
     leaves, tree = pytrees.flatten(x)
-    places = place_leaves("device_put device", device, x)
-    place_leaves("device_put src", src, x)
+    places = place_leaves("device_put device", device, x, ValueError)
+    place_leaves("device_put src", src, x, ValueError)
     donations = prefix_leaves("device_put donate", donate, x)
     aliases = prefix_leaves("device_put may_alias", may_alias, x)
     for give, share in zip(donations, aliases, strict=True):
@@ -275,6 +275,11 @@ def make_array_from_callback(
     size = tuple(shape)
     known: dict[str, np.ndarray] = {}
     parts = []
+    if not isinstance(sharding, Sharding):
+        raise TypeError(
+            "make_array_from_callback takes a sharding as its second argument, not "
+            f"{sharding!r}"
+        )
     wanted = sharding.shard_shape(size)
     for index in sharding.addressable_devices_indices_map(size).values():
         key = repr(index)

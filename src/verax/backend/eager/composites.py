@@ -37,7 +37,7 @@ from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Params, Var
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.eager_costs import LARGE
 from verax.rules.rows.row import Engine, EvaluateRule, NDArray
-from verax.rules.values.memo import asked, memo
+from verax.rules.values.memo import TransientKey, asked, memo
 from verax.rules.values.state import STATE, State, current_mode, interpreting
 from verax.transforms.engine.evaluate import as_typed, literal_value
 from verax.transforms.passes.inline import inline
@@ -77,7 +77,7 @@ def remembered[**P, R](function: Callable[P, R]) -> Callable[P, R]:
                     *[x.aval if type(x) is ConcreteArray else x for x in args],
                     **kwargs,
                 )
-            except TypeError:  # an argument without a hash
+            except (TypeError, TransientKey):  # an argument without a hash, or no array
                 compute = None
             if compute is not None:
                 arrays = [x for x in args if type(x) is ConcreteArray]

@@ -95,7 +95,9 @@ def pad(
 def check_options(mode: str, options: Mapping[str, Any]) -> None:
     """Raise ValueError unless there is such a mode, and it takes the options."""
     if mode not in OPTIONS:
-        raise ValueError(f"pad: unknown mode {mode!r}; use one of {', '.join(OPTIONS)}")
+        raise NotImplementedError(
+            f"pad: unknown mode {mode!r}; use one of {', '.join(OPTIONS)}"
+        )
     for name in options:
         if name not in OPTIONS[mode]:
             raise ValueError(f"pad: mode {mode!r} does not take {name}")

@@ -46,7 +46,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.axes import kept
 from verax.rules.values.constants import aval_of, scalar_of
 from verax.rules.values.memo import pure
-from verax.rules.values.sizes import as_axes, as_axis, as_sizes, is_index
+from verax.rules.values.sizes import ShapeError, as_axes, as_axis, as_sizes, is_index
 from verax.rules.values.state import STATE
 from verax.rules.values.typed import NotAnArray, NotYetAnArray, shown as shown
 
@@ -284,7 +284,7 @@ def joined_shape(name: str, shapes: tuple[Shape, ...]) -> Shape:
     for i in range(-rank, 0):
         found = {shape[i] for shape in shapes if -i <= len(shape)} - {1}
         if len(found) > 1:
-            raise ValueError(
+            raise ShapeError(
                 f"{name}: shapes {', '.join(map(str, shapes))} do not broadcast "
                 f"together: dimension {i} has sizes "
                 f"{' and '.join(map(str, sorted(found)))}; sizes must be equal or 1"
@@ -413,6 +413,8 @@ def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:
     """
     if dtype is None:
         return None
+    if isinstance(dtype, Array):
+        raise ValueError(f"{name}: an array is not a dtype; pass dtype=x.dtype")
     found = canonical(dtype, STATE.enable_x64)
     if STATE.enable_x64 or dtype in (bool, int, float, complex) or is_extended(found):
         return found

@@ -114,7 +114,7 @@ def asarray(
 def check_order(name: str, order: str | None) -> None:
     """Raise unless `order` is one in which arrays are stored."""
     if order not in (None, "C", "K"):
-        raise ValueError(
+        raise NotImplementedError(
             f"{name}: order={order!r} is not available, since the compiler chooses "
             "the memory layout; use 'C', 'K' or None"
         )
@@ -153,7 +153,8 @@ def as_values(name: str, x: Any, dtype: DType | None) -> Array:
         return from_numpy(np.asarray(x), dtype)
     if isinstance(x, Buffer):
         return from_numpy(np.asarray(memoryview(x)), dtype)
-    raise TypeError(
+    kind = ValueError if x is None else TypeError
+    raise kind(
         f"{name} takes numbers, arrays and nested lists of them, not {shown(x)} of "
         f"type {type(x).__name__}"
     )

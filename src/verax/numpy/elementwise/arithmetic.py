@@ -125,11 +125,13 @@ def sign(x: ArrayLike, /) -> Array:
     return unary("sign", sign_p, x)
 
 
-def refuse_complex(name: str, *args: ArrayLike) -> None:
-    """Raise a TypeError if one of the arguments is complex."""
+def refuse_complex(
+    name: str, *args: ArrayLike, error: type[Exception] = TypeError
+) -> None:
+    """Raise an `error` if one of the arguments is complex."""
     for aval in avals_of(name, args):
         if is_complex(aval.dtype):
-            raise TypeError(
+            raise error(
                 f"{name} takes real arguments, not {aval}; take .real or abs(x) first"
             )
 
@@ -244,7 +246,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Raises:
         TypeError: an argument is complex.
     """
-    refuse_complex("hypot", x1, x2)
+    refuse_complex("hypot", x1, x2, error=ValueError)
     pair = promote_args_inexact("hypot", x1, x2)
     x, y = (abs_p.call(NO_PARAMS, x) for x in pair)
     longer, shorter = arith.max(x, y), arith.min(x, y)
@@ -268,7 +270,7 @@ def clip(
         TypeError: an argument is complex.
     """
     given = [x for x in (arr, min, max) if x is not None]
-    refuse_complex("clip", *given)
+    refuse_complex("clip", *given, error=ValueError)
     found = arr
     if min is not None:
         found = maximum(min, found)

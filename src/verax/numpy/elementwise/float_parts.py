@@ -99,7 +99,7 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
 
 
 def is_value(name: str, x: ArrayLike, value: float) -> Array:
-    refuse_complex(name, x)
+    refuse_complex(name, x, error=ValueError)
     given = as_array(name, x)
     if not is_float(given.dtype):
         return filled(given.shape, False, bool_)
@@ -112,7 +112,7 @@ def signbit(x: ArrayLike, /) -> Array:
     Raises:
         TypeError: x is complex.
     """
-    refuse_complex("signbit", x)
+    refuse_complex("signbit", x, error=ValueError)
     given = as_array("signbit", x)
     if given.dtype == bool_:
         return filled(given.shape, False, bool_)
@@ -162,7 +162,7 @@ def spacing(x: ArrayLike, /) -> Array:
     Raises:
         TypeError: x is complex.
     """
-    refuse_complex("spacing", x)
+    refuse_complex("spacing", x, error=ValueError)
     (given,) = promote_inexact("spacing", as_array("spacing", x))
     infinity = constant_of(np.inf, given.dtype)
     if given.dtype == float16:
@@ -192,7 +192,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     refuse_complex("ldexp", x1)
     exponent = as_array("ldexp", x2, 1)
     if is_inexact(exponent.dtype):
-        raise TypeError(f"ldexp: the exponent must hold integers, not {exponent.aval}")
+        raise ValueError(f"ldexp: the exponent must hold integers, not {exponent.aval}")
     x: Array
     (x,) = promote_inexact("ldexp", as_array("ldexp", x1))
     limits, width = finfo(x.dtype), bits_of(x.dtype)

@@ -5,6 +5,8 @@ Integers are round already; floats go through one row each::
     floor(-1.5), trunc(-1.5), round(2.5), round(1234, -2)    # -2 -1 2 1200
 """
 
+from operator import index
+
 import numpy as np
 
 from verax.ir.dtypes import (
@@ -95,6 +97,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """
     no_out("round", out)
     x = as_array("round", a)
+    decimals = index(decimals)
     if is_complex(x.dtype):
         return make_complex(round(real(x), decimals), round(imag(x), decimals))
     if is_integer(x.dtype):

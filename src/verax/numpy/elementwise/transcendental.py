@@ -256,5 +256,5 @@ def i0(x: ArrayLike) -> Array:
     """
     (z,) = promote_inexact("i0", x)
     if is_complex(aval_of(z).dtype):
-        raise TypeError(f"i0 takes real numbers, not {aval_of(z).dtype}")
+        raise ValueError(f"i0 takes real numbers, not {aval_of(z).dtype}")
     return mul(exp(magnitude(z)), bessel_i0e(z))

@@ -268,12 +268,10 @@ def put_along_axis(
     return reshape(at(x)[tuple(index)].set(values, mode=mode), original)
 
 
-def out_of_place(name: str, inplace: bool) -> None:
+def out_of_place(name: str, inplace: bool, kind: type[Exception] = ValueError) -> None:
     """Raise unless a function that writes in NumPy was asked for a new array."""
     if inplace:
-        raise ValueError(
-            f"{name}: arrays are immutable; pass inplace=False to get a new one"
-        )
+        raise kind(f"{name}: arrays are immutable; pass inplace=False to get a new one")
 
 
 def put(
@@ -321,7 +319,7 @@ def fill_diagonal(
     Raises:
         ValueError: `inplace` is not False, or there are fewer than two dimensions.
     """
-    out_of_place("fill_diagonal", inplace)
+    out_of_place("fill_diagonal", inplace, NotImplementedError)
     x, values = as_array("fill_diagonal", a), as_array("fill_diagonal", val, 1)
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
         raise ValueError(

@@ -24,6 +24,7 @@ from verax.ops.linalg.svd import svd as svd_of
 from verax.ops.sorting.sort import sort
 from verax.ops.structure.create import broadcasted_iota
 from verax.rules.values.array import Array
+from verax.rules.values.sizes import ShapeError
 
 
 class QRResult(NamedTuple):
@@ -64,7 +65,7 @@ def as_matrices(name: str, *args: ArrayLike) -> list[Array]:
     """
     found = inexact_arrays(name, *args)
     if found[0].ndim < 2:
-        raise ValueError(
+        raise ShapeError(
             f"{name} takes a matrix or a stack of matrices (at least 2 dimensions), "
             f"not {found[0].aval}"
         )
@@ -78,7 +79,7 @@ def check_square(name: str, a: Array) -> int:
         ValueError: they are not square.
     """
     if a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"{name} takes square matrices, not {a.aval}")
+        raise ShapeError(f"{name} takes square matrices, not {a.aval}")
     return a.shape[-1]
 
 

@@ -41,7 +41,7 @@ from verax.ops.elementwise.convert import convert
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
 from verax.rules.values.memo import pure
-from verax.rules.values.sizes import is_index
+from verax.rules.values.sizes import ShapeError, is_index
 
 type Precision = Any
 
@@ -123,7 +123,7 @@ def matmul_plan(a: Shape, b: Shape) -> MatmulPlan:
         )
     depth = b[0] if len(b) == 1 else b[-2]
     if a[-1] != depth:
-        raise TypeError(
+        raise ShapeError(
             f"matmul: shapes {a} and {b} do not match: the contracted dimensions have "
             f"sizes {a[-1]} and {depth}"
         )

@@ -51,6 +51,7 @@ from verax.ops.linalg.algebra import (
 from verax.ops.reductions.reduce import reduce_max, reduce_prod, reduce_sum
 from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.rules.values.array import Array
+from verax.rules.values.sizes import ShapeError
 
 
 class SlogdetResult(NamedTuple):
@@ -237,7 +238,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     x = as_array("matrix_power", a)
     power = operator.index(n)
     if x.ndim < 2:
-        raise ValueError(f"matrix_power takes square matrices, not {x.aval}")
+        raise ShapeError(f"matrix_power takes square matrices, not {x.aval}")
     size = check_square("matrix_power", x)
     if power == 0:
         return broadcast_to(eye(size, dtype=x.dtype), x.shape)

@@ -8,6 +8,7 @@ shapes never depend on values that are traced::
 """
 
 import math
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -91,13 +92,17 @@ def arange(
             return placed("arange", fresh(values, ShapedArray((size,), dtype)), device)
         return placed("arange", ramp(0, 1, size, int), device)
     given = [x for x in (start, stop, step) if x is not None]
+    if not given:
+        raise TypeError("arange takes a number to stop at, not None")
     avals = avals_of("arange", given)
+    if any(is_complex(aval.dtype) for aval in avals):
+        raise ValueError("arange takes real numbers; complex ones have no order")
     found = chosen_dtype("arange", dtype) or common_type(avals)[0]
     first = known("arange", "start", 0 if stop is None else start)
     last = known("arange", "stop", start if stop is None else stop)
     stride = known("arange", "step", 1 if step is None else step)
     if stride == 0:
-        raise ValueError("arange: step must not be 0")
+        raise ZeroDivisionError("arange: step must not be 0")
     size = max(0, math.ceil((last - first) / stride))
     if found == bool_:
         return placed("arange", convert(ramp(first, stride, size, INTS), bool_), device)
@@ -127,7 +132,7 @@ def known(name: str, argument: str, x: Any) -> Any:
         x.concrete(f"{name}: the shape of the result, which depends on {argument},")
     value = np.asarray(x)
     if value.ndim:
-        raise TypeError(
+        raise ValueError(
             f"{name}: {argument} must be a scalar, not an array of shape {value.shape}"
         )
     return value.item()
@@ -172,7 +177,7 @@ def counted(name: str, num: Any) -> int:
     Raises:
         ValueError: a negative number.
     """
-    found = int(known(name, "num", num))
+    found = index(known(name, "num", num))
     if found < 0:
         raise ValueError(f"{name}: num must not be negative, but is {found}")
     return found

@@ -32,7 +32,7 @@ def integers(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
     """
     pair = [as_array(name, x) for x in promote(name, x1, x2)]
     if not is_integer(pair[0].dtype):
-        raise TypeError(f"{name} takes integers, not {pair[0].aval}")
+        raise ValueError(f"{name} takes integers, not {pair[0].aval}")
     x, y = broadcast_together(name, [abs(x) for x in pair])
     shape = x.shape or y.shape
     return filled_to(x, shape), filled_to(y, shape)

@@ -33,6 +33,7 @@ from verax.ops.structure.create import iota
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
+from verax.rules.values.sizes import AxisError
 
 
 def kept_places(name: str, obj: Any, n: int) -> np.ndarray:
@@ -42,6 +43,8 @@ def kept_places(name: str, obj: Any, n: int) -> np.ndarray:
         hit[obj] = True
         return hit
     places = np.asarray(obj)
+    if places.size and places.dtype.kind not in "biu":
+        raise ValueError(f"{name}: places are integers or booleans, not {obj}")
     if places.dtype == bool:
         if places.shape != (n,):
             raise ValueError(
@@ -50,7 +53,7 @@ def kept_places(name: str, obj: Any, n: int) -> np.ndarray:
             )
         return places
     if places.size and (places.min() < -n or places.max() >= n):
-        raise IndexError(f"{name}: index {obj} is out of bounds for size {n}")
+        raise AxisError(f"{name}: index {obj} is out of bounds for size {n}")
     hit[places.astype(int)] = True
     return hit
 

@@ -86,7 +86,11 @@ def static_size(name: str, size: int | None, *args: Array) -> int | None:
                 f"{name} without size=..., where the shape of the result depends on "
                 "values,"
             )
-    return None if size is None else int(size)
+    if size is None:
+        return None
+    if size < 0:
+        raise ValueError(f"{name}: size may not be negative, but is {size}")
+    return int(size)
 
 
 def grouped(rows: Array, equal_nan: bool) -> Groups:

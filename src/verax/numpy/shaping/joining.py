@@ -40,7 +40,7 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.structure.joining import ConcatenateParams, concatenate_p
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
-from verax.rules.values.sizes import one_or_more
+from verax.rules.values.sizes import ShapeError, one_or_more
 
 concatenate_params = memoised(ConcatenateParams)
 
@@ -81,7 +81,7 @@ def joined(name: str, parts: Sequence[Any], axis: int) -> Array:
     for i, part in enumerate(parts):
         own = part.shape
         if own != first and not joinable(own, first, axis):
-            raise ValueError(
+            raise ShapeError(
                 f"{name}: argument {i} has shape {own} and argument 0 has shape "
                 f"{first}; they must agree except along dimension {axis}"
             )
@@ -158,7 +158,7 @@ def piled(axis: int, *parts: Any) -> Array:
     first = parts[0].shape
     if any(part.shape != first for part in parts):
         shapes = ", ".join(str(part.shape) for part in parts)
-        raise ValueError(f"stack takes arrays of the same shape, not {shapes}")
+        raise ShapeError(f"stack takes arrays of the same shape, not {shapes}")
     place = canonical_axis("stack", axis, len(first) + 1)
     return joined("stack", [expand_dims(part, place) for part in parts], place)
 

@@ -40,7 +40,7 @@ from verax.ops.structure.shape import (
 from verax.rules.values.array import Array
 from verax.rules.values.axes import kept, unsharded
 from verax.rules.values.memo import pure
-from verax.rules.values.sizes import is_index, one_or_more
+from verax.rules.values.sizes import AxisError, ShapeError, is_index, one_or_more
 
 type AxisLike = int | Sequence[int]
 
@@ -82,11 +82,11 @@ def completed(own: Shape, target: Shape) -> Shape:
     """
     unknown = [i for i, n in enumerate(target) if n == -1]
     if len(unknown) > 1 or any(n < -1 for n in target):
-        raise ValueError(f"reshape: {target} has more than one unknown size (-1)")
+        raise ShapeError(f"reshape: {target} has more than one unknown size (-1)")
     count = prod(own)
     if not unknown:
         if prod(target) != count:
-            raise TypeError(
+            raise ShapeError(
                 f"cannot reshape array of shape {own} (size {count}) into shape "
                 f"{target} (size {prod(target)})"
             )
@@ -178,7 +178,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
         return transpose_p.call(reversing(rank), x)
     order = canonical_axes("transpose", axes, rank)
     if len(order) != rank:
-        raise ValueError(
+        raise AxisError(
             f"transpose: axes={axes} is not a permutation of {rank} dimensions"
         )
     if rank < 2 or order == tuple(range(rank)):

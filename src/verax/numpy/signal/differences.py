@@ -147,7 +147,7 @@ def gradient(
     if len(steps) == 1 and operand_aval("gradient", 1, steps[0]).ndim == 0:
         steps = steps * len(axes)
     if len(steps) != len(axes):
-        raise ValueError(
+        raise TypeError(
             f"gradient: got {len(steps)} distances for {len(axes)} dimensions; pass "
             "one, or one for each"
         )

@@ -392,7 +392,7 @@ def check_points(places: Array, values: Array, weights: list[Array]) -> None:
     if places.ndim != 1 or not places.size:
         raise ValueError(f"polyfit: x must be a nonempty vector, not {places.aval}")
     if values.ndim not in (1, 2) or values.shape[0] != places.shape[0]:
-        raise ValueError(
+        raise TypeError(
             f"polyfit: y has shape {values.shape}, but x has {places.shape[0]} points"
         )
     if weights and weights[0].shape != places.shape:

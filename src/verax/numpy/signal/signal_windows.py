@@ -21,6 +21,7 @@ from verax.numpy.arguments.arguments import (
 from verax.numpy.elementwise.arithmetic import multiply, true_divide
 from verax.numpy.elementwise.transcendental import i0
 from verax.rules.values.array import Array
+from verax.rules.values.sizes import ShapeError
 
 
 def window(name: str, function: Callable[[int], np.ndarray], size: int) -> Array:
@@ -31,7 +32,7 @@ def window(name: str, function: Callable[[int], np.ndarray], size: int) -> Array
     """
     count = index(size)
     if count < 0:
-        raise ValueError(f"{name}: the size must not be negative, but is {count}")
+        raise ShapeError(f"{name}: the size must not be negative, but is {count}")
     dtype = default_float()
     return as_array(name, function(count).astype(dtype))
 

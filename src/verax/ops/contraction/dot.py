@@ -56,7 +56,7 @@ from verax.rules.values.axes import beside, unsharded
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.memo import pure
-from verax.rules.values.sizes import as_axes
+from verax.rules.values.sizes import AxisError, ShapeError, as_axes
 from verax.rules.values.state import STATE
 
 
@@ -85,7 +85,7 @@ def dot_typing(p: DotParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArr
     ):
         sizes = [x.shape[i] for i in left], [y.shape[i] for i in right]
         if sizes[0] != sizes[1]:
-            raise TypeError(
+            raise ShapeError(
                 f"dot_general takes {name} dimensions of equal size, but {left} of "
                 f"{x} has {sizes[0]} and {right} of {y} has {sizes[1]}"
             )
@@ -381,7 +381,7 @@ def dot_general(
     for i, aval in enumerate((x, y)):
         used = (*contracted[i], *batch[i])
         if len(set(used)) < len(used):
-            raise ValueError(
+            raise AxisError(
                 f"dot_general: a dimension of {aval} is named twice among "
                 f"contracting={contracted[i]} and batch={batch[i]}"
             )
@@ -416,7 +416,7 @@ def dot(
     numbers = dimension_numbers
     if numbers is None:
         if not (1 <= x.ndim <= 2 and 1 <= y.ndim <= 2):
-            raise TypeError(
+            raise ShapeError(
                 f"dot takes operands of one or two dimensions, not {x} and {y}; use "
                 "dot_general, or verax.numpy.matmul"
             )

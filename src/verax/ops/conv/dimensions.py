@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from verax.ir.avals import Shape
+from verax.rules.values.sizes import ShapeError
 
 
 class ConvDimensionNumbers(NamedTuple):
@@ -76,7 +77,7 @@ def named_dimensions(rank: int, lhs: str, rhs: str, out: str) -> ConvDimensionNu
     for operand, text in given.items():
         letters = sorted([*marks[operand], *spatial])
         if len(text) != rank or sorted(text) != letters or len(set(text)) < rank:
-            raise ValueError(
+            raise ShapeError(
                 f"dimension_numbers: {operand} has {rank} dimensions, so its string "
                 f"must contain {'N, C' if operand != 'rhs' else 'O, I'} and each "
                 f"spatial letter of the kernel once, unlike {text!r} in "

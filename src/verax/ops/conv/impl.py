@@ -32,6 +32,7 @@ from verax.rules.rows.emitter import Emitter, Operand, i64, i64s
 from verax.rules.rows.row import Domain, NDArray, Sample
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.shape_samples import draw_size
+from verax.rules.values.sizes import ShapeError
 
 
 @frozen(eq=False, repr=False)
@@ -78,7 +79,7 @@ def conv_typing(p: ConvParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
     )
     groups, parts = p.feature_group_count, p.batch_group_count
     if feature != in_feature * groups or out_feature % groups:
-        raise TypeError(
+        raise ShapeError(
             f"conv_general_dilated takes a kernel for {feature} features in {groups} "
             f"groups, not {in_feature} input and {out_feature} output features of {k}"
         )

@@ -48,7 +48,7 @@ from verax.rules.values.operands import alike
 
 def select_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     if len(avals) < 2:
-        raise TypeError("select_n takes a predicate and at least one case")
+        raise ValueError("select_n takes a predicate and at least one case")
     which, *cases = avals
     if which.dtype not in (bool_, int32) or (is_bool(which.dtype) and len(cases) > 2):
         raise TypeError(

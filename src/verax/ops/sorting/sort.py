@@ -48,7 +48,7 @@ from verax.rules.values.axes import beside
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING, ORDERED
 from verax.rules.values.shape_samples import draw_shape
-from verax.rules.values.sizes import as_axis, as_integers
+from verax.rules.values.sizes import AxisError, as_axis, as_integers
 
 
 @frozen(eq=False, repr=False)
@@ -333,7 +333,7 @@ def top_k(
     """
     aval = aval_of(operand)
     if aval.ndim == 0:
-        raise TypeError(
+        raise AxisError(
             "top_k takes an array with at least one dimension, not a scalar"
         )
     place = as_axis("top_k", axis, aval.ndim)

@@ -24,7 +24,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.shape_samples import SIZES, draw_shape
-from verax.rules.values.sizes import as_axes, as_integers, as_sizes
+from verax.rules.values.sizes import ShapeError, as_axes, as_integers, as_sizes
 
 
 @frozen(eq=False, repr=False)
@@ -213,7 +213,7 @@ def reshape_typing(
 ) -> Sequence[ShapedArray]:
     (x,) = avals
     if prod(p.new_sizes) != x.size:
-        raise TypeError(
+        raise ShapeError(
             f"reshape cannot make {p.new_sizes} of {x}: the number of elements must "
             f"stay {x.size}"
         )

@@ -26,7 +26,7 @@ from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Sample, Tange
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.operands import alike
-from verax.rules.values.sizes import as_axis, as_integers
+from verax.rules.values.sizes import ShapeError, as_axis, as_integers
 
 type Padding = tuple[tuple[int, int, int], ...]
 
@@ -53,7 +53,7 @@ def slice_typing(p: SliceParams, avals: Sequence[ShapedArray]) -> Sequence[Shape
     (x,) = avals
     strides = (1,) * x.ndim if p.strides is None else p.strides
     if not len(p.start_indices) == len(p.limit_indices) == len(strides) == x.ndim:
-        raise TypeError(
+        raise ShapeError(
             f"slice takes a start, a limit and a stride for each dimension of {x}, not "
             f"{p.start_indices}, {p.limit_indices} and {p.strides}"
         )
@@ -144,7 +144,7 @@ def padded(size: int, edges: tuple[int, int, int]) -> int:
 def pad_typing(p: PadParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     x, value = avals
     if value.shape or value.dtype != x.dtype:
-        raise TypeError(f"pad takes a padding value of type {x.dtype}[], not {value}")
+        raise ShapeError(f"pad takes a padding value of type {x.dtype}[], not {value}")
     if len(p.padding_config) != x.ndim:
         raise TypeError(
             f"pad takes (low, high, interior) for each dimension of {x}, not "
@@ -342,7 +342,7 @@ def pad(
     for edges in padding_config:
         triple = as_integers("pad", "padding_config", edges)
         if len(triple) != 3:
-            raise TypeError(
+            raise ShapeError(
                 f"pad: padding_config must hold (low, high, interior), not {edges}"
             )
         config.append(triple)

@@ -13,7 +13,7 @@ import numpy as np
 from verax.ir.avals import Shape
 from verax.rules.rows.emitter import ints
 from verax.rules.rows.row import NDArray
-from verax.rules.values.sizes import as_integers
+from verax.rules.values.sizes import ShapeError, as_integers
 
 type Pads = tuple[tuple[int, int], ...]
 type Geometry = tuple[Shape, Shape, Shape, Pads, Shape, Shape]
@@ -82,7 +82,7 @@ def as_pads(
         )
     pairs = [as_integers(name, "padding", pair) for pair in padding]
     if len(pairs) != len(sizes) or any(len(pair) != 2 for pair in pairs):
-        raise ValueError(
+        raise ShapeError(
             f"{name}: padding must have a pair (low, high) for each of the "
             f"{len(sizes)} dimensions, not {padding}"
         )

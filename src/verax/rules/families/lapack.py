@@ -43,6 +43,7 @@ from verax.rules.rows.row import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked
+from verax.rules.values.sizes import ShapeError
 
 LETTERS: Mapping[DType, str] = {
     float32: "s",
@@ -150,7 +151,7 @@ def check_operand(
             f"{dtype}; convert them with verax.lax.convert_element_type"
         )
     if aval.ndim < rank:
-        raise ValueError(
+        raise ShapeError(
             f"{name} takes a {'vector' if rank == 1 else 'matrix'} or a stack of them "
             f"(at least {rank} dimensions), not {aval}"
         )

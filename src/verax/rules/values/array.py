@@ -8,6 +8,7 @@ the functions behind them stand floors above::
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import index
 from typing import Any, ClassVar, Protocol, SupportsIndex, cast
 
 import numpy as np
@@ -209,7 +210,7 @@ class Array(Operators, Convertible, Located):
         return iter([self[i] for i in range(self.shape[0])])
 
     def __round__(self, ndigits: SupportsIndex | None = None) -> "Array":
-        return self.namespace.round(self, 0 if ndigits is None else int(ndigits))
+        return self.namespace.round(self, 0 if ndigits is None else index(ndigits))
 
     @property
     def at(self) -> Any:

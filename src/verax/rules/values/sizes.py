@@ -15,6 +15,25 @@ from verax.ir.avals import Shape
 from verax.rules.values.typed import described, shown
 
 
+class ShapeError(TypeError, ValueError):
+    """Shapes, or types, that do not go together, or a size that there is not.
+
+    JAX raises one of the bases or the other, one function this and another that.
+    """
+
+    __module__ = "verax.errors"
+
+
+class AxisError(ShapeError, IndexError):
+    """A dimension that an array does not have, or that is named twice.
+
+    JAX raises `ValueError`, `TypeError` or `IndexError`, one function this and another
+    that; NumPy's class for it is a `ValueError` and an `IndexError`.
+    """
+
+    __module__ = "verax.errors"
+
+
 def is_index(x: object) -> bool:
     """Whether `x` stands for one integer; an array of several does not.
 
@@ -79,7 +98,7 @@ def as_sizes(function: str, argument: str, values: object) -> Shape:
         values = (values,)
     sizes = as_integers(function, argument, values)
     if sizes and min(sizes) < 0:
-        raise ValueError(
+        raise ShapeError(
             f"{function}: {argument} must not contain a negative size: {sizes}"
         )
     return sizes
@@ -98,7 +117,7 @@ def as_axis(function: str, axis: object, rank: int) -> int:
     if type(index) is not int:
         (index,) = as_integers(function, "a dimension", (axis,))
     if not -rank <= index < rank:
-        raise ValueError(
+        raise AxisError(
             f"{function}: dimension {index} is out of bounds for an array of {rank} "
             "dimensions"
         )
@@ -114,5 +133,5 @@ def as_axes(function: str, axes: object, rank: int) -> Shape:
     given = as_integers(function, "dimensions", axes)
     found = tuple([as_axis(function, i, rank) for i in given])
     if len(set(found)) != len(found):
-        raise ValueError(f"{function}: a dimension appears twice in {found}")
+        raise AxisError(f"{function}: a dimension appears twice in {found}")
     return found
