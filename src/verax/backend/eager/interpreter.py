@@ -5,6 +5,9 @@ operation is its row's `evaluate` column; rows that NumPy does badly run as comp
 programs of one equation::
 
     EagerInterpreter(engine).bind(sin_p, NO_PARAMS, (x,))
+
+`x + y` gets here from the operators in `rules.values.array`, by `numpy.add` and the
+row's `call`, where no program is traced.
 """
 
 import contextvars

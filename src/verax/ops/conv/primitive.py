@@ -4,6 +4,8 @@ One idea: a convolution is a product over windows, linear in each operand, and b
 its adjoints are convolutions again, in which strides and dilations change places::
 
     z = conv(x, k)      dx = conv(dz, reversed k),   dk = conv(x, dz)
+
+`to_lhs` and `to_rhs` are these adjoints; `windows.geometry` has the padding they need.
 """
 
 from collections.abc import Sequence

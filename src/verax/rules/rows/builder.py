@@ -9,6 +9,8 @@ living builder that is used here becomes an input of the program under construct
     with interpreting(builder):
         y = sin(x)
     jaxpr, captured = builder.finish((y,))
+
+`Builder.capture` makes that input; `leaks` has the errors for tracers that have none.
 """
 
 from collections.abc import Callable, Iterator, Sequence
