@@ -224,8 +224,8 @@ def fori_loop(
     step, and a bounded `while_loop` takes "sqrt".
 
     Raises:
-        TypeError: the bounds are not integer scalars of one dtype, or the value does
-            not keep its types.
+        TypeError: the bounds are not integer scalars of the same dtype, or the value
+            does not keep its types.
         ValueError: `unroll` is given, and the bounds are not known; or there is no such
             `vmap_method`; or the checkpoints are too few.
 

@@ -139,7 +139,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     They lie along a new first dimension; indices wrap around.
 
     Raises:
-        ValueError: there is not one vector of one size per axis.
+        ValueError: there is not one vector per axis, all of the same size.
     """
     shape = aval_of(src).shape
     places = [as_axis("index_take", axis, len(shape)) for axis in axes]

@@ -1,6 +1,6 @@
 """Floor 6: solves and roots by functions of the user's own: custom_linear_solve, ...
 
-One idea: how a solution is found is the user's affair, its derivative follows from the
+One idea: how a solution is found is up to the user, its derivative follows from the
 equation that it solves; so `solve` may be any code, loops of unknown length included::
 
     x = lax.custom_linear_solve(lambda x: a @ x, b, conjugate_gradients, symmetric=True)
@@ -136,11 +136,11 @@ def custom_linear_solve(
 ) -> Any:
     """The x with `matvec(x) = b`, found by `solve(matvec, b)`.
 
-    `matvec` is linear, and x, b and `matvec(x)` are trees of one structure and of the
-    same types. Derivatives in b, and in what `matvec` closes over, are further solves:
-    those of reverse mode are solved by `transpose_solve(vecmat, c)`, or by `solve`
-    if the matrix is `symmetric`. With `has_aux` both solves return (x, aux), and so
-    does this function; aux has no derivative.
+    `matvec` is linear, and x, b and `matvec(x)` are trees of the same structure and of
+    the same types. Derivatives in b, and in what `matvec` closes over, are further
+    solves: those of reverse mode are solved by `transpose_solve(vecmat, c)`, or by
+    `solve` if the matrix is `symmetric`. With `has_aux` both solves return (x, aux),
+    and so does this function; aux has no derivative.
 
     Raises:
         TypeError: a function returns another structure or other types than b has.
@@ -224,7 +224,7 @@ def custom_root(
 ) -> Any:
     """The x with `f(x) = 0`, found by `solve(f, initial_guess)`.
 
-    The guess, x and `f(x)` are trees of one structure and of the same types. The
+    The guess, x and `f(x)` are trees of the same structure and of the same types. The
     derivative in what `f` closes over is that of the implicit function: the z with
     `g(z) = y`, found by `tangent_solve(g, y)`, where g is the derivative of `f` at x.
     `tangent_solve` is linear in y; a scalar one is `lambda g, y: y / g(1.0)`, others

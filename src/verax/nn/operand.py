@@ -41,7 +41,7 @@ def numeric(name: str, x: ArrayLike) -> Array:
 
 
 def inexact_pair(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-    """Two arguments as floats of one dtype and, unless `y` is a scalar, one shape.
+    """Two arguments as floats of the same dtype and, unless `y` is a scalar, shape.
 
     Raises:
         TypeError: one of them is neither an array nor a scalar.

@@ -221,7 +221,7 @@ def scaled_dot_general(
     """`dot_general` of operands rounded to formats of few bits.
 
     `configs` are the formats of `lhs`, of `rhs` and of gradients; without them nothing
-    is rounded. In the derivative the cotangent is rounded too, but for "nvfp4".
+    is rounded. In the derivative the cotangent is rounded too, except for "nvfp4".
 
     Raises:
         ValueError: blocks do not fill the contracted dimensions.

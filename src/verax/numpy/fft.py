@@ -48,7 +48,7 @@ def transform(
     """The transform `kind` of `a`, with lengths `s` over `axes`.
 
     Raises:
-        TypeError: a real signal is asked for and `a` is complex.
+        TypeError: a real signal is required and `a` is complex.
         ValueError: lengths and axes do not fit, or there is no such norm.
     """
     x = inexact_array(name, a)

@@ -1,6 +1,6 @@
 """Floor 2: discrete Fourier transforms.
 
-One idea: a transform is linear and, but for halves of spectra and for scale, its own
+One idea: a transform is linear and, except for halves of spectra and for scale, its own
 transpose, so its derivative is itself and its adjoint the same kind of transform::
 
     fft(x, "FFT", (8,))                 # over the last dimension

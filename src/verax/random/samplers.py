@@ -110,12 +110,12 @@ def asked(
     *parameters: Any,
     kind: Kind = float_dtype,
 ) -> tuple[Array, DType, Shape]:
-    """What every sampler is asked: its typed key, its dtype of a kind and its shape.
+    """What every sampler takes: its typed key, its dtype of a kind and its shape.
 
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is of another kind, the parameters do not fit `shape`, `key`
-            is several keys, or a sharding is asked for.
+            is several keys, or a sharding is requested.
     """
     unsharded(name, out_sharding)
     typed = one_key(name, key)

@@ -119,9 +119,9 @@ FAST: tuple[Rewrite, ...] = (power_half_fast, over_sqrt_fast)
 def cheaper(*, fast: bool = False) -> tuple[Rewrite, ...]:
     """Cheaper operations instead of expensive ones.
 
-    Without `fast`, results keep every bit, but for powers written with a float, which
-    keep all but the last. With it, square roots stand for powers of a half and inverse
-    square roots for quotients.
+    Without `fast`, results keep every bit, except for powers written with a float,
+    which keep all but the last. With it, square roots stand for powers of a half and
+    inverse square roots for quotients.
 
     >>> import verax
     >>> from verax.rewrites import apply, cheaper

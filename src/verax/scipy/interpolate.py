@@ -49,7 +49,7 @@ class RegularGridInterpolator:
 
     Raises:
         ValueError: the shapes do not fit, there is no such method, or a
-            `bounds_error` or a complex `fill_value` of real values is asked for.
+            `bounds_error` or a complex `fill_value` of real values is requested.
 
     >>> f = RegularGridInterpolator((vnp.arange(3.0),), vnp.array([0.0, 10.0, 40.0]))
     >>> f(vnp.array([0.5, 1.5, 9.0])).tolist()

@@ -229,7 +229,7 @@ def promote_dtypes_inexact(*args: ArrayLike) -> list[Any]:
 
 
 def promote_args(name: str, *args: ArrayLike) -> list[Any]:
-    """The arguments in their common dtype and, but for scalars, common shape."""
+    """The arguments in their common dtype and, except for scalars, common shape."""
     return broadcast_together(name, promote(name, *args))
 
 

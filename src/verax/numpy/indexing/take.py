@@ -58,7 +58,7 @@ def line_axis(name: str, x: Array, axis: int | None) -> tuple[Array, int]:
 
 
 def check_rank(name: str, x: Array, places: Array) -> None:
-    """Raise ValueError unless array and indices have as many dimensions."""
+    """Raise ValueError unless array and indices have the same number of dimensions."""
     if x.ndim != places.ndim:
         raise ValueError(
             f"{name}: the array has {x.ndim} dimensions and the indices have "
@@ -167,7 +167,7 @@ class AlongPlan(NamedTuple):
 
 @pure(1 << 10)
 def along_plan(own: Shape, indices: Shape, axis: int) -> AlongPlan:
-    """The plan for an array of shape `own` and indices of as many dimensions.
+    """The plan for an array of shape `own` and indices of equal rank.
 
     A dimension of size 1 in the indices is covered by the windows; one of size 1 in the
     array is squeezed; in the others, both run together.

@@ -57,7 +57,7 @@ class SVDResult(NamedTuple):
 
 
 def as_matrices(name: str, *args: ArrayLike) -> list[Array]:
-    """Arguments as float or complex arrays of one dtype with at least two dimensions.
+    """Arguments as inexact arrays of the same dtype with at least two dimensions.
 
     Raises:
         TypeError: one is not an array.

@@ -304,7 +304,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of the map from the last to the first `ind` dimensions.
 
     Raises:
-        ValueError: both have not as many elements.
+        ValueError: the numbers of elements differ.
     """
     x = as_array("tensorinv", a)
     first, rest = x.shape[:ind], x.shape[ind:]

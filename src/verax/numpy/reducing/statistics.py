@@ -178,7 +178,7 @@ def var_types(x: Array, dtype: DType | None) -> tuple[DType, DType]:
     """The dtype of a variance, and the one in which distances are computed.
 
     Raises:
-        ValueError: a real dtype is asked for complex numbers.
+        ValueError: a real dtype is requested for complex numbers.
     """
     result, working = mean_types(x.dtype, dtype, STATE.enable_x64)
     if dtype is None:

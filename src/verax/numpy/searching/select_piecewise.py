@@ -76,7 +76,7 @@ def select(
     """The elements of the choice whose condition is the first to hold, or `default`.
 
     Raises:
-        ValueError: there are no conditions, or not as many choices.
+        ValueError: there are no conditions, or another number of choices.
     """
     if not condlist:
         raise ValueError("select: condlist must not be empty")
@@ -106,7 +106,7 @@ def piecewise(
     every element. The result has the dtype of `x`.
 
     Raises:
-        ValueError: there are neither as many functions as conditions nor one more.
+        ValueError: the number of functions is neither that of conditions nor one more.
     """
     array = as_array("piecewise", x)
     conditions = [asarray(condition, dtype=bool_) for condition in condlist]

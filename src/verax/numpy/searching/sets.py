@@ -301,7 +301,7 @@ def in1d(
 
 
 def flat_pair(name: str, ar1: ArrayLike, ar2: ArrayLike) -> tuple[Array, Array]:
-    """Both arrays flat and of one dtype."""
+    """Both arrays flat and of the same dtype."""
     x, y = promote_dtypes(as_array(name, ar1), as_array(name, ar2, 1))
     return reshape(x, (x.size,)), reshape(y, (y.size,))
 

@@ -121,7 +121,7 @@ def pick(condition: Array, x: Array, y: Array) -> Array:
 
 
 def mixed(condition: Array, x: Any, y: Any) -> Array:
-    """`where` for operands of one dtype."""
+    """`where` for operands of the same dtype."""
     if isinstance(x, VALUED) and isinstance(y, VALUED):
         shape = condition.shape
         if x.shape in (shape, ()) and y.shape in (shape, ()):

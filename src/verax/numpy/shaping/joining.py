@@ -101,7 +101,7 @@ def common_aval(arrays: Arrays) -> ShapedArray | None:
 
 
 def joinable(own: Shape, first: Shape, axis: int) -> bool:
-    """Whether two shapes agree but for one dimension."""
+    """Whether two shapes agree except in one dimension."""
     return len(own) == len(first) and all(
         d == axis or a == b for d, (a, b) in enumerate(zip(own, first, strict=True))
     )
@@ -154,7 +154,7 @@ def stack(
 
 @remembered
 def piled(axis: int, *parts: Any) -> Array:
-    """`stack` for arrays of one dtype."""
+    """`stack` for arrays of the same dtype."""
     first = parts[0].shape
     if any(part.shape != first for part in parts):
         shapes = ", ".join(str(part.shape) for part in parts)
@@ -348,7 +348,7 @@ def repeat(
     more is cut off, and what is less is filled with the last part.
 
     Raises:
-        ValueError: there are not as many repeats as parts.
+        ValueError: the numbers of repeats and parts differ.
     """
     x = as_array("repeat", a)
     if axis is None:

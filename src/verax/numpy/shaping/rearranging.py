@@ -105,7 +105,7 @@ def roll(a: ArrayLike, shift: Any, axis: AxisLike | None = None) -> Array:
     `shift` may be traced.
 
     Raises:
-        ValueError: there are not as many shifts as axes.
+        ValueError: the numbers of shifts and axes differ.
     """
     x = as_array("roll", a)
     if axis is None:

@@ -222,7 +222,7 @@ def moveaxis(a: ArrayLike, source: AxisLike, destination: AxisLike) -> Array:
     """The dimensions `source` at the places `destination`, the others in order.
 
     Raises:
-        ValueError: there are not as many sources as destinations.
+        ValueError: the numbers of sources and destinations differ.
     """
     rank = operand_aval("moveaxis", 0, a).ndim
     sources = canonical_axes("moveaxis", source, rank)

@@ -98,7 +98,7 @@ def without_zeros(name: str, x: Array) -> Array:
 
 
 def aligned(name: str, a1: ArrayLike, a2: ArrayLike) -> tuple[Array, Array]:
-    """The coefficients of two polynomials, as many of both."""
+    """The coefficients of two polynomials, equally many of both."""
     x, y = coefficients(name, *promote(name, a1, a2))
     size = max(x.shape[0], y.shape[0])
     return in_front(x, size - x.shape[0]), in_front(y, size - y.shape[0])
@@ -388,7 +388,7 @@ def polyfit(
 
 
 def check_points(places: Array, values: Array, weights: list[Array]) -> None:
-    """Raise a ValueError unless there are as many places, values and weights."""
+    """Raise a ValueError unless there are equally many places, values and weights."""
     if places.ndim != 1 or not places.size:
         raise ValueError(f"polyfit: x must be a nonempty vector, not {places.aval}")
     if values.ndim not in (1, 2) or values.shape[0] != places.shape[0]:

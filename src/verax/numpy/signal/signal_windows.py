@@ -1,7 +1,7 @@
 """Floor 6: window functions of a known size.
 
 One idea: a window depends on nothing but its size, so it is a constant, computed in
-double precision; but for that of Kaiser, which can be differentiated by its shape::
+double precision; except that of Kaiser, which can be differentiated by its shape::
 
     spectrum = fft.rfft(x * hanning(x.size))
 """

@@ -1,4 +1,4 @@
-"""Floor 2: how accurate a function of one number is asked to be.
+"""Floor 2: how accurate a function of one number should be.
 
 One idea: each function has one implementation, so a mode is accepted and changes
 nothing, as XLA does where it has one; a tolerance that is not checked is refused::
@@ -51,7 +51,7 @@ def rounded(row: Row[NoParams], x: object, accuracy: Accuracy) -> Array:
 
 
 def check_accuracy(name: str, accuracy: Accuracy) -> None:
-    """Raise unless the accuracy that is asked for is a mode.
+    """Raise unless the requested accuracy is a mode.
 
     Raises:
         NotImplementedError: it is a tolerance.

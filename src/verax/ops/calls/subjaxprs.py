@@ -68,7 +68,7 @@ def inlined(jaxpr: Jaxpr, args: Sequence[object]) -> list[Array]:
 
 
 def same_types(xs: Iterable[ShapedArray], ys: Iterable[ShapedArray]) -> bool:
-    """Whether types are equal, but for weakness, which operands may lose."""
+    """Whether types are equal, except for weakness, which operands may lose."""
     return [x.strong() for x in xs] == [y.strong() for y in ys]
 
 

@@ -150,7 +150,7 @@ def loop_with_effects(
     count: int,
     known: Sequence[Sequence[Array]],
 ) -> tuple[Mask, list[Array], list[Array], list[Array]]:
-    """`known_loop` with nothing moved out of the loop, but for what is constant."""
+    """`known_loop` with nothing moved out of the loop except what is constant."""
     consts, carry, xs = known
     place = positions(half.first)
     residuals = half.residuals()

@@ -44,7 +44,7 @@ class JvpRule(Protocol):
 
 
 def on_last_inputs(jaxpr: Jaxpr, given: Sequence[bool]) -> Jaxpr:
-    """`jaxpr`, whose last inputs are zero but for those that are `given`."""
+    """`jaxpr`, whose last inputs are zero except those that are `given`."""
     first = len(jaxpr.invars) - len(given)
     has = (*[True] * first, *given)
     place = count()
@@ -90,7 +90,7 @@ class BatchedJvp:
 
 @frozen(cache_hash=True)
 class PrunedJvp:
-    """A rule of which only the results that `used` marks are asked for."""
+    """A rule of which only the results that `used` marks are requested."""
 
     engine: Engine = field(repr=False)
     rule: JvpRule

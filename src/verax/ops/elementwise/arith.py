@@ -306,7 +306,7 @@ def sub(x: object, y: object) -> Array:
 
 
 def mul(x: object, y: object, *, out_dtype: DTypeLike | None = None) -> Array:
-    """x y, on operands of one dtype (or first converted to `out_dtype`) and shape."""
+    """x y, on operands of the same dtype (or converted to `out_dtype`) and shape."""
     if out_dtype is not None:
         x, y = (convert_element_type(operand, out_dtype) for operand in (x, y))
     return mul_p.call(NO_PARAMS, *alike(x, y))

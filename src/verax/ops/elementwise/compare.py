@@ -1,7 +1,7 @@
 """Floor 2: comparisons, which give booleans.
 
-One row per direction; NaN is unequal to everything, itself included, but for the `_to`
-variants, which follow IEEE's total order (-NaN < -0 < 0 < NaN)::
+One row per direction; NaN is unequal to everything, itself included, except in the
+`_to` variants, which follow IEEE's total order (-NaN < -0 < 0 < NaN)::
 
     lt_p: z = x < y,  dz = 0
 """

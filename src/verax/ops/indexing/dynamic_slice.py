@@ -323,7 +323,7 @@ def as_start_list(name: str, shape: Shape, start_indices: object) -> list[object
 def normalized_starts(
     name: str, shape: Shape, start_indices: object, negative: bool | Sequence[bool]
 ) -> tuple[object, ...]:
-    """Starts of one dtype, negative ones counted from the end where that is allowed."""
+    """Starts of the same dtype; negative ones count from the end where allowed."""
     starts = as_start_list(name, shape, start_indices)
     allowed = [negative] * len(starts) if isinstance(negative, bool) else list(negative)
     if len(allowed) != len(starts):

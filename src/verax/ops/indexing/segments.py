@@ -48,7 +48,7 @@ def checked(name: str, data: object, ids: object) -> None:
 
     Raises:
         TypeError: something is not an array, or the ids are not integers.
-        ValueError: the ids are not as many as the leading dimensions of the data say.
+        ValueError: the ids do not have the leading dimensions of the data.
     """
     for what, x in (("data", data), ("segment_ids", ids)):
         if not isinstance(x, Array | np.ndarray | np.generic | int | float | complex):

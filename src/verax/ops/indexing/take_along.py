@@ -16,7 +16,7 @@ from verax.rules.values.axes import kept
 def take_along(x: Array, places: Array, axis: int) -> Array:
     """The elements of `x` at `places` along `axis`; all places are in bounds.
 
-    `places` has the shape of `x` but for the size of dimension `axis`.
+    `places` has the shape of `x` except for the size of dimension `axis`.
     """
     others = kept(x.ndim, (axis,))
     dims = GatherDimensionNumbers((), (axis,), (axis,), others, others)

@@ -267,7 +267,7 @@ def eigh(
 
     Raises:
         TypeError: LAPACK does not have the dtype.
-        ValueError: the matrices are not square, or a part of the values is asked for.
+        ValueError: the matrices are not square, or a part of the values is requested.
     """
     a = as_operand(x)
     if subset_by_index is not None and subset_by_index != (0, a.shape[-1]):

@@ -302,7 +302,7 @@ def schur(
 
     Raises:
         TypeError: LAPACK does not have the dtype.
-        ValueError: the matrices are not square, or sorting is asked for.
+        ValueError: the matrices are not square, or sorting is requested.
     """
     if sort_eig_vals or select_callable is not None:
         raise ValueError("schur: eigenvalues cannot be sorted; leave the arguments out")
@@ -345,7 +345,7 @@ def tridiagonal_solve(
 
     Raises:
         TypeError: the dtypes differ, or LAPACK does not have them.
-        ValueError: the shapes do not fit, or a perturbation is asked for.
+        ValueError: the shapes do not fit, or a perturbation is requested.
     """
     if perturb_singular:
         raise ValueError(

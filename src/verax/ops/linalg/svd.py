@@ -260,7 +260,7 @@ def svd(
 
     Raises:
         TypeError: LAPACK does not have the dtype.
-        ValueError: there is no such algorithm, or a part of the values is asked for.
+        ValueError: there is no such algorithm, or a part of the values is requested.
     """
     a = as_operand(x)
     if subset_by_index is not None and subset_by_index != (0, min(a.shape[-2:])):

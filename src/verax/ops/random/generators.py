@@ -222,7 +222,7 @@ def batch_fold_in(
     args: Sequence[Array],
     axes: Sequence[Axis],
 ) -> Batched:
-    """Both operands in the shape of the result, but for unbatched scalars."""
+    """Both operands in the shape of the result, except for unbatched scalars."""
     shapes = [
         without(x.shape, () if axis is None else (axis,))
         for x, axis in zip(args, axes, strict=True)

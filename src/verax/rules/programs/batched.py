@@ -1,4 +1,4 @@
-"""Floor 1: batching a jaxpr to output axes that are asked for.
+"""Floor 1: batching a jaxpr to output axes that are requested.
 
 One idea: a rule that is a pair of jaxprs stays a pair under vmap if both agree where
 the batch dimension of each result is, so results are moved, or summed, to fit::

@@ -30,7 +30,7 @@ REMEDY: Final = (
     "Return the value from the function, or pass it in as an argument, instead of "
     "storing it"
 )
-# So many tracers are listed, and of so many it is asked who holds them.
+# So many tracers are listed, and of so many their holders are looked up.
 SHOWN: Final = 3
 ASKED: Final = 8
 

@@ -40,7 +40,7 @@ def beside(axes: Sequence[int], batch_axis: int) -> Shape:
 
 
 def unsharded(name: str, out_sharding: object) -> None:
-    """Raise unless no sharding is asked of a result."""
+    """Raise if a sharding of the result is requested."""
     if out_sharding is not None:
         raise ValueError(
             f"{name} does not take out_sharding; use "

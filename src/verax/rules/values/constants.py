@@ -31,7 +31,7 @@ HOST_VALUES = (np.ndarray, np.generic)
 
 @pure(64)
 def scalar_aval(kind: Hashable, x64: bool) -> ShapedArray | None:
-    """The type of a Python scalar class: weak but for bool; None for other classes."""
+    """The type of a Python scalar class: weak except bool; None for other classes."""
     for python, numpy in PYTHON_SCALARS.items():
         if isinstance(kind, type) and issubclass(kind, python):
             dtype = canonical(np.dtype(numpy), x64)

@@ -71,7 +71,7 @@ def vector(name: str, x: ArrayLike, least: int = 0) -> Array:
 
 
 def joined(*parts: Array) -> Array:
-    """Vectors of one dtype after each other, their leading dimensions broadcast."""
+    """Vectors of the same dtype joined, their leading dimensions broadcast."""
     batch = vnp.broadcast_shapes(*(x.shape[:-1] for x in parts))
     wide = [vnp.broadcast_to(x, (*batch, x.shape[-1])) for x in parts]
     return concatenate(wide, -1)
@@ -85,7 +85,7 @@ def rows_and_columns(m: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 def edges(
     name: str, c: ArrayLike, r: ArrayLike | None, default: Callable[[Array], Array]
 ) -> tuple[Array, Array]:
-    """A column and a row of one dtype; without `r` the row is made of the column."""
+    """A column and a row of the same dtype; without `r` the column makes the row."""
     if r is None:
         column = vector(name, c)
         return column, default(column)

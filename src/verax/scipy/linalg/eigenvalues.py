@@ -34,7 +34,7 @@ def eigh(
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.
 
     Raises:
-        ValueError: a generalised problem or a part of the values is asked for.
+        ValueError: a generalised problem or a part of the values is requested.
     """
     if b is not None or eigvals is not None or type != 1:
         raise ValueError("eigh takes one matrix: leave out b, eigvals and type")
@@ -99,7 +99,8 @@ def selected(
     """The first and last index of the eigenvalues asked for.
 
     Raises:
-        ValueError: there are no such indices, or other than indices are asked for.
+        ValueError: there are no such indices, or a selection other than by index is
+            requested.
     """
     if select == "a":
         return 0, n - 1

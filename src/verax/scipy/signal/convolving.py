@@ -26,7 +26,7 @@ MODES = ("full", "same", "valid")
 def arguments(
     name: str, in1: ArrayLike, in2: ArrayLike, mode: str
 ) -> tuple[Array, Array]:
-    """Two arrays of one inexact dtype and of as many dimensions.
+    """Two arrays of the same inexact dtype and number of dimensions.
 
     Raises:
         ValueError: there is no such mode, they differ in dimensions, or one is empty.
@@ -74,7 +74,7 @@ def direct(name: str, x: Array, y: Array, mode: str, precision: object) -> Array
     window = part(name, mode, x.shape, y.shape)
     if y.size > x.size:
         x, y = y, x
-    # Only what is asked for is computed, except beyond the larger array's ends.
+    # Only what is requested is computed, except beyond the larger array's ends.
     kept = [
         (max(n - 1 - start, 0), max(start + size - m, 0))
         for (start, size), m, n in zip(window, x.shape, y.shape, strict=True)
@@ -153,7 +153,7 @@ def planes(
     """Two matrices, with zeros around them.
 
     Raises:
-        ValueError: they are not matrices, or another boundary is asked for.
+        ValueError: they are not matrices, or another boundary is requested.
     """
     if boundary != "fill" or fillvalue != 0:
         raise ValueError(
@@ -178,7 +178,7 @@ def convolve2d(
 
     Raises:
         ValueError: they are not matrices, there is no such mode, or another boundary
-            than zeros is asked for.
+            than zeros is requested.
 
     >>> convolve2d(vnp.ones((2, 2)), vnp.ones((1, 2))).tolist()
     [[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]
@@ -199,7 +199,7 @@ def correlate2d(
 
     Raises:
         ValueError: they are not matrices, there is no such mode, or another boundary
-            than zeros is asked for.
+            than zeros is requested.
 
     >>> correlate2d(vnp.eye(2), vnp.eye(2), "valid").tolist()
     [[2.0]]

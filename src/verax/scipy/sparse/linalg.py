@@ -36,7 +36,7 @@ def as_operator(name: str, argument: str, a: Any) -> Operator:
         ValueError: it is not a square matrix.
     """
     if callable(a):
-        return a  # type: ignore[no-any-return]  # what it does is the user's affair
+        return a  # type: ignore[no-any-return]  # what it does is up to the user
     if not hasattr(a, "__matmul__"):
         raise TypeError(
             f"{name}: {argument} must be a function or a square matrix, not a "

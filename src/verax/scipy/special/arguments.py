@@ -1,4 +1,4 @@
-"""Floor 6: the arguments of special functions: floats of one dtype and one shape.
+"""Floor 6: the arguments of special functions: floats of the same dtype and shape.
 
 One idea: small floats are computed in float32, since a series in eight bits says
 nothing, and only the result is rounded::
@@ -22,7 +22,7 @@ from verax.rules.values.array import Array
 
 
 def inexact(name: str, *args: ArrayLike) -> list[Array]:
-    """Arguments as floats of one dtype and one shape, scalars included.
+    """Arguments as floats of the same dtype and shape, scalars included.
 
     Raises:
         TypeError: one is neither an array nor a scalar.
@@ -40,7 +40,7 @@ def reals(name: str, *args: ArrayLike) -> list[Array]:
 
 
 def row(name: str, function: Callable[..., Array], *args: ArrayLike) -> Array:
-    """A function of the table on arguments of one dtype."""
+    """A function of the table on arguments of the same dtype."""
     return function(*reals(name, *args))
 
 

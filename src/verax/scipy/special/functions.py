@@ -122,7 +122,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """n! = Γ(n + 1) as a float; 0 for negative n.
 
     Raises:
-        ValueError: `exact` is asked for; arrays hold no long integers.
+        ValueError: `exact` is requested; arrays cannot hold integers of any size.
     """
     if exact:
         raise ValueError(

@@ -87,7 +87,7 @@ class gaussian_kde:
 
     Raises:
         TypeError: the data are complex.
-        ValueError: there is less than two numbers, or the weights do not fit.
+        ValueError: there are fewer than two numbers, or the weights do not fit.
 
     >>> import verax.numpy as vnp
     >>> kde = gaussian_kde(vnp.array([-1.0, 0.0, 1.0]))
@@ -246,7 +246,7 @@ class gaussian_kde:
 
 
 def weighted(data: Array, weights: ArrayLike | None) -> tuple[Array, Array]:
-    """Data and weights of one dtype; the weights add up to 1.
+    """Data and weights of the same dtype; the weights add up to 1.
 
     Raises:
         ValueError: there is another number of weights.

@@ -39,7 +39,7 @@ def evaluate(engine: Engine, jaxpr: Jaxpr, args: Sequence[NDArray]) -> list[NDAr
 def evaluate_eqn(engine: Engine, eqn: Eqn, env: Env) -> list[NDArray]:
     """The results of one equation, in the dtypes that its variables promise.
 
-    Floating-point errors are ignored; what the user's functions do is their own affair.
+    Floating-point errors are ignored; what the user's functions do is up to them.
     """
     row = engine.rules[eqn.primitive]
     if row.evaluate is None:
