@@ -13,7 +13,7 @@ Transformations of programs are in `verax.transforms`.
 from verax.ir.facade import facade
 from verax.ir.walk import walk as walk
 
-# `walk` is a module, too, and so has to be here before anybody reads it.
+# `walk` is also a module, so it must be here before it is first read.
 __getattr__, __dir__ = facade(
     __name__,
     {

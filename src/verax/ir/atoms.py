@@ -1,8 +1,8 @@
 """Floor 0: variables and literals, the operands of equations.
 
 One idea: a variable is a number and a type, a literal is a value and a type, and both
-are small values without a program around them, so that the printer can know them
-while it knows equations and jaxprs by their shape only::
+are small values without a program around them, so that the printer can use them while
+it sees equations and jaxprs only by their shape::
 
     variable(0, ShapedArray((8,), float32))                # a:f32[8]
     scalar_literal(np.float32(3), ShapedArray((), float32))    # 3.0:f32[]
@@ -31,7 +31,7 @@ class VarFields:
 
 @frozen(repr=False)
 class Var(VarFields):
-    """A variable: the how-manieth of its jaxpr, and its type."""
+    """A variable: its index in the jaxpr, and its type."""
 
     __module__ = "verax.ir"
 

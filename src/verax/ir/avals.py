@@ -53,6 +53,8 @@ class ShapedArray:
         ValueError: a dimension is negative.
         TypeError: a dimension is not an integer.
 
+    >>> import numpy as np
+    >>> from verax.ir import ShapedArray
     >>> ShapedArray((2, 3), np.dtype("float32"))
     f32[2,3]
     """

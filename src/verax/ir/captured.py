@@ -1,7 +1,7 @@
 """Floor 0: which arrays a program has captured, how large, and where they are used.
 
 One idea: a jaxpr remembers its array constants and the first equation that reads each;
-this shows them to whoever wonders why a program is large::
+this shows them to explain why a program is large::
 
     print(captured_constants(verax.make_jaxpr(f)(x)))
     #     bytes  type           first used at
@@ -103,7 +103,7 @@ def captured_constants(program: Jaxpr | ClosedJaxpr | HasTrace) -> CapturedConst
     is listed once. Scalars are part of the program and not listed.
 
     Raises:
-        TypeError: it is none of these.
+        TypeError: `program` is none of these.
 
     >>> from verax.ir.jaxpr import empty_jaxpr
     >>> captured_constants(empty_jaxpr((), ()))

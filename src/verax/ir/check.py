@@ -1,7 +1,7 @@
 """Floor 0: tells whether a jaxpr is well formed: scope, numbering, arity and types.
 
-One idea: the type rules come in as an argument, so this floor needs to know none of
-them, and a test can put the check at every border between transformations::
+One idea: the type rules come in as an argument, so this floor needs none of them, and a
+test can check at every border between transformations::
 
     check_jaxpr(jaxpr, infer)    # silent, or IllTyped with the equation and its line
 """
@@ -90,7 +90,7 @@ class Checker(ReprMixin):
             )
 
     def nested(self, number: int, jaxpr: Jaxpr) -> None:
-        """Check the `number`th jaxpr inside of an equation."""
+        """Check the jaxpr of index `number` inside an equation."""
         try:
             if jaxpr.constvars:
                 raise IllTyped("only the outermost jaxpr may have constvars")

@@ -29,8 +29,8 @@ from verax.ir.walk import map_eqns, map_subjaxprs
 type Hoistable = Callable[[Eqn, tuple[Literal, ...]], Eqn | None]
 """Gives the equation that takes these constants of its jaxprs as operands; or None.
 
-What it returns has the literals among its operands and not in its jaxprs; how operands
-and inner inputs correspond is known to the primitive only, see `into_operands`.
+What it returns has the literals among its operands and not in its jaxprs; only the
+primitive knows how operands and inner inputs correspond, see `into_operands`.
 """
 
 
@@ -162,7 +162,7 @@ def into_operands(eqn: Eqn, literals: tuple[Literal, ...], position: int = 0) ->
 
 
 def lift(jaxpr: Jaxpr, literals: Sequence[Literal]) -> Jaxpr:
-    """`jaxpr` with new first inputs, which take the place of these literals."""
+    """`jaxpr` with new first inputs, which replace these literals."""
     found = [variable(i, literal.aval) for i, literal in enumerate(literals)]
     return rebuilt(jaxpr, (), dict(zip(literals, found, strict=True)))
 

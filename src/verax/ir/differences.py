@@ -21,8 +21,8 @@ from verax.ir.printer import print_jaxpr
 def diff(left: Jaxpr | ClosedJaxpr, right: Jaxpr | ClosedJaxpr) -> str:
     """How `right` differs from `left`: the first difference, then all changed lines.
 
-    The text is empty if and only if they are equal; arrays are equal if they are the
-    same object. Equations are named with the user's line where it is known.
+    The result is empty if and only if they are equal; arrays are equal if they are the
+    same object. Equations are shown with the user's line if it is known.
     """
     if isinstance(left, ClosedJaxpr) or isinstance(right, ClosedJaxpr):
         return closed_diff(left, right)

@@ -1,7 +1,7 @@
 """Floor 0: element types, their categories, names and relatives.
 
-One idea: a dtype is one of NumPy, of `ml_dtypes` or an `ExtendedDType`, and all that
-depends on one dtype alone is a pure function here; `promotion` joins several::
+One idea: a dtype is one of NumPy's, of `ml_dtypes`' or an `ExtendedDType`, and all that
+depends on a single dtype is a pure function here; `promotion` joins several::
 
     canonical(float, x64=False)    # dtype('float32')
     short_name(bfloat16)           # 'bf16'
@@ -160,12 +160,12 @@ def is_extended(dtype: DType) -> bool:
 
 
 def is_bool(dtype: DType) -> bool:
-    """Whether `dtype` is the boolean one."""
+    """Whether `dtype` is the boolean dtype."""
     return dtype == bool_
 
 
 def is_integer(dtype: DType) -> bool:
-    """Whether `dtype` is a signed or unsigned integer; booleans are none."""
+    """Whether `dtype` is a signed or unsigned integer; booleans are not."""
     return dtype in INTEGER_SET
 
 
@@ -296,7 +296,7 @@ def stored_dtype(dtype: DType) -> NumpyDType:
 
 
 def device_dtype(dtype: DType) -> NumpyDType:
-    """The dtype of the elements on a device, where float0 has booleans in its place.
+    """The dtype of the elements on a device, where booleans stand for float0.
 
     >>> device_dtype(int32), device_dtype(float0)
     (dtype('int32'), dtype('bool'))
@@ -305,7 +305,7 @@ def device_dtype(dtype: DType) -> NumpyDType:
 
 
 def device_value(value: object, dtype: DType) -> np.ndarray:
-    """A value in NumPy as devices hold it; of float0 only the shape is one.
+    """A value in NumPy as devices hold it; of float0 only the shape is kept.
 
     >>> device_value(np.zeros(2, float0), float0)
     array([False, False])

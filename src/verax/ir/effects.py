@@ -1,4 +1,4 @@
-"""Floor 0: effects: what an equation does beside computing its results.
+"""Floor 0: effects: what an equation does besides computing its results.
 
 One idea: an effect is a value that the params of an equation state, and the effects of
 a program are those of its equations, so nothing has to track them::

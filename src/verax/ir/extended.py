@@ -1,7 +1,7 @@
 """Floor 0: dtypes that NumPy does not know, such as those of typed random keys.
 
 One idea: an array of an extended dtype is stored as a larger array of an ordinary one,
-so that whatever moves elements needs to know two attributes and nothing else::
+so that code that moves elements needs only two attributes::
 
     key = KeyDType("fry", (2,))    # prints as key<fry>
     key.element_dtype, key.element_shape    # (dtype('uint64'), ())

@@ -49,13 +49,14 @@ def facade(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package that holds no code.
 
-    `__all__` is read through the first: the names without those of underscores.
+    `__all__` is read through the first: the names without leading underscores.
 
     Args:
         package: its name.
         names: what it shows, by home: words, of which `new=old` is another name for
-            what its home calls `old`. A home that begins with a dot is a module of it.
-        modules: which modules of it are names to be read, too.
+            what its home calls `old`. A home that starts with a dot is a module of the
+            package.
+        modules: which modules of the package are names too.
 
     What has been read is kept in the package, as Python keeps a module that has been
     imported in the package around it: the next reading is that of any global. So a name

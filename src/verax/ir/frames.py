@@ -1,7 +1,7 @@
 """Floor 0: the frame of our files: what is checked before anything in one is read.
 
-One idea: a file says in front what it is, in which version, and has a checksum over all
-the rest; then come a JSON document and parts of any bytes::
+One idea: a file starts with what it is, its version and a checksum of all the rest;
+then come a JSON document and parts of any bytes::
 
     frame = Frame(b"verax-jaxpr\\n", 1, "saved program", "verax.ir.dumps", crc32)
     frame.unpack(frame.pack(document, parts))    # (document, the parts together)
@@ -23,7 +23,7 @@ VERSION: Final = struct.Struct("<I")
 SIZE: Final = struct.Struct("<Q")
 
 
-# What reading a document of an unexpected form ends in.
+# What reading a document of an unexpected form raises.
 WRONG: Final = (
     AssertionError,
     AttributeError,
@@ -36,13 +36,13 @@ WRONG: Final = (
 
 
 class InvalidFile(ValueError):
-    """The bytes or string are not a file of this version; the message says why."""
+    """Not a file of ours, or damaged, or of another version; the message says which."""
 
     __module__ = "verax.ir"
 
 
 def crc32(body: bytes) -> bytes:
-    """A short checksum: of what is checked again, piece by piece, when it is read."""
+    """A short checksum, for contents that are checked again when read."""
     return zlib.crc32(body).to_bytes(4, "little")
 
 
@@ -81,7 +81,7 @@ class Frame:
         """The document, and the bytes of all parts.
 
         Raises:
-            InvalidFile: it is no such file, a damaged one, or of another version.
+            InvalidFile: it is another file, is damaged, or of another version.
         """
         words = len(self.magic) + VERSION.size
         rest = words + len(self.digest(b""))
@@ -120,7 +120,7 @@ class Frame:
 
     @contextmanager
     def understanding(self) -> Iterator[None]:
-        """Make one error of all that a wrong document leads to within the block.
+        """Turn the errors that a wrong document leads to within the block into one.
 
         Raises:
             InvalidFile: the document is not what this library writes.
@@ -141,7 +141,7 @@ def cut(rest: bytes, sizes: Sequence[int]) -> list[bytes]:
     """The parts, one after the other.
 
     Raises:
-        InvalidFile: the sizes are not theirs.
+        InvalidFile: the sizes do not fit.
     """
     if not all([type(size) is int and size >= 0 for size in sizes]) or (
         sum(sizes) != len(rest)

@@ -1,4 +1,4 @@
-"""Floor 0: which values hold on to objects that die, so that memos must not keep them.
+"""Floor 0: which values keep mortal objects alive, so that memos must not keep them.
 
 One idea: a memo that outlives its callers may keep numbers, types and programs, but no
 array that a closure captured and no function that captured one. A value says by

@@ -47,16 +47,16 @@ def field_names(kind: type[AttrsInstance]) -> tuple[str, ...]:
 
 @frozen(repr=False)
 class Aside(ReprMixin):
-    """A value in a field of params that holds jaxprs which run elsewhere, or later.
+    """A value in a field of params whose jaxprs run elsewhere, or later.
 
-    Such as the rule for the derivative of a call, once it is traced: transformations
-    of programs reach its jaxprs, but they are not part of what the equation does.
+    For example, the traced rule for the derivative of a call: transformations of
+    programs reach its jaxprs, but they are not part of what the equation does.
     """
 
 
 @frozen(eq=False, repr=False)
 class Params(Record):
-    """What an equation knows beside its operands: one frozen subclass per primitive."""
+    """What an equation knows besides operands: one frozen subclass per primitive."""
 
     __module__ = "verax.ir"
 
@@ -106,7 +106,7 @@ class Params(Record):
 
 @frozen(eq=False, repr=False)
 class NoParams(Params):
-    """The params of a primitive that has none; there is one, `NO_PARAMS`."""
+    """The params of a primitive without any; the only instance is `NO_PARAMS`."""
 
     __module__ = "verax.extend"
 
@@ -237,7 +237,7 @@ type Pick = int | Callable[[Sequence[Atom]], tuple[Atom, ...]]
 
 @frozen(eq=False, repr=False)
 class Script(ReprMixin):
-    """A jaxpr as what it takes to write it again, many times, on other operands.
+    """A jaxpr in the form that writes it many times, on other operands.
 
     The values are `literals`, then the inputs, then the results in order. A step is a
     primitive, its params, how its operands are picked from the values (the number of
@@ -338,7 +338,7 @@ class Jaxpr:
 
     @cached_property
     def twin(self) -> "list[Jaxpr]":
-        """The jaxpr that stands for all that were found equal to this one.
+        """The jaxpr that represents all that were found equal to this one.
 
         Programs share parts: without this memory, comparing two of them would compare
         a part at each of its uses, which doubles with every level of nesting.
@@ -434,7 +434,7 @@ class ClosedJaxpr:
 
     @property
     def literals(self) -> tuple[object, ...]:
-        """The constants, under the name that they had in 2020."""
+        """The constants, under their former name."""
         return self.consts
 
     @property

@@ -1,4 +1,4 @@
-"""Floor 0: which primitives text means, where the reader does not say.
+"""Floor 0: which primitives a printed program means, unless the reader says.
 
 One idea: floor 0 knows no primitive, `verax.wiring` knows all of them, and puts them
 here, once, as it puts the functions behind the methods of arrays::

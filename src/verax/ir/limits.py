@@ -53,7 +53,7 @@ def iinfo(dtype: DType) -> ml_dtypes.iinfo:
 
 @memoised
 def bit_width(dtype: DType) -> int:
-    """The bits that one element has as a value, 4 for int4 though stored in a byte.
+    """The bits of an element's value: 4 for int4, although stored in a byte.
 
     >>> from verax.ir.dtypes import bool_, complex64, int4
     >>> bit_width(int4), bit_width(bool_), bit_width(complex64)
@@ -70,7 +70,7 @@ def check_fits(value: int, dtype: DType) -> None:
     """Raise unless the integer `dtype` holds `value`; other dtypes hold any.
 
     Raises:
-        OverflowError: `value` is outside of the range.
+        OverflowError: `value` is outside the range.
 
     >>> from verax.ir.dtypes import uint8
     >>> check_fits(255, uint8)

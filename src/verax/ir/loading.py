@@ -1,10 +1,10 @@
 """Floor 0: saved programs read back, and refused if they are not what was saved.
 
 One idea: nothing in a file is trusted: the checksum, the version, every number and the
-types of every equation are looked at before a program comes out::
+types of every equation are checked before a program comes out::
 
     loads(dumps(closed)) == closed
-    loads(b"nonsense")              # InvalidFile: ... does not begin with ...
+    loads(b"nonsense")              # InvalidFile: these bytes were not written by ...
 """
 
 import base64
@@ -80,7 +80,7 @@ def from_json(
 def loads(
     data: bytes, primitives: Mapping[str, Primitive] | None = None
 ) -> ClosedJaxpr:
-    """The program that `dumps` wrote; `primitives` are the library's unless given.
+    """The program that `dumps` wrote; `primitives` are by default the library's.
 
     Array constants are new, read-only NumPy arrays with the bits of the old ones.
 
@@ -112,7 +112,7 @@ def reason(error: Exception) -> str:
 
 
 def check_head(document: Mapping[str, Json]) -> None:
-    """Raise unless the document says that it is ours, and of this version."""
+    """Raise unless the document has our format and this version."""
     if document.get("format") != FORMAT:
         raise InvalidFile(f'not a saved program: its format is not "{FORMAT}"')
     FRAME.check_version(document.get("version"))

@@ -1,4 +1,4 @@
-"""Floor 0: locks of what a process has once, which a forked child finds free.
+"""Floor 0: locks of what a process has once; a forked child finds them free.
 
 One idea: a child has one thread, and whoever held a lock in the parent does not exist
 there to release it; so each child makes such locks again::

@@ -6,7 +6,7 @@ pass anything; here the cache is the same C object, typed as the function it wra
     @memoised
     def square(x: int) -> int: ...
 
-Where one must be able to look without computing, there is `Recent`.
+`Recent` is for look-ups that must not compute.
 """
 
 import functools
@@ -34,7 +34,7 @@ def memoised[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
 @locked
 class Recent[K: Hashable, V]:
-    """What was used last, `size` entries at most; several threads may share it.
+    """The entries used last, at most `size` of them; several threads may share it.
 
     >>> recent = Recent[str, int](2)
     >>> [recent.add(name, i) for i, name in enumerate("abc")], recent.find("a")

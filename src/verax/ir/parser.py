@@ -36,8 +36,8 @@ def parse_jaxpr(
 ) -> Jaxpr:
     """The jaxpr that prints as `text`.
 
-    `primitives` gives the primitives by name, those of the library unless told
-    otherwise; `consts` the array constants that the text calls `const0`, `const1`.
+    `primitives` gives the primitives by name, by default those of the library; `consts`
+    the array constants that the text calls `const0`, `const1`.
 
     Raises:
         ParseError: the text is not a jaxpr; line, column and what was expected are

@@ -260,7 +260,7 @@ class Printer:
         return f"{text}:{aval_text(atom.aval)}" if self.types else text
 
     def named(self, key: Identity) -> str:
-        """The name of an array constant that is met for the first time."""
+        """The name of an array constant that occurs for the first time."""
         return self.consts.setdefault(key, f"const{next(self.numbers)}")
 
     def binder(self, var: Var, name: str = "") -> str:

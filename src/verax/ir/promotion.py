@@ -8,7 +8,8 @@ lattice, written as edges; promotion is the least upper bound, computed once per
     join(bfloat16, False, float32, True, x64=False)   # (dtype(bfloat16), False)
 
 The semantics are those of "JAX Type Promotion Semantics": a Python number is weak and
-takes the dtype of the array that it meets, unless its kind of number is higher.
+takes the dtype of the array that it is combined with, unless its kind of number is
+higher.
 """
 
 from collections.abc import Mapping
@@ -82,7 +83,7 @@ EDGES: Final[Mapping[str, str]] = MappingProxyType(
         "c64": "c128",
     }
 )
-# Without 64 bits, u32 and i32 meet in i32: the one pair of 32 bits that asks for 64.
+# Without 64 bits, u32 and i32 join to i32: the only 32-bit pair that asks for 64.
 EDGES_32: Final[Mapping[str, str]] = MappingProxyType({**EDGES, "u32": "i32 u64"})
 # The strict mode lets only Python numbers adapt.
 EDGES_STRICT: Final[Mapping[str, str]] = MappingProxyType(
@@ -161,7 +162,7 @@ def no_promotion(nodes: frozenset[str], strict: bool) -> str:
 
 
 def long_name(node: str) -> str:
-    """`node` as a user knows it."""
+    """`node` under the name that users know."""
     weak = {"i*": "Python int", "f*": "Python float", "c*": "Python complex"}
     if node in weak:
         return weak[node]
@@ -234,7 +235,7 @@ def join_all(types: tuple[Typed, ...], x64: bool, strict: bool = False) -> Typed
 
 
 def lattice_join(*types: Typed, x64: bool, strict: bool = False) -> Typed:
-    """The dtype of operands given as (dtype, weak) pairs; see `join_all`.
+    """The dtype of operands as (dtype, weak) pairs; see `join_all`.
 
     >>> from verax.ir.dtypes import float32, uint8
     >>> lattice_join((uint8, False), (float32, True), x64=False)

@@ -66,7 +66,7 @@ class Record(ReprMixin):
 
     @classmethod
     def prepare(cls) -> None:
-        """What else a class settles once it has its fields: nothing here."""
+        """What else a class prepares once it has its fields: nothing here."""
 
     def __eq__(self, other: object) -> bool:
         kind = type(self)

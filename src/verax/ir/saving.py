@@ -1,7 +1,7 @@
 """Floor 0: programs as JSON and as bytes, exact to the last bit.
 
 One idea: the document repeats the printed language: types, scalars and params are its
-words, and only what a text says badly (which variable, which program inside, which
+words, and only what text expresses badly (which variable, which inner program, which
 array) is a number. Equal programs give equal bytes, whatever the process did before::
 
     data = dumps(closed)
@@ -41,7 +41,7 @@ FRAME: Final = Frame(b"verax-jaxpr\n", 1, "saved program", "verax.ir.dumps", crc
 
 
 class Unsavable(TypeError):
-    """A program holds something that no file can hold, such as a Python function."""
+    """A program holds something that cannot be saved, such as a Python function."""
 
     __module__ = "verax.ir"
 
@@ -145,7 +145,7 @@ class Encoder(Printer):
         }
 
     def number(self, jaxpr: Jaxpr) -> int:
-        """The number of a program, which is written when it is met first."""
+        """The number of a program, which is written at its first use."""
         found = self.known.get(jaxpr)
         if found is not None:
             return found
@@ -214,7 +214,7 @@ class Encoder(Printer):
         return super().value(value)
 
     def refuse_unreadable(self, record: object) -> None:
-        """Raise if a field holds a record whose class its type does not name."""
+        """Raise if a field holds a record of a class that its type does not name."""
         hints = field_types(type(record))
         for name in printed_fields(type(record)) or ():
             value = getattr(record, name)

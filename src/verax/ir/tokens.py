@@ -42,7 +42,7 @@ class ParseError(ValueError):
 
 
 class Cursor:
-    """A place in a text that is read from left to right."""
+    """A position in a text that is read from left to right."""
 
     def __init__(self, text: str) -> None:
         self.text = text

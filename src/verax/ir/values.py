@@ -137,7 +137,7 @@ def read_brackets(cursor: Cursor, classes: Classes, program: ProgramReader) -> o
 def read_items(
     cursor: Cursor, closing: str, classes: Classes, program: ProgramReader
 ) -> list[object]:
-    """Values up to the closing bracket; the commas are for the eye."""
+    """Values up to the closing bracket; commas are ignored."""
     items: list[object] = []
     while not cursor.accept(closing):
         items.append(read_value(cursor, classes, program))

@@ -1,8 +1,8 @@
 """Floor 0: a program as HTML for notebooks, and as a picture of what feeds what.
 
 One idea: both are text made of the printer's words, without a package or a script:
-HTML is the printed program with colours and the user's lines as tips, SVG is one box
-per equation, in layers, with a line from each result to each use::
+HTML is the printed program with colours and the user's lines as tooltips, SVG is one
+box per equation, in layers, with a line from each result to each use::
 
     html(closed)    # what a notebook shows
     svg(closed)     # <svg xmlns=...> of the outer program
@@ -35,7 +35,7 @@ BOX, GAP, LAYER, MARGIN = 24, 14, 56, 12
 LETTER: Final = 7.3
 """The width of a letter of the picture's font, in pixels."""
 SHOWN = 400
-"""A picture shows so many equations at most; nobody can read more."""
+"""The most equations in a picture: more would be unreadable."""
 
 
 def escaped(text: str) -> str:
@@ -62,7 +62,7 @@ def known(source: Place) -> bool:
 
 
 def html(program: Program | Closed) -> str:
-    """The printed program as HTML, coloured; the user's line is the tip of each line.
+    """The printed program as coloured HTML; the user's lines are tooltips.
 
     >>> from verax.ir.jaxpr import empty_jaxpr
     >>> html(empty_jaxpr((), ())).startswith("<pre")
@@ -124,8 +124,8 @@ def coloured(line: str) -> str:
 def svg(program: Program | Closed) -> str:
     """A picture of the program: inputs on top, one box per equation, lines for uses.
 
-    Jaxprs inside equations are not opened: call it on those. The tip of a box is its
-    equation and the user's line.
+    Jaxprs inside equations are not opened: call it on those. The tooltip of a box is
+    its equation and the user's line.
 
     Raises:
         ValueError: there are more than 400 equations.

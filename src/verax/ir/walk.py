@@ -1,7 +1,7 @@
 """Floor 0: going through a jaxpr and the jaxprs inside it, and mapping over them.
 
-One idea: params say themselves which jaxprs they hold, so nothing here knows any
-primitive, and every function gives a new value::
+One idea: params say which jaxprs they hold, so nothing here knows any primitive, and
+every function returns a new value::
 
     [eqn.primitive.name for path, eqn in walk(jaxpr)]
 """
@@ -29,7 +29,7 @@ def walk(jaxpr: Jaxpr, path: Path = ()) -> Iterator[tuple[Path, Eqn]]:
 
 
 def equation_at(jaxpr: Jaxpr, path: Path) -> Eqn:
-    """The equation at a path that `walk` has given."""
+    """The equation at a path that `walk` has returned."""
     eqn = jaxpr.eqns[path[0]]
     if len(path) == 1:
         return eqn

@@ -1,8 +1,8 @@
 """Floor 0: the words of the printed language: names, numbers, strings, dtypes.
 
-One idea: a word means the same wherever it stands, so a parser need not know what it
-will find: `None`, `True`, `float32` and `inf` are reserved, another word is a string,
-and a string that is no such word is quoted::
+One idea: a word means the same wherever it occurs, so a parser need not know what to
+expect: `None`, `True`, `float32` and `inf` are reserved, another word is a string, and
+a string that is no such word is quoted::
 
     bare("scatter-add"), plain("float32"), plain(-0.0)
     # ('scatter-add', "'float32'", '-0.0')
@@ -82,7 +82,7 @@ def plain(value: object) -> str | None:
 
 
 def dtype_word(dtype: DType) -> str | None:
-    """The name of a dtype; None if arrays of that dtype do not exist."""
+    """The name of a dtype; None if there are no arrays of that dtype."""
     if dtype == float0:
         return "float0"
     return dtype.name if is_extended(dtype) or dtype in KNOWN else None

@@ -1,4 +1,4 @@
-"""Floor 5: what jit makes: traced once per signature, compiled once per program.
+"""Floor 5: jitted functions: traced once per signature, compiled once per program.
 
 One idea: a call is a flatten, one dictionary lookup by the types of the leaves, and a
 run; everything else happens on a miss, and is a value that can be looked at::
@@ -268,7 +268,7 @@ class JitFunction[**P, R](Copyable):
         return max(0, uses_of(self.fun).count - self.counted)
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """Whether a call with these arguments would find its program, and why not.
+        """Whether a call with these arguments would find its program; if not, why.
 
         Arguments may be `ShapeDtypeStruct`s. Nothing is computed or compiled: what the
         function does not know yet is traced, which runs its Python code on tracers, and

@@ -1,4 +1,4 @@
 """Floor 4: calls of compiled programs that happen again and again.
 
-One idea: what is known after the first call is not asked a second time.
+What is known after the first call is not worked out again.
 """

@@ -1,7 +1,7 @@
 """Floor 4: what a call of a compiled program does when its arguments are known kinds.
 
 One idea: the kind of an argument says its type and how its values reach the device, so
-one look-up by the kinds finds a closure that asks nothing any more::
+one look-up by the kinds finds a closure that decides nothing any more::
 
     call = caller(program, out_tree, kinds)     # once
     call(args)                                  # many times
@@ -58,7 +58,7 @@ REAL_SCALARS: frozenset[type] = frozenset([d.type for d in FLOATING]) | {float}
 
 
 def kind_of(x: Any) -> object:
-    """What a call needs to know of an argument; None if that is a longer question.
+    """What a call needs to know of an argument; None if that takes longer to find out.
 
     Of None it needs to know nothing else: it has no values.
     """
@@ -126,7 +126,7 @@ def transfers_of(
 
 
 def shares(program: Program, transfers: Sequence[Transfer]) -> bool:
-    """Whether values of the host get to the program by being written down."""
+    """Whether host values reach the program by being written to memory."""
     device = local_devices()[0]
     stored = [t.stored for t in transfers if t.stored is not None]
     # Functions of the host may keep what they are given.

@@ -1,4 +1,4 @@
-"""Floor 4: host memory that the processor's programs read where it is.
+"""Floor 4: host memory that CPU programs read in place.
 
 One idea: on the processor a buffer may be a view of NumPy's memory, so that a scalar or
 a NumPy array gets to a program by one assignment, instead of a transfer that costs as
@@ -84,9 +84,9 @@ class HostSlots(list[Any]):
         self.output: Buffer | None = None
 
     def are_free(self) -> bool | None:
-        """Whether nobody reads the memory any more.
+        """Whether the memory is no longer read.
 
-        None where nobody will ever tell: the output was donated.
+        None where that will never be known: the output was donated.
         """
         try:
             return self.output is None or self.output.is_ready()
@@ -116,9 +116,9 @@ class Pool:
         self.spare: deque[HostSlots] = deque()
 
     def take(self) -> HostSlots:
-        """Slots that nobody else uses.
+        """Slots that are not in use.
 
-        Those of which nobody will tell are let go, to the program that may read them:
+        Those whose use will never be known are left to the program that may read them:
         kept, they would take the places of others forever.
         """
         free: bool | None = None
@@ -154,7 +154,7 @@ class Pool:
     def put_back(
         self, args: Sequence[Any], ins: Sequence[Buffer], outs: Sequence[Buffer]
     ) -> None:
-        """Keep the slots of a call for later ones, once they are in use no more."""
+        """Keep the slots of a call for later ones, once they are no longer in use."""
         assert type(ins) is HostSlots
         for place, _ in ins.arrays:  # the arrays of the call may die before the next
             ins[place] = None

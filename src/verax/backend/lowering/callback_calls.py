@@ -24,7 +24,7 @@ TARGETS: Final[Mapping[str, str]] = MappingProxyType(
         for name in HOSTING
     }
 )
-"""What a call of the host is called on each platform."""
+"""The name of a call of the host on each platform."""
 type Regions = Sequence[tuple[Sequence[ShapedArray], Region]]
 
 
@@ -58,7 +58,7 @@ def call_attributes(
 
 
 class Ordering(Protocol):
-    """What writes operations, and has the token after the last ordered effect."""
+    """What writes operations, and holds the token after the last ordered effect."""
 
     token: Operand
 

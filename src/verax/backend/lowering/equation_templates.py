@@ -7,8 +7,8 @@ derivatives are; every other equation of its kind is one formatting of a string:
     text = equation_text(engine, CPU, sin_p, NO_PARAMS, (f32_8,), (f32_8,), (False,))
     text.template        # '    %s = "stablehlo.sine"(%s) : (tensor<8xf32>) -> ...'
 
-Rules that speak of more than their operands (functions, meshes, the host) have no such
-text; they are asked each time.
+Rules that need more than their operands (functions, meshes, the host) have no such
+text; they run each time.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,7 +52,7 @@ class EquationText:
 
     The names are those of the operands, then of the constants that are `needed`, which
     must be written before, then `fresh` new ones; `order` says which goes where. A
-    result is the number of a name and what follows it, or a constant that nobody has
+    result is the number of a name and what follows it, or a constant that is not
     written yet. `size` counts the lines, those of the rule's own constants included;
     `operations` are the template and its order in pieces, one for each operation.
     `simple` says that this is one operation: its one result, then its operands.
@@ -69,7 +69,7 @@ class EquationText:
 
 
 class NeedsModule(Exception):
-    """A rule asked for what only the module under construction knows."""
+    """A rule needs what only the module under construction knows."""
 
 
 class SeveralPlatforms(NeedsModule):
@@ -171,14 +171,14 @@ class Recorder(FunctionText):
         return tuple([read(a) for a in jaxpr.outvars])
 
     def refuse(self, *args: Any, **options: Any) -> NoReturn:
-        """What takes more than an equation to answer."""
+        """Raise, since this needs more than the equation."""
         raise NeedsModule
 
     threaded = callback = call = embed = layout = batch = refuse
 
 
 def same(x: Needed, y: Needed) -> bool:
-    """Whether two constants are one."""
+    """Whether two constants are the same."""
     if x.aval is not y.aval or x.place != y.place:
         return False
     if x.place is not None:

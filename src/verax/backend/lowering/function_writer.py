@@ -25,7 +25,7 @@ def scalar_bytes(value: object, aval: ShapedArray) -> bytes:
 
 
 class FunctionText:
-    """What an `Emitter` does that needs nothing but the function itself."""
+    """The part of an `Emitter` that needs only the function itself."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -1,7 +1,7 @@
 """Floor 4: the part of a jaxpr that a function of a module writes.
 
-One idea: what nothing needs is left out where it stands, so that no program is written
-anew before it becomes text::
+One idea: what nothing needs is skipped in place, so that no second program is built
+before it becomes text::
 
     body, kept = live_body(engine, jaxpr)
     [eqn for eqn in body.eqns if eqn is not None]
@@ -87,7 +87,7 @@ def live_body(engine: Engine, jaxpr: Jaxpr) -> tuple[Body, tuple[bool, ...]]:
 def is_small(body: Body) -> bool:
     """Whether no array of the program is large, those of jaxprs inside included.
 
-    Loops are not looked for: small arrays that are computed often are not meant.
+    Loops do not count: an array that is computed often may still be small.
     """
     eqns = [eqn for eqn in body.eqns if eqn is not None]
     found = {v.aval for v in body.inputs} | {c.aval for c in body.consts}

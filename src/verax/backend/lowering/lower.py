@@ -37,13 +37,13 @@ def lower(
 ) -> Lowered:
     """The module of `jaxpr` for `platforms`, without dead code; deterministic.
 
-    It is made where nothing is configured but, in programs with 64 bits, x64: so it
+    It is made under the default configuration, with x64 on for 64-bit programs, so it
     depends on the program alone.
 
     `donated[i]` lets XLA reuse the memory of argument i. With `inline_constants` the
-    module holds its array constants, and takes none; with `located` it says for each
-    operation which line of the user's made it. A module for several platforms may take
-    the number of the one that it runs on, as its first argument: `takes_platform` says.
+    module holds its array constants, and takes none; with `located` it names for each
+    operation the user's line that made it. A module for several platforms may take the
+    number of the one that it runs on, as its first argument: `takes_platform` says.
 
     Raises:
         MissingRule: a primitive has no lowering for a platform.
@@ -75,7 +75,7 @@ def lowered_here(
     inline_constants: bool,
     located: bool,
 ) -> Lowered:
-    """`lower`, where nothing is configured."""
+    """`lower`, under the default configuration."""
     started = perf_counter()
     if keep_unused:
         body, kept = body_of(jaxpr), (True,) * len(jaxpr.invars)

@@ -1,7 +1,7 @@
 """Floor 4: the meshes that a module over several devices declares and names.
 
-One idea: a mesh gets a symbol when something first lies on it, and programs for one
-device say nothing at all::
+One idea: a mesh gets a symbol when something is first placed on it, and programs for
+one device declare none::
 
     Meshes((0, 1)).layout(layout, aval)     # '#sdy.sharding<@mesh, [{"x"}]>'
 """
@@ -27,7 +27,7 @@ class Meshes:
         self.first_device = False
 
     def lines(self) -> list[str]:
-        """The declarations of what was named so far."""
+        """The declarations of the meshes named so far."""
         found = [
             f"  sdy.mesh {symbol} = {mesh_text(mesh, self.order)}\n"
             for mesh, symbol in self.symbols.items()

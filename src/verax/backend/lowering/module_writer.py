@@ -1,4 +1,4 @@
-"""Floor 4: the functions of a module under construction, and who writes their bodies.
+"""Floor 4: the functions of a module under construction, and writers of their bodies.
 
 One idea: a function is written once per jaxpr and once per long equation, and called
 where it occurs again; the rows write the operations, the writer hands them around::

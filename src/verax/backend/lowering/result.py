@@ -1,6 +1,6 @@
-"""Floor 4: what lowering gives, and what it is told about devices.
+"""Floor 4: the result of lowering, and what it needs to know about devices.
 
-One idea: both are values, so that a module can be looked at, kept and compared::
+Both are values, so that a module can be looked at, kept and compared::
 
     Lowered(text, constants, kept, in_avals, out_avals)
 """

@@ -1,4 +1,4 @@
-"""Floor 4: modules that say for each operation which line of the user's made it.
+"""Floor 4: modules that name for each operation the user's line that made it.
 
 One idea: an equation knows its source, and what its row writes is marked with it after
 the fact, so that neither rows nor the ordinary text know of locations::
@@ -61,5 +61,5 @@ def location(eqn: Eqn) -> str:
 
 
 def escaped(text: str) -> str:
-    """A text between quotes in MLIR."""
+    """A string in quotes in MLIR."""
     return text.replace("\\", "\\\\").replace('"', '\\"')

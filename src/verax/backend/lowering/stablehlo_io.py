@@ -1,8 +1,8 @@
 """StableHLO modules as text, as objects, and for other versions of jaxlib (floor 4).
 
-One idea: text serves everywhere but in files that other versions read, and in programs
-that call functions of the host; only these need MLIR's bindings (30 ms to import, 4 ms
-for a context), so they are named here and imported when they are needed::
+One idea: text is enough except in files that other versions read, and in programs that
+call functions of the host; only these need MLIR's bindings (30 ms to import, 4 ms for a
+context), so they are named here and imported when they are needed::
 
     data = to_portable(text)
     functions, main = renamed(from_portable(data), fresh)
@@ -28,7 +28,7 @@ REGISTRATIONS: Final = (
 
 
 def new_context() -> Any:
-    """A context that knows every dialect which modules are written in."""
+    """A context with every dialect in which modules are written."""
     context = loaded("jaxlib.mlir.ir", "Context")()
     registry = loaded("jaxlib.mlir.ir", "DialectRegistry")()
     loaded(f"{LIBRARIES}_jax_mlir_ext", "register_dialects")(registry)
@@ -63,7 +63,7 @@ def to_portable(text: str) -> bytes:
     a somewhat older jaxlib reads it as well; newer ones do for five years.
 
     Raises:
-        ValueError: the module holds what that version of StableHLO cannot say.
+        ValueError: the module holds what that version of StableHLO cannot express.
     """
     requirement = loaded(STABLEHLO, "StablehloCompatibilityRequirement").WEEK_12
     try:
@@ -78,7 +78,7 @@ def from_portable(data: bytes) -> str:
     """The text of a portable artifact.
 
     Raises:
-        ValueError: the bytes are none that this jaxlib can read.
+        ValueError: this jaxlib cannot read the bytes.
     """
     try:
         return str(_jax.mlir.deserialize_portable_artifact(data, new_context()))

@@ -1,7 +1,7 @@
 """Places of arrays in files: devices by their position in a program (floor 4).
 
 One idea: a program that is loaded runs on other devices than the one that was saved, so
-a file knows the first, the second and the third device, and not which they are::
+a file refers to the first, the second and the third device, whichever they are::
 
     places = SavedPlaces(placement.devices)
     places.read(places.write(sharding)) == sharding
@@ -65,7 +65,7 @@ class SavedPlaces:
         return Mesh(found.reshape(data["sizes"]), tuple(data["names"]))
 
     def write_placement(self, placement: Placement | None) -> Any:
-        """A placement as JSON; None for a program that nobody placed."""
+        """A placement as JSON; None for a program without one."""
         if placement is None:
             return None
         return {
@@ -76,7 +76,7 @@ class SavedPlaces:
         }
 
     def read_placement(self, data: Any) -> Placement:
-        """What `write_placement` wrote, of a program that somebody placed."""
+        """What `write_placement` wrote, for a program with a placement."""
         return Placement(
             self.devices,
             tuple([self.read(place) for place in data["ins"]]),

@@ -1,6 +1,6 @@
 """Which devices a program runs on, and where its inputs and outputs lie (floor 4).
 
-One idea: computation follows data. Whoever is committed claims its devices, all claims
+One idea: computation follows data. Committed arrays claim their devices, all claims
 must agree, and without any the default device computes; the answer is a value, part of
 the key under which the program is kept::
 
@@ -39,8 +39,8 @@ type Describe = Callable[[], Sequence[str]]
 class Placement(ReprMixin):
     """The devices of a program, by number, and the shardings that are decided.
 
-    `ins` and `outs` are None where nobody said anything: such inputs are given whole to
-    every device, and such outputs lie as the compiler likes. `mesh` names the axes of
+    `ins` and `outs` are None where nothing was specified: such inputs go whole to every
+    device, and such outputs are placed by the compiler. `mesh` names the axes of
     shardings that the compiler chooses. `committed` says whether outputs are.
     """
 
@@ -72,13 +72,13 @@ class Placement(ReprMixin):
 
 
 def place_of(value: object) -> Sharding | None:
-    """Where a captured array lies, if somebody placed it."""
+    """Where a captured array lies, if it was placed."""
     return value.place if isinstance(value, PlacedArray) else None
 
 
 @frozen(repr=False)
 class Claim(ReprMixin):
-    """Somebody who is committed to devices, and how messages call it."""
+    """What is committed to devices, and its name in messages."""
 
     sharding: Sharding
     named: str | int
@@ -198,7 +198,7 @@ def check_agreement(claims: Sequence[Claim]) -> None:
 def check_inputs(
     jaxpr: Jaxpr, args: Sequence[object], ins: Places, outs: Places, text: Describe
 ) -> None:
-    """Raise ValueError for arrays that lie otherwise, or cannot be split so."""
+    """Raise ValueError for arrays that lie elsewhere, or cannot be split that way."""
     avals = jaxpr.in_avals
     for i, (x, place, aval) in enumerate(zip(args, ins, avals, strict=True)):
         if place is None:
@@ -237,8 +237,8 @@ def relocated(
     """The placement of a program on other devices, in the order of the old ones.
 
     Raises:
-        TypeError: they are not devices.
-        ValueError: their number is another one, or the program itself names devices.
+        TypeError: an element of `devices` is not a device.
+        ValueError: their number is wrong, or the program itself names devices.
     """
     for device in devices:
         if not isinstance(device, Device):

@@ -176,7 +176,7 @@ def build(lowered: Lowered, options: CompileOptions, late: bool = False) -> Prog
 
 @frozen
 class Recipe:
-    """All that decides about a program, but for the name that messages give it.
+    """All that decides about a program, except its name in messages.
 
     The jaxpr has slots for its array constants, so that closures over other arrays of
     the same types share the executable, and nothing here keeps an array alive.
@@ -205,8 +205,8 @@ def platform_of(placement: Placement | None) -> str:
 class Made:
     """A program without its constants, and the jaxpr it was made of.
 
-    The lines of the jaxpr say who asked first. It is empty where the program is kept by
-    its jaxpr, which would keep itself alive.
+    The source lines of the jaxpr are those of its first use. It is empty where the
+    program is kept by its jaxpr, which would keep itself alive.
     """
 
     program: Program
@@ -321,7 +321,7 @@ def build_placed(
 
 
 def constants_of(lowered: Lowered, placement: Placement | None) -> tuple[Buffer, ...]:
-    """The array constants where the program runs."""
+    """The array constants, where the program runs."""
     if placement is None:
         return tuple([constant_buffer(c) for c in lowered.constants])
     return tuple([constant_at(c, placement) for c in lowered.constants])

@@ -1,4 +1,4 @@
-"""Compiled programs as bytes, and programs of such bytes (floor 4).
+"""Compiled programs as bytes, and programs from such bytes (floor 4).
 
 One idea: the machine code holds no arrays, since it takes them as arguments; those that
 the function captured lie beside it in the file, and are arguments again once loaded::
@@ -6,9 +6,10 @@ the function captured lie beside it in the file, and are arguments again once lo
     description, parts = saved(program)
     loaded(description, parts, devices).run(args)
 
-What decides whether the code can run here stands in the description, and is compared
-before jaxlib sees a byte of the code. jaxlib trusts what it loads, and ends the process
-where that is wrong, so the checksum of these files is one that no accident passes.
+What decides whether the code can run here is in the description, and is compared before
+jaxlib sees a byte of the code. jaxlib trusts what it loads, and ends the process if
+that is wrong, so these files have a strong checksum. It does not protect against
+attackers: load only what you trust.
 """
 
 import time
@@ -55,7 +56,7 @@ def devices_of(program: Program) -> tuple[Device, ...]:
 
 
 def saved(program: Program) -> tuple[dict[str, Any], list[bytes]]:
-    """The program as a description that JSON knows, and parts: code, text, arrays.
+    """The program as a JSON description, and parts: code, text, arrays.
 
     Raises:
         ValueError: it calls functions of this process or runs on devices of others, or
@@ -157,7 +158,7 @@ def check_devices(given: Sequence[object] | None) -> None:
 def chosen_devices(
     name: str, count: int, backend: str | None, given: Sequence[Device] | None
 ) -> tuple[Device, ...]:
-    """The devices for a loaded program: those given, or else the first ones.
+    """The devices for a loaded program: those passed, by default the first ones.
 
     Raises:
         ValueError: there are too few, too many, or one twice.
@@ -178,7 +179,7 @@ def loaded(
     backend: str | None = None,
     given: Sequence[Device] | None = None,
 ) -> Program:
-    """The program that was saved, on the devices given, or on the first ones.
+    """The program that was saved, on `devices`, by default the first ones.
 
     Raises:
         ValueError: it cannot run here; the message says what differs.
@@ -283,7 +284,7 @@ hashlib = LazyModule("hashlib")
 
 
 def sha256(body: bytes) -> bytes:
-    """A checksum that is also safe from what is not accidental damage."""
+    """A checksum that accidental damage does not pass."""
     found: bytes = hashlib.sha256(body).digest()
     return found
 
@@ -308,7 +309,7 @@ def unpack(data: object) -> tuple[dict[str, Any], list[bytes]]:
 
     Raises:
         TypeError: `data` is not bytes.
-        ValueError: it is no such file, a damaged one, or of another version.
+        ValueError: it is another file, is damaged, or of another version.
 
     >>> unpack(pack({"name": "f"}, [b"code"]))
     ({'name': 'f', 'sizes': [4]}, [b'code'])

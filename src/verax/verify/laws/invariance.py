@@ -1,6 +1,6 @@
 """Floor 6: the laws that a program keeps its type, its value and its identity.
 
-One idea: whatever is done to a program that is not a transformation in mathematics (run
+One idea: whatever is done to a program that is not a mathematical transformation (run
 it compiled, trace it again, print and parse it, drop what nothing needs) changes
 nothing that can be seen::
 
