@@ -1,6 +1,6 @@
 """Floor 6: the kit on the command line.
 
-One idea: a primitive has a name in a module, so checking it needs no test file::
+A primitive has a name in a module, so checking it needs no test file::
 
     python -m verax.verify mylib.rows:log_cosh_p --cases 200 --law jvp
     python -m verax.verify sin cos

@@ -1,4 +1,4 @@
 """Floor 6: cases: a program and values to try it on, and how closely results agree.
 
-One idea: a case prints as text that makes it again.
+A case prints as text that makes it again.
 """

@@ -138,7 +138,7 @@ def joined(*parts: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def free(count: int) -> tuple[Domain, ...]:
-    """The domains of so many operands that may be anything."""
+    """The domains of `count` operands that may be anything."""
     return (REALS,) * count
 
 
@@ -311,7 +311,7 @@ def draw_platforms(random: Random, count: int) -> Platforms | None:
 
 
 def draw_lanes(random: Random, nest: Nest) -> Sample[CondLanesParams]:
-    """A choice for each of some lanes."""
+    """A choice for each of several batch elements."""
     branches, avals, domains = draw_branches(random, nest)
     lanes = random.choice(((2,), (3,), (1,), (0,), (2, 1), (2, 2)))
     mapped = tuple([random.random() < 0.6 for _ in avals])

@@ -1,4 +1,4 @@
 """Floor 6: laws, tried on the cases of a row, a function or a rewrite.
 
-One idea: `search` looks for a case that breaks a law and shrinks it, `report` shows it.
+`search` looks for a case that breaks a law and shrinks it; `report` shows it.
 """

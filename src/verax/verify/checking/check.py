@@ -125,12 +125,12 @@ def check_primitive(
         rules: the table to check it under: a `RuleTable`, or rows by primitive that
             are joined to the standard table. A primitive that the table replaces is
             checked with the row that replaces it.
-        cases: how many calls are drawn for each law (fewer for dear ones).
+        cases: how many calls are drawn for each law (fewer for expensive ones).
         laws: names of laws, or laws; all of them if left out.
         samples: calls to try, instead of those that the row's `draw` makes.
         derived: "use" lets missing columns follow from others and says so in the
             report; "error" counts each of them as broken.
-        seed: draw the same cases each time.
+        seed: draw the same cases every time.
 
     Raises:
         ValueError: the row has no `draw` and there are no samples, or a law or

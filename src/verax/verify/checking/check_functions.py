@@ -72,13 +72,13 @@ def check_function(
     Args:
         fun: a function of arrays, scalars and pytrees of them.
         args: example arguments. Values are drawn near them: each number within an
-            eighth of itself. A `ShapeDtypeStruct` says the type alone; its values are
+            eighth of itself. A `ShapeDtypeStruct` gives only the type; its values are
             any numbers, special ones included.
         kwargs: keyword arguments, as examples too.
         domains: a `Domain`, or a tree of them that is a prefix of `args`: values are
             drawn from there. None in it stands for "near the example".
         rules: the table to check under, as in `check_primitive`.
-        cases: how many calls are drawn for each law (fewer for dear ones).
+        cases: how many calls are drawn for each law (fewer for expensive ones).
         laws: names of laws, or laws; all of them if left out.
         chains: transformations that are applied in order, each held to its law.
         seed: draw the same cases each time.

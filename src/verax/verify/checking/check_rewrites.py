@@ -1,7 +1,7 @@
 """Floor 6: rewrites of programs and tables of rules, held to what they claim.
 
 One idea: a rewrite claims that two programs compute the same, and a table that its rows
-keep the laws, so both are tried on programs that nobody has chosen::
+keep the laws, so both are tried on random programs::
 
     check_rewrite(log_of_one_plus).raise_if_broken()
     check_transformation(my_simplifier).raise_if_broken()
@@ -311,7 +311,7 @@ def check_transformation(
         rules: the table to evaluate under.
         cases: how many programs are drawn for each law.
         equations: how many equations a program has at most.
-        ulps: how far results may differ, beside what rounding errors explain.
+        ulps: how far results may differ, besides what rounding errors explain.
         seed: draw the same cases each time.
 
     >>> from verax.transforms.passes.cse import cse

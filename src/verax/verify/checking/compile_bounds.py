@@ -1,4 +1,4 @@
-"""Floor 6: compiling ends, and what it gives is not much more than was asked for.
+"""Floor 6: compiling ends, and its result is not much larger than the program.
 
 One idea: LLVM takes a time exponential in the rotations of words (`x << r | x >> 32-r`)
 that XLA fuses into one loop, so they are counted, as are the instructions; only what
@@ -38,11 +38,11 @@ SHIFTED: Final = re.compile(r" shift-left\(")
 
 
 class CompiledTooLarge(AssertionError):
-    """XLA made far more of a program than was asked for."""
+    """XLA made a program much larger than it was."""
 
 
 class CompilesTooLong(AssertionError):
-    """A compilation did not end."""
+    """A compilation did not finish."""
 
 
 def held(engine: StandardEngine, jaxpr: Jaxpr, name: str = "law") -> Program:

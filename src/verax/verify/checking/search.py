@@ -23,7 +23,7 @@ from verax.verify.strategies import Strategy
 # Hypothesis would also say which parts of its own choices matter: the case itself does.
 PHASES = (Phase.generate, Phase.shrink)
 LEAST = 3
-"""Dear laws are tried on a few cases at least."""
+"""Expensive laws are tried on a few cases at least."""
 
 
 def search(

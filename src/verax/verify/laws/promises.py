@@ -4,7 +4,7 @@ One idea: gathers and scatters may promise that indices are sorted, or that they
 element twice; XLA believes it and the interpreter does not look, so the law looks, at
 the equations of a program and of those that transformations make of it::
 
-    vmap(gather[unique_indices=True])      two lanes may read one element: no promise
+    vmap(gather[unique_indices=True])      two batch elements may read one: no promise
 """
 
 from collections.abc import Iterator, Sequence
