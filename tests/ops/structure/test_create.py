@@ -17,9 +17,9 @@ def test_a_shape_may_be_one_integer() -> None:
         assert lax.broadcasted_iota(int, n, 0).tolist() == [0, 1, 2]
         assert lax.reshape(vnp.ones((3, 1)), n).shape == (3,)
     assert lax.full((), 1.0).shape == ()
-    with pytest.raises(TypeError, match="shape is a sequence of integers"):
+    with pytest.raises(TypeError, match="shape must be a sequence of integers"):
         lax.full(cast(Any, "3"), 1.0)
-    with pytest.raises(TypeError, match="shape is a sequence of integers"):
+    with pytest.raises(TypeError, match="shape must be a sequence of integers"):
         lax.full(cast(Any, 3.0), 1.0)
     with pytest.raises(ValueError, match="negative"):
         lax.full(-3, 1.0)
