@@ -28,11 +28,11 @@ HEAD = """# Primitives
 Every primitive of the library: its columns, the dtypes of its calls, and what the laws
 say about it. `python -m verax.verify --page docs/primitives.md` writes this page.
 
-A column that is written in the row says **yes**; one that follows from others says
-*derived*; a dash means that there is none (integers have no derivative, what is not
-linear has no transpose). Where a row lowers differently by platform, its names stand
-under **lower**. Rows without generated calls hold jaxprs or want operands that
-are related to each other; random programs try them, in `property_tests/`.
+A column that the row defines says **yes**; one that is derived from others says
+*derived*; a dash means that there is none (integers have no derivative, and nonlinear
+primitives have no transpose). If a row has lowerings for single platforms, **lower**
+names them. Rows without generated calls hold jaxprs or need operands that are related
+to each other; random programs in `property_tests/` test them.
 """
 
 
