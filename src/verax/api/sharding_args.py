@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
+from verax.api.trees.pytrees import prefix_leaves
 from verax.backend import pytrees
 from verax.backend.arrays.formats import Format
 from verax.backend.placement.mesh import PartitionSpec, current_mesh
@@ -65,7 +66,7 @@ def as_place(
     return NamedSharding(mesh, x)
 
 
-def prefix_leaves(what: str, prefix: Any, tree: Any) -> list[Any]:
+def place_entries(what: str, prefix: Any, tree: Any) -> list[Any]:
     """One entry for each leaf of `tree`, from a prefix tree in which None is a leaf.
 
     Raises:
@@ -73,25 +74,14 @@ def prefix_leaves(what: str, prefix: Any, tree: Any) -> list[Any]:
     """
     if is_place(prefix) or isinstance(prefix, bool):
         return [prefix] * pytrees.flatten(tree)[1].num_leaves
-    entries, outline = pytrees.flatten(prefix, is_place)
-    try:
-        parts = outline.flatten_up_to(tree)
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"{what} must be a prefix of the structure that it applies to: {error}"
-        ) from None
-    return [
-        entry
-        for entry, part in zip(entries, parts, strict=True)
-        for _ in range(pytrees.flatten(part)[1].num_leaves)
-    ]
+    return prefix_leaves(what, prefix, tree, is_place)
 
 
 def place_leaves(
     what: str, prefix: Any, tree: Any, error: type[Exception] = TypeError
 ) -> Places:
     """One sharding, or None, for each leaf of `tree`; `error` is for other things."""
-    return tuple([as_place(what, x, error) for x in prefix_leaves(what, prefix, tree)])
+    return tuple([as_place(what, x, error) for x in place_entries(what, prefix, tree)])
 
 
 @frozen(eq=False)

@@ -21,6 +21,7 @@ from verax.api.tracing.trace import (
     leaf_avals,
     trace,
 )
+from verax.api.trees.pytrees import prefix_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
@@ -202,18 +203,7 @@ def check_axes(name: str, axes: object) -> None:
 
 def flat_axes(name: str, axes: Any, tree: Any) -> list[Axis]:
     """One axis per leaf of `tree`, from a prefix tree in which None is a leaf."""
-    leaves, prefix = pytrees.flatten(axes, lambda x: x is None)
-    try:
-        parts = prefix.flatten_up_to(tree)
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"vmap {name} must be a prefix of the structure that it applies to: {error}"
-        ) from None
-    return [
-        leaf
-        for leaf, part in zip(leaves, parts, strict=True)
-        for _ in range(pytrees.flatten(part)[1].num_leaves)
-    ]
+    return prefix_leaves(f"vmap {name}", axes, tree, lambda x: x is None)
 
 
 def wanted_axes(out_axes: Any, tree: PyTreeDef) -> list[Axis]:

@@ -79,7 +79,6 @@ class Home:
         self.fun = fun
         self.traced: dict[object, Any] = {}
         self.weighed = False
-        vars(self).pop("signature", None)
 
     @functools.cached_property
     def signature(self) -> inspect.Signature | None:
@@ -105,16 +104,13 @@ def at_home[R](home: Home | None, what: Callable[..., R], *key: Any) -> R:
 
 
 @frozen(cache_hash=True)
-class UserRules:
+class CallRules:
     """The rules of one call: what tells them from others is what they are called with.
 
-    `tree` and `avals` are those of the differentiable arguments, `held` the others.
+    `tree` and `avals` are those of the arguments that the rules are about.
     """
 
     name: str
-    symbolic: bool = field(repr=False)
-    positions: Positions = field(repr=False)
-    held: tuple[Held, ...] = field(repr=False)
     tree: PyTreeDef = field(repr=False)
     avals: tuple[ShapedArray, ...] = field(repr=False)
     out_tree: PyTreeDef = field(repr=False)
@@ -125,14 +121,31 @@ class UserRules:
     @property
     def transient(self) -> bool:
         """Whether memos must not keep the rules alive."""
-        return any(map(holds, (self.functions, self.held, self.positions))) or any(
-            map(tree_holds, (self.tree, self.out_tree))
-        )
+        return holds(self.functions) or any(map(tree_holds, (self.tree, self.out_tree)))
 
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
         """The rules as the user gave them."""
         raise NotImplementedError
+
+    def like_output(self, purpose: str, what: str, found: Any) -> list[Any]:
+        """The leaves of what must have the structure of the output."""
+        like = f"the output of {self.name}"
+        return matching_leaves(purpose, what, self.out_tree, like, found)
+
+
+@frozen(cache_hash=True)
+class UserRules(CallRules):
+    """Rules of derivatives; `held` are the arguments that they are not about."""
+
+    symbolic: bool = field(repr=False)
+    positions: Positions = field(repr=False)
+    held: tuple[Held, ...] = field(repr=False)
+
+    @property
+    def transient(self) -> bool:
+        """Whether memos must not keep the rules alive."""
+        return super().transient or holds(self.held) or holds(self.positions)
 
     def kept[R](self, what: Callable[..., R], *masks: Mask) -> R:
         """`what(self, *masks)`, kept by the function to which the rules belong."""
@@ -160,11 +173,6 @@ class UserRules:
             in_type(x, aval, f"output {i} of {purpose}", self.name)
             for i, (x, aval) in enumerate(zip(leaves, self.out_avals, strict=True))
         ]
-
-    def like_output(self, purpose: str, what: str, found: Any) -> list[Any]:
-        """The leaves of what must have the structure of the output."""
-        like = f"the output of {self.name}"
-        return matching_leaves(purpose, what, self.out_tree, like, found)
 
 
 def pair_of(purpose: str, what: str, found: Any) -> tuple[Any, Any]:
@@ -288,15 +296,15 @@ class CustomRules(Home):
             WEIGHTS.add(body.captured)
         user = kind(
             function_name(self.fun),
-            self.symbolic,
-            given.positions,
-            given.held,
             given.tree,
             avals,
             body.out_tree,
             body.jaxpr.out_avals,
             current_context(),
             ref(self),
+            self.symbolic,
+            given.positions,
+            given.held,
             *self.rules,
         )
         captures = body.reads_tracers or given.held_tracers

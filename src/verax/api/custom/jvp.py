@@ -61,7 +61,7 @@ class UserJvp(UserRules):
 
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
-        """See `UserRules.functions`."""
+        """See `CallRules.functions`."""
         return (self.rule,)
 
     @property

@@ -65,7 +65,7 @@ class UserVjp(UserRules):
 
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
-        """See `UserRules.functions`."""
+        """See `CallRules.functions`."""
         return self.fwd, self.bwd
 
     @property

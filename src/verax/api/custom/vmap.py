@@ -9,52 +9,42 @@ the rule as a value; the rule is traced when it is batched::
 
 from collections.abc import Callable
 from typing import Any
-from weakref import ReferenceType, ref
+from weakref import ref
 
 from attrs import field, frozen
 
 from verax.api.custom.arguments import (
     describe_type,
-    matching_leaves,
     sort_arguments,
 )
-from verax.api.custom.base import Home, at_home, called, inner_rule, pair_of
+from verax.api.custom.base import CallRules, Home, at_home, called, inner_rule, pair_of
 from verax.api.custom.tracing import fits, trace_body
 from verax.api.tracing.apply import ENGINE, current_builder
 from verax.api.tracing.trace import function_name, trace
 from verax.api.tracing.wrapping import look_like
 from verax.backend import pytrees
-from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
-from verax.ir.holding import holds
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.custom.vmap import CustomVmapParams, custom_vmap_call_p
 from verax.rules.rows.leaks import leaked
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.state import Context, current_context, entered
+from verax.rules.values.state import current_context, entered
 
 type Mask = tuple[bool, ...]
 
 
 @frozen(cache_hash=True)
-class UserVmap:
-    """A batching rule: what tells it from others is what it was called with."""
+class UserVmap(CallRules):
+    """A batching rule, for the calls with arguments of some types."""
 
-    name: str
     rule: Callable[..., Any] = field(repr=False)
-    tree: PyTreeDef = field(repr=False)
-    avals: tuple[ShapedArray, ...] = field(repr=False)
-    out_tree: PyTreeDef = field(repr=False)
-    out_avals: tuple[ShapedArray, ...] = field(repr=False)
-    context: Context = field(repr=False)
-    home: ReferenceType[Home] = field(eq=False, repr=False)
 
     @property
-    def transient(self) -> bool:
-        """Whether a memo must not keep the rule alive."""
-        return holds(self.rule) or any(map(tree_holds, (self.tree, self.out_tree)))
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """See `CallRules.functions`."""
+        return (self.rule,)
 
     @property
     def purpose(self) -> str:
@@ -74,11 +64,8 @@ class UserVmap:
         takes = f"the axis size, which arguments are batched and what {self.name} takes"
         found = called(self.rule, self.purpose, takes, args)
         pair = pair_of(self.purpose, "output, output batched", found)
-        like = f"the output of {self.name}"
-        outs = matching_leaves(self.purpose, "the output", self.out_tree, like, pair[0])
-        marks = matching_leaves(
-            self.purpose, "out_batched", self.out_tree, like, pair[1]
-        )
+        outs = self.like_output(self.purpose, "the output", pair[0])
+        marks = self.like_output(self.purpose, "out_batched", pair[1])
         mask = tuple(map(bool, marks))
         pairs = zip(outs, self.out_avals, mask, strict=True)
         return [self.typed(i, size, *pair) for i, pair in enumerate(pairs)], mask
@@ -171,13 +158,13 @@ class custom_vmap(Home):
         body, avals = trace_body(self.fun, given)
         user = UserVmap(
             function_name(self.fun),
-            self.rule,
             given.tree,
             avals,
             body.out_tree,
             body.jaxpr.out_avals,
             current_context(),
             ref(self),
+            self.rule,
         )
         params = CustomVmapParams(user.name, len(body.captured), body.jaxpr, user)
         outs = custom_vmap_call_p.bind(params, *body.captured, *given.leaves)

@@ -14,8 +14,8 @@ import numpy as np
 from verax.api.sharding_args import (
     check_place,
     constrained,
+    place_entries,
     place_leaves,
-    prefix_leaves,
 )
 from verax.api.tracing.apply import as_array, current_builder
 from verax.api.tracing.trace import describe_leaves, leaf_avals
@@ -26,8 +26,7 @@ from verax.backend.arrays.placed import (
     fresh,
     is_plain,
     joined,
-    placed_buffer,
-    placed_host,
+    placed,
     put,
 )
 from verax.backend.placement.mesh import Mesh, PartitionSpec
@@ -83,8 +82,8 @@ def device_put(
     leaves, tree = pytrees.flatten(x)
     places = place_leaves("device_put device", device, x, ValueError)
     place_leaves("device_put src", src, x, ValueError)
-    donations = prefix_leaves("device_put donate", donate, x)
-    aliases = prefix_leaves("device_put may_alias", may_alias, x)
+    donations = place_entries("device_put donate", donate, x)
+    aliases = place_entries("device_put may_alias", may_alias, x)
     for give, share in zip(donations, aliases, strict=True):
         check_semantics(give, share)
     leaf_avals(leaves, describe_leaves("device_put", tree))
@@ -147,7 +146,7 @@ def placed_at(
     """NumPy values that are not written to elsewhere, as an array with a place."""
     if is_plain(place, committed):
         return fresh(values, aval)
-    return placed_host(values, aval, place, committed)
+    return placed(aval, place, committed, host=values)
 
 
 def stack_place(devices: Sequence[Device]) -> Sharding:
@@ -203,7 +202,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
         (aval,) = avals
         values = np.stack([stored_values(part, aval) for part in parts])
         whole = aval.with_shape((len(parts), *aval.shape))
-        outs.append(with_buffer(placed_host(values, whole, place, committed=True)))
+        outs.append(with_buffer(placed(whole, place, True, host=values)))
     return tree.unflatten(outs)
 
 
@@ -298,9 +297,9 @@ def make_array_from_callback(
         raise TypeError(f"data_callback returned parts of different dtypes: {kinds}")
     aval = ShapedArray(size, as_dtype(kinds.pop()))
     if sharding.num_devices == 1:
-        return with_buffer(placed_host(parts[0], aval, sharding, committed=True))
+        return with_buffer(placed(aval, sharding, True, host=parts[0]))
     buffer = joined(parts, aval, sharding)
-    return placed_buffer(buffer, aval, sharding, committed=True)
+    return placed(aval, sharding, True, buffer=buffer)
 
 
 def make_array_from_single_device_arrays(
@@ -342,7 +341,7 @@ def make_array_from_single_device_arrays(
     if sharding.num_devices == 1:
         return put(parts[0], sharding, committed=True)
     held = [buffer_at(part, part.sharding) for part in parts]
-    return placed_buffer(joined(held, aval, sharding), aval, sharding, committed=True)
+    return placed(aval, sharding, True, buffer=joined(held, aval, sharding))
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from verax.api.jit.decorator import jit
 from verax.api.jit.function import JitFunction
-from verax.api.sharding_args import constrained, prefix_leaves
+from verax.api.sharding_args import constrained, place_entries
 from verax.api.tracing.apply import ENGINE, apply, as_array, current_builder
 from verax.api.tracing.trace import (
     describe_arguments,
@@ -150,7 +150,7 @@ def shard_map(
 def as_layouts(what: str, mesh: Mesh, specs: Any, tree: Any) -> list[Parts]:
     """One spec for each leaf, on the mesh; None is for what nothing splits."""
     found = []
-    for spec in prefix_leaves(what, specs, tree):
+    for spec in place_entries(what, specs, tree):
         if spec is not None and not isinstance(spec, PartitionSpec):
             raise TypeError(
                 f"shard_map {what} must be made of PartitionSpecs, not {spec!r}"

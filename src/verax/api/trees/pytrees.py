@@ -9,7 +9,7 @@ few lines on that pair. Classes become nodes in `verax.api.trees.classes`.
 """
 
 import functools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -219,11 +219,32 @@ def broadcast_prefix(
         raise structure_mismatch(
             prefix_tree, full_tree, "The full tree", is_leaf
         ) from error
-    return [
-        leaf
-        for leaf, subtree in zip(leaves, subtrees, strict=True)
-        for _ in range(tree_structure(subtree, is_leaf).num_leaves)
-    ]
+    return repeated(leaves, [tree_structure(subtree, is_leaf) for subtree in subtrees])
+
+
+def prefix_leaves(what: str, prefix: Any, tree: Any, is_leaf: IsLeaf) -> list[Any]:
+    """One entry of the prefix for each leaf of `tree`; `what` names it in errors.
+
+    Raises:
+        ValueError: it is not a prefix.
+
+    >>> prefix_leaves("in_axes", (0, None), (1, [2, 3]), lambda x: x is None)
+    [0, None, None]
+    """
+    entries, outline = pytrees.flatten(prefix, is_leaf)
+    try:
+        parts = outline.flatten_up_to(tree)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{what} must be a prefix of the structure that it applies to: {error}"
+        ) from None
+    return repeated(entries, [pytrees.flatten(part)[1] for part in parts])
+
+
+def repeated(entries: Sequence[Any], trees: Sequence[PyTreeDef]) -> list[Any]:
+    """Each entry once for each leaf of its tree."""
+    pairs = zip(entries, trees, strict=True)
+    return [entry for entry, tree in pairs for _ in range(tree.num_leaves)]
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:

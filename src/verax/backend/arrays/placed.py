@@ -80,12 +80,12 @@ class PlacedArray(ConcreteArray):
         return from_host, (np.array(self.numpy()), self.aval)
 
     def __copy__(self) -> "PlacedArray":
-        return placed_buffer(
-            self.device_buffer(), self.aval, self.place, self.committed
+        return placed(
+            self.aval, self.place, self.committed, buffer=self.device_buffer()
         )
 
     def __deepcopy__(self, memo: object) -> ConcreteArray:
-        return placed_host(self.numpy().copy(), self.aval, self.place, self.committed)
+        return placed(self.aval, self.place, self.committed, host=self.numpy().copy())
 
 
 def stored_aval(aval: ShapedArray) -> AvalLike:
@@ -98,31 +98,21 @@ def stored_aval(aval: ShapedArray) -> AvalLike:
     return aval  # type: ignore[return-value]  # NumPy's dtype, then
 
 
-def placed_host(
-    values: np.ndarray, aval: ShapedArray, place: Sharding, committed: bool
+def placed(
+    aval: ShapedArray,
+    place: Sharding,
+    committed: bool,
+    *,
+    host: np.ndarray | None = None,
+    buffer: Buffer | None = None,
 ) -> PlacedArray:
-    """Read-only NumPy values that belong on the devices of `place`."""
-    made = PlacedArray.__new__(PlacedArray)
-    made.aval = aval
-    made.host = values
-    made.buffer = None
-    made.chosen = committed
-    made.place = place
-    made.kind = (aval, place, committed)
-    return made
+    """An array of read-only values of NumPy, or of a buffer that lies as `place` says.
 
-
-def placed_buffer(
-    buffer: Buffer, aval: ShapedArray, place: Sharding, committed: bool
-) -> PlacedArray:
-    """A buffer that lies on the devices as `place` says."""
+    Values that are on the host belong on the devices of `place` all the same.
+    """
     made = PlacedArray.__new__(PlacedArray)
-    made.aval = aval
-    made.host = None
-    made.buffer = buffer
-    made.chosen = committed
-    made.place = place
-    made.kind = (aval, place, committed)
+    made.aval, made.host, made.buffer = aval, host, buffer
+    made.chosen, made.place, made.kind = committed, place, (aval, place, committed)
     return made
 
 
@@ -144,7 +134,7 @@ def fresh(values: np.ndarray, aval: ShapedArray) -> ConcreteArray:
     place = default_place()
     if is_plain(place, False):
         return from_host(values, aval)
-    return placed_host(values, aval, place, committed=False)
+    return placed(aval, place, False, host=values)
 
 
 def wrapper(
@@ -153,7 +143,7 @@ def wrapper(
     """Makes an array from a result that lies as `place` says."""
     if is_plain(place, committed):
         return lambda buffer: from_buffer(buffer, aval)
-    return lambda buffer: placed_buffer(buffer, aval, place, committed)
+    return lambda buffer: placed(aval, place, committed, buffer=buffer)
 
 
 def spread(
@@ -225,7 +215,7 @@ def shards_of(x: PlacedArray) -> list[Shard]:
             shape = x.place.shard_shape(x.shape)
             own = SingleDeviceSharding(device)
             part = buffers.retyped(next(held), stored_aval(x.aval.with_shape(shape)))
-            data = placed_buffer(part, x.aval.with_shape(shape), own, committed=True)
+            data = placed(x.aval.with_shape(shape), own, True, buffer=part)
         found.append(Shard(device, index, number, data))
     return found
 
@@ -249,7 +239,7 @@ def put(x: ConcreteArray, place: Sharding, committed: bool) -> ConcreteArray:
             return wrap(buffers.copy_to_device(buffer, place.ordered[0]))
     if is_plain(place, committed):
         return from_host(x.numpy(), x.aval)
-    return placed_host(x.numpy(), x.aval, place, committed)
+    return placed(x.aval, place, committed, host=x.numpy())
 
 
 def keeping_host(made: ConcreteArray, x: ConcreteArray) -> ConcreteArray:

@@ -40,6 +40,7 @@ from verax.backend.runtime.buffers import Buffer
 from verax.backend.runtime.client import (
     check_not_forked,
     default_client,
+    default_platform,
     local_devices,
     platform_name,
 )
@@ -197,8 +198,9 @@ class Recipe:
 
 def platform_of(placement: Placement | None) -> str:
     """The platform of the devices of a placement, else that of the process."""
-    client = default_client() if placement is None else placement.devices[0].client
-    return platform_name(client)
+    if placement is None:
+        return default_platform()
+    return platform_name(placement.devices[0].client)
 
 
 @frozen(eq=False)

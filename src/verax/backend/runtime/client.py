@@ -268,6 +268,11 @@ def default_client() -> Client:
     return SLOT.get()
 
 
+def default_platform() -> str:
+    """The platform of this process, also in one that was forked and cannot use it."""
+    return platform_name(SLOT.client or SLOT.get())
+
+
 def check_backend(backend: str | None) -> Client:
     """The client of the platform `backend`; the default one if that is None."""
     client = default_client()
