@@ -30,7 +30,8 @@ ORDER = {
         "eager",
     ),
     "api": (
-        "trees tracing sharding_args",
+        "trees",
+        "tracing sharding_args",
         "arguments host vmap",
         "custom explain stages",
         "jit",
