@@ -9,49 +9,76 @@ The dtypes are those of NumPy and `ml_dtypes`, and those of random keys.
 
 from typing import Any
 
+import ml_dtypes
+
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
     as_dtype,
-    bfloat16 as bfloat16,
     canonical,
     float0 as float0,
     is_bool,
     is_complex,
     is_float,
 )
-from verax.ir.extended import ExtendedDType, ExtendedScalar, KeyScalar
+from verax.ir.extended import (
+    ExtendedDType,
+    extended as extended,
+    prng_key as prng_key,
+)
 from verax.ir.limits import bit_width
 from verax.ir.promotion import TypePromotionError as TypePromotionError
 from verax.numpy.creation.dtypes import (
     finfo as finfo,
     iinfo as iinfo,
     issubdtype as issubdtype,
-    result_type as result_type,
+    joined,
 )
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
 
-extended = ExtendedScalar
-prng_key = KeyScalar
+bfloat16 = ml_dtypes.bfloat16
 
 
-def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> DType:
+def canonicalize_dtype(
+    dtype: DTypeLike | None, allow_extended_dtype: bool = False
+) -> DType:
     """The dtype of an array that is requested as `dtype`: 32-bit unless x64 is on.
 
+    None stands for the default float, as in NumPy.
+
     Raises:
-        TypeError: there is no such dtype; or it is extended, which is not allowed.
+        TypeError: there is no such dtype.
+        ValueError: it is extended, which is not allowed.
 
     >>> canonicalize_dtype(float), canonicalize_dtype("complex128")
     (dtype('float32'), dtype('complex64'))
     """
-    found = canonical(dtype, STATE.enable_x64)
+    found = canonical(float if dtype is None else dtype, STATE.enable_x64)
     if isinstance(found, ExtendedDType) and not allow_extended_dtype:
-        raise TypeError(
+        raise ValueError(
             f"canonicalize_dtype got the extended dtype {found}; pass "
             "allow_extended_dtype=True to allow it"
         )
     return found
+
+
+def result_type(
+    *args: Any, return_weak_type_flag: bool = False
+) -> DType | tuple[DType, bool]:
+    """The dtype that an operation on these arrays, scalars and dtypes has.
+
+    With `return_weak_type_flag`, a pair of it and whether it is weak.
+
+    Raises:
+        ValueError: there are no arguments.
+        TypePromotionError: there is no implicit promotion.
+
+    >>> result_type("int8", 1), result_type(1, return_weak_type_flag=True)
+    (dtype('int8'), (dtype('int32'), True))
+    """
+    found = joined(args)
+    return found if return_weak_type_flag else found[0]
 
 
 def itemsize_bits(dtype: DTypeLike) -> int:

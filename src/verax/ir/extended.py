@@ -29,18 +29,16 @@ STORED: Final[Mapping[tuple[int, ...], type[np.generic]]] = MappingProxyType(
 )
 
 
-class ExtendedScalar(np.generic):
+class extended(np.generic):
     """The scalar class of every extended dtype; it has no instances."""
 
     __module__ = "verax.dtypes"
-    __qualname__ = "extended"
 
 
-class KeyScalar(ExtendedScalar):
+class prng_key(extended):
     """The scalar class of typed random keys; it has no instances."""
 
     __module__ = "verax.dtypes"
-    __qualname__ = "prng_key"
 
 
 class ExtendedDType(ABC):
@@ -68,7 +66,7 @@ class ExtendedDType(ABC):
 
     @property
     @abstractmethod
-    def type(self) -> type[ExtendedScalar]: ...
+    def type(self) -> type[extended]: ...
 
     @property
     @abstractmethod
@@ -101,8 +99,8 @@ class KeyDType(ExtendedDType):
         return f"key<{self.impl}:{'x'.join(map(str, self.word_shape))}>"
 
     @property
-    def type(self) -> type[KeyScalar]:
-        return KeyScalar
+    def type(self) -> type[prng_key]:
+        return prng_key
 
     @property
     def element_shape(self) -> tuple[int, ...]:

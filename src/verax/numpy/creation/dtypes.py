@@ -1,7 +1,7 @@
 """Floor 6: dtypes by name, and questions about them.
 
-One idea: `float32` is a value that makes arrays when called, and stands for its dtype
-wherever one is wanted::
+`float32` is a class that makes arrays when called, and stands for its dtype wherever
+one is wanted::
 
     float32(3), zeros(3, dtype=bfloat16), issubdtype(int8, integer)
 """
@@ -11,7 +11,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from attrs import frozen
 
 from verax.ir import dtypes, limits, promotion
 from verax.ir.dtypes import (
@@ -19,10 +18,11 @@ from verax.ir.dtypes import (
     DTypeLike,
     as_dtype,
     canonical,
+    default_dtype,
     is_subdtype,
     numpy_dtype,
 )
-from verax.ir.extended import ExtendedDType, ExtendedScalar
+from verax.ir.extended import ExtendedDType, NumpyDType, extended
 from verax.numpy.arguments.arguments import avals_of, common_type
 from verax.numpy.creation.creation import asarray
 from verax.rules.values.array import Array
@@ -32,74 +32,73 @@ dtype = np.dtype
 ndarray = Array
 
 
-@frozen(eq=False, repr=False)
-class ScalarType:
-    """A dtype by name: `float32(3)` is an array, `float32.dtype` NumPy's dtype."""
+class ScalarMeta(type):
+    """The class of `float32` and its like: each is a class that makes arrays.
+
+    It equals NumPy's class of the scalars and the dtype, and hashes as the class does.
+
+    >>> float32 == np.float32, isinstance(float32, type), isinstance(1.0, float32)
+    (True, True, False)
+    """
 
     dtype: np.dtype[Any]
 
-    @property
-    def __name__(self) -> str:
-        return self.dtype.name
-
-    @property
-    def type(self) -> Any:
-        """NumPy's class of scalars."""
-        return self.dtype.type
-
-    def __call__(self, x: Any = 0) -> Array:
+    def __call__(cls, x: Any) -> Array:
         """`x` as an array of this dtype."""
-        return asarray(x, dtype=self.dtype)
+        return asarray(x, dtype=cls.dtype)
 
-    def __eq__(self, other: object) -> bool:
-        held = other.dtype if isinstance(other, ScalarType) else other
-        try:
-            return self.dtype == held
-        except TypeError:
-            return False
+    def __eq__(cls, other: object) -> bool:
+        if isinstance(other, ScalarMeta):
+            return cls.dtype == other.dtype
+        if isinstance(other, np.dtype):
+            return cls.dtype == other
+        return cls.dtype.type is other
 
-    def __hash__(self) -> int:
-        # As NumPy's class of the scalars, which finds it in a set, and as in JAX.
-        return hash(self.dtype.type)
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
 
-    def __repr__(self) -> str:
-        return f"verax.numpy.{self.dtype.name}"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ScalarType, (self.dtype,)
-
-    def __instancecheck__(self, instance: object) -> bool:
-        return isinstance(instance, self.dtype.type)
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.dtype.type)
 
 
-bool_ = ScalarType(dtypes.bool_)
-int2 = ScalarType(dtypes.int2)
-int4 = ScalarType(dtypes.int4)
-int8 = ScalarType(dtypes.int8)
-int16 = ScalarType(dtypes.int16)
-int32 = ScalarType(dtypes.int32)
-int64 = ScalarType(dtypes.int64)
-uint2 = ScalarType(dtypes.uint2)
-uint4 = ScalarType(dtypes.uint4)
-uint8 = ScalarType(dtypes.uint8)
-uint16 = ScalarType(dtypes.uint16)
-uint32 = ScalarType(dtypes.uint32)
-uint64 = ScalarType(dtypes.uint64)
-float4_e2m1fn = ScalarType(dtypes.float4_e2m1fn)
-float8_e3m4 = ScalarType(dtypes.float8_e3m4)
-float8_e4m3 = ScalarType(dtypes.float8_e4m3)
-float8_e4m3b11fnuz = ScalarType(dtypes.float8_e4m3b11fnuz)
-float8_e4m3fn = ScalarType(dtypes.float8_e4m3fn)
-float8_e4m3fnuz = ScalarType(dtypes.float8_e4m3fnuz)
-float8_e5m2 = ScalarType(dtypes.float8_e5m2)
-float8_e5m2fnuz = ScalarType(dtypes.float8_e5m2fnuz)
-float8_e8m0fnu = ScalarType(dtypes.float8_e8m0fnu)
-bfloat16 = ScalarType(dtypes.bfloat16)
-float16 = ScalarType(dtypes.float16)
-float32 = ScalarType(dtypes.float32)
-float64 = ScalarType(dtypes.float64)
-complex64 = ScalarType(dtypes.complex64)
-complex128 = ScalarType(dtypes.complex128)
+def scalar_type(dtype: np.dtype[Any]) -> ScalarMeta:
+    """The class that stands for `dtype` in `verax.numpy`, under its name there."""
+    fields = {
+        "dtype": dtype,
+        "__module__": "verax.numpy",
+        "__doc__": f"An array of dtype {dtype.name} made of a number or of an array.",
+    }
+    return ScalarMeta(dtype.type.__name__, (), fields)
+
+
+bool_ = scalar_type(dtypes.bool_)
+int2 = scalar_type(dtypes.int2)
+int4 = scalar_type(dtypes.int4)
+int8 = scalar_type(dtypes.int8)
+int16 = scalar_type(dtypes.int16)
+int32 = scalar_type(dtypes.int32)
+int64 = scalar_type(dtypes.int64)
+uint2 = scalar_type(dtypes.uint2)
+uint4 = scalar_type(dtypes.uint4)
+uint8 = scalar_type(dtypes.uint8)
+uint16 = scalar_type(dtypes.uint16)
+uint32 = scalar_type(dtypes.uint32)
+uint64 = scalar_type(dtypes.uint64)
+float4_e2m1fn = scalar_type(dtypes.float4_e2m1fn)
+float8_e3m4 = scalar_type(dtypes.float8_e3m4)
+float8_e4m3 = scalar_type(dtypes.float8_e4m3)
+float8_e4m3b11fnuz = scalar_type(dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn = scalar_type(dtypes.float8_e4m3fn)
+float8_e4m3fnuz = scalar_type(dtypes.float8_e4m3fnuz)
+float8_e5m2 = scalar_type(dtypes.float8_e5m2)
+float8_e5m2fnuz = scalar_type(dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = scalar_type(dtypes.float8_e8m0fnu)
+bfloat16 = scalar_type(dtypes.bfloat16)
+float16 = scalar_type(dtypes.float16)
+float32 = scalar_type(dtypes.float32)
+float64 = scalar_type(dtypes.float64)
+complex64 = scalar_type(dtypes.complex64)
+complex128 = scalar_type(dtypes.complex128)
 single = float32
 double = float64
 csingle = complex64
@@ -141,35 +140,42 @@ KINDS: dict[str, Any] = {
 }
 
 
-def issubdtype(arg1: DTypeLike, arg2: Any) -> bool:
+def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether `arg1` is `arg2`, or below it if that is a category such as `floating`.
 
     Small floats such as bfloat16 are floating here, unlike in NumPy. Keys are below
     `verax.dtypes.prng_key`.
+
+    Raises:
+        TypeError: `arg1` or `arg2` is neither a dtype nor a category.
     """
-    if isinstance(arg1, type) and issubclass(arg1, np.generic) and arg1 in CATEGORIES:
-        return bool(
-            np.issubdtype(arg1, arg2 if isinstance(arg2, type) else plain(arg2))
-        )
-    if isinstance(arg1, type) and issubclass(arg1, ExtendedScalar):
+    if isinstance(arg1, type) and is_category(arg1):
         return isinstance(arg2, type) and issubclass(arg1, arg2)
-    found = as_dtype(arg1)
-    if isinstance(arg2, type) and arg2 in CATEGORIES:
-        return is_subdtype(found, CATEGORIES[arg2])
-    if isinstance(found, ExtendedDType):
-        below = isinstance(arg2, type) and issubclass(found.type, arg2)
-        return below or arg2 is found
-    if arg2 is np.generic:
-        return True
-    if isinstance(arg2, type) and issubclass(arg2, np.generic) and is_abstract(arg2):
-        return False
-    return found == as_dtype(arg2)
+    found = any_dtype(arg1)
+    if isinstance(arg2, type) and is_category(arg2):
+        members = CATEGORIES.get(arg2)
+        below = members is not None and is_subdtype(found, members)
+        return below or issubclass(found.type, arg2)
+    return found == any_dtype(arg2)
 
 
-def is_abstract(kind: type) -> bool:
-    """Whether no array here has elements of that kind."""
-    others = (np.flexible, np.character, np.object_, np.str_, np.bytes_, np.void)
-    return kind in others or issubclass(kind, ExtendedScalar)
+def is_category(kind: type) -> bool:
+    """Whether a class of scalars stands for several dtypes, or for extended ones."""
+    return issubclass(kind, np.generic) and (
+        kind is np.generic
+        or kind in CATEGORIES
+        or kind in (np.flexible, np.character, np.void)
+        or issubclass(kind, extended)
+    )
+
+
+def any_dtype(x: Any) -> DType:
+    """The dtype that `x` stands for, even if only NumPy has arrays of it."""
+    try:
+        return as_dtype(x)
+    except TypeError:
+        found: NumpyDType = np.dtype(x)
+        return found
 
 
 def plain(x: Any) -> Any:
@@ -184,7 +190,8 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     floating", "complex floating" and "numeric".
 
     Raises:
-        ValueError: there is no such kind.
+        ValueError: no kind has that name.
+        TypeError: the kind is neither a name nor a dtype.
     """
     found = as_dtype(dtype)
     kinds: Sequence[Any] = kind if isinstance(kind, tuple) else (kind,)
@@ -197,10 +204,9 @@ def one_kind(dtype: DType, kind: Any) -> bool:
     try:
         return dtype == as_dtype(kind)
     except TypeError as error:
+        raised = ValueError if isinstance(kind, str) else TypeError
         known = ", ".join(map(repr, KINDS))
-        raise ValueError(
-            f"isdtype: unknown kind {kind!r}; use one of {known}"
-        ) from error
+        raise raised(f"isdtype: unknown kind {kind!r}; use one of {known}") from error
 
 
 def result_type(*args: Any) -> DType:
@@ -210,21 +216,28 @@ def result_type(*args: Any) -> DType:
         ValueError: there are no arguments.
         TypePromotionError: there is no implicit promotion.
     """
+    return joined(args)[0]
+
+
+def joined(args: tuple[Any, ...]) -> promotion.Typed:
+    """The dtype of `result_type`, and whether it is weak."""
     if not args:
         raise ValueError("result_type takes at least one argument")
     types = tuple([type_of(x) for x in args])
     strict = STATE.numpy_dtype_promotion == "strict"
     dtype, weak = promotion.join_all(types, STATE.enable_x64, strict)
-    return promotion.widen_weak(dtype, weak, STATE.enable_x64)[0]
+    return promotion.widen_weak(dtype, weak, STATE.enable_x64)
 
 
 def type_of(x: Any) -> promotion.Typed:
     """The dtype of an array, a scalar or a dtype, and whether it is weak."""
     if isinstance(x, Array):
         return x.dtype, x.weak_type
+    if x is None:
+        return default_dtype("floating", STATE.enable_x64), False
     if x is int or x is float or x is complex:
         return canonical(x, STATE.enable_x64), True
-    named = isinstance(x, type | np.dtype | ExtendedDType | str | ScalarType)
+    named = isinstance(x, type | np.dtype | ExtendedDType | str)
     if named or not isinstance(
         x, np.ndarray | np.generic | bool | int | float | complex
     ):
@@ -269,7 +282,7 @@ def iinfo(int_type: DTypeLike) -> ml_dtypes.iinfo:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether `element` is a number, or a zero-dimensional array."""
+    """Whether `element` is a number or a string, or an array without dimensions."""
     if isinstance(element, Array | np.ndarray):
         return not element.shape
-    return isinstance(element, bool | int | float | complex | np.generic)
+    return np.isscalar(element)
