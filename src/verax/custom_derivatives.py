@@ -16,6 +16,7 @@ from verax.api.custom.jvp import custom_jvp as custom_jvp
 from verax.api.custom.tracing import (
     CustomVJPPrimal as CustomVJPPrimal,
     SymbolicZero as SymbolicZero,
+    custom_vjp_primal_tree_values as custom_vjp_primal_tree_values,
     zero_from_primal as zero_from_primal,
 )
 from verax.api.custom.vjp import custom_vjp as custom_vjp

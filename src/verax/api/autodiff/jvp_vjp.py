@@ -23,6 +23,7 @@ from verax.api.tracing.trace import (
     trace,
 )
 from verax.api.trees.classes import register_pytree_node_class
+from verax.api.trees.kept_leaves import KeptLeaves, split_leaves
 from verax.api.vmap import apply_batched
 from verax.backend import pytrees
 from verax.backend.pytrees import Partial, PyTreeDef
@@ -35,24 +36,6 @@ from verax.rules.values.sizes import ShapeError
 from verax.rules.values.typed import shown
 from verax.transforms.engine.jvp import jvp as push_forward, jvp_into, pushed_types
 from verax.transforms.engine.transpose import transpose
-
-
-@frozen(eq=False)
-class Aux:
-    """The auxiliary output: its structure, and the leaves that are not arrays.
-
-    Such a leaf, for example a name, is returned as it is.
-    """
-
-    tree: PyTreeDef
-    others: tuple[tuple[int, object], ...]
-
-    def rebuilt(self, arrays: Sequence[Any]) -> Any:
-        """The user's tree, from the leaves that are arrays and come first."""
-        leaves = list(arrays[: self.tree.num_leaves - len(self.others)])
-        for place, other in self.others:
-            leaves.insert(place, other)
-        return self.tree.unflatten(leaves)
 
 
 @frozen(cache_hash=True)
@@ -84,7 +67,7 @@ class Primals:
     jaxpr: Jaxpr
     captured: tuple[object, ...]
     leaves: tuple[object, ...]
-    aux: Aux | None
+    aux: KeptLeaves | None
     signature: Signature
 
     @property
@@ -110,7 +93,7 @@ def trace_primals(
     name = function_name(fun)
     describe = describe_arguments(name, tree)
     avals = leaf_avals(leaves, describe)
-    found: list[tuple[PyTreeDef, Aux | None]] = []
+    found: list[tuple[PyTreeDef, KeptLeaves | None]] = []
 
     def flat(*args: Any) -> list[Any]:
         out = fun(*args)
@@ -120,25 +103,24 @@ def trace_primals(
             return leaves
         value, aux = check_pair(fun, out)
         leaves, out_tree = pytrees.flatten(value)
-        arrays, kept = split_aux(aux)
+        arrays, kept = split_leaves(aux, is_operand)
         found[:] = [(out_tree, kept)]
         return [*leaves, *arrays]
 
     flat.__name__ = name
-    traced = trace(flat, tree, avals, purpose, describe=describe, values=leaves)
+    traced = trace(
+        flat,
+        tree,
+        avals,
+        purpose,
+        describe=describe,
+        values=leaves,
+        differentiates=True,
+    )
     jaxpr, [(out_tree, kept)] = traced.jaxpr, found
     out_avals = tuple(jaxpr.out_avals[: out_tree.num_leaves])
     signature = Signature(name, tree, tuple(avals), out_tree, out_avals)
     return Primals(jaxpr, traced.captured, tuple(leaves), kept, signature)
-
-
-def split_aux(aux: Any) -> tuple[list[Any], Aux]:
-    """The arrays of an auxiliary output, and the rest of it."""
-    leaves, tree = pytrees.flatten(aux)
-    others = [(i, leaf) for i, leaf in enumerate(leaves) if not is_operand(leaf)]
-    places = {i for i, _ in others}
-    arrays = [leaf for i, leaf in enumerate(leaves) if i not in places]
-    return arrays, Aux(tree, tuple(others))
 
 
 def check_pair(fun: object, out: Any) -> tuple[Any, Any]:

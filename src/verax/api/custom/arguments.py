@@ -105,8 +105,10 @@ def positional(
 ) -> tuple[Any, ...]:
     """All arguments by position, with the defaults that the signature has.
 
+    A keyword-only argument that is not passed keeps its default in the function.
+
     Raises:
-        TypeError: they do not fit the signature, or one is keyword-only.
+        TypeError: they do not fit the signature, or one has no position.
     """
     if signature is None:
         if kwargs:
@@ -120,9 +122,10 @@ def positional(
     except TypeError as error:
         raise TypeError(f"{function_name(fun)}: {error}") from None
     bound.apply_defaults()
-    if bound.kwargs:
+    unplaced = sorted(kwargs.keys() & bound.kwargs.keys())
+    if unplaced:
         raise TypeError(
-            f"the keyword arguments {sorted(bound.kwargs)} of {function_name(fun)} "
+            f"the keyword arguments {unplaced} of {function_name(fun)} "
             "have no position, and rules take arguments by position; make them "
             "positional"
         )

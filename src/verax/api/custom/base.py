@@ -11,7 +11,6 @@ import functools
 import gc
 import inspect
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, Final
 from weakref import ReferenceType, ref
 
@@ -30,6 +29,7 @@ from verax.api.custom.arguments import (
 )
 from verax.api.custom.tracing import in_type, trace_body
 from verax.api.tracing.apply import current_builder
+from verax.api.tracing.concrete_values import can_move
 from verax.api.tracing.trace import Opened, Traced, function_name
 from verax.api.tracing.wrapping import look_like
 from verax.backend.pytrees import PyTreeDef, tree_holds
@@ -254,9 +254,9 @@ class CustomRules(Home):
     ) -> None:
         look_like(self, fun)  # copies what the function within has
         super().__init__(fun)
-        self.positions = held_positions(fun, nondiff_argnums, nondiff_argnames)
+        self.nondiff_argnums = held_positions(fun, nondiff_argnums, nondiff_argnames)
         self.rules: tuple[Callable[..., Any], ...] = ()
-        self.symbolic = False
+        self.symbolic_zeros = False
 
     def __getattr__(self, name: str) -> Any:
         """What gives rules to the function within: `custom_vjp(custom_vmap(f))`."""
@@ -276,8 +276,8 @@ class CustomRules(Home):
 
     def sorted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> SortedArguments:
         """The arguments of a call, by kind."""
-        signature, positions = self.signature, self.positions
-        return sort_arguments(self.fun, signature, positions, args, kwargs)
+        signature, held = self.signature, self.nondiff_argnums
+        return sort_arguments(self.fun, signature, held, args, kwargs)
 
     def bind(self, given: SortedArguments) -> Any:
         """Write the call as an equation of the current trace."""
@@ -302,7 +302,7 @@ class CustomRules(Home):
             body.jaxpr.out_avals,
             current_context(),
             ref(self),
-            self.symbolic,
+            self.symbolic_zeros,
             given.positions,
             given.held,
             *self.rules,
@@ -322,14 +322,16 @@ def waiting_rule[U, S](
     body: Opened,
     captures: bool,
     shifted: Callable[[U, tuple[ShapedArray, ...]], S],
-    probe: Callable[[], object],
+    nonzero: Mask,
+    probe: Callable[[Mask], object],
 ) -> tuple[U | S, tuple[Any, ...], Jaxpr] | None:
     """The rule of an equation, what the function captures, and the function.
 
-    None if the rule must be traced now: it captures tracers, or it branches on values
-    at hand, so that `probe`, which traces it without them, fails. `shifted` makes a
-    rule for a function that captures; there the rule is not traced again, because it is
-    being traced too often already.
+    `nonzero` marks the arguments that can have tangents here. None if the rule must be
+    traced now: it captures tracers, or it branches on values at hand, so that `probe`,
+    which traces it without them, fails. `shifted` makes a rule for a function that
+    captures; there the rule is not traced again, because it is being traced too often
+    already.
     """
     builder = current_builder()
     avals = body.captured_avals
@@ -339,9 +341,21 @@ def waiting_rule[U, S](
         return found
     if captures:
         return None
-    if builder.oracle is None:
+    if builder.oracle is None or not any(nonzero):
         return found
-    with suppress(AbstractValueError, LeakedTracer):
-        probe()
+    try:
+        probe(nonzero)
+    except (AbstractValueError, LeakedTracer):
+        return None
+    except Exception:  # it may be one for other tangents than those due
         return found
-    return None
+    return found
+
+
+def movable(user: UserRules, leaves: Sequence[object]) -> Mask:
+    """The arguments of a call that can have tangents, as far as the trace knows."""
+    builder = current_builder()
+    if builder is None:
+        return user.active
+    flags = zip(user.active, can_move(builder, leaves), strict=True)
+    return tuple([active and moves for active, moves in flags])

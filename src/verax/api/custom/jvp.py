@@ -24,6 +24,7 @@ from verax.api.custom.base import (
     Mask,
     UserRules,
     called,
+    movable,
     on_its_own,
     pair_of,
     waiting_rule,
@@ -183,8 +184,13 @@ class custom_jvp(CustomRules):
     ) -> Callable[..., Any]:
         """Give the rule; with `symbolic_zeros` it sees which tangents are zero."""
         self.rules = (jvp,)
-        self.symbolic = symbolic_zeros
+        self.symbolic_zeros = symbolic_zeros
         return jvp
+
+    @property
+    def jvp(self) -> Callable[..., Any] | None:
+        """The rule, if there is one yet."""
+        return self.rules[0] if self.rules else None
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Give one rule per argument: (tangent, output, *primals) to a tangent.
@@ -200,7 +206,7 @@ class custom_jvp(CustomRules):
         >>> print(*verax.grad(f, (0, 1))(2.0, 3.0))
         3.0 0.0
         """
-        if self.positions:
+        if self.nondiff_argnums:
             raise TypeError("defjvps does not support nondiff_argnums; use defjvp")
 
         def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -247,26 +253,22 @@ def jvp_rule(
 
     A rule that captures tracers, or branches on values at hand, is traced now.
     """
+    nonzero = movable(user, leaves)
     found = waiting_rule(
-        user,
-        (user.purpose,),
-        body,
-        captures,
-        Shifted,
-        lambda: user.pushed(user.active),
+        user, (user.purpose,), body, captures, Shifted, nonzero, user.pushed
     )
     if found is not None:
         return found
     builder = current_builder()
     values = None
     if builder is not None and builder.oracle is not None:
-        values = [*leaves, *tangent_values(user)]
-    traced, mask = user.trace(user.active, values)
+        values = [*leaves, *tangent_values(user, nonzero)]
+    traced, mask = user.trace(nonzero, values)
     opened = traced.opened
     captured = union(body.captured, opened.captured)
     jaxpr = with_captured(body.jaxpr, body.captured, captured)
     pushed = with_captured(opened.jaxpr, opened.captured, captured)
-    return TracedJvp(pushed, user.active, mask), captured, jaxpr
+    return TracedJvp(pushed, nonzero, mask), captured, jaxpr
 
 
 @frozen(cache_hash=True)
@@ -282,10 +284,10 @@ class Shifted:
         return after_captured(jaxpr, self.captured), mask
 
 
-def tangent_values(user: UserJvp) -> list[Array]:
+def tangent_values(user: UserJvp, nonzero: Mask) -> list[Array]:
     """Tangents at hand for rules that branch on values: not on those of tangents."""
     return [
         ENGINE.core.zeros(aval.tangent())
-        for aval, flag in zip(user.avals, user.active, strict=True)
+        for aval, flag in zip(user.avals, nonzero, strict=True)
         if flag
     ]

@@ -32,6 +32,7 @@ from verax.rules.programs.batched import on_inputs
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.typed import described
 
 
 @frozen
@@ -65,9 +66,32 @@ class CustomVJPPrimal:
     perturbed: bool
 
 
-def zero_from_primal(x: object) -> SymbolicZero:
-    """The symbolic zero of the tangent type of `x`."""
-    return SymbolicZero(aval_of(x).tangent())
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """Zeros in the tangent types of the leaves of `val`, symbolic ones on request.
+
+    >>> import verax
+    >>> verax.custom_derivatives.zero_from_primal([2.0, 3])
+    [Array(0., dtype=float32, weak_type=True), array((b'',), dtype=[('float0', 'V')])]
+    """
+    leaves, tree = pytrees.flatten(val)
+    zeros_of = [instantiate(aval_of(x).tangent(), symbolic_zeros) for x in leaves]
+    return tree.unflatten(zeros_of)
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The values of the `CustomVJPPrimal`s that are the leaves of `tree`.
+
+    Raises:
+        TypeError: a leaf is something else.
+    """
+    leaves, structure = pytrees.flatten(tree)
+    for leaf in leaves:
+        if not isinstance(leaf, CustomVJPPrimal):
+            raise TypeError(
+                "custom_vjp_primal_tree_values takes a tree of CustomVJPPrimals, as "
+                f"forward rules with symbolic_zeros=True get it, not {described(leaf)}"
+            )
+    return structure.unflatten([leaf.value for leaf in leaves])
 
 
 def instantiate(aval: ShapedArray, symbolic: bool) -> Any:

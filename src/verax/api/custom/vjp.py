@@ -10,6 +10,7 @@ the pair of rules as a value; they are traced when it is differentiated::
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from attrs import field, frozen
 
 from verax.api.custom.arguments import (
@@ -23,6 +24,7 @@ from verax.api.custom.base import (
     Mask,
     UserRules,
     called,
+    movable,
     on_its_own,
     pair_of,
     waiting_rule,
@@ -39,6 +41,7 @@ from verax.api.custom.tracing import (
 )
 from verax.api.tracing.apply import ENGINE, current_builder
 from verax.api.tracing.trace import Opened, Traced, trace
+from verax.api.trees.kept_leaves import KeptLeaves, split_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
@@ -88,25 +91,25 @@ class UserVjp(UserRules):
 
     def trace_forward(
         self, nonzero: Mask, values: Sequence[object] | None = None
-    ) -> tuple[Traced, PyTreeDef]:
-        """The forward rule under the current trace, and the tree of its residuals."""
-        trees: list[PyTreeDef] = []
+    ) -> tuple[Traced, KeptLeaves]:
+        """The forward rule under the current trace, and the rest of its residuals."""
+        found: list[KeptLeaves] = []
 
         def flat(*leaves: Any) -> list[Any]:
-            outs, residuals, tree = self.call_forward(nonzero, leaves)
-            trees.append(tree)
+            outs, residuals, rest = self.call_forward(nonzero, leaves)
+            found.append(rest)
             return [*outs, *residuals]
 
         flat.__name__ = self.purpose
         _, tree = pytrees.flatten(((0,) * len(self.avals), {}))
         with entered(self.context):
             traced = trace(flat, tree, self.avals, self.purpose, values=values)
-        return traced, trees[0]
+        return traced, found[0]
 
     def call_forward(
         self, nonzero: Mask, leaves: Sequence[Any]
-    ) -> tuple[list[Any], list[Any], PyTreeDef]:
-        """Call the forward rule: outputs, residuals, and the tree of these."""
+    ) -> tuple[list[Any], list[Any], KeptLeaves]:
+        """Call the forward rule: outputs, arrays among the residuals, and the rest."""
         given: list[Any] = list(leaves)
         if self.symbolic:
             pairs = zip(leaves, nonzero, strict=True)
@@ -117,14 +120,14 @@ class UserVjp(UserRules):
             "output, residuals",
             called(self.fwd, self.purpose, f"what {self.name} takes", args),
         )
-        residuals, tree = pytrees.flatten(pair[1])
-        return self.outputs(self.purpose, pair[0]), residuals, tree
+        residuals, rest = split_leaves(pair[1], is_residual)
+        return self.outputs(self.purpose, pair[0]), residuals, rest
 
     def trace_backward(
         self,
         nonzero: Mask,
         given: Mask,
-        residuals: PyTreeDef,
+        residuals: KeptLeaves,
         avals: Sequence[ShapedArray],
         values: Sequence[object] | None = None,
     ) -> tuple[Traced, Mask]:
@@ -133,7 +136,7 @@ class UserVjp(UserRules):
 
         def flat(saved: list[Any], live: list[Any]) -> list[Any]:
             found, mask = self.call_backward(
-                nonzero, given, residuals.unflatten(saved), live
+                nonzero, given, residuals.rebuilt(saved), live
             )
             masks.append(mask)
             return found
@@ -163,9 +166,12 @@ class UserVjp(UserRules):
         args = (*self.held_values, residuals, ct)
         pulled = called(self.bwd, self.backward_purpose, takes, args)
         leaves = self.cotangents(pulled)
-        typed = [
+        checked = [
             self.cotangent(i, leaf) if flag else None
-            for i, (leaf, flag) in enumerate(zip(leaves, nonzero, strict=True))
+            for i, (leaf, flag) in enumerate(zip(leaves, self.active, strict=True))
+        ]
+        typed = [
+            ct if flag else None for ct, flag in zip(checked, nonzero, strict=True)
         ]
         live = [ct for ct in typed if ct is not None]
         return live, tuple([ct is not None for ct in typed])
@@ -229,17 +235,22 @@ class UserVjp(UserRules):
         return f"argument {others[number]}{''.join(map(str, rest))} of {self.name}"
 
 
-def traced_forward(rule: UserVjp, nonzero: Mask) -> tuple[Jaxpr, PyTreeDef]:
+def is_residual(x: object) -> bool:
+    """Whether the program computes `x`; on the others the backward rule may branch."""
+    return not isinstance(x, bool | int | float | complex | np.generic)
+
+
+def traced_forward(rule: UserVjp, nonzero: Mask) -> tuple[Jaxpr, KeptLeaves]:
     """The forward rule traced on its own: nothing around it may be captured."""
-    traced, tree = rule.trace_forward(nonzero)
-    return on_its_own(traced), tree
+    traced, rest = rule.trace_forward(nonzero)
+    return on_its_own(traced), rest
 
 
 def traced_backward(rule: UserVjp, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
     """The backward rule traced on its own: nothing around it may be captured."""
-    forward, tree = rule.kept(traced_forward, nonzero)
+    forward, rest = rule.kept(traced_forward, nonzero)
     avals = forward.out_avals[len(rule.out_avals) :]
-    traced, mask = rule.trace_backward(nonzero, given, tree, avals)
+    traced, mask = rule.trace_backward(nonzero, given, rest, avals)
     return on_its_own(traced), mask
 
 
@@ -278,6 +289,7 @@ class custom_vjp(CustomRules):
     __module__ = "verax"
 
     kind = "vjp"
+    optimize_remat = False
 
     def defvjp(
         self,
@@ -294,7 +306,18 @@ class custom_vjp(CustomRules):
         removed from it.
         """
         self.rules = (fwd, bwd)
-        self.symbolic = symbolic_zeros
+        self.symbolic_zeros = symbolic_zeros
+        self.optimize_remat = optimize_remat
+
+    @property
+    def fwd(self) -> Callable[..., Any] | None:
+        """The forward rule, if there is one yet."""
+        return self.rules[0] if self.rules else None
+
+    @property
+    def bwd(self) -> Callable[..., Any] | None:
+        """The backward rule, if there is one yet."""
+        return self.rules[1] if self.rules else None
 
     def bind(self, given: SortedArguments) -> Any:
         """Write the call as an equation of the current trace."""
@@ -312,29 +335,31 @@ def vjp_rule(
 
     Rules that capture tracers, or branch on values at hand, are traced now.
     """
+    nonzero = movable(user, leaves)
     found = waiting_rule(
         user,
         (user.purpose, user.backward_purpose),
         body,
         captures,
         Shifted,
-        lambda: user.backward(user.active, user.out_active),
+        nonzero,
+        lambda mask: user.backward(mask, user.out_active),
     )
     if found is not None:
         return found
     builder = current_builder()
     concrete = builder is not None and builder.oracle is not None
-    return traced_rule(user, body, leaves if concrete else None)
+    return traced_rule(user, body, nonzero, leaves if concrete else None)
 
 
 def traced_rule(
-    user: UserVjp, body: Opened, values: Sequence[Any] | None
+    user: UserVjp, body: Opened, nonzero: Mask, values: Sequence[Any] | None
 ) -> tuple[TracedVjp, tuple[Any, ...], Jaxpr]:
     """Both rules traced now; what the backward one captures becomes a residual."""
-    traced, tree = user.trace_forward(user.active, values)
+    traced, rest = user.trace_forward(nonzero, values)
     first = traced.opened
     avals = first.jaxpr.out_avals[len(user.out_avals) :]
-    pulled, mask = user.trace_backward(user.active, user.out_active, tree, avals)
+    pulled, mask = user.trace_backward(nonzero, user.out_active, rest, avals)
     second = pulled.opened
     captured = union(body.captured, first.captured, second.captured)
     jaxpr = with_captured(body.jaxpr, body.captured, captured)

@@ -17,9 +17,11 @@ from attrs import evolve
 from verax.api.tracing.apply import ENGINE
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import is_inexact
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
 from verax.ir.jaxpr import Atom, Eqn, Var
 from verax.ops.calls.callbacks import debug_callback_p
+from verax.ops.elementwise.select import stop_gradient_p
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.leaks import abstract, roots
 from verax.rules.values.conversions import AbstractValueError, Refusal
@@ -35,10 +37,16 @@ SILENT = StandardEngine(
 
 
 class Oracle:
-    """Concrete values of a trace, on demand: evaluates what was written so far."""
+    """Concrete values of a trace, on demand: evaluates what was written so far.
 
-    def __init__(self, builder: Builder, values: Sequence[object | None]) -> None:
+    `flow` says which values of it can have tangents.
+    """
+
+    def __init__(
+        self, builder: Builder, values: Sequence[object | None], differentiates: bool
+    ) -> None:
         self.builder = builder
+        self.flow = Flow(builder, differentiates)
         self.values = values
         self.env: dict[int, np.ndarray] = {}
         self.refusals: dict[int, AbstractValueError | None] = {}
@@ -114,12 +122,85 @@ class Oracle:
         return self.env[atom.index] if isinstance(atom, Var) else literal_value(atom)
 
 
-def oracle_for(builder: Builder, values: Sequence[object | None]) -> Oracle | None:
+class Flow:
+    """Which values of a trace can have tangents, as far as it is written.
+
+    A trace that `differentiates` gives tangents to its own inputs; a value that depends
+    on none of them may still depend on a tracer that moves in a trace around it. Other
+    traces do not know what will become of their inputs.
+    """
+
+    def __init__(self, builder: Builder, differentiates: bool) -> None:
+        self.builder = builder
+        self.differentiates = differentiates
+        self.own: set[int] = set()
+        self.outer: set[int] = set()
+        self.inputs = 0
+        self.done = 0
+
+    def mask(self, operands: Sequence[object]) -> tuple[bool, ...]:
+        """The operands with a tangent, in the innermost trace that gives them one."""
+        self.follow()
+        own = tuple([self.within(x, self.own) for x in operands])
+        if self.differentiates and any(own):
+            return own
+        outer = [self.within(x, self.outer) or self.moves_around(x) for x in operands]
+        return tuple([a or b for a, b in zip(own, outer, strict=True)])
+
+    def within(self, x: object, moving: set[int]) -> bool:
+        """Whether `x` is a value of this trace that is among the `moving` ones."""
+        return (
+            isinstance(x, Tracer)
+            and x.builder is self.builder
+            and isinstance(x.atom, Var)
+            and x.atom.index in moving
+        )
+
+    def moves_around(self, x: object) -> bool:
+        """Whether `x` belongs to another trace and can have a tangent there."""
+        if not isinstance(x, Tracer) or x.builder is self.builder:
+            return False
+        oracle = x.builder.oracle
+        if not isinstance(oracle, Oracle):
+            return is_inexact(x.aval.dtype)
+        return any(oracle.flow.mask([x]))
+
+    def follow(self) -> None:
+        """Look at the inputs and equations that are new."""
+        caught = {v: x for x, v in self.builder.captured.values()}
+        for var in self.builder.inputs[self.inputs :]:
+            if var not in caught and is_inexact(var.aval.dtype):
+                self.own.add(var.index)
+            elif var in caught and self.moves_around(caught[var]):
+                self.outer.add(var.index)
+        self.inputs = len(self.builder.inputs)
+        eqns = self.builder.eqns
+        for eqn in eqns[self.done :]:
+            if eqn.primitive is stop_gradient_p:
+                continue
+            for moving in (self.own, self.outer):
+                if any([type(a) is Var and a.index in moving for a in eqn.invars]):
+                    outs = [v for v in eqn.outvars if is_inexact(v.aval.dtype)]
+                    moving.update([v.index for v in outs])
+        self.done = len(eqns)
+
+
+def oracle_for(
+    builder: Builder, values: Sequence[object | None], differentiates: bool = False
+) -> Oracle | None:
     """What knows values of the trace, unless there can be none."""
     around = builder.outer is not None and builder.outer.oracle is not None
     if around or not values or any([has_value(x) for x in values]):
-        return Oracle(builder, values)
+        return Oracle(builder, values, differentiates)
     return None
+
+
+def can_move(builder: Builder, operands: Sequence[object]) -> tuple[bool, ...]:
+    """The operands that can have tangents when `builder` has written its program."""
+    oracle = builder.oracle
+    if isinstance(oracle, Oracle):
+        return oracle.flow.mask(operands)
+    return (True,) * len(operands)
 
 
 def has_value(x: object | None) -> bool:

@@ -94,12 +94,14 @@ def trace(
     describe: Describe | None = None,
     values: Sequence[object | None] | None = None,
     held: Mapping[int, object] = EMPTY,
+    differentiates: bool = False,
 ) -> Traced:
     """Trace `fun(*args, **kwargs)`, where `in_tree` is the structure of both.
 
     `held` are leaves, by number, that the function gets as they are. `values`, the
     arguments themselves, let Python branch on what it computes from them alone; None
-    stands for an argument without a value, such as a tracer.
+    stands for an argument without a value, such as a tracer. A trace `differentiates`
+    if its arguments get tangents.
 
     Raises:
         TypeError: an output is not an array.
@@ -110,7 +112,7 @@ def trace(
     builder = Builder(purpose, current_builder())
     builder.describe = describe
     if values is not None:
-        builder.oracle = oracle_for(builder, values)
+        builder.oracle = oracle_for(builder, values, differentiates)
     on = gc.isenabled()
     try:
         gc.disable()  # as `paused` does, in a third of the time
