@@ -89,11 +89,13 @@ def wrapped(words: str) -> Iterator[str]:
 
 
 def constants(tree: ast.Module) -> Iterator[str]:
-    """The types of the strings that the package itself holds, its version say."""
+    """The types of the strings and numbers that the package itself holds."""
     for node in tree.body:
         match node:
             case ast.Assign([ast.Name(name)], ast.Constant(str())):
                 yield f"{name}: str"
+            case ast.Assign([ast.Name(name)], ast.Tuple(parts)):
+                yield f"{name}: tuple[{', '.join(['int'] * len(parts))}]"
 
 
 def stubs() -> Iterator[tuple[Path, str]]:

@@ -15,6 +15,7 @@ with keeping():
     from verax.ir.facade import facade
 
 __version__ = "0.1.0"
+__version_info__ = (0, 1, 0)
 
 __getattr__, __dir__ = facade(
     __name__,
@@ -27,8 +28,12 @@ __getattr__, __dir__ = facade(
         ".api.config.config": (
             "check_tracer_leaks checking_leaks=check_tracer_leaks config debug_infs "
             "debug_nans default_device default_matmul_precision default_prng_impl "
-            "disable_jit enable_x64 explain_cache_misses numpy_dtype_promotion "
-            "threefry_partitionable"
+            "disable_jit enable_checks enable_custom_prng enable_x64 "
+            "explain_cache_misses explicit_x64_dtypes legacy_prng_key log_compiles "
+            "make_user_context no_execution no_tracing numpy_dtype_promotion "
+            "numpy_rank_promotion threefry_partitionable transfer_guard "
+            "transfer_guard_device_to_device transfer_guard_device_to_host "
+            "transfer_guard_host_to_device"
         ),
         ".api.custom.checkpoint": "checkpoint remat=checkpoint",
         ".api.custom.gradient": "closure_convert custom_gradient",

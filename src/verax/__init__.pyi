@@ -27,9 +27,17 @@ from verax.api.config.config import (
     default_device as default_device,
     default_matmul_precision as default_matmul_precision,
     default_prng_impl as default_prng_impl, disable_jit as disable_jit,
+    enable_checks as enable_checks, enable_custom_prng as enable_custom_prng,
     enable_x64 as enable_x64, explain_cache_misses as explain_cache_misses,
+    explicit_x64_dtypes as explicit_x64_dtypes, legacy_prng_key as legacy_prng_key,
+    log_compiles as log_compiles, make_user_context as make_user_context,
+    no_execution as no_execution, no_tracing as no_tracing,
     numpy_dtype_promotion as numpy_dtype_promotion,
-    threefry_partitionable as threefry_partitionable,
+    numpy_rank_promotion as numpy_rank_promotion,
+    threefry_partitionable as threefry_partitionable, transfer_guard as transfer_guard,
+    transfer_guard_device_to_device as transfer_guard_device_to_device,
+    transfer_guard_device_to_host as transfer_guard_device_to_host,
+    transfer_guard_host_to_device as transfer_guard_host_to_device,
 )
 from verax.api.custom.checkpoint import checkpoint as checkpoint
 from verax.api.custom.gradient import (
@@ -86,6 +94,7 @@ checking_leaks = check_tracer_leaks
 remat = checkpoint
 P = PartitionSpec
 __version__: str
+__version_info__: tuple[int, int, int]
 __all__ = [
     "Array", "Device", "ImpureFunction", "LeakedTracer", "Mesh", "NamedSharding", "P",
     "ShapeDtypeStruct", "ad_checkpoint", "block_until_ready", "check_purity",
@@ -95,16 +104,20 @@ __all__ = [
     "custom_vjp", "debug", "debug_infs", "debug_nans", "default_backend",
     "default_device", "default_matmul_precision", "default_prng_impl", "device_count",
     "device_get", "device_put", "device_put_replicated", "device_put_sharded",
-    "devices", "disable_jit", "dlpack", "dtypes", "effects_barrier", "enable_x64",
-    "ensure_compile_time_eval", "errors", "eval_shape", "experimental",
-    "explain_cache_misses", "export", "extend", "flatten_util", "float0", "fwd_and_bwd",
-    "grad", "hessian", "image", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp",
-    "lax", "linear_transpose", "linearize", "live_arrays", "local_device_count",
-    "local_devices", "make_array_from_callback", "make_array_from_single_device_arrays",
-    "make_jaxpr", "make_mesh", "metrics", "monitoring", "named_call", "named_scope",
-    "nn", "numpy", "numpy_dtype_promotion", "ops", "pmap", "print_environment_info",
-    "process_count", "process_index", "process_indices", "profiler", "pure_callback",
-    "random", "remat", "rewrites", "scipy", "shard_map", "sharding", "stages",
-    "test_util", "threefry_partitionable", "transforms", "tree", "tree_util", "typeof",
-    "typing", "value_and_grad", "vjp", "vmap",
+    "devices", "disable_jit", "dlpack", "dtypes", "effects_barrier", "enable_checks",
+    "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors",
+    "eval_shape", "experimental", "explain_cache_misses", "explicit_x64_dtypes",
+    "export", "extend", "flatten_util", "float0", "fwd_and_bwd", "grad", "hessian",
+    "image", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax",
+    "legacy_prng_key", "linear_transpose", "linearize", "live_arrays",
+    "local_device_count", "local_devices", "log_compiles", "make_array_from_callback",
+    "make_array_from_single_device_arrays", "make_jaxpr", "make_mesh",
+    "make_user_context", "metrics", "monitoring", "named_call", "named_scope", "nn",
+    "no_execution", "no_tracing", "numpy", "numpy_dtype_promotion",
+    "numpy_rank_promotion", "ops", "pmap", "print_environment_info", "process_count",
+    "process_index", "process_indices", "profiler", "pure_callback", "random", "remat",
+    "rewrites", "scipy", "shard_map", "sharding", "stages", "test_util",
+    "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host", "transfer_guard_host_to_device", "transforms",
+    "tree", "tree_util", "typeof", "typing", "value_and_grad", "vjp", "vmap",
 ]

@@ -11,6 +11,7 @@ Every function of `verax.random` takes either form; `split` and `fold_in` give b
 the form that they were given.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -19,6 +20,7 @@ import numpy as np
 from verax.ir.dtypes import is_integer, uint32
 from verax.ir.extended import KEY_WORDS, KeyDType
 from verax.numpy.arguments.arguments import ArrayLike, shown
+from verax.numpy.elementwise.arithmetic import add
 from verax.ops.elementwise.convert import convert
 from verax.ops.random.keys import (
     random_fold_in,
@@ -92,6 +94,8 @@ def typed_keys(name: str, key: object, impl: str | None = None) -> Array:
             f"{name} takes a key, but argument 0 is {shown(key)} of type "
             f"{type(key).__name__}; make one with verax.random.key(seed)"
         )
+    if STATE.legacy_prng_key != "allow" and impl is None:
+        legacy(name)
     aval = aval_of(key)
     own = resolved(impl)
     if impl is None and aval.shape[-1:] != KEY_WORDS[own]:
@@ -104,6 +108,21 @@ def typed_keys(name: str, key: object, impl: str | None = None) -> Array:
             "verax.random.key(seed)"
         )
     return random_wrap(key, own)
+
+
+def legacy(name: str) -> None:
+    """Warn or raise, as `legacy_prng_key` says: `name` was called with a raw key.
+
+    Raises:
+        ValueError: the option is "error".
+    """
+    text = (
+        f"Legacy uint32 key array passed as key to {name}; make a typed one with "
+        "verax.random.key(seed), or wrap it with verax.random.wrap_key_data"
+    )
+    if STATE.legacy_prng_key == "error":
+        raise ValueError(text)
+    warnings.warn(text, stacklevel=4)
 
 
 def one_key(name: str, key: object) -> Array:
@@ -122,8 +141,8 @@ def one_key(name: str, key: object) -> Array:
     return found
 
 
-def new_key(name: str, seed: object, impl: str) -> Array:
-    """A typed key from a seed."""
+def new_key(name: str, seed: int | ArrayLike, impl: str) -> Array:
+    """A typed key from a seed and, if that is configured, an offset."""
     if is_typed(seed):
         raise TypeError(f"{name} takes an integer seed, but was given a key")
     aval = aval_of(seed)
@@ -134,8 +153,12 @@ def new_key(name: str, seed: object, impl: str) -> Array:
         )
     if not is_integer(aval.dtype):
         if isinstance(seed, bool | np.bool_):
-            return random_seed(int(seed), impl)
+            return new_key(name, int(seed), impl)
         raise TypeError(f"{name} takes an integer seed, not {aval}")
+    offset = STATE.random_seed_offset
+    if offset:
+        moved = seed + offset if isinstance(seed, int) else add(seed, offset)
+        return random_seed(moved, impl)
     return random_seed(seed, impl)
 
 
@@ -166,7 +189,8 @@ def PRNGKey(seed: int | ArrayLike, *, impl: Impl | None = None) -> Array:
     >>> verax.random.PRNGKey(7)
     Array([0, 7], dtype=uint32)
     """
-    return random_unwrap(new_key("PRNGKey", seed, resolved(impl)))
+    typed = new_key("PRNGKey", seed, resolved(impl))
+    return typed if STATE.enable_custom_prng else random_unwrap(typed)
 
 
 def key_data(keys: ArrayLike) -> Array:

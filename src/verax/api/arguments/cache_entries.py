@@ -20,6 +20,7 @@ from verax.api.sharding_args import Shardings
 from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.trace import Describe, Traced
 from verax.backend.calls.fast_call import Call
+from verax.backend.eager.guarded import guarded_call, is_guarded
 from verax.backend.eager.nan_checks import checked_call, kinds_of
 from verax.backend.eager.nan_search import Search
 from verax.backend.xla.executable import CompileOptions
@@ -63,13 +64,17 @@ def watching(entry: Entry, run: Call) -> Call:
 
 
 def debugged(entry: Entry, describe: Describe, make: Maker) -> Maker:
-    """Make calls that check outputs, if `debug_nans` or `debug_infs` is on.
+    """Make calls that check outputs, or ask first, if that is configured.
 
     `make` and the result take the places of the leaves among the arguments of the call.
     """
     kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
-    if not kinds:
+    asks = is_guarded()
+    if not (kinds or asks):
         return make
-    how = Search(entry.name, describe)
-    jaxpr, donated = entry.traced.jaxpr, entry.donated
-    return partial(taking, checked_call(ENGINE, jaxpr, how, donated, kinds, make()))
+    call = make()
+    if kinds:
+        how = Search(entry.name, describe)
+        jaxpr, donated = entry.traced.jaxpr, entry.donated
+        call = checked_call(ENGINE, jaxpr, how, donated, kinds, call)
+    return partial(taking, guarded_call(entry.name, call) if asks else call)

@@ -8,11 +8,14 @@ everywhere, the instance what a block has set::
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from types import MappingProxyType
-from typing import Any
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from functools import wraps
+from types import SimpleNamespace
+from typing import Any, Final, Protocol
 
+from verax.api.config.options import EAGER, OPTIONS, Option, option
 from verax.api.tracing.apply import ENGINE
 from verax.backend.eager.interpreter import eager_interpreter
 from verax.backend.runtime.client import (
@@ -20,9 +23,8 @@ from verax.backend.runtime.client import (
     Device,
     configure_client,
     default_client,
-    local_devices,
 )
-from verax.backend.xla.compile_options import EFFORTS
+from verax.rules.guards.blocks import Block
 from verax.rules.rows.builder import Builder
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import (
@@ -30,71 +32,22 @@ from verax.rules.values.state import (
     Interpreter,
     State,
     changing,
-    interpreting,
     refresh,
 )
 
-# What looks for NaNs is loaded when it is first asked for.
+# What checks operations is loaded when it is first asked for.
 checking = LazyModule("verax.backend.eager.nan_checks").checking
-
-OPTIONS: dict[str, type] = {
-    "enable_x64": bool,
-    "disable_jit": bool,
-    "debug_nans": bool,
-    "debug_infs": bool,
-    "explain_cache_misses": bool,
-    "check_tracer_leaks": bool,
-    "compile_effort": str,
-    "numpy_dtype_promotion": str,
-    "default_matmul_precision": str,
-    "default_prng_impl": str,
-    "threefry_partitionable": bool,
-    "enable_compilation_cache": bool,
-    "compilation_cache_dir": str,
-    "compilation_cache_key": str,
-    "compilation_cache_max_size": int,
-    "persistent_cache_min_compile_time_secs": float,
-    "persistent_cache_min_entry_size_bytes": int,
-}
-# Options with few values.
-CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType({"compile_effort": EFFORTS})
-# Options of JAX's that have one value here.
-FIXED: dict[str, bool] = {"threefry_partitionable": True}
-CLIENT_OPTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "num_cpu_devices": "device_count",
-        "platforms": "platform",
-        "platform_name": "platform",
-    }
-)
-"""Options of the client, which are fixed when it starts."""
-EAGER_OPTIONS = ("default_device", "debug_nans", "debug_infs")
-"""Options that choose the eager interpreter."""
-PREFIXES = ("jax_", "verax_")
-
-
-def option_name(name: str) -> str:
-    """The name of an option, without the prefix that JAX programs write.
-
-    Raises:
-        AttributeError: there is no such option.
-    """
-    for prefix in PREFIXES:
-        name = name.removeprefix(prefix)
-    known = (*OPTIONS, *CLIENT_OPTIONS, "default_device")
-    if name not in known:
-        raise AttributeError(
-            f"there is no option {name!r}; the options are {', '.join(sorted(known))}"
-        )
-    return name
+set_level = LazyModule("verax.backend.runtime.log").set_level
+guarded = LazyModule("verax.backend.eager.guarded").guarded
+PREFIXES: Final = ("JAX_", "VERAX_")
 
 
 class Config:
     """The options; read them as attributes, change them with `update`.
 
     >>> import verax
-    >>> verax.config.enable_x64
-    False
+    >>> verax.config.enable_x64, verax.config.jax_enable_x64
+    (False, False)
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -112,98 +65,112 @@ class Config:
             TypeError: the value has the wrong type.
             ValueError: the option does not have this value, or cannot be changed.
         """
-        option = option_name(name)
-        if option in CLIENT_OPTIONS:
-            configure_client(ClientOptions(**{CLIENT_OPTIONS[option]: value}))
+        row = option(name)
+        if row.client:
+            configure_client(ClientOptions(**{row.client: value}))
             return
-        setattr(State, option, checked(option, value))
-        if option in EAGER_OPTIONS:
-            State.interpreter = State.eager = eager_of(State)
+        set_for_all(settings(row, value))
         refresh()
 
     def read(self, name: str) -> Any:
         """The value of an option in this thread."""
-        option = option_name(name)
-        if option in CLIENT_OPTIONS:
+        row = option(name)
+        if row.client:
             client = default_client()
-            platform = client.platform
-            return platform if "platform" in option else len(client.local_devices())
-        return getattr(STATE, option)
+            platform = row.client == "platform"
+            return client.platform if platform else len(client.local_devices())
+        return getattr(STATE, row.name, row.default)
 
 
-def checked(option: str, value: Any) -> Any:
-    if option == "default_device":
-        return as_device(value)
-    kind = OPTIONS[option]
-    if option in FIXED and value != FIXED[option]:
-        raise ValueError(
-            f"{option} is always {FIXED[option]} in verax and cannot be changed"
-        )
-    choices = CHOICES.get(option)
-    if choices is not None and value not in choices:
-        raise ValueError(f"{option} must be one of {', '.join(choices)}, not {value!r}")
-    numeric = kind in (int, float) and not isinstance(value, bool)
-    if value is None and kind is str:
-        return value
-    if isinstance(value, kind) and (numeric or kind in (bool, str)):
-        return value
-    if numeric and isinstance(value, int):
-        return float(value)
-    if option == "compilation_cache_dir" and isinstance(value, os.PathLike):
-        return os.fspath(value)
-    raise TypeError(f"option {option} takes {kind.__name__}, not {value!r}")
+def settings(row: Option, value: Any) -> dict[str, Any]:
+    """What an option sets: itself and, if it stands for several, those."""
+    value = row.check(value)
+    return dict.fromkeys((row.name, *row.covers), value)
 
 
-def as_device(value: object) -> Device | None:
-    """A device, from itself or from the name of its platform."""
-    if isinstance(value, str):
-        return local_devices(value)[0]
-    if value is None or isinstance(value, Device):
-        return value
-    raise TypeError(
-        "option default_device takes one of verax.devices(), the name of a platform or "
-        f"None, not {value!r}"
-    )
+def set_for_all(values: Mapping[str, Any]) -> None:
+    """Set options for all threads; the caller refreshes the contexts."""
+    for name, value in values.items():
+        setattr(State, name, value)
+    if not EAGER.isdisjoint(values):
+        State.interpreter = State.eager = eager_of(State)
+    if "logging_level" in values:
+        set_level(values["logging_level"])
 
 
-@contextmanager
-def override(name: str, value: Any) -> Iterator[None]:
-    """Set an option for this thread within the block."""
-    option = option_name(name)
-    with changing({option: checked(option, value)}):
-        yield
+class OptionBlock(Protocol):
+    """A `with` block in which options have other values, or a decorator.
+
+    A decorated function runs in a block of its own each time.
+    """
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
+    def __call__[F: Callable[..., Any]](self, function: F, /) -> F:
+        """`function`, called within such a block."""
+        ...
+
+
+class Setting(Block):
+    """What makes an `OptionBlock`: a block of C, and how to make another."""
+
+    __slots__ = ("again",)
+    again: Callable[[], AbstractContextManager[None, None]]
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        again = self.again
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with again():
+                return function(*args, **kwargs)
+
+        return call
+
+
+def block_of(values: Mapping[str, Any]) -> AbstractContextManager[None, None]:
+    """A block in which this thread has `values`, and the interpreter they ask for."""
+    if EAGER.isdisjoint(values):
+        return changing(values)
+    now = {name: getattr(STATE, name) for name in EAGER}
+    eager = eager_of(SimpleNamespace(**(now | dict(values))))
+    traced = isinstance(STATE.interpreter, Builder)
+    current = {} if traced else {"interpreter": eager}
+    return changing({**values, "eager": eager, **current})
+
+
+def override(name: str, value: Any) -> OptionBlock:
+    """Set an option for this thread within the block.
+
+    What it gives is a context manager and a decorator.
+    """
+    return option_block(settings(option(name), value))
+
+
+def option_block(values: Mapping[str, Any]) -> OptionBlock:
+    """A block or decorator that sets attributes of this thread's state."""
+    made: Any = block_of(values)
+    found: Any = Setting()
+    found.__enter__, found.__exit__ = made.__enter__, made.__exit__
+    found.again = lambda: block_of(values)
+    return found  # type: ignore[no-any-return]  # slots hold its methods
 
 
 def eager_of(state: Any) -> Interpreter:
     """The eager interpreter that the options of a state ask for."""
-    eager = eager_interpreter(ENGINE, state.default_device)
-    if not (state.debug_nans or state.debug_infs):
-        return eager
-    looking: Interpreter = checking(eager, state.debug_nans, state.debug_infs)
-    return looking
+    eager: Interpreter = eager_interpreter(ENGINE, state.default_device)
+    if state.debug_nans or state.debug_infs:
+        eager = checking(eager, state.debug_nans, state.debug_infs)
+    levels = (
+        state.transfer_guard_host_to_device,
+        state.transfer_guard_device_to_device,
+    )
+    if state.no_execution or levels != (None, None):
+        eager = guarded(eager)
+    return eager
 
 
-@contextmanager
-def override_eager(name: str, value: Any) -> Iterator[None]:
-    """Set an option that chooses the eager interpreter, within the block."""
-    with override(name, value):
-        eager = eager_of(STATE)
-        own = vars(STATE)
-        had, before = "eager" in own, STATE.eager
-        STATE.eager = eager
-        traced = isinstance(STATE.interpreter, Builder)
-        try:
-            with interpreting(STATE.interpreter if traced else eager):
-                yield
-        finally:
-            if had:
-                STATE.eager = before
-            else:
-                own.pop("eager", None)
-
-
-@contextmanager
-def enable_x64(new_value: bool = True) -> Iterator[None]:
+def enable_x64(new_value: bool = True) -> OptionBlock:
     """Allow 64-bit dtypes within the block.
 
     >>> import verax, verax.numpy as vnp
@@ -211,19 +178,15 @@ def enable_x64(new_value: bool = True) -> Iterator[None]:
     ...     print(vnp.zeros(2).dtype)
     float64
     """
-    with override("enable_x64", new_value):
-        yield
+    return override("enable_x64", new_value)
 
 
-@contextmanager
-def disable_jit(disable: bool = True) -> Iterator[None]:
+def disable_jit(disable: bool = True) -> OptionBlock:
     """Run jitted functions as plain Python within the block, for debugging."""
-    with override("disable_jit", disable):
-        yield
+    return override("disable_jit", disable)
 
 
-@contextmanager
-def default_device(device: Device | str | None) -> Iterator[None]:
+def default_device(device: Device | str | None) -> OptionBlock:
     """Within the block, make and compute on `device` what has no other place.
 
     Such arrays are not committed: they follow committed ones.
@@ -233,12 +196,10 @@ def default_device(device: Device | str | None) -> Iterator[None]:
     ...     print(vnp.zeros(2).devices() == {verax.devices()[0]})
     True
     """
-    with override_eager("default_device", device):
-        yield
+    return override("default_device", device)
 
 
-@contextmanager
-def debug_nans(new_value: bool = True) -> Iterator[None]:
+def debug_nans(new_value: bool = True) -> OptionBlock:
     """Within the block, raise FloatingPointError where a NaN appears.
 
     An eager operation raises at once. A jitted function is checked when it returns; if
@@ -255,22 +216,18 @@ def debug_nans(new_value: bool = True) -> Iterator[None]:
     verax.errors.NonFinite: NaN in log: made by log
     ...
     """
-    with override_eager("debug_nans", new_value):
-        yield
+    return override("debug_nans", new_value)
 
 
-@contextmanager
-def debug_infs(new_value: bool = True) -> Iterator[None]:
+def debug_infs(new_value: bool = True) -> OptionBlock:
     """As `debug_nans`, for infinite results of finite operands.
 
     What comes from an infinite operand or constant, such as a mask, is intended.
     """
-    with override_eager("debug_infs", new_value):
-        yield
+    return override("debug_infs", new_value)
 
 
-@contextmanager
-def check_tracer_leaks(new_value: bool = True) -> Iterator[None]:
+def check_tracer_leaks(new_value: bool = True) -> OptionBlock:
     """Within the block, raise at the end of a trace that leaves a tracer behind.
 
     Using a tracer after its trace is always an error. Within the block, keeping one is
@@ -287,12 +244,10 @@ def check_tracer_leaks(new_value: bool = True) -> Iterator[None]:
     verax.errors.LeakedTracer: a tracer has left <lambda>, which was traced:
       type ~f32[], an input of that trace (argument 0 of <lambda>), held by ...
     """
-    with override("check_tracer_leaks", new_value):
-        yield
+    return override("check_tracer_leaks", new_value)
 
 
-@contextmanager
-def explain_cache_misses(new_value: bool = True) -> Iterator[None]:
+def explain_cache_misses(new_value: bool = True) -> OptionBlock:
     """Within the block, log each call of a jitted function that misses its caches.
 
     The logger is `verax`, the level WARNING. The message names the function and the
@@ -304,26 +259,20 @@ def explain_cache_misses(new_value: bool = True) -> Iterator[None]:
     ...     print(verax.config.explain_cache_misses)
     True
     """
-    with override("explain_cache_misses", new_value):
-        yield
+    return override("explain_cache_misses", new_value)
 
 
-@contextmanager
-def numpy_dtype_promotion(mode: str) -> Iterator[None]:
+def numpy_dtype_promotion(mode: str) -> OptionBlock:
     """Promote dtypes as usual ("standard"), or only weak ones ("strict")."""
-    with override("numpy_dtype_promotion", mode):
-        yield
+    return override("numpy_dtype_promotion", mode)
 
 
-@contextmanager
-def default_matmul_precision(precision: str | None) -> Iterator[None]:
+def default_matmul_precision(precision: str | None) -> OptionBlock:
     """Within the block, the precision of matrix products that do not specify one."""
-    with override("default_matmul_precision", precision):
-        yield
+    return override("default_matmul_precision", precision)
 
 
-@contextmanager
-def default_prng_impl(impl: str) -> Iterator[None]:
+def default_prng_impl(impl: str) -> OptionBlock:
     """Within the block, random keys are of `impl`: "threefry2x32", "rbg", "unsafe_rbg".
 
     >>> import verax
@@ -331,47 +280,208 @@ def default_prng_impl(impl: str) -> Iterator[None]:
     ...     print(verax.random.key(0).dtype)
     key<rbg>
     """
-    with override("default_prng_impl", impl):
-        yield
+    return override("default_prng_impl", impl)
 
 
-@contextmanager
-def threefry_partitionable(new_value: bool = True) -> Iterator[None]:
+def threefry_partitionable(new_value: bool = True) -> OptionBlock:
     """Random bits of an element depend only on its key and place: always so in verax.
 
     Raises:
         ValueError: `new_value` is False.
     """
-    with override("threefry_partitionable", new_value):
-        yield
+    return override("threefry_partitionable", new_value)
+
+
+def numpy_rank_promotion(mode: str) -> OptionBlock:
+    """Within the block, what to do where arrays of different ranks broadcast together.
+
+    "allow" does as NumPy does, "warn" gives a warning too, and "raise" is an error.
+
+    >>> import verax, verax.numpy as vnp
+    >>> with verax.numpy_rank_promotion("raise"):
+    ...     vnp.ones((2, 3)) + vnp.ones(3)
+    Traceback (most recent call last):
+    ...
+    ValueError: Operands could not be broadcast together for add ...
+    """
+    return override("numpy_rank_promotion", mode)
+
+
+def no_tracing(new_value: bool = True) -> OptionBlock:
+    """Within the block, raise RuntimeError where a jitted function would be traced.
+
+    >>> import verax
+    >>> double = verax.jit(lambda x: 2 * x)
+    >>> double(1.0)
+    Array(2., dtype=float32, weak_type=True)
+    >>> with verax.no_tracing():
+    ...     double(2.0)
+    Array(4., dtype=float32, weak_type=True)
+    """
+    return override("no_tracing", new_value)
+
+
+def no_execution(new_value: bool = True) -> OptionBlock:
+    """Within the block, raise RuntimeError where something would be computed.
+
+    Tracing, lowering and compiling still work.
+
+    >>> import verax
+    >>> with verax.no_execution():
+    ...     print(verax.make_jaxpr(lambda x: 2 * x)(1.0).out_avals)
+    (~f32[],)
+    """
+    return override("no_execution", new_value)
+
+
+def enable_checks(new_value: bool = True) -> OptionBlock:
+    """Within the block, check that each traced program is well typed.
+
+    A fault is an error of verax, or of a rule of yours: `verax.errors.IllTyped`.
+    """
+    return override("enable_checks", new_value)
+
+
+def log_compiles(new_value: bool = True) -> OptionBlock:
+    """Within the block, log each trace, lowering and compilation, and how long it took.
+
+    The logger is `verax` and the level WARNING; it is DEBUG outside such a block.
+    """
+    return override("log_compiles", new_value)
+
+
+def enable_custom_prng(new_value: bool = True) -> OptionBlock:
+    """Within the block, `random.PRNGKey` makes typed keys, as `random.key` does.
+
+    >>> import verax
+    >>> with verax.enable_custom_prng():
+    ...     print(verax.random.PRNGKey(0).dtype)
+    key<fry>
+    """
+    return override("enable_custom_prng", new_value)
+
+
+def legacy_prng_key(mode: str) -> OptionBlock:
+    """Within the block, "allow" raw random keys, "warn" of them, or make an "error".
+
+    >>> import verax
+    >>> with verax.legacy_prng_key("error"):
+    ...     verax.random.normal(verax.random.PRNGKey(0))
+    Traceback (most recent call last):
+    ...
+    ValueError: Legacy uint32 key array passed as key to normal; ...
+    """
+    return override("legacy_prng_key", mode)
+
+
+def explicit_x64_dtypes(mode: str) -> OptionBlock:
+    """Within the block, "warn" or "error" where a 64-bit dtype is asked for.
+
+    That is while `enable_x64` is off: such dtypes are narrowed then.
+
+    >>> import verax
+    >>> with verax.explicit_x64_dtypes("error"):
+    ...     verax.numpy.zeros(2, "float64")
+    Traceback (most recent call last):
+    ...
+    ValueError: zeros: dtype float64 was requested, but 64-bit types are off; ...
+    """
+    return override("explicit_x64_dtypes", mode)
+
+
+def transfer_guard(level: str | None) -> OptionBlock:
+    """Within the block, what to do about transfers between host and devices.
+
+    "allow" allows all, "log" logs implicit ones and "disallow" makes them an error;
+    "log_explicit" and "disallow_explicit" mean those of `device_put` and `device_get`,
+    too. What eager operations compute in NumPy is not transferred, nor is memory of
+    the processor that a CPU device shares.
+
+    >>> import numpy, verax
+    >>> with verax.transfer_guard("disallow"):
+    ...     verax.jit(verax.numpy.sin)(numpy.ones(3))
+    Traceback (most recent call last):
+    ...
+    verax.errors.JaxRuntimeError: INVALID_ARGUMENT: Disallowed host-to-device ...
+    """
+    return override("transfer_guard", level)
+
+
+def transfer_guard_host_to_device(level: str | None) -> OptionBlock:
+    """`transfer_guard` for what goes from NumPy and Python to devices."""
+    return override("transfer_guard_host_to_device", level)
+
+
+def transfer_guard_device_to_device(level: str | None) -> OptionBlock:
+    """`transfer_guard` for what goes from one device to another."""
+    return override("transfer_guard_device_to_device", level)
+
+
+def transfer_guard_device_to_host(level: str | None) -> OptionBlock:
+    """`transfer_guard` for what goes from devices other than CPUs to NumPy."""
+    return override("transfer_guard_device_to_host", level)
+
+
+class UserContext:
+    """A value of the user's on which what jitted functions do may depend.
+
+    `my_context(value)` is a block, or a decorator, in which `my_context.value` is that
+    value in this thread.
+    """
+
+    def __init__(self, default_value: object = None) -> None:
+        self.default = default_value
+
+    @property
+    def value(self) -> Any:
+        """The value of the innermost block, else the default."""
+        for context, value in reversed(STATE.user_contexts):
+            if context is self:
+                return value
+        return self.default
+
+    def __call__(self, new_value: object) -> OptionBlock:
+        outer = [(c, v) for c, v in STATE.user_contexts if c is not self]
+        return option_block({"user_contexts": (*outer, (self, new_value))})
+
+
+def make_user_context(default_value: object = None) -> UserContext:
+    """A context in which jitted functions are traced again for each new value.
+
+    Values must be hashable.
+
+    >>> import verax
+    >>> scale = verax.make_user_context(1.0)
+    >>> times = verax.jit(lambda x: x * scale.value)
+    >>> with scale(3.0):
+    ...     print(times(2.0))
+    6.0
+    >>> print(times(2.0))
+    2.0
+    """
+    return UserContext(default_value)
 
 
 def from_environment() -> None:
-    """Set options from `VERAX_ENABLE_X64` and its kin, else from `JAX_...`."""
-    for option, kind in OPTIONS.items():
-        for prefix in ("VERAX_", "JAX_"):
-            text = os.environ.get(prefix + option.upper())
-            if text is None:
-                continue
-            value = from_text(prefix + option.upper(), kind, text)
-            setattr(State, option, checked(option, value))
-            break
+    """Set options from `VERAX_ENABLE_X64` and its kin, else from `JAX_...`.
+
+    Options of the client are read when it starts.
+    """
+    found = [name for name in os.environ if name.startswith(PREFIXES)]
+    for variable in sorted(found):  # so that VERAX_... comes after JAX_...
+        row = OPTIONS.get(variable.partition("_")[2].lower())
+        if row is None or row.client:
+            continue
+        try:
+            value = row.parse(variable, os.environ[variable])
+        except ValueError as error:
+            if not row.fixed or variable.startswith("VERAX_"):
+                raise
+            warnings.warn(f"{variable} is ignored: {error}", stacklevel=2)
+            continue
+        set_for_all(settings(row, value))
     State.interpreter = State.eager = eager_of(State)
     refresh()
-
-
-def from_text(variable: str, kind: type, text: str) -> Any:
-    """The value of an option from an environment variable."""
-    if kind is bool:
-        return text.lower() in ("1", "true", "yes", "on")
-    if kind is str:
-        return text or None
-    try:
-        return kind(text)
-    except ValueError:
-        raise ValueError(
-            f"the environment variable {variable} takes {kind.__name__}, not {text!r}"
-        ) from None
 
 
 config = Config()

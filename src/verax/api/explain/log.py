@@ -10,7 +10,6 @@ are counted::
     miss.log(entry, made, program)     # logging.getLogger("verax").warning
 """
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -23,11 +22,10 @@ from verax.api.explain.differences import Difference
 from verax.api.explain.keys import Key, codes, name_and_line, signature_of
 from verax.api.explain.report import counted, reason_lines
 from verax.backend.programs.program import Made, Program
+from verax.backend.runtime.log import LOGGER
 from verax.ir.memo import Recent
 from verax.ir.walk import count_eqns
 from verax.rules.values.source import user_source
-
-LOGGER: Final = logging.getLogger("verax")
 
 
 @frozen(eq=False)

@@ -26,6 +26,7 @@ from verax.api.arguments.call_keys import (
 from verax.api.arguments.jit_options import usable, warn_unusable
 from verax.api.arguments.static_keys import Hashes, warn_changed, watch
 from verax.api.explain.build import Asked, explained, seen_keys, unjitted
+from verax.api.explain.keys import name_and_line
 from verax.api.explain.log import Miss, log_failure, start_miss, uses_of
 from verax.api.explain.report import Explanation
 from verax.api.jit.copying import Copyable
@@ -54,6 +55,7 @@ from verax.backend.programs.program import Program, Recipe, compiled, made_of, r
 from verax.backend.results import result_tree
 from verax.backend.runtime.client import check_not_forked
 from verax.backend.runtime.locks import TRACING, Locks
+from verax.backend.runtime.log import log_stage
 from verax.backend.runtime.metrics import RECORDER
 from verax.backend.xla.executable import FAILED, fail
 from verax.ops.calls.call import call
@@ -248,11 +250,18 @@ class JitFunction[**P, R](Copyable):
         call_args = sig.call_args
         fun = call_args.with_statics(self.fun)
         take = shared_trace if fun is self.fun else trace
+        if STATE.no_tracing:
+            raise RuntimeError(
+                f"re-tracing function {name_and_line(self.fun)} for `jit`, but "
+                "'no_tracing' is set"
+            )
         traced = take(fun, sig.tree, sig.avals, "jit", describe=sig.describe)
+        name = function_name(self.fun)
+        log_stage("Finished tracing %s for jit in %.9f sec", name, traced.seconds)
         donated = call_args.donated(sig.tree)
         used = usable(donated, sig.avals, traced.jaxpr.out_avals)
         watched = watch(call_args.labelled())
-        return Entry(traced, function_name(self.fun), used, watched)
+        return Entry(traced, name, used, watched)
 
     def miss(self, sig: Signature, key: Key) -> Miss | None:
         """What a call found that is about to be traced; None unless that is logged."""

@@ -29,6 +29,7 @@ from verax.backend.arrays.placed import (
     placed,
     put,
 )
+from verax.backend.eager.guarded import is_guarded
 from verax.backend.placement.mesh import Mesh, PartitionSpec
 from verax.backend.placement.sharding import (
     NamedSharding,
@@ -37,12 +38,13 @@ from verax.backend.placement.sharding import (
     is_local,
 )
 from verax.backend.runtime.client import Device
+from verax.backend.runtime.transfers import check_transfer
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import as_dtype, canonical, is_extended, stored_dtype
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.state import STATE
+from verax.rules.values.state import STATE, UNCHANGED, changing
 from verax.rules.values.typed import described
 
 
@@ -77,7 +79,7 @@ def device_put(
     """
     plainly = device is None and src is None and donate is False and may_alias is None
     numeric = type(x) is np.ndarray and x.dtype.kind in "biufc"
-    if plainly and numeric and STATE.interpreter.immediate:
+    if plainly and numeric and STATE.interpreter.immediate and not is_guarded():
         return as_array(x)
     leaves, tree = pytrees.flatten(x)
     places = place_leaves("device_put device", device, x, ValueError)
@@ -116,6 +118,8 @@ def put_leaf(
     """One leaf as an array at its place, under one of the three copy semantics."""
     array = as_array(leaf)
     assert isinstance(array, ConcreteArray)
+    if is_guarded():
+        ask(array, place, array is leaf)
     if array.is_deleted():
         raise array.gone()
     committed = array.committed or place is not None
@@ -132,6 +136,19 @@ def put_leaf(
         array.host = array.buffer = None
         array.ended = "when its memory was donated to device_put"
     return made
+
+
+def ask(array: ConcreteArray, place: Sharding | None, ours: bool) -> None:
+    """Ask for the transfer of what the user puts somewhere; `ours` was an array.
+
+    Raises:
+        JaxRuntimeError: it is not allowed.
+    """
+    what = f"{array.aval}, an argument of device_put"
+    if not ours:
+        check_transfer("host_to_device", what, explicit=True)
+    elif place is not None and not place.is_equivalent_to(array.sharding, array.ndim):
+        check_transfer("device_to_device", what, explicit=True)
 
 
 def with_buffer(x: ConcreteArray) -> ConcreteArray:
@@ -240,7 +257,9 @@ def device_get(x: Any) -> Any:
     for leaf in leaves:
         if isinstance(leaf, ConcreteArray):
             leaf.copy_to_host_async()
-    return tree.unflatten([fetched(leaf) for leaf in leaves])
+    asked = STATE.transfer_guard_device_to_host is not None
+    with changing({"fetching": True}) if asked else UNCHANGED:
+        return tree.unflatten([fetched(leaf) for leaf in leaves])
 
 
 def fetched(leaf: Any) -> Any:

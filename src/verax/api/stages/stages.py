@@ -23,6 +23,7 @@ from verax.backend import pytrees
 from verax.backend.arrays.formats import Format, Layout
 from verax.backend.arrays.placed import PlacedArray, put
 from verax.backend.calls.fast_call import Call, caller
+from verax.backend.eager.guarded import guarded_call, is_guarded
 from verax.backend.eager.nan_checks import checked_call, kinds_of
 from verax.backend.eager.nan_search import Search
 from verax.backend.lowering.lower import lower
@@ -318,7 +319,9 @@ class Compiled(Stage):
         return moved
 
     def debugged(self, call: Call) -> Call:
-        """The call; it looks at its outputs if `debug_nans` or `debug_infs` is on."""
+        """The call; it asks first, or looks at its outputs, if that is configured."""
+        if is_guarded():
+            call = guarded_call(self.fun_name, call)
         kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
         if not kinds:
             return call

@@ -23,10 +23,12 @@ from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.backend.runtime.metrics import RECORDER
 from verax.ir.avals import ShapedArray
+from verax.ir.check import check_jaxpr
 from verax.ir.consts import hoist
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.hoisting import as_operands
 from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.infer import inferred
 from verax.rules.rows.leaks import abandoned, left_behind
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import ByFunction
@@ -104,6 +106,7 @@ def trace(
     if its arguments get tangents.
 
     Raises:
+        IllTyped: the jaxpr breaks a rule of the language, and `enable_checks` is on.
         TypeError: an output is not an array.
         LeakedTracer: the function uses a tracer that it must not, or leaves one behind
             while `check_tracer_leaks` is on.
@@ -126,6 +129,8 @@ def trace(
     if STATE.check_tracer_leaks and (left := left_behind(builder, fun, Tracer)):
         raise abandoned(function_name(fun), left)
     seconds = perf_counter() - started
+    if STATE.enable_checks:
+        check_jaxpr(jaxpr, inferred)
     RECORDER.record_all(traces=1, trace_seconds=seconds, equations=len(jaxpr.eqns))
     return Traced(jaxpr, captured, out_tree, seconds)
 

@@ -26,7 +26,10 @@ from verax.backend.runtime.client import Device, local_devices
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, device_value, float0
 from verax.ir.extended import ExtendedDType
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE
+
+check_transfer = LazyModule("verax.backend.runtime.transfers").check_transfer
 
 
 class PlacedArray(ConcreteArray):
@@ -251,6 +254,8 @@ def buffer_at(x: ConcreteArray, place: Sharding) -> Buffer:
     """The values of an array on the devices of `place`."""
     if x.sharding.is_equivalent_to(place, x.ndim):
         return x.device_buffer()
+    if x.buffer is not None:
+        check_transfer("device_to_device", f"{x.aval} from {x.sharding} to {place}")
     return put(x, place, committed=True).device_buffer()
 
 

@@ -8,6 +8,7 @@ executable; constants and unused arguments are sorted out when the program is ma
 """
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Final, cast
@@ -49,11 +50,16 @@ from verax.backend.xla.executable import CompileOptions, Executable, compile_tex
 from verax.backend.xla.lapack import require_routines
 from verax.ir.avals import ShapedArray
 from verax.ir.consts import Slot, numbered
-from verax.ir.dtypes import float0
+from verax.ir.dtypes import float0, stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, empty_jaxpr
 from verax.ir.memo import Recent
 from verax.rules.rows.row import Engine
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.state import STATE
 from verax.transforms.engine.evaluate import literal_value
+
+# Logging takes longer to import than most programs take to compile.
+log_stage = LazyModule("verax.backend.runtime.log").log_stage
 
 type Build = Callable[[list[Any]], Any]
 
@@ -294,13 +300,44 @@ def make(recipe: Recipe, name: str) -> Program:
         donated=donated,
         spread=spread,
     )
-    if placement is None:
-        return build(lowered, options, late=True)
+    announce(lowered)
     try:
-        return build_placed(lowered, options, placement, late=True)
+        if placement is None:
+            program = build(lowered, options, late=True)
+        else:
+            program = build_placed(lowered, options, placement, late=True)
     except Uneven as error:
+        assert placement is not None
         even = evolve(placement, outs=error.outs)
-    return shared(evolve(recipe, placement=even), name)
+        return shared(evolve(recipe, placement=even), name)
+    log_stage("Finished XLA compilation of jit(%s) in %.9f sec", name, program.seconds)
+    return program
+
+
+def announce(lowered: Lowered) -> None:
+    """Log that a program is compiled now, and warn if its constants are large."""
+    name, spent = lowered.name, lowered.seconds
+    log_stage(
+        "Finished jaxpr to MLIR module conversion jit(%s) in %.9f sec",
+        name,
+        spent.rewrite + spent.write,
+    )
+    log_stage(
+        "Compiling jit(%s) with global shapes and types %s.",
+        name,
+        lowered.in_avals,
+    )
+    limit = STATE.captured_constants_warn_bytes
+    size = sum(
+        [c.aval.size * stored_dtype(c.aval.dtype).itemsize for c in lowered.constants]
+    )
+    if 0 <= limit <= size and size:
+        warnings.warn(
+            f"{name} has captured {size:,} bytes of constants; pass large arrays as "
+            "arguments, or turn this warning off with verax.config.update("
+            '"captured_constants_warn_bytes", -1)',
+            stacklevel=2,
+        )
 
 
 def build_placed(

@@ -25,7 +25,11 @@ from verax.backend.runtime.callback_errors import FAILURES
 from verax.backend.runtime.errors import trimmed
 from verax.backend.runtime.metrics import TALLY
 from verax.ir.records import ReprMixin
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
+from verax.rules.values.state import STATE
+
+check_transfer = LazyModule("verax.backend.runtime.transfers").check_transfer
 
 __all__ = [
     "Aval",
@@ -197,8 +201,24 @@ def to_numpy(buffer: Buffer) -> NDArray[Any]:
     return values
 
 
+def ask_for_host(buffer: Buffer) -> None:
+    """Ask for the transfer of values to the host, unless that shares their memory.
+
+    Raises:
+        JaxRuntimeError: it is not allowed.
+    """
+    platforms = {device_of(part).platform for part in parts_of(buffer)}
+    if platforms != {"cpu"}:
+        what = (
+            f"{buffer.aval.dtype}{list(buffer.aval.shape)} from {', '.join(platforms)}"
+        )
+        check_transfer("device_to_host", what, explicit=STATE.fetching)
+
+
 def unusual_to_numpy(buffer: Buffer) -> NDArray[Any]:
     """As `to_numpy`, for what has no buffer format: deleted, bfloat16, float8, int4."""
+    if STATE.transfer_guard_device_to_host is not None:
+        ask_for_host(buffer)
     if buffer.is_deleted():
         raise RuntimeError(DELETED)
     # The second item says whether it is a copy, which is of no interest: either is

@@ -18,9 +18,11 @@ from verax.numpy.arguments.arguments import (
     as_array,
     broadcast_shapes_of,
     canonical_axis,
+    ranks_differ,
 )
 from verax.numpy.shaping.shapes import expand_dims, squeeze
 from verax.rules.values.array import Array
+from verax.rules.values.state import STATE
 
 NAMES = r"\((?:\w+(?:,\w+)*)?\)"
 SIGNATURE = re.compile(rf"{NAMES}(?:,{NAMES})*->{NAMES}(?:,{NAMES})*")
@@ -199,6 +201,10 @@ def over_leading(
 
     What has size 1, or is missing, is not mapped but shared.
     """
+    if STATE.numpy_rank_promotion != "allow":
+        pairs = zip(arrays, leading, strict=True)
+        if len({len(own) for x, own in pairs if x.ndim}) > 1:
+            ranks_differ("vectorize", leading)
     shape = broadcast_shapes_of("vectorize", leading) if leading else ()
     rank = len(shape)
     axes: list[list[int | None]] = [[None] * len(arrays) for _ in range(rank)]

@@ -293,6 +293,25 @@ def joined_shape(name: str, shapes: tuple[Shape, ...]) -> Shape:
     return tuple(sizes)
 
 
+def ranks_differ(name: str, shapes: Sequence[Shape]) -> None:
+    """Warn or raise, as `numpy_rank_promotion` says: shapes of several ranks broadcast.
+
+    Raises:
+        ValueError: the option is "raise".
+    """
+    where = f"for {name} on shapes {' '.join(map(str, shapes))}"
+    if STATE.numpy_rank_promotion == "raise":
+        raise ValueError(
+            f"Operands could not be broadcast together {where}: their ranks differ, "
+            "and numpy_rank_promotion is 'raise'; reshape them to one rank"
+        )
+    warnings.warn(
+        f"Following NumPy automatic rank promotion {where}; "
+        'verax.config.update("numpy_rank_promotion", "allow") turns this warning off',
+        stacklevel=3,
+    )
+
+
 def shape_of(x: Any) -> Shape:
     """The shape of an operand that has been checked."""
     return getattr(x, "shape", ())
@@ -318,6 +337,8 @@ def broadcast_together(name: str, args: Sequence[Any]) -> list[Any]:
     full = [shape for shape in shapes if shape]
     if not full or all(shape == full[0] for shape in full):
         return list(args)
+    if STATE.numpy_rank_promotion != "allow" and len(set(map(len, full))) > 1:
+        ranks_differ(name, shapes)
     target = broadcast_shapes_of(name, shapes)
     return [stretched(x, target) if s else x for x, s in zip(args, shapes, strict=True)]
 
@@ -410,6 +431,7 @@ def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:
 
     Raises:
         TypeError: it is not a dtype of arrays.
+        ValueError: it is narrowed, and `explicit_x64_dtypes` is "error".
     """
     if dtype is None:
         return None
@@ -420,6 +442,11 @@ def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:
         return found
     asked = as_dtype(dtype)
     if asked != found:
+        if STATE.explicit_x64_dtypes == "error":
+            raise ValueError(
+                f"{name}: dtype {asked} was requested, but 64-bit types are off; turn "
+                'them on with verax.config.update("enable_x64", True)'
+            )
         warnings.warn(
             f"{name}: dtype {asked} was requested, but 64-bit types are off, so the "
             f'result is {found}; turn them on with verax.config.update("enable_x64", '

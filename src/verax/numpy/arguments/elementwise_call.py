@@ -22,6 +22,7 @@ from verax.numpy.arguments.arguments import (
     constant_of,
     inexact_type,
     joined_shape,
+    ranks_differ,
     stretched,
 )
 from verax.ops.elementwise.arith import add_p, mul_p
@@ -96,6 +97,8 @@ def leveled(name: str, x: Array, y: Array) -> tuple[Array, Array]:
     a, b = x.aval.shape, y.aval.shape
     if a == b or not a or not b:
         return x, y
+    if len(a) != len(b) and STATE.numpy_rank_promotion != "allow":
+        ranks_differ(name, (a, b))
     target = joined_shape(name, (a, b))
     return stretched(x, target), stretched(y, target)
 

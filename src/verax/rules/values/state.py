@@ -86,6 +86,13 @@ TRACED: Final = (
     ("axes", "the enclosing named axes"),
     ("forked", "whether the process was forked"),
     ("compile_effort", "config.compile_effort"),
+    ("numpy_rank_promotion", "config.numpy_rank_promotion"),
+    ("explicit_x64_dtypes", "config.explicit_x64_dtypes"),
+    ("legacy_prng_key", "config.legacy_prng_key"),
+    ("enable_custom_prng", "config.enable_custom_prng"),
+    ("random_seed_offset", "config.random_seed_offset"),
+    ("no_execution", "config.no_execution"),
+    ("user_contexts", "the user contexts of the enclosing blocks"),
 )
 """The attributes of the state that a context holds, and what messages call them.
 
@@ -122,7 +129,8 @@ class State(threading.local):
     `default_device` is where arrays go without a requested placement, None for the
     first device; `meshes` are those of the enclosing `with` blocks, `mesh` holds the
     last; `axes` are the named axes of the enclosing transformations, with their sizes;
-    `forked` says that the devices belong to the process from which this one was forked.
+    `fetching` says that the user has asked for values on the host; `forked` says that
+    the devices belong to the process from which this one was forked.
     `context` sums up those that traces may read; `refresh` keeps it up to date.
 
     Calls that are counted in microseconds are looked up by one object instead of all
@@ -151,6 +159,21 @@ class State(threading.local):
     explain_cache_misses: bool = False
     check_tracer_leaks: bool = False
     compile_effort: str = "auto"
+    numpy_rank_promotion: str = "allow"
+    explicit_x64_dtypes: str = "warn"
+    legacy_prng_key: str = "allow"
+    enable_custom_prng: bool = False
+    random_seed_offset: int = 0
+    enable_checks: bool = False
+    log_compiles: bool = False
+    no_tracing: bool = False
+    no_execution: bool = False
+    captured_constants_warn_bytes: int = 2_000_000_000
+    transfer_guard_host_to_device: str | None = None
+    transfer_guard_device_to_device: str | None = None
+    transfer_guard_device_to_host: str | None = None
+    fetching: bool = False
+    user_contexts: tuple[tuple[object, object], ...] = ()
     meshes: tuple[Any, ...] = ()
     mesh: tuple[Any, ...] = ()
     axes: tuple[tuple[str, int], ...] = ()

@@ -1,0 +1,386 @@
+"""Floor 5: the table of options: JAX's names, their values, and what they do here.
+
+An option is a row. One without an effect here takes only the value that is true here,
+so that a program which asks for something else is told::
+
+    option("jax_numpy_rank_promotion").choices      # ("allow", "warn", "raise")
+    option("jax_use_shardy_partitioner").check(False)    # ValueError
+"""
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from attrs import frozen
+
+from verax.backend.runtime.client import Device, local_devices
+from verax.backend.xla.compile_options import EFFORTS
+from verax.ir.records import ReprMixin
+
+PREFIXES: Final = ("jax_", "verax_")
+GUARDS: Final = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+
+
+@frozen(repr=False)
+class Option(ReprMixin):
+    """A row: name, type and default of an option, and what it does.
+
+    `choices` are all its values, if they are few. `optional` options may be None.
+    `fixed` ones have one value here, the default, and `idle` ones have no effect. One
+    that `covers` others sets those too. `client` names the argument of
+    `ClientOptions` that an option sets before the client starts.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    does: str
+    choices: tuple[str, ...] = ()
+    optional: bool = False
+    fixed: bool = False
+    idle: bool = False
+    client: str = ""
+    covers: tuple[str, ...] = ()
+
+    def check(self, value: Any) -> Any:
+        """The value as it is kept.
+
+        Raises:
+            TypeError: it has the wrong type.
+            ValueError: the option does not take this value.
+        """
+        if value is None and self.optional:
+            return value
+        if self.kind is Device:
+            return as_device(value)
+        if self.fixed and value != self.default:
+            raise ValueError(
+                f"{self.name} is always {self.default!r} in verax and cannot be "
+                f"changed: {self.does}"
+            )
+        value = getattr(value, "value", value) if self.choices else value
+        if self.choices and value not in self.choices:
+            raise ValueError(
+                f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}"
+            )
+        return converted(self, value)
+
+    def parse(self, variable: str, text: str) -> Any:
+        """The value from an environment variable, checked.
+
+        Raises:
+            ValueError: the text is not such a value.
+        """
+        if self.kind is bool:
+            return self.check(text.lower() in ("1", "true", "yes", "y", "on", "t"))
+        if self.kind in (str, Device):
+            return self.check(text or None if self.optional else text)
+        try:
+            return self.check(self.kind(text))
+        except ValueError:
+            raise ValueError(
+                f"the environment variable {variable} takes {self.kind.__name__}, not "
+                f"{text!r}"
+            ) from None
+
+
+def converted(option: Option, value: Any) -> Any:
+    """A value in the type of its option; numbers of NumPy's and paths are taken.
+
+    Raises:
+        TypeError: it is of another kind.
+    """
+    kind = option.kind
+    if kind is bool and (isinstance(value, np.bool_) or value in (0, 1)):
+        return bool(value)
+    if kind is str and isinstance(value, os.PathLike):
+        return os.fspath(value)
+    number = isinstance(value, int | float | np.integer) and not isinstance(value, bool)
+    if kind is float and number:
+        return float(value)
+    if kind is int and number and int(value) == value:
+        return int(value)
+    if kind is str and isinstance(value, str):
+        return value
+    raise TypeError(f"option {option.name} takes {kind.__name__}, not {value!r}")
+
+
+def as_device(value: object) -> Device:
+    """A device, from itself or from the name of its platform."""
+    if isinstance(value, str):
+        return local_devices(value)[0]
+    if isinstance(value, Device):
+        return value
+    raise TypeError(
+        "option default_device takes one of verax.devices(), the name of a platform or "
+        f"None, not {value!r}"
+    )
+
+
+def flag(name: str, default: bool, does: str) -> Option:
+    """An option that is on or off."""
+    return Option(name, bool, default, does)
+
+
+def always(name: str, value: Any, why: str) -> Option:
+    """An option of JAX's that has one value here."""
+    return Option(name, type(value), value, why, optional=value is None, fixed=True)
+
+
+def idle(name: str, default: Any, why: str, choices: tuple[str, ...] = ()) -> Option:
+    """An option of JAX's that makes no difference here, whatever its value."""
+    return Option(name, type(default), default, why, choices, idle=True)
+
+
+def guard(direction: str, way: str) -> Option:
+    """An option about transfers."""
+    does = f"what to do about transfers {way}"
+    return Option(f"transfer_guard_{direction}", str, None, does, GUARDS, optional=True)
+
+
+ROWS: Final = (
+    # What programs mean.
+    flag("enable_x64", False, "dtypes may have 64 bits"),
+    Option(
+        "explicit_x64_dtypes",
+        str,
+        "warn",
+        "what to do about a 64-bit dtype that is asked for while `enable_x64` is off: "
+        "narrow it with a warning, or raise",
+        ("warn", "error"),
+    ),
+    Option(
+        "numpy_dtype_promotion",
+        str,
+        "standard",
+        '"strict" raises where two different dtypes meet, unless one is weak',
+        ("standard", "strict"),
+    ),
+    Option(
+        "numpy_rank_promotion",
+        str,
+        "allow",
+        "what to do where arrays of different ranks broadcast together",
+        ("allow", "warn", "raise"),
+    ),
+    Option(
+        "default_matmul_precision",
+        str,
+        None,
+        "the precision of matrix products that specify none",
+        optional=True,
+    ),
+    Option(
+        "default_prng_impl",
+        str,
+        "threefry2x32",
+        "the generator of new random keys",
+        ("threefry2x32", "rbg", "unsafe_rbg"),
+        optional=True,
+    ),
+    flag("enable_custom_prng", False, "`random.PRNGKey` makes typed keys"),
+    Option(
+        "legacy_prng_key",
+        str,
+        "allow",
+        "what to do where a random function gets a raw key, uint32[2]",
+        ("allow", "warn", "error"),
+    ),
+    Option("random_seed_offset", int, 0, "is added to the seeds of all new keys"),
+    # Where programs run, and how they are compiled.
+    Option(
+        "default_device",
+        Device,
+        None,
+        "where arrays go that have no other place",
+        optional=True,
+    ),
+    Option(
+        "num_cpu_devices",
+        int,
+        -1,
+        "how many CPU devices there are; before the client starts",
+        client="device_count",
+    ),
+    Option(
+        "platforms",
+        str,
+        None,
+        "the platform of the client; before it starts",
+        optional=True,
+        client="platform",
+    ),
+    Option(
+        "platform_name",
+        str,
+        "",
+        "another name of `platforms`",
+        optional=True,
+        client="platform",
+    ),
+    Option(
+        "compile_effort",
+        str,
+        "auto",
+        "how much XLA optimises programs for the CPU (only in verax)",
+        EFFORTS,
+    ),
+    flag("disable_jit", False, "jitted functions run as plain Python"),
+    flag("no_tracing", False, "raise where a jitted function would be traced again"),
+    flag("no_execution", False, "raise where a compiled program would run"),
+    flag("enable_compilation_cache", True, "compiled programs are kept on disk"),
+    Option(
+        "compilation_cache_dir",
+        str,
+        None,
+        "the folder of compiled programs; None for no cache",
+        optional=True,
+    ),
+    Option(
+        "compilation_cache_key",
+        str,
+        None,
+        "is a part of all keys of the disk cache (only in verax)",
+        optional=True,
+    ),
+    Option(
+        "compilation_cache_max_size",
+        int,
+        -1,
+        "the size in bytes of the disk cache; -1 for no limit",
+    ),
+    Option(
+        "persistent_cache_min_compile_time_secs",
+        float,
+        1.0,
+        "programs that compile faster are not stored",
+    ),
+    Option(
+        "persistent_cache_min_entry_size_bytes",
+        int,
+        0,
+        "smaller programs are not stored",
+    ),
+    # What is checked and told.
+    flag("debug_nans", False, "raise where a NaN appears"),
+    flag("debug_infs", False, "raise where an infinity appears"),
+    flag("check_tracer_leaks", False, "raise where a trace leaves a tracer behind"),
+    flag("enable_checks", False, "check the types of each traced program"),
+    flag("explain_cache_misses", False, "log why a call of a jitted function misses"),
+    flag("log_compiles", False, "log each trace and each compilation"),
+    Option(
+        "logging_level",
+        str,
+        "NOTSET",
+        "the level of the logger `verax`",
+        ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
+        optional=True,
+    ),
+    Option(
+        "captured_constants_warn_bytes",
+        int,
+        2_000_000_000,
+        "warn where a program has more bytes of constants; -1 for never",
+    ),
+    Option(
+        "transfer_guard",
+        str,
+        None,
+        "what to do about transfers: it sets the three options below",
+        GUARDS,
+        optional=True,
+        covers=(
+            "transfer_guard_host_to_device",
+            "transfer_guard_device_to_device",
+            "transfer_guard_device_to_host",
+        ),
+    ),
+    guard("host_to_device", "from NumPy and Python to devices"),
+    guard("device_to_device", "between devices"),
+    guard("device_to_host", "from devices other than CPUs to NumPy"),
+    # What makes no difference here.
+    idle("softmax_custom_jvp", False, "the derivative of softmax is always stable"),
+    idle("pprint_use_color", True, "jaxprs are printed without colour"),
+    idle(
+        "traceback_filtering",
+        "auto",
+        "tracebacks are whole",
+        ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
+    ),
+    idle("tracer_error_num_traceback_frames", 5, "errors name one line"),
+    idle("traceback_in_locations_limit", 100, "programs hold no lines"),
+    idle("include_full_tracebacks_in_locations", True, "programs hold no lines"),
+    idle("cpu_enable_async_dispatch", True, "the CPU client decides"),
+    # What is always so here.
+    always(
+        "threefry_partitionable",
+        True,
+        "the random bits of an element depend only on its key and place",
+    ),
+    always("use_shardy_partitioner", True, "Shardy partitions all programs"),
+    always("use_direct_linearize", True, "linearize has one implementation"),
+    always("allow_f16_reductions", True, "sums over narrow floats accumulate wider"),
+    always("auto_pcast", True, "types hold no varying mesh axes"),
+    always("high_dynamic_range_gumbel", False, "`gumbel` has a mode argument"),
+    always("check_static_indices", False, "indices out of bounds follow `mode=`"),
+    always("debug_log_modules", "", "there is one logger, `verax`: see logging_level"),
+    always("array_garbage_collection_guard", None, "arrays are freed by references"),
+    always("thread_guard", False, "arrays may be used by all threads"),
+    always("mutable_array_checks", True, "arrays are immutable"),
+    always("remove_size_one_mesh_axis_from_type", False, "meshes keep all their axes"),
+    always("raise_persistent_cache_errors", False, "faults of the disk cache warn"),
+    always("compilation_cache_include_metadata_in_key", False, "keys hold no lines"),
+    always(
+        "persistent_cache_enable_xla_caches",
+        "",
+        "XLA's own caches are not kept on disk",
+    ),
+    always("dump_ir_to", "", "`jit(f).lower(...).as_text()` is the program"),
+    always(
+        "dump_ir_modes", "stablehlo", "`jit(f).lower(...).as_text()` is the program"
+    ),
+    always("disable_most_optimizations", False, "see compile_effort"),
+    always("optimization_level", "UNKNOWN", "see compile_effort"),
+    always("memory_fitting_level", "O2", "XLA's default"),
+    always("enable_pgle", False, "programs are not profiled to be compiled again"),
+    always("cpu_collectives_implementation", "gloo", "the only one of jaxlib's"),
+    always("error_checking_behavior_nan", "ignore", "see debug_nans"),
+    always("error_checking_behavior_divide", "ignore", "see debug_infs"),
+    always("error_checking_behavior_oob", "ignore", "indices follow `mode=`"),
+    always("eager_constant_folding", False, "tracing computes nothing"),
+    always("bcoo_cusparse_lowering", False, "there are no sparse arrays"),
+    always("hlo_source_file_canonicalization_regex", None, "programs hold no lines"),
+    always("compiler_enable_remat_pass", True, "XLA's default"),
+    always("distributed_debug", False, "there is nothing to log"),
+)
+"""All options, by what they are about."""
+OPTIONS: Final[Mapping[str, Option]] = MappingProxyType({row.name: row for row in ROWS})
+EAGER: Final = frozenset(
+    [
+        "default_device",
+        "debug_nans",
+        "debug_infs",
+        "no_execution",
+        "transfer_guard_host_to_device",
+        "transfer_guard_device_to_device",
+    ]
+)
+"""Options that choose the eager interpreter."""
+
+
+def option(name: str) -> Option:
+    """The option of a name, with or without JAX's prefix.
+
+    Raises:
+        AttributeError: there is no such option.
+    """
+    for prefix in PREFIXES:
+        name = name.removeprefix(prefix)
+    found = OPTIONS.get(name)
+    if found is None:
+        raise AttributeError(
+            f"there is no option {name!r}; the options are {', '.join(sorted(OPTIONS))}"
+        )
+    return found

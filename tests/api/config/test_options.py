@@ -1,0 +1,283 @@
+"""The table of options: its page, its defaults, what it refuses, what each one does."""
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from tests import option_table
+from tests.api.config.test_config import run
+from verax.api.config.options import OPTIONS, ROWS
+from verax.rules.values.state import NAMES, State
+
+
+@pytest.fixture(autouse=True)
+def defaults() -> Iterator[None]:
+    before = {row.name: getattr(State, row.name, row.default) for row in ROWS}
+    yield
+    for row in ROWS:
+        if not (row.client or row.fixed) and before[row.name] != getattr(
+            State, row.name, row.default
+        ):
+            verax.config.update(row.name, before[row.name])
+
+
+def test_the_page_is_the_table() -> None:
+    assert option_table.PAGE.read_text() == option_table.page()
+
+
+def test_each_option_stands_once_and_the_state_has_its_default() -> None:
+    assert len(OPTIONS) == len(ROWS)
+    for row in ROWS:
+        assert vars(State).get(row.name, row.default) == row.default
+    known = OPTIONS.keys() | {"mesh", "axes", "forked", "user_contexts"}
+    assert set(NAMES) <= known
+
+
+@pytest.mark.parametrize("name", [row.name for row in ROWS if not row.client])
+def test_each_option_can_be_read_and_set_to_its_default(name: str) -> None:
+    row = OPTIONS[name]
+    assert getattr(verax.config, f"jax_{name}") == row.default
+    verax.config.update(f"jax_{name}", row.default)
+    assert getattr(verax.config, name) == row.default
+    for value in row.choices:
+        verax.config.update(name, value)
+        assert verax.config.read(name) == value
+
+
+@pytest.mark.parametrize("name", [row.name for row in ROWS if row.fixed])
+def test_what_is_fixed_says_so(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} is always"):
+        verax.config.update(name, "another value")
+
+
+def test_wrong_values_change_nothing() -> None:
+    for name, value, error in (
+        ("numpy_rank_promotion", "never", ValueError),
+        ("numpy_rank_promotion", None, ValueError),
+        ("enable_checks", "yes", TypeError),
+        ("random_seed_offset", 0.5, TypeError),
+        ("no_such_option", 1, AttributeError),
+    ):
+        with pytest.raises(error, match=name):
+            verax.config.update(name, value)
+        if name in OPTIONS:
+            assert verax.config.read(name) == OPTIONS[name].default
+
+
+def test_blocks_are_decorators_too() -> None:
+    @verax.numpy_rank_promotion("raise")
+    def inside(again: bool) -> str:
+        assert not again or inside(False) == "raise"
+        found: str = verax.config.numpy_rank_promotion
+        return found
+
+    assert inside(True) == "raise"
+    assert verax.config.numpy_rank_promotion == "allow"
+
+
+def test_the_environment_sets_options() -> None:
+    code = "import verax; print(verax.config.numpy_rank_promotion)"
+    assert run(code, JAX_NUMPY_RANK_PROMOTION="warn") == "warn\n"
+    both = {"JAX_NUMPY_RANK_PROMOTION": "warn", "VERAX_NUMPY_RANK_PROMOTION": "raise"}
+    assert run(code, **both) == "raise\n"
+    told = run(code, JAX_USE_SHARDY_PARTITIONER="0")
+    assert "JAX_USE_SHARDY_PARTITIONER is ignored" in told
+
+
+# ------------------------------------------------------------------ rank promotion
+
+MATRIX, ROW = np.ones((2, 3), np.float32), np.ones(3, np.float32)
+
+
+@pytest.mark.parametrize(
+    "mixed",
+    [
+        lambda: vnp.add(MATRIX, ROW),
+        lambda: vnp.asarray(MATRIX) * vnp.asarray(ROW),
+        lambda: vnp.asarray(MATRIX) > ROW,
+        lambda: vnp.arctan2(ROW, MATRIX),
+        lambda: vnp.logical_and(MATRIX, ROW),
+        lambda: verax.jit(vnp.power)(MATRIX, ROW),
+        lambda: verax.vmap(vnp.add, (0, None))(MATRIX[None], ROW),
+        lambda: vnp.vectorize(lambda x, y: x)(MATRIX, ROW),
+    ],
+)
+def test_ranks_that_differ(mixed: Callable[[], object]) -> None:
+    mixed()
+    with verax.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="rank"):
+        mixed()
+    with verax.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="rank"):
+        mixed()
+    mixed()
+
+
+def test_ranks_that_agree_and_scalars() -> None:
+    with verax.numpy_rank_promotion("raise"):
+        assert (vnp.asarray(MATRIX) + MATRIX[:1]).shape == (2, 3)
+        assert (vnp.asarray(MATRIX) + 1 + np.float32(1) + vnp.ones(())).shape == (2, 3)
+        assert vnp.matmul(MATRIX, ROW).shape == (2,)
+
+
+# ------------------------------------------------------------------------- guards
+
+
+def test_arguments_that_must_not_be_transferred() -> None:
+    double, x = verax.jit(lambda x: 2 * x), vnp.ones(3)
+    double(x), double(MATRIX)
+    with verax.transfer_guard("disallow"):
+        assert double(x).tolist() == [2, 2, 2]
+        assert verax.device_put(ROW).tolist() == [1, 1, 1]
+        with pytest.raises(verax.errors.JaxRuntimeError, match="host-to-device"):
+            double(MATRIX)
+        with verax.transfer_guard_host_to_device("allow"):
+            double(MATRIX)
+    with verax.transfer_guard_host_to_device("disallow_explicit"):
+        with pytest.raises(verax.errors.JaxRuntimeError, match="explicit"):
+            verax.device_put(ROW)
+        assert verax.device_get(x).tolist() == [1, 1, 1]
+    assert double(MATRIX).shape == (2, 3)
+
+
+def test_transfers_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with verax.transfer_guard("log"):
+        verax.jit(lambda x: x)(ROW)
+    assert "host-to-device transfer: f32[3], argument 0" in caplog.text
+
+
+def test_one_option_sets_three() -> None:
+    verax.config.update("transfer_guard", "log")
+    for way in ("host_to_device", "device_to_device", "device_to_host"):
+        assert verax.config.read(f"transfer_guard_{way}") == "log"
+
+
+def test_nothing_runs() -> None:
+    double = verax.jit(lambda x: 2 * x)
+    made = double.lower(1.0).compile()
+    double(1.0)
+    with verax.no_execution():
+        for run_it in (lambda: double(1.0), lambda: made(1.0), lambda: vnp.sin(ROW)):
+            with pytest.raises(RuntimeError, match="no_execution"):
+                run_it()
+        assert str(verax.eval_shape(double, 1.0).dtype) == "float32"
+    assert double(1.0) == 2
+
+
+def test_nothing_is_traced() -> None:
+    double = verax.jit(lambda x: 2 * x)
+    double(1.0)
+    with verax.no_tracing():
+        assert double(2.0) == 4
+        with pytest.raises(RuntimeError, match="re-tracing"):
+            double(MATRIX)
+
+
+# ------------------------------------------------------------- logs, keys and dtypes
+
+
+def test_stages_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with verax.log_compiles():
+        verax.jit(lambda x: x - 41)(1.0)
+    for line in (
+        "Finished tracing <lambda> for jit in",
+        "Finished jaxpr to MLIR module conversion jit(<lambda>) in",
+        "Compiling jit(<lambda>) with global shapes and types",
+        "Finished XLA compilation of jit(<lambda>) in",
+    ):
+        assert line in caplog.text
+    caplog.clear()
+    verax.jit(lambda x: x - 42)(1.0)
+    assert not caplog.text
+
+
+def test_the_level_of_the_logger(capsys: pytest.CaptureFixture[str]) -> None:
+    verax.config.update("logging_level", "INFO")
+    assert logging.getLogger("verax").level == logging.INFO
+    verax.config.update("logging_level", None)
+    assert logging.getLogger("verax").level == logging.NOTSET
+
+
+def test_raw_keys() -> None:
+    key = verax.random.PRNGKey(0)
+    with verax.legacy_prng_key("error"):
+        verax.random.normal(verax.random.wrap_key_data(key))
+        for use in (verax.random.normal, verax.random.split, verax.random.key_data):
+            with pytest.raises(ValueError, match="Legacy uint32 key"):
+                use(key)
+    with verax.legacy_prng_key("warn"), pytest.warns(UserWarning, match="Legacy"):
+        verax.random.bits(key)
+    with verax.enable_custom_prng():
+        assert verax.random.PRNGKey(0) == verax.random.key(0)
+
+
+def test_seeds_are_moved() -> None:
+    moved = verax.random.key_data(verax.random.key(12))
+    verax.config.update("random_seed_offset", 5)
+    for seed in (7, np.int32(7), vnp.int32(7)):
+        found = verax.random.key_data(verax.random.key(seed))
+        assert found.tolist() == moved.tolist()
+        found = verax.jit(lambda s: verax.random.key_data(verax.random.key(s)))(seed)
+        assert found.tolist() == moved.tolist()
+
+
+def test_wide_dtypes_that_are_asked_for() -> None:
+    with verax.explicit_x64_dtypes("error"):
+        with pytest.raises(ValueError, match="64-bit types are off"):
+            vnp.zeros(2, np.float64)
+        assert vnp.zeros(2, float).dtype == np.float32
+        with verax.enable_x64():
+            assert vnp.zeros(2, np.float64).dtype == np.float64
+    with pytest.warns(UserWarning, match="64-bit"):
+        vnp.zeros(2, np.float64)
+
+
+def test_large_constants() -> None:
+    captured = vnp.ones(1000)
+    smaller = captured[1:]
+    verax.config.update("captured_constants_warn_bytes", 4000)
+    with pytest.warns(UserWarning, match="captured 4,000 bytes"):
+        verax.jit(lambda x: x + captured)(1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        verax.jit(lambda x: x + smaller)(1.0)
+
+
+def test_each_trace_is_checked() -> None:
+    checks = []
+
+    @verax.jit
+    def wave(x: Any) -> Any:
+        checks.append(verax.config.enable_checks)
+        return vnp.sin(x)
+
+    with verax.enable_checks():
+        wave(1.0)
+    assert checks == [True]
+
+
+def test_a_user_context_is_part_of_the_key() -> None:
+    first, second = verax.make_user_context(1), verax.make_user_context()
+    traced = []
+
+    @verax.jit
+    def seen(x: Any) -> Any:
+        traced.append((first.value, second.value))
+        return x
+
+    seen(0.0)
+    with first(2), second("a"), first(3):
+        seen(0.0)
+        seen(0.0)
+    with first(2):
+        seen(0.0)
+    seen(0.0)
+    assert traced == [(1, None), (3, "a"), (2, None)]
+
+
+def test_the_version() -> None:
+    assert verax.__version__ == ".".join(map(str, verax.__version_info__))
