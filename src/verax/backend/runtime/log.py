@@ -13,9 +13,7 @@ from verax.rules.values.state import STATE
 
 LOGGER: Final = logging.getLogger("verax")
 HANDLER: Final = logging.StreamHandler()
-HANDLER.setFormatter(
-    logging.Formatter("{levelname}:{asctime}:{name}: {message}", style="{")
-)
+FORMAT: Final = logging.Formatter("{levelname}:{asctime}:{name}: {message}", style="{")
 
 
 def log_stage(text: str, *args: object) -> None:
@@ -39,5 +37,6 @@ def set_level(level: str | None) -> None:
         LOGGER.removeHandler(HANDLER)
         LOGGER.setLevel(logging.NOTSET)
         return
+    HANDLER.setFormatter(FORMAT)
     LOGGER.addHandler(HANDLER)
     LOGGER.setLevel(level)
