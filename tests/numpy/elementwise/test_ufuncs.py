@@ -205,7 +205,7 @@ X = np.ones((3, 4), np.float32)
         (lambda x: x < 1, "lt"),
         (lambda x: jnp.clip(x, 0, 1), "max min"),
         (lambda x: jnp.isinf(x), "abs eq"),
-        (lambda x: x % 2, "rem lt add select_n"),
+        (lambda x: x % 2, "rem lt select_n add"),
         (lambda x: jnp.real(x), ""),
     ],
 )

@@ -7,6 +7,7 @@ divisor that sign is known, and half of the equations go::
     floor_divide(-7, 2), remainder(-7, 2)      # -4, 1
 """
 
+from math import inf
 from typing import Any
 
 from verax.backend.eager.composites import remembered
@@ -18,10 +19,10 @@ from verax.numpy.arguments.arguments import (
     promote_numeric,
 )
 from verax.numpy.arguments.elementwise_call import unified
-from verax.ops.elementwise.arith import add, div, rem, sign, sub
+from verax.ops.elementwise.arith import abs, add, div, neg, rem, sign, sub
 from verax.ops.elementwise.bits import bitwise_and
 from verax.ops.elementwise.compare import eq, gt, lt, ne
-from verax.ops.elementwise.rounding import round
+from verax.ops.elementwise.rounding import floor, round
 from verax.ops.elementwise.select import select
 from verax.rules.values.array import Array
 
@@ -64,14 +65,17 @@ def nonzero_divisor(y: Any, divisor: object, dtype: DType) -> Any:
 
 @remembered
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The largest integer that is at most x1 / x2.
+    """The largest integer that is at most x1 / x2; of floats infinite where x1 / x2 is.
+
+    A finite number divided by an infinity gives a zero of either sign.
 
     Raises:
         TypeError: an operand is complex.
     """
     dtype, x, y = operands("floor_divide", x1, x2)
     if is_inexact(dtype):
-        return float_divmod(x, y, x2)[0]
+        x, y, _ = upright(x, y, x2)
+        return float_quotient(x, y, rem(x, y), x2)
     quotient = div(x, y)
     if is_unsigned(dtype):
         return quotient
@@ -90,6 +94,9 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         TypeError: an operand is complex.
     """
     dtype, x, y = operands("remainder", x1, x2)
+    if is_inexact(dtype):
+        x, y, below = upright(x, y, x2)
+        return float_rest(rem(x, y), y, below)
     y = nonzero_divisor(y, x2, dtype)
     rest = rem(x, y)
     if is_unsigned(dtype):
@@ -120,17 +127,45 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """
     dtype, x, y = operands("divmod", x1, x2)
     if is_inexact(dtype):
-        return float_divmod(x, y, x2)
+        x, y, below = upright(x, y, x2)
+        rest = rem(x, y)
+        return float_quotient(x, y, rest, x2), float_rest(rest, y, below)
     return floor_divide(x1, x2), remainder(x1, x2)
 
 
-def float_divmod(x: Any, y: Any, divisor: object) -> tuple[Array, Array]:
-    """Quotient and rest of floats, rounded as CPython rounds them."""
-    rest = rem(x, y)
-    whole = sub(x, rest)
-    if not known_sign(divisor):
-        whole = select(eq(y, 0), x, whole)
-    quotient = div(whole, y)
-    down = off(rest, y, divisor)
-    rest = select(down, add(rest, y), rest)
-    return round(select(down, sub(quotient, 1.0), quotient)), rest
+def negative(x: Any) -> Any:
+    """-x, of an array or of a constant, which stays one."""
+    return neg(x) if isinstance(x, Array) else -x
+
+
+def upright(x: Any, y: Any, divisor: object) -> tuple[Any, Any, Array | bool]:
+    """Floats of the same quotient whose divisor is not negative, and where it was.
+
+    A positive divisor leaves two questions fewer: the sign of the rest alone says
+    whether it must go up, and adding 0 to a rest of -0 makes it the 0 it must be.
+    """
+    if known := known_sign(divisor):
+        return (x, y, False) if known > 0 else (negative(x), negative(y), True)
+    below = lt(y, 0.0)
+    return select(below, negative(x), x), select(below, negative(y), y), below
+
+
+def float_rest(rest: Array, y: Any, below: Array | bool) -> Array:
+    """The remainder of floats from that of `rem`, with the sign of the divisor."""
+    rest = add(rest, select(lt(rest, 0.0), y, 0.0))
+    if isinstance(below, bool):
+        return neg(rest) if below else rest
+    return select(below, neg(rest), rest)
+
+
+def float_quotient(x: Any, y: Any, rest: Array, divisor: object) -> Array:
+    """The quotient of floats, exact below the precision: x - rest divides evenly.
+
+    Where that is 0 or NaN, x / y says which zero or infinity it is.
+    """
+    down = lt(rest, 0.0)
+    if not known_sign(divisor) or divisor in (inf, -inf):
+        down = bitwise_and(down, lt(y, inf))
+    quotient = round(div(sub(x, rest), y))
+    quotient = select(down, sub(quotient, 1.0), quotient)
+    return select(gt(abs(quotient), 0.0), quotient, floor(div(x, y)))

@@ -147,11 +147,25 @@ def sign(x: NDArray) -> NDArray:
     """-1, 0 or 1; zeros keep their sign, NaN stays, complex numbers have length 1."""
     if is_complex(x.dtype):
         scale = np.abs(x)
-        return np.where(scale == 0, 0, x / scale)
+        return np.where(scale == 0, x, join_parts(x.real / scale, x.imag / scale))
     if is_integer(x.dtype):
         return np.where(x > 0, 1, np.where(x < 0, -1, 0))
     signs: NDArray = np.copysign(np.sign(wide(x)), wide(x))
     return signs
+
+
+def expm1(x: NDArray) -> NDArray:
+    """exp(x) - 1; complex infinities as the lowering has them.
+
+    NumPy makes NaN of an infinity times an imaginary part of zero.
+    """
+    y: NDArray = np.expm1(x)
+    if not is_complex(x.dtype):
+        return y
+    odd = np.isinf(x.real) & ~np.isfinite(x.imag)
+    imag = np.where(x.imag == 0, x.imag, np.where(odd & (x.real < 0), 0, y.imag))
+    # Adding 0 makes 0 of a -0, as cos(0) - 1 is.
+    return join_parts(np.where(odd, np.maximum(x.real, -1), y.real) + 0, imag)
 
 
 def maximum(x: NDArray, y: NDArray) -> NDArray:

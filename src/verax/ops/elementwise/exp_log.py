@@ -17,14 +17,24 @@ from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ir.limits import bit_width, iinfo
 from verax.ops.base import xla_semantics
 from verax.ops.base.accuracy import Accuracy, rounded
-from verax.ops.elementwise.arith import add, div, integer_pow, max as larger, mul, sub
-from verax.ops.elementwise.bits import bitwise_and
-from verax.ops.elementwise.compare import eq, gt
-from verax.ops.elementwise.complex import real
+from verax.ops.elementwise.arith import (
+    abs as magnitude,
+    add,
+    div,
+    integer_pow,
+    max as larger,
+    mul,
+    sub,
+)
+from verax.ops.elementwise.bits import bitwise_and, bitwise_not
+from verax.ops.elementwise.compare import eq, gt, lt
+from verax.ops.elementwise.complex import complex as make_complex, imag, real
 from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.rounding import is_finite
 from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import (
     SHAPES,
+    amended,
     common_shape,
     elementwise,
     parametric,
@@ -76,6 +86,21 @@ def lower_one_minus_square(
     return e.op("stablehlo.multiply", (*less, *more), outs)
 
 
+def complex_expm1(x: Array, y: Array) -> Array:
+    """exp(x) - 1 = y, as the array API has it where only its length is known.
+
+    exp(inf + i inf) - 1 is inf + i NaN, and exp(-inf + i inf) - 1 is -1.
+    """
+    length = real(x)
+    unknown = bitwise_and(
+        eq(magnitude(length), np.inf), bitwise_not(is_finite(imag(x)))
+    )
+    nothing = bitwise_and(unknown, lt(length, 0.0))
+    return make_complex(
+        select(unknown, larger(length, -1.0), real(y)), select(nothing, 0.0, imag(y))
+    )
+
+
 exp_p = elementwise(
     "exp",
     np.exp,
@@ -94,9 +119,9 @@ exp2_p = elementwise(
 )
 expm1_p = elementwise(
     "expm1",
-    np.expm1,
+    xla_semantics.expm1,
     jvp=lambda x, y, t: mul(t, exp(x)),
-    lower=stablehlo("exponential_minus_one"),
+    lower=amended(stablehlo("exponential_minus_one"), complex_expm1),
     domains=EXPONENTS,
     costly=large,
 )

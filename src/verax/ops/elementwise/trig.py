@@ -13,8 +13,11 @@ from verax.ir.jaxpr import NO_PARAMS
 from verax.ops.base import xla_semantics
 from verax.ops.base.accuracy import Accuracy, rounded
 from verax.ops.elementwise.arith import add, div, mul, neg, sub
+from verax.ops.elementwise.compare import eq
+from verax.ops.elementwise.complex import complex as make_complex, imag, real
 from verax.ops.elementwise.exp_log import one_minus_square, rsqrt, square
-from verax.rules.families.elementwise import chlo, elementwise, stablehlo
+from verax.ops.elementwise.select import select
+from verax.rules.families.elementwise import amended, chlo, elementwise, stablehlo
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.row import Domain, Row
 from verax.rules.values.array import Array
@@ -59,6 +62,13 @@ acos_p = elementwise(
     lower=chlo("acos"),
     domains=UNIT,
 )
+
+
+def complex_tanh(x: Array, y: Array) -> Array:
+    """y = tanh(x), whose real part is that of x where it is 0, of any imaginary part."""
+    return make_complex(select(eq(real(x), 0.0), real(x), real(y)), imag(y))
+
+
 atan_p = elementwise(
     "atan",
     np.arctan,
@@ -98,7 +108,7 @@ tanh_p = elementwise(
     "tanh",
     np.tanh,
     jvp=lambda x, y, t: mul(t, one_minus_square(y)),
-    lower=stablehlo("tanh"),
+    lower=amended(stablehlo("tanh"), complex_tanh),
     domains=MODERATE,
     costly=large,
 )

@@ -18,7 +18,7 @@ from typing import Any
 from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType
+from verax.ir.dtypes import DType, is_complex
 from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
 from verax.ir.records import ReprMixin
 from verax.rules.rows.eager_costs import Costly, narrow_floats
@@ -370,6 +370,34 @@ class Composed(ReprMixin):
 def composed(function: Maths) -> Composed:
     """Lower to what `function`, written in operations that have rows, lowers to."""
     return Composed(function)
+
+
+@frozen(repr=False)
+class Amended(ReprMixin):
+    """A lowering whose complex results a function of operand and result puts right."""
+
+    lowering: Maths
+    amend: Maths
+
+    def __call__(
+        self,
+        e: Emitter,
+        params: Params,
+        operands: Sequence[Operand],
+        outs: Sequence[ShapedArray],
+    ) -> Sequence[Operand]:
+        found: Sequence[Operand] = self.lowering(e, params, operands, outs)
+        if not is_complex(outs[0].dtype):
+            return found
+        return composed(self.amend)(e, params, (*operands, *found), outs)
+
+
+def amended(lowering: Maths, amend: Maths) -> Amended:
+    """Lower by `lowering`; complex numbers by `amend(x, y)` of its operand and result.
+
+    For the special points that XLA has otherwise than the array API.
+    """
+    return Amended(lowering, amend)
 
 
 def draw_sample[P: Params](

@@ -1,0 +1,110 @@
+"""Special points: what the array API says of infinities, zeros of either sign and NaN.
+
+Each holds eagerly and in compiled programs, for arrays and for Python scalars.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+
+jnp: Any = verax.numpy
+INF, NAN = float("inf"), float("nan")
+VALUES = np.array([0.0, -0.0, 1.5, -1.5, INF, -INF, NAN], np.float32)
+# x1 // x2 for each of VALUES as x1 (rows) and as x2 (columns).
+QUOTIENTS = [
+    [NAN, NAN, 0.0, -0.0, 0.0, -0.0, NAN],
+    [NAN, NAN, -0.0, 0.0, -0.0, 0.0, NAN],
+    [INF, -INF, 1.0, -1.0, 0.0, -0.0, NAN],
+    [-INF, INF, -1.0, 1.0, -0.0, 0.0, NAN],
+    [INF, -INF, INF, -INF, NAN, NAN, NAN],
+    [-INF, INF, -INF, INF, NAN, NAN, NAN],
+    [NAN, NAN, NAN, NAN, NAN, NAN, NAN],
+]
+RESTS = [
+    [NAN, NAN, 0.0, -0.0, 0.0, -0.0, NAN],
+    [NAN, NAN, 0.0, -0.0, 0.0, -0.0, NAN],
+    [NAN, NAN, 0.0, -0.0, 1.5, -INF, NAN],
+    [NAN, NAN, 0.0, -0.0, INF, -1.5, NAN],
+    [NAN, NAN, NAN, NAN, NAN, NAN, NAN],
+    [NAN, NAN, NAN, NAN, NAN, NAN, NAN],
+    [NAN, NAN, NAN, NAN, NAN, NAN, NAN],
+]
+DIVISIONS = {"floor_divide": QUOTIENTS, "remainder": RESTS}
+
+
+def same(found: object, expected: object) -> None:
+    """Equal, with zeros of the same sign, where a NaN has none."""
+    found, expected = np.asarray(found, np.float32), np.asarray(expected, np.float32)
+    np.testing.assert_array_equal(found, expected)
+    known = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])
+
+
+@pytest.mark.parametrize("name", DIVISIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_division_of_arrays(name: str, dtype: str) -> None:
+    function = getattr(jnp, name)
+    x = jnp.asarray(VALUES, dtype)
+    for call in (function, verax.jit(function)):
+        found = call(x[:, None], x)
+        assert found.dtype == dtype
+        same(found.astype("float32"), DIVISIONS[name])
+    index = 0 if name == "floor_divide" else 1
+    same(jnp.divmod(x[:, None], x)[index].astype("float32"), DIVISIONS[name])
+
+
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_division_by_and_of_python_scalars(name: str) -> None:
+    function = getattr(jnp, name)
+    table = np.array(DIVISIONS[name], np.float32)
+    for i, value in enumerate(VALUES.tolist()):
+        same(verax.jit(lambda x, y=value: function(x, y))(VALUES), table[:, i])
+        same(verax.jit(lambda x, y=value: function(y, x))(VALUES), table[i])
+        same(function(VALUES.tolist()[2], value), table[2, i])
+
+
+def test_remainder_keeps_its_derivative_where_nothing_is_left() -> None:
+    gradient = verax.grad(jnp.remainder, argnums=(0, 1))
+    for x, y, slope in [(4.0, 2.0, -2.0), (-5.0, 2.0, 3.0), (5.0, -2.0, 3.0)]:
+        assert gradient(x, y) == (1.0, slope)
+
+
+def test_floor_division_is_that_of_numpy_between() -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=2000).astype(np.float32) * 1000
+    y = random.normal(size=2000).astype(np.float32)
+    x[:500], y[:500] = np.round(x[:500]), np.round(y[:500] * 2) + 0.5
+    same(jnp.floor_divide(x, y), np.floor_divide(x, y))
+    same(jnp.remainder(x, y), np.remainder(x, y))
+
+
+COMPLEX_POINTS: list[tuple[str, complex, complex]] = [
+    ("expm1", complex(INF, 0), complex(INF, 0)),
+    ("expm1", complex(-0.0, 0), complex(0, 0)),
+    ("expm1", complex(INF, INF), complex(INF, NAN)),
+    ("expm1", complex(INF, NAN), complex(INF, NAN)),
+    ("expm1", complex(-INF, INF), complex(-1, 0)),
+    ("expm1", complex(-INF, NAN), complex(-1, 0)),
+    ("expm1", complex(NAN, 0), complex(NAN, 0)),
+    ("expm1", complex(1, INF), complex(NAN, NAN)),
+    ("tanh", complex(0, INF), complex(0, NAN)),
+    ("tanh", complex(0, NAN), complex(0, NAN)),
+    ("tanh", complex(1, INF), complex(NAN, NAN)),
+    ("tanh", complex(INF, NAN), complex(1, 0)),
+    ("sign", complex(0, 0), complex(0, 0)),
+    ("sign", complex(INF, 1), complex(NAN, 0)),
+    ("sign", complex(1, -INF), complex(0, NAN)),
+]
+
+
+@pytest.mark.parametrize(("name", "x", "y"), COMPLEX_POINTS)
+def test_complex_special_points(name: str, x: complex, y: complex) -> None:
+    function = getattr(jnp, name)
+    for call in (function, verax.jit(function)):
+        found = np.asarray(call(np.asarray(x, np.complex64)))
+        np.testing.assert_equal(abs(found.real), abs(y.real) if y.real != -1 else 1)
+        np.testing.assert_equal(abs(found.imag), y.imag)
+        assert np.isnan(y.real) or np.sign(found.real) == np.sign(y.real)
