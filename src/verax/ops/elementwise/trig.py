@@ -65,7 +65,7 @@ acos_p = elementwise(
 
 
 def complex_tanh(x: Array, y: Array) -> Array:
-    """y = tanh(x), whose real part is that of x where it is 0, of any imaginary part."""
+    """tanh(x) = y; where the real part of x is 0, so is that of y."""
     return make_complex(select(eq(real(x), 0.0), real(x), real(y)), imag(y))
 
 
