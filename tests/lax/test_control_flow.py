@@ -305,7 +305,10 @@ def test_structure_that_the_documents_describe() -> None:
     assert str(eqn.invars[1]) == "0.0:f32[]"
     assert eqn.invars[2] is arr
     assert p.linear == (False,) * 4
-    assert p.jaxpr.outvars[1] is p.jaxpr.invars[1]
+    weak = p.jaxpr.eqns[0]
+    assert weak.primitive.name == "convert_element_type"
+    assert weak.invars == (p.jaxpr.invars[1],)
+    assert weak.outvars == (p.jaxpr.outvars[1],)
 
 
 BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
@@ -331,7 +334,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.scan(lambda c, x: ({}, x), {"a": 0}, XS), TypeError, "'a' is missing"),
     (lambda: lax.scan(lambda c, x: (c, x), 0, (XS, XS[:1])), ValueError, r"xs\[1\]: 1"),
     (lambda: lax.scan(lambda c, x: (c, x), 0), ValueError, "length"),
-    (lambda: lax.scan(lambda c, x: (c, x), 0, XS, unroll=0), ValueError, "unroll"),
+    (lambda: lax.scan(lambda c, x: (c, x), 0, XS, unroll=-1), ValueError, "unroll"),
     (lambda: lax.cond("yes", vnp.sin, vnp.cos, 1.0), TypeError, "not an array"),
     (lambda: lax.cond(None, vnp.sin, vnp.cos, 1.0), TypeError, "not an array"),
     (

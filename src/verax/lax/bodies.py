@@ -104,15 +104,37 @@ def with_out_types(body: Body, avals: Sequence[ShapedArray]) -> Body:
 
     def whole(*xs: Array) -> Sequence[object]:
         outs = inlined(body.jaxpr, xs)
-        return [
-            *[
-                x if x.aval is aval else convert(x, aval.dtype, aval.weak_type)
-                for x, aval in zip(outs, avals, strict=False)
-            ],
-            *outs[len(avals) :],
-        ]
+        return [*typed_as(outs, avals), *outs[len(avals) :]]
 
     return evolve(body, jaxpr=program(body.jaxpr.in_avals, whole))
+
+
+def with_carry_types(body: Body, avals: Sequence[ShapedArray]) -> Body:
+    """The body with the carry, going in and coming out, converted to these types.
+
+    A carry that starts as a weak value and comes back as a strong one of its dtype
+    is weak in the body, as the user traced it, and strong between the steps.
+    """
+    start, stop = len(body.consts), len(body.consts) + len(avals)
+    ins = body.jaxpr.in_avals
+    inside, types = ins[start:stop], (*ins[:start], *avals, *ins[stop:])
+    if types == tuple(ins):
+        return with_out_types(body, avals)
+
+    def whole(*xs: Array) -> Sequence[object]:
+        carry = typed_as(xs[start:stop], inside)
+        outs = inlined(body.jaxpr, (*xs[:start], *carry, *xs[stop:]))
+        return [*typed_as(outs, avals), *outs[len(avals) :]]
+
+    return evolve(body, jaxpr=program(types, whole))
+
+
+def typed_as(xs: Sequence[Array], avals: Sequence[ShapedArray]) -> list[Array]:
+    """The first of `xs` in these types."""
+    return [
+        x if x.aval is aval else convert(x, aval.dtype, aval.weak_type)
+        for x, aval in zip(xs, avals, strict=False)
+    ]
 
 
 def as_operand(x: object, aval: ShapedArray) -> object:
@@ -143,14 +165,19 @@ def promoted(given: ShapedArray, found: ShapedArray) -> ShapedArray:
 def settled(
     avals: Sequence[ShapedArray], traced: Callable[[Sequence[ShapedArray]], Body]
 ) -> tuple[list[ShapedArray], Body]:
-    """Carry types that the body gives back: weak ones are promoted until it does."""
+    """Carry types that the body gives back: weak ones are promoted until it does.
+
+    The body is traced again where a dtype changes; see `with_carry_types`.
+    """
     current = list(avals)
     while True:
         body = traced(current)
         found = body.out_avals[: len(current)]
         after = [promoted(a, b) for a, b in zip(current, found, strict=False)]
-        if after == current or len(found) != len(current):
+        if len(found) != len(current):
             return current, body
+        if all(a.dtype == b.dtype for a, b in zip(after, current, strict=True)):
+            return after, body
         current = after
 
 

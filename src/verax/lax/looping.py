@@ -29,7 +29,7 @@ from verax.lax.bodies import (
     paths,
     settled,
     trace_body,
-    with_out_types,
+    with_carry_types,
 )
 from verax.lax.plans import Checkpoints, blocks_of
 from verax.lax.scanning import scan, scan_length
@@ -173,7 +173,7 @@ def staged(
 
     types, body = settled(avals, traced)
     check_carry("while_loop", body_fun, tree, types, body.out_tree, body.out_avals)
-    body = with_out_types(body, types)
+    body = with_carry_types(body, types)
     test = trace_body(cond_fun, arguments, types, "while_loop")
     check_truth(cond_fun, test.out_tree, test.out_avals)
     given = [as_operand(x, aval) for x, aval in zip(leaves, types, strict=True)]
@@ -255,9 +255,14 @@ def fori_loop(
 
     step.__name__ = function_name(body_fun)
     carry = (as_operand(lower, counter), init_val)
-    return scan(step, carry, None, steps, unroll=unroll or 1, checkpoints=checkpoints)[
-        0
-    ][1]
+    return scan(
+        step,
+        carry,
+        None,
+        steps,
+        unroll=1 if unroll is None else unroll,
+        checkpoints=checkpoints,
+    )[0][1]
 
 
 def counting(

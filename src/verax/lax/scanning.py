@@ -10,8 +10,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from verax.api.tracing.trace import function_name, leaf_avals
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
@@ -26,7 +24,7 @@ from verax.lax.bodies import (
     paths,
     settled,
     trace_body,
-    with_out_types,
+    with_carry_types,
 )
 from verax.lax.plans import Checkpoints, blocks_of
 from verax.ops.control.checkpointed_loops import checkpointed_scan_p
@@ -56,7 +54,8 @@ def scan(
 
     Returns the last carry and the stacked ys. `xs` is a tree of arrays with one first
     dimension, or None with a `length`; `reverse` begins with the last row; `unroll`
-    steps are compiled after each other. The carry keeps structure and types.
+    steps are compiled after each other, all of them for 0 or True. The carry keeps
+    structure and types.
 
     Reverse mode stores what it needs of each step. With `checkpoints` it stores so many
     carries at a time at most, and computes the steps again: "sqrt" stores about twice
@@ -132,7 +131,7 @@ def trace_step(
     types, body = settled(avals, traced)
     carry, y_tree = body.out_tree.children()
     check_carry("scan", f, tree, types, carry, body.out_avals[: carry.num_leaves])
-    return types, with_out_types(body, types), y_tree
+    return types, with_carry_types(body, types), y_tree
 
 
 def check_pair(f: object, tree: PyTreeDef) -> None:
@@ -179,16 +178,15 @@ def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int
 
 
 def unrolling(unroll: object, count: int) -> int:
-    """How many steps are written after each other."""
-    if isinstance(unroll, Array):
-        unroll = operator.index(unroll)
+    """How many steps are written after each other; 0 and True mean all of them."""
+    steps = operator.index(unroll)  # type: ignore[arg-type]  # what has no index raises
+    if steps < 0:
+        raise ValueError(
+            f"unroll must be a boolean or an integer of at least 0, not {unroll!r}"
+        )
     if isinstance(unroll, bool):
         return max(count, 1) if unroll else 1
-    if not isinstance(unroll, int | np.integer) or unroll < 1:
-        raise ValueError(
-            f"unroll must be a positive integer or a boolean, not {unroll!r}"
-        )
-    return int(unroll)
+    return steps or max(count, 1)
 
 
 def scan_in_python(

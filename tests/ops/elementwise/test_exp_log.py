@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import verax
+import verax.numpy as vnp
 from tests.ops.laws import slopes, value
 from verax.ir.dtypes import bfloat16, float16
 from verax.ops.elementwise import arith, exp_log, trig
@@ -109,3 +110,17 @@ def test_small_and_large_arguments_keep_their_digits() -> None:
 def test_accuracy_is_refused() -> None:
     with pytest.raises(TypeError, match="None or an AccuracyMode"):
         exp_log.exp(F(1), accuracy="highest")  # type: ignore[arg-type]  # the error
+
+
+def test_derivatives_of_logaddexp_at_equal_arguments() -> None:
+    first = verax.grad(vnp.logaddexp, (0, 1))
+    assert verax.grad(verax.grad(vnp.logaddexp))(1.0, 1.0) == 0.25
+    assert verax.grad(verax.grad(vnp.logaddexp), 1)(1.0, 1.0) == -0.25
+    for x in (np.inf, -np.inf):
+        assert vnp.logaddexp(x, x) == x
+        assert first(x, x) == (0.5, 0.5)
+        assert verax.grad(verax.grad(vnp.logaddexp))(x, x) == 0.0
+    assert np.isnan(first(np.nan, 1.0)).all()
+    slope = verax.grad(vnp.logaddexp, holomorphic=True)
+    assert np.allclose(slope(1 + 1j, 1 + 1j), 0.5)
+    assert np.allclose(verax.grad(slope, holomorphic=True)(1 + 1j, 1 + 1j), 0.25)

@@ -30,7 +30,7 @@ from verax.ops.elementwise.arith import (
     rem,
     sub,
 )
-from verax.ops.elementwise.compare import lt, ne
+from verax.ops.elementwise.compare import eq, lt, ne
 from verax.ops.elementwise.complex import complex as make_complex, imag, real
 from verax.ops.elementwise.exp_log import (
     exp2_p,
@@ -39,6 +39,7 @@ from verax.ops.elementwise.exp_log import (
     log1p_p,
     log2_p,
     log_p,
+    logaddexp_p,
 )
 from verax.ops.elementwise.select import select
 from verax.ops.elementwise.trig import (
@@ -98,24 +99,27 @@ def log1p(x: ArrayLike, /) -> Array:
     return unary_inexact("log1p", log1p_p, x)
 
 
-@remembered
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)) without overflow; for complex numbers by real part."""
     x, y = promote_args_inexact("logaddexp", x1, x2)
     if is_complex(aval_of(x).dtype):
-        return principal(log_of_sum(x, y))
-    return log_of_sum(x, y)
+        return complex_logaddexp(x, y)
+    return logaddexp_p.call(NO_PARAMS, x, y)
 
 
-def log_of_sum(x: Array, y: Array) -> Array:
-    """max + log1p(exp(-|x - y|)); equal infinities have no difference."""
-    larger, difference = max_p.call(NO_PARAMS, x, y), sub(x, y)
-    if is_complex(difference.dtype):
-        distance = sub(add(x, y), mul(larger, 2))
-    else:
-        distance = neg(magnitude(difference))
-    found = add(larger, log1p_p.call(NO_PARAMS, exp_p.call(NO_PARAMS, distance)))
-    return select(ne(difference, difference), add(x, y), found)
+@remembered
+def complex_logaddexp(x: Array, y: Array) -> Array:
+    """larger + log1p(exp(smaller - larger)); equal infinities have no difference.
+
+    Selections, unlike a maximum, have the right derivatives of every order where the
+    operands are equal.
+    """
+    difference = sub(x, y)
+    first = eq(max_p.call(NO_PARAMS, x, y), x)
+    distance = select(first, neg(difference), difference)
+    tail = log1p_p.call(NO_PARAMS, exp_p.call(NO_PARAMS, distance))
+    found = add(select(first, x, y), tail)
+    return principal(select(ne(difference, difference), add(x, y), found))
 
 
 def principal(z: Array) -> Array:

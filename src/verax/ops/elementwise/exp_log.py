@@ -24,10 +24,11 @@ from verax.ops.elementwise.arith import (
     integer_pow,
     max as larger,
     mul,
+    neg,
     sub,
 )
 from verax.ops.elementwise.bits import bitwise_and, bitwise_not
-from verax.ops.elementwise.compare import eq, gt, lt
+from verax.ops.elementwise.compare import eq, gt, lt, ne
 from verax.ops.elementwise.complex import complex as make_complex, imag, real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.rounding import is_finite
@@ -35,8 +36,9 @@ from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import (
     SHAPES,
     amended,
-    common_shape,
+    composed,
     elementwise,
+    joint_shape,
     parametric,
     stablehlo,
 )
@@ -207,7 +209,7 @@ def pow_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArra
             "(verax.lax.convert_element_type) or use verax.numpy.power"
         )
     weak = x.weak_type and y.weak_type
-    return (ShapedArray(common_shape("pow", avals), x.dtype, weak),)
+    return (ShapedArray(joint_shape("pow", avals), x.dtype, weak),)
 
 
 def evaluate_pow(p: NoParams, x: NDArray, y: NDArray) -> NDArray:
@@ -361,6 +363,33 @@ def pow(x: object, y: object) -> Array:
     return pow_p.call(NO_PARAMS, *operands)
 
 
+def log_of_sum(x: Array, y: Array) -> Array:
+    """larger + log1p(exp(-|x - y|)); equal infinities have no difference."""
+    difference = sub(x, y)
+    found = add(larger(x, y), log1p(exp(neg(magnitude(difference)))))
+    return select(ne(difference, difference), add(x, y), found)
+
+
+def share(x: Array, y: Array) -> Array:
+    """exp(x) / (exp(x) + exp(y)): a half where both are the same infinity."""
+    same = bitwise_and(eq(x, y), ne(sub(x, y), 0.0))
+    return logistic(select(same, 0.0, sub(x, y)))
+
+
+logaddexp_p = elementwise(
+    "logaddexp",
+    xla_semantics.in_wide(np.logaddexp),
+    operands=2,
+    jvp=(
+        lambda x, y, z, t: mul(t, share(x, y)),
+        lambda x, y, z, t: mul(t, share(y, x)),
+    ),
+    lower=composed(log_of_sum),
+    accepts=FLOAT,
+    domains=Domain(-30, 30, special=(0.0, -np.inf, np.inf)),
+    costly=large,
+)
+
 ROWS: tuple[Row[Any], ...] = (
     exp_p,
     exp2_p,
@@ -374,5 +403,6 @@ ROWS: tuple[Row[Any], ...] = (
     square_p,
     one_minus_square_p,
     logistic_p,
+    logaddexp_p,
     pow_p,
 )

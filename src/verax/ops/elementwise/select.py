@@ -25,6 +25,7 @@ from verax.rules.families.elementwise import (
     elementwise,
     elementwise_typing,
     full_operands,
+    scalar_or,
     sum_of_contributions,
     unbroadcast,
 )
@@ -190,7 +191,9 @@ def lower_clamp(
 clamp_p: Row[NoParams] = Row(
     "clamp",
     NoParams,
-    typing=elementwise_typing("clamp", 3, ORDERED, lambda p, dtype: dtype),
+    typing=elementwise_typing(
+        "clamp", 3, ORDERED, lambda p, dtype: dtype, common_shape
+    ),
     evaluate=lambda engine, p, xs: (np.minimum(np.maximum(xs[1], xs[0]), xs[2]),),
     jvp=lambda engine, p, xs, ts: sum_of_contributions(
         engine, clamp_p, p, CLAMP_RULES, xs, ts
@@ -199,7 +202,9 @@ clamp_p: Row[NoParams] = Row(
         engine, clamp_p, p, size, xs, axes
     ),
     lower=lower_clamp,
-    draw=lambda random: draw_sample(random, 3, ORDERED, lambda r, dtype: NO_PARAMS),
+    draw=lambda random: draw_sample(
+        random, 3, ORDERED, lambda r, dtype: NO_PARAMS, scalar_or
+    ),
     domains=(Domain(-2, 0), Domain(-4, 4), Domain(0, 2)),
     costly=huge,
 )

@@ -11,8 +11,8 @@ from math import prod
 import numpy as np
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import DType, is_bool, is_complex, real_dtype
-from verax.ir.limits import iinfo
+from verax.ir.dtypes import DType, is_bool, is_complex, is_float, real_dtype
+from verax.ir.limits import bit_width, iinfo
 from verax.ops.elementwise.arith import add, div, mul
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
@@ -81,6 +81,12 @@ def halves(x: Array, half: int) -> list[Array]:
     return [slice_in_dim(x, i, min(i + half, n)) for i in range(0, n, half)]
 
 
+def counting_dtype(dtype: DType) -> DType:
+    """`dtype`, or float32 where it is a float that counts few elements exactly."""
+    narrow = is_float(dtype) and bit_width(dtype) < 32
+    return np.dtype(np.float32) if narrow else dtype
+
+
 def jvp_extreme(row_of: Callable[[], Row[ReduceParams]]) -> JvpRule[ReduceParams]:
     """The jvp column of `max` or `min`: the mean tangent where the extreme is."""
 
@@ -89,8 +95,15 @@ def jvp_extreme(row_of: Callable[[], Row[ReduceParams]]) -> JvpRule[ReduceParams
         if x.size == 0:
             return (y,), (Zero(y.aval.tangent()),)
         places = eq(x, broadcast_in_dim(y, x.shape, kept(x.ndim, p.axes)))
-        chosen = reduce_sum(select(places, t, zeros(t.aval)), p.axes)
-        return (y,), (div(chosen, reduce_sum(convert(places, t.dtype), p.axes)),)
+        wide = counting_dtype(t.dtype)
+        chosen = select(places, t, zeros(t.aval))
+        if wide == t.dtype:
+            ties = reduce_sum(convert(places, wide), p.axes)
+            return (y,), (div(reduce_sum(chosen, p.axes), ties),)
+        # Ties are counted, and their tangents summed, in more digits.
+        ties = reduce_sum(convert(places, wide), p.axes)
+        mean = div(reduce_sum(convert(chosen, wide), p.axes), ties)
+        return (y,), (convert(mean, t.dtype),)
 
     return one_pushed(jvp)
 

@@ -8,7 +8,8 @@ symbolic zeros, sums of contributions, and samples for the tests::
         "sin", np.sin, jvp=lambda x, y, t: mul(t, cos(x)), lower=stablehlo("sine")
     )
 
-Operands have one shape and one dtype; an operand without dimensions goes with any.
+Operands have one dtype and the same number of dimensions; a dimension of size 1 goes
+with any size, and an operand without dimensions with any shape.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -168,9 +169,17 @@ def per_operand(rules: PerOperand, operands: int) -> tuple[Maths | None, ...]:
 
 
 def elementwise_typing[P](
-    name: str, operands: int, accepts: Kind, result: Callable[[P, DType], DType]
+    name: str,
+    operands: int,
+    accepts: Kind,
+    result: Callable[[P, DType], DType],
+    shape: Callable[[str, Sequence[ShapedArray]], Shape] | None = None,
 ) -> TypeRule[P]:
-    """Same dtype, same shape or no dimensions, weak where all operands are weak."""
+    """Same dtype, shapes that go together, weak where all operands are weak.
+
+    `shape` is the shape of the result by those of the operands, else `joint_shape`.
+    """
+    shape_of = shape or joint_shape
 
     def typing(params: P, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
         if len(avals) != operands:
@@ -184,7 +193,7 @@ def elementwise_typing[P](
             )
         accepts.check(name, dtype)
         weak = all(aval.weak_type for aval in avals)
-        return (ShapedArray(common_shape(name, avals), result(params, dtype), weak),)
+        return (ShapedArray(shape_of(name, avals), result(params, dtype), weak),)
 
     return typing
 
@@ -201,6 +210,36 @@ def common_shape(name: str, avals: Sequence[ShapedArray]) -> Shape:
     return shapes[0] if shapes else ()
 
 
+def joint_shape(name: str, avals: Sequence[ShapedArray]) -> Shape:
+    """The shape of the result: sizes of 1 grow to those of the other operands."""
+    shapes = [aval.shape for aval in avals if aval.shape]
+    for shape in shapes:
+        if shape != shapes[0]:
+            break
+    else:
+        return shapes[0] if shapes else ()
+    if len(set(map(len, shapes))) > 1:
+        raise TypeError(
+            f"{name} takes arrays with the same number of dimensions (or scalars), not "
+            f"of shapes {', '.join(str(aval.shape) for aval in avals)}; use "
+            "verax.numpy, which broadcasts, or verax.lax.broadcast_in_dim"
+        )
+    sizes = [set(column) - {1} or {1} for column in zip(*shapes, strict=True)]
+    if any(len(other) > 1 for other in sizes):
+        raise TypeError(
+            f"{name} takes arrays of the same shape, where a dimension of size 1 goes "
+            f"with any size, not of shapes {', '.join(map(str, shapes))}"
+        )
+    return tuple([min(size) for size in sizes])
+
+
+def broadcast_full(engine: Engine, x: Array, shape: Shape) -> Array:
+    """`x` in the shape of the result; a scalar stays one."""
+    if x.shape == shape or not x.shape:
+        return x
+    return engine.core.broadcast_in_dim(x, shape, tuple(range(len(shape))))
+
+
 def sum_of_contributions[P: Params](
     engine: Engine,
     row: Row[P],
@@ -211,6 +250,12 @@ def sum_of_contributions[P: Params](
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     """The jvp of an elementwise row: the contributions of its operands, summed."""
     y = row.call(params, *primals)
+    if any(x.shape and x.shape != y.shape for x in primals):
+        primals = [broadcast_full(engine, x, y.shape) for x in primals]
+        tangents = [
+            t if isinstance(t, Zero) else broadcast_full(engine, t, y.shape)
+            for t in tangents
+        ]
     total: Array | None = None
     for rule, t in zip(rules, tangents, strict=True):
         if rule is None or isinstance(t, Zero):
@@ -254,7 +299,10 @@ def unbroadcast(engine: Engine, x: Tangent, shape: Shape) -> Tangent:
         return Zero(x.aval.with_shape(shape))
     if x.shape == shape:
         return x
-    return engine.core.reduce_sum(x, tuple(range(x.ndim)))
+    if not shape:
+        return engine.core.reduce_sum(x, tuple(range(x.ndim)))
+    axes = [i for i, (a, b) in enumerate(zip(x.shape, shape, strict=True)) if a != b]
+    return engine.core.reshape(engine.core.reduce_sum(x, tuple(axes)), shape)
 
 
 def batch_elementwise[P: Params](
@@ -277,10 +325,8 @@ def batch_elementwise[P: Params](
         for a, r in zip(axes, ranks, strict=True)
     ):
         return row.bind(params, *args), (place,)
-    shape = list(full[0][0].shape)
-    if full[0][1] is not None:
-        del shape[full[0][1]]
-    shape.insert(place, size)
+    shapes = [x.shape if a is None else without(x.shape, a) for x, a in full]
+    joint = joint_shape(row.name, [full[0][0].aval.with_shape(s) for s in shapes])
     core = engine.core
     moved: list[Array] = []
     for x, a, r in zip(args, axes, ranks, strict=True):
@@ -288,12 +334,19 @@ def batch_elementwise[P: Params](
             moved.append(core.transpose(x, moving(x.ndim, a, place)))
         elif r == rank and rank > 0:
             kept = tuple(i for i in range(rank + 1) if i != place)
-            moved.append(core.broadcast_in_dim(x, tuple(shape), kept))
+            own = (*x.shape[:place], size, *x.shape[place:])
+            moved.append(core.broadcast_in_dim(x, own, kept))
         elif a is not None:
-            moved.append(core.broadcast_in_dim(x, tuple(shape), (place,)))
+            whole = (*joint[:place], size, *joint[place:])
+            moved.append(core.broadcast_in_dim(x, whole, (place,)))
         else:
             moved.append(x)
     return row.bind(params, *moved), (place,)
+
+
+def without(shape: Shape, axis: int) -> Shape:
+    """The sizes of all dimensions but one."""
+    return (*shape[:axis], *shape[axis + 1 :])
 
 
 def moving(rank: int, source: int, target: int) -> tuple[int, ...]:
@@ -317,7 +370,12 @@ def full_operands(
             break
     else:
         return operands
-    return [x if x.aval.shape == shape else e.broadcast(x, shape, ()) for x in operands]
+    return [
+        x
+        if x.aval.shape == shape
+        else e.broadcast(x, shape, tuple(range(len(x.aval.shape))))
+        for x in operands
+    ]
 
 
 @frozen(repr=False)
@@ -405,12 +463,25 @@ def draw_sample[P: Params](
     operands: int,
     accepts: Kind,
     params_of: Callable[[Random, DType], P],
+    shape_of: Callable[[Random, int, Shape], Shape] | None = None,
 ) -> Sample[P]:
-    """A random call: a dtype that the row accepts, a shape, some scalar operands."""
+    """A random call: a dtype that the row accepts, a shape, some smaller operands."""
+    smaller = shape_of or operand_shape
     dtype = random.choice(accepts.samples())
     shape = random.choice(SHAPES)
     avals = [
-        ShapedArray(() if operands > 1 and random.random() < 0.2 else shape, dtype)
-        for _ in range(operands)
+        ShapedArray(smaller(random, operands, shape), dtype) for _ in range(operands)
     ]
     return Sample(params_of(random, dtype), tuple(avals))
+
+
+def operand_shape(random: Random, operands: int, shape: Shape) -> Shape:
+    """`shape`; of one operand among several sometimes (), or some sizes of 1."""
+    if operands == 1 or random.random() < 0.8:
+        return scalar_or(random, operands, shape)
+    return tuple([random.choice((1, size)) for size in shape])
+
+
+def scalar_or(random: Random, operands: int, shape: Shape) -> Shape:
+    """`shape`; of one operand among several sometimes ()."""
+    return () if operands > 1 and random.random() < 0.2 else shape
