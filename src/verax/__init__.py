@@ -53,10 +53,13 @@ __getattr__, __dir__ = facade(
             "print_environment_info"
         ),
         ".api.parallel.pmap": "pmap",
-        ".api.parallel.shard_map": "shard_map",
+        ".api.parallel.shard_map": "shard_map smap",
         ".api.tracing.structs": "ShapeDtypeStruct",
         ".api.vmap": "vmap",
         ".backend.placement.mesh": "Mesh P=PartitionSpec make_mesh",
+        ".backend.placement.mesh_context": (
+            "get_abstract_mesh get_mesh set_mesh use_abstract_mesh"
+        ),
         ".backend.placement.sharding": "NamedSharding",
         ".backend.runtime.client": (
             "Device default_backend device_count local_device_count process_count "

@@ -73,11 +73,15 @@ from verax.api.parallel.devices import (
     print_environment_info as print_environment_info,
 )
 from verax.api.parallel.pmap import pmap as pmap
-from verax.api.parallel.shard_map import shard_map as shard_map
+from verax.api.parallel.shard_map import shard_map as shard_map, smap as smap
 from verax.api.tracing.structs import ShapeDtypeStruct as ShapeDtypeStruct
 from verax.api.vmap import vmap as vmap
 from verax.backend.placement.mesh import (
     Mesh as Mesh, PartitionSpec, make_mesh as make_mesh,
+)
+from verax.backend.placement.mesh_context import (
+    get_abstract_mesh as get_abstract_mesh, get_mesh as get_mesh, set_mesh as set_mesh,
+    use_abstract_mesh as use_abstract_mesh,
 )
 from verax.backend.placement.sharding import NamedSharding as NamedSharding
 from verax.backend.runtime.client import (
@@ -107,17 +111,18 @@ __all__ = [
     "devices", "disable_jit", "dlpack", "dtypes", "effects_barrier", "enable_checks",
     "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors",
     "eval_shape", "experimental", "explain_cache_misses", "explicit_x64_dtypes",
-    "export", "extend", "flatten_util", "float0", "fwd_and_bwd", "grad", "hessian",
-    "image", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax",
-    "legacy_prng_key", "linear_transpose", "linearize", "live_arrays",
+    "export", "extend", "flatten_util", "float0", "fwd_and_bwd", "get_abstract_mesh",
+    "get_mesh", "grad", "hessian", "image", "ir", "jacfwd", "jacobian", "jacrev", "jit",
+    "jvp", "lax", "legacy_prng_key", "linear_transpose", "linearize", "live_arrays",
     "local_device_count", "local_devices", "log_compiles", "make_array_from_callback",
     "make_array_from_single_device_arrays", "make_jaxpr", "make_mesh",
     "make_user_context", "metrics", "monitoring", "named_call", "named_scope", "nn",
     "no_execution", "no_tracing", "numpy", "numpy_dtype_promotion",
     "numpy_rank_promotion", "ops", "pmap", "print_environment_info", "process_count",
     "process_index", "process_indices", "profiler", "pure_callback", "random", "remat",
-    "rewrites", "scipy", "shard_map", "sharding", "stages", "test_util",
-    "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
-    "transfer_guard_device_to_host", "transfer_guard_host_to_device", "transforms",
-    "tree", "tree_util", "typeof", "typing", "value_and_grad", "vjp", "vmap",
+    "rewrites", "scipy", "set_mesh", "shard_map", "sharding", "smap", "stages",
+    "test_util", "threefry_partitionable", "transfer_guard",
+    "transfer_guard_device_to_device", "transfer_guard_device_to_host",
+    "transfer_guard_host_to_device", "transforms", "tree", "tree_util", "typeof",
+    "typing", "use_abstract_mesh", "value_and_grad", "vjp", "vmap",
 ]

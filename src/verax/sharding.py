@@ -1,6 +1,6 @@
 """Meshes and shardings under JAX's names: `verax.sharding` (floor 6).
 
-This module only gives names; the values are defined in `verax.backend`.
+The values are defined in `verax.backend`.
 
     >>> import verax
     >>> from verax.sharding import NamedSharding, PartitionSpec as P
@@ -9,16 +9,39 @@ This module only gives names; the values are defined in `verax.backend`.
     (4, 2)
 """
 
-from verax.backend.placement.mesh import (
+from verax.backend.placement.abstract_mesh import (
+    AbstractDevice as AbstractDevice,
+    AbstractMesh as AbstractMesh,
     AxisType as AxisType,
+)
+from verax.backend.placement.mesh import (
     Mesh as Mesh,
     PartitionSpec as PartitionSpec,
     make_mesh as make_mesh,
+)
+from verax.backend.placement.mesh_context import (
+    get_abstract_mesh as get_abstract_mesh,
+    get_mesh as get_mesh,
+    set_mesh as set_mesh,
+    use_abstract_mesh as use_abstract_mesh,
 )
 from verax.backend.placement.sharding import (
     NamedSharding as NamedSharding,
     Sharding as Sharding,
     SingleDeviceSharding as SingleDeviceSharding,
 )
+from verax.backend.runtime.client import Device
 
 P = PartitionSpec
+
+
+def make_single_device_sharding(
+    device: Device, *, memory_kind: str | None = None
+) -> SingleDeviceSharding:
+    """The place of whole arrays on one device.
+
+    >>> import verax
+    >>> make_single_device_sharding(verax.devices()[0]).num_devices
+    1
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)

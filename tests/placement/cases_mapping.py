@@ -101,7 +101,7 @@ def test_wrong_calls_of_shard_map() -> None:
     with pytest.raises(ValueError, match=r"argument 0.*not a multiple of 4"):
         verax.shard_map(lambda x: x, out_specs=P("x"), **same)(np.ones((6, 2)))
     with pytest.raises(ValueError, match="needs a mesh"):
-        verax.shard_map(lambda x: x, in_specs=P(), out_specs=P())
+        verax.shard_map(lambda x: x, in_specs=P(), out_specs=P())(VALUES)
     with pytest.raises(TypeError, match="PartitionSpec"):
         verax.shard_map(lambda x: x, mesh=MESH, in_specs="x", out_specs=P())(VALUES)
     with pytest.raises(ValueError, match="names the axis 'z'"):

@@ -14,7 +14,9 @@ from attrs import frozen
 from verax.api.trees.pytrees import prefix_leaves
 from verax.backend import pytrees
 from verax.backend.arrays.formats import Format
+from verax.backend.placement.abstract_mesh import AbstractMesh
 from verax.backend.placement.mesh import PartitionSpec, current_mesh
+from verax.backend.placement.mesh_context import concrete_mesh
 from verax.backend.placement.sharding import (
     NamedSharding,
     Sharding,
@@ -40,14 +42,17 @@ def as_place(
 
     Raises:
         TypeError: it is not a place.
-        ValueError: a spec without a mesh around it; a layout that is not in rows.
+        ValueError: a spec without a mesh around it, or with an axis that `shard_map`
+            maps; a layout that is not in rows.
     """
     if isinstance(x, Format):
         if x.layout is not None and not x.layout.in_rows:
             raise ValueError(
                 f"{what}: verax arrays are stored in row-major order, not as {x.layout}"
             )
-        return x.sharding
+        return as_place(what, x.sharding, error)
+    if isinstance(x, NamedSharding) and isinstance(x.mesh, AbstractMesh):
+        return x.update(mesh=concrete_mesh(x.mesh))
     if x is None or isinstance(x, Sharding):
         return x
     if isinstance(x, Device):
@@ -61,9 +66,16 @@ def as_place(
     if mesh is None:
         raise ValueError(
             f"{what} got {x}, which needs a mesh: write NamedSharding(mesh, {x}), or "
-            "call it within `with mesh:`"
+            "call it within `with verax.set_mesh(mesh):`"
         )
-    return NamedSharding(mesh, x)
+    place = NamedSharding(mesh, x)
+    manual = set(mesh.manual_axes) - place.replicated_axes
+    if manual:
+        raise ValueError(
+            f"{what} got {x}, but inside shard_map the function has only the part of "
+            f"one device along {', '.join(sorted(manual))}: name other axes"
+        )
+    return place
 
 
 def place_entries(what: str, prefix: Any, tree: Any) -> list[Any]:

@@ -7,10 +7,11 @@ part belongs to its device, so that the compiler keeps it there::
     shard_map(lambda x: psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())(xs)
 """
 
+import enum
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -26,7 +27,14 @@ from verax.api.tracing.trace import (
 )
 from verax.api.vmap import axis_scope
 from verax.backend import pytrees
-from verax.backend.placement.mesh import Mesh, PartitionSpec, current_mesh
+from verax.backend.placement.abstract_mesh import AbstractMesh
+from verax.backend.placement.mesh import (
+    UNCONSTRAINED,
+    Mesh,
+    PartitionSpec,
+    current_mesh,
+)
+from verax.backend.placement.mesh_context import concrete_mesh, manual_axes
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.results import result_tree
 from verax.ir.avals import Shape
@@ -40,6 +48,15 @@ from verax.rules.values.array import Array
 from verax.transforms.engine.engine import over_axis
 
 
+class Infer(enum.Enum):
+    """Stands for specs that the types of the arguments say."""
+
+    INFER = enum.auto()
+
+
+INFER: Final = Infer.INFER
+
+
 @frozen(eq=False)
 class Parts:
     """How one array is made of parts: the mesh, and the axes that split each dim."""
@@ -48,7 +65,12 @@ class Parts:
 
     @property
     def mesh(self) -> Mesh:
-        return self.sharding.mesh
+        return self.sharding.concrete
+
+    def free_elsewhere(self, ndim: int) -> NamedSharding:
+        """The sharding, with dimensions that are not split left to the compiler."""
+        entries = [split or UNCONSTRAINED for split in self.splits(ndim)]
+        return NamedSharding(self.mesh, PartitionSpec(*entries))
 
     def splits(self, ndim: int) -> tuple[tuple[str, ...], ...]:
         """The axes of each dimension, outermost first."""
@@ -91,24 +113,26 @@ def shard_map(
     f: Callable[..., Any] | None = None,
     /,
     *,
-    mesh: Mesh | None = None,
-    in_specs: Any,
     out_specs: Any,
-    axis_names: Any = None,
+    in_specs: Any = INFER,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Collection[str] = frozenset(),
     check_vma: bool = True,
 ) -> Any:
     """`f` on each device's part of the arguments; collectives combine the parts.
 
     `in_specs` is a prefix tree of the tuple of arguments and `out_specs` one of the
-    result, of `PartitionSpec`s: which axes of the mesh split which dimension. `f` sees
-    parts, and the results are put together from its parts. Along axes that the spec of
-    a result does not name the result must be the same; `check_vma=False` takes the
-    first without a check. `mesh` defaults to that of `with mesh:`.
+    result, of `PartitionSpec`s: which axes of the mesh split which dimension. Along
+    axes that the spec of a result does not name the result must be the same;
+    `check_vma=False` takes the first without a check. `mesh` defaults to the one in
+    force (`verax.set_mesh`). `f` is mapped over `axis_names`, by default all axes;
+    along others it sees whole arrays, which the compiler splits.
 
     Raises:
         TypeError: a spec is none.
-        ValueError: there is no mesh, a dimension cannot be split evenly, a spec is no
-            prefix, or a result differs along an axis that its spec does not name.
+        ValueError: there is no mesh, a dimension cannot be split evenly, a spec is not
+            a prefix or names an axis that is not mapped, or a result differs along an
+            axis that its spec does not name.
 
     >>> import numpy as np, verax
     >>> from verax.sharding import PartitionSpec as P
@@ -129,15 +153,15 @@ def shard_map(
             axis_names=axis_names,
             check_vma=check_vma,
         )
-    chosen = mesh or current_mesh()
-    if chosen is None:
-        raise ValueError("shard_map needs a mesh: pass mesh=, or use `with mesh:`")
-    if axis_names is not None and set(axis_names) != set(chosen.axis_names):
-        raise NotImplementedError(
-            f"shard_map maps over all axes of its mesh, {chosen.axis_names}, not over "
-            f"{axis_names} alone"
-        )
-    body = Mapped(f, chosen, in_specs, out_specs, check_vma)
+    check_call(f, in_specs, mesh, axis_names)
+    names, around = frozenset(axis_names), current_mesh()
+
+    def body(*args: Any) -> Any:
+        chosen = chosen_mesh(mesh, around)  # what is in force belongs to jit's key
+        axes = mapped_axes(chosen, names)
+        return Mapped(f, chosen, in_specs, out_specs, check_vma, axes)(*args)
+
+    body.__name__ = function_name(f)
     compiled: JitFunction[..., Any] = jit(body)
 
     @functools.wraps(f)
@@ -147,7 +171,118 @@ def shard_map(
     return mapped
 
 
-def as_layouts(what: str, mesh: Mesh, specs: Any, tree: Any) -> list[Parts]:
+def check_call(f: object, in_specs: object, mesh: object, axis_names: object) -> None:
+    """Raise TypeError unless these are arguments of `shard_map`."""
+    if not callable(f):
+        raise TypeError(f"shard_map takes a function, not {f!r}")
+    if in_specs is INFER:
+        raise TypeError(
+            "shard_map needs in_specs: a tree of PartitionSpecs for the arguments; "
+            "only explicit axes, which verax lacks, would say it"
+        )
+    if mesh is not None and not isinstance(mesh, Mesh | AbstractMesh):
+        raise TypeError(f"shard_map takes a verax Mesh as mesh, not {mesh!r}")
+    if isinstance(axis_names, str) or not isinstance(axis_names, Collection):
+        raise TypeError(f"shard_map takes a set as axis_names, not {axis_names!r}")
+
+
+def smap(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_axes: Any = INFER,
+    out_axes: Any,
+    axis_name: str,
+) -> Any:
+    """`shard_map` over one axis of the mesh in force, with dimensions as in `vmap`.
+
+    `in_axes` and `out_axes` are trees of the dimension that the axis splits, or None.
+
+    Raises:
+        TypeError: `axis_name` is not a name, or an axis is not an integer or None.
+
+    >>> import numpy as np, verax
+    >>> with verax.set_mesh(verax.make_mesh((1,), ("x",))):
+    ...     f = verax.smap(lambda x: x * 2, in_axes=0, out_axes=0, axis_name="x")
+    ...     f(np.ones(2))
+    Array([2., 2.], dtype=float32)
+    """
+    if f is None:
+        return functools.partial(
+            smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name
+        )
+    if not isinstance(axis_name, str):
+        raise TypeError(f"smap takes one name as axis_name, not {axis_name!r}")
+    if in_axes is not None and not isinstance(in_axes, int | tuple):
+        raise TypeError(
+            "smap takes an integer, None or a tuple with an entry for each argument as "
+            f"in_axes, not {in_axes!r}"
+        )
+    return shard_map(
+        f,
+        in_specs=axis_specs("in_axes", in_axes, axis_name),
+        out_specs=axis_specs("out_axes", out_axes, axis_name),
+        axis_names={axis_name},
+    )
+
+
+def axis_specs(what: str, axes: Any, name: str) -> Any:
+    """A tree of dimensions as one of specs."""
+    leaves, tree = pytrees.flatten(axes, lambda x: x is None)
+    specs = []
+    for axis in leaves:
+        if axis is not None and not isinstance(axis, int):
+            raise TypeError(f"smap takes integers and None in {what}, not {axis!r}")
+        if axis is not None and axis < 0:
+            raise ValueError(f"smap takes dimensions from 0 on in {what}, not {axis}")
+        before = () if axis is None else (*[None] * axis, name)
+        specs.append(PartitionSpec(*before))
+    return tree.unflatten(specs)
+
+
+def chosen_mesh(mesh: Mesh | AbstractMesh | None, around: Mesh | None) -> Mesh:
+    """The mesh that was passed, or the one in force, or the one `around` its making.
+
+    Raises:
+        ValueError: there is none.
+    """
+    inner = current_mesh()
+    if mesh is None:
+        found = inner or around
+        if found is None:
+            raise ValueError(
+                "shard_map needs a mesh: pass mesh=, or call it within "
+                "`with verax.set_mesh(mesh):`"
+            )
+        return found
+    if mesh.empty:
+        raise ValueError("shard_map takes a mesh with axes, not an empty one")
+    chosen = concrete_mesh(mesh)
+    if inner is not None and inner.axes == chosen.axes:
+        return inner  # which knows the axes that an outer shard_map maps
+    return chosen
+
+
+def mapped_axes(mesh: Mesh, names: frozenset[str]) -> tuple[str, ...]:
+    """The axes to map, in the order of the mesh: all but those mapped outside.
+
+    Raises:
+        ValueError: the mesh does not have one of `names`.
+    """
+    unknown = names.difference(mesh.axis_names)
+    if unknown:
+        raise ValueError(
+            f"shard_map got axis_names={set(names)}, but the axes of its mesh are "
+            f"{', '.join(mesh.axis_names)}"
+        )
+    outside = set(mesh.manual_axes)
+    wanted = names or mesh.axis_names
+    return tuple([a for a in mesh.axis_names if a in wanted and a not in outside])
+
+
+def as_layouts(
+    what: str, mesh: Mesh, axes: Sequence[str], specs: Any, tree: Any
+) -> list[Parts]:
     """One spec for each leaf, on the mesh; None is for what nothing splits."""
     found = []
     for spec in place_entries(what, specs, tree):
@@ -155,7 +290,14 @@ def as_layouts(what: str, mesh: Mesh, specs: Any, tree: Any) -> list[Parts]:
             raise TypeError(
                 f"shard_map {what} must be made of PartitionSpecs, not {spec!r}"
             )
-        found.append(Parts(NamedSharding(mesh, spec or PartitionSpec())))
+        parts = Parts(NamedSharding(mesh, spec or PartitionSpec()))
+        for name in parts.axes(0):
+            if name not in axes:
+                raise ValueError(
+                    f"shard_map {what} has {spec}, but maps over "
+                    f"{', '.join(axes)} and not over {name}"
+                )
+        found.append(parts)
     return found
 
 
@@ -168,16 +310,14 @@ class Mapped:
     in_specs: Any
     out_specs: Any
     check: bool
-
-    @property
-    def __name__(self) -> str:
-        return function_name(self.f)
+    axes: tuple[str, ...]
+    """The axes of the mesh to map over."""
 
     def __call__(self, *args: Any) -> Any:
         in_specs = self.in_specs
         if isinstance(in_specs, list):
             in_specs = tuple(in_specs)
-        layouts = as_layouts("in_specs", self.mesh, in_specs, args)
+        layouts = as_layouts("in_specs", self.mesh, self.axes, in_specs, args)
         leaves, tree = pytrees.flatten((args, {}))
         describe = describe_arguments(self.f, tree)
         avals = leaf_avals(leaves, describe)
@@ -185,18 +325,17 @@ class Mapped:
         for i, (spread, aval) in enumerate(zip(layouts, avals, strict=True)):
             spread.sharding.check(aval.shape, describe()[i])
             local.append(aval.with_shape(spread.sharding.shard_shape(aval.shape)))
-        sizes = [(name, self.mesh.shape[name]) for name in self.mesh.axis_names]
-        with axis_scope(sizes):
+        sizes = [(name, self.mesh.shape[name]) for name in self.axes]
+        with axis_scope(sizes), manual_axes(self.mesh, self.axes):
             traced = trace(self.f, tree, local, "shard_map", describe=describe)
         count = len(traced.jaxpr.outvars)
         outs = traced.out_tree.unflatten(range(count))
-        results = as_layouts("out_specs", self.mesh, self.out_specs, outs)
-        given = [as_array(leaf) for leaf in leaves]
-        placed = constrained(given, tuple([s.sharding for s in layouts]))
+        results = as_layouts("out_specs", self.mesh, self.axes, self.out_specs, outs)
+        placed = self.held([as_array(leaf) for leaf in leaves], layouts)
         parts = [s.parts(x) for s, x in zip(layouts, placed, strict=True)]
         none: tuple[tuple[str, ...], ...] = ((),) * len(traced.captured)
         uses = (*none, *[s.axes(a.ndim) for s, a in zip(layouts, avals, strict=True)])
-        jaxpr, varying = over_mesh(traced.jaxpr, self.mesh, uses)
+        jaxpr, varying = over_mesh(traced.jaxpr, self.mesh, self.axes, uses)
         found = apply(jaxpr, [*traced.captured, *parts])
         wholes = [
             self.assembled(x, spread, axes, aval.shape)
@@ -204,8 +343,14 @@ class Mapped:
                 found, results, varying, traced.jaxpr.out_avals, strict=True
             )
         ]
-        places = tuple([spread.sharding for spread in results])
-        return result_tree(traced.out_tree, constrained(wholes, places))
+        return result_tree(traced.out_tree, self.held(wholes, results))
+
+    def held(self, xs: Sequence[Array], spreads: Sequence[Parts]) -> list[Any]:
+        """The arrays, each constrained to lie in its parts."""
+        pairs = zip(xs, spreads, strict=True)
+        if len(self.axes) == len(self.mesh.axis_names):
+            return constrained(xs, tuple([spread.sharding for spread in spreads]))
+        return constrained(xs, tuple([s.free_elsewhere(x.ndim) for x, s in pairs]))
 
     def assembled(
         self, x: Array, spread: Parts, varying: Sequence[str], shape: Shape
@@ -237,15 +382,15 @@ class Mapped:
 
 
 def over_mesh(
-    jaxpr: Jaxpr, mesh: Mesh, uses: Sequence[Sequence[str]]
+    jaxpr: Jaxpr, mesh: Mesh, names: Sequence[str], uses: Sequence[Sequence[str]]
 ) -> tuple[Jaxpr, list[list[str]]]:
-    """The program over all axes of a mesh, the first outermost.
+    """The program over some axes of a mesh, the first outermost.
 
     Input i is stacked along its first dimensions, one for each of the axes `uses[i]`.
     The outputs are stacked alike along the axes that are returned for each.
     """
     varying: list[list[str]] = [[] for _ in jaxpr.outvars]
-    for name in reversed(mesh.axis_names):
+    for name in reversed(names):
         engine = over_axis(ENGINE, BatchAxis(name, (name,)))
         axes: tuple[Axis, ...] = tuple([0 if name in use else None for use in uses])
         size = mesh.shape[name]

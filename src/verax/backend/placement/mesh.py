@@ -11,8 +11,8 @@ entry for each dimension of an array: an axis, several, or None; both are values
 """
 
 import enum
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import ContextDecorator
 from math import prod
 from types import TracebackType
 from typing import Any, ClassVar, Final
@@ -20,22 +20,21 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from attrs import field, frozen
 
+from verax.backend.placement.abstract_mesh import (
+    AbstractDevice,
+    AbstractMesh,
+    AxisType,
+    AxisTypes,
+    BaseMesh,
+    as_names,
+    checked_names,
+    checked_types,
+)
 from verax.backend.runtime.client import Device, devices as all_devices
 from verax.ir.meshes import MeshAxes
-from verax.ir.records import Unchanging
 from verax.rules.values.state import STATE, refresh_own
 
 __all__ = ["UNCONSTRAINED", "AxisType", "Mesh", "PartitionSpec", "make_mesh"]
-
-
-class AxisType(enum.Enum):
-    """Who decides along an axis: verax has only `Auto`, where the compiler does."""
-
-    __module__ = "verax.sharding"
-
-    Auto = enum.auto()
-    Explicit = enum.auto()
-    Manual = enum.auto()
 
 
 class Unconstrained(enum.Enum):
@@ -110,8 +109,10 @@ class PartitionSpec:
 
 
 def as_device_array(devices: Any) -> np.ndarray:
-    """Devices as a read-only array of objects."""
+    """Devices as a read-only array of objects; None alone stands for no device."""
     array = np.array(devices, dtype=object)
+    if array.ndim == 0 and array.item() is None:
+        return NO_DEVICES
     for device in array.flat:
         if not isinstance(device, Device):
             raise TypeError(f"a Mesh is made of verax.devices(), not of {device!r}")
@@ -121,15 +122,16 @@ def as_device_array(devices: Any) -> np.ndarray:
     return array
 
 
-def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+NO_DEVICES: Final = np.array(None, object)
+NO_DEVICES.flags.writeable = False
 
 
 @frozen(eq=False, repr=False)
-class Mesh(Unchanging):
+class Mesh(BaseMesh, ContextDecorator):
     """An array of devices whose axes have names.
 
-    Within `with mesh:`, functions that take shardings also take a bare `PartitionSpec`.
+    Within `with mesh:` or after `verax.set_mesh(mesh)`, functions that take shardings
+    also take a bare `PartitionSpec`.
 
     Raises:
         TypeError: an element is not a device, or a name is not a string.
@@ -148,26 +150,18 @@ class Mesh(Unchanging):
 
     devices: np.ndarray = field(converter=as_device_array)
     axis_names: tuple[str, ...] = field(converter=as_names)
-    axis_types: Any = field(default=None)
+    axis_types: AxisTypes = field(default=None)
 
     def __attrs_post_init__(self) -> None:
         names = self.axis_names
-        if not all(isinstance(name, str) for name in names):
-            raise TypeError(f"the axis names of a Mesh must be strings, not {names!r}")
+        checked_names(names, "a Mesh")
         if len(names) != self.devices.ndim:
             raise ValueError(
                 f"a Mesh needs one name for each axis of its devices: got {names} for "
                 f"an array of shape {self.devices.shape}"
             )
-        if len(set(names)) != len(names):
-            raise ValueError(f"the axis names of a Mesh must differ, got {names}")
-        check_axis_types(self.axis_types, names)
-
-    @property
-    def shape(self) -> "OrderedDict[str, int]":
-        """The number of devices along each axis, by name."""
-        sizes = zip(self.axis_names, self.devices.shape, strict=True)
-        return OrderedDict(sizes)
+        types = checked_types(self.axis_types, names)
+        object.__setattr__(self, "axis_types", types)
 
     @property
     def axis_sizes(self) -> tuple[int, ...]:
@@ -176,11 +170,16 @@ class Mesh(Unchanging):
     @property
     def size(self) -> int:
         """The number of devices."""
-        return self.devices.size
+        return 0 if self.devices is NO_DEVICES else self.devices.size
 
     @property
     def empty(self) -> bool:
-        return self.devices.size == 0
+        return self.size == 0
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is one device without axes."""
+        return self.size == 1 and not self.axis_names
 
     @property
     def device_ids(self) -> np.ndarray:
@@ -189,13 +188,67 @@ class Mesh(Unchanging):
         return np.array(ids, int).reshape(self.devices.shape)
 
     @property
+    def local_devices(self) -> list[Device]:
+        """The devices of this process."""
+        return [d for d in self.devices.flat if d.process_index == process_of(d)]
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether other processes have some of the devices."""
+        return len(self.local_devices) != self.size
+
+    @property
+    def local_mesh(self) -> "Mesh":
+        """The part of the mesh whose devices are of this process.
+
+        Raises:
+            ValueError: they are not a block of the mesh.
+        """
+        if self.empty or not self.is_multi_process:
+            return self
+        local = np.vectorize(lambda d: d.process_index == process_of(d))(self.devices)
+        found = np.nonzero(local)
+        block = (
+            tuple([slice(i.min(), i.max() + 1) for i in found]) if local.any() else ()
+        )
+        if not block or not local[block].all():
+            raise ValueError(f"the devices of this process are not a block of {self}")
+        return self.update(devices=self.devices[block])
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The mesh without its devices."""
+        if not self.axis_names:
+            return AbstractMesh((), ())
+        first = self.devices.flat[0]
+        cores = getattr(first, "core_count", None)
+        device = AbstractDevice(first.device_kind, cores, first.platform)
+        return AbstractMesh(
+            self.axis_sizes, self.axis_names, self.axis_types, abstract_device=device
+        )
+
+    def update(
+        self,
+        devices: Any = None,
+        axis_names: str | Sequence[str] | None = None,
+        axis_types: Any = None,
+    ) -> "Mesh":
+        """The mesh with some parts changed."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    @property
     def axes(self) -> MeshAxes:
         """The mesh as the data that programs hold."""
         ids = tuple([device.id for device in self.devices.flat])
         return MeshAxes(self.axis_names, self.devices.shape, ids)
 
     def key(self) -> object:
-        return (self.axis_names, self.devices.shape, tuple(self.devices.flat))
+        devices = tuple(self.devices.flat)
+        return (self.axis_names, self.devices.shape, devices, self.axis_types)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mesh) and self.key() == other.key()
@@ -204,8 +257,7 @@ class Mesh(Unchanging):
         return hash(self.key())
 
     def __repr__(self) -> str:
-        axes = ", ".join(f"'{name}': {size}" for name, size in self.shape.items())
-        return f"Mesh({axes})"
+        return f"Mesh({self.text()})"
 
     def __enter__(self) -> "Mesh":
         enclose((*STATE.meshes, self))
@@ -220,8 +272,13 @@ class Mesh(Unchanging):
         enclose(STATE.meshes[:-1])
 
 
+def process_of(device: Device) -> int:
+    """The number of this process among those that share the device's client."""
+    return device.client.process_index()
+
+
 def enclose(meshes: tuple[Mesh, ...]) -> None:
-    """Note that this thread is inside `with` blocks of these meshes."""
+    """Note which meshes are in force in this thread, the innermost last."""
     own = vars(STATE)
     if meshes:
         own.update(meshes=meshes, mesh=meshes[-1:])
@@ -231,20 +288,11 @@ def enclose(meshes: tuple[Mesh, ...]) -> None:
     refresh_own()
 
 
-def check_axis_types(types: object, names: tuple[str, ...]) -> None:
-    """Raise unless the compiler decides along every axis."""
-    if types is None:
-        return
-    given = types if isinstance(types, tuple) else (types,)
-    if len(given) != len(names) or not all(isinstance(t, AxisType) for t in given):
-        raise ValueError(
-            f"axis_types has one AxisType for each of the axes {names}, not {types!r}"
-        )
-    if any(t is not AxisType.Auto for t in given):
-        raise NotImplementedError(
-            "every axis of a verax mesh is AxisType.Auto, where the compiler decides "
-            f"how values are split; got {types!r}"
-        )
+def current_mesh() -> Mesh | None:
+    """The innermost mesh in force in this thread."""
+    found = STATE.mesh
+    mesh: Mesh | None = found[0] if found else None
+    return mesh
 
 
 def make_mesh(
@@ -254,10 +302,10 @@ def make_mesh(
     *,
     devices: Sequence[Device] | None = None,
 ) -> Mesh:
-    """A mesh of these sizes over `devices`, by default the first of all devices.
+    """A mesh of these sizes over the first of `devices`, by default of all devices.
 
     Raises:
-        ValueError: there are too few devices, or too many were passed.
+        ValueError: there are too few devices.
 
     >>> make_mesh((1,), ("x",))
     Mesh('x': 1)
@@ -265,17 +313,10 @@ def make_mesh(
     shape = tuple(int(size) for size in axis_shapes)
     count = prod(shape)
     found = list(all_devices() if devices is None else devices)
-    if count > len(found) or (devices is not None and count != len(found)):
+    if count > len(found):
         raise ValueError(
             f"a mesh of shape {shape} takes {count} devices, but there are "
             f"{len(found)}; on CPU set their number with verax.config.update("
             '"num_cpu_devices", n) before the first array is made'
         )
     return Mesh(np.array(found[:count], object).reshape(shape), axis_names, axis_types)
-
-
-def current_mesh() -> Mesh | None:
-    """The mesh of the innermost `with mesh:` of this thread."""
-    found = STATE.mesh
-    mesh: Mesh | None = found[0] if found else None
-    return mesh

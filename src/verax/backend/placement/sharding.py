@@ -18,6 +18,7 @@ import numpy as np
 from attrs import field, frozen
 from jaxlib import _hlo, _jax
 
+from verax.backend.placement.abstract_mesh import AbstractMesh
 from verax.backend.placement.mesh import UNCONSTRAINED, Mesh, PartitionSpec
 from verax.backend.runtime.buffers import single_device
 from verax.backend.runtime.client import Device
@@ -60,6 +61,10 @@ class Sharding(Unchanging):
         """The tiles of an array with `ndim` dimensions."""
         raise NotImplementedError
 
+    def counts(self, ndim: int) -> tuple[int, ...]:
+        """How many tiles each of `ndim` dimensions has."""
+        return self.tiling(ndim).counts
+
     @property
     def device_set(self) -> set[Device]:
         """The devices, those of other processes included."""
@@ -97,7 +102,7 @@ class Sharding(Unchanging):
         """
         shape = tuple(global_shape)
         self.check(shape)
-        counts = self.tiling(len(shape)).counts
+        counts = self.counts(len(shape))
         return tuple([n // count for n, count in zip(shape, counts, strict=True)])
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Device, Index]:
@@ -126,6 +131,20 @@ class Sharding(Unchanging):
 
     def check(self, shape: Shape, what: str = "an array") -> None:
         """Raise ValueError unless an array of this shape can lie so."""
+
+    def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
+        """Raise ValueError unless an array of this shape has enough dimensions."""
+        self.check(tuple(aval_shape))
+
+    def with_memory_kind(self, kind: str) -> "Sharding":
+        """The same place in this kind of memory: there is only the device's own."""
+        check_memory_kind(kind)
+        return self
+
+    @property
+    def has_addressable_devices(self) -> bool:
+        """Whether this process has some of the devices."""
+        return any(map(is_local, self.ordered))
 
 
 @frozen(repr=False, cache_hash=True)
@@ -176,12 +195,12 @@ class NamedSharding(Sharding):
 
     __module__ = "verax.sharding"
 
-    mesh: Mesh = field()
+    mesh: Mesh | AbstractMesh = field()
     spec: PartitionSpec = field()
     kind: str | None = field(default=None, alias="memory_kind")
 
     def __attrs_post_init__(self) -> None:
-        if not isinstance(self.mesh, Mesh):
+        if not isinstance(self.mesh, Mesh | AbstractMesh):
             raise TypeError(f"NamedSharding takes a verax Mesh, not {self.mesh!r}")
         if not isinstance(self.spec, PartitionSpec):
             raise TypeError(
@@ -208,14 +227,43 @@ class NamedSharding(Sharding):
         """The spec with the axes of every dimension as a tuple."""
         return tuple([as_split(entry) for entry in self.spec])
 
+    @property
+    def concrete(self) -> Mesh:
+        """The mesh, which has devices.
+
+        Raises:
+            ValueError: it is abstract.
+        """
+        if isinstance(self.mesh, AbstractMesh):
+            self.mesh.refuse("devices")
+        return self.mesh
+
     @cached_property
     def layout(self) -> Layout:
         """The sharding as the data that programs hold."""
-        return Layout(self.mesh.axes, self.splits)
+        return Layout(self.concrete.axes, self.splits)
 
     @cached_property
     def ordered(self) -> tuple[Device, ...]:
-        return tuple(sorted(self.mesh.devices.flat, key=lambda device: device.id))
+        return tuple(sorted(self.concrete.devices.flat, key=lambda device: device.id))
+
+    @property
+    def num_devices(self) -> int:
+        return self.mesh.size
+
+    @property
+    def replicated_axes(self) -> frozenset[str]:
+        """The axes of the mesh along which every device holds the same."""
+        used = {name for split in self.splits for name in split or ()}
+        return frozenset(self.mesh.axis_names) - used
+
+    def update(self, **changed: Any) -> "NamedSharding":
+        """The sharding with some of `mesh`, `spec` and `memory_kind` changed."""
+        parts = {"mesh": self.mesh, "spec": self.spec, "memory_kind": self.kind}
+        return NamedSharding(**{**parts, **changed})
+
+    def with_memory_kind(self, kind: str) -> "NamedSharding":
+        return self.update(memory_kind=kind)
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -224,6 +272,11 @@ class NamedSharding(Sharding):
 
     def tiling(self, ndim: int) -> Tiling:
         return named_tiling(self, ndim)
+
+    def counts(self, ndim: int) -> tuple[int, ...]:
+        sizes = self.mesh.shape
+        found = [prod([sizes[name] for name in split or ()]) for split in self.splits]
+        return (*found, *[1] * (ndim - len(found)))
 
     def check(self, shape: Shape, what: str = "an array") -> None:
         if len(self.splits) > len(shape):
@@ -280,7 +333,7 @@ def index_of(place: tuple[int, ...], sizes: Shape, shape: Shape) -> Index:
 @pure(CACHE)
 def named_tiling(sharding: NamedSharding, ndim: int) -> Tiling:
     """The tiles of a named sharding: positions along the axes, as mixed digits."""
-    mesh = sharding.mesh
+    mesh = sharding.concrete
     whole: tuple[Split, ...] = ((),) * (ndim - len(sharding.splits))
     coordinates = dict(
         zip(mesh.axis_names, np.indices(mesh.devices.shape), strict=True)

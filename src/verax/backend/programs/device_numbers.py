@@ -36,7 +36,7 @@ class SavedPlaces:
             return None
         if isinstance(place, NamedSharding):
             spec = [FREE if s is UNCONSTRAINED else s for s in place.spec]
-            return {"mesh": self.write_mesh(place.mesh), "spec": spec}
+            return {"mesh": self.write_mesh(place.concrete), "spec": spec}
         return self.devices.index(place.ordered[0])
 
     def read(self, data: Any) -> Sharding | None:

@@ -160,7 +160,7 @@ def placement_of(
     devices = claims[0].sharding.ordered if claims else default_place().ordered
     named = [c.sharding for c in claims if isinstance(c.sharding, NamedSharding)]
     given = tuple(ins[i] or committed_place(x) for i, x in enumerate(args))
-    mesh = named[0].mesh if named else None
+    mesh = named[0].concrete if named else None
     return Placement(devices, given, outs, bool(claims), mesh)
 
 
@@ -276,7 +276,7 @@ def moved(placement: Placement, devices: tuple[Device, ...]) -> Placement:
 
     def moved_place(place: Sharding | None) -> Sharding | None:
         if isinstance(place, NamedSharding):
-            return NamedSharding(moved_mesh(place.mesh), place.spec)
+            return NamedSharding(moved_mesh(place.concrete), place.spec)
         return None if place is None else SingleDeviceSharding(new[place.ordered[0]])
 
     return Placement(

@@ -1,0 +1,156 @@
+"""The mesh in force: what a bare `PartitionSpec` and `shard_map` mean (floor 4).
+
+One idea: a thread has a stack of meshes, and the last one counts; it belongs to what a
+trace depends on, so that a function is traced again under another mesh.
+
+    >>> import verax
+    >>> with set_mesh(verax.make_mesh((1,), ("x",))):
+    ...     get_mesh()
+    Mesh('x': 1)
+    >>> get_mesh().empty
+    True
+"""
+
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from math import prod
+
+import numpy as np
+
+from verax.backend.placement.abstract_mesh import AbstractMesh, AxisType
+from verax.backend.placement.mesh import Mesh, current_mesh, enclose
+from verax.backend.runtime.client import devices
+from verax.rules.values.state import STATE
+
+__all__ = ["get_abstract_mesh", "get_mesh", "set_mesh", "use_abstract_mesh"]
+
+
+class Restore:
+    """The end of a block: the meshes of before are in force again."""
+
+    __slots__ = ("before",)
+
+    def __init__(self, before: tuple[Mesh, ...]) -> None:
+        self.before = before
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        enclose(self.before)
+
+
+def set_mesh(mesh: Mesh | None) -> Restore:
+    """Put a mesh in force for this thread, or, in a `with`, for a block.
+
+    Functions that take shardings then also take a bare `PartitionSpec`, and `shard_map`
+    needs no `mesh`. None ends it.
+
+    Raises:
+        ValueError: `mesh` is not a `Mesh`, has manual axes, or a function is being
+            traced.
+
+    >>> import verax, verax.numpy as vnp
+    >>> from verax.sharding import PartitionSpec as P
+    >>> with set_mesh(verax.make_mesh((1,), ("x",))):
+    ...     verax.device_put(vnp.ones(2), P("x")).sharding.spec
+    P('x')
+    """
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise ValueError(f"set_mesh takes a verax Mesh or None, not {mesh!r}")
+    if not STATE.interpreter.immediate:
+        raise ValueError(
+            "set_mesh cannot be called while a function is traced: call it outside of "
+            "jit, or use verax.sharding.use_abstract_mesh"
+        )
+    if mesh is not None and mesh.manual_axes:
+        raise ValueError(f"set_mesh takes no manual axes, got {mesh}: use shard_map")
+    end = Restore(STATE.meshes)
+    enclose(() if mesh is None or mesh.empty else (mesh,))
+    return end
+
+
+def get_mesh() -> Mesh:
+    """The mesh in force, or an empty one.
+
+    Raises:
+        ValueError: a function is being traced.
+    """
+    if not STATE.interpreter.immediate:
+        raise ValueError(
+            "get_mesh cannot be called while a function is traced: use "
+            "verax.sharding.get_abstract_mesh"
+        )
+    return current_mesh() or Mesh(None, ())
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The axes of the mesh in force; inside `shard_map` its axes are manual.
+
+    >>> get_abstract_mesh().empty
+    True
+    """
+    mesh = current_mesh()
+    return AbstractMesh((), ()) if mesh is None else mesh.abstract_mesh
+
+
+@contextmanager
+def use_abstract_mesh(mesh: AbstractMesh) -> Generator[None]:
+    """Within the block, have a mesh with these axes in force.
+
+    Its devices are those of the mesh that was in force, if that has as many, else the
+    first ones of the process.
+
+    Raises:
+        ValueError: `mesh` is not an `AbstractMesh`, or there are not enough devices,
+            or the mesh in force has another size.
+    """
+    if not isinstance(mesh, AbstractMesh):
+        raise ValueError(f"use_abstract_mesh takes an AbstractMesh, not {mesh!r}")
+    outer = current_mesh()
+    if outer is not None and not mesh.empty and outer.size != mesh.size:
+        raise ValueError(
+            f"use_abstract_mesh cannot change the size of the mesh: {outer} is in "
+            f"force, which has {outer.size} devices, and {mesh} has {mesh.size}"
+        )
+    before = STATE.meshes
+    enclose(() if mesh.empty else (*before, concrete_mesh(mesh)))
+    try:
+        yield
+    finally:
+        enclose(before)
+
+
+@contextmanager
+def manual_axes(mesh: Mesh, names: Iterable[str]) -> Generator[None]:
+    """Within the block, have `mesh` in force with these axes manual."""
+    inside = set(names)
+    pairs = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    types = [AxisType.Manual if name in inside else kind for name, kind in pairs]
+    before = STATE.meshes
+    enclose((*before, mesh.update(axis_types=tuple(types))))
+    try:
+        yield
+    finally:
+        enclose(before)
+
+
+def concrete_mesh(mesh: Mesh | AbstractMesh) -> Mesh:
+    """A mesh with devices: those of the mesh in force if that has as many.
+
+    Raises:
+        ValueError: there are not enough devices.
+    """
+    if isinstance(mesh, Mesh):
+        return mesh
+    outer, count = current_mesh(), prod(mesh.axis_sizes)
+    if outer is not None and outer.size == count:
+        found = outer.devices
+    else:
+        known = devices()
+        if count > len(known):
+            raise ValueError(
+                f"{mesh} is for {count} devices, but this process sees {len(known)}"
+            )
+        found = np.array(known[:count], object)
+    return Mesh(found.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
