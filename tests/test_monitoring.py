@@ -123,3 +123,49 @@ def test_listeners_hear_until_they_are_gone() -> None:
     assert heard[0] == ("traces", 1.0)
     with pytest.raises(ValueError, match="is not registered"):
         monitoring.unregister_listener(listener)
+
+
+KINDS = {
+    "event": ("event", "event", "event", ()),
+    "duration": (
+        "event_duration_secs",
+        "event_duration_secs",
+        "event_duration",
+        (1.5,),
+    ),
+    "span": ("event_time_span", "event_time_span", "event_time_span", (1.0, 2.0)),
+    "scalar": ("scalar", "scalar", "scalar", (3,)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_listeners_of_a_kind(kind: str) -> None:
+    record, register, other, values = KINDS[kind]
+    tell = getattr(monitoring, f"record_{record}")
+    listeners = getattr(monitoring, f"get_{other}_listeners")
+    forget = getattr(monitoring, f"unregister_{other}_listener")
+    heard = []
+
+    def callback(*args: Any, **metadata: Any) -> None:
+        heard.append((args, metadata))
+
+    getattr(monitoring, f"register_{register}_listener")(callback)
+    tell("/test", *values, step=1)
+    forget(callback)
+    tell("/test", *values)
+    assert heard == [(("/test", *values), {"step": 1})]
+    assert callback not in listeners()
+    with pytest.raises(AssertionError, match="not registered"):
+        forget(callback)
+
+
+def test_jax_names_of_durations() -> None:
+    heard = []
+    monitoring.register_event_duration_secs_listener(
+        lambda event, duration, **metadata: heard.append(event)
+    )
+    verax.jit(lambda x: x - 17.5)(1.0)
+    monitoring.clear_event_listeners()
+    verax.jit(lambda x: x - 18.5)(1.0)
+    for name in ("jaxpr_trace", "jaxpr_to_mlir_module", "backend_compile"):
+        assert heard.count(f"/jax/core/compile/{name}_duration") == 1

@@ -24,6 +24,11 @@ A call of a jitted function with arguments of known kinds is not counted at all,
 what it transfers. Memory that a device and NumPy share counts as a transfer without a
 copy: the sums are bytes handed over. Listeners do not hear of `bytes_to_device`,
 `bytes_to_host`, `waits`, `wait_seconds` and `live_arrays`.
+
+JAX's events are here, too: `record_event` and its kin tell the listeners that
+`register_event_listener` and its kin have registered. From verax these hear, under
+JAX's names, how long traces, lowerings and compilations took, and of look-ups in the
+cache on disk.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,9 +36,32 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 from verax.api.config.caches import live_arrays
+from verax.backend.runtime.events import EVENTS as LISTENERS, Callback
 from verax.backend.runtime.metrics import RECORDER, TALLY, Listener
 
-__all__ = ["listening", "metrics", "register_listener", "unregister_listener"]
+__all__ = [
+    "clear_event_listeners",
+    "get_event_duration_listeners",
+    "get_event_listeners",
+    "get_event_time_span_listeners",
+    "get_scalar_listeners",
+    "listening",
+    "metrics",
+    "record_event",
+    "record_event_duration_secs",
+    "record_event_time_span",
+    "record_scalar",
+    "register_event_duration_secs_listener",
+    "register_event_listener",
+    "register_event_time_span_listener",
+    "register_listener",
+    "register_scalar_listener",
+    "unregister_event_duration_listener",
+    "unregister_event_listener",
+    "unregister_event_time_span_listener",
+    "unregister_listener",
+    "unregister_scalar_listener",
+]
 
 EVENTS = (
     "traces",
@@ -99,3 +127,108 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         unregister_listener(listener)
+
+
+def record_event(event: str, **kwargs: str | int) -> None:
+    """Tell the listeners of events that `event` has happened."""
+    LISTENERS.tell("event", event, **kwargs)
+
+
+def register_event_listener(callback: Callback) -> None:
+    """Call `callback(event, **kwargs)` from now on."""
+    LISTENERS.listen("event", callback)
+
+
+def unregister_event_listener(callback: Callback) -> None:
+    """Stop calling `callback`.
+
+    Raises:
+        AssertionError: it is not registered.
+    """
+    LISTENERS.forget("event", callback)
+
+
+def get_event_listeners() -> list[Callback]:
+    """The listeners that `record_event` tells, in order."""
+    return list(LISTENERS.of("event"))
+
+
+def record_event_duration_secs(
+    event: str, duration: float, **kwargs: str | int
+) -> None:
+    """Tell the listeners of durations how many seconds `event` has taken."""
+    LISTENERS.tell("duration", event, duration, **kwargs)
+
+
+def register_event_duration_secs_listener(callback: Callback) -> None:
+    """Call `callback(event, duration, **kwargs)` from now on."""
+    LISTENERS.listen("duration", callback)
+
+
+def unregister_event_duration_listener(callback: Callback) -> None:
+    """Stop calling `callback`.
+
+    Raises:
+        AssertionError: it is not registered.
+    """
+    LISTENERS.forget("duration", callback)
+
+
+def get_event_duration_listeners() -> list[Callback]:
+    """The listeners that `record_event_duration_secs` tells, in order."""
+    return list(LISTENERS.of("duration"))
+
+
+def record_event_time_span(
+    event: str, start_time: float, end_time: float, **kwargs: str | int
+) -> None:
+    """Tell the listeners of time spans when `event` began and ended, in seconds."""
+    LISTENERS.tell("span", event, start_time, end_time, **kwargs)
+
+
+def register_event_time_span_listener(callback: Callback) -> None:
+    """Call `callback(event, start_time, end_time, **kwargs)` from now on."""
+    LISTENERS.listen("span", callback)
+
+
+def unregister_event_time_span_listener(callback: Callback) -> None:
+    """Stop calling `callback`.
+
+    Raises:
+        AssertionError: it is not registered.
+    """
+    LISTENERS.forget("span", callback)
+
+
+def get_event_time_span_listeners() -> list[Callback]:
+    """The listeners that `record_event_time_span` tells, in order."""
+    return list(LISTENERS.of("span"))
+
+
+def record_scalar(event: str, value: float, **kwargs: str | int) -> None:
+    """Tell the listeners of scalars that `event` has a value."""
+    LISTENERS.tell("scalar", event, value, **kwargs)
+
+
+def register_scalar_listener(callback: Callback) -> None:
+    """Call `callback(event, value, **kwargs)` from now on."""
+    LISTENERS.listen("scalar", callback)
+
+
+def unregister_scalar_listener(callback: Callback) -> None:
+    """Stop calling `callback`.
+
+    Raises:
+        AssertionError: it is not registered.
+    """
+    LISTENERS.forget("scalar", callback)
+
+
+def get_scalar_listeners() -> list[Callback]:
+    """The listeners that `record_scalar` tells, in order."""
+    return list(LISTENERS.of("scalar"))
+
+
+def clear_event_listeners() -> None:
+    """Forget the listeners of all four kinds."""
+    LISTENERS.clear()

@@ -15,3 +15,8 @@ from verax.rules.values.array import Array
 def constant(values: np.ndarray, like: Array) -> Array:
     """NumPy's values, computed in double precision, in the dtype of an array."""
     return vnp.array(values.astype(numpy_dtype(like.dtype)))
+
+
+def row(values: np.ndarray, like: Array) -> Array:
+    """`constant` with the rank of `like`, along whose last dimension it lies."""
+    return constant(values.reshape((1,) * (like.ndim - 1) + values.shape), like)

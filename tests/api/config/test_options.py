@@ -281,3 +281,23 @@ def test_a_user_context_is_part_of_the_key() -> None:
 
 def test_the_version() -> None:
     assert verax.__version__ == ".".join(map(str, verax.__version_info__))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: vnp.where(MATRIX > 0, ROW, ROW),
+        lambda: vnp.heaviside(MATRIX, ROW),
+        lambda: vnp.cov(MATRIX, aweights=ROW),
+        lambda: verax.scipy.special.dawsn(ROW),
+        lambda: verax.scipy.linalg.sqrtm(np.eye(3, dtype=np.float32)),
+        lambda: verax.scipy.stats.gaussian_kde(np.arange(4.0)).logpdf(ROW),
+        lambda: verax.scipy.signal.detrend(MATRIX),
+        lambda: verax.scipy.signal.welch(MATRIX),
+        lambda: verax.scipy.signal.istft(verax.scipy.signal.stft(MATRIX)[2]),
+    ],
+)
+def test_what_verax_does_itself_promotes_no_ranks(call: Callable[[], object]) -> None:
+    with verax.numpy_rank_promotion("raise"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        call()

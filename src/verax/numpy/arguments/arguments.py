@@ -332,13 +332,27 @@ def stretching(rank: int, shape: Shape) -> BroadcastInDimParams:
 
 
 def broadcast_together(name: str, args: Sequence[Any]) -> list[Any]:
-    """Operands in one shape; those without dimensions stay, since rows take them."""
+    """Operands in one shape; those without dimensions stay, since rows take them.
+
+    Raises:
+        ValueError: they do not broadcast, or `numpy_rank_promotion` forbids it.
+    """
     shapes = [shape_of(x) for x in args]
     full = [shape for shape in shapes if shape]
     if not full or all(shape == full[0] for shape in full):
         return list(args)
     if STATE.numpy_rank_promotion != "allow" and len(set(map(len, full))) > 1:
         ranks_differ(name, shapes)
+    return stretched_together(name, args)
+
+
+def stretched_together(name: str, args: Sequence[Any]) -> list[Any]:
+    """`broadcast_together`, whatever the ranks are.
+
+    Raises:
+        ValueError: they do not broadcast.
+    """
+    shapes = [shape_of(x) for x in args]
     target = broadcast_shapes_of(name, shapes)
     return [stretched(x, target) if s else x for x, s in zip(args, shapes, strict=True)]
 

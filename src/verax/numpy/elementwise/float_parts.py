@@ -22,6 +22,7 @@ from verax.numpy.arguments.arguments import (
     promote_args_inexact,
     promote_inexact,
     stretched,
+    stretched_together,
 )
 from verax.numpy.arguments.elementwise_call import binary_inexact
 from verax.numpy.creation.filling import filled, typed_fill
@@ -145,7 +146,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         TypeError: an argument is complex.
     """
     refuse_complex("heaviside", x1, x2)
-    x, y = promote_args_inexact("heaviside", x1, x2)
+    x, y = stretched_together("heaviside", promote_inexact("heaviside", x1, x2))
     x, y = as_array("heaviside", x), as_array("heaviside", y, 1)
     step = select(lt(x, 0), 0.0, select(gt(x, 0), 1.0, y))
     return select(ne(x, x), x, step)

@@ -103,7 +103,7 @@ def cov(
     centred = x - expand_dims(center, 1)
     weighted = centred
     if weights is not None:
-        weighted = multiply(centred, convert(weights, x.dtype))
+        weighted = multiply(centred, expand_dims(convert(weights, x.dtype), 0))
         divisor = freedom(total[0], weights, others, less)
     other = transpose(weighted)
     product = matmul(centred, conj(other) if is_complex(x.dtype) else other)

@@ -19,11 +19,11 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     adapted,
     as_array,
-    broadcast_together,
     canonical_axis,
     default_integer,
     no_out,
     promote,
+    stretched_together,
 )
 from verax.numpy.elementwise.comparison import greater_equal, less, not_equal
 from verax.numpy.elementwise.division import floor_divide, remainder
@@ -126,7 +126,7 @@ def mixed(condition: Array, x: Any, y: Any) -> Array:
         shape = condition.shape
         if x.shape in (shape, ()) and y.shape in (shape, ()):
             return select_n_p.call(NO_PARAMS, condition, y, x)
-    parts = broadcast_together("where", (condition, x, y))
+    parts = stretched_together("where", (condition, x, y))
     return select_n(parts[0], parts[2], parts[1])
 
 

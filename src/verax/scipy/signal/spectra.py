@@ -30,7 +30,7 @@ from verax.numpy.arguments.arguments import (
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.scipy.signal.trends import detrend as without_trend
-from verax.scipy.tables import constant
+from verax.scipy.tables import constant, row
 
 scipy_signal = LazyModule("scipy.signal")
 
@@ -201,7 +201,8 @@ def frequencies(nfft: int, fs: ArrayLike, onesided: bool, like: Array) -> Array:
 
 def transformed(x: Array, how: Segments, trend: Trend, onesided: bool) -> Array:
     """Fourier transforms of the windowed segments: (..., segments, frequencies)."""
-    pieces = detrended(how.cut(x), trend) * constant(how.window, x)
+    pieces = detrended(how.cut(x), trend)
+    pieces = pieces * row(how.window, pieces)
     transform = vnp.fft.rfft if onesided else vnp.fft.fft
     return transform(pieces, n=how.nfft)
 
@@ -320,7 +321,7 @@ def csd(
     scale = vnp.asarray(scale_of("csd", scaling, fs, how.window))
     found = found * scale.astype(first.real.dtype)
     if onesided:
-        found = found * constant(sides(how.nfft), first.real)
+        found = found * row(sides(how.nfft), found.real)
     density = averaged(found, average)
     turned = vnp.moveaxis(density.real if y is None else density, -1, place)
     return frequencies(how.nfft, fs, onesided, first), turned

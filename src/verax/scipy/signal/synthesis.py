@@ -19,7 +19,7 @@ from verax.numpy.arguments.arguments import (
 )
 from verax.rules.values.array import Array
 from verax.scipy.signal.spectra import window_of
-from verax.scipy.tables import constant
+from verax.scipy.tables import row
 
 
 def istft(
@@ -68,7 +68,7 @@ def istft(
     values = window_of("istft", window, size, size)
     back = vnp.fft.irfft if input_onesided else vnp.fft.ifft
     pieces = back(spectra + 0j, n=points)[..., :size]
-    shape = constant(values, pieces.real)
+    shape = row(values, pieces.real)
     count = pieces.shape[-2]
     places = np.arange(count)[:, None] * step + np.arange(size)[None, :]
     total = vnp.zeros((*pieces.shape[:-2], (count - 1) * step + size), pieces.dtype)
@@ -77,7 +77,7 @@ def istft(
     half = size // 2 if boundary else 0
     inner = slice(half, total.shape[-1] - half)
     weights = np.where(weights > 1e-10, weights, 1.0)[inner]
-    x = total[..., inner] / constant(weights, shape)
+    x = total[..., inner] / row(weights, total.real)
     time = vnp.arange(x.shape[-1], dtype=shape.dtype) / fs
     at = times_at - (frequencies_at < times_at)
     return time, vnp.moveaxis(x, -1, at)

@@ -14,7 +14,7 @@ from verax.numpy.arguments.arguments import (
     inexact_array,
 )
 from verax.rules.values.array import Array
-from verax.scipy.tables import constant
+from verax.scipy.tables import row
 
 
 def detrend(
@@ -67,6 +67,6 @@ def without_line(x: Array) -> Array:
     n = x.shape[-1]
     time = np.arange(n) - (n - 1) / 2
     length = float((time * time).sum()) or 1.0  # of one point there is no slope
-    unit = constant(time / np.sqrt(length), x.real)
+    unit = row(time / np.sqrt(length), x.real)
     level = x - x.mean(-1, keepdims=True)
     return level - (level * unit).sum(-1, keepdims=True) * unit

@@ -23,7 +23,7 @@ from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike
 from verax.rules.values.array import Array
 from verax.scipy.special.arguments import in_wide, inexact
-from verax.scipy.tables import constant
+from verax.scipy.tables import row
 
 POINTS: Final = 11
 H: Final = math.sqrt(math.pi / (POINTS + 1))
@@ -182,7 +182,7 @@ def dawson(x: Array) -> Array:
     size = abs(x)
     far = size > FAR
     near = where(far, 0.0, size)[..., None]
-    n = constant(ODD * 1.0, x)
+    n = row(ODD * 1.0, near)
     bells = vnp.exp(-vnp.square(near - n * STEP)) * -vnp.expm1(-4 * STEP * n * near)
     middle = (bells / n).sum(-1) / SQRT_PI
     half = 0.5 / vnp.square(where(far, size, FAR))

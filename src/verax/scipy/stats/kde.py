@@ -148,7 +148,7 @@ class gaussian_kde:
     def evaluate(self, points: ArrayLike) -> Array:
         """The density at points of shape (d, m): m numbers."""
         logs, whole = self.kernels(points)
-        return (vnp.exp(logs) * self.weights).sum(-1) * vnp.exp(whole)
+        return (vnp.exp(logs) * self.weights[None]).sum(-1) * vnp.exp(whole)
 
     __call__ = evaluate
 
@@ -159,7 +159,7 @@ class gaussian_kde:
     def logpdf(self, x: ArrayLike) -> Array:
         """The logarithm of the density, also where that is too small for a float."""
         logs, whole = self.kernels(x)
-        return logsumexp(logs, axis=-1, b=self.weights) + whole
+        return logsumexp(logs, axis=-1, b=self.weights[None]) + whole
 
     def kernels(self, points: ArrayLike) -> tuple[Array, Array]:
         """Exponents of shape (m, n), and the logarithm of their common factor.
