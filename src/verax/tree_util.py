@@ -39,6 +39,7 @@ from verax.api.trees.pytrees import (
     treedef_is_leaf as treedef_is_leaf,
     treedef_tuple as treedef_tuple,
 )
+from verax.backend import pytrees
 from verax.backend.pytrees import (
     DictKey as DictKey,
     FlattenedIndexKey as FlattenedIndexKey,
@@ -48,3 +49,5 @@ from verax.backend.pytrees import (
     PyTreeDef as PyTreeDef,
     SequenceKey as SequenceKey,
 )
+
+default_registry = pytrees.REGISTRY

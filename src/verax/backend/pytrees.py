@@ -47,11 +47,21 @@ def keyed(tree: dict[Any, Any], keys: Iterable[Any]) -> tuple[tuple[DictKey, Any
     return tuple((DictKey(key), tree[key]) for key in keys)
 
 
-@frozen
+@frozen(eq=False)
 class Opaque:
-    """A callable whose own arguments `functools.partial` must not merge."""
+    """A callable whose own arguments `functools.partial` must not merge.
+
+    It equals the callable, so that structures with the same one are equal.
+    """
 
     function: Callable[..., Any]
+
+    def __eq__(self, other: object) -> bool:
+        function = other.function if isinstance(other, Opaque) else other
+        return bool(self.function == function)
+
+    def __hash__(self) -> int:
+        return hash(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""

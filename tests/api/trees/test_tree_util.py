@@ -139,8 +139,42 @@ def test_transpose() -> None:
     expected = {"a": [1, 3], "b": [2, 4]}
     assert tree_util.tree_transpose(outer, inner, value) == expected
     assert tree_util.tree_transpose(outer, None, value) == expected
-    with pytest.raises(TypeError, match="has the structure"):
+    with pytest.raises(TypeError, match="Mismatch: the tree has the structure"):
         tree_util.tree_transpose(tree_structure([0, 0, 0]), inner, value)
+
+
+def test_transpose_of_a_node_whose_metadata_depend_on_what_it_holds() -> None:
+    @tree_util.register_pytree_node_class
+    class Counted(list[Any]):
+        def tree_flatten(self) -> Any:
+            return list(self), len(tree_util.tree_leaves(list(self)))
+
+        @classmethod
+        def tree_unflatten(cls, _: Any, children: Any) -> Any:
+            return cls(children)
+
+    outer, inner = tree_structure(Counted([0, 0])), tree_structure((0, 0))
+    value = Counted([(1, 2), (3, 4)])
+    expected = (Counted([1, 3]), Counted([2, 4]))
+    assert tree_util.tree_transpose(outer, inner, value) == expected
+
+
+def test_a_partial_of_a_partial_has_a_stable_structure() -> None:
+    function = functools.partial(max, 1)
+    one, other = (tree_util.Partial(function, 2) for _ in range(2))
+    assert [one.func, one.func] == [function, other.func]
+    assert function == one.func
+    assert hash(one.func) == hash(other.func)
+    assert tree_structure(one) == tree_structure(other)
+    assert tree_structure(one) != tree_structure(tree_util.Partial(min, 2))
+
+
+def test_the_default_registry_is_the_one_of_every_function() -> None:
+    leaves, treedef = tree_util.default_registry.flatten({"a": [1, None]})
+    assert (leaves, treedef) == tree_util.tree_flatten({"a": [1, None]})
+    saved = treedef.serialize_using_proto()
+    registry = tree_util.default_registry
+    assert tree_util.PyTreeDef.deserialize_using_proto(registry, saved) == treedef
 
 
 def test_broadcast() -> None:
@@ -260,13 +294,16 @@ def test_register_node_class_and_subclasses() -> None:
 
 
 def test_register_dataclass() -> None:
-    @tree_util.register_dataclass
     @dataclasses.dataclass
     class Layer:
         weight: int
         name: str = tree.static(default="dense", metadata={"unit": "m"})
         size: int = dataclasses.field(init=False, default=7)
 
+    with pytest.raises(ValueError, match=r"\['size'\].*drop_fields"):
+        tree_util.register_dataclass(Layer)
+    tree_util.register_dataclass(Layer, drop_fields=["size"])
+    assert tree.static(metadata={"static": False}).metadata == {"static": False}
     assert tree_util.tree_leaves_with_path(Layer(1)) == [((GetAttrKey("weight"),), 1)]
     assert tree_map(lambda x: 2 * x, Layer(3, "a")) == Layer(6, "a")
     assert tree_structure(Layer(1, "a")) != tree_structure(Layer(1, "b"))

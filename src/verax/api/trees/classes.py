@@ -111,13 +111,13 @@ def static(**settings: Any) -> Any:
     >>> static(default=1).metadata["static"]
     True
     """
-    metadata = {**(settings.pop("metadata", None) or {}), "static": True}
+    metadata = {"static": True, **(settings.pop("metadata", None) or {})}
     return dataclasses.field(metadata=metadata, **settings)
 
 
 def fields_of_dataclass(nodetype: type) -> tuple[list[str], list[str]]:
     """Names of the leaves and of the static fields, as the metadata of each says."""
-    fields = [entry for entry in dataclasses.fields(nodetype) if entry.init]
+    fields = dataclasses.fields(nodetype)
     statics = {entry.name for entry in fields if entry.metadata.get("static", False)}
     data = [entry.name for entry in fields if entry.name not in statics]
     return data, [entry.name for entry in fields if entry.name in statics]
@@ -143,7 +143,7 @@ def check_fields(
     if unexpected := sorted((set(data) | set(meta)) - fields):
         raise ValueError(
             f"register_dataclass: {unexpected} are not parameters of the constructor "
-            f"of {nodetype.__qualname__}."
+            f"of {nodetype.__qualname__}: pass fields with init=False as drop_fields."
         )
 
 
@@ -155,8 +155,9 @@ def register_dataclass[C: type[Any]](
 ) -> C:
     """Make a dataclass a node; also a decorator.
 
-    Without lists, the fields marked `static` are metadata and the others data. A class
-    that is not a dataclass needs both lists, and a constructor with these keywords.
+    Without lists, the fields marked `static` are metadata and the others data, except
+    `drop_fields`, which the constructor sets itself. A class that is not a dataclass
+    needs both lists, and a constructor with these keywords.
 
     Raises:
         TypeError: only one of the lists is passed, or neither for a plain class.

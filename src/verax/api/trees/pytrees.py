@@ -174,8 +174,11 @@ def tree_transpose(
 ) -> Any:
     """A tree of trees turned inside out; without `inner_treedef` it is inferred.
 
+    Only leaves are counted: the metadata of a node may depend on what it holds.
+
     Raises:
-        TypeError: the tree is not `outer_treedef` with `inner_treedef` at each leaf.
+        TypeError: the tree does not have the leaves of `outer_treedef` with
+            `inner_treedef` at each leaf.
 
     >>> tree_transpose(tree_structure([0, 0]), None, [{"a": 1}, {"a": 2}])
     {'a': [1, 2]}
@@ -188,13 +191,13 @@ def tree_transpose(
             )
         inner_treedef = tree_structure(subtrees[0])
     leaves, treedef = pytrees.flatten(pytree_to_transpose)
-    expected = outer_treedef.compose(inner_treedef)
-    if treedef != expected:
-        raise TypeError(
-            f"tree_transpose: the tree has the structure\n  {treedef}\nbut the outer "
-            f"and inner structures make\n  {expected}"
-        )
     size = inner_treedef.num_leaves
+    if len(leaves) != size * outer_treedef.num_leaves:
+        raise TypeError(
+            f"tree_transpose: Mismatch: the tree has the structure\n  {treedef}\nbut "
+            "the outer and inner structures make\n  "
+            f"{outer_treedef.compose(inner_treedef)}"
+        )
     if size == 0:
         return inner_treedef.unflatten([])
     columns = (leaves[position::size] for position in range(size))
