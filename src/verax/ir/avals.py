@@ -15,10 +15,11 @@ from typing import ClassVar
 import numpy as np
 from attrs import frozen
 
-from verax.ir.dtypes import DType, short_name, tangent_dtype
+from verax.ir.dtypes import DType, as_dtype, short_name, tangent_dtype
 from verax.ir.locks import locked
 
 type Shape = tuple[int, ...]
+type NamedDType = DType | type | str
 RECENT = 1 << 13
 type InternKey = tuple[Shape, DType, bool]
 
@@ -68,7 +69,7 @@ class ShapedArray:
     weak_type: bool
 
     def __new__(
-        cls, shape: Iterable[int], dtype: DType, weak_type: bool = False
+        cls, shape: Iterable[int], dtype: NamedDType, weak_type: bool = False
     ) -> "ShapedArray":
         return interned(tuple(shape), dtype, weak_type)
 
@@ -112,9 +113,10 @@ class ShapedArray:
 
 
 @lru_cache(maxsize=RECENT, typed=True)
-def interned(shape: Shape, dtype: DType, weak_type: bool) -> ShapedArray:
+def interned(shape: Shape, like: NamedDType, weak_type: bool) -> ShapedArray:
     """The one type of these fields; recent ones are kept alive, for speed alone."""
     dims = tuple([check_dimension(size, shape) for size in shape])
+    dtype = like if isinstance(like, np.dtype) else as_dtype(like)
     key = (dims, dtype, bool(weak_type))
     found = INTERNED.get(key)
     if found is not None:

@@ -81,7 +81,6 @@ def folded(
             f"{tree} and {init_tree}"
         )
     avals = [aval_of(x) for x in arrays]
-    inits = [adopt(x, aval) for x, aval in zip(inits, avals, strict=True)]
     scalars = [ShapedArray((), aval.dtype) for aval in avals]
     one = tree.unflatten(range(len(arrays)))
     _, in_tree = pytrees.flatten(((one, one), {}))
@@ -96,7 +95,25 @@ def folded(
             f"{name}: {function_name(computation)} returns {traced.out_tree}; it must "
             f"return the structure that it takes, {tree}"
         )
+    operation = monoid_of(traced.jaxpr)
+    inits = [initial(x, aval, operation) for x, aval in zip(inits, avals, strict=True)]
     return arrays, inits, traced.jaxpr, tree
+
+
+def initial(x: Any, aval: ShapedArray, operation: Primitive | None) -> Any:
+    """An initial value for arrays of type `aval`.
+
+    The neutral element of another dtype stands for that of the array's: 0.0 for 0, and
+    -inf for the least integer.
+
+    >>> int(initial(-np.inf, ShapedArray((2,), np.dtype("int8")), arith.max_p))
+    -128
+    """
+    if operation and operation in MONOIDS and not isinstance(x, Tracer):
+        identity, own = MONOIDS[operation][1], aval_of(x).dtype
+        if own != aval.dtype and is_identity(x, identity(own), own):
+            return np.asarray(identity(aval.dtype), numpy_dtype(aval.dtype))
+    return adopt(x, aval)
 
 
 def monoid_of(jaxpr: Jaxpr) -> Primitive | None:

@@ -127,42 +127,45 @@ def initializer(draw: Draw, default: DTypeLike | None) -> Initializer:
     return init
 
 
+def times(samples: Array, factor: ArrayLike) -> Array:
+    """Samples times a number, which may be traced, in their dtype."""
+    dtype = samples.dtype
+    if isinstance(factor, Array):
+        return multiply(samples, convert(factor, dtype))
+    return mul(samples, constant_of(factor, dtype))
+
+
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer of arrays full of `value`, which broadcasts."""
     return initializer(lambda key, shape, dtype: full(shape, value, dtype), dtype)
 
 
-def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer of uniform samples in [0, scale)."""
     return initializer(
-        lambda key, shape, dtype: mul(
-            uniform_samples(key, shape, dtype), constant_of(scale, dtype)
-        ),
+        lambda key, shape, dtype: times(uniform_samples(key, shape, dtype), scale),
         dtype,
     )
 
 
-def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer of normal samples with that standard deviation."""
     return initializer(
-        lambda key, shape, dtype: mul(
-            normal_samples(key, shape, dtype), constant_of(stddev, dtype)
-        ),
+        lambda key, shape, dtype: times(normal_samples(key, shape, dtype), stddev),
         dtype,
     )
 
 
 def truncated_normal(
-    stddev: float = 1e-2,
+    stddev: ArrayLike = 1e-2,
     dtype: DTypeLike | None = None,
     lower: float = -2.0,
     upper: float = 2.0,
 ) -> Initializer:
     """An initializer of stddev · (normal samples between the bounds)."""
     return initializer(
-        lambda key, shape, dtype: mul(
-            truncated_samples(key, lower, upper, shape, dtype),
-            constant_of(stddev, dtype),
+        lambda key, shape, dtype: times(
+            truncated_samples(key, lower, upper, shape, dtype), stddev
         ),
         dtype,
     )
@@ -199,7 +202,7 @@ def orthogonal(
         del rest[column_axis]
         found = orthogonal_samples(key, math.prod(rest), (), dtype, columns)
         moved = moveaxis(found.reshape(*rest, columns), -1, column_axis)
-        return mul(moved, constant_of(scale, dtype))
+        return times(moved, scale)
 
     return initializer(draw, dtype)
 

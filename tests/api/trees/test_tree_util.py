@@ -172,9 +172,10 @@ def test_a_partial_of_a_partial_has_a_stable_structure() -> None:
 def test_the_default_registry_is_the_one_of_every_function() -> None:
     leaves, treedef = tree_util.default_registry.flatten({"a": [1, None]})
     assert (leaves, treedef) == tree_util.tree_flatten({"a": [1, None]})
-    saved = treedef.serialize_using_proto()
+    kind: Any = tree_util.PyTreeDef
+    saved = kind.serialize_using_proto(treedef)
     registry = tree_util.default_registry
-    assert tree_util.PyTreeDef.deserialize_using_proto(registry, saved) == treedef
+    assert kind.deserialize_using_proto(registry, saved) == treedef
 
 
 def test_broadcast() -> None:

@@ -226,7 +226,9 @@ def complete(
 ) -> tuple[tuple[int, ...], frozenset[str]]:
     """Positions for names and names for positions, where there is a signature.
 
-    There, a negative position counts from the last parameter, whatever a call passes.
+    If both are passed, they hold as they are: positions for positional arguments and
+    names for keywords. With a signature, a negative
+    position counts from the last parameter, whatever a call passes.
     """
     given, named = numbers(f"{word}_argnums", argnums), names(word, argnames)
     if not given and not named:
@@ -258,6 +260,8 @@ def complete(
             f"{word}_argnames names {unknown}, which the function does not have; its "
             f"parameters are {sorted(known)}"
         )
+    if argnums is not None and argnames is not None:
+        return given, named
     more = tuple(i for i, name in enumerate(places) if name in named)
     extra = frozenset(places[n] for n in given if -len(places) <= n < len(places))
     return tuple(dict.fromkeys((*given, *more))), named | extra

@@ -13,7 +13,7 @@ from typing import Any
 from attrs import frozen
 
 from verax.api.arguments.static_argnums import resolve_statics
-from verax.api.tracing.apply import current_builder
+from verax.api.tracing.apply import as_array, current_builder
 from verax.api.tracing.trace import describe_arguments, function_name, leaf_avals, trace
 from verax.backend import pytrees
 from verax.backend.results import result_tree
@@ -58,16 +58,19 @@ def checkpoint[**P, R](
             f"checkpoint takes a policy of verax.checkpoint_policies, or a function "
             f"(primitive, *types, **params) -> bool, not {policy!r}"
         )
-    statics = resolve_statics(fun, static_argnums, static_argnames, None, None)
+    numbers, names = static_argnums or None, static_argnames or None
+    statics = resolve_statics(fun, numbers, names, None, None)
 
     @functools.wraps(fun)
     def rematerialised(*args: Any, **kwargs: Any) -> Any:
-        if current_builder() is None:
-            return fun(*args, **kwargs)
-        call_args = statics.bind(args, kwargs)
+        call_args = statics.taken(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
         describe = describe_arguments(fun, tree)
         avals = leaf_avals(leaves, describe)
+        if current_builder() is None:
+            inner = call_args.with_statics(fun)
+            ins, named = tree.unflatten(map(as_array, leaves))
+            return inner(*ins, **named)
         opened = trace(
             call_args.with_statics(fun),
             tree,

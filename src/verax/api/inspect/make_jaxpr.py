@@ -12,15 +12,24 @@ from typing import Any
 from verax.api.arguments.static_argnums import resolve_statics
 from verax.api.autodiff.jvp_vjp import check_tangent, zero
 from verax.api.tracing.apply import ENGINE, apply
-from verax.api.tracing.structs import out_info, struct_avals
-from verax.api.tracing.trace import describe_arguments, function_name, trace
+from verax.api.tracing.structs import (
+    ShapeDtypeStruct,
+    out_info,
+    struct_aval,
+    struct_avals,
+)
+from verax.api.tracing.trace import (
+    Traced,
+    describe_arguments,
+    function_name,
+    trace,
+)
 from verax.api.vmap import axis_scope
 from verax.backend import pytrees
 from verax.ir.consts import hoist
-from verax.ir.jaxpr import ClosedJaxpr
+from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ops.hoisting import as_operands
 from verax.rules.guards.gc_pause import paused
-from verax.rules.rows.leaks import leaked
 
 type Numbers = int | tuple[int, ...] | list[int] | None
 
@@ -56,16 +65,27 @@ def make_jaxpr[**P](
         inner = call_args.with_statics(fun)
         with paused(), axis_scope(axes):
             traced = trace(inner, tree, avals, "make_jaxpr", describe=describe)
-            if traced.captured:
-                raise leaked(traced.captured[0])
-            closed: ClosedJaxpr = hoist(traced.jaxpr, as_operands)
+            closed = closed_over(traced)
         return (closed, out_info(traced)) if return_shape else closed
 
     return jaxpr_of
 
 
+def closed_over(traced: Traced) -> ClosedJaxpr:
+    """The jaxpr with what it captured as constvars: arrays, and tracers around it."""
+    if not traced.captured:
+        found: ClosedJaxpr = hoist(traced.jaxpr, as_operands)
+        return found
+    opened = traced.opened
+    jaxpr, count = opened.jaxpr, len(opened.captured)
+    ours, theirs = jaxpr.invars[:count], jaxpr.invars[count:]
+    return ClosedJaxpr(Jaxpr(ours, theirs, jaxpr.eqns, jaxpr.outvars), opened.captured)
+
+
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The output types of `fun`, without computing anything.
+
+    An output of `fun` may itself be a `ShapeDtypeStruct`.
 
     >>> import verax, verax.numpy as vnp
     >>> verax.eval_shape(vnp.dot, vnp.ones((2, 3)), vnp.ones((3, 4))).shape
@@ -73,11 +93,19 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     leaves, tree = pytrees.flatten((args, kwargs))
     describe = describe_arguments(fun, tree)
-    return out_info(
-        trace(
-            fun, tree, struct_avals(leaves, describe), "eval_shape", describe=describe
-        )
-    )
+    avals = struct_avals(leaves, describe)
+
+    @functools.wraps(fun)
+    def with_arrays(*args: Any, **kwargs: Any) -> Any:
+        outs, out_tree = pytrees.flatten(fun(*args, **kwargs))
+        return out_tree.unflatten(map(stand_in, outs))
+
+    return out_info(trace(with_arrays, tree, avals, "eval_shape", describe=describe))
+
+
+def stand_in(x: Any) -> Any:
+    """An array of zeros for a struct; anything else as it is."""
+    return zero(struct_aval(x)) if isinstance(x, ShapeDtypeStruct) else x
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], Any]:

@@ -1,7 +1,7 @@
 """Floor 5: names for parts of a program, and blocks that leave the trace.
 
-One idea: names change no values, so what they wrap runs as it is; and leaving a trace
-means making the eager interpreter current::
+Names change no values, so what they wrap runs as it is; leaving a trace means making an
+interpreter current that computes::
 
     with ensure_compile_time_eval():
         table = numpy.cumsum(numpy.arange(8))   # computed now, a constant of the trace
@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from verax.api.tracing.compile_time import CompileTime
 from verax.rules.values.state import STATE, interpreting
 
 
@@ -53,7 +54,7 @@ def named_scope(name: str) -> Iterator[None]:
 def ensure_compile_time_eval() -> Iterator[None]:
     """A block in which operations on known values are computed, also inside a trace.
 
-    Tracers of the enclosing trace have no values in the block.
+    An operation on a tracer is an equation of the trace, as outside the block.
 
     >>> import verax, verax.numpy as vnp
     >>> def f(x):
@@ -63,5 +64,9 @@ def ensure_compile_time_eval() -> Iterator[None]:
     >>> float(verax.jit(f)(1.0))
     2.0
     """
-    with interpreting(STATE.eager):
+    outer = STATE.interpreter
+    if outer.immediate:
+        yield
+        return
+    with interpreting(CompileTime(STATE.eager, outer)):
         yield

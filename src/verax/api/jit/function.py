@@ -34,6 +34,7 @@ from verax.api.sharding_args import constrained
 from verax.api.stages.interfaces import Interface
 from verax.api.stages.stages import Lowered, Traced
 from verax.api.tracing.apply import ENGINE, apply, current_builder
+from verax.api.tracing.compile_time import trace_around
 from verax.api.tracing.structs import (
     ShapeDtypeStruct,
     out_info,
@@ -46,7 +47,7 @@ from verax.api.tracing.trace import (
     shared_trace,
     trace,
 )
-from verax.api.tracing.wrapping import look_like
+from verax.api.tracing.wrapping import WrappedSignature, look_like
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.calls.fast_call import Call, caller
 from verax.backend.programs.placement import Placement, placement_of
@@ -59,13 +60,20 @@ from verax.backend.runtime.log import log_stage
 from verax.backend.runtime.metrics import RECORDER
 from verax.backend.xla.executable import FAILED, fail
 from verax.ops.calls.call import call
-from verax.rules.values.state import STATE, UNKEPT, current_context
+from verax.rules.values.state import (
+    STATE,
+    UNKEPT,
+    current_context,
+    interpreting,
+)
 
 CACHE_SIZE = 4096
 
 
 class JitFunction[**P, R](Copyable):
     """A function behind jit; call it as the function itself."""
+
+    __signature__ = WrappedSignature()
 
     def __init__(self, fun: Callable[P, R], settings: Settings) -> None:
         look_like(self, fun)
@@ -125,6 +133,12 @@ class JitFunction[**P, R](Copyable):
             return self.fun(*args, **kwargs)
         sig = signature(self.fun, self.settings.statics, args, kwargs, leaf_avals)
         if current_builder() is None:
+            around = trace_around(
+                sig.leaves, lambda: self.trace_within(sig).traced.captured
+            )
+            if around is not None:
+                with interpreting(around):
+                    return self.slow_call(args, kwargs)
             program, entry = self.program(sig)
             kinds = leaf_kinds(sig.leaves)
             made: Maker = partial(caller, program, entry.traced.out_tree, kinds)

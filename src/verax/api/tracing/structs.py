@@ -83,6 +83,30 @@ class ShapeDtypeStruct:
         layout = None if self.sharding is None else Layout.row_major(self.ndim)
         return Format(layout, self.sharding)
 
+    @property
+    def is_ref(self) -> bool:
+        """Whether it stands for a mutable reference: never."""
+        return False
+
+    @classmethod
+    def like(cls, x: Any) -> "ShapeDtypeStruct":
+        """The struct of an array, a scalar, a type or another struct.
+
+        Raises:
+            TypeError: `x` is none of these.
+
+        >>> import numpy as np
+        >>> ShapeDtypeStruct.like(np.ones(3, np.float16))
+        ShapeDtypeStruct(shape=(3,), dtype=float16)
+        """
+        aval, place = struct_aval(x), getattr(x, "sharding", None)
+        return cls(
+            aval.shape,
+            aval.dtype,
+            aval.weak_type,
+            sharding=place if isinstance(place, Sharding) else None,
+        )
+
     def update(self, **changes: Any) -> "ShapeDtypeStruct":
         """The same with other fields.
 

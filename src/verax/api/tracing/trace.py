@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from verax.api.tracing.apply import current_builder
+from verax.api.tracing.compile_time import enclosing_builder
 from verax.api.tracing.concrete_values import oracle_for
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray
@@ -112,7 +112,7 @@ def trace(
             while `check_tracer_leaks` is on.
     """
     started = perf_counter()
-    builder = Builder(purpose, current_builder())
+    builder = Builder(purpose, enclosing_builder())
     builder.describe = describe
     if values is not None:
         builder.oracle = oracle_for(builder, values, differentiates)
