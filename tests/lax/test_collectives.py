@@ -130,6 +130,27 @@ def test_two_axes() -> None:
     assert shadowed(x).tolist() == [[3.0] * 3, [12.0] * 3]
 
 
+@pytest.mark.parametrize("tiled", [False, True])
+@pytest.mark.parametrize(("split", "joined"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_two_axes_are_one_of_all_their_elements(
+    split: int, joined: int, tiled: bool
+) -> None:
+    x = vnp.arange(2 * 3 * 24.0).reshape(2, 3, *((6, 4) if split == 0 else (4, 6)))
+
+    def exchange(v: Any, names: Any) -> Any:
+        return lax.all_to_all(v, names, split, joined, tiled=tiled)
+
+    def scatter(v: Any, names: Any) -> Any:
+        return lax.psum_scatter(v, names, scatter_dimension=split, tiled=tiled)
+
+    for f in (exchange, scatter):
+        inner = verax.vmap(lambda v, f=f: f(v, ("i", "j")), axis_name="j")
+        found = verax.vmap(inner, axis_name="i")(x)
+        flat = x.reshape(6, *x.shape[2:])
+        expected = verax.vmap(lambda v, f=f: f(v, "k"), axis_name="k")(flat)
+        assert (found == expected.reshape(found.shape)).all()
+
+
 def test_inside_calls_loops_and_branches() -> None:
     inner = verax.jit(lambda x: lax.psum(x, "i"))
     assert over(lambda x: inner(x), vnp.arange(4.0)).tolist() == [6.0] * 4

@@ -31,6 +31,7 @@ from verax.ops.parallel.collectives import (
     reduce_scatter_p,
 )
 from verax.ops.reductions.reduce import reduce_max, reduce_min
+from verax.ops.structure.shape import move_axis, reshape
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import as_axis
 from verax.rules.values.state import STATE
@@ -221,13 +222,18 @@ def psum_scatter(
         ValueError: the dimension cannot be split that way.
     """
     no_groups("psum_scatter", axis_index_groups)
-    names, sizes = one_axis("psum_scatter", axis_name)
+    names, sizes = axes_of("psum_scatter", axis_name)
 
     def scatter(leaf: Array) -> Array:
         place = as_axis("psum_scatter", scatter_dimension, leaf.ndim)
-        check_share("psum_scatter", leaf, place, sizes[0], tiled)
-        params = GatherAxisParams(names, sizes, place, tiled)
-        return reduce_scatter_p.call(params, leaf)
+        check_share("psum_scatter", leaf, place, prod(sizes), tiled)
+        for i, name in enumerate(names):
+            # The first axis is outermost: the shares of its elements are the largest.
+            rest = prod(sizes[i + 1 :])
+            part = leaf if tiled or rest == 1 else parted(leaf, place, sizes[i])
+            params = GatherAxisParams((name,), sizes[i : i + 1], place, tiled)
+            leaf = reduce_scatter_p.call(params, part)
+        return leaf
 
     return each_leaf(scatter, x)
 
@@ -267,19 +273,32 @@ def all_to_all(
     [[1, 3], [2, 4]]
     """
     no_groups("all_to_all", axis_index_groups)
-    names, sizes = one_axis("all_to_all", axis_name)
+    names, sizes = axes_of("all_to_all", axis_name)
 
     def exchange(leaf: Array) -> Array:
         split = as_axis("all_to_all", split_axis, leaf.ndim)
         joined = as_axis("all_to_all", concat_axis, leaf.ndim)
-        check_share("all_to_all", leaf, split, sizes[0], tiled)
+        check_share("all_to_all", leaf, split, prod(sizes), tiled)
         if not tiled:
-            return all_to_all_p.call(ExchangeParams(names, sizes, split, joined), leaf)
-        dealt = parted(leaf, split, sizes[0])
-        found = all_to_all_p.call(ExchangeParams(names, sizes, split, joined), dealt)
-        return merged(found, joined)
+            return exchanged(leaf, names, sizes, split, joined)
+        dealt = parted(leaf, split, prod(sizes))
+        return merged(exchanged(dealt, names, sizes, split, joined), joined)
 
     return each_leaf(exchange, x)
+
+
+def exchanged(
+    x: Array, names: tuple[str, ...], sizes: Shape, split: int, joined: int
+) -> Array:
+    """Parts along `split` dealt out along the axes, the first of which is outermost."""
+    if len(names) == 1:
+        return all_to_all_p.call(ExchangeParams(names, sizes, split, joined), x)
+    x = move_axis(x, split, 0)
+    rest = x.shape[1:]
+    x = reshape(x, (*sizes, *rest))
+    for i, (name, size) in enumerate(zip(names, sizes, strict=True)):
+        x = all_to_all_p.call(ExchangeParams((name,), (size,), i, i), x)
+    return move_axis(reshape(x, (prod(sizes), *rest)), 0, joined)
 
 
 def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:

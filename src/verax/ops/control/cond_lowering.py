@@ -1,23 +1,38 @@
 """Floor 2: `cond` computed: by the reference interpreter, and compiled.
 
 One idea: one index runs one branch; an index for each batch element runs all of them
-over all batch elements, and each batch element keeps the results of its own::
+over all batch elements, and each batch element keeps the results of its own. Loops in
+a branch end when they have ended for the elements that take it::
 
     %c = "stablehlo.case"(%index) ({ ... }, { ... })
 """
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import stored_dtype
+from verax.ir.dtypes import int32, stored_dtype
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.walk import walk
 from verax.ops.calls.subjaxprs import Batcher, forced_batch, stored_shape
 from verax.ops.control.cond_params import CondLanesParams, CondParams, choice_for
+from verax.ops.control.while_params import WhileParams
+from verax.ops.elementwise.bits import bitwise_or
+from verax.ops.elementwise.compare import eq, ge, lt
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import select
+from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
+from verax.ops.reductions.argminmax import argmax
+from verax.ops.reductions.reduce import reduce_max
+from verax.ops.structure.create import zeros
+from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.rules.rows.emitter import Emitter, Operand, Region, compared
 from verax.rules.rows.row import Engine, NDArray
+from verax.rules.rows.writing import program
+from verax.rules.values.array import Array
 
 
 def branch_of(p: CondParams, index: NDArray) -> Jaxpr:
@@ -83,8 +98,15 @@ def lower_lanes(
     e: Emitter, p: CondLanesParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
     """All branches, the results of which are chosen element by element."""
+    if 0 in p.lanes:
+        return e.inline(program([], lambda: [zeros(aval) for aval in outs]), ())
     index, *operands = xs
-    *rest, last = [e.inline(widened(e, p, b), operands) for b in p.branches]
+    *rest, last = [
+        branch_of_takers(e, p, i, xs, outs)
+        if has_while(branch)
+        else e.inline(widened(e, p, branch), operands)
+        for i, branch in enumerate(p.branches)
+    ]
     found = list(last)
     for i, branch in enumerate(rest):
         here = compared(e, index, "EQ", e.constant(i, index.aval))
@@ -97,3 +119,60 @@ def lower_lanes(
                 "stablehlo.select", (which, branch[k], found[k]), (aval,)
             )
     return found
+
+
+def has_while(branch: Jaxpr) -> bool:
+    """Whether it depends on values how long the branch runs, and if it ends at all."""
+    return any(isinstance(eqn.params, WhileParams) for _, eqn in walk(branch))
+
+
+def branch_of_takers(
+    e: Emitter,
+    p: CondLanesParams,
+    number: int,
+    xs: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    """A branch whose loops need not end for the elements that do not take it.
+
+    Those elements run it on the operands of one that does, and it is skipped where no
+    element takes it.
+    """
+    avals = [x.aval for x in xs]
+    stand_in = program(avals, lambda *ys: operands_of_takers(p, number, *ys))
+    taken, *operands = e.inline(stand_in, xs)
+    nothing = program([], lambda: [zeros(aval) for aval in outs])
+    branch = widened(e, p, p.branches[number])
+    regions: list[tuple[tuple[ShapedArray, ...], Region]] = [
+        ((), lambda _: e.inline(nothing, ())),
+        ((), lambda _: e.inline(branch, operands)),
+    ]
+    return e.op("stablehlo.case", (taken,), outs, regions)
+
+
+def operands_of_takers(
+    p: CondLanesParams, number: int, index: Array, *operands: Array
+) -> list[Array]:
+    """1 if an element takes the branch, else 0; and its operands for those that do not.
+
+    As in `branch_of`, the last branch is also taken by indices out of range.
+    """
+    last, rank = len(p.branches) - 1, len(p.lanes)
+    if number < last:
+        here = eq(index, number)
+    else:
+        here = bitwise_or(lt(index, 0), ge(index, last))
+    count = prod(p.lanes)
+    flat = convert(reshape(here, (count,)), int32)
+    first = argmax(flat, 0, int32)
+    results = [reduce_max(flat, (0,))]
+    for x, flag in zip(operands, p.mapped, strict=True):
+        if not flag:
+            results.append(x)
+            continue
+        rows = reshape(x, (count, *x.shape[rank:]))
+        taker = dynamic_index_in_dim(rows, first, 0, keepdims=False)
+        which = broadcast_in_dim(here, x.shape, tuple(range(rank)))
+        other = broadcast_in_dim(taker, x.shape, tuple(range(rank, x.ndim)))
+        results.append(select(which, x, other))
+    return results

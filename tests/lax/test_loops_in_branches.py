@@ -1,0 +1,92 @@
+"""`vmap` of a choice whose branches hold loops that end only on their own side."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import Array, lax
+
+N = np.array([3.0, 4.0, 0.0], np.float32)
+
+
+def up(n: Array) -> Any:
+    return lax.while_loop(lambda c: c != n, lambda c: c + 1, 0.0)
+
+
+def down(n: Array) -> Any:
+    return lax.while_loop(lambda c: c != -n, lambda c: c - 1, 0.0)
+
+
+def until(n: Array) -> Any:
+    """The number of steps of a loop that never ends where n is positive."""
+    body: Callable[[Any], Any] = lambda c: (c[0], c[1] + 1.0)  # noqa: E731
+    return lax.while_loop(lambda c: c[0] < n, body, (0.0, 0.0))[1]
+
+
+def times_ten(n: Array) -> Any:
+    return n * 10
+
+
+@pytest.mark.parametrize("run", [lambda f: f, verax.jit], ids=["eager", "jit"])
+class TestBranches:
+    @pytest.mark.parametrize("takes", [(1, 0, 1), (1, 1, 1), (0, 0, 0)])
+    def test_both_sides_loop(self, run: Any, takes: tuple[int, ...]) -> None:
+        signs = np.where(np.array(takes), 1, -1)
+        f = run(verax.vmap(lambda p, n: lax.cond(p, up, down, n)))
+        np.testing.assert_array_equal(f(np.array(takes, bool), N), signs * N)
+
+    def test_an_endless_loop_on_the_other_side(self, run: Any) -> None:
+        f = run(verax.vmap(lambda p, n: lax.cond(p, lambda n: -n, until, n)))
+        np.testing.assert_array_equal(f(np.array([True, True]), N[:2]), [-3, -4])
+        n = np.array([1.0, -2.0], np.float32)
+        np.testing.assert_array_equal(f(np.array([True, False]), n), [-1, 0])
+
+    def test_two_maps_and_indices_out_of_range(self, run: Any) -> None:
+        branches = [up, times_ten, down]
+        f = verax.vmap(verax.vmap(lambda i, n: lax.switch(i, branches, n)))
+        index = np.array([[0, 1, 2], [7, -3, 0]])
+        n = np.arange(6, dtype=np.float32).reshape(2, 3)
+        expected = [[0, 10, -2], [-3, 4, 5]]
+        np.testing.assert_array_equal(run(f)(index, n), expected)
+
+    def test_loop_below_a_call(self, run: Any) -> None:
+        f = verax.vmap(lambda p, n: lax.cond(p, verax.jit(up), verax.jit(down), n))
+        np.testing.assert_array_equal(
+            run(f)(np.array([False, True, False]), N), [-3, 4, 0]
+        )
+
+    def test_keys_go_through(self, run: Any) -> None:
+        keys = verax.random.split(verax.random.key(0), 3)
+        takes = np.array([True, False, False])
+
+        def f(p: Array, key: Array, n: Array) -> Any:
+            same: Callable[..., Any] = lambda k, n: (n, k)  # noqa: E731
+            return lax.cond(p, lambda k, n: (up(n), k), same, key, n)
+
+        n = np.array([2.0, -1.0, 0.5], np.float32)
+        found, left = run(verax.vmap(f))(takes, keys, n)
+        np.testing.assert_array_equal(found, n)
+        assert (left == keys).all()
+
+    def test_a_batch_of_no_elements(self, run: Any) -> None:
+        f = run(verax.vmap(lambda p, n: lax.cond(p, up, down, n)))
+        assert f(np.zeros(0, bool), N[:0]).shape == (0,)
+
+    def test_derivatives(self, run: Any) -> None:
+        def powers(n: Array) -> Any:
+            return lax.while_loop(lambda c: c < 100.0, lambda c: c * c * n, 2.0 * n)
+
+        def f(n: Array) -> Any:
+            takes = vnp.array([True, False])
+            return verax.vmap(lambda p, n: lax.cond(p, powers, lambda n: n * 3, n))(
+                takes, n
+            )
+
+        # 2n, 4 n^3, 16 n^7, 256 n^15
+        n = np.array([1.0, -5.0], np.float32)
+        np.testing.assert_allclose(run(f)(n), [256.0, -15.0])
+        np.testing.assert_allclose(run(verax.jacfwd(f))(n), [[3840.0, 0], [0, 3.0]])
