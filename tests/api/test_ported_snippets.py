@@ -157,3 +157,39 @@ def test_the_scale_of_an_initializer_may_be_traced(name: str) -> None:
     kind = jax.nn.initializers.orthogonal
     found = jax.jit(lambda scale: kind(scale)(key, (2, 2)))(3.0)
     assert np.allclose(found @ found.T, 9 * np.eye(2), atol=1e-4)
+
+
+def test_types_answer_as_in_jax() -> None:
+    aval = jax.core.ShapedArray((2, 3), jnp.float32, weak_type=True, sharding=None)
+    assert [aval.str_short(), aval.str_short(short_dtypes=True)] == [
+        "float32[2,3]",
+        "f32[2,3]",
+    ]
+    assert [len(aval), aval.itemsize, aval.nbytes] == [2, 4, 24]
+    strong = jax.core.ShapedArray((2, 3), jnp.float32)
+    assert aval.strip_weak_type() == aval.update_weak_type(False) == strong
+    assert aval.to_tangent_aval() == strong
+    changed = aval.update(shape=(1,), dtype=jnp.int8)
+    assert changed == jax.core.ShapedArray((1,), jnp.int8, weak_type=True)
+    assert changed.to_tangent_aval().str_short() == "float0[1]"
+    with pytest.raises(TypeError, match="no dimensions"):
+        len(aval.update(shape=()))
+    with pytest.raises(TypeError, match="no sharding"):
+        jax.core.ShapedArray((2,), jnp.int8, sharding=jnp.ones(2).sharding)
+
+
+def test_closed_jaxprs_have_the_variables_of_their_jaxprs() -> None:
+    held = jnp.arange(3.0)
+    closed = jax.make_jaxpr(lambda x: jnp.sin(x) * held)(1.0)
+    jaxpr = closed.jaxpr
+    assert closed.invars == jaxpr.invars
+    assert closed.outvars == jaxpr.outvars
+    assert closed.constvars == jaxpr.constvars
+    assert closed.all_invars == jaxpr.all_invars == (*jaxpr.constvars, *jaxpr.invars)
+    assert closed.num_consts == jaxpr.num_consts == 1
+    assert closed.pretty_print(use_color=False) == str(closed) == jaxpr.pretty_print()
+    assert not closed.is_high
+    other = closed.replace(consts=[jnp.ones(3)])
+    (found,) = jax.core.jaxpr_as_fun(other)(0.5)
+    assert np.allclose(found, np.sin(0.5))
+    assert closed.replace(jaxpr=jaxpr) == closed

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from attrs import frozen
 
-from verax.ir.dtypes import DType, as_dtype, short_name, tangent_dtype
+from verax.ir.dtypes import DType, as_dtype, float0, short_name, tangent_dtype
 from verax.ir.locks import locked
 
 type Shape = tuple[int, ...]
@@ -69,8 +69,18 @@ class ShapedArray:
     weak_type: bool
 
     def __new__(
-        cls, shape: Iterable[int], dtype: NamedDType, weak_type: bool = False
+        cls,
+        shape: Iterable[int],
+        dtype: NamedDType,
+        weak_type: bool = False,
+        *,
+        sharding: None = None,
     ) -> "ShapedArray":
+        if sharding is not None:
+            raise TypeError(
+                f"a type has no sharding, but got sharding={sharding!r}; pass "
+                "in_shardings to jit, or use lax.with_sharding_constraint"
+            )
         return interned(tuple(shape), dtype, weak_type)
 
     @property
@@ -83,6 +93,54 @@ class ShapedArray:
         for dimension in self.shape:
             size *= dimension
         return size
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError(f"len() of the type {self}, which has no dimensions")
+        return self.shape[0]
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """The dtype and shape, without weakness.
+
+        >>> ShapedArray((2,), np.dtype("int8"), True).str_short()
+        'int8[2]'
+        """
+        name = short_name(self.dtype) if short_dtypes else self.dtype.name
+        name = "float0" if self.dtype == float0 else name
+        return f"{name}[{','.join(map(str, self.shape))}]"
+
+    def update(
+        self,
+        shape: Iterable[int] | None = None,
+        dtype: NamedDType | None = None,
+        weak_type: bool | None = None,
+    ) -> "ShapedArray":
+        """The same type with other fields."""
+        return ShapedArray(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            self.weak_type if weak_type is None else weak_type,
+        )
+
+    def update_weak_type(self, weak_type: bool) -> "ShapedArray":
+        """The same shape and dtype, weak or not."""
+        return self.update(weak_type=weak_type)
+
+    def strip_weak_type(self) -> "ShapedArray":
+        """`strong`, under JAX's name."""
+        return self.strong()
+
+    def to_tangent_aval(self) -> "ShapedArray":
+        """The type of tangents, which is not weak."""
+        return self.tangent().strong()
 
     def with_shape(self, shape: Iterable[int]) -> "ShapedArray":
         """The same dtype and weakness in another shape."""

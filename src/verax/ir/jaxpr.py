@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from types import CodeType
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from attrs import AttrsInstance, define, field, fields, frozen
 from pyrsistent import PVector, pvector
@@ -314,8 +314,42 @@ def consts_of(eqns: Iterable[Eqn], outvars: tuple[Atom, ...]) -> tuple[UsedConst
     return tuple(found.values())
 
 
+class Variables(Protocol):
+    """What has the variables of a program."""
+
+    @property
+    def constvars(self) -> tuple[Var, ...]: ...
+
+    @property
+    def invars(self) -> tuple[Var, ...]: ...
+
+
+class ProgramMembers:
+    """What JAX's jaxprs answer, open and closed, that follows from their variables."""
+
+    __slots__ = ()
+
+    @property
+    def all_invars(self: Variables) -> tuple[Var, ...]:
+        """The constvars, then the inputs."""
+        return (*self.constvars, *self.invars)
+
+    @property
+    def num_consts(self: Variables) -> int:
+        return len(self.constvars)
+
+    @property
+    def is_high(self) -> bool:
+        """Whether it has types that must be lowered first: never."""
+        return False
+
+    def pretty_print(self, **_: object) -> str:
+        """The text of `print`; options that change only its layout are not used."""
+        return repr(self)
+
+
 @frozen(repr=False, eq=False)
-class Jaxpr:
+class Jaxpr(ProgramMembers):
     """A program: typed inputs, equations in order, and outputs.
 
     `constvars` stand for array constants that were hoisted out; everywhere but at
@@ -424,7 +458,7 @@ class Jaxpr:
 
 
 @frozen(repr=False, eq=False)
-class ClosedJaxpr:
+class ClosedJaxpr(ProgramMembers):
     """A jaxpr together with the values of its constvars; what `make_jaxpr` returns."""
 
     __module__ = "verax.ir"
@@ -436,6 +470,27 @@ class ClosedJaxpr:
     def literals(self) -> tuple[object, ...]:
         """The constants, under their former name."""
         return self.consts
+
+    @property
+    def constvars(self) -> tuple[Var, ...]:
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> tuple[Var, ...]:
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> tuple[Atom, ...]:
+        return self.jaxpr.outvars
+
+    def replace(
+        self, *, jaxpr: Jaxpr | None = None, consts: Sequence[object] | None = None
+    ) -> "ClosedJaxpr":
+        """The same with another jaxpr, or with other constants."""
+        return ClosedJaxpr(
+            self.jaxpr if jaxpr is None else jaxpr,
+            self.consts if consts is None else tuple(consts),
+        )
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:

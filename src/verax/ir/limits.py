@@ -24,7 +24,7 @@ def finfo(dtype: DType) -> ml_dtypes.finfo:
     """The limits of a floating dtype, or of the parts of a complex one.
 
     Raises:
-        TypeError: `dtype` is not inexact.
+        ValueError: `dtype` is not inexact.
 
     >>> from verax.ir.dtypes import bfloat16
     >>> float(finfo(bfloat16).eps)
