@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex
 
 from verax.api.arguments.static_argnums import numbers as positions
-from verax.api.autodiff.jvp_vjp import vjp
+from verax.api.autodiff.jvp_vjp import pulled_from
 from verax.api.tracing.apply import as_typed_array
 from verax.api.tracing.trace import function_name
 from verax.backend import pytrees
@@ -68,12 +68,12 @@ def differentiated(
         chosen = choose(fun, args, numbers)
         places = [number % len(args) for number in numbers]
         check_inputs("grad", fun, places, chosen, holomorphic, allow_int)
-        outcome = vjp(with_rest(fun, args, kwargs, numbers), *chosen, has_aux=has_aux)
-        value, pull = outcome[0], outcome[1]
+        rest = with_rest(fun, args, kwargs, numbers)
+        value, pull, aux = pulled_from(rest, chosen, has_aux)
         check_output(fun, value, holomorphic)
         gradients = pull(one_like(value))
         found = gradients[0] if single else gradients
-        return ((value, outcome[2]) if has_aux else value), found
+        return ((value, aux) if has_aux else value), found
 
     return both
 

@@ -19,7 +19,7 @@ from verax.api.autodiff.grad import (
     is_single,
     with_rest,
 )
-from verax.api.autodiff.jvp_vjp import Pullback, linearize, vjp
+from verax.api.autodiff.jvp_vjp import linearize, pulled_from
 from verax.api.tracing.trace import function_name
 from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float
@@ -90,16 +90,15 @@ def jacrev[**P](
         places = [number % len(args) for number in numbers]
         check_inputs("jacrev", fun, places, chosen, holomorphic, allow_int)
         rest = with_rest(fun, args, kwargs, numbers)
-        outcome = vjp(rest, *chosen, has_aux=has_aux)
-        out_leaves, out_tree = pytrees.flatten(outcome[0])
+        value, pull, aux = pulled_from(rest, chosen, has_aux)
+        out_leaves, out_tree = pytrees.flatten(value)
         check_jacobian_output(fun, out_leaves, holomorphic)
-        pull: Pullback = outcome[1]
         in_leaves, in_tree = pytrees.flatten(pull.rows(*basis(out_leaves)))
         per_input = [split_axis(leaf, out_leaves, 0, first=True) for leaf in in_leaves]
         trees = [in_tree.unflatten(parts) for parts in zip(*per_input, strict=True)]
         single = is_single(argnums)
         found = out_tree.unflatten([t[0] if single else t for t in trees])
-        return (found, outcome[2]) if has_aux else found
+        return (found, aux) if has_aux else found
 
     return jacobian
 

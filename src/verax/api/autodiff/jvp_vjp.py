@@ -13,6 +13,16 @@ from typing import Any, Self, cast
 import numpy as np
 from attrs import field, frozen
 
+from verax.api.autodiff.kept_arguments import (
+    Layout,
+    NotNeeded,
+    NotSaveable,
+    argument_leaves,
+    is_absent,
+    laid_out,
+    layouts_of,
+    leaf_place,
+)
 from verax.api.autodiff.pullback import LinearPart, linear_part
 from verax.api.tracing.apply import ENGINE, apply, as_array, rewritten
 from verax.api.tracing.trace import (
@@ -50,6 +60,11 @@ class Signature:
     avals: tuple[ShapedArray, ...]
     out_tree: PyTreeDef
     out_avals: tuple[ShapedArray, ...]
+
+    @property
+    def argument_trees(self) -> list[PyTreeDef]:
+        """The structures of the arguments."""
+        return list(self.in_tree.children()[0].children())
 
     def pad(self, mask: Sequence[bool]) -> Sequence[bool]:
         """The part of an output mask that belongs to the output proper."""
@@ -277,6 +292,11 @@ class Pushforward:
         filled = fill(self.at.pad(self.nonzero), outs, self.at.out_avals)
         return self.at.out_tree.unflatten(filled)
 
+    @property
+    def args(self) -> tuple[Jaxpr, ...]:
+        """The program that it runs: (residuals, tangents) to tangents."""
+        return (self.tangent,)
+
     def __repr__(self) -> str:
         """Short, because the text of a tree holds it."""
         types = shown(list(self.at.avals))
@@ -293,32 +313,172 @@ class Pushforward:
         return fill(self.at.pad(self.nonzero), outs, avals)
 
 
+@frozen(cache_hash=True)
+class Slots:
+    """Where the residuals of a pullback come from.
+
+    Attributes:
+        sources: for each residual, its leaf of the arguments; None for any other.
+        layouts: how `args_res` shows each argument.
+    """
+
+    sources: tuple[int | None, ...]
+    layouts: tuple[Layout, ...]
+
+
+class Residuals:
+    """What a pullback keeps of the point; a caller may take arguments out."""
+
+    def __init__(
+        self, program: Pushforward, slots: Slots, args: list[Any], others: list[Any]
+    ) -> None:
+        self.program = program
+        self.slots = slots
+        self.args = args
+        self.others = others
+
+    @classmethod
+    def sorted(cls, at: Signature, linear: LinearPart, saveable: object) -> Self:
+        """The residuals of `linear`, those that are arguments apart."""
+        tangent, values = linear.parted()
+        kept, layouts = layouts_of(saveable, at.argument_trees)
+        others_first = [None] * (len(values) - len(linear.places))
+        sources = (*others_first, *linear.places)
+        slots = Slots(sources, tuple(layouts))
+        by_leaf: dict[int, Any] = {}
+        others = []
+        for i, value in zip(sources, values, strict=True):
+            if i is None:
+                others.append(value)
+            else:
+                by_leaf[i] = value if kept[i] else NotSaveable()
+        leaves = iter([by_leaf.get(i, NotNeeded()) for i in range(len(at.avals))])
+        args = [laid_out(layout, leaves) for layout in layouts]
+        return cls(Pushforward(at, linear.nonzero, tangent), slots, args, others)
+
+    def linear(self) -> LinearPart:
+        """The derivative at the point, from all residuals.
+
+        Raises:
+            ValueError: an argument that it needs is missing, or has another type.
+        """
+        at, tangent = self.program.at, self.program.tangent
+        leaves = argument_leaves(self.args, at.argument_trees)
+        missing = [
+            leaf_place(at.in_tree, i)
+            for i in self.slots.sources
+            if i is not None and is_absent(leaves[i])
+        ]
+        if missing:
+            raise ValueError(
+                f"the pullback of {at.name} needs not-saveable arguments: "
+                f"{', '.join(missing)}; put them back before it is called, as in "
+                "pullback.args_res[0] = ..."
+            )
+        others = iter(self.others)
+        residuals = [
+            next(others) if i is None else self.restored(i, leaves[i], v.aval)
+            for i, v in zip(self.slots.sources, tangent.invars, strict=False)
+        ]
+        return LinearPart(self.program.nonzero, (tangent, tuple(residuals)))
+
+    def restored(self, i: int, x: Any, aval: ShapedArray) -> Any:
+        """Leaf `i` of the arguments in the type that the derivative takes.
+
+        Raises:
+            ValueError: it has another shape or dtype.
+        """
+        given = aval_of(x)
+        if given.shape != aval.shape or not fits(given, aval):
+            place = leaf_place(self.program.at.in_tree, i)
+            raise ValueError(
+                f"args_res holds {type_text(given)} where the pullback of "
+                f"{self.program.at.name} was made with {type_text(aval)} as {place}"
+            )
+        if given is aval:
+            return x
+        return ENGINE.core.convert(as_array(x), aval.dtype, aval.weak_type)
+
+
 @register_pytree_node_class
-@frozen(eq=False, repr=False)
 class Pullback:
     """The transposed derivative of a function at a point; reusable.
 
     A pytree: its residuals are the leaves, and the rest belongs to the structure.
+    Residuals that are arguments of the function stand in `args_res`, a list with one
+    entry for each argument, the others in the list `opaque_residuals`. Both may be
+    changed: an argument that was dropped must be put back before the next call.
     """
 
-    at: Signature
-    linear: LinearPart
+    __slots__ = ("_made", "_sorted", "at", "saveable")
+
+    def __init__(
+        self,
+        at: Signature,
+        linear: LinearPart | None,
+        saveable: object = True,
+        residuals: Residuals | None = None,
+    ) -> None:
+        self.at = at
+        self.saveable = saveable
+        self._made = linear
+        self._sorted = residuals
+
+    @property
+    def sorted(self) -> Residuals:
+        """The residuals, in the lists that the caller sees; the only ones from now."""
+        if self._sorted is None:
+            assert self._made is not None
+            self._sorted = Residuals.sorted(self.at, self._made, self.saveable)
+            self._made = None
+        return self._sorted
+
+    @property
+    def nonzero(self) -> tuple[bool, ...]:
+        """Which outputs have a tangent."""
+        made = self._made
+        return self.sorted.program.nonzero if made is None else made.nonzero
+
+    @property
+    def linear(self) -> LinearPart:
+        """The derivative at the point."""
+        return self._made or self.sorted.linear()
+
+    @property
+    def args_res(self) -> list[Any]:
+        """The residuals that are arguments, by argument."""
+        return self.sorted.args
+
+    @args_res.setter
+    def args_res(self, args: Sequence[Any]) -> None:
+        self.sorted.args = list(args)
+
+    @property
+    def opaque_residuals(self) -> list[Any]:
+        """The residuals that are not arguments."""
+        return self.sorted.others
+
+    @opaque_residuals.setter
+    def opaque_residuals(self, others: Sequence[Any]) -> None:
+        self.sorted.others = list(others)
 
     @property
     def residuals(self) -> tuple[Any, ...]:
         """What is kept of the point."""
         return self.linear.residuals
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Pushforward]:
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Pushforward, Slots]]:
         """The residuals, and the program that they complete."""
-        tangent, residuals = self.linear.parted()
-        return residuals, Pushforward(self.at, self.linear.nonzero, tangent)
+        found = self.sorted
+        return (found.args, found.others), (found.program, found.slots)
 
     @classmethod
-    def tree_unflatten(cls, program: Pushforward, residuals: Iterable[Any]) -> Self:
+    def tree_unflatten(
+        cls, whole: tuple[Pushforward, Slots], residuals: Iterable[Any]
+    ) -> Self:
         """The pullback at the point of these residuals."""
-        given = (program.tangent, tuple(residuals))
-        return cls(program.at, LinearPart(program.nonzero, given))
+        (program, slots), (args, others) = whole, residuals
+        return cls(program.at, None, True, Residuals(program, slots, args, others))
 
     def __repr__(self) -> str:
         return f"Pullback({self.at.name})"
@@ -366,7 +526,7 @@ class Pullback:
         self, cts: Sequence[object | None]
     ) -> tuple[tuple[bool, ...], list[object | None]]:
         """Which outputs with a tangent have a cotangent, and which it is."""
-        nonzero = self.linear.nonzero
+        nonzero = self.nonzero
         proper = self.at.pad(nonzero)
         live = [ct for ct, flag in zip(cts, proper, strict=True) if flag]
         aux = sum(nonzero[len(proper) :])
@@ -391,11 +551,17 @@ class Pullback:
 
 
 def linearized(
-    fun: Callable[..., Any], primals: Sequence[Any], purpose: str, has_aux: bool
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    purpose: str,
+    has_aux: bool,
+    placed: bool = False,
 ) -> tuple[Primals, Sequence[Any], LinearPart]:
-    """The trace at `primals`, the outputs, and the derivative."""
+    """The trace at `primals`, the outputs, and the derivative; see `linear_part`."""
     at = trace_primals(fun, primals, purpose, has_aux)
-    return at, *linear_part(at.jaxpr, at.active, [*at.captured, *at.leaves])
+    operands = [*at.captured, *at.leaves]
+    first = len(at.captured) if placed else None
+    return at, *linear_part(at.jaxpr, at.active, operands, first)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -417,7 +583,24 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (out, push, aux) if has_aux else (out, push)
 
 
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def pulled_from(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    has_aux: bool,
+    placed: bool = False,
+) -> tuple[Any, Pullback, Any]:
+    """The value of `fun`, the pullback, `placed` if it is for the user, and aux."""
+    at, outs, linear = linearized(fun, primals, "vjp", has_aux, placed)
+    out, aux = at.unpack(outs)
+    return out, Pullback(at.signature, linear), aux
+
+
+def vjp(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool = False,
+    saveable_args: bool | tuple[Any, ...] = True,
+) -> Any:
     """The value of `fun` at `primals` and the pullback of cotangents at that point.
 
     The pullback takes a cotangent like the output and returns a tuple of cotangents
@@ -425,12 +608,20 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     the derivative needs from the point. With `has_aux`, the auxiliary output comes
     third.
 
+    `saveable_args`, a bool or a tuple-tree of bools that is a prefix of `primals`, says
+    which arguments the pullback may keep. Those that it may not and needs are missing
+    in its list `args_res`, and must be put there before it is called.
+
+    Raises:
+        ValueError: `saveable_args` does not fit the primals.
+
     >>> import verax
     >>> y, pull = verax.vjp(lambda x, y: x * y, 3.0, 4.0)
     >>> print(*pull(1.0))
     4.0 3.0
     """
-    at, outs, linear = linearized(fun, primals, "vjp", has_aux)
-    out, aux = at.unpack(outs)
-    pull = Pullback(at.signature, linear)
+    out, pull, aux = pulled_from(fun, primals, has_aux, placed=True)
+    if not isinstance(saveable_args, bool):
+        layouts_of(saveable_args, pull.at.argument_trees)
+    pull.saveable = saveable_args
     return (out, pull, aux) if has_aux else (out, pull)

@@ -49,12 +49,15 @@ class LinearPart:
         given: the tangent program and its residuals, if it was written already.
         steps: else the linear steps, on values, or on the atoms of `builder`.
         builder: the trace to which they belong.
+        places: for each saved value, which operand it is, None for any other; not known
+            unless it was asked for.
     """
 
     nonzero: Mask
     given: tuple[Jaxpr, tuple[Any, ...]] | None
     steps: Steps[Any] | None = None
     builder: Builder | None = None
+    places: tuple[int | None, ...] = ()
 
     @cached_property
     def program(self) -> tuple[Jaxpr, tuple[Any, ...]]:
@@ -159,17 +162,31 @@ def brought(builder: Builder, steps: Steps[Any], owner: Builder | None) -> Steps
     return evolve(steps, steps=[moved(step) for step in steps.steps])
 
 
+def places_of(
+    jaxpr: Jaxpr, saved: Sequence[object], ins: Sequence[object]
+) -> tuple[int | None, ...]:
+    """Which of the inputs of `jaxpr` each saved value is; None for all others."""
+    known = {identity_of(x): i for i, x in enumerate(ins) if type(x) is not Literal}
+    for const in jaxpr.used_consts:  # the function may have closed over its argument
+        known.pop(id(const.literal.value), None)
+    return tuple([known.get(identity_of(x)) for x in saved])
+
+
 def linear_part(
-    jaxpr: Jaxpr, active: Mask, args: Sequence[object]
+    jaxpr: Jaxpr, active: Mask, args: Sequence[object], first: int | None = None
 ) -> tuple[Sequence[Any], LinearPart]:
-    """The outputs of `jaxpr` on `args`, and its derivative there in `active` inputs."""
+    """The outputs of `jaxpr` on `args`, and its derivative there in `active` inputs.
+
+    The derivative knows which of its residuals are operands, counted from `first`.
+    """
     builder = current_builder()
     if builder is None:
         values = [as_array(x) for x in args]
         results, steps, nonzero = linearize_into(
             ENGINE, COMPUTING, jaxpr, active, values
         )
-        return as_arrays(results), LinearPart(nonzero, None, steps)
+        places = () if first is None else places_of(jaxpr, steps.saved, values[first:])
+        return as_arrays(results), LinearPart(nonzero, None, steps, None, places)
     atoms = typed_atoms(args, jaxpr.in_avals)
     if atoms is None:
         forward, tangent, nonzero = ENGINE.linearize(jaxpr, active)
@@ -178,4 +195,5 @@ def linear_part(
         return outs[:count], LinearPart(nonzero, (tangent, tuple(outs[count:])))
     with builder.undone_on_error():
         written, saved, nonzero = linearize_into(ENGINE, builder, jaxpr, active, atoms)
-    return builder.tracers(written), LinearPart(nonzero, None, saved, builder)
+    places = () if first is None else places_of(jaxpr, saved.saved, atoms[first:])
+    return builder.tracers(written), LinearPart(nonzero, None, saved, builder, places)
