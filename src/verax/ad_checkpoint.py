@@ -8,8 +8,17 @@ This module only gives names; the work is done in `verax.api`.
 """
 
 from verax import checkpoint_policies
-from verax.api.custom.checkpoint import checkpoint, checkpoint_name
+from verax.api.custom.checkpoint import Offloadable, checkpoint, checkpoint_name
+from verax.api.inspect.residuals import print_saved_residuals, saved_residuals
 
 remat = checkpoint
 
-__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "remat"]
+__all__ = [
+    "Offloadable",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "print_saved_residuals",
+    "remat",
+    "saved_residuals",
+]

@@ -65,6 +65,9 @@ def checkpoint[**P, R](
     def rematerialised(*args: Any, **kwargs: Any) -> Any:
         call_args = statics.taken(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
+        if current_builder() is None:
+            given, named = tree.unflatten([as_array(leaf) for leaf in leaves])
+            return call_args.with_statics(fun)(*given, **named)
         describe = describe_arguments(fun, tree)
         avals = leaf_avals(leaves, describe)
         if current_builder() is None:
@@ -173,6 +176,83 @@ def save_any_names_but_these(*names: str) -> ByName:
 def save_anything_except_these_names(*names: str) -> ByName:
     """A policy that keeps every value except those with these names."""
     return ByName(frozenset(names), False, True)
+
+
+@frozen
+class Offloadable:
+    """What a policy returns for a value that may move from one memory to another."""
+
+    __module__ = "verax.ad_checkpoint"
+
+    src: str
+    dst: str
+
+
+@frozen
+class OffloadedDots:
+    """Keeps matrix products without batch dimensions, as `Offloadable`."""
+
+    where: Offloadable
+
+    def __call__(
+        self, primitive: Primitive, *avals: Any, **params: Any
+    ) -> bool | Offloadable:
+        """Where the results of the primitive may be kept; False if they may not."""
+        kept = dots_with_no_batch_dims_saveable(primitive, *avals, **params)
+        return self.where if kept else False
+
+
+@frozen
+class OffloadedNames:
+    """Keeps values by their names, some of them as `Offloadable`."""
+
+    saved: frozenset[str]
+    offloaded: frozenset[str]
+    where: Offloadable
+
+    def __call__(
+        self, primitive: Primitive, *_: Any, **params: Any
+    ) -> bool | Offloadable:
+        """Where the results of the primitive may be kept; False if they may not."""
+        if primitive.name != "name":
+            return False
+        name = params["name"]
+        return self.where if name in self.offloaded else name in self.saved
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> OffloadedDots:
+    """A policy that keeps matrix products without batch dimensions.
+
+    Arrays live in the memory of their device, so they are kept there: `offload_src` and
+    `offload_dst` have no effect yet.
+    """
+    return OffloadedDots(Offloadable(offload_src, offload_dst))
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Sequence[str],
+    names_which_can_be_offloaded: Sequence[str],
+    offload_src: str,
+    offload_dst: str,
+) -> OffloadedNames:
+    """A policy that keeps the values that `checkpoint_name` gave one of these names.
+
+    Arrays live in the memory of their device, so all of them are kept there:
+    `offload_src` and `offload_dst` have no effect yet.
+
+    Raises:
+        ValueError: a name is in both lists.
+    """
+    saved = frozenset(names_which_can_be_saved)
+    offloaded = frozenset(names_which_can_be_offloaded)
+    if both := saved & offloaded:
+        raise ValueError(
+            "names_which_can_be_saved and names_which_can_be_offloaded must have no "
+            f"name in common, but both hold {sorted(both)}"
+        )
+    where = Offloadable(offload_src, offload_dst)
+    return OffloadedNames(saved, offloaded, where)
 
 
 def save_from_both_policies(first: Policy, second: Policy) -> Either:
