@@ -66,7 +66,7 @@ def layouts_of(
     if isinstance(saveable, bool):
         return [saveable] * sum([tree.num_leaves for tree in trees]), [*trees]
     parts = parts_of(saveable, trees, "")
-    return sum([flags for flags, _ in parts], []), [layout for _, layout in parts]
+    return [x for own, _ in parts for x in own], [layout for _, layout in parts]
 
 
 def parts_of(
@@ -81,8 +81,8 @@ def parts_of(
     if len(saveable) != len(trees):
         what = f"args{place}" if place else "the arguments"
         raise ValueError(
-            f"saveable_args{place} has {len(saveable)} entries, but {what} have another "
-            f"number of children: {len(trees)}"
+            f"saveable_args{place} has {len(saveable)} entries, but {what} have "
+            f"another number of children: {len(trees)}"
         )
     return [
         layout_of(entry, tree, f"{place}[{i}]")
@@ -102,7 +102,7 @@ def layout_of(
             "True or False"
         )
     parts = parts_of(saveable, tree.children(), place)
-    flags = sum([flags for flags, _ in parts], [])
+    flags = [x for own, _ in parts for x in own]
     return flags, tuple([layout for _, layout in parts])
 
 
