@@ -14,10 +14,13 @@ PYTHON ?= $(shell for name in python3.12 python3 python3.13 python3.14 python; d
 VENV := .venv
 OLDEST := .venv-oldest
 BENCH := .venv-bench
+ARRAY := .venv-array
 BIN := $(VENV)/bin
 JAXLIB_OLDEST := 0.11.2
 WORKERS ?= 2
 ARGS ?=
+# Where github.com/data-apis/array-api-tests is, cloned with --recurse-submodules.
+ARRAY_API_TESTS ?= ../array-api-tests
 
 # Two test workers on two cores: more threads inside NumPy only get in the way.
 TEST_ENV := HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} OPENBLAS_NUM_THREADS=1 \
@@ -38,7 +41,8 @@ define make_venv
 	@touch $(1)/.ready
 endef
 
-.PHONY: help setup demo test test-oldest test-jax check format stubs mutants soak bench docs \
+.PHONY: help setup demo test test-oldest test-jax array-api array-api-suite \
+  check format stubs mutants soak bench docs \
   clean
 
 help: ## list the targets
@@ -59,6 +63,18 @@ test-oldest: $(OLDEST)/.ready ## the examples again, with the oldest jaxlib allo
 
 test-jax: $(BENCH)/.ready ## verax and jax in one process
 	$(TEST_ENV) $(BENCH)/bin/python -m pytest -q -m jax tests $(ARGS)
+
+array-api: array-api-suite $(ARRAY)/.ready ## the array API's tests (ARRAY_API_TESTS=<clone>)
+	cd "$(ARRAY_API_TESTS)" && ARRAY_API_TESTS_MODULE=verax.numpy VERAX_ENABLE_X64=1 \
+	  OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=1 \
+	  "$(CURDIR)/$(ARRAY)/bin/python" -m pytest -q -n $(WORKERS) --disable-deadline \
+	  --xfails-file "$(CURDIR)/tests/array_api_xfails.txt" array_api_tests $(ARGS)
+
+array-api-suite:
+	@test -d "$(ARRAY_API_TESTS)/array-api/src" || { echo "no array API tests in" \
+	  "$(ARRAY_API_TESTS): clone github.com/data-apis/array-api-tests with" \
+	  "--recurse-submodules, then run 'make array-api ARRAY_API_TESTS=<its folder>'" \
+	  >&2; exit 1; }
 
 check: $(VENV)/.ready ## ruff, mypy --strict and the architecture test
 	$(BIN)/ruff check $(CHECKED)
@@ -90,7 +106,7 @@ docs: $(VENV)/.docs ## build docs/ into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f .mkdocs.yml -d site
 
 clean: ## remove everything that the other targets made
-	rm -rf $(VENV) $(OLDEST) $(BENCH) site build dist .mypy_cache .ruff_cache \
+	rm -rf $(VENV) $(OLDEST) $(BENCH) $(ARRAY) site build dist .mypy_cache .ruff_cache \
 	  .pytest_cache .hypothesis
 	find src tests property_tests docs -name __pycache__ -type d -prune \
 	  -exec rm -rf {} +
@@ -107,3 +123,7 @@ $(OLDEST)/.ready: pyproject.toml
 
 $(BENCH)/.ready: pyproject.toml
 	$(call make_venv,$(BENCH),-e '.[bench$(comma)verify]' pytest pytest-xdist)
+
+$(ARRAY)/.ready: pyproject.toml
+	$(call make_venv,$(ARRAY),-e . pytest pytest-xdist pytest-json-report 'hypothesis>=6.151' \
+	  'ndindex>=1.8')

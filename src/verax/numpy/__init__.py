@@ -105,7 +105,7 @@ __getattr__, __dir__ = facade(
             "argwhere compress extract flatnonzero nonzero place ravel_multi_index "
             "unravel_index where"
         ),
-        ".shaping.bits": "packbits unpackbits view",
+        ".shaping.bits": "byteswap packbits unpackbits view",
         ".shaping.joining": (
             "append array_split block column_stack concat concatenate dsplit dstack "
             "hsplit hstack repeat split stack tile unstack vsplit vstack"

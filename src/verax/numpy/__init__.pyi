@@ -179,7 +179,7 @@ from verax.numpy.searching.where_nonzero import (
     where as where,
 )
 from verax.numpy.shaping.bits import (
-    packbits as packbits, unpackbits as unpackbits, view as view,
+    byteswap as byteswap, packbits as packbits, unpackbits as unpackbits, view as view,
 )
 from verax.numpy.shaping.joining import (
     append as append, array_split as array_split, block as block,
@@ -225,8 +225,8 @@ __all__ = [
     "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
     "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman",
     "block", "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to",
-    "c_", "can_cast", "cbrt", "cdouble", "ceil", "character", "choose", "clip",
-    "column_stack", "complex64", "complex128", "complex_", "complexfloating",
+    "byteswap", "c_", "can_cast", "cbrt", "cdouble", "ceil", "character", "choose",
+    "clip", "column_stack", "complex64", "complex128", "complex_", "complexfloating",
     "compress", "concat", "concatenate", "conj", "conjugate", "convolve", "copy",
     "copysign", "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross",
     "csingle", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "deg2rad",

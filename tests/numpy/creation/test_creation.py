@@ -64,14 +64,12 @@ def test_asarray_keeps_arrays() -> None:
 def test_refused_values() -> None:
     with pytest.raises(TypeError, match="not 'text' of type str"):
         jnp.array("text")
-    with pytest.raises(TypeError, match="not a number"):
+    with pytest.raises(ValueError, match="None"):
         jnp.array([None])
     with pytest.raises(ValueError, match="ragged"):
         jnp.array([[1], [2, 3]])
     with pytest.raises(OverflowError, match="enable_x64"):
         jnp.array([2**40])
-    with pytest.raises(ValueError, match="copy"):
-        jnp.asarray([1], copy=False)
     with pytest.raises(NotImplementedError, match="order"):
         jnp.array([1], order="F")
 

@@ -126,7 +126,7 @@ def test_arguments() -> None:
         jnp.sum(X, axis=(0, 0))
     with pytest.raises(ValueError, match="initial"):
         jnp.max(X, where=MASK)
-    with pytest.raises(TypeError, match="boolean mask"):
+    with pytest.raises(ValueError, match="boolean mask"):
         jnp.sum(X, where=X)
     with pytest.raises(TypeError, match="list"):
         jnp.sum([1, 2])

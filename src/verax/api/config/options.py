@@ -165,6 +165,7 @@ ROWS: Final = (
         "what to do where arrays of different ranks broadcast together",
         ("allow", "warn", "raise"),
     ),
+    flag("check_static_indices", False, "reading at an int out of bounds raises"),
     Option(
         "default_matmul_precision",
         str,
@@ -324,7 +325,6 @@ ROWS: Final = (
     always("allow_f16_reductions", True, "sums over narrow floats accumulate wider"),
     always("auto_pcast", True, "types hold no varying mesh axes"),
     always("high_dynamic_range_gumbel", False, "`gumbel` has a mode argument"),
-    always("check_static_indices", False, "indices out of bounds follow `mode=`"),
     always("debug_log_modules", "", "there is one logger, `verax`: see logging_level"),
     always("array_garbage_collection_guard", None, "arrays are freed by references"),
     always("thread_guard", False, "arrays may be used by all threads"),

@@ -9,6 +9,7 @@ other without a copy where the memory allows, and kept::
 """
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,14 @@ class PlainPlace(Array):
     def devices(self) -> set[Device]:
         """The devices that hold the values."""
         return self.sharding.device_set
+
+    def platform(self) -> str:
+        """The platform of the devices that hold the values, such as "cpu"."""
+        return next(iter(self.devices())).platform
+
+    def clone(self) -> Array:
+        """A copy in memory of its own."""
+        return copy(self)
 
     @property
     def format(self) -> Format:

@@ -71,6 +71,17 @@ class ufunc(partial[Any]):
         """The larger of the numbers of arguments and results."""
         return max(self.nin, self.nout)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ufunc) and self.made_of() == other.made_of()
+
+    def __hash__(self) -> int:
+        return hash(self.made_of())
+
+    def made_of(self) -> tuple[object, ...]:
+        """What makes two ufuncs equal: the user's function, numbers and identity."""
+        function = getattr(self.func, "__wrapped__", self.func)
+        return function, self.nin, self.nout, self.identity
+
     def __repr__(self) -> str:
         return f"<verax.numpy.ufunc {self.__name__!r}>"
 

@@ -15,7 +15,7 @@ import numpy as np
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import fresh, put
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
-from verax.backend.runtime.client import Device
+from verax.backend.runtime.client import Device, local_devices
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     DType,
@@ -96,16 +96,14 @@ def asarray(
 
     Raises:
         TypeError: a value is not a number.
-        ValueError: the lists are ragged, or `copy` is False and a copy is needed.
+        ValueError: the lists are ragged, or `copy` is False and the memory of a NumPy
+            array or another buffer would have to go to a device other than the CPU.
     """
     unsharded("asarray", out_sharding)
     check_order("asarray", order)
     found = as_values("asarray", a, chosen_dtype("asarray", dtype))
-    if copy is False and found is not a and not isinstance(a, Array):
-        raise ValueError(
-            f"asarray: copy=False, but {shown(a)} of type {type(a).__name__} is not a "
-            "verax array and must be copied; leave copy at None"
-        )
+    if copy is False and not isinstance(a, Array) and isinstance(a, Buffer):
+        check_shared(device)
     if copy and found is a:
         found = copy_of(found)
     return placed("asarray", found, device)
@@ -131,6 +129,22 @@ def placed(name: str, x: Array, device: Placement) -> Array:
         )
     place = SingleDeviceSharding(device) if isinstance(device, Device) else device
     return put(x, place, committed=True)
+
+
+def check_shared(device: Placement) -> None:
+    """Raise unless memory of the host can be used where the array goes.
+
+    Raises:
+        ValueError: the array goes to another device than the CPU.
+    """
+    goal = STATE.default_device if device is None else device
+    places = getattr(goal, "device_set", None) or {goal or local_devices()[0]}
+    platforms = {getattr(place, "platform", "cpu") for place in places}
+    if platforms != {"cpu"}:
+        raise ValueError(
+            "asarray: copy=False, but memory of the host must be copied to "
+            f"{', '.join(sorted(platforms))}; leave copy at None"
+        )
 
 
 def as_values(name: str, x: Any, dtype: DType | None) -> Array:
@@ -174,6 +188,11 @@ def from_scalar(x: Any, dtype: DType | None) -> Array:
 
 def from_numpy(x: Any, dtype: DType | None) -> Array:
     """A copy of NumPy's values, narrowed to 32 bits unless x64 is on."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise ValueError(
+            "a masked array of NumPy cannot become an array: its mask would be lost; "
+            "use x.filled() first"
+        )
     own = canonical(x.dtype, STATE.enable_x64)
     if is_extended(own):
         raise TypeError(f"a NumPy array cannot hold values of {own}")
@@ -196,6 +215,12 @@ def from_nest(name: str, x: Sequence[Any], dtype: DType | None) -> Array:
     except ValueError as error:
         raise ValueError(f"{name}: the nested lists are ragged: {error}") from error
     if values.dtype.kind == "O":
+        if any(leaf is None for leaf in leaves(x)):
+            raise ValueError(f"{name}: {shown(x)} holds None, which is not a value")
+        if all(isinstance(leaf, int | float) for leaf in leaves(x)):
+            raise OverflowError(
+                f"{name}: {shown(x)} holds an integer of more than 64 bits"
+            )
         raise TypeError(f"{name}: {shown(x)} contains something that is not a number")
     if values.dtype.kind == "i" and values.size:
         check_range(name, values, dtype)

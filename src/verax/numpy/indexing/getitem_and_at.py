@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verax.backend.arrays.concrete import ConcreteArray, from_host
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import is_bool, is_signed, is_unsigned
 from verax.ir.limits import iinfo
 from verax.numpy.arguments.arguments import ArrayLike
@@ -37,6 +37,7 @@ from verax.ops.indexing.geometry import GatherScatterMode
 from verax.ops.structure.create import full, zeros
 from verax.ops.structure.shape import expand_dims
 from verax.rules.values.array import Array
+from verax.rules.values.state import STATE
 
 type Index = Any
 type Mode = str | GatherScatterMode | None
@@ -57,6 +58,8 @@ def getitem(x: Array, index: Index) -> Array:
     if items is None:
         return read(x, parse(index, x.aval.shape), PROMISE, None, NOTHING_PROMISED)
     plan = read_plan(items, x.aval, False, True)
+    if plan.beyond is not None:
+        check_static(plan.beyond)
     if type(x) is ConcreteArray and is_eager():
         return from_host(x.numpy()[plan.view], plan.aval)
     for row, params in plan.before:
@@ -83,6 +86,8 @@ def read(
     if parsed.flags:
         x = expand_dims(x, parsed.flags)
     plan = read_plan(parsed.kinds, x.aval, mode is FILL, promises.wrap)
+    if plan.beyond is not None:
+        check_static(plan.beyond)
     if plan.outside:
         return filled(plan.aval, fill_value)
     if 0 in plan.aval.shape and plan.picked:
@@ -95,6 +100,20 @@ def read(
     if plan.picked:
         x = read_dynamic(x, plan, parsed.arrays, mode, fill_value, promises)
     return run(plan.after, x)
+
+
+def check_static(beyond: Shape) -> None:
+    """What is done about an int out of bounds, with its dimension and its size.
+
+    Raises:
+        IndexError: `config.check_static_indices` is on.
+    """
+    if STATE.check_static_indices:
+        index, axis, size = beyond
+        raise IndexError(
+            f"index {index} out of bounds for axis {axis} with size {size}; "
+            "check_static_indices is on"
+        )
 
 
 def filled(aval: ShapedArray, fill_value: Any) -> Array:

@@ -10,13 +10,14 @@ their shapes, so everything else about it is a cache entry keyed by that descrip
 from collections.abc import Sequence
 from operator import index as as_index
 from types import EllipsisType, NoneType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import frozen
 
 from verax.ir.avals import Shape
 from verax.ir.dtypes import INTEGER_SET, is_bool, is_integer
+from verax.numpy.creation.creation import as_values, leaves
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -145,7 +146,11 @@ class Collected:
             return
         start = dimensions_before(items[:place], items[place + 1 :], mask.ndim, shape)
         expected = shape[start : start + mask.ndim]
-        if mask.shape != expected:
+        # A mask without elements picks nothing, whatever its dimensions.
+        fits = len(expected) == mask.ndim and all(
+            m in (n, 0) for m, n in zip(mask.shape, expected, strict=True)
+        )
+        if not fits:
             raise IndexError(
                 f"a boolean index of shape {mask.shape} at position {place} does not "
                 f"match the dimensions {expected} of an array of shape {shape}"
@@ -185,13 +190,20 @@ def as_index_array(item: object) -> IndexArray:
             f"arrays, not {item!r} of type {type(item).__name__}"
         )
     if isinstance(item, Sequence):
-        return np.asarray(item) if item else np.zeros(0, np.int32)
+        return nested(item) if item else np.zeros(0, np.int32)
     if hasattr(item, "__index__"):
         return np.asarray(as_index(item))
     raise IndexError(
         "only integers, slices, None, ... and integer or boolean arrays are valid "
         f"indices, not {item!r} of type {type(item).__name__}"
     )
+
+
+def nested(item: Sequence[Any]) -> IndexArray:
+    """Nested lists of integers, some of which may be traced."""
+    if any(isinstance(leaf, Tracer) for leaf in leaves(item)):
+        return as_values("indexing", item, None)
+    return np.asarray(item)
 
 
 def plain_slice(item: slice, place: int) -> slice:

@@ -47,13 +47,15 @@ class Layout:
     `parts` has one for each dimension of the operand and for each None, in the order
     of the index. `batch` is the shape of the arrays together and `front` whether they
     lead the result although the index does not begin with them. `outside` says that
-    an int lies out of bounds where nothing may be read or written.
+    an int lies out of bounds where nothing may be read or written; `beyond` is the
+    first int out of bounds anywhere, with its dimension and its size.
     """
 
     parts: tuple[Part, ...]
     batch: Shape
     front: bool
     outside: bool
+    beyond: Shape | None
 
     @property
     def advanced(self) -> bool:
@@ -121,7 +123,7 @@ def canonical_slice(part: slice, size: int) -> slice:
 def layout(kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool) -> Layout:
     """The canonical parts of an index; `filling`: ints outside are not clamped."""
     parts: list[Part] = []
-    axis, outside = 0, False
+    axis, outside, beyond = 0, False, None
     for kind in expanded(kinds, shape):
         if kind is None:
             parts.append(Part(None, axis))
@@ -130,7 +132,9 @@ def layout(kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool) -> 
         if isinstance(kind, slice):
             kind = canonical_slice(kind, size)
         elif isinstance(kind, int):
-            kind = canonical_int(kind, size, axis, wrap)
+            asked, kind = kind, canonical_int(kind, size, axis, wrap)
+            if beyond is None and not 0 <= kind < size:
+                beyond = (asked, axis, size)
             outside |= filling and not 0 <= kind < size
             kind = min(max(kind, 0), size - 1)
         assert isinstance(kind, int | slice | Picked)
@@ -139,7 +143,7 @@ def layout(kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool) -> 
     shapes = tuple(k.shape for k in kinds if isinstance(k, Picked))
     batch = joined_shape("indexing", shapes) if shapes else ()
     front = bool(batch or any(shapes)) and separated(kinds)
-    return Layout(tuple(parts), batch, front, outside)
+    return Layout(tuple(parts), batch, front, outside, beyond)
 
 
 def numpy_slice(part: slice) -> slice:
@@ -178,6 +182,7 @@ class ReadPlan:
     aval: ShapedArray
     view: View
     outside: bool
+    beyond: Shape | None
     before: tuple[Step, ...]
     picked: Shape
     batch: Shape
@@ -210,6 +215,7 @@ def read_plan(
         aval=result,
         view=view_of(found),
         outside=found.outside,
+        beyond=found.beyond,
         before=() if merged else static_steps(parts, aval.shape),
         picked=picked,
         batch=found.batch,

@@ -209,7 +209,8 @@ def take_along_axis(
 ) -> Array:
     """For each line along `axis`, the elements at that line's indices.
 
-    Other dimensions broadcast. `mode` is as in `take`, except for "wrap".
+    Other dimensions broadcast. `mode` is as in `take`, except for "wrap"; with
+    "one_hot" out of bounds is 0.
 
     Raises:
         ValueError: the numbers of dimensions differ, or shapes do not broadcast.
@@ -226,6 +227,8 @@ def take_along_axis(
     shape = broadcast_shapes_of("take_along_axis", (places.shape, lines))
     if not n or 0 in shape:
         return zeros(x.aval.with_shape(shape))
+    if mode == "one_hot":  # a row of one hot element, or of none, times the line
+        mode, fill_value = FILL, 0
     plan = along_plan(x.shape, places.shape, place)
     vectors = wrapped(places, n, wrap_negative_indices)
     column = reshape_to(vectors, (*plan.indices, 1))

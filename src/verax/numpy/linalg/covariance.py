@@ -7,7 +7,7 @@ One idea: a covariance is a product of centred rows, over a count::
 
 from typing import Any
 
-from verax.ir.dtypes import DTypeLike, is_complex, is_integer
+from verax.ir.dtypes import DType, DTypeLike, is_complex, is_inexact, is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -90,7 +90,7 @@ def cov(
     Raises:
         ValueError: more than two dimensions, or weights of another size.
     """
-    asked = chosen_dtype("cov", dtype)
+    asked = inexact_of("cov", dtype)
     operands = promote_inexact("cov", m, *([] if y is None else [y]))
     if asked is not None:
         operands = [convert(x, asked) for x in operands]
@@ -99,7 +99,7 @@ def cov(
     less = (0 if bias else 1) if ddof is None else ddof
     weights, others = observation_weights(fweights, aweights, x.shape[1])
     center, total = average(x, 1, weights, returned=True)
-    center, divisor = convert(center, x.dtype), x.shape[1] - less
+    center, divisor = convert(center, x.dtype), max(x.shape[1] - less, 0)
     centred = x - expand_dims(center, 1)
     weighted = centred
     if weights is not None:
@@ -108,6 +108,18 @@ def cov(
     other = transpose(weighted)
     product = matmul(centred, conj(other) if is_complex(x.dtype) else other)
     return squeeze(convert(true_divide(product, divisor), x.dtype))
+
+
+def inexact_of(name: str, dtype: DTypeLike | None) -> DType | None:
+    """The dtype that is asked for.
+
+    Raises:
+        ValueError: it holds integers or booleans.
+    """
+    found = chosen_dtype(name, dtype)
+    if found is not None and not is_inexact(found):
+        raise ValueError(f"{name}: dtype must be a float or complex, not {found}")
+    return found
 
 
 def freedom(total: Array, weights: Array, others: Array | None, less: int) -> Any:
@@ -129,7 +141,7 @@ def corrcoef(
 
     Real and imaginary parts are between -1 and 1; NaN where a variable is constant.
     """
-    found = cov(x, y, rowvar, dtype=dtype)
+    found = cov(x, y, rowvar, dtype=inexact_of("corrcoef", dtype))
     if not found.ndim:
         return true_divide(found, found)
     variances = diagonal(found)

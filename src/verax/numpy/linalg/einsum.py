@@ -193,7 +193,13 @@ def make_step(
     here = together(owns)
     reduced, parts = [], []
     for i, (term, own) in enumerate(zip(names, owns, strict=True)):
-        others = set().union(*(t for j, t in enumerate(names) if j != i), used)
+        # Of size 1 beside a larger one, a name is squeezed: its operand has it no more.
+        others = used.union(
+            n
+            for j, t in enumerate(names)
+            for n in t
+            if j != i and owns[j][n] == here[n]
+        )
         left, part = reduction(term, here, own, others)
         reduced.append(left)
         parts.append(part)

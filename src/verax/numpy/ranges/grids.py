@@ -48,9 +48,16 @@ def float_dtype(name: str, dtype: DTypeLike | None) -> Any:
 def rows_and_columns(rows: int, columns: int, k: Any) -> tuple[Array, Array]:
     """For each element of a matrix, its row plus `k`, and its column."""
     row = broadcasted_iota(int32, (rows, columns), 0)
+    if isinstance(k, int):
+        k = clipped(k, -rows, columns)
     if not (isinstance(k, int) and k == 0):
         row = add(row, k if isinstance(k, int) else convert(k, np.dtype(np.int32)))
     return row, broadcasted_iota(int32, (rows, columns), 1)
+
+
+def clipped(k: int, low: int, high: int) -> int:
+    """The diagonal k, or the first one outside the matrix on its side."""
+    return min(max(k, low), high)
 
 
 def eye(
@@ -286,11 +293,13 @@ class Grid:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return axis_of(key)
-        axes = promote_dtypes(*[axis_of(one) for one in key])
+        axes = promote_dtypes(*[axis_of(one) for one in key]) if key else []
         sizes = [x.size for x in axes]
         grid = [spread(x, i, sizes, self.sparse) for i, x in enumerate(axes)]
         if self.sparse:
             return grid
+        if not grid:
+            return filled((0,), 0, default_integer())
         return concatenate([expand_dims(x, (0,)) for x in grid], 0)
 
 

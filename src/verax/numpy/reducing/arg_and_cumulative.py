@@ -105,11 +105,17 @@ def argmin(
 def running(
     name: str, scan: Any, a: ArrayLike, axis: int | None, dtype: Any, out: object
 ) -> Array:
-    """What the cumulative functions share; booleans count as integers."""
+    """What the cumulative functions share; booleans count as integers.
+
+    With the dtype bool the result says where it would not be 0, as in NumPy.
+    """
     no_out(name, out)
     x, along = flat_or_along(name, as_array(name, a), axis)
     found = chosen_dtype(name, dtype)
-    if found is None or found == bool_:
+    if found == bool_:
+        counts = running(name, scan, convert(x, bool_), along, None, None)
+        return convert(counts, bool_)
+    if found is None:
         default = default_integer()
         found = default if x.dtype == bool_ else x.dtype
     if not x.ndim:

@@ -15,6 +15,7 @@ from verax.numpy.arguments.arguments import (
     promote_args,
     promote_inexact,
 )
+from verax.numpy.creation.creation import as_values
 from verax.numpy.creation.filling import filled
 from verax.numpy.elementwise.comparison import equal, logical_and, logical_or
 from verax.numpy.elementwise.float_parts import isfinite, isnan
@@ -24,6 +25,7 @@ from verax.ops.elementwise.compare import eq, le
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.rules.values.array import Array
+from verax.rules.values.sizes import ShapeError
 
 
 @remembered
@@ -78,7 +80,7 @@ def allclose(
 @remembered
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether both arrays have the same shape and equal elements."""
-    x, y = as_array("array_equal", a1), as_array("array_equal", a2, 1)
+    x, y = as_values("array_equal", a1, None), as_values("array_equal", a2, None)
     if x.shape != y.shape:
         return filled((), False, bool_)
     same = equal(x, y)
@@ -91,6 +93,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether both arrays broadcast to a common shape with equal elements."""
     try:
-        return all(equal(as_array("array_equiv", a1), as_array("array_equiv", a2, 1)))
-    except ValueError:
+        x, y = as_values("array_equiv", a1, None), as_values("array_equiv", a2, None)
+        return all(equal(x, y))
+    except ShapeError:
         return filled((), False, bool_)

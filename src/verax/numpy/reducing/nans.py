@@ -199,6 +199,8 @@ def numbers(name: str, a: ArrayLike, where: Where) -> tuple[Array, Where]:
     if not is_inexact(x.dtype):
         return x, where
     mask = eq(x, x)
+    # Zeros where NaN was: a derivative of zero times NaN would be NaN.
+    x = select(mask, x, constant_of(0, x.dtype))
     return x, mask if where is None else logical_and(mask, where)
 
 

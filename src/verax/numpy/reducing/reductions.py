@@ -89,11 +89,11 @@ def boolean_mask(name: str, where: ArrayLike) -> Array:
     """A mask in its own shape.
 
     Raises:
-        TypeError: it is not boolean.
+        ValueError: it is not boolean.
     """
     mask = as_array(name, where)
     if mask.dtype != bool_:
-        raise TypeError(f"{name}: where must be a boolean mask, not {mask.aval}")
+        raise ValueError(f"{name}: where must be a boolean mask, not {mask.aval}")
     return mask
 
 
@@ -133,6 +133,18 @@ def widened(dtype: DType, x64: bool) -> DType:
     return default if numpy_dtype(dtype).itemsize < default.itemsize else dtype
 
 
+def initial_value(name: str, initial: ArrayLike) -> Array:
+    """The value with which a reduction starts.
+
+    Raises:
+        ValueError: it has dimensions.
+    """
+    found = as_array(name, initial)
+    if found.ndim:
+        raise ValueError(f"{name}: initial must be a scalar, not {found.aval}")
+    return found
+
+
 def accumulate(
     name: str,
     row: Row[ReduceParams],
@@ -157,7 +169,7 @@ def accumulate(
         x = convert(x, working)
     found = fold(row, masked(name, x, where, identity), axes, keepdims)
     if initial is not None:
-        start = convert(as_array(name, initial), working)
+        start = convert(initial_value(name, initial), working)
         found = multiply(found, start) if identity else add(found, start)
     return convert(found, result)
 
@@ -261,7 +273,7 @@ def extreme(
     found = fold(row, masked(name, convert(x, x.dtype), where, end), axes, keepdims)
     if initial is None:
         return found
-    start = convert(as_array(name, initial), x.dtype)
+    start = convert(initial_value(name, initial), x.dtype)
     return maximum(found, start) if upward else minimum(found, start)
 
 

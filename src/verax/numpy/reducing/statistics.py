@@ -7,6 +7,7 @@ which elements count::
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
     as_array,
+    canonical_axes,
     chosen_dtype,
     constant_of,
     no_out,
@@ -45,7 +47,7 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import sqrt
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_sum_p
-from verax.ops.structure.shape import broadcast_in_dim
+from verax.ops.structure.shape import broadcast_in_dim, transpose
 from verax.rules.values.array import Array
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
@@ -113,6 +115,8 @@ def average(
     )
     axes = reduction_axes("average", axis, x.ndim)
     if w.shape != x.shape:
+        if isinstance(axis, Sequence):  # in the order of the dimensions of the weights
+            axes = canonical_axes("average", axis, x.ndim)
         sizes = tuple(x.shape[i] for i in axes)
         if axis is None or w.shape != sizes:
             raise ValueError(
@@ -120,7 +124,10 @@ def average(
                 f"{x.shape} and axis={axis}; pass weights of the shape of the array, "
                 "or of that axis"
             )
-        w = broadcast_in_dim(w, x.shape, axes)
+        # The axes may come in any order, and the dimensions of the weights follow it.
+        order = tuple(int(i) for i in np.argsort(axes))
+        places = tuple(axes[i] for i in order)
+        w = broadcast_in_dim(transpose(w, order), x.shape, places)
     total = sum(w, axis, keepdims=keepdims)
     found = divide(sum(mul(x, w), axis, keepdims=keepdims), total)
     return (found, total) if returned else found
@@ -185,7 +192,7 @@ def var_types(x: Array, dtype: DType | None) -> tuple[DType, DType]:
         return real_dtype(result), working
     if is_complex(x.dtype) and not is_complex(dtype):
         raise ValueError(f"var: complex numbers need a complex dtype, not {dtype}")
-    return real_dtype(result), working
+    return result, working
 
 
 def center_of(x: Array, axes: Shape, where: Where) -> Array:

@@ -80,4 +80,4 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     x, y = integers("lcm", x1, x2)
     divisor = euclid(x, y)
     divisor = where(equal(divisor, 0), 1, divisor)
-    return abs(multiply(x, div(y, divisor)))
+    return multiply(abs(x), div(abs(y), divisor))

@@ -18,8 +18,8 @@ from verax.numpy.arguments.arguments import (
     canonical_axis,
 )
 from verax.numpy.elementwise.arithmetic import clip
-from verax.numpy.elementwise.comparison import less, less_equal
-from verax.numpy.searching.sorting import sort
+from verax.numpy.elementwise.comparison import equal, less, less_equal
+from verax.numpy.searching.sorting import argsort, sort
 from verax.numpy.searching.where_nonzero import where
 from verax.numpy.shaping.joining import concatenate
 from verax.numpy.shaping.shapes import (
@@ -116,10 +116,12 @@ def joined_runs(x: Array, places: np.ndarray, axis: int) -> Array:
 def insert(
     arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None
 ) -> Array:
-    """`arr` with `values` put in before the places `obj`, which must be concrete.
+    """`arr` with `values` put in before the places `obj`.
+
+    Traced places must be integers, and those outside mean the nearest end.
 
     Raises:
-        IndexError: a place lies outside.
+        IndexError: a concrete place lies outside.
     """
     x, new = as_array("insert", arr), as_array("insert", values, 2)
     if axis is None:
@@ -128,6 +130,8 @@ def insert(
     n = x.shape[place]
     if isinstance(obj, slice):
         obj = np.arange(*obj.indices(n))
+    if isinstance(obj, Tracer):
+        return traced_insert(x, obj, new, place)
     given = np.asarray(obj)
     if given.size and (given.min() < -n or given.max() > n):
         raise IndexError(f"insert: index {obj} is out of bounds for size {n}")
@@ -149,6 +153,29 @@ def insert(
     source[rest] = np.arange(n)
     window = (slice(None),) * place
     return concatenate((x, new), place)[(*window, source.astype(np.int32))]
+
+
+def traced_insert(x: Array, obj: Array, new: Array, axis: int) -> Array:
+    """`insert` at traced places: which element comes where is computed as well."""
+    n = x.shape[axis]
+    if obj.ndim == 0:
+        new = moveaxis(reshape(new, (1,) * (x.ndim - new.ndim) + new.shape), 0, axis)
+    places = ravel(obj).astype(int32)
+    places = clip(where(less(places, 0), places + n, places), 0, n)
+    count = places.size
+    if count == 1:
+        count = new.shape[axis] if new.ndim == x.ndim else max(new.size, 1)
+        places = broadcast_to(places, (count,))
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    new = broadcast_to(new, shape).astype(x.dtype)
+    order = argsort(places)
+    targets = places[order] + iota(int32, count)
+    slots = iota(int32, n + count)
+    before = less(targets, slots[:, None]).sum(1, dtype=int32)
+    fresh = equal(targets, slots[:, None]).any(1)
+    own = n + order.astype(int32)[before.clip(0, max(count - 1, 0))]
+    source = where(fresh, own, slots - before)
+    return concatenate((x, new), axis)[(*(slice(None),) * axis, source)]
 
 
 def trim_zeros(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from verax.ir.avals import Shape
 from verax.ir.dtypes import bool_, is_inexact
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -19,6 +20,7 @@ from verax.numpy.arguments.arguments import (
     constant_of,
     default_integer,
     promote_dtypes,
+    stretched,
 )
 from verax.numpy.creation.filling import filled
 from verax.numpy.elementwise.comparison import equal, logical_not
@@ -43,7 +45,7 @@ from verax.rules.values.array import Array
 FEW = 32
 
 
-class UniqueAll(NamedTuple):
+class UniqueAllResult(NamedTuple):
     """What `unique_all` gives."""
 
     values: Array
@@ -52,14 +54,14 @@ class UniqueAll(NamedTuple):
     counts: Array
 
 
-class UniqueCounts(NamedTuple):
+class UniqueCountsResult(NamedTuple):
     """What `unique_counts` gives."""
 
     values: Array
     counts: Array
 
 
-class UniqueInverse(NamedTuple):
+class UniqueInverseResult(NamedTuple):
     """What `unique_inverse` gives."""
 
     values: Array
@@ -131,8 +133,13 @@ def how_many(mask: Array) -> int:
     return int(np.count_nonzero(np.asarray(mask)))
 
 
-def picked(rows: Array, places: Array, fill_value: ArrayLike | None) -> Array:
-    """The rows at `places`, and `fill_value` (else the first of them) outside."""
+def picked(
+    rows: Array, places: Array, fill_value: ArrayLike | None, part: Shape = ()
+) -> Array:
+    """The rows at `places`, and `fill_value` (else the first of them) outside.
+
+    A row is a part of shape `part`, to which a fill value broadcasts.
+    """
     count, width = rows.shape
     if not count:
         value = 0 if fill_value is None else fill_value
@@ -149,9 +156,11 @@ def picked(rows: Array, places: Array, fill_value: ArrayLike | None) -> Array:
         line = select(some, line, constant_of(0, line.dtype))
         spare = broadcast_in_dim(line, found.shape, (1,))
     else:
-        spare = broadcast_in_dim(
-            convert(as_array("unique", fill_value), rows.dtype), found.shape, ()
-        )
+        value = convert(as_array("unique", fill_value), rows.dtype)
+        # A number fills all; what has dimensions fills one of the distinct parts.
+        line = value if value.size == 1 else stretched(value, part)
+        flat = reshape(line, () if value.size == 1 else (width,))
+        spare = broadcast_in_dim(flat, found.shape, (1,) if flat.ndim else ())
     return select(broadcast_in_dim(inside, found.shape, (0,)), found, spare)
 
 
@@ -186,7 +195,7 @@ def unique(
     places = kept_places(
         groups.first, how_many(groups.first) if wanted is None else wanted
     )
-    values = picked(groups.rows, places, fill_value)
+    values = picked(groups.rows, places, fill_value, whole.shape[1:])
     values = reshape(values, (values.shape[0], *whole.shape[1:]))
     found = [move_axis(values, 0, along)]
     if return_index:
@@ -222,18 +231,18 @@ def counts_of(first: Array, places: Array) -> Array:
 
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> UniqueAll:
+) -> UniqueAllResult:
     """Distinct elements, first indices, inverse and counts; NaN differ."""
-    return UniqueAll(
+    return UniqueAllResult(
         *unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     )
 
 
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> UniqueCounts:
+) -> UniqueCountsResult:
     """Distinct elements and how often they occur; NaN differ."""
-    return UniqueCounts(
+    return UniqueCountsResult(
         *unique(
             x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value
         )
@@ -242,9 +251,9 @@ def unique_counts(
 
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> UniqueInverse:
+) -> UniqueInverseResult:
     """Distinct elements, and for each element the index of its value; NaN differ."""
-    return UniqueInverse(
+    return UniqueInverseResult(
         *unique(
             x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value
         )

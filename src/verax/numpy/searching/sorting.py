@@ -278,7 +278,7 @@ def top_k(
     axis: int = -1,
     mode: str = "largest",
     sorted: bool = True,
-) -> tuple[Array, Array]:
+) -> list[Array]:
     """The `k` largest or smallest elements along `axis`, in order, and their places.
 
     NaN is the largest; of equal elements the first comes first. The result is sorted
@@ -303,7 +303,7 @@ def top_k(
         return sorts.top_k(x, k, axis=place)
     if is_bool(x.dtype) or is_integer(x.dtype):
         values, places = sorts.top_k(bitwise_not(x), k, axis=place)
-        return bitwise_not(values), places
+        return [bitwise_not(values), places]
     # Floats are sorted: there is no negation that keeps NaN the largest.
     places = slice_in_dim(argsort(x, axis=place), 0, k, axis=place)
-    return take_along_axis(x, places, axis=place), places
+    return [take_along_axis(x, places, axis=place), places]

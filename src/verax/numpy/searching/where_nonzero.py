@@ -13,13 +13,14 @@ import numpy as np
 
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
-from verax.ir.dtypes import bool_, int32, is_bool, is_integer
+from verax.ir.dtypes import DTypeLike, bool_, int32, is_bool, is_integer, is_unsigned
 from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     adapted,
     as_array,
     canonical_axis,
+    chosen_dtype,
     default_integer,
     no_out,
     promote,
@@ -350,30 +351,39 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     x = widened_index("unravel_index", indices)
     sizes = one_or_more(shape)
     total = int(np.prod(sizes, dtype=np.int64))
-    wrapped = mixed(less(x, 0), x + total, x)
+    wrapped = x if is_unsigned(x.dtype) else mixed(less(x, 0), x + total, x)
     inside = wrapped.clip(0, max(total - 1, 0))
     return tuple(coordinates(inside, sizes))
 
 
 def ravel_multi_index(
-    multi_index: Any, dims: Any, mode: str = "raise", order: str = "C"
+    multi_index: Any,
+    dims: Any,
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """The index in the flat array, from one index for each dimension of `dims`.
+
+    Out of bounds is an error with the mode "raise"; "wrap" and "clip" move inside, and
+    "ignore" computes with what is there. The result has the dtype `dtype`.
 
     Raises:
         ValueError: an index is out of bounds and the mode is "raise".
         AbstractValueError: an index is traced and the mode is "raise".
     """
+    chosen = chosen_dtype("ravel_multi_index", dtype)
     sizes = tuple(map(index, dims))
     parts = [widened_index("ravel_multi_index", i) for i in multi_index]
     if len(parts) != len(sizes):
         raise ValueError(
             f"ravel_multi_index: got {len(parts)} indices for {len(sizes)} dimensions"
         )
-    if mode not in ("raise", "wrap", "clip") or order not in ("C", "F"):
+    if mode not in ("raise", "wrap", "clip", "ignore") or order not in ("C", "F"):
         raise ValueError(
-            "ravel_multi_index: mode must be 'raise', 'wrap' or 'clip' and order 'C' "
-            f"or 'F', not {mode!r} and {order!r}"
+            "ravel_multi_index: mode must be 'raise', 'wrap', 'clip' or 'ignore' and "
+            f"order 'C' or 'F', not {mode!r} and {order!r}"
         )
     inside = [
         within("ravel_multi_index", i, n, mode)
@@ -383,7 +393,8 @@ def ravel_multi_index(
     total: Any = None
     for part, size in pairs if order == "C" else pairs[::-1]:
         total = part if total is None else total * size + part
-    return as_array("ravel_multi_index", 0 if total is None else total)
+    result = as_array("ravel_multi_index", 0 if total is None else total)
+    return result if chosen is None else convert(result, chosen)
 
 
 def widened_index(name: str, x: ArrayLike) -> Array:
@@ -407,6 +418,8 @@ def within(name: str, places: Array, size: int, mode: str) -> Array:
     """
     if mode == "wrap":
         return remainder(places, size)
+    if mode == "ignore":
+        return places
     if mode == "clip":
         return places.clip(0, size - 1)
     values = places.concrete(f"{name}(mode='raise'), where 'wrap' or 'clip' would do")

@@ -19,6 +19,7 @@ from verax.ir.dtypes import (
     real_dtype,
     uint8,
 )
+from verax.ir.limits import bit_width
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -33,6 +34,7 @@ from verax.ops.elementwise.arith import mul
 from verax.ops.elementwise.complex import complex as complex_of, imag, real
 from verax.ops.elementwise.convert import bitcast_convert_type, convert
 from verax.ops.reductions.reduce import reduce_sum
+from verax.ops.structure.joining import rev
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.ops.structure.slicing import pad, slice_in_dim
 from verax.rules.values.array import Array
@@ -63,26 +65,43 @@ def view(a: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     return resized(x, wanted)
 
 
+def byteswap(a: ArrayLike) -> Array:
+    """The bytes of each element in the opposite order; of the parts if complex."""
+    x = as_array("byteswap", a)
+    if is_complex(x.dtype):
+        return complex_of(byteswap(real(x)), byteswap(imag(x)))
+    if bit_width(x.dtype) <= 8 or is_extended(x.dtype):
+        return x
+    octets = bitcast_convert_type(x, uint8)
+    return bitcast_convert_type(rev(octets, (x.ndim,)), x.dtype)
+
+
 def check_sizes(x: Array, wanted: DType) -> None:
     """Raise ValueError unless the bits of the last dimension make whole elements."""
-    own, new = x.dtype.itemsize, wanted.itemsize
+    own, new = stored_bits(x.dtype), stored_bits(wanted)
     if own == new and is_complex(x.dtype) == is_complex(wanted):
         return
     if not x.ndim:
         raise ValueError(
-            f"view: a scalar of {own} bytes cannot be viewed as {wanted}, which has "
+            f"view: a scalar of {own} bits cannot be viewed as {wanted}, which has "
             f"{new}"
         )
     if x.shape[-1] * own % new:
         raise ValueError(
-            f"view: the last dimension of {x.aval} has {x.shape[-1] * own} bytes, "
+            f"view: the last dimension of {x.aval} has {x.shape[-1] * own} bits, "
             f"which is not a multiple of the {new} of {wanted}"
         )
 
 
+def stored_bits(dtype: DType) -> int:
+    """The bits of an element: a boolean has the 8 of a byte."""
+    whole = is_bool(dtype) or is_complex(dtype)
+    return 8 * dtype.itemsize if whole else bit_width(dtype)
+
+
 def resized(x: Array, wanted: DType) -> Array:
     """A bitcast of real numbers, the last dimension split or merged."""
-    own, new = x.dtype.itemsize, wanted.itemsize
+    own, new = stored_bits(x.dtype), stored_bits(wanted)
     if x.dtype == wanted:
         return x
     if own == new:

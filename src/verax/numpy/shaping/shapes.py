@@ -305,21 +305,21 @@ def at_least(a: ArrayLike, rank: int, name: str) -> Array:
     return reshape(x, (1,) * (rank - x.ndim) + x.shape)
 
 
-def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
+def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Each argument with at least one dimension."""
-    found = [at_least(a, 1, "atleast_1d") for a in arys]
+    found = tuple(at_least(a, 1, "atleast_1d") for a in arys)
     return found[0] if len(found) == 1 else found
 
 
-def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
+def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Each argument with at least two dimensions, new ones in front."""
-    found = [at_least(a, 2, "atleast_2d") for a in arys]
+    found = tuple(at_least(a, 2, "atleast_2d") for a in arys)
     return found[0] if len(found) == 1 else found
 
 
-def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
+def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Each argument with at least three dimensions, on both sides of a vector."""
-    found = [at_least(a, 3, "atleast_3d") for a in arys]
+    found = tuple(at_least(a, 3, "atleast_3d") for a in arys)
     return found[0] if len(found) == 1 else found
 
 
@@ -355,11 +355,11 @@ def broadcast_to(
     return found
 
 
-def broadcast_arrays(*args: ArrayLike) -> list[Array]:
+def broadcast_arrays(*args: ArrayLike) -> tuple[Array, ...]:
     """The arguments in their common shape."""
     check_arraylike("broadcast_arrays", *args)
     if not args:
-        return []
+        return ()
     arrays = [as_array("broadcast_arrays", a, i) for i, a in enumerate(args)]
     target = broadcast_shapes_of("broadcast_arrays", [x.shape for x in arrays])
-    return [stretched(x, target) for x in arrays]
+    return tuple(stretched(x, target) for x in arrays)

@@ -155,8 +155,7 @@ def gradient(
     found = [
         slope(x, place, step, order) for place, step in zip(axes, steps, strict=True)
     ]
-    single = len(axes) == 1 if axis is None else isinstance(axis, int)
-    return found[0] if single else found
+    return found[0] if len(found) == 1 else found
 
 
 def slope(x: Array, axis: int, step: ArrayLike, order: int) -> Array:

@@ -19,8 +19,10 @@ from attrs import frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int8, int32, is_integer, is_unsigned, uint8
 from verax.ir.jaxpr import Params
+from verax.ir.limits import iinfo
 from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.compare import lt
+from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.gather import gather_p
 from verax.ops.indexing.gather_impl import CLIP, GatherParams, over_indices
@@ -351,6 +353,8 @@ def from_the_front(name: str, start: object, size: int, negative: bool) -> objec
         return found if isinstance(start, int) else type(start)(found)
     if not negative or is_unsigned(dtype):
         return start
+    if size > iinfo(dtype).max:
+        start = convert(start, int32)
     return select(lt(start, 0), add(start, size), start)
 
 

@@ -29,7 +29,7 @@ def approx_max_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Array, Array]:
+) -> list[Array]:
     """The `k` largest elements along a dimension, and their places; exactly.
 
     The last two arguments concern partitioned and approximate results only.
@@ -53,7 +53,7 @@ def approx_min_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Array, Array]:
+) -> list[Array]:
     """The `k` smallest elements along a dimension, and their places; exactly.
 
     NaN does not count as small. Arguments and errors are those of `approx_max_k`.
@@ -72,4 +72,4 @@ def approx_min_k(
         )
     places = broadcasted_iota(int32, aval.shape, axis)
     values, order = sort_key_val(operand, places, axis)
-    return slice_in_dim(values, 0, k, 1, axis), slice_in_dim(order, 0, k, 1, axis)
+    return [slice_in_dim(x, 0, k, 1, axis) for x in (values, order)]

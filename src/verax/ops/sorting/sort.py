@@ -322,7 +322,7 @@ def sort_key_val(
 
 def top_k(
     operand: object, k: int, *, axis: int = -1, is_stable: bool = True
-) -> tuple[Array, Array]:
+) -> list[Array]:
     """The `k` largest elements along `axis`, from the largest down, and their places.
 
     A NaN is the largest; of equal elements the first comes first.
@@ -339,13 +339,12 @@ def top_k(
     place = as_axis("top_k", axis, aval.ndim)
     (count,) = as_integers("top_k", "k", (k,))
     if place == aval.ndim - 1 or not isinstance(operand, Array):
-        values, places = top_k_p.bind(TopKParams(count), operand)
-        return values, places
+        return list(top_k_p.bind(TopKParams(count), operand))
     values, places = top_k_p.bind(
         TopKParams(count), move_axis(operand, place, aval.ndim - 1)
     )
     last = aval.ndim - 1
-    return move_axis(values, last, place), move_axis(places, last, place)
+    return [move_axis(values, last, place), move_axis(places, last, place)]
 
 
 ROWS: tuple[Row[Any], ...] = (sort_p, top_k_p)

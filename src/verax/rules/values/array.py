@@ -18,7 +18,7 @@ from verax.rules.values.no_placement import Located
 from verax.rules.values.typed import NotAnArray
 
 type Axes = int | Sequence[int] | None
-API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 type Function = Callable[..., "Array"]
 
 
@@ -209,6 +209,23 @@ class Array(Operators, Convertible, Located):
             raise TypeError("iteration over a 0-d array")
         return iter([self[i] for i in range(self.shape[0])])
 
+    def __reversed__(self) -> "Iterator[Array]":
+        return iter([*self][::-1])
+
+    def __contains__(self, other: Any) -> bool:
+        if self.ndim != 1:
+            raise ValueError(
+                f"x in array: the array must have one dimension, not {self.aval}"
+            )
+        found = self.operate("equal", self, other)
+        if found is NotImplemented:
+            raise TypeError(
+                f"x in array: x must be a scalar, not of type {type(other).__name__}"
+            )
+        if np.ndim(other):
+            raise ValueError(f"x in array: x must be a scalar, not {other!r}")
+        return bool(found.any())
+
     def __round__(self, ndigits: SupportsIndex | None = None) -> "Array":
         return self.namespace.round(self, 0 if ndigits is None else index(ndigits))
 
@@ -281,6 +298,10 @@ class Array(Operators, Convertible, Located):
                 "leave it out"
             )
         return self.namespace.view(self, dtype)
+
+    def byteswap(self) -> "Array":
+        """The bytes of each element in the opposite order."""
+        return self.namespace.byteswap(self)
 
     def all(
         self,

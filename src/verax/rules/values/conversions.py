@@ -8,7 +8,7 @@ decides which class of error that is: JAX's for the same question::
     np.asarray(x)           # TracerArrayConversionError
 """
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -149,6 +149,10 @@ class Convertible(Typed):
     def tolist(self) -> Any:
         """The elements as nested lists of Python scalars."""
         return self.numbers("x.tolist()").tolist()
+
+    def tobytes(self, order: Literal["C", "F", "A", "K"] = "C") -> bytes:
+        """The bytes of the elements, in the order of the dimensions."""
+        return self.numbers("x.tobytes()").tobytes(order)
 
     def block_until_ready(self) -> Self:
         """Wait until the value is computed; the array itself."""

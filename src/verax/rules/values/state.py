@@ -87,6 +87,7 @@ TRACED: Final = (
     ("forked", "whether the process was forked"),
     ("compile_effort", "config.compile_effort"),
     ("numpy_rank_promotion", "config.numpy_rank_promotion"),
+    ("check_static_indices", "config.check_static_indices"),
     ("explicit_x64_dtypes", "config.explicit_x64_dtypes"),
     ("legacy_prng_key", "config.legacy_prng_key"),
     ("enable_custom_prng", "config.enable_custom_prng"),
@@ -160,6 +161,7 @@ class State(threading.local):
     check_tracer_leaks: bool = False
     compile_effort: str = "auto"
     numpy_rank_promotion: str = "allow"
+    check_static_indices: bool = False
     explicit_x64_dtypes: str = "warn"
     legacy_prng_key: str = "allow"
     enable_custom_prng: bool = False

@@ -1,0 +1,244 @@
+"""What JAX's own tests ask of `jax.numpy`: containers, arguments, classes of errors."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+from verax import lax
+from verax.api.config.config import override
+
+jnp: Any = verax.numpy
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def each_way(function: Callable[..., Any], *args: Any) -> list[np.ndarray]:
+    """The result computed at once, and that of a compiled program."""
+    return [np.asarray(f(*args)) for f in (function, verax.jit(function))]
+
+
+# --------------------------------------------------------------------- containers
+
+
+def test_containers_are_those_of_jax() -> None:
+    x = jnp.asarray(X)
+    assert type(jnp.broadcast_arrays(1, x)) is tuple
+    assert type(jnp.meshgrid(x[0], x[0])) is tuple
+    assert type(jnp.atleast_1d(1, 2)) is tuple
+    assert type(jnp.top_k(x, 2)) is list
+    assert type(jnp.top_k(x, 2, mode="smallest")) is list
+    assert type(lax.top_k(x, 2)) is list
+    assert type(lax.approx_max_k(x, 2)) is list
+    assert isinstance(jnp.gradient(x, axis=(0,)), verax.Array)
+    assert type(jnp.gradient(x)) is list
+    assert jnp.__array_api_version__ == "2025.12"
+
+
+# ------------------------------------------------------------------------ methods
+
+
+def test_methods_of_arrays() -> None:
+    x = jnp.asarray(X[1])
+    assert [float(y) for y in reversed(x)] == [5.0, 4.0, 3.0]
+    assert x.platform() == "cpu"
+    assert x.clone() is not x
+    assert jnp.asarray(X).tobytes("F") == X.tobytes("F")
+    assert 4 in x
+    assert 7.5 not in x
+    with pytest.raises(ValueError, match="one dimension"):
+        _ = 1 in jnp.asarray(X)
+    with pytest.raises(ValueError, match="scalar"):
+        _ = x in x
+    with pytest.raises(TypeError, match="scalar"):
+        _ = "a" in x
+    with pytest.raises(verax.errors.ConcretizationTypeError, match="tobytes"):
+        verax.jit(lambda y: y.tobytes())(x)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float32", "complex64", "bool"])
+def test_byteswap(dtype: str) -> None:
+    x = (X * 3 + 1).astype(dtype)
+    for found in each_way(lambda y: y.byteswap(), jnp.asarray(x)):
+        assert found.tobytes() == x.byteswap().tobytes()
+
+
+def test_views_of_integers_of_four_bits() -> None:
+    x = jnp.arange(4, dtype="uint4")
+    for found in each_way(lambda y: y.view("uint8"), x):
+        np.testing.assert_array_equal(found, [0x10, 0x32])
+    assert jnp.ones((2, 8), "int4").view("int16").shape == (2, 2)
+
+
+# ----------------------------------------------------------------------- indexing
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int4", "int16"])
+def test_narrow_indices_into_long_dimensions(dtype: str) -> None:
+    x, i = jnp.arange(300.0), jnp.asarray(-3 if dtype != "uint8" else 253, dtype)
+    place = 297 if dtype != "uint8" else 253
+    for read in (
+        lambda i: x[i],
+        lambda i: x[i[None]][0],
+        lambda i: jnp.take(x, i),
+        lambda i: lax.dynamic_index_in_dim(x, i, keepdims=False),
+        lambda i: lax.dynamic_slice(x, (i,), (2,))[0],
+    ):
+        assert [float(y) for y in each_way(read, i)] == [place, place]
+    for write in (
+        lambda i: x.at[i].set(-1.0),
+        lambda i: lax.dynamic_update_slice(x, jnp.full(1, -1.0), (i,)),
+    ):
+        for found in each_way(write, i):
+            assert np.flatnonzero(found == -1).tolist() == [place]
+
+
+def test_an_index_out_of_bounds_raises_where_jax_checks() -> None:
+    x = jnp.zeros((2, 3, 5))
+    with override("check_static_indices", True):
+        for index in [2, -3, (0, 4), (..., -6), (slice(5), [1, 2], 6)]:
+            with pytest.raises(IndexError, match="out of bounds for axis"):
+                x[index]
+            with pytest.raises(IndexError, match="out of bounds for axis"):
+                verax.jit(lambda y, i=index: y[i])(x)
+            with pytest.raises(IndexError, match="out of bounds for axis"):
+                x.at[index].get()
+        assert x[1, -3, 4] == 0
+    assert x[2].shape == (3, 5)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (3, 0)])
+def test_masks_without_elements_pick_nothing(shape: tuple[int, ...]) -> None:
+    x = jnp.ones((3, 4))
+    assert x[jnp.zeros(shape, bool)].shape == (0, 4)[: 3 - len(shape)]
+    assert x.at[jnp.zeros(shape, bool)].set(5.0).sum() == 12
+
+
+def test_lists_with_traced_integers_are_indices() -> None:
+    x = jnp.asarray(X)
+    for found in each_way(lambda i: x[[0, i], [i, 2]], 1):
+        np.testing.assert_array_equal(found, X[[0, 1], [1, 2]])
+
+
+def test_take_along_axis_with_one_hot_rows() -> None:
+    x, i = jnp.asarray(X), jnp.array([[0], [5]])
+    for found in each_way(lambda x: jnp.take_along_axis(x, i, 1, mode="one_hot"), x):
+        np.testing.assert_array_equal(found, [[0], [0]])
+
+
+def test_insert_at_traced_places() -> None:
+    for axis in (None, 0, 1):
+        for places in (-1, 0, [1], [1, 0], [0, 0]):
+            found = verax.jit(lambda i, axis=axis: jnp.insert(X, i, 9.0, axis))(
+                jnp.array(places)
+            )
+            np.testing.assert_array_equal(found, np.insert(X, places, 9.0, axis))
+    rows = np.array([[1.0, 2, 3], [4, 5, 6]], np.float32)
+    found = verax.jit(lambda i: jnp.insert(X, i, rows, 0))(jnp.array([2, 0]))
+    np.testing.assert_array_equal(found, np.insert(X, [2, 0], rows, 0))
+
+
+def test_ravel_multi_index_takes_a_dtype_and_ignores_bounds() -> None:
+    places = (jnp.array([0, 9]), jnp.array([1, 2]))
+    found = jnp.ravel_multi_index(places, (2, 3), mode="ignore", dtype="int16")
+    assert found.dtype == "int16"
+    assert found.tolist() == [1, 29]
+    (rows, _) = jnp.unravel_index(jnp.array([5], "uint32"), (2, 3))
+    assert rows.tolist() == [1]
+
+
+# -------------------------------------------------------------- values and errors
+
+
+def test_what_is_not_an_array() -> None:
+    with pytest.raises(ValueError, match="None"):
+        jnp.array([0.0, None])
+    with pytest.raises(OverflowError, match="64 bits"):
+        jnp.array([0, -(2**63) - 1])
+    with pytest.raises(ValueError, match="masked"):
+        jnp.asarray(np.ma.array([1, 2], mask=[False, True]))
+
+
+def test_copy_false_shares_what_the_cpu_can() -> None:
+    for x in (np.arange(3.0, dtype=np.float32), [0.0, 1.0, 2.0], np.arange(3.0)):
+        assert jnp.asarray(x, copy=False).tolist() == [0.0, 1.0, 2.0]
+
+
+def test_lists_may_be_compared() -> None:
+    assert jnp.array_equal([1, 2], [1, 2])
+    assert not jnp.array_equal([1, 2], [1, 2, 3])
+    assert jnp.array_equiv([1, 2], [[1, 2], [1, 2]])
+    assert not jnp.array_equiv([1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean"])
+def test_masks_and_starts_of_reductions(name: str) -> None:
+    function = getattr(jnp, name)
+    more = {} if name == "mean" else {"initial": 0}
+    with pytest.raises(ValueError, match="boolean"):
+        function(jnp.asarray(X), where=jnp.ones((2, 3), int), **more)
+    if name != "mean":
+        with pytest.raises(ValueError, match="scalar"):
+            function(jnp.asarray(X), initial=jnp.zeros(2))
+
+
+def test_sums_as_booleans() -> None:
+    x = jnp.array([0.0, 0.1, 0.0])
+    assert jnp.cumsum(x, dtype=bool).tolist() == [False, True, True]
+    assert jnp.cumprod(x + 1, dtype=bool).dtype == bool
+
+
+def test_statistics() -> None:
+    x = jnp.array([np.nan, -3.0, -1.0, 1.0, 3.0])
+    assert not np.isnan(verax.grad(jnp.nanstd)(x)).any()
+    assert np.isnan(jnp.cov(jnp.ones(0)))
+    assert jnp.var(jnp.asarray(X), dtype="complex64").dtype == "complex64"
+    for function in (jnp.cov, jnp.corrcoef):
+        with pytest.raises(ValueError, match="float or complex"):
+            function(jnp.asarray(X), dtype=int)
+    weights = np.arange(8.0, dtype=np.float32).reshape(4, 2)
+    many = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+    found = jnp.average(many, (2, 0), weights)
+    np.testing.assert_allclose(found, np.average(many, (2, 0), weights), rtol=1e-6)
+
+
+def test_integers_that_wrap_around() -> None:
+    assert jnp.lcm(jnp.int8(-126), jnp.int8(65)) == np.lcm(np.int8(-126), np.int8(65))
+
+
+def test_diagonals_far_outside() -> None:
+    assert not jnp.eye(3, k=2**100).any()
+    assert not jnp.eye(3, 5, k=-(2**40)).any()
+    assert jnp.tri(3, k=2**40).all()
+
+
+def test_grids_of_nothing() -> None:
+    assert jnp.mgrid[()].shape == (0,)
+    assert jnp.ogrid[()] == []
+
+
+def test_fill_values_of_unique() -> None:
+    x = jnp.array([[1, 2], [1, 2]])
+    found = jnp.unique(x, axis=0, size=3, fill_value=jnp.array([7, 8]))
+    assert found.tolist() == [[1, 2], [7, 8], [7, 8]]
+    assert jnp.unique(x, size=4, fill_value=jnp.array([9])).tolist() == [1, 2, 9, 9]
+
+
+def test_einsum_contracts_dimensions_that_broadcast() -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(2, 1, 3)).astype(np.float32)
+    y = random.normal(size=(2, 4, 5)).astype(np.float32)
+    wide = np.broadcast_to(x, (2, 4, 3))
+    found = jnp.einsum("ijk,ijl->ikl", x, y)
+    np.testing.assert_allclose(found, np.einsum("ijk,ijl->ikl", wide, y), rtol=1e-5)
+
+
+def test_ufuncs_of_one_function_are_equal() -> None:
+    def plus(x: Any, y: Any) -> Any:
+        return x + y
+
+    assert jnp.frompyfunc(plus, 2, 1) == jnp.frompyfunc(plus, 2, 1)
+    assert hash(jnp.frompyfunc(plus, 2, 1)) == hash(jnp.frompyfunc(plus, 2, 1))
+    assert jnp.frompyfunc(plus, 2, 1) != jnp.frompyfunc(plus, 2, 1, identity=0)
+    assert jnp.add != jnp.multiply
