@@ -61,9 +61,9 @@ class ArrayNamespaceInfo:
         device: Device | None = STATE.default_device
         return device
 
-    def devices(self) -> list[Device | None]:
+    def devices(self) -> tuple[Device | None, ...]:
         """All devices, and None for no choice."""
-        return [None, *client_devices()]
+        return (None, *client_devices())
 
     def default_dtypes(self, *, device: object = None) -> dict[str, np.dtype[Any]]:
         """The dtypes that arrays get for which none was requested.
