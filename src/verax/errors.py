@@ -49,14 +49,7 @@ from verax.rules.values.sizes import (
     ShapeError as ShapeError,
 )
 from verax.transforms.nans.report import NonFinite as NonFinite
+from verax.transforms.passes.key_reuse import KeyReuseError as KeyReuseError
 
 JaxprTypeError = IllTyped
 XlaError = JaxRuntimeError
-
-
-class KeyReuseError(JAXTypeError):
-    """A random key was used twice.
-
-    Nothing raises it, since keys are not checked yet. The name is here so that programs
-    that catch it run.
-    """

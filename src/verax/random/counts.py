@@ -40,7 +40,7 @@ from verax.ops.structure.create import full
 from verax.ops.structure.shape import move_axis
 from verax.random.compiled import compiled
 from verax.random.gammas import check_method
-from verax.random.keys import one_key, several
+from verax.random.keys import clone, one_key, several
 from verax.random.normals import draw_normal
 from verax.random.poisson_quantiles import quantile
 from verax.random.raw_bits import unit
@@ -157,7 +157,7 @@ def poisson_of(key: Array, lam: Any, shape: Shape, dtype: DType) -> Array:
 
     zeros = full(shape, 0, dtype), full(shape, 0, float32)
     found = events(key, lambda total: total > -small, step, zeros)
-    drawn = convert(accepted(key, shape, float32, poisson_trial(large)), dtype)
+    drawn = convert(accepted(clone(key), shape, float32, poisson_trial(large)), dtype)
     found = select(counted, found, drawn)
     return select(rate == 0.0, full(shape, 0, dtype), found)
 
@@ -228,7 +228,7 @@ def binomial_of(key: Array, n: Any, p: Any, shape: Shape, dtype: DType) -> Array
         select(waiting, full(shape, 10000.0, kind), count),
         select(waiting, full(shape, 0.5, kind), q),
     )
-    many = convert(accepted(key, shape, kind, trial), dtype)
+    many = convert(accepted(clone(key), shape, kind, trial), dtype)
     found = select(waiting, few, many)
     invalid = no_chance | no_count
     found = select(invalid, full(shape, np.nan, dtype), found)

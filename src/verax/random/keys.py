@@ -271,8 +271,17 @@ def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:
 
 
 def clone(key: ArrayLike) -> Array:
-    """The same key, for checks that keys are used only once."""
+    """The same key, but a new one for checks that keys are used only once.
+
+    >>> import verax
+    >>> key = verax.random.key(0)
+    >>> with verax.debug_key_reuse():
+    ...     x = verax.random.bits(key)
+    ...     y = verax.random.bits(verax.random.clone(key))
+    """
     typed = typed_keys("clone", key)
+    if STATE.debug_key_reuse and is_typed(key):
+        return random_wrap(random_unwrap(typed), resolved(None, typed.aval.dtype))  # type: ignore[arg-type]  # of keys
     return key if isinstance(key, Array) else random_unwrap(typed)
 
 

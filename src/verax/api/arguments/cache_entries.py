@@ -21,6 +21,7 @@ from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.trace import Describe, Traced
 from verax.backend.calls.fast_call import Call
 from verax.backend.eager.guarded import guarded_call, is_guarded
+from verax.backend.eager.key_checks import checked_keys
 from verax.backend.eager.nan_checks import checked_call, kinds_of
 from verax.backend.eager.nan_search import Search
 from verax.backend.xla.executable import CompileOptions
@@ -69,12 +70,14 @@ def debugged(entry: Entry, describe: Describe, make: Maker) -> Maker:
     `make` and the result take the places of the leaves among the arguments of the call.
     """
     kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
-    asks = is_guarded()
-    if not (kinds or asks):
+    asks, keys = is_guarded(), STATE.debug_key_reuse
+    if not (kinds or asks or keys):
         return make
     call = make()
     if kinds:
         how = Search(entry.name, describe)
         jaxpr, donated = entry.traced.jaxpr, entry.donated
         call = checked_call(ENGINE, jaxpr, how, donated, kinds, call)
+    if keys:
+        call = checked_keys(entry.name, entry.traced.jaxpr, call)
     return partial(taking, guarded_call(entry.name, call) if asks else call)

@@ -37,6 +37,7 @@ from verax.rules.values.state import (
 
 # What checks operations is loaded when it is first asked for.
 checking = LazyModule("verax.backend.eager.nan_checks").checking
+key_checking = LazyModule("verax.backend.eager.key_checks").key_checking
 set_level = LazyModule("verax.backend.runtime.log").set_level
 guarded = LazyModule("verax.backend.eager.guarded").guarded
 PREFIXES: Final = ("JAX_", "VERAX_")
@@ -161,6 +162,8 @@ def eager_of(state: Any) -> Interpreter:
     eager: Interpreter = eager_interpreter(ENGINE, state.default_device)
     if state.debug_nans or state.debug_infs:
         eager = checking(eager, state.debug_nans, state.debug_infs)
+    if state.debug_key_reuse:
+        eager = key_checking(eager)
     levels = (
         state.transfer_guard_host_to_device,
         state.transfer_guard_device_to_device,
@@ -332,6 +335,23 @@ def no_execution(new_value: bool = True) -> OptionBlock:
     (~f32[],)
     """
     return override("no_execution", new_value)
+
+
+def debug_key_reuse(new_value: bool = True) -> OptionBlock:
+    """Within the block, raise KeyReuseError where a typed random key is used twice.
+
+    Eager operations remember which keys they have used; programs are checked when they
+    are first called, with their loops and branches. Raw keys are not checked.
+
+    >>> import verax
+    >>> key = verax.random.key(0)
+    >>> with verax.debug_key_reuse():
+    ...     x, y = verax.random.normal(key), verax.random.uniform(key)
+    Traceback (most recent call last):
+    ...
+    verax.errors.KeyReuseError: Previously-consumed key passed to random_bits ...
+    """
+    return override("debug_key_reuse", new_value)
 
 
 def enable_checks(new_value: bool = True) -> OptionBlock:

@@ -92,6 +92,7 @@ TRACED: Final = (
     ("legacy_prng_key", "config.legacy_prng_key"),
     ("enable_custom_prng", "config.enable_custom_prng"),
     ("random_seed_offset", "config.random_seed_offset"),
+    ("debug_key_reuse", "config.debug_key_reuse"),
     ("no_execution", "config.no_execution"),
     ("user_contexts", "the user contexts of the enclosing blocks"),
 )
@@ -166,6 +167,7 @@ class State(threading.local):
     legacy_prng_key: str = "allow"
     enable_custom_prng: bool = False
     random_seed_offset: int = 0
+    debug_key_reuse: bool = False
     enable_checks: bool = False
     log_compiles: bool = False
     no_tracing: bool = False

@@ -1,0 +1,148 @@
+"""Floor 4: random keys that are used once: of eager operations and calls of programs.
+
+An array does not know whether its keys are used, so a table does while the array lives;
+the check is an interpreter around the eager one, and is free when off::
+
+    key_checking(eager).bind(random_bits_p, params, (key,))     # the second time raises
+"""
+
+import weakref
+from collections.abc import Callable, Sequence
+from threading import RLock
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from attrs import frozen
+
+from verax.backend.pytrees import flatten
+from verax.ir.jaxpr import Jaxpr, Params, Primitive
+from verax.ir.locks import locked
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.memo import pure
+from verax.rules.values.state import Interpreter
+from verax.transforms.passes.key_reuse import (
+    KeyReuseError,
+    Mask,
+    Signature,
+    eqn_signature,
+    is_key,
+    signature_of,
+)
+
+
+@locked
+class UsedKeys:
+    """The masks of used keys, for the arrays that hold them."""
+
+    __slots__ = ("masks",)
+    lock: ClassVar[RLock]
+
+    def __init__(self) -> None:
+        self.masks: dict[int, tuple[weakref.ref[Array], Mask]] = {}
+
+    def of(self, keys: Array) -> Mask:
+        """Which elements of an array are used."""
+        found = self.masks.get(id(keys))
+        return found[1] if found is not None and found[0]() is keys else False
+
+    def set(self, keys: Array, mask: Mask) -> None:
+        """Say which elements are used, as long as the array lives."""
+        number = id(keys)
+
+        def forget(dead: weakref.ref[Array]) -> None:
+            found = self.masks.get(number)
+            if found is not None and found[0] is dead:
+                self.masks.pop(number, None)
+
+        with self.lock:
+            self.masks[number] = weakref.ref(keys, forget), mask
+
+
+USED: Final = UsedKeys()
+
+
+def holds_keys(x: object) -> bool:
+    """Whether `x` is an array of typed keys."""
+    return isinstance(x, Array) and is_key(x.aval)
+
+
+def check(name: str, found: Signature, args: Sequence[Any]) -> None:
+    """Raise if a key that `name` uses is used already.
+
+    Raises:
+        KeyReuseError: it is.
+    """
+    for number, mask in found.uses.items():
+        keys = args[number]
+        if holds_keys(keys) and np.any(USED.of(keys) & mask):
+            raise KeyReuseError(
+                f"Previously-consumed key passed to {name} at index {number}: use each "
+                "key once, and split it with verax.random.split for more"
+            )
+
+
+def take_down(found: Signature, args: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Remember what is used now."""
+    before = [USED.of(x) if holds_keys(x) else False for x in args]
+    for number, mask in found.uses.items():
+        if holds_keys(args[number]):
+            USED.set(args[number], before[number] | mask)
+    for i, out in enumerate(outs):
+        if not holds_keys(out) or i in found.makes:
+            continue
+        source = found.passes.get(i)
+        USED.set(out, True if source is None else np.any(USED.of(args[source])))
+
+
+@frozen(eq=False)
+class KeyCheckingInterpreter:
+    """An eager interpreter that raises where a key is used twice."""
+
+    immediate: ClassVar[bool] = True
+    inner: Interpreter
+
+    def bind(
+        self, primitive: Primitive, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        """The results, as arrays.
+
+        Raises:
+            KeyReuseError: the operation uses a used key.
+        """
+        nested = next(iter(params.subjaxprs()), None) is not None
+        if not nested and not any(map(holds_keys, args)):
+            return self.inner.bind(primitive, params, args)
+        name, avals = primitive.name, [aval_of(x) for x in args]
+        found = eqn_signature(name, params, avals, 1)
+        check(name, found, args)
+        outs = self.inner.bind(primitive, params, args)
+        take_down(found, args, outs)
+        return outs
+
+
+@pure(64)
+def key_checking(inner: Interpreter) -> Interpreter:
+    """An eager interpreter with this check."""
+    return KeyCheckingInterpreter(inner)
+
+
+def checked_keys(
+    name: str, jaxpr: Jaxpr, run: Callable[[Sequence[Any]], Any]
+) -> Callable[[Sequence[Any]], Any]:
+    """A call of a program that checks the keys which it uses.
+
+    One that it has captured is not remembered from call to call.
+
+    Raises:
+        KeyReuseError: the program itself uses a key twice.
+    """
+    found = signature_of(jaxpr)
+
+    def call(leaves: Sequence[Any]) -> Any:
+        check(f"jit-compiled function {name}", found, leaves)
+        out = run(leaves)
+        take_down(found, leaves, flatten(out)[0])
+        return out
+
+    return call
