@@ -27,8 +27,8 @@ __getattr__, __dir__ = facade(
         ".api.config.caches": "clear_caches live_arrays typeof",
         ".api.config.config": (
             "check_tracer_leaks checking_leaks=check_tracer_leaks config debug_infs "
-            "debug_key_reuse debug_nans default_device default_matmul_precision default_prng_impl "
-            "disable_jit enable_checks enable_custom_prng enable_x64 "
+            "debug_key_reuse debug_nans default_device default_matmul_precision "
+            "default_prng_impl disable_jit enable_checks enable_custom_prng enable_x64 "
             "explain_cache_misses explicit_x64_dtypes legacy_prng_key log_compiles "
             "make_user_context no_execution no_tracing numpy_dtype_promotion "
             "numpy_rank_promotion threefry_partitionable transfer_guard "
