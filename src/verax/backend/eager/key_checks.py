@@ -92,7 +92,7 @@ def take_down(found: Signature, args: Sequence[Any], outs: Sequence[Any]) -> Non
         if not holds_keys(out) or i in found.makes:
             continue
         source = found.passes.get(i)
-        USED.set(out, True if source is None else np.any(USED.of(args[source])))
+        USED.set(out, True if source is None else bool(np.any(USED.of(args[source]))))
 
 
 @frozen(eq=False)
