@@ -68,3 +68,12 @@ def test_wrong_calls_are_said() -> None:
         check_grads(vnp.sin, (1.0,), 0)
     with pytest.raises(ValueError, match="'fwd' and 'rev'"):
         check_grads(vnp.sin, (1.0,), 1, "forward")
+
+
+def test_tolerances_by_dtype_hold_for_their_dtypes_only() -> None:
+    near = {"float32": 0.5, vnp.float64: 0.5}
+    check_grads(bent, (vnp.float32(1.0),), 1, atol=near, rtol=near)
+    with pytest.raises(AssertionError, match="is off"):
+        check_grads(bent, (vnp.float32(1.0),), 1, rtol={vnp.float64: 0.5})
+    with pytest.raises(AssertionError, match="is off"):
+        check_grads(vnp.sin, (vnp.float32(1.0),), 1, atol=0, rtol={"float32": 1e-12})

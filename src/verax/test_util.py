@@ -8,7 +8,7 @@ up to a small power of its length; the derivative of the derivative likewise::
 `verax.verify.check_function` knows more laws, and shrinks what breaks them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,11 +20,11 @@ from verax.api.trees.pytrees import (
     tree_leaves,
     tree_map,
 )
-from verax.ir.dtypes import float0, is_complex, is_float, numpy_dtype
+from verax.ir.dtypes import as_dtype, float0, is_complex, is_float, numpy_dtype
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 
-type Tolerance = float | None
+type Tolerance = float | Mapping[Any, float] | None
 
 # By the bytes of a real number: how far differences and rules may be apart, and the
 # length of the chord, near the cube root of the unit roundoff.
@@ -48,8 +48,9 @@ def check_grads(
         args: the positional arguments.
         order: 1 for first derivatives, 2 for those of these as well, and so on.
         modes: "fwd" checks `jvp`, "rev" checks `vjp`.
-        atol: the absolute tolerance; by default what the dtype allows.
-        rtol: the tolerance relative to the difference quotient.
+        atol: the absolute tolerance, or tolerances by dtype; by default, and for a
+            dtype that is not among them, what the dtype allows.
+        rtol: the tolerance relative to the difference quotient, in the same forms.
         eps: the step along the random direction; by default what suits the dtype.
 
     Raises:
@@ -234,10 +235,21 @@ def pairing(xs: Sequence[Any], ys: Sequence[Any]) -> np.ndarray:
     return np.asarray(sum(parts, 0.0))
 
 
+def tolerance(trees: Any, chosen: Tolerance) -> float:
+    """The tolerance for results computed from these leaves: that of the coarsest."""
+    if chosen is not None and not isinstance(chosen, Mapping):
+        return chosen
+    by_dtype = {as_dtype(key): value for key, value in (chosen or {}).items()}
+    leaves = differentiable(trees)
+    return max(
+        (by_dtype.get(aval_of(x).dtype, TOLERANCES[real_bytes(x)]) for x in leaves),
+        default=TOLERANCES[8],
+    )
+
+
 def allowed(trees: Any, atol: Tolerance, rtol: Tolerance) -> tuple[float, float]:
-    """The tolerances given, or what the narrowest dtype among the leaves asks for."""
-    default = TOLERANCES[real_bytes(trees)]
-    return default if atol is None else atol, default if rtol is None else rtol
+    """The absolute and the relative tolerance."""
+    return tolerance(trees, atol), tolerance(trees, rtol)
 
 
 def compare(name: str, found: Any, expected: Any, limits: tuple[float, float]) -> None:

@@ -14,7 +14,7 @@ __getattr__, __dir__ = facade(
     __name__,
     {},
     modules=(
-        "cluster fft integrate interpolate linalg ndimage optimize signal sparse "
-        "special stats"
+        "cluster fft integrate interpolate linalg ndimage optimize signal "
+        "sparse spatial special stats"
     ),
 )

@@ -4,9 +4,9 @@
 from verax.scipy import (
     cluster as cluster, fft as fft, integrate as integrate, interpolate as interpolate,
     linalg as linalg, ndimage as ndimage, optimize as optimize, signal as signal,
-    sparse as sparse, special as special, stats as stats,
+    sparse as sparse, spatial as spatial, special as special, stats as stats,
 )
 __all__ = [
     "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize",
-    "signal", "sparse", "special", "stats",
+    "signal", "sparse", "spatial", "special", "stats",
 ]
