@@ -56,6 +56,9 @@ ALLOWED: dict[str, str] = {
     "class-methods src/verax/rules/values/array.py Operators": (
         "Python has that many operators, and NumPy's arrays all of them"
     ),
+    "class-methods src/verax/scipy/spatial/transform.py Rotation": (
+        "SciPy gives rotations that many forms, and a method to and from each"
+    ),
     "class-methods src/verax/rules/values/array.py Array": (
         "NumPy's arrays have that many methods; each is one line"
     ),

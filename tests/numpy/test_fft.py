@@ -80,3 +80,30 @@ def test_errors() -> None:
         fft.fft(REAL, norm="other")
     with pytest.raises(ValueError, match="fft_type must be"):
         verax.lax.fft(COMPLEX, "DCT", (6,))
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
+def test_empty_signals_have_empty_transforms(shape: tuple[int, ...]) -> None:
+    x = verax.numpy.zeros(shape)
+    for f in (fft.fft, fft.ifft, fft.fftn):
+        found = f(x)
+        assert found.shape == shape
+        assert found.dtype == np.complex64
+    found = fft.irfft(x)
+    assert found.dtype == np.float32
+    assert found.shape == (*shape[:-1], 2 * max(shape[-1] - 1, 0))
+    if shape[-1] == 0:
+        with pytest.raises(ValueError, match="at least 1"):
+            fft.rfft(x)
+        with pytest.raises(ValueError, match="at least 1"):
+            fft.fft(x, n=0)
+
+
+def test_several_axes_or_lengths_where_one_is_expected() -> None:
+    x = np.ones((2, 3), np.float32)
+    for f in (fft.fft, fft.ifft, fft.rfft, fft.irfft):
+        with pytest.raises(ValueError, match="one axis"):
+            f(x, axis=(0, 1))  # type: ignore[arg-type]  # the error's subject
+    for frequencies in (fft.fftfreq, fft.rfftfreq):
+        with pytest.raises(ValueError, match="integer"):
+            frequencies([0, 1, 2])  # type: ignore[arg-type]  # the error's subject

@@ -12,7 +12,7 @@ from math import prod, sqrt
 
 import numpy as np
 
-from verax.ir.dtypes import DTypeLike, is_complex
+from verax.ir.dtypes import DTypeLike, complex_dtype, is_complex, real_dtype
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
@@ -28,7 +28,7 @@ from verax.numpy.shaping.shapes import moveaxis
 from verax.ops.elementwise.arith import div, mul
 from verax.ops.elementwise.convert import convert
 from verax.ops.fft import fft as transformed, half
-from verax.ops.structure.create import full_like
+from verax.ops.structure.create import full, full_like
 from verax.ops.structure.slicing import pad, slice_in_dim
 from verax.rules.values.array import Array
 
@@ -60,6 +60,11 @@ def transform(
     lengths = chosen_lengths(name, kind, x, s, places)
     if not places:
         return x
+    if 0 in lengths:
+        sizes = dict(zip(places, lengths, strict=True))
+        shape = [sizes.get(i, size) for i, size in enumerate(x.shape)]
+        dtype = complex_dtype(x.dtype)
+        return full(shape, 0, real_dtype(dtype) if kind == "IRFFT" else dtype)
     x = moveaxis(x, places, tuple(range(x.ndim - len(places), x.ndim)))
     x = fitted(x, input_lengths(kind, lengths))
     found = mul_by_scale(in_steps(kind, x, lengths), kind, lengths, norm)
@@ -97,9 +102,10 @@ def chosen_lengths(
     if kind == "IRFFT" and own:
         own[-1] = max(0, 2 * (own[-1] - 1))
     found = tuple(own if s is None else (operator.index(n) for n in s))
-    if any(n < 1 for n in found):
+    least = 0 if s is None and kind != "RFFT" else 1
+    if any(n < least for n in found):
         raise ValueError(
-            f"{name} takes lengths of at least 1, not {found} for {x.aval}"
+            f"{name} takes lengths of at least {least}, not {found} for {x.aval}"
         )
     return found
 
@@ -147,6 +153,19 @@ def mul_by_scale(x: Array, kind: str, lengths: tuple[int, ...], norm: Norm) -> A
     return mul(x, full_like(x, scale if inverse else 1 / scale))
 
 
+def along(name: str, axis: int) -> tuple[int]:
+    """The axis of a transform in one dimension.
+
+    Raises:
+        ValueError: there are several.
+    """
+    if isinstance(axis, Sequence):
+        raise ValueError(
+            f"{name} runs along one axis, not {axis}; use the n-d transform"
+        )
+    return (axis,)
+
+
 def one(n: int | None) -> tuple[int] | None:
     return None if n is None else (operator.index(n),)
 
@@ -158,14 +177,14 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -
     >>> vnp.fft.fft(vnp.array([1.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
     """
-    return transform("fft", "FFT", a, one(n), (axis,), norm)
+    return transform("fft", "FFT", a, one(n), along("fft", axis), norm)
 
 
 def ifft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
 ) -> Array:
     """The inverse of `fft`."""
-    return transform("ifft", "IFFT", a, one(n), (axis,), norm)
+    return transform("ifft", "IFFT", a, one(n), along("ifft", axis), norm)
 
 
 def rfft(
@@ -176,14 +195,14 @@ def rfft(
     Raises:
         TypeError: `a` is complex.
     """
-    return transform("rfft", "RFFT", a, one(n), (axis,), norm)
+    return transform("rfft", "RFFT", a, one(n), along("rfft", axis), norm)
 
 
 def irfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
 ) -> Array:
     """The inverse of `rfft`, a real signal of length `n`, by default 2 (m - 1)."""
-    return transform("irfft", "IRFFT", a, one(n), (axis,), norm)
+    return transform("irfft", "IRFFT", a, one(n), along("irfft", axis), norm)
 
 
 def hfft(
@@ -297,11 +316,18 @@ def two(name: str, axes: Sequence[int]) -> Sequence[int]:
     return axes
 
 
+def counted(name: str, n: int) -> int:
+    """The length of the signals whose frequencies are asked for."""
+    if isinstance(n, Sequence) or np.ndim(n):
+        raise ValueError(f"{name}: n must be an integer, not {n}")
+    return operator.index(n)
+
+
 def fftfreq(
     n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: None = None
 ) -> Array:
     """The frequencies of the elements of `fft`, for samples a distance `d` apart."""
-    count = operator.index(n)
+    count = counted("fftfreq", n)
     numbers = (np.arange(count) + count // 2) % max(count, 1) - count // 2
     return frequencies(numbers, count, d, dtype)
 
@@ -310,7 +336,7 @@ def rfftfreq(
     n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: None = None
 ) -> Array:
     """The frequencies of the elements of `rfft`, for samples a distance `d` apart."""
-    count = operator.index(n)
+    count = counted("rfftfreq", n)
     return frequencies(np.arange(count // 2 + 1), count, d, dtype)
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from verax import numpy as vnp
+from verax import lax, numpy as vnp
 from verax.ir.dtypes import is_complex
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -24,7 +24,7 @@ from verax.numpy.arguments.arguments import (
     inexact_array,
 )
 from verax.rules.values.array import Array
-from verax.scipy.tables import constant
+from verax.scipy.tables import constant, to_complex
 
 INVERSE: Final = {1: 1, 2: 3, 3: 2, 4: 4}
 
@@ -179,7 +179,7 @@ def along_last(x: Array, type: int, norm: str | None) -> Array:
     """The transform along the last axis."""
     if is_complex(x.dtype):
         real, imag = (along_last(part, type, norm) for part in (x.real, x.imag))
-        return real + 1j * imag
+        return lax.complex(real, imag)
     n = x.shape[-1]
     whole = 2 * (n - 1) if type == 1 else 2 * n
     before, after = np.ones(n), np.ones(n)
@@ -208,6 +208,6 @@ def sums(x: Array, type: int, scale: np.ndarray) -> Array:
     ]
     if type == 3:
         into = np.where(m == 0, 0.5, into)
-    complex_x = x + 0j
+    complex_x = to_complex(x)
     turned = vnp.fft.fft(complex_x * constant(into, complex_x), n=2 * n)[..., :n]
     return (turned * constant(2 * scale * out, turned)).real.astype(x.dtype)

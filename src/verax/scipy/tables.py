@@ -8,7 +8,7 @@ Tables are computed in double precision and rounded once::
 import numpy as np
 
 from verax import numpy as vnp
-from verax.ir.dtypes import numpy_dtype
+from verax.ir.dtypes import complex_dtype, numpy_dtype
 from verax.rules.values.array import Array
 
 
@@ -20,3 +20,8 @@ def constant(values: np.ndarray, like: Array) -> Array:
 def row(values: np.ndarray, like: Array) -> Array:
     """`constant` with the rank of `like`, along whose last dimension it lies."""
     return constant(values.reshape((1,) * (like.ndim - 1) + values.shape), like)
+
+
+def to_complex(x: Array) -> Array:
+    """An array of floats in the complex dtype of its precision; complex ones stay."""
+    return x.astype(complex_dtype(x.dtype))

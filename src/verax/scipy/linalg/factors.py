@@ -4,11 +4,9 @@ p, l, u = lu(a)
 q, r = qr(a, mode="economic")
 """
 
-import numpy as np
-
 from verax import numpy as vnp
 from verax.ir.dtypes import real_dtype
-from verax.numpy.arguments.arguments import ArrayLike, promote_inexact
+from verax.numpy.arguments.arguments import ArrayLike
 from verax.numpy.linalg import decompositions
 from verax.numpy.linalg.decompositions import as_matrices, check_square
 from verax.numpy.linalg.products import matmul
@@ -18,6 +16,7 @@ from verax.ops.elementwise.arith import add
 from verax.ops.linalg import forms, lu as linalg_lu, qr as linalg_qr, svd as linalg_svd
 from verax.ops.linalg.algebra import like
 from verax.rules.values.array import Array
+from verax.scipy.tables import to_complex
 
 
 def cholesky(
@@ -108,7 +107,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
         raise ValueError(f"schur: output must be 'real' or 'complex', not {output!r}")
     (x,) = as_matrices("schur", a)
     if output == "complex":
-        (x,) = promote_inexact("schur", x * np.complex64(1))
+        x = to_complex(x)
     t, z = forms.schur(x)
     return t, z
 

@@ -16,12 +16,13 @@ from verax import lax, numpy as vnp
 from verax.api.custom.jvp import custom_jvp
 from verax.ir.dtypes import is_complex
 from verax.numpy import where
-from verax.numpy.arguments.arguments import ArrayLike, as_array, promote_inexact
+from verax.numpy.arguments.arguments import ArrayLike, as_array
 from verax.numpy.linalg.decompositions import as_matrices, check_square
 from verax.ops.linalg.algebra import adjoint
 from verax.ops.linalg.triangular import triangular_solve
 from verax.rules.values.array import Array
 from verax.scipy.linalg.factors import schur
+from verax.scipy.tables import to_complex
 
 
 def diagonal(x: Array) -> Array:
@@ -102,7 +103,7 @@ def sylvester(a: Array, b: Array, c: Array, method: str, tol: float) -> Array:
 def by_schur(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
     """The solution, and all sums of eigenvalues."""
     (r, u), (s, v) = schur(a, "complex"), schur(b, "complex")
-    y = triangular_sylvester(r, s, adjoint(u) @ c @ v)
+    y = triangular_sylvester(r, s, adjoint(u) @ to_complex(c) @ v)
     sums = diagonal(r)[..., :, None] + diagonal(s)[..., None, :]
     return u @ y @ adjoint(v), sums
 
@@ -162,9 +163,8 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     (a,) = as_matrices("sqrtm", A)
     check_square("sqrtm", a)
     if not a.size:
-        return a * np.complex64(1)
-    (complex_a,) = promote_inexact("sqrtm", a * np.complex64(1))
-    found: Array = square_root(complex_a)
+        return to_complex(a)
+    found: Array = square_root(to_complex(a))
     return found
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from verax import numpy as vnp
+from verax import lax, numpy as vnp
 from verax.ir.dtypes import is_complex
 from verax.numpy import where
 from verax.numpy.arguments.arguments import (
@@ -249,9 +249,8 @@ def stft(
     """
     array = inexact_array("stft", x)
     place = canonical_axis("stft", axis, array.ndim)
-    real = array.real.dtype
     if not array.size:
-        empty = vnp.zeros(array.shape, real)
+        empty = vnp.zeros(array.shape, array.real.dtype)
         return empty, empty, empty + 0j
     how = segments_of("stft", window, nperseg, noverlap, nfft, array.shape[place])
     moved = extended("stft", vnp.moveaxis(array, place, -1), boundary, how.size // 2)
@@ -260,7 +259,8 @@ def stft(
         moved = filled(moved, more)
     onesided = is_onesided("stft", return_onesided, array)
     found = transformed(moved, how, detrend, onesided)
-    found = found * vnp.sqrt(scale_of("stft", "spectrum", 1.0, how.window)).astype(real)
+    scale = vnp.sqrt(scale_of("stft", "spectrum", 1.0, how.window))
+    found = found * scale.astype(found.dtype)
     first = how.size / 2 if boundary is None else 0.0
     times = np.arange(found.shape[-2]) * how.step + first
     turned = vnp.moveaxis(found, -1, place)
@@ -319,9 +319,9 @@ def csd(
     spectra = [transformed(a, how, detrend, onesided) for a in signals]
     found = vnp.conj(spectra[0]) * spectra[1]
     scale = vnp.asarray(scale_of("csd", scaling, fs, how.window))
-    found = found * scale.astype(first.real.dtype)
+    found = found * scale.astype(found.dtype)
     if onesided:
-        found = found * row(sides(how.nfft), found.real)
+        found = found * row(sides(how.nfft), found)
     density = averaged(found, average)
     turned = vnp.moveaxis(density.real if y is None else density, -1, place)
     return frequencies(how.nfft, fs, onesided, first), turned
@@ -355,8 +355,8 @@ def averaged(x: Array, average: str) -> Array:
     bias = float(1 + np.sum(1 / (steps + 1) - 1 / steps))
     if not is_complex(x.dtype):
         return vnp.median(x, axis=-2) / bias
-    middle = vnp.median(x.real, axis=-2) + 1j * vnp.median(x.imag, axis=-2)
-    return middle / bias
+    real, imag = vnp.median(x.real, axis=-2), vnp.median(x.imag, axis=-2)
+    return lax.complex(real / bias, imag / bias)
 
 
 def welch(

@@ -118,8 +118,8 @@ def sph_harm_y(
     size = abs(order)
     legendre = associated(vnp.minimum(degree, top), size, polar, top)
     sign = where((order < 0) & (size % 2 == 1), -1.0, 1.0)
-    turn: Array = vnp.exp(1j * order * azimuth)
-    return sign * legendre * turn
+    length, angle = sign * legendre, order * azimuth
+    return lax.complex(length * vnp.cos(angle), length * vnp.sin(angle))
 
 
 def associated(n: Array, m: Array, theta: Array, top: int) -> Array:
