@@ -67,3 +67,20 @@ def test_the_body_sees_the_weak_carry() -> None:
 def test_a_weak_carry_of_while_becomes_strong() -> None:
     out = lax.while_loop(lambda c: c < 3, lambda c: vnp.float32(c) + 1, 0.0)
     assert (out.item(), out.dtype, out.weak_type) == (3.0, vnp.float32, False)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, verax.jit], ids=["known", "traced"])
+def test_a_loop_may_count_in_floats(run: Any) -> None:
+    def total(low: Any, high: Any) -> Any:
+        return lax.fori_loop(low, high, lambda i, c: c + i, 0.0)
+
+    assert run(total)(0.0, 3.0) == 3.0
+    assert run(total)(0.5, 3.2) == 4.5
+    assert run(total)(3.0, 0.0) == 0.0
+    assert run(total)(vnp.float16(0), vnp.float16(2.5)) == 3.0
+    with verax.disable_jit():
+        assert total(0.5, 3.2) == 4.5
+    with pytest.raises(TypeError, match="same dtype"):
+        run(total)(0, 3.0)
+    with pytest.raises(TypeError, match="same dtype"):
+        run(total)(vnp.int8(0), vnp.int32(3))

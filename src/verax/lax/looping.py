@@ -6,6 +6,7 @@ differentiated in both modes; only the others are `while` equations::
     total = lax.fori_loop(0, 10, lambda i, total: total + xs[i], 0.0)
 """
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import bool_, is_integer
+from verax.ir.dtypes import bool_, is_float, is_integer
 from verax.lax.bodies import (
     Body,
     as_operand,
@@ -224,7 +225,7 @@ def fori_loop(
     step, and a bounded `while_loop` takes "sqrt".
 
     Raises:
-        TypeError: the bounds are not integer scalars of the same dtype, or the value
+        TypeError: the bounds are not scalars of the same real dtype, or the value
             does not keep its types.
         ValueError: `unroll` is given, and the bounds are not known; or there is no such
             `vmap_method`; or the checkpoints are too few.
@@ -241,12 +242,13 @@ def fori_loop(
             raise ValueError("fori_loop: unroll needs bounds known while tracing")
         start = (as_operand(lower, counter), as_operand(upper, counter), init_val)
         return counting(body_fun, start, vmap_method, max_steps, checkpoints)
-    steps = max(int(upper) - int(lower), 0)
+    number = float if is_float(counter.dtype) else int
+    steps = max(math.ceil(number(upper) - number(lower)), 0)
     if max_steps is not None:
         steps = min(steps, whole_steps(max_steps))
     if STATE.disable_jit:
-        for i in range(int(lower), int(lower) + steps):
-            init_val = body_fun(i, init_val)
+        for i in range(steps):
+            init_val = body_fun(number(lower) + i, init_val)
         return init_val
 
     def step(carry: Any, _: None) -> Any:
@@ -301,9 +303,11 @@ def counter_type(lower: Any, upper: Any) -> ShapedArray:
     """The type of the counter: that of the bound that is not a Python integer."""
     avals = [aval_of(lower), aval_of(upper)]
     strong = {a.dtype for a in avals if not a.weak_type}
-    if any(a.shape or not is_integer(a.dtype) for a in avals) or len(strong) > 1:
+    floats = {is_float(a.dtype) for a in avals}
+    real = all(is_integer(a.dtype) or is_float(a.dtype) for a in avals)
+    if any(a.shape for a in avals) or not real or len(strong) > 1 or len(floats) > 1:
         raise TypeError(
-            "fori_loop takes integer scalars of the same dtype as bounds, not "
+            "fori_loop takes integer or float scalars of the same dtype as bounds, not "
             f"{avals[0]} and {avals[1]}"
         )
     return ShapedArray((), strong.pop()) if strong else avals[0]
