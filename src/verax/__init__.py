@@ -53,17 +53,20 @@ __getattr__, __dir__ = facade(
             "print_environment_info"
         ),
         ".api.parallel.pmap": "pmap",
+        ".api.parallel.process_data": "make_array_from_process_local_data",
         ".api.parallel.shard_map": "shard_map smap",
         ".api.tracing.structs": "ShapeDtypeStruct",
         ".api.vmap": "vmap",
+        ".backend.arrays.concrete": "Shard",
         ".backend.placement.mesh": "Mesh P=PartitionSpec make_mesh",
         ".backend.placement.mesh_context": (
             "get_abstract_mesh get_mesh set_mesh use_abstract_mesh"
         ),
         ".backend.placement.sharding": "NamedSharding",
         ".backend.runtime.client": (
-            "Device default_backend device_count local_device_count process_count "
-            "process_index process_indices"
+            "Device default_backend device_count host_count=process_count "
+            "host_id=process_index host_ids=process_indices local_device_count "
+            "process_count process_index process_indices"
         ),
         ".ir.dtypes": "float0",
         ".monitoring": "metrics",
@@ -72,9 +75,9 @@ __getattr__, __dir__ = facade(
     },
     modules=(
         "ad_checkpoint checkpoint_policies core custom_batching custom_derivatives "
-        "debug dlpack dtypes errors experimental export extend flatten_util image ir "
-        "lax monitoring nn numpy ops profiler random rewrites scipy sharding stages "
-        "test_util transforms tree tree_util typing"
+        "debug dlpack dtypes errors example_libraries experimental export extend "
+        "flatten_util image ir lax monitoring nn numpy ops profiler random rewrites "
+        "scipy sharding stages test_util transforms tree tree_util typing"
     ),
 )
 

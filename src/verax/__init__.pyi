@@ -5,9 +5,10 @@ from verax import (
     ad_checkpoint as ad_checkpoint, checkpoint_policies as checkpoint_policies,
     core as core, custom_batching as custom_batching,
     custom_derivatives as custom_derivatives, debug as debug, dlpack as dlpack,
-    dtypes as dtypes, errors as errors, experimental as experimental, export as export,
-    extend as extend, flatten_util as flatten_util, image as image, ir as ir,
-    lax as lax, monitoring as monitoring, nn as nn, numpy as numpy, ops as ops,
+    dtypes as dtypes, errors as errors, example_libraries as example_libraries,
+    experimental as experimental, export as export, extend as extend,
+    flatten_util as flatten_util, image as image, ir as ir, lax as lax,
+    monitoring as monitoring, nn as nn, numpy as numpy, ops as ops,
     profiler as profiler, random as random, rewrites as rewrites, scipy as scipy,
     sharding as sharding, stages as stages, test_util as test_util,
     transforms as transforms, tree as tree, tree_util as tree_util, typing as typing,
@@ -73,9 +74,13 @@ from verax.api.parallel.devices import (
     print_environment_info as print_environment_info,
 )
 from verax.api.parallel.pmap import pmap as pmap
+from verax.api.parallel.process_data import (
+    make_array_from_process_local_data as make_array_from_process_local_data,
+)
 from verax.api.parallel.shard_map import shard_map as shard_map, smap as smap
 from verax.api.tracing.structs import ShapeDtypeStruct as ShapeDtypeStruct
 from verax.api.vmap import vmap as vmap
+from verax.backend.arrays.concrete import Shard as Shard
 from verax.backend.placement.mesh import (
     Mesh as Mesh, PartitionSpec, make_mesh as make_mesh,
 )
@@ -86,8 +91,8 @@ from verax.backend.placement.mesh_context import (
 from verax.backend.placement.sharding import NamedSharding as NamedSharding
 from verax.backend.runtime.client import (
     Device as Device, default_backend as default_backend, device_count as device_count,
-    local_device_count as local_device_count, process_count as process_count,
-    process_index as process_index, process_indices as process_indices,
+    process_count as process_count, process_index as process_index,
+    process_indices as process_indices, local_device_count as local_device_count,
 )
 from verax.ir.dtypes import float0 as float0
 from verax.monitoring import metrics as metrics
@@ -97,11 +102,14 @@ jacobian = jacrev
 checking_leaks = check_tracer_leaks
 remat = checkpoint
 P = PartitionSpec
+host_count = process_count
+host_id = process_index
+host_ids = process_indices
 __version__: str
 __version_info__: tuple[int, int, int]
 __all__ = [
     "Array", "Device", "ImpureFunction", "LeakedTracer", "Mesh", "NamedSharding", "P",
-    "ShapeDtypeStruct", "ad_checkpoint", "block_until_ready", "check_purity",
+    "ShapeDtypeStruct", "Shard", "ad_checkpoint", "block_until_ready", "check_purity",
     "check_tracer_leaks", "checking_leaks", "checkpoint", "checkpoint_policies",
     "clear_caches", "closure_convert", "config", "copy_to_host_async", "core",
     "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp",
@@ -110,12 +118,13 @@ __all__ = [
     "default_prng_impl", "device_count", "device_get", "device_put",
     "device_put_replicated", "device_put_sharded", "devices", "disable_jit", "dlpack",
     "dtypes", "effects_barrier", "enable_checks", "enable_custom_prng", "enable_x64",
-    "ensure_compile_time_eval", "errors", "eval_shape", "experimental",
-    "explain_cache_misses", "explicit_x64_dtypes", "export", "extend", "flatten_util",
-    "float0", "fwd_and_bwd", "get_abstract_mesh", "get_mesh", "grad", "hessian",
-    "image", "ir", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax",
-    "legacy_prng_key", "linear_transpose", "linearize", "live_arrays",
-    "local_device_count", "local_devices", "log_compiles", "make_array_from_callback",
+    "ensure_compile_time_eval", "errors", "eval_shape", "example_libraries",
+    "experimental", "explain_cache_misses", "explicit_x64_dtypes", "export", "extend",
+    "flatten_util", "float0", "fwd_and_bwd", "get_abstract_mesh", "get_mesh", "grad",
+    "hessian", "host_count", "host_id", "host_ids", "image", "ir", "jacfwd", "jacobian",
+    "jacrev", "jit", "jvp", "lax", "legacy_prng_key", "linear_transpose", "linearize",
+    "live_arrays", "local_device_count", "local_devices", "log_compiles",
+    "make_array_from_callback", "make_array_from_process_local_data",
     "make_array_from_single_device_arrays", "make_jaxpr", "make_mesh",
     "make_user_context", "metrics", "monitoring", "named_call", "named_scope", "nn",
     "no_execution", "no_tracing", "numpy", "numpy_dtype_promotion",

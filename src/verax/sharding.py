@@ -12,7 +12,6 @@ The values are defined in `verax.backend`.
 from verax.backend.placement.abstract_mesh import (
     AbstractDevice as AbstractDevice,
     AbstractMesh as AbstractMesh,
-    AxisType as AxisType,
 )
 from verax.backend.placement.mesh import (
     Mesh as Mesh,
@@ -31,6 +30,7 @@ from verax.backend.placement.sharding import (
     SingleDeviceSharding as SingleDeviceSharding,
 )
 from verax.backend.runtime.client import Device
+from verax.ir.meshes import AxisType as AxisType
 
 P = PartitionSpec
 

@@ -73,7 +73,7 @@ def test_shard_map_takes_the_mesh_in_force() -> None:
 
 def test_wrong_calls_of_set_mesh() -> None:
     with pytest.raises(ValueError, match="takes a verax Mesh"):
-        verax.set_mesh(MESH.abstract_mesh)  # type: ignore[arg-type]  # on purpose
+        verax.set_mesh(MESH.abstract_mesh)
     with pytest.raises(ValueError, match="while a function is traced"):
         verax.make_jaxpr(lambda x: (verax.set_mesh(MESH), x)[1])(1.0)
     with pytest.raises(ValueError, match="while a function is traced"):

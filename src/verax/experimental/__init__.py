@@ -15,5 +15,8 @@ __getattr__, __dir__ = facade(
     {
         "verax.api.host.callbacks": "io_callback",
     },
-    modules="layout serialize_executable",
+    modules=(
+        "compilation_cache layout mesh_utils pjit serialize_executable shard_map "
+        "topologies"
+    ),
 )

@@ -2,9 +2,12 @@
 # fmt: off
 # isort: skip_file
 from verax.experimental import (
-    layout as layout, serialize_executable as serialize_executable,
+    compilation_cache as compilation_cache, layout as layout, mesh_utils as mesh_utils,
+    pjit as pjit, serialize_executable as serialize_executable, shard_map as shard_map,
+    topologies as topologies,
 )
 from verax.api.host.callbacks import io_callback as io_callback
 __all__ = [
-    "io_callback", "layout", "serialize_executable",
+    "compilation_cache", "io_callback", "layout", "mesh_utils", "pjit",
+    "serialize_executable", "shard_map", "topologies",
 ]

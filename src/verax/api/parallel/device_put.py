@@ -322,9 +322,15 @@ def make_array_from_callback(
 
 
 def make_array_from_single_device_arrays(
-    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any]
+    shape: Sequence[int],
+    sharding: Sharding,
+    arrays: Sequence[Any],
+    *,
+    dtype: Any = None,
 ) -> Array:
     """One array from parts that are on their devices already; nothing is moved.
+
+    `dtype` is that of the parts, for processes that have none.
 
     Raises:
         ValueError: a device has no part or several, or a part has the wrong shape.
@@ -356,6 +362,8 @@ def make_array_from_single_device_arrays(
     if len(avals) != 1:
         raise TypeError(f"the parts have different types: {sorted(map(str, avals))}")
     aval = avals.pop().with_shape(size)
+    if dtype is not None and as_dtype(dtype) != aval.dtype:
+        raise TypeError(f"the parts have the dtype {aval.dtype}, not {dtype}")
     parts = [found[device] for device in local]
     if sharding.num_devices == 1:
         return put(parts[0], sharding, committed=True)

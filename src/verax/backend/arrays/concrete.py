@@ -237,6 +237,8 @@ class Shard(ReprMixin):
     `index` says which part, `replica_id` which of the copies of that part it is.
     """
 
+    __module__ = "verax"
+
     device: Device
     index: tuple[slice, ...]
     replica_id: int

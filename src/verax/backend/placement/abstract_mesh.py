@@ -9,145 +9,21 @@ an abstract mesh holds; the devices can be chosen when the program runs.
     8
 """
 
-import enum
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, ClassVar, NoReturn, Self
 
-from verax.ir.records import Unchanging
+from verax.backend.runtime.client import Device
+from verax.ir.meshes import (
+    AxisType,
+    AxisTypes,
+    BaseMesh,
+    as_names,
+    checked_names,
+    checked_types,
+)
 
-__all__ = ["AbstractDevice", "AbstractMesh", "AxisType", "BaseMesh"]
-
-
-class AxisType(enum.Enum):
-    """Who decides along an axis how values are split.
-
-    `Auto`: the compiler. `Manual`: the function itself, inside `shard_map`. `Explicit`,
-    the types of the values, is not there yet.
-    """
-
-    __module__ = "verax.sharding"
-
-    Auto = enum.auto()
-    Explicit = enum.auto()
-    Manual = enum.auto()
-
-
-type AxisTypes = tuple[AxisType, ...]
-
-
-def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of axes as a tuple; one string is one name."""
-    return (names,) if isinstance(names, str) else tuple(names)
-
-
-def checked_names(names: tuple[str, ...], what: str) -> None:
-    """Raise unless the names are strings that differ.
-
-    Raises:
-        TypeError: a name is not a string.
-        ValueError: a name occurs twice.
-    """
-    if not all(isinstance(name, str) for name in names):
-        raise TypeError(f"the axis names of {what} must be strings, not {names!r}")
-    if len(set(names)) != len(names):
-        raise ValueError(f"the axis names of {what} must differ, got {names}")
-
-
-def checked_types(types: object, names: tuple[str, ...]) -> AxisTypes:
-    """One type for each axis; None stands for `Auto` everywhere.
-
-    Raises:
-        NotImplementedError: an axis is explicit.
-        ValueError: there is not one type for each axis.
-    """
-    if types is None:
-        return (AxisType.Auto,) * len(names)
-    found = tuple(types) if isinstance(types, tuple | list) else (types,)
-    if len(found) != len(names) or not all(isinstance(t, AxisType) for t in found):
-        raise ValueError(
-            f"axis_types has one AxisType for each of the axes {names}, not {types!r}"
-        )
-    if AxisType.Explicit in found:
-        raise NotImplementedError(
-            "every axis of a verax mesh is AxisType.Auto, where the compiler decides "
-            f"how values are split; got {types!r}"
-        )
-    return found
-
-
-class BaseMesh(Unchanging):
-    """What meshes with and without devices share: questions about their axes."""
-
-    __slots__ = ()
-
-    axis_names: Any
-    axis_types: Any
-
-    @property
-    def axis_sizes(self) -> tuple[int, ...]:
-        """The number of devices along each axis."""
-        raise NotImplementedError
-
-    @property
-    def shape_tuple(self) -> tuple[tuple[str, int], ...]:
-        """The name and the number of devices of each axis."""
-        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
-
-    @property
-    def shape(self) -> "OrderedDict[str, int]":
-        """The number of devices along each axis, by name."""
-        return OrderedDict(self.shape_tuple)
-
-    def axes_of(self, kind: AxisType) -> tuple[str, ...]:
-        """The axes of one type."""
-        pairs = zip(self.axis_names, self.axis_types, strict=True)
-        return tuple([name for name, found in pairs if found is kind])
-
-    @property
-    def auto_axes(self) -> tuple[str, ...]:
-        """The axes along which the compiler decides."""
-        return self.axes_of(AxisType.Auto)
-
-    @property
-    def explicit_axes(self) -> tuple[str, ...]:
-        """The axes along which types decide: none yet."""
-        return self.axes_of(AxisType.Explicit)
-
-    @property
-    def manual_axes(self) -> tuple[str, ...]:
-        """The axes along which the function inside `shard_map` decides."""
-        return self.axes_of(AxisType.Manual)
-
-    def only(self, *kinds: AxisType) -> bool:
-        """Whether there are axes, all of these types."""
-        types = self.axis_types
-        return bool(types) and all([kind in kinds for kind in types])
-
-    @property
-    def are_all_axes_auto(self) -> bool:
-        return self.only(AxisType.Auto)
-
-    @property
-    def are_all_axes_explicit(self) -> bool:
-        return self.only(AxisType.Explicit)
-
-    @property
-    def are_all_axes_manual(self) -> bool:
-        return self.only(AxisType.Manual)
-
-    @property
-    def are_all_axes_explicit_or_manual(self) -> bool:
-        return self.only(AxisType.Explicit, AxisType.Manual)
-
-    def text(self) -> str:
-        """The axes as they are printed; types only where one is not `Auto`."""
-        parts = [f"{name!r}: {size}" for name, size in self.shape_tuple]
-        if self.manual_axes:
-            kinds = ", ".join([kind.name for kind in self.axis_types])
-            parts.append(f"axis_types=({kinds})")
-        return ", ".join(parts)
+__all__ = ["AbstractDevice", "AbstractMesh", "abstract_mesh_of"]
 
 
 class AbstractDevice:
@@ -319,3 +195,14 @@ def rebuilt(
 ) -> AbstractMesh:
     """What a pickled abstract mesh is read with."""
     return AbstractMesh(sizes, names, types, abstract_device=device)
+
+
+def abstract_mesh_of(mesh: BaseMesh, first: Device) -> AbstractMesh:
+    """A mesh without its devices, of which `first` is one."""
+    if not mesh.axis_names:
+        return AbstractMesh((), ())
+    cores = getattr(first, "core_count", None)
+    device = AbstractDevice(first.device_kind, cores, first.platform)
+    return AbstractMesh(
+        mesh.axis_sizes, mesh.axis_names, mesh.axis_types, abstract_device=device
+    )

@@ -20,18 +20,17 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from attrs import field, frozen
 
-from verax.backend.placement.abstract_mesh import (
-    AbstractDevice,
-    AbstractMesh,
+from verax.backend.runtime.client import Device, devices as all_devices
+from verax.ir.meshes import (
     AxisType,
     AxisTypes,
     BaseMesh,
+    MeshAxes,
     as_names,
     checked_names,
     checked_types,
 )
-from verax.backend.runtime.client import Device, devices as all_devices
-from verax.ir.meshes import MeshAxes
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, refresh_own
 
 __all__ = ["UNCONSTRAINED", "AxisType", "Mesh", "PartitionSpec", "make_mesh"]
@@ -45,6 +44,9 @@ class Unconstrained(enum.Enum):
     def __repr__(self) -> str:
         return "UNCONSTRAINED"
 
+
+# Loaded when a mesh without devices is first asked for.
+ABSTRACT: Final = LazyModule("verax.backend.placement.abstract_mesh")
 
 UNCONSTRAINED: Final = Unconstrained.UNCONSTRAINED
 type Partition = str | tuple[str, ...] | Unconstrained | None
@@ -216,16 +218,9 @@ class Mesh(BaseMesh, ContextDecorator):
         return self.update(devices=self.devices[block])
 
     @property
-    def abstract_mesh(self) -> AbstractMesh:
-        """The mesh without its devices."""
-        if not self.axis_names:
-            return AbstractMesh((), ())
-        first = self.devices.flat[0]
-        cores = getattr(first, "core_count", None)
-        device = AbstractDevice(first.device_kind, cores, first.platform)
-        return AbstractMesh(
-            self.axis_sizes, self.axis_names, self.axis_types, abstract_device=device
-        )
+    def abstract_mesh(self) -> Any:
+        """The mesh without its devices, an `AbstractMesh`."""
+        return ABSTRACT.abstract_mesh_of(self, self.devices.flat[0])
 
     def update(
         self,
@@ -296,7 +291,7 @@ def current_mesh() -> Mesh | None:
 
 
 def make_mesh(
-    axis_shapes: Sequence[int],
+    axis_sizes: Sequence[int],
     axis_names: str | Sequence[str],
     axis_types: Any = None,
     *,
@@ -310,7 +305,7 @@ def make_mesh(
     >>> make_mesh((1,), ("x",))
     Mesh('x': 1)
     """
-    shape = tuple(int(size) for size in axis_shapes)
+    shape = tuple(int(size) for size in axis_sizes)
     count = prod(shape)
     found = list(all_devices() if devices is None else devices)
     if count > len(found):

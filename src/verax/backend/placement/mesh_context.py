@@ -17,9 +17,10 @@ from math import prod
 
 import numpy as np
 
-from verax.backend.placement.abstract_mesh import AbstractMesh, AxisType
+from verax.backend.placement.abstract_mesh import AbstractMesh, abstract_mesh_of
 from verax.backend.placement.mesh import Mesh, current_mesh, enclose
 from verax.backend.runtime.client import devices
+from verax.ir.meshes import AxisType
 from verax.rules.values.state import STATE
 
 __all__ = ["get_abstract_mesh", "get_mesh", "set_mesh", "use_abstract_mesh"]
@@ -91,7 +92,11 @@ def get_abstract_mesh() -> AbstractMesh:
     True
     """
     mesh = current_mesh()
-    return AbstractMesh((), ()) if mesh is None else mesh.abstract_mesh
+    return (
+        AbstractMesh((), ())
+        if mesh is None
+        else abstract_mesh_of(mesh, mesh.devices.flat[0])
+    )
 
 
 @contextmanager

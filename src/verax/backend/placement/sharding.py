@@ -18,12 +18,11 @@ import numpy as np
 from attrs import field, frozen
 from jaxlib import _hlo, _jax
 
-from verax.backend.placement.abstract_mesh import AbstractMesh
 from verax.backend.placement.mesh import UNCONSTRAINED, Mesh, PartitionSpec
 from verax.backend.runtime.buffers import single_device
 from verax.backend.runtime.client import Device
 from verax.ir.avals import Shape
-from verax.ir.meshes import Layout, Split
+from verax.ir.meshes import BaseMesh, Layout, Split
 from verax.ir.records import ReprMixin, Unchanging
 from verax.rules.values.memo import pure
 
@@ -195,12 +194,12 @@ class NamedSharding(Sharding):
 
     __module__ = "verax.sharding"
 
-    mesh: Mesh | AbstractMesh = field()
+    mesh: BaseMesh = field()
     spec: PartitionSpec = field()
     kind: str | None = field(default=None, alias="memory_kind")
 
     def __attrs_post_init__(self) -> None:
-        if not isinstance(self.mesh, Mesh | AbstractMesh):
+        if not isinstance(self.mesh, BaseMesh):
             raise TypeError(f"NamedSharding takes a verax Mesh, not {self.mesh!r}")
         if not isinstance(self.spec, PartitionSpec):
             raise TypeError(
@@ -234,8 +233,8 @@ class NamedSharding(Sharding):
         Raises:
             ValueError: it is abstract.
         """
-        if isinstance(self.mesh, AbstractMesh):
-            self.mesh.refuse("devices")
+        if not isinstance(self.mesh, Mesh):
+            raise ValueError(f"{self.mesh} has no devices: it stands for any")
         return self.mesh
 
     @cached_property
