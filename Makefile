@@ -68,7 +68,7 @@ array-api: array-api-suite $(ARRAY)/.ready ## the array API's tests (ARRAY_API_T
 	cd "$(ARRAY_API_TESTS)" && ARRAY_API_TESTS_MODULE=verax.numpy VERAX_ENABLE_X64=1 \
 	  OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=1 \
 	  "$(CURDIR)/$(ARRAY)/bin/python" -m pytest -q -n $(WORKERS) --disable-deadline \
-	  --xfails-file "$(CURDIR)/tests/array_api_xfails.txt" array_api_tests $(ARGS)
+	  --rootdir=. --xfails-file="$(CURDIR)/tests/array_api_xfails.txt" array_api_tests $(ARGS)
 
 array-api-suite:
 	@test -d "$(ARRAY_API_TESTS)/array-api/src" || { echo "no array API tests in" \
