@@ -56,6 +56,7 @@ BOUNDS = Propagation("bounds", CONTROL, fill=full) | {
     lax.exp_p: increasing(lax.exp_p),
     lax.tanh_p: increasing(lax.tanh_p),
     lax.neg_p: negated,
+    lax.convert_element_type_p: increasing(lax.convert_element_type_p),
 }
 
 

@@ -190,7 +190,7 @@ def test_dtypes_of_keys_are_below_prng_key() -> None:
     assert not below(dtype, np.integer)
     assert not below(np.float32, verax.dtypes.prng_key)
     assert verax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True) == dtype
-    with pytest.raises(TypeError, match="allow_extended_dtype"):
+    with pytest.raises(ValueError, match="allow_extended_dtype"):
         verax.dtypes.canonicalize_dtype(dtype)
 
 

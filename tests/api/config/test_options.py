@@ -3,6 +3,7 @@
 import logging
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -301,3 +302,10 @@ def test_what_verax_does_itself_promotes_no_ranks(call: Callable[[], object]) ->
     with verax.numpy_rank_promotion("raise"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         call()
+
+
+def test_blocks_of_options_are_entered_by_a_stack() -> None:
+    with ExitStack() as stack:
+        stack.enter_context(verax.enable_x64(True))
+        assert verax.numpy.arange(2.0).dtype == "float64"
+    assert not verax.config.enable_x64

@@ -176,10 +176,10 @@ def test_failures_are_logged_once_and_with_their_reason() -> None:
         with pytest.raises(TypeError, match="matmul"):
             outer(vnp.ones((3, 2)))
     first, inner, last = found
-    assert "failed with TypeError: matmul: shapes (2, 3)" in first
+    assert "failed with ShapeError: matmul: shapes (2, 3)" in first
     assert "  x: shape (2, 3), previously (2, 2)" in first.splitlines()
-    assert "x: f32[3,2]: failed with TypeError: matmul" in inner
-    assert "x: f32[3,2]: failed with TypeError: matmul" in last
+    assert "x: f32[3,2]: failed with ShapeError: matmul" in inner
+    assert "x: f32[3,2]: failed with ShapeError: matmul" in last
     with logged() as found:
         square(vnp.ones((2, 2)))
     assert found == []

@@ -266,7 +266,7 @@ def test_several_processes_at_once(tmp_path: Path) -> None:
         ("compilation_cache_max_size", True),
         ("persistent_cache_min_compile_time_secs", "1s"),
         ("compilation_cache_dir", 3),
-        ("enable_compilation_cache", 1),
+        ("enable_compilation_cache", 2),
     ],
 )
 def test_options_are_checked(option: str, value: object) -> None:

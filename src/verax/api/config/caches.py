@@ -37,7 +37,7 @@ def live_arrays(platform: str | None = None) -> list[ConcreteArray]:
     This goes through the objects of the process, which takes a while if it is large.
     """
     found = [x for x in gc.get_objects() if type(x) in (ConcreteArray, PlacedArray)]
-    held = [x for x in found if getattr(x, "aval", None) and not x.is_deleted()]
+    held = [x for x in found if hasattr(x, "aval") and not x.is_deleted()]
     if platform is None:
         return held
     check_backend(platform)

@@ -54,6 +54,9 @@ class Config:
     def __getattr__(self, name: str) -> Any:
         return self.read(name)
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *OPTIONS]
+
     def update(self, name: str, value: Any) -> None:
         """Set an option for every thread that has not set its own.
 
@@ -152,7 +155,7 @@ def option_block(values: Mapping[str, Any]) -> OptionBlock:
     """A block or decorator that sets attributes of this thread's state."""
     made: Any = block_of(values)
     found: Any = Setting()
-    found.__enter__, found.__exit__ = made.__enter__, made.__exit__
+    found.entered, found.exited = made.entered, made.exited
     found.again = lambda: block_of(values)
     return found  # type: ignore[no-any-return]  # slots hold its methods
 

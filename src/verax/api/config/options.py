@@ -18,6 +18,9 @@ from attrs import frozen
 from verax.backend.runtime.client import Device, local_devices
 from verax.backend.xla.compile_options import EFFORTS
 from verax.ir.records import ReprMixin
+from verax.rules.values.lazy import LazyModule
+
+difflib = LazyModule("difflib")
 
 PREFIXES: Final = ("jax_", "verax_")
 GUARDS: Final = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
@@ -382,7 +385,9 @@ def option(name: str) -> Option:
         name = name.removeprefix(prefix)
     found = OPTIONS.get(name)
     if found is None:
+        close = difflib.get_close_matches(name, OPTIONS, 4)
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
         raise AttributeError(
-            f"there is no option {name!r}; the options are {', '.join(sorted(OPTIONS))}"
+            f"there is no option {name!r}; {hint}dir(verax.config) lists all of them"
         )
     return found

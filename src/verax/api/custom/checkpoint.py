@@ -65,14 +65,11 @@ def checkpoint[**P, R](
     def rematerialised(*args: Any, **kwargs: Any) -> Any:
         call_args = statics.taken(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
-        if current_builder() is None:
-            given, named = tree.unflatten([as_array(leaf) for leaf in leaves])
-            return call_args.with_statics(fun)(*given, **named)
         describe = describe_arguments(fun, tree)
         avals = leaf_avals(leaves, describe)
         if current_builder() is None:
             inner = call_args.with_statics(fun)
-            ins, named = tree.unflatten(map(as_array, leaves))
+            ins, named = result_tree(tree, [as_array(leaf) for leaf in leaves])
             return inner(*ins, **named)
         opened = trace(
             call_args.with_statics(fun),

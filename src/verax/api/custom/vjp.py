@@ -57,6 +57,7 @@ from verax.ops.custom.vjp import (
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 from verax.rules.values.state import entered
+from verax.rules.values.typed import NotAnArray, described
 
 
 @frozen(cache_hash=True)
@@ -216,7 +217,14 @@ class UserVjp(UserRules):
         """
         if ct is None or isinstance(ct, SymbolicZero):
             return None
-        due, given = self.avals[i].tangent(), leaf_type(ct)
+        due = self.avals[i].tangent()
+        try:
+            given = leaf_type(ct)
+        except NotAnArray:
+            raise TypeError(
+                f"{self.backward_purpose} returned {described(ct)} as the cotangent of "
+                f"{self.argument(i)}, which is {describe_type(due)}"
+            ) from None
         if given.shape != due.shape or not fits(given, due):
             if given.dtype == float0 and given.shape == due.shape:
                 return None

@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from functools import partial, wraps
+from operator import attrgetter
 from typing import Any, Final
 
 # Takes what `__exit__` is told and looks into a table, which calls what makes values.
@@ -29,13 +30,25 @@ from typing import Any, Final
 EXIT: Final = "{0[closed]!s:.0}".format
 
 
-class Block:
-    """What a function behind `block` gives, for the `with` statement that calls it.
+class Slot(property):
+    """A function in a slot, for `with` statements and for `ExitStack`.
 
-    The statement finds the functions in the slots without running any Python.
+    A statement finds the function without running any Python. A stack takes this from
+    the class and calls it, which an interrupt may come between.
     """
 
-    __slots__ = ("__enter__", "__exit__")
+    def __call__(self, block: object, *args: object) -> object:
+        assert self.fget is not None
+        found: object = self.fget(block)(*args)
+        return found
+
+
+class Block:
+    """What a function behind `block` gives, for the `with` statement that calls it."""
+
+    __slots__ = ("entered", "exited")
+    __enter__ = Slot(attrgetter("entered"))
+    __exit__ = Slot(attrgetter("exited"))
 
 
 def block[**P](
@@ -62,8 +75,8 @@ def block[**P](
     def made(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[None, None]:
         generator = steps(*args, **kwargs) if kwargs else steps(*args)  # type: ignore[call-arg]  # quicker
         found: Any = Block()
-        found.__enter__ = generator.__next__
-        found.__exit__ = partial(EXIT, defaultdict(generator.close))
+        found.entered = generator.__next__
+        found.exited = partial(EXIT, defaultdict(generator.close))
         return found  # type: ignore[no-any-return]  # slots hold its methods
 
     return made
