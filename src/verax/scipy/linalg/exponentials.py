@@ -117,6 +117,7 @@ def expm_frechet(
     Raises:
         ValueError: the matrices are not square, or of different shapes.
 
+    >>> import numpy as np
     >>> zero, unit = np.zeros((2, 2), np.float32), np.eye(2, dtype=np.float32)
     >>> expm_frechet(zero, unit, compute_expm=False).tolist()
     [[1.0, 0.0], [0.0, 1.0]]

@@ -120,6 +120,7 @@ def rsf2csf(
     Raises:
         ValueError: the matrices are not square, or of different sizes.
 
+    >>> import numpy as np
     >>> t, z = rsf2csf(np.float32([[0, 1], [-1, 0]]), np.eye(2, dtype=np.float32))
     >>> sorted(np.round(np.diag(t).imag).tolist())
     [-1.0, 1.0]
@@ -145,6 +146,7 @@ def hessenberg(
     Raises:
         ValueError: the matrices are not square.
 
+    >>> import numpy as np
     >>> hessenberg(np.eye(3, dtype=np.float32)).shape
     (3, 3)
     """
@@ -178,6 +180,7 @@ def polar(
     Raises:
         ValueError: there is no such side or method.
 
+    >>> import numpy as np
     >>> u, p = polar(np.float32([[0, -2], [2, 0]]))
     >>> np.round(np.asarray(p)).tolist()
     [[2.0, 0.0], [0.0, 2.0]]
@@ -213,6 +216,7 @@ def qr_multiply(
     Raises:
         ValueError: there is no such mode, or the shapes do not fit.
 
+    >>> import numpy as np
     >>> cq, r = qr_multiply(np.eye(2, dtype=np.float32), np.float32([1, 2]))
     >>> np.abs(cq).tolist()
     [1.0, 2.0]
