@@ -14,10 +14,11 @@ from verax.verify.random_programs import composable, programs
 
 # What the longest jvp, transpose and batch rules of one equation write, and a little
 # for conversions at the borders. A rule beyond these is a mistake, or a reason to
-# raise them here. Folds by any computation differentiate it once for each halving of
-# what they fold, so their cost is one of the sizes and is not held to a constant.
+# raise them here. Folds by any computation, and running ones whose steps are not
+# linear, differentiate it once for each halving of what they fold, so their cost is
+# one of the sizes and is not held to a constant.
 FORWARD, BACKWARD, BATCHED, BORDER = 45, 60, 30, 12
-FOLDS = ("reduce", "reduce_window")
+FOLDS = ("reduce", "reduce_window", "cumlogsumexp")
 ROWS_WITH_RULES = tuple(
     row for row in composable(ROWS, "jvp", "batch", "lower") if row.name not in FOLDS
 )

@@ -24,7 +24,7 @@ from verax.ops.control.while_params import WhileParams
 from verax.ops.elementwise.arith import div, sub
 from verax.ops.table import ROWS
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.infer import infer
+from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import NDArray
 from verax.rules.values.state import interpreting
 from verax.transforms.engine.evaluate import evaluate_eqn, literal_value
@@ -178,7 +178,7 @@ def check_blame(jaxpr: Jaxpr, values: Sequence[NDArray], kind: Kind) -> None:
 @given(programs(FLAT))
 def test_the_right_equation_of_flat_programs(case: Case) -> None:
     for kind in Kind:
-        check_jaxpr(flag(case.jaxpr, kind), infer)
+        check_jaxpr(flag(case.jaxpr, kind), inferred)
     check_blame(case.jaxpr, case.values, Kind.NAN)
 
 
@@ -193,7 +193,7 @@ def test_planted_in_programs_with_bodies(case: Case, data: st.DataObject) -> Non
     jaxpr = case.jaxpr
     if places:
         jaxpr = planted(jaxpr, data.draw(st.sampled_from(places)))
-    check_jaxpr(jaxpr, infer)
+    check_jaxpr(jaxpr, inferred)
     check_blame(jaxpr, case.values, Kind.NAN)
 
 

@@ -81,6 +81,7 @@ PARAMETERS = {
 """Parameters that draws need not give, and why."""
 
 SOME_PARAMETERS = {
+    ("ravel_multi_index", "dtype"): "JAX's own",
     ("copy", "order"): "the memory layout is the compiler's",
     ("reshape", "copy"): "arrays are immutable",
     ("asarray", "copy"): "about memory, in tests/numpy/creation/test_creation.py",
