@@ -45,6 +45,7 @@ OUT = {
         "runge_kutta_step safe_map safe_zip zip"
     ),
     "": "Ref ad empty_ref free_ref freeze lib new_ref reshard",
+    "debug": "DebugEffect OrderedDebugEffect",  # effects are values here, not classes
     "sharding": (
         "ManualAxisType UnreducedKind auto_axes explicit_axes no_collectives reshard"
     ),

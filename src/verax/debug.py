@@ -1,4 +1,4 @@
-"""Values of running programs, where a NaN comes from, and why calls miss (floor 6).
+"""Values of running programs, how arrays lie, where a NaN comes from (floor 6).
 
 This module only gives names, which are JAX's; the work is done in `verax.api`.
 
@@ -10,16 +10,31 @@ This module only gives names, which are JAX's; the work is done in `verax.api`.
 """
 
 from verax.api.explain.report import Explanation
-from verax.api.host.debug_print import debug_callback as callback, debug_print as print
+from verax.api.host.breakpoint import debug_breakpoint as breakpoint
+from verax.api.host.debug_print import (
+    debug_callback as callback,
+    debug_log as log,
+    debug_print as print,
+)
 from verax.api.inspect.find_nans import find_infs, find_nans
+from verax.api.inspect.shardings import (
+    inspect_array_sharding,
+    visualize_array_sharding,
+    visualize_sharding,
+)
 from verax.transforms.nans.report import Finding, NonFinite
 
 __all__ = [
     "Explanation",
     "Finding",
     "NonFinite",
+    "breakpoint",
     "callback",
     "find_infs",
     "find_nans",
+    "inspect_array_sharding",
+    "log",
     "print",
+    "visualize_array_sharding",
+    "visualize_sharding",
 ]

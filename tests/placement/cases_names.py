@@ -101,3 +101,32 @@ def test_parts_have_the_dtype_that_is_asked_for() -> None:
     assert make((4,), place, parts, dtype=np.float32).shape == (4,)
     with pytest.raises(TypeError, match="dtype"):
         make((4,), place, parts, dtype=np.int32)
+
+
+def test_pictures_of_shardings(capsys: pytest.CaptureFixture[str]) -> None:
+    wide = Mesh(np.array(verax.devices()).reshape(2, 4), ("x", "y"))
+    x = verax.device_put(np.zeros((8, 8)), NamedSharding(wide, P(None, "x")))
+    verax.debug.visualize_array_sharding(x, scale=0.4)
+    verax.debug.visualize_sharding((8,), NamedSharding(wide, P(("x", "y"))))
+    verax.debug.visualize_sharding(
+        (8, 1000), NamedSharding(wide, P("x", "y")), scale=0.3, max_width=33
+    )
+    row = [f" CPU {i} " for i in range(8)]
+    assert capsys.readouterr().out.splitlines() == [
+        "┌───────────┬───────────┐",
+        "│           │           │",
+        "│CPU 0,1,2,3│CPU 4,5,6,7│",
+        "│           │           │",
+        "└───────────┴───────────┘",
+        f"┌{'┬'.join(['───────'] * 8)}┐",
+        f"│{'│'.join(row)}│",
+        f"└{'┴'.join(['───────'] * 8)}┘",
+        "┌───────┬───────┬───────┬───────┐",
+        f"│{'│'.join(row[:4])}│",
+        "├───────┼───────┼───────┼───────┤",
+        f"│{'│'.join(row[4:])}│",
+        "└───────┴───────┴───────┴───────┘",
+    ]
+    found: list[Any] = []
+    verax.debug.inspect_array_sharding([x, x], callback=found.append)
+    assert found == [x.sharding] * 2

@@ -1,5 +1,6 @@
 """debug.print and debug.callback: what they show, and when."""
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -94,3 +95,30 @@ def test_under_transformations(capsys: Captured, ordered: bool) -> None:
     with verax.disable_jit():
         verax.jit(f)(1.0)
     assert out(capsys) == ["1.0"]
+
+
+def test_values_of_a_second_call_in_the_first_are_errors() -> None:
+    with pytest.raises(TypeError, match="unexpected arguments"):
+        verax.debug.print(ordered=True, a=42)
+    with pytest.raises(TypeError, match="unexpected arguments"):
+        verax.debug.print(None, 42)
+    with pytest.raises(TypeError, match="unexpected arguments"):
+        verax.debug.callback(ordered=True, a=42)
+    with pytest.raises(TypeError, match="unexpected arguments"):
+        verax.debug.callback(None, 42)
+
+
+def test_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="verax")
+    verax.jit(lambda x: verax.debug.log("x = {}", x))(2.0)
+    verax.debug.log(ordered=True)("{y:.1f}", y=0.5)
+    verax.effects_barrier()
+    found = [record for record in caplog.records if record.levelno == logging.INFO]
+    assert [record.getMessage() for record in found] == ["x = 2.0", "0.5"]
+    assert {record.filename for record in found} == {"test_debug.py"}
+
+
+def test_log_below_its_level(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, logger="verax")
+    verax.debug.log("x = {}", 1)
+    assert not caplog.records

@@ -6,20 +6,24 @@ and what it prints is an equation of the program::
     debug_print("x = {x}, mean {:.2f}", x.mean(), x=x)
 """
 
+import logging
 import string
 import sys
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from verax.api.host.callbacks import Held, UserFunction, call_host
 from verax.api.tracing.trace import function_name
 from verax.backend import pytrees
+from verax.backend.runtime.log import LOGGER
 from verax.ir.dtypes import DType
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
+from verax.ir.jaxpr import Source
 from verax.ops.calls.callbacks import debug_callback_p
 from verax.rules.values.constants import aval_of
 from verax.rules.values.source import user_source
@@ -57,6 +61,7 @@ def debug_callback(
     [Array(1., dtype=float32)]
     """
     if callback is None:
+        check_only_options("callback", args, kwargs)
         return partial(called_with, ordered)
     called_with(ordered, callback, *args, **kwargs)
     return None
@@ -89,6 +94,20 @@ def called_with(
     )
     effect = ORDERED_DEBUG if ordered else DEBUG
     call_host(debug_callback_p, function, operands, (), effect, "sequential")
+
+
+def check_only_options(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Raise TypeError if the first of two calls has values for the second."""
+    if args or kwargs:
+        first = next(iter(kwargs), None)
+        what = f"{first}=..." if first is not None else repr(args[0])
+        raise TypeError(
+            f"debug.{name} received unexpected arguments: without a function or a "
+            f"format it takes options only, not {what}, which belongs to the second "
+            f"call, debug.{name}(ordered=True)(...)"
+        )
 
 
 class FormatCheck(string.Formatter):
@@ -128,6 +147,7 @@ class Printing:
     fmt: str
     options: Held
     fields: bool
+    record: logging.LogRecord | None = field(default=None, eq=False)
 
     @property
     def __name__(self) -> str:
@@ -138,7 +158,12 @@ class Printing:
             text = self.fmt.format(*args, **kwargs)
             if not self.fields:
                 text = " ".join((text, *map(str, args)))
-        sys.stdout.write(text + "\n")
+        if self.record is None:
+            sys.stdout.write(text + "\n")
+        elif LOGGER.isEnabledFor(self.record.levelno):
+            record = copy(self.record)
+            record.msg = text
+            LOGGER.handle(record)
 
 
 def debug_print(
@@ -170,13 +195,49 @@ def debug_print(
     x = 3.0, twice 6.0
     """
     if fmt is None:
-        return partial(printed_with, ordered, skip_format_check)
-    printed_with(ordered, skip_format_check, fmt, *args, **kwargs)
+        check_only_options("print", args, kwargs)
+        return partial(printed_with, ordered, skip_format_check, None)
+    printed_with(ordered, skip_format_check, None, fmt, *args, **kwargs)
     return None
 
 
+def debug_log(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """`debug.print` into the logger "verax", at level INFO, from the line of the call.
+
+    >>> import logging, verax
+    >>> logging.getLogger("verax").setLevel(logging.WARNING)
+    >>> verax.debug.log("x = {}", 3)
+    """
+    record = log_record(user_source(1))
+    if fmt is None:
+        check_only_options("log", args, kwargs)
+        return partial(printed_with, ordered, skip_format_check, record)
+    printed_with(ordered, skip_format_check, record, fmt, *args, **kwargs)
+    return None
+
+
+def log_record(source: Source) -> logging.LogRecord:
+    """A record without a message, which says where the user's call is."""
+    return LOGGER.makeRecord(
+        LOGGER.name, logging.INFO, source.file, source.line, "", (), None
+    )
+
+
 def printed_with(
-    ordered: bool, skip_format_check: bool, fmt: str, /, *args: Any, **kwargs: Any
+    ordered: bool,
+    skip_format_check: bool,
+    record: logging.LogRecord | None,
+    fmt: str,
+    /,
+    *args: Any,
+    **kwargs: Any,
 ) -> None:
     """A print with only its options so far."""
     if not isinstance(fmt, str):
@@ -188,4 +249,4 @@ def printed_with(
     if not skip_format_check and (fields or kwargs):
         FormatCheck().format(fmt, *args, **kwargs)
     options = Held(tuple(sorted(np.get_printoptions().items())))
-    called_with(ordered, Printing(fmt, options, fields), *args, **kwargs)
+    called_with(ordered, Printing(fmt, options, fields, record), *args, **kwargs)

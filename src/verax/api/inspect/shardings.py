@@ -1,0 +1,232 @@
+"""Floor 5: how arrays lie on devices, as values and as a picture in text.
+
+A sharding says which part of an array each device holds, so a picture of it is a table
+whose cells are the parts, as wide and high as these, with the devices that hold them::
+
+    visualize_sharding((8, 8), x.sharding)      # ┌───────┬───────┐
+                                                # │ CPU 0 │ CPU 1 │
+                                                # └───────┴───────┘
+"""
+
+import colorsys
+import sys
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import Any
+
+from attrs import frozen
+
+from verax.backend import pytrees
+from verax.backend.placement.sharding import Sharding
+from verax.rules.rows.builder import Tracer
+from verax.rules.values.array import Array
+from verax.rules.values.typed import described
+
+type Color = str | Sequence[float]
+type ColorMap = Callable[[float], Color]
+
+ASPECT = 2.5
+"""How much higher than wide a character is."""
+HEIGHT = 10
+"""The lines of a picture at scale 1."""
+
+
+def inspect_array_sharding(
+    value: Any, *, callback: Callable[[Sharding], object]
+) -> None:
+    """Call `callback` with the sharding of each array of a pytree, at once.
+
+    Inside `jit` it raises: values within a compiled program lie as the compiler decides
+    later. Return them and look at those, or decide it with
+    `lax.with_sharding_constraint`.
+
+    Raises:
+        TypeError: a leaf is not an array.
+        NotImplementedError: a leaf is a tracer.
+
+    >>> import verax
+    >>> inspect_array_sharding(verax.numpy.zeros(3), callback=print)
+    SingleDeviceSharding(device=CpuDevice(id=0))
+    """
+    for leaf in pytrees.flatten(value)[0]:
+        callback(sharding_of(leaf))
+
+
+def sharding_of(x: object) -> Sharding:
+    """Where a concrete array lies."""
+    if isinstance(x, Tracer):
+        raise NotImplementedError(
+            f"inspect_array_sharding of {x!r}: how a value inside a program lies is "
+            "the decision of its compiler; return the value from the program and "
+            "inspect that, or decide it with verax.lax.with_sharding_constraint"
+        )
+    if not isinstance(x, Array):
+        raise TypeError(f"inspect_array_sharding takes arrays, not {described(x)}")
+    found: Sharding = x.sharding
+    return found
+
+
+def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
+    """Print which device holds which part of an array of one or two dimensions.
+
+    Keywords are those of `visualize_sharding`.
+
+    >>> import verax
+    >>> visualize_array_sharding(verax.numpy.zeros(5))
+    ┌───────┐
+    │ CPU 0 │
+    └───────┘
+    """
+    visualize_sharding(arr.shape, sharding_of(arr), **kwargs)
+
+
+def visualize_sharding(
+    shape: Sequence[int],
+    sharding: Sharding,
+    *,
+    use_color: bool = True,
+    scale: float = 1.0,
+    min_width: int = 9,
+    max_width: int = 80,
+    color_map: ColorMap | None = None,
+) -> None:
+    """Print which device would hold which part of an array of this shape.
+
+    Args:
+        shape: of the array, which has one or two dimensions.
+        sharding: how it lies on devices.
+        use_color: give each part a colour instead of a frame, where the standard output
+            is a terminal.
+        scale: the size of the picture.
+        min_width: of a part, its frame included.
+        max_width: of the whole picture.
+        color_map: a function from numbers between 0 and 1 to colours, as those of
+            matplotlib are: (red, green, blue, ...) between 0 and 1, or "#rrggbb".
+
+    Raises:
+        ValueError: the array has no dimension, or more than two.
+    """
+    if len(shape) not in (1, 2):
+        raise ValueError(
+            "visualize_sharding draws arrays of one or two dimensions, not of "
+            f"{len(shape)}: select a part of the array first"
+        )
+    cells = Cells.of(tuple(shape), sharding, scale, min_width, max_width)
+    if use_color and sys.stdout.isatty():
+        lines = cells.colored(color_map or rainbow)
+    else:
+        lines = cells.framed()
+    sys.stdout.write("".join(line + "\n" for line in lines))
+
+
+@frozen
+class Cells:
+    """A table of parts: what each says, and how wide and high it is in its frame."""
+
+    words: tuple[tuple[str, ...], ...]
+    widths: tuple[int, ...]
+    height: int
+
+    @classmethod
+    def of(
+        cls,
+        shape: tuple[int, ...],
+        sharding: Sharding,
+        scale: float,
+        min_width: int,
+        max_width: int,
+    ) -> "Cells":
+        """The parts of an array; one of one dimension is a row."""
+        words = holders(shape, sharding)
+        rows, columns = len(words), len(words[0])
+        high = int(HEIGHT * scale)
+        across = shape[1] if len(shape) == 2 else 1
+        wide = int(high * across / max(shape[0], 1)) / columns * ASPECT
+        width = min(max(int(wide), min_width), max_width) - 2
+        share = (max_width - 1) // columns - 1
+        widths = [
+            max(min(width, share), *[len(row[i]) for row in words], 1)
+            for i in range(columns)
+        ]
+        height = int(high / rows) - 1 if len(shape) == 2 else 1
+        return cls(words, tuple(widths), max(height, 1))
+
+    def framed(self) -> list[str]:
+        """The lines of the table, with frames around its cells."""
+        bars = ["─" * width for width in self.widths]
+        between = f"├{'┼'.join(bars)}┤"
+        lines = [f"┌{'┬'.join(bars)}┐"]
+        for i, row in enumerate(self.words):
+            lines += [between] * (i > 0)
+            for middle in self.places():
+                cells = [
+                    centred(word if middle else "", width)
+                    for word, width in zip(row, self.widths, strict=True)
+                ]
+                lines.append(f"│{'│'.join(cells)}│")
+        return [*lines, f"└{'┴'.join(bars)}┘"]
+
+    def colored(self, color_map: ColorMap) -> list[str]:
+        """The lines of the table, each cell on a ground of its own colour."""
+        columns = len(self.widths)
+        count = len(self.words) * columns
+        lines = []
+        for i, row in enumerate(self.words):
+            grounds = [color_map(part(i * columns + j, count)) for j in range(columns)]
+            for middle in self.places():
+                cells = [
+                    painted(centred(word if middle else "", width + 2), ground)
+                    for word, width, ground in zip(
+                        row, self.widths, grounds, strict=True
+                    )
+                ]
+                lines.append("".join(cells))
+        return lines
+
+    def places(self) -> list[bool]:
+        """Which line of a row has the words."""
+        return [i == (self.height - 1) // 2 for i in range(self.height)]
+
+
+def holders(shape: tuple[int, ...], sharding: Sharding) -> tuple[tuple[str, ...], ...]:
+    """The devices that hold each part, as a table."""
+    kind = sharding.ordered[0].platform.upper()
+    tiling = sharding.tiling(len(shape))
+    sharding.check(shape)
+    rows, columns = (1, *tiling.counts)[-2:]
+    found: list[list[list[int]]] = [[[] for _ in range(columns)] for _ in range(rows)]
+    for device, place in zip(sharding.ordered, tiling.places, strict=True):
+        row, column = (0, *place)[-2:]
+        found[row][column].append(device.id)
+    return tuple(
+        tuple(f"{kind} {','.join(map(str, sorted(ids)))}" for ids in row)
+        for row in found
+    )
+
+
+def centred(word: str, width: int) -> str:
+    """A word in the middle, or half a character to the left of it."""
+    left = max(width - len(word), 0) // 2
+    return (" " * left + word).ljust(width)
+
+
+def part(number: int, count: int) -> float:
+    """A number between 0 and 1 for each of `count`, far from that of its neighbours."""
+    half = ceil(count / 2)
+    order = number // 2 if number % 2 == 0 else half + number // 2
+    return order / max(count - 1, 1)
+
+
+def rainbow(x: float) -> Color:
+    """Pale colours around the wheel."""
+    return colorsys.hsv_to_rgb(x * 0.9, 0.45, 0.9)
+
+
+def painted(text: str, ground: Color) -> str:
+    """Text on a colour, black or white, whichever is easier to read."""
+    if isinstance(ground, str):
+        red, green, blue = bytes.fromhex(ground.lstrip("#"))[:3]
+    else:
+        red, green, blue = [int(x * 255) for x in ground[:3]]
+    ink = 30 if 0.299 * red + 0.587 * green + 0.114 * blue > 150 else 97
+    return f"\x1b[48;2;{red};{green};{blue}m\x1b[{ink}m{text}\x1b[0m"
