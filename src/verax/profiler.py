@@ -1,7 +1,7 @@
 """Recording where time goes, for TensorBoard and Perfetto (floor 6).
 
-One idea: JAX's names over jaxlib's profiler; annotations cost next to nothing while
-nothing is recorded::
+JAX's names over jaxlib's profiler; annotations cost next to nothing while nothing is
+recorded::
 
     with verax.profiler.trace("/tmp/profile"):
         with verax.profiler.TraceAnnotation("step"):
@@ -9,18 +9,44 @@ nothing is recorded::
 """
 
 import functools
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import overload
 
-from verax.backend.runtime.profiling import SESSION, Annotation, Server, annotation
+from verax.backend.runtime.profiling import (
+    PROFILER,
+    Annotation,
+    Folder,
+    ProfileData,
+    ProfileEvent,
+    ProfileLine,
+    ProfileOptions,
+    ProfilePlane,
+    ProfileSession,
+    Server,
+    annotation,
+    device_memory_profile,
+    export_profile_data,
+    is_recording,
+    register_subprocess,
+    save_device_memory_profile,
+)
 
 __all__ = [
+    "ProfileData",
+    "ProfileEvent",
+    "ProfileLine",
+    "ProfileOptions",
+    "ProfilePlane",
+    "ProfileSession",
     "StepTraceAnnotation",
     "TraceAnnotation",
     "annotate_function",
+    "device_memory_profile",
+    "export_profile_data",
+    "register_subprocess",
+    "save_device_memory_profile",
     "start_server",
     "start_trace",
     "stop_server",
@@ -28,48 +54,73 @@ __all__ = [
     "trace",
 ]
 
-type Folder = str | os.PathLike[str]
 
-
-def start_trace(log_dir: Folder, *, python_frames: bool = False) -> None:
+def start_trace(
+    log_dir: Folder | None,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+    *,
+    python_frames: bool = False,
+) -> ProfileSession:
     """Record what the process does until `stop_trace`; the files go to `log_dir`.
 
-    `python_frames` records every call of a Python function too, which slows the
-    process down.
+    Arguments are those of `ProfileSession`. Without `profiler_options`, `python_frames`
+    says whether to record every call of a Python function too, which slows the process
+    down.
 
     Raises:
         RuntimeError: there is a recording already.
     """
-    SESSION.start(os.fspath(log_dir), python_frames)
+    if profiler_options is None:
+        profiler_options = ProfileOptions()
+        profiler_options.python_tracer_level = int(python_frames)
+    return ProfileSession(
+        log_dir, create_perfetto_link, create_perfetto_trace, profiler_options
+    ).start()
 
 
-def stop_trace() -> None:
-    """End the recording and write its files.
+def stop_trace() -> ProfileData:
+    """End the recording and write its files; what it has recorded.
 
     Raises:
         RuntimeError: there is no recording to end.
     """
-    SESSION.stop()
+    return PROFILER.running().stop()
 
 
 @contextmanager
-def trace(log_dir: Folder, *, python_frames: bool = False) -> Iterator[None]:
+def trace(
+    log_dir: Folder | None = None,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+    *,
+    python_frames: bool = False,
+) -> Iterator[ProfileSession]:
     """Record what happens within the block; arguments are those of `start_trace`.
 
     Wait for results inside (`block_until_ready`), or the recording ends before them.
+    Afterwards the session has the data, also without a folder for files.
 
-    >>> import tempfile, pathlib, verax
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with trace(folder):
-    ...         _ = verax.jit(verax.numpy.sin)(1.0).block_until_ready()
-    ...     len(list(pathlib.Path(folder).rglob("*.trace.json.gz")))
-    1
+    >>> import verax
+    >>> with trace() as session:
+    ...     _ = verax.jit(verax.numpy.sin)(1.0).block_until_ready()
+    >>> "/host:CPU" in [plane.name for plane in session.profile_data.planes]
+    True
     """
-    start_trace(log_dir, python_frames=python_frames)
+    session = start_trace(
+        log_dir,
+        create_perfetto_link,
+        create_perfetto_trace,
+        profiler_options,
+        python_frames=python_frames,
+    )
     try:
-        yield
+        yield session
     finally:
-        stop_trace()
+        if session.is_running:
+            session.stop()
 
 
 class TraceAnnotation:
@@ -85,6 +136,15 @@ class TraceAnnotation:
         if not isinstance(name, str):
             raise TypeError(f"the name of an annotation must be a string, not {name!r}")
         self.annotation: Annotation = annotation(name, metadata)
+
+    def set_metadata(self, **metadata: object) -> None:
+        """Show more keywords with it, such as what is known only inside."""
+        self.annotation.set_metadata(**metadata)
+
+    @staticmethod
+    def is_enabled() -> bool:
+        """Whether something is being recorded."""
+        return is_recording()
 
     def __enter__(self) -> "TraceAnnotation":
         self.annotation.__enter__()
@@ -143,19 +203,22 @@ def annotate_function[**P, R](
     return annotated if func is None else annotated(func)
 
 
-def start_server(port: int) -> Server:
-    """Serve profiles to TensorBoard on `port`, as long as the server is kept alive.
+def start_server(port: int, requires_backend: bool = True) -> Server:
+    """Serve profiles to TensorBoard on `port`, until `stop_server`.
+
+    The backend is started first, so that its work is seen, unless `requires_backend` is
+    false.
 
     Raises:
-        RuntimeError: there is a server already.
+        ValueError: there is a server already.
     """
-    return SESSION.serve(port)
+    return PROFILER.serve(port, requires_backend)
 
 
 def stop_server() -> None:
     """End the server of `start_server`.
 
     Raises:
-        RuntimeError: there is none.
+        ValueError: there is none.
     """
-    SESSION.stop_serving()
+    PROFILER.stop_serving()
