@@ -124,8 +124,10 @@ class Program:
 
         def fetch(args: Sequence[Any]) -> list[Buffer]:
             ins = [
-                x.buffer
-                if type(x := args[i]) is ConcreteArray and x.buffer and place is None
+                buffer
+                if type(x := args[i]) is ConcreteArray
+                and (buffer := x.buffer) is not None
+                and place is None
                 else operand_buffer(x, aval, place)
                 for i, aval, place in operands
             ]
