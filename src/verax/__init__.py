@@ -20,6 +20,7 @@ __version_info__ = (0, 1, 0)
 __getattr__, __dir__ = facade(
     __name__,
     {
+        ".api.arguments.jit_options": "Inline",
         ".api.autodiff.fwd_and_bwd": "fwd_and_bwd",
         ".api.autodiff.grad": "grad value_and_grad",
         ".api.autodiff.jacobian": "hessian jacfwd jacobian=jacrev jacrev",
@@ -31,9 +32,14 @@ __getattr__, __dir__ = facade(
             "default_prng_impl disable_jit enable_checks enable_custom_prng enable_x64 "
             "explain_cache_misses explicit_x64_dtypes legacy_prng_key log_compiles "
             "make_user_context no_execution no_tracing numpy_dtype_promotion "
-            "numpy_rank_promotion threefry_partitionable transfer_guard "
+            "numpy_rank_promotion transfer_guard "
             "transfer_guard_device_to_device transfer_guard_device_to_host "
             "transfer_guard_host_to_device"
+        ),
+        ".api.config.unchanging": (
+            "allow_f16_reductions array_garbage_collection_guard auto_pcast "
+            "jax2tf_associative_scan_reductions remove_size_one_mesh_axis_from_type "
+            "softmax_custom_jvp thread_guard threefry_partitionable"
         ),
         ".api.custom.checkpoint": "checkpoint remat=checkpoint",
         ".api.custom.gradient": "closure_convert custom_gradient",
@@ -68,6 +74,7 @@ __getattr__, __dir__ = facade(
             "host_id=process_index host_ids=process_indices local_device_count "
             "process_count process_index process_indices"
         ),
+        ".backend.xla.compile_options": "CompilerEffortLevel",
         ".ir.dtypes": "float0",
         ".monitoring": "metrics",
         ".rules.rows.leaks": "LeakedTracer",
@@ -76,8 +83,8 @@ __getattr__, __dir__ = facade(
     modules=(
         "ad_checkpoint checkpoint_policies core custom_batching custom_derivatives "
         "debug dlpack dtypes errors example_libraries experimental export extend "
-        "flatten_util image ir lax monitoring nn numpy ops profiler random rewrites "
-        "scipy sharding stages test_util transforms tree tree_util typing"
+        "flatten_util image ir lax memory monitoring nn numpy ops profiler random "
+        "rewrites scipy sharding stages test_util transforms tree tree_util typing"
     ),
 )
 

@@ -8,11 +8,12 @@ from verax import (
     dtypes as dtypes, errors as errors, example_libraries as example_libraries,
     experimental as experimental, export as export, extend as extend,
     flatten_util as flatten_util, image as image, ir as ir, lax as lax,
-    monitoring as monitoring, nn as nn, numpy as numpy, ops as ops,
+    memory as memory, monitoring as monitoring, nn as nn, numpy as numpy, ops as ops,
     profiler as profiler, random as random, rewrites as rewrites, scipy as scipy,
     sharding as sharding, stages as stages, test_util as test_util,
     transforms as transforms, tree as tree, tree_util as tree_util, typing as typing,
 )
+from verax.api.arguments.jit_options import Inline as Inline
 from verax.api.autodiff.fwd_and_bwd import fwd_and_bwd as fwd_and_bwd
 from verax.api.autodiff.grad import grad as grad, value_and_grad as value_and_grad
 from verax.api.autodiff.jacobian import (
@@ -34,11 +35,19 @@ from verax.api.config.config import (
     log_compiles as log_compiles, make_user_context as make_user_context,
     no_execution as no_execution, no_tracing as no_tracing,
     numpy_dtype_promotion as numpy_dtype_promotion,
-    numpy_rank_promotion as numpy_rank_promotion,
-    threefry_partitionable as threefry_partitionable, transfer_guard as transfer_guard,
+    numpy_rank_promotion as numpy_rank_promotion, transfer_guard as transfer_guard,
     transfer_guard_device_to_device as transfer_guard_device_to_device,
     transfer_guard_device_to_host as transfer_guard_device_to_host,
     transfer_guard_host_to_device as transfer_guard_host_to_device,
+)
+from verax.api.config.unchanging import (
+    allow_f16_reductions as allow_f16_reductions,
+    array_garbage_collection_guard as array_garbage_collection_guard,
+    auto_pcast as auto_pcast,
+    jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
+    remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
+    softmax_custom_jvp as softmax_custom_jvp, thread_guard as thread_guard,
+    threefry_partitionable as threefry_partitionable,
 )
 from verax.api.custom.checkpoint import checkpoint as checkpoint
 from verax.api.custom.gradient import (
@@ -94,6 +103,7 @@ from verax.backend.runtime.client import (
     process_count as process_count, process_index as process_index,
     process_indices as process_indices, local_device_count as local_device_count,
 )
+from verax.backend.xla.compile_options import CompilerEffortLevel as CompilerEffortLevel
 from verax.ir.dtypes import float0 as float0
 from verax.monitoring import metrics as metrics
 from verax.rules.rows.leaks import LeakedTracer as LeakedTracer
@@ -108,31 +118,35 @@ host_ids = process_indices
 __version__: str
 __version_info__: tuple[int, int, int]
 __all__ = [
-    "Array", "Device", "ImpureFunction", "LeakedTracer", "Mesh", "NamedSharding", "P",
-    "ShapeDtypeStruct", "Shard", "ad_checkpoint", "block_until_ready", "check_purity",
-    "check_tracer_leaks", "checking_leaks", "checkpoint", "checkpoint_policies",
-    "clear_caches", "closure_convert", "config", "copy_to_host_async", "core",
-    "custom_batching", "custom_derivatives", "custom_gradient", "custom_jvp",
-    "custom_vjp", "debug", "debug_infs", "debug_key_reuse", "debug_nans",
-    "default_backend", "default_device", "default_matmul_precision",
-    "default_prng_impl", "device_count", "device_get", "device_put",
-    "device_put_replicated", "device_put_sharded", "devices", "disable_jit", "dlpack",
-    "dtypes", "effects_barrier", "enable_checks", "enable_custom_prng", "enable_x64",
-    "ensure_compile_time_eval", "errors", "eval_shape", "example_libraries",
-    "experimental", "explain_cache_misses", "explicit_x64_dtypes", "export", "extend",
-    "flatten_util", "float0", "fwd_and_bwd", "get_abstract_mesh", "get_mesh", "grad",
-    "hessian", "host_count", "host_id", "host_ids", "image", "ir", "jacfwd", "jacobian",
-    "jacrev", "jit", "jvp", "lax", "legacy_prng_key", "linear_transpose", "linearize",
-    "live_arrays", "local_device_count", "local_devices", "log_compiles",
-    "make_array_from_callback", "make_array_from_process_local_data",
-    "make_array_from_single_device_arrays", "make_jaxpr", "make_mesh",
-    "make_user_context", "metrics", "monitoring", "named_call", "named_scope", "nn",
-    "no_execution", "no_tracing", "numpy", "numpy_dtype_promotion",
-    "numpy_rank_promotion", "ops", "pmap", "print_environment_info", "process_count",
-    "process_index", "process_indices", "profiler", "pure_callback", "random", "remat",
-    "rewrites", "scipy", "set_mesh", "shard_map", "sharding", "smap", "stages",
-    "test_util", "threefry_partitionable", "transfer_guard",
-    "transfer_guard_device_to_device", "transfer_guard_device_to_host",
-    "transfer_guard_host_to_device", "transforms", "tree", "tree_util", "typeof",
-    "typing", "use_abstract_mesh", "value_and_grad", "vjp", "vmap",
+    "Array", "CompilerEffortLevel", "Device", "ImpureFunction", "Inline",
+    "LeakedTracer", "Mesh", "NamedSharding", "P", "ShapeDtypeStruct", "Shard",
+    "ad_checkpoint", "allow_f16_reductions", "array_garbage_collection_guard",
+    "auto_pcast", "block_until_ready", "check_purity", "check_tracer_leaks",
+    "checking_leaks", "checkpoint", "checkpoint_policies", "clear_caches",
+    "closure_convert", "config", "copy_to_host_async", "core", "custom_batching",
+    "custom_derivatives", "custom_gradient", "custom_jvp", "custom_vjp", "debug",
+    "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
+    "default_matmul_precision", "default_prng_impl", "device_count", "device_get",
+    "device_put", "device_put_replicated", "device_put_sharded", "devices",
+    "disable_jit", "dlpack", "dtypes", "effects_barrier", "enable_checks",
+    "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors",
+    "eval_shape", "example_libraries", "experimental", "explain_cache_misses",
+    "explicit_x64_dtypes", "export", "extend", "flatten_util", "float0", "fwd_and_bwd",
+    "get_abstract_mesh", "get_mesh", "grad", "hessian", "host_count", "host_id",
+    "host_ids", "image", "ir", "jacfwd", "jacobian", "jacrev",
+    "jax2tf_associative_scan_reductions", "jit", "jvp", "lax", "legacy_prng_key",
+    "linear_transpose", "linearize", "live_arrays", "local_device_count",
+    "local_devices", "log_compiles", "make_array_from_callback",
+    "make_array_from_process_local_data", "make_array_from_single_device_arrays",
+    "make_jaxpr", "make_mesh", "make_user_context", "memory", "metrics", "monitoring",
+    "named_call", "named_scope", "nn", "no_execution", "no_tracing", "numpy",
+    "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "pmap",
+    "print_environment_info", "process_count", "process_index", "process_indices",
+    "profiler", "pure_callback", "random", "remat",
+    "remove_size_one_mesh_axis_from_type", "rewrites", "scipy", "set_mesh", "shard_map",
+    "sharding", "smap", "softmax_custom_jvp", "stages", "test_util", "thread_guard",
+    "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host", "transfer_guard_host_to_device", "transforms",
+    "tree", "tree_util", "typeof", "typing", "use_abstract_mesh", "value_and_grad",
+    "vjp", "vmap",
 ]

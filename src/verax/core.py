@@ -33,12 +33,18 @@ __all__ = [
 ]
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[object], *args: object) -> list[Array]:
+def eval_jaxpr(
+    jaxpr: Jaxpr,
+    consts: Sequence[object],
+    *args: object,
+    propagate_source_info: bool = True,
+) -> list[Array]:
     """The outputs of `jaxpr`, whose constvars stand for `consts`.
 
     Under a trace the equations are written into it; otherwise they are computed one by
     one. Arguments must have the types of the inputs; a weak scalar may stand for one
-    that is not weak.
+    that is not weak. Equations always know the lines of the program that they are from,
+    whatever `propagate_source_info` says.
 
     Raises:
         TypeError: there are too few or too many operands, or one has another type.

@@ -15,15 +15,15 @@ from verax.lax.looping import map as loop
 from verax.tree_util import tree_flatten, tree_map
 
 
-def sequential_vmap(fun: Callable[..., Any]) -> custom_vmap:
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     """A function that vmap runs one element after the other, in a loop.
 
     >>> import verax, verax.numpy as vnp
-    >>> f = verax.custom_batching.sequential_vmap(lambda x, y: x + y)
-    >>> verax.vmap(f, in_axes=(0, None))(vnp.arange(3.0), 1.0).tolist()
+    >>> add = verax.custom_batching.sequential_vmap(lambda x, y: x + y)
+    >>> verax.vmap(add, in_axes=(0, None))(vnp.arange(3.0), 1.0).tolist()
     [1.0, 2.0, 3.0]
     """
-    batched = custom_vmap(fun)
+    batched = custom_vmap(f)
 
     def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
         leaves, tree = tree_flatten(args)

@@ -236,3 +236,19 @@ def test_what_is_not_mapped_may_be_anything() -> None:
         verax.vmap(lambda x, f: f(x))(x, vnp.sin)
     with pytest.raises(TypeError, match="only arrays"):
         verax.vmap(lambda x, k: k, (0, None))(x, "text")
+
+
+def test_outputs_are_summed_where_no_axis_is_wanted() -> None:
+    def f(x: Any) -> Any:
+        return 2.0 * x, 7
+
+    total, same = verax.vmap(f, out_axes=None, sum_match=True)(X)
+    assert total.tolist() == (2 * X.sum(0)).tolist()
+    assert int(same) == 7
+    kept, added = verax.vmap(
+        lambda x: (x, x), in_axes=1, out_axes=(1, None), sum_match=True
+    )(X)
+    assert kept.tolist() == X.tolist()
+    assert added.tolist() == X.sum(1).tolist()
+    with pytest.raises(ValueError, match="out_axes is None"):
+        verax.vmap(f, out_axes=None)(X)

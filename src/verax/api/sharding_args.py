@@ -7,7 +7,7 @@ there is nothing left to interpret::
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -18,9 +18,11 @@ from verax.backend.placement.abstract_mesh import AbstractMesh
 from verax.backend.placement.mesh import PartitionSpec, current_mesh
 from verax.backend.placement.mesh_context import concrete_mesh
 from verax.backend.placement.sharding import (
+    MemorySpace,
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
+    check_memory_kind,
 )
 from verax.backend.runtime.client import Device, local_devices
 from verax.ops.parallel.sharding_constraint import sharding_constraint
@@ -30,9 +32,12 @@ from verax.rules.values.typed import described
 type Places = tuple[Sharding | None, ...]
 
 
+PLACES: Final = (Sharding, Device, PartitionSpec, Format, MemorySpace)
+
+
 def is_place(x: object) -> bool:
     """Whether this is one place and no tree of them."""
-    return x is None or isinstance(x, Sharding | Device | PartitionSpec | Format)
+    return x is None or isinstance(x, PLACES)
 
 
 def as_place(
@@ -44,7 +49,11 @@ def as_place(
         TypeError: it is not a place.
         ValueError: a spec without a mesh around it, or with an axis that `shard_map`
             maps; a layout that is not in rows.
+        NotImplementedError: the memory of the host.
     """
+    if isinstance(x, MemorySpace):
+        memory_place(x)
+        return None
     if isinstance(x, Format):
         if x.layout is not None and not x.layout.in_rows:
             raise ValueError(
@@ -76,6 +85,16 @@ def as_place(
             f"one device along {', '.join(sorted(manual))}: name other axes"
         )
     return place
+
+
+def memory_place(space: MemorySpace) -> None:
+    """The place that a memory names: none, so that arrays stay where they are.
+
+    Raises:
+        NotImplementedError: it is the memory of the host.
+    """
+    if space is MemorySpace.Host:
+        check_memory_kind(space)
 
 
 def place_entries(what: str, prefix: Any, tree: Any) -> list[Any]:

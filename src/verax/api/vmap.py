@@ -44,13 +44,15 @@ def vmap[**P, R](
     axis_name: object | None = None,
     axis_size: int | None = None,
     spmd_axis_name: object | None = None,
+    sum_match: bool = False,
 ) -> Callable[P, R]:
     """`fun` mapped over a dimension of its arguments, all elements at once.
 
     `in_axes` says for each positional argument, or each leaf of it as a prefix tree,
     which dimension runs over the batch elements; None means the same for all. Keyword
     arguments run over dimension 0. `out_axes` does the same for outputs; None is for an
-    output that is the same for all elements. A Python number that is not mapped stays
+    output that is the same for all elements; with `sum_match`, one that differs is
+    added up over them instead of refused. A Python number that is not mapped stays
     one in `fun`. `axis_name` lets collectives in `fun` reach the other elements;
     `spmd_axis_name` says which mesh axes split the mapped dimension where `fun`
     constrains shardings. `axis_size` is needed if no argument is mapped.
@@ -88,7 +90,9 @@ def vmap[**P, R](
         places = (*[None] * len(traced.captured), *axes)
         wanted = wanted_axes(out_axes, traced.out_tree)
         args_flat = [*traced.captured, *leaves]
-        outs = apply_batched(traced.jaxpr, args_flat, places, size, wanted, engine)
+        outs = apply_batched(
+            traced.jaxpr, args_flat, places, size, wanted, engine, sum_match
+        )
         return result_tree(traced.out_tree, outs)
 
     return vmapped
@@ -170,6 +174,7 @@ def apply_batched(
     size: int,
     wanted: Sequence[Axis],
     engine: StandardEngine = ENGINE,
+    sum_match: bool = False,
 ) -> list[Array]:
     """The outputs of `jaxpr` over `size` elements, batched at the axes `wanted`."""
     outs, found = rewritten(
@@ -178,7 +183,10 @@ def apply_batched(
         lambda writer, values: batch_into(engine, writer, jaxpr, size, axes, values),
         lambda: batch(engine, jaxpr, size, axes),
     )
-    return [move(x, a, b, size) for x, a, b in zip(outs, found, wanted, strict=True)]
+    return [
+        move(x, a, b, size, sum_match)
+        for x, a, b in zip(outs, found, wanted, strict=True)
+    ]
 
 
 def check_entries(in_axes: object) -> None:
@@ -332,13 +340,19 @@ def removed(aval: ShapedArray, axis: Axis) -> ShapedArray:
     return aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
 
 
-def move(x: Array, source: Axis, target: Axis, size: int) -> Array:
+def move(
+    x: Array, source: Axis, target: Axis, size: int, sum_match: bool = False
+) -> Array:
     """The batch dimension of an output where the user wants it.
+
+    With `sum_match` it is summed over where it is wanted nowhere.
 
     Raises:
         ValueError: it is wanted nowhere but exists, or is out of range.
     """
     if target is None:
+        if source is not None and sum_match:
+            return x.sum(source)
         if source is not None:
             raise ValueError(
                 "vmap out_axes is None for an output that differs between batch "

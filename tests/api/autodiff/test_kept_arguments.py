@@ -135,3 +135,35 @@ def test_the_program_of_a_derivative() -> None:
     (jaxpr,) = push.func.args
     assert len(jaxpr.outvars) == 1
     assert len(push.args) == 1
+
+
+def test_primals_without_tangents() -> None:
+    def f(x: Any, w: Any) -> Any:
+        return {"a": x @ w, "b": vnp.sin(w)}
+
+    out, pull = verax.vjp(f, X, W, in_nzs=(True, False))
+    assert pull.out_nzs == {"a": True, "b": False}
+    assert isinstance(pull.args_res[0], NotNeeded)
+    found = pull({"a": CT, "b": vnp.ones((4, 4))})
+    np.testing.assert_allclose(found[0], CT @ W.T, 1e-6)
+    assert not np.any(found[1])
+    _, push = verax.linearize(f, X, W, in_nzs=(False, True))
+    tangent = push(X, W)
+    np.testing.assert_allclose(tangent["a"], X @ W, 1e-6)
+    np.testing.assert_allclose(tangent["b"], vnp.cos(W) * W, 1e-6)
+    with pytest.raises(ValueError, match="in_nzs has 1 entries"):
+        verax.vjp(f, X, W, in_nzs=(True,))
+    jitted = verax.jit(lambda x: verax.vjp(f, x, W, in_nzs=(True, False))[1])(X)
+    np.testing.assert_allclose(jitted({"a": CT, "b": W})[0], CT @ W.T, 1e-6)
+
+
+def test_axes_are_not_reduced() -> None:
+    for call in (
+        lambda: verax.grad(vnp.sin, reduce_axes=("i",)),
+        lambda: verax.value_and_grad(vnp.sin, reduce_axes=("i",)),
+        lambda: verax.vjp(vnp.sin, 1.0, reduce_axes=("i",)),
+        lambda: verax.linear_transpose(vnp.negative, 1.0, reduce_axes=("i",)),
+    ):
+        with pytest.raises(NotImplementedError, match="reduce_axes"):
+            call()
+    assert float(verax.grad(vnp.sin, reduce_axes=())(0.0)) == 1

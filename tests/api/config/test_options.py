@@ -309,3 +309,68 @@ def test_blocks_of_options_are_entered_by_a_stack() -> None:
         stack.enter_context(verax.enable_x64(True))
         assert verax.numpy.arange(2.0).dtype == "float64"
     assert not verax.config.enable_x64
+
+
+def test_blocks_of_what_cannot_be_changed() -> None:
+    for block, constant in (
+        (verax.allow_f16_reductions, True),
+        (verax.auto_pcast, True),
+        (verax.threefry_partitionable, True),
+        (verax.remove_size_one_mesh_axis_from_type, False),
+        (verax.jax2tf_associative_scan_reductions, False),
+        (verax.thread_guard, False),
+    ):
+        with block(constant):
+            assert float(verax.jit(vnp.sum)(vnp.ones(3))) == 3
+        with pytest.raises(ValueError, match="cannot be changed"):
+            block(not constant)
+    with verax.array_garbage_collection_guard(None), verax.softmax_custom_jvp():
+        assert verax.config.jax_softmax_custom_jvp
+    with pytest.raises(ValueError, match="freed by references"):
+        verax.array_garbage_collection_guard("fatal")
+
+
+def test_blocks_take_the_argument_that_jax_has() -> None:
+    with verax.enable_x64(new_val=True), verax.numpy_rank_promotion(new_val="raise"):
+        assert verax.config.x64_enabled
+        assert verax.config.values["jax_numpy_rank_promotion"] == "raise"
+    assert not verax.config.x64_enabled
+    with pytest.raises(TypeError):
+        verax.default_prng_impl()  # type: ignore[call-arg]  # as in JAX
+
+
+def test_options_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = "--jax_enable_x64 --jax_numpy_rank_promotion=warn --nojax_enable_checks"
+    monkeypatch.setattr(
+        "sys.argv", ["prog", "x", *flags.split(), "--other=1", "--", "--jax_debug_nans"]
+    )
+    with verax.enable_checks():
+        verax.config.parse_flags_with_absl()
+    assert vnp.zeros(1).dtype == np.float64
+    assert verax.config.numpy_rank_promotion == "warn"
+    assert not verax.config.enable_checks
+    assert not verax.config.debug_nans
+    monkeypatch.setattr("sys.argv", ["prog", "--jax_numpy_rank_promotion"])
+    with pytest.raises(ValueError, match="needs a value"):
+        verax.config.parse_flags_with_absl()
+    monkeypatch.setattr("sys.argv", ["prog", "--jax_no_such_option=1"])
+    with pytest.raises(AttributeError, match="no option"):
+        verax.config.parse_flags_with_absl()
+
+
+def test_levels_set_the_effort() -> None:
+    level = verax.CompilerEffortLevel
+    for name, effort in (("O0", "fast"), ("O1", "light"), ("O3", "full")):
+        verax.config.update("jax_optimization_level", name)
+        assert verax.config.optimization_level is level[name]
+        assert verax.config.compile_effort == effort
+    verax.config.update("jax_optimization_level", level.UNKNOWN)
+    assert verax.config.compile_effort == "auto"
+    verax.config.update("jax_disable_most_optimizations", True)
+    assert verax.config.compile_effort == "fast"
+    verax.config.update("jax_disable_most_optimizations", False)
+    assert verax.config.compile_effort == "auto"
+    with pytest.raises(ValueError, match="O7"):
+        verax.config.update("jax_optimization_level", "O7")
+    with pytest.raises(ValueError, match="always"):
+        verax.config.update("jax_memory_fitting_level", level.O1)

@@ -12,11 +12,40 @@ import inspect
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from enum import Enum
 
 from verax.api.tracing.trace import function_name
 from verax.backend.xla.compile_options import OptionValue
 from verax.ir.avals import ShapedArray
 from verax.rules.values.source import LIBRARY
+
+
+class Inline(Enum):
+    """Where a jitted function that is called in a trace is written out.
+
+    verax does so in the outer trace, for both JAX_EARLY and JAX_LATE, or leaves a call,
+    which XLA inlines as it sees fit.
+    """
+
+    __module__ = "verax"
+
+    JAX_EARLY = "jax_early"
+    JAX_LATE = "jax_late"
+    XLA_EARLY = "xla_early"
+    XLA_LATE = "xla_late"
+    AUTO = "auto"
+
+
+def as_inline(inline: object) -> bool:
+    """Whether calls are written into an outer trace.
+
+    Raises:
+        TypeError: it is neither a boolean nor an `Inline`.
+    """
+    if isinstance(inline, Inline):
+        return inline in (Inline.JAX_EARLY, Inline.JAX_LATE)
+    check_flags(inline=inline)
+    return bool(inline)
 
 
 def usable(

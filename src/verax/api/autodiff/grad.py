@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex
 
 from verax.api.arguments.static_argnums import numbers as positions
-from verax.api.autodiff.jvp_vjp import pulled_from
+from verax.api.autodiff.jvp_vjp import check_reduce_axes, pulled_from
 from verax.api.tracing.apply import as_typed_array
 from verax.api.tracing.trace import function_name
 from verax.backend import pytrees
@@ -27,15 +27,17 @@ def value_and_grad[**P](
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
 ) -> Callable[P, tuple[Any, Any]]:
     """A function that returns the value of `fun` and its gradient.
 
     The gradient has the structure of the argument that `argnums` names; for several it
     is a tuple. With `has_aux`, `fun` returns (output, aux) and the value is that pair.
     `holomorphic` differentiates complex functions; `allow_int` gives gradients of dtype
-    float0 to integers.
+    float0 to integers. `reduce_axes` must be empty.
 
     Raises:
+        NotImplementedError: there are `reduce_axes`.
         TypeError: an argument or the output has a dtype without derivative, or the
             output is not a scalar.
 
@@ -45,6 +47,7 @@ def value_and_grad[**P](
     (9.0, 6.0)
     """
     check_callable("value_and_grad", fun)
+    check_reduce_axes("value_and_grad", reduce_axes)
     both = differentiated(fun, argnums, has_aux, holomorphic, allow_int)
 
     @functools.wraps(fun)
@@ -84,6 +87,7 @@ def grad[**P](
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
 ) -> Callable[P, Any]:
     """A function that returns the gradient of `fun`, a function to a real scalar.
 
@@ -95,6 +99,7 @@ def grad[**P](
     12.0
     """
     check_callable("grad", fun)
+    check_reduce_axes("grad", reduce_axes)
     both = differentiated(fun, argnums, has_aux, holomorphic, allow_int)
 
     @functools.wraps(fun)

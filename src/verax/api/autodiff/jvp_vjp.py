@@ -8,10 +8,11 @@ One idea: trace once, rewrite the jaxpr, run what comes out; `grad` is `vjp` at 
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import and_
 from typing import Any, Self, cast
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from verax.api.autodiff.kept_arguments import (
     Layout,
@@ -60,6 +61,18 @@ class Signature:
     avals: tuple[ShapedArray, ...]
     out_tree: PyTreeDef
     out_avals: tuple[ShapedArray, ...]
+    moving: tuple[bool, ...] | None = None
+
+    @property
+    def active(self) -> tuple[bool, ...]:
+        """Which leaves of the arguments have tangents: those of inexact dtype.
+
+        Of these, those that are `moving`; None stands for all.
+        """
+        inexact = tuple([is_inexact(aval.dtype) for aval in self.avals])
+        if self.moving is None:
+            return inexact
+        return tuple(map(and_, inexact, self.moving))
 
     @property
     def argument_trees(self) -> list[PyTreeDef]:
@@ -87,10 +100,8 @@ class Primals:
 
     @property
     def active(self) -> tuple[bool, ...]:
-        """Which inputs of the jaxpr have tangents: arguments of inexact dtype."""
-        return (False,) * len(self.captured) + tuple(
-            is_inexact(aval.dtype) for aval in self.signature.avals
-        )
+        """Which inputs of the jaxpr have tangents."""
+        return (False,) * len(self.captured) + self.signature.active
 
     def unpack(self, outs: Sequence[Any]) -> tuple[Any, Any]:
         """Output and auxiliary output, as the user's trees."""
@@ -197,6 +208,15 @@ def pushed_forward(
     )
 
 
+def check_reduce_axes(name: str, reduce_axes: Sequence[object]) -> None:
+    """Raise NotImplementedError unless it is empty, as JAX asks today."""
+    if reduce_axes:
+        raise NotImplementedError(
+            f"{name} no longer takes reduce_axes: sum over {reduce_axes!r} yourself, "
+            "with lax.psum in the function or of its gradient"
+        )
+
+
 def check_sequence(name: str, primals: object, tangents: object) -> None:
     for label, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, tuple | list):
@@ -286,8 +306,8 @@ class Pushforward:
 
     def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
         """The tangent of the output for tangents of the arguments."""
-        pushed = check_tangents(self.at, tangents)
-        live = [t for t in pushed if t is not None]
+        pushed = zip(check_tangents(self.at, tangents), self.at.active, strict=True)
+        live = [t for t, moves in pushed if moves]
         outs = apply(self.tangent, [*residuals, *live])
         filled = fill(self.at.pad(self.nonzero), outs, self.at.out_avals)
         return self.at.out_tree.unflatten(filled)
@@ -463,6 +483,11 @@ class Pullback:
         self.sorted.others = list(others)
 
     @property
+    def out_nzs(self) -> Any:
+        """Which outputs have a tangent, as a tree like the output."""
+        return self.at.out_tree.unflatten(self.at.pad(self.nonzero))
+
+    @property
     def residuals(self) -> tuple[Any, ...]:
         """What is kept of the point."""
         return self.linear.residuals
@@ -542,9 +567,9 @@ class Pullback:
         found, flags = iter(outs), iter(mask)
         leaves = [
             next(found)
-            if is_inexact(aval.dtype) and next(flags)
+            if moves and next(flags)
             else zero(aval.tangent().with_shape((*stack, *aval.shape)))
-            for aval in self.at.avals
+            for aval, moves in zip(self.at.avals, self.at.active, strict=True)
         ]
         args, _ = self.at.in_tree.unflatten(leaves)
         return tuple(args)
@@ -556,27 +581,40 @@ def linearized(
     purpose: str,
     has_aux: bool,
     placed: bool = False,
+    moving: object = None,
 ) -> tuple[Primals, Sequence[Any], LinearPart]:
     """The trace at `primals`, the outputs, and the derivative; see `linear_part`."""
     at = trace_primals(fun, primals, purpose, has_aux)
+    if moving is not None:
+        flags, _ = layouts_of(moving, at.signature.argument_trees, "in_nzs")
+        at = evolve(at, signature=evolve(at.signature, moving=tuple(flags)))
     operands = [*at.captured, *at.leaves]
     first = len(at.captured) if placed else None
     return at, *linear_part(at.jaxpr, at.active, operands, first)
 
 
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool = False,
+    in_nzs: bool | tuple[Any, ...] | None = None,
+) -> Any:
     """The value of `fun` at `primals` and its derivative there, as a function.
 
     The function takes tangents like the primals and may be called many times; `fun` is
     not run again. It is a `tree_util.Partial`, whose leaves are what the derivative
-    needs from the point. With `has_aux`, the auxiliary output comes third.
+    needs from the point. With `has_aux`, the auxiliary output comes third. `in_nzs` is
+    as in `vjp`: the tangents of other primals are taken as zero.
+
+    Raises:
+        ValueError: `in_nzs` does not fit the primals.
 
     >>> import verax
     >>> y, f_jvp = verax.linearize(lambda x: x * x, 3.0)
     >>> float(y), float(f_jvp(1.0))
     (9.0, 6.0)
     """
-    at, outs, linear = linearized(fun, primals, "linearize", has_aux)
+    at, outs, linear = linearized(fun, primals, "linearize", has_aux, False, in_nzs)
     out, aux = at.unpack(outs)
     tangent, residuals = linear.parted()
     push = Partial(Pushforward(at.signature, linear.nonzero, tangent), residuals)
@@ -588,9 +626,10 @@ def pulled_from(
     primals: Sequence[Any],
     has_aux: bool,
     placed: bool = False,
+    moving: object = None,
 ) -> tuple[Any, Pullback, Any]:
     """The value of `fun`, the pullback, `placed` if it is for the user, and aux."""
-    at, outs, linear = linearized(fun, primals, "vjp", has_aux, placed)
+    at, outs, linear = linearized(fun, primals, "vjp", has_aux, placed, moving)
     out, aux = at.unpack(outs)
     return out, Pullback(at.signature, linear), aux
 
@@ -599,7 +638,9 @@ def vjp(
     fun: Callable[..., Any],
     *primals: Any,
     has_aux: bool = False,
+    reduce_axes: Sequence[object] = (),
     saveable_args: bool | tuple[Any, ...] = True,
+    in_nzs: bool | tuple[Any, ...] | None = None,
 ) -> Any:
     """The value of `fun` at `primals` and the pullback of cotangents at that point.
 
@@ -610,17 +651,21 @@ def vjp(
 
     `saveable_args`, a bool or a tuple-tree of bools that is a prefix of `primals`, says
     which arguments the pullback may keep. Those that it may not and needs are missing
-    in its list `args_res`, and must be put there before it is called.
+    in its list `args_res`, and must be put there before it is called. `in_nzs`, such a
+    tree too, says which primals have a tangent: the cotangents of others are zeros, and
+    nothing is kept for them. `reduce_axes` must be empty.
 
     Raises:
-        ValueError: `saveable_args` does not fit the primals.
+        NotImplementedError: there are `reduce_axes`.
+        ValueError: `saveable_args` or `in_nzs` does not fit the primals.
 
     >>> import verax
     >>> y, pull = verax.vjp(lambda x, y: x * y, 3.0, 4.0)
     >>> print(*pull(1.0))
     4.0 3.0
     """
-    out, pull, aux = pulled_from(fun, primals, has_aux, placed=True)
+    check_reduce_axes("vjp", reduce_axes)
+    out, pull, aux = pulled_from(fun, primals, has_aux, True, in_nzs)
     if not isinstance(saveable_args, bool):
         layouts_of(saveable_args, pull.at.argument_trees)
     pull.saveable = saveable_args

@@ -56,52 +56,53 @@ def is_absent(x: object) -> bool:
 
 
 def layouts_of(
-    saveable: object, trees: Sequence[PyTreeDef]
+    saveable: object, trees: Sequence[PyTreeDef], what: str = "saveable_args"
 ) -> tuple[list[bool], list[Layout]]:
     """Which leaves of the arguments may be kept, and how each argument is shown.
 
     Raises:
-        ValueError: `saveable` is not a bool, or a tuple of such for each argument.
+        ValueError: `saveable`, which messages call `what`, is not a bool, or a tuple of
+            such for each argument.
     """
     if isinstance(saveable, bool):
         return [saveable] * sum([tree.num_leaves for tree in trees]), [*trees]
-    parts = parts_of(saveable, trees, "")
+    parts = parts_of(saveable, trees, what, "")
     return [x for own, _ in parts for x in own], [layout for _, layout in parts]
 
 
 def parts_of(
-    saveable: object, trees: Sequence[PyTreeDef], place: str
+    saveable: object, trees: Sequence[PyTreeDef], what: str, place: str
 ) -> list[tuple[list[bool], Layout]]:
     """`layout_of` for each entry of a tuple, which stands for the `trees`."""
     if not isinstance(saveable, tuple):
         raise ValueError(
-            f"saveable_args must be a tuple-tree of bools, but saveable_args{place} is "
+            f"{what} must be a tuple-tree of bools, but {what}{place} is "
             f"{saveable!r} of type {type(saveable).__name__}"
         )
     if len(saveable) != len(trees):
-        what = f"args{place}" if place else "the arguments"
+        whole = f"args{place}" if place else "the arguments"
         raise ValueError(
-            f"saveable_args{place} has {len(saveable)} entries, but {what} have "
+            f"{what}{place} has {len(saveable)} entries, but {whole} have "
             f"another number of children: {len(trees)}"
         )
     return [
-        layout_of(entry, tree, f"{place}[{i}]")
+        layout_of(entry, tree, what, f"{place}[{i}]")
         for i, (entry, tree) in enumerate(zip(saveable, trees, strict=True))
     ]
 
 
 def layout_of(
-    saveable: object, tree: PyTreeDef, place: str
+    saveable: object, tree: PyTreeDef, what: str, place: str
 ) -> tuple[list[bool], Layout]:
     """Which leaves of one part of the arguments may be kept, and how it is shown."""
     if isinstance(saveable, bool):
         return [saveable] * tree.num_leaves, tree
     if isinstance(saveable, tuple) and tree.num_nodes == 1 and tree.num_leaves == 1:
         raise ValueError(
-            f"saveable_args{place} is a tuple, but args{place} is a leaf: it takes "
+            f"{what}{place} is a tuple, but args{place} is a leaf: it takes "
             "True or False"
         )
-    parts = parts_of(saveable, tree.children(), place)
+    parts = parts_of(saveable, tree.children(), what, place)
     flags = [x for own, _ in parts for x in own]
     return flags, tuple([layout for _, layout in parts])
 

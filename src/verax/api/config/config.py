@@ -8,6 +8,7 @@ everywhere, the instance what a block has set::
 """
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -15,7 +16,7 @@ from functools import wraps
 from types import SimpleNamespace
 from typing import Any, Final, Protocol
 
-from verax.api.config.options import EAGER, OPTIONS, Option, option
+from verax.api.config.options import EAGER, OPTIONS, Option, flags_of, jax_name, option
 from verax.api.tracing.apply import ENGINE
 from verax.backend.eager.interpreter import eager_interpreter
 from verax.backend.runtime.client import (
@@ -57,6 +58,38 @@ class Config:
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *OPTIONS]
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """The options and their values in this thread, under JAX's names.
+
+        Those of the client are not among them: reading them starts it.
+
+        >>> import verax
+        >>> verax.config.values["jax_enable_x64"]
+        False
+        """
+        live = [name for name, row in OPTIONS.items() if not row.client]
+        return {jax_name(name): self.read(name) for name in live}
+
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether dtypes may have 64 bits in this thread."""
+        return STATE.enable_x64
+
+    def parse_flags_with_absl(self) -> None:
+        """Set options from the arguments of the program that start with `--jax_`.
+
+        They are `--jax_name=value`, for booleans also `--jax_name` and `--nojax_name`,
+        before the first `--`. Despite its name, which is JAX's, this does not need
+        absl, and leaves the arguments where they are.
+
+        Raises:
+            AttributeError: there is no such option.
+            ValueError: an option does not take the value.
+        """
+        for row, value in flags_of(sys.argv[1:]):
+            self.update(row.name, value)
+
     def update(self, name: str, value: Any) -> None:
         """Set an option for every thread that has not set its own.
 
@@ -87,9 +120,10 @@ class Config:
 
 
 def settings(row: Option, value: Any) -> dict[str, Any]:
-    """What an option sets: itself and, if it stands for several, those."""
+    """What an option sets: itself and, if it stands for others, those."""
     value = row.check(value)
-    return dict.fromkeys((row.name, *row.covers), value)
+    efforts = {} if row.efforts is None else {"compile_effort": row.efforts[value]}
+    return {**dict.fromkeys((row.name, *row.covers), value), **efforts}
 
 
 def set_for_all(values: Mapping[str, Any]) -> None:
@@ -176,7 +210,7 @@ def eager_of(state: Any) -> Interpreter:
     return eager
 
 
-def enable_x64(new_value: bool = True) -> OptionBlock:
+def enable_x64(new_val: bool = True) -> OptionBlock:
     """Allow 64-bit dtypes within the block.
 
     >>> import verax, verax.numpy as vnp
@@ -184,7 +218,7 @@ def enable_x64(new_value: bool = True) -> OptionBlock:
     ...     print(vnp.zeros(2).dtype)
     float64
     """
-    return override("enable_x64", new_value)
+    return override("enable_x64", new_val)
 
 
 def disable_jit(disable: bool = True) -> OptionBlock:
@@ -192,8 +226,8 @@ def disable_jit(disable: bool = True) -> OptionBlock:
     return override("disable_jit", disable)
 
 
-def default_device(device: Device | str | None) -> OptionBlock:
-    """Within the block, make and compute on `device` what has no other place.
+def default_device(new_val: Device | str | None) -> OptionBlock:
+    """Within the block, make and compute on a device what has no other place.
 
     Such arrays are not committed: they follow committed ones.
 
@@ -202,10 +236,10 @@ def default_device(device: Device | str | None) -> OptionBlock:
     ...     print(vnp.zeros(2).devices() == {verax.devices()[0]})
     True
     """
-    return override("default_device", device)
+    return override("default_device", new_val)
 
 
-def debug_nans(new_value: bool = True) -> OptionBlock:
+def debug_nans(new_val: bool = True) -> OptionBlock:
     """Within the block, raise FloatingPointError where a NaN appears.
 
     An eager operation raises at once. A jitted function is checked when it returns; if
@@ -222,18 +256,18 @@ def debug_nans(new_value: bool = True) -> OptionBlock:
     verax.errors.NonFinite: NaN in log: made by log
     ...
     """
-    return override("debug_nans", new_value)
+    return override("debug_nans", new_val)
 
 
-def debug_infs(new_value: bool = True) -> OptionBlock:
+def debug_infs(new_val: bool = True) -> OptionBlock:
     """As `debug_nans`, for infinite results of finite operands.
 
     What comes from an infinite operand or constant, such as a mask, is intended.
     """
-    return override("debug_infs", new_value)
+    return override("debug_infs", new_val)
 
 
-def check_tracer_leaks(new_value: bool = True) -> OptionBlock:
+def check_tracer_leaks(new_val: bool = True) -> OptionBlock:
     """Within the block, raise at the end of a trace that leaves a tracer behind.
 
     Using a tracer after its trace is always an error. Within the block, keeping one is
@@ -250,10 +284,10 @@ def check_tracer_leaks(new_value: bool = True) -> OptionBlock:
     verax.errors.LeakedTracer: a tracer has left <lambda>, which was traced:
       type ~f32[], an input of that trace (argument 0 of <lambda>), held by ...
     """
-    return override("check_tracer_leaks", new_value)
+    return override("check_tracer_leaks", new_val)
 
 
-def explain_cache_misses(new_value: bool = True) -> OptionBlock:
+def explain_cache_misses(new_val: bool = True) -> OptionBlock:
     """Within the block, log each call of a jitted function that misses its caches.
 
     The logger is `verax`, the level WARNING. The message names the function and the
@@ -265,40 +299,31 @@ def explain_cache_misses(new_value: bool = True) -> OptionBlock:
     ...     print(verax.config.explain_cache_misses)
     True
     """
-    return override("explain_cache_misses", new_value)
+    return override("explain_cache_misses", new_val)
 
 
-def numpy_dtype_promotion(mode: str) -> OptionBlock:
+def numpy_dtype_promotion(new_val: str) -> OptionBlock:
     """Promote dtypes as usual ("standard"), or only weak ones ("strict")."""
-    return override("numpy_dtype_promotion", mode)
+    return override("numpy_dtype_promotion", new_val)
 
 
-def default_matmul_precision(precision: str | None) -> OptionBlock:
+def default_matmul_precision(new_val: str | None) -> OptionBlock:
     """Within the block, the precision of matrix products that do not specify one."""
-    return override("default_matmul_precision", precision)
+    return override("default_matmul_precision", new_val)
 
 
-def default_prng_impl(impl: str) -> OptionBlock:
-    """Within the block, random keys are of `impl`: "threefry2x32", "rbg", "unsafe_rbg".
+def default_prng_impl(new_val: str) -> OptionBlock:
+    """Within the block, keys are of an "rbg", "unsafe_rbg" or "threefry2x32" generator.
 
     >>> import verax
     >>> with verax.default_prng_impl("rbg"):
     ...     print(verax.random.key(0).dtype)
     key<rbg>
     """
-    return override("default_prng_impl", impl)
+    return override("default_prng_impl", new_val)
 
 
-def threefry_partitionable(new_value: bool = True) -> OptionBlock:
-    """Random bits of an element depend only on its key and place: always so in verax.
-
-    Raises:
-        ValueError: `new_value` is False.
-    """
-    return override("threefry_partitionable", new_value)
-
-
-def numpy_rank_promotion(mode: str) -> OptionBlock:
+def numpy_rank_promotion(new_val: str) -> OptionBlock:
     """Within the block, what to do where arrays of different ranks broadcast together.
 
     "allow" does as NumPy does, "warn" gives a warning too, and "raise" is an error.
@@ -310,10 +335,10 @@ def numpy_rank_promotion(mode: str) -> OptionBlock:
     ...
     ValueError: Operands could not be broadcast together for add ...
     """
-    return override("numpy_rank_promotion", mode)
+    return override("numpy_rank_promotion", new_val)
 
 
-def no_tracing(new_value: bool = True) -> OptionBlock:
+def no_tracing(new_val: bool = True) -> OptionBlock:
     """Within the block, raise RuntimeError where a jitted function would be traced.
 
     >>> import verax
@@ -324,10 +349,10 @@ def no_tracing(new_value: bool = True) -> OptionBlock:
     ...     double(2.0)
     Array(4., dtype=float32, weak_type=True)
     """
-    return override("no_tracing", new_value)
+    return override("no_tracing", new_val)
 
 
-def no_execution(new_value: bool = True) -> OptionBlock:
+def no_execution(new_val: bool = True) -> OptionBlock:
     """Within the block, raise RuntimeError where something would be computed.
 
     Tracing, lowering and compiling still work.
@@ -337,10 +362,10 @@ def no_execution(new_value: bool = True) -> OptionBlock:
     ...     print(verax.make_jaxpr(lambda x: 2 * x)(1.0).out_avals)
     (~f32[],)
     """
-    return override("no_execution", new_value)
+    return override("no_execution", new_val)
 
 
-def debug_key_reuse(new_value: bool = True) -> OptionBlock:
+def debug_key_reuse(new_val: bool = True) -> OptionBlock:
     """Within the block, raise KeyReuseError where a typed random key is used twice.
 
     Eager operations remember which keys they have used; programs are checked when they
@@ -354,26 +379,26 @@ def debug_key_reuse(new_value: bool = True) -> OptionBlock:
     ...
     verax.errors.KeyReuseError: Previously-consumed key passed to random_bits ...
     """
-    return override("debug_key_reuse", new_value)
+    return override("debug_key_reuse", new_val)
 
 
-def enable_checks(new_value: bool = True) -> OptionBlock:
+def enable_checks(new_val: bool = True) -> OptionBlock:
     """Within the block, check that each traced program is well typed.
 
     A fault is an error of verax, or of a rule of yours: `verax.errors.IllTyped`.
     """
-    return override("enable_checks", new_value)
+    return override("enable_checks", new_val)
 
 
-def log_compiles(new_value: bool = True) -> OptionBlock:
+def log_compiles(new_val: bool = True) -> OptionBlock:
     """Within the block, log each trace, lowering and compilation, and how long it took.
 
     The logger is `verax` and the level WARNING; it is DEBUG outside such a block.
     """
-    return override("log_compiles", new_value)
+    return override("log_compiles", new_val)
 
 
-def enable_custom_prng(new_value: bool = True) -> OptionBlock:
+def enable_custom_prng(new_val: bool = True) -> OptionBlock:
     """Within the block, `random.PRNGKey` makes typed keys, as `random.key` does.
 
     >>> import verax
@@ -381,10 +406,10 @@ def enable_custom_prng(new_value: bool = True) -> OptionBlock:
     ...     print(verax.random.PRNGKey(0).dtype)
     key<fry>
     """
-    return override("enable_custom_prng", new_value)
+    return override("enable_custom_prng", new_val)
 
 
-def legacy_prng_key(mode: str) -> OptionBlock:
+def legacy_prng_key(new_val: str) -> OptionBlock:
     """Within the block, "allow" raw random keys, "warn" of them, or make an "error".
 
     >>> import verax
@@ -394,10 +419,10 @@ def legacy_prng_key(mode: str) -> OptionBlock:
     ...
     ValueError: Legacy uint32 key array passed as key to normal; ...
     """
-    return override("legacy_prng_key", mode)
+    return override("legacy_prng_key", new_val)
 
 
-def explicit_x64_dtypes(mode: str) -> OptionBlock:
+def explicit_x64_dtypes(new_val: str) -> OptionBlock:
     """Within the block, "warn" or "error" where a 64-bit dtype is asked for.
 
     That is while `enable_x64` is off: such dtypes are narrowed then.
@@ -409,10 +434,10 @@ def explicit_x64_dtypes(mode: str) -> OptionBlock:
     ...
     ValueError: zeros: dtype float64 was requested, but 64-bit types are off; ...
     """
-    return override("explicit_x64_dtypes", mode)
+    return override("explicit_x64_dtypes", new_val)
 
 
-def transfer_guard(level: str | None) -> OptionBlock:
+def transfer_guard(new_val: str | None) -> OptionBlock:
     """Within the block, what to do about transfers between host and devices.
 
     "allow" allows all, "log" logs implicit ones and "disallow" makes them an error;
@@ -427,22 +452,22 @@ def transfer_guard(level: str | None) -> OptionBlock:
     ...
     verax.errors.JaxRuntimeError: INVALID_ARGUMENT: Disallowed host-to-device ...
     """
-    return override("transfer_guard", level)
+    return override("transfer_guard", new_val)
 
 
-def transfer_guard_host_to_device(level: str | None) -> OptionBlock:
+def transfer_guard_host_to_device(new_val: str | None) -> OptionBlock:
     """`transfer_guard` for what goes from NumPy and Python to devices."""
-    return override("transfer_guard_host_to_device", level)
+    return override("transfer_guard_host_to_device", new_val)
 
 
-def transfer_guard_device_to_device(level: str | None) -> OptionBlock:
+def transfer_guard_device_to_device(new_val: str | None) -> OptionBlock:
     """`transfer_guard` for what goes from one device to another."""
-    return override("transfer_guard_device_to_device", level)
+    return override("transfer_guard_device_to_device", new_val)
 
 
-def transfer_guard_device_to_host(level: str | None) -> OptionBlock:
+def transfer_guard_device_to_host(new_val: str | None) -> OptionBlock:
     """`transfer_guard` for what goes from devices other than CPUs to NumPy."""
-    return override("transfer_guard_device_to_host", level)
+    return override("transfer_guard_device_to_host", new_val)
 
 
 class UserContext:

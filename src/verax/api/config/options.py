@@ -8,7 +8,8 @@ so that a program which asks for something else is told::
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,7 +17,11 @@ import numpy as np
 from attrs import frozen
 
 from verax.backend.runtime.client import Device, local_devices
-from verax.backend.xla.compile_options import EFFORTS
+from verax.backend.xla.compile_options import (
+    EFFORT_OF_LEVEL,
+    EFFORTS,
+    CompilerEffortLevel,
+)
 from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule
 
@@ -32,8 +37,9 @@ class Option(ReprMixin):
 
     `choices` are all its values, if they are few. `optional` options may be None.
     `fixed` ones have one value here, the default, and `idle` ones have no effect. One
-    that `covers` others sets those too. `client` names the argument of
-    `ClientOptions` that an option sets before the client starts.
+    that `covers` others sets those too, and one with `efforts` the option
+    `compile_effort`. `client` names the argument of `ClientOptions` that an option
+    sets before the client starts.
     """
 
     name: str
@@ -46,6 +52,7 @@ class Option(ReprMixin):
     idle: bool = False
     client: str = ""
     covers: tuple[str, ...] = ()
+    efforts: Mapping[Any, str] | None = None
 
     def check(self, value: Any) -> Any:
         """The value as it is kept.
@@ -58,6 +65,8 @@ class Option(ReprMixin):
             return value
         if self.kind is Device:
             return as_device(value)
+        if self.kind is CompilerEffortLevel:
+            value = as_level(value)
         if self.fixed and value != self.default:
             raise ValueError(
                 f"{self.name} is always {self.default!r} in verax and cannot be "
@@ -71,21 +80,20 @@ class Option(ReprMixin):
         return converted(self, value)
 
     def parse(self, variable: str, text: str) -> Any:
-        """The value from an environment variable, checked.
+        """The value from an environment variable or a flag, checked.
 
         Raises:
             ValueError: the text is not such a value.
         """
         if self.kind is bool:
             return self.check(text.lower() in ("1", "true", "yes", "y", "on", "t"))
-        if self.kind in (str, Device):
+        if self.kind in (str, Device, CompilerEffortLevel):
             return self.check(text or None if self.optional else text)
         try:
             return self.check(self.kind(text))
         except ValueError:
             raise ValueError(
-                f"the environment variable {variable} takes {self.kind.__name__}, not "
-                f"{text!r}"
+                f"{variable} takes {self.kind.__name__}, not {text!r}"
             ) from None
 
 
@@ -94,8 +102,14 @@ def converted(option: Option, value: Any) -> Any:
 
     Raises:
         TypeError: it is of another kind.
+        ValueError: it is not a level.
     """
     kind = option.kind
+    if kind is CompilerEffortLevel:
+        if isinstance(value, CompilerEffortLevel):
+            return value
+        names = ", ".join(CompilerEffortLevel.__members__)
+        raise ValueError(f"{option.name} must be one of {names}, not {value!r}")
     if kind is bool and (isinstance(value, np.bool_) or value in (0, 1)):
         return bool(value)
     if kind is str and isinstance(value, os.PathLike):
@@ -120,6 +134,14 @@ def as_device(value: object) -> Device:
         "option default_device takes one of verax.devices(), the name of a platform or "
         f"None, not {value!r}"
     )
+
+
+def as_level(value: Any) -> Any:
+    """A level from its name or number; anything else as it is."""
+    try:
+        return CompilerEffortLevel(value)
+    except ValueError:
+        return value
 
 
 def flag(name: str, default: bool, does: str) -> Option:
@@ -231,6 +253,20 @@ ROWS: Final = (
         "how much XLA optimises programs for the CPU (only in verax)",
         EFFORTS,
     ),
+    Option(
+        "optimization_level",
+        CompilerEffortLevel,
+        CompilerEffortLevel.UNKNOWN,
+        "sets `compile_effort`: O0 fast, O1 light, O2 and O3 full, UNKNOWN auto",
+        efforts=EFFORT_OF_LEVEL,
+    ),
+    Option(
+        "disable_most_optimizations",
+        bool,
+        False,
+        "sets `compile_effort` to fast if it is on, else to auto",
+        efforts=MappingProxyType({True: "fast", False: "auto"}),
+    ),
     flag("disable_jit", False, "jitted functions run as plain Python"),
     flag("no_tracing", False, "raise where a jitted function would be traced again"),
     flag("no_execution", False, "raise where a compiled program would run"),
@@ -333,6 +369,7 @@ ROWS: Final = (
     always("array_garbage_collection_guard", None, "arrays are freed by references"),
     always("thread_guard", False, "arrays may be used by all threads"),
     always("mutable_array_checks", True, "arrays are immutable"),
+    always("jax2tf_associative_scan_reductions", False, "there is no jax2tf"),
     always("remove_size_one_mesh_axis_from_type", False, "meshes keep all their axes"),
     always("raise_persistent_cache_errors", False, "faults of the disk cache warn"),
     always("compilation_cache_include_metadata_in_key", False, "keys hold no lines"),
@@ -345,9 +382,7 @@ ROWS: Final = (
     always(
         "dump_ir_modes", "stablehlo", "`jit(f).lower(...).as_text()` is the program"
     ),
-    always("disable_most_optimizations", False, "see compile_effort"),
-    always("optimization_level", "UNKNOWN", "see compile_effort"),
-    always("memory_fitting_level", "O2", "XLA's default"),
+    always("memory_fitting_level", CompilerEffortLevel.O2, "XLA's default"),
     always("enable_pgle", False, "programs are not profiled to be compiled again"),
     always("cpu_collectives_implementation", "gloo", "the only one of jaxlib's"),
     always("error_checking_behavior_nan", "ignore", "see debug_nans"),
@@ -375,6 +410,11 @@ EAGER: Final = frozenset(
 """Options that choose the eager interpreter."""
 
 
+def jax_name(name: str) -> str:
+    """The name of an option with JAX's prefix."""
+    return name if name.startswith("jax") else f"jax_{name}"
+
+
 def option(name: str) -> Option:
     """The option of a name, with or without JAX's prefix.
 
@@ -391,3 +431,21 @@ def option(name: str) -> Option:
             f"there is no option {name!r}; {hint}dir(verax.config) lists all of them"
         )
     return found
+
+
+def flags_of(arguments: Iterable[str]) -> Iterator[tuple[Option, Any]]:
+    """The options that arguments of a program set, as in `--jax_enable_x64=true`.
+
+    Raises:
+        AttributeError: there is no such option.
+        ValueError: an option does not take its value, or lacks one.
+    """
+    for argument in takewhile(lambda text: text != "--", arguments):
+        flag, given, text = argument.partition("=")
+        if flag.startswith("--nojax_") and not given:
+            yield option(flag.removeprefix("--no")), False
+        elif flag.startswith("--jax_"):
+            row = option(flag.removeprefix("--"))
+            if not given and row.kind is not bool:
+                raise ValueError(f"{flag} needs a value: write {flag}=value")
+            yield row, row.parse(flag, text if given else "true")

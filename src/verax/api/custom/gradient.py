@@ -49,17 +49,43 @@ class PullbackProgram:
     out_tree: PyTreeDef
 
 
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(
+    fun: Callable[..., Any] | None = None,
+    *,
+    with_logs: bool = False,
+    remat: bool = False,
+    with_accums: object = None,
+) -> Callable[..., Any]:
     """A function from one that returns (output, pullback).
 
     The pullback takes the cotangent of the output and returns that of the argument, or
-    the tuple of those of the arguments.
+    the tuple of those of the arguments. Without `fun`, this is a decorator. The other
+    arguments of JAX's must have their default values: pullbacks write no logs, have no
+    accumulators, and are rematerialised with `verax.checkpoint`.
+
+    Raises:
+        NotImplementedError: one of them has another value.
 
     >>> import verax
     >>> f = verax.custom_gradient(lambda x: (x * x, lambda ct: 10.0 * ct * x))
     >>> float(verax.grad(f)(3.0))
     30.0
     """
+
+    for word, value in (
+        ("with_logs", with_logs),
+        ("remat", remat),
+        ("with_accums", with_accums),
+    ):
+        if value:
+            raise NotImplementedError(
+                f"custom_gradient does not take {word}={value!r}; leave it out"
+            )
+    return custom_gradient_of if fun is None else custom_gradient_of(fun)
+
+
+def custom_gradient_of(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """`custom_gradient` of a function."""
 
     def primal(*args: Any, **kwargs: Any) -> Any:
         return fun(*args, **kwargs)[0]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from verax.api.arguments.static_argnums import resolve_statics
-from verax.api.autodiff.jvp_vjp import check_tangent, zero
+from verax.api.autodiff.jvp_vjp import check_reduce_axes, check_tangent, zero
 from verax.api.tracing.apply import ENGINE, apply
 from verax.api.tracing.structs import (
     ShapeDtypeStruct,
@@ -108,18 +108,23 @@ def stand_in(x: Any) -> Any:
     return zero(struct_aval(x)) if isinstance(x, ShapeDtypeStruct) else x
 
 
-def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], Any]:
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[object] = ()
+) -> Callable[[Any], Any]:
     """The transpose of a linear function: cotangents of outputs to those of inputs.
 
-    `primals` give the types only (arrays or `ShapeDtypeStruct`s).
+    `primals` give the types only (arrays or `ShapeDtypeStruct`s). `reduce_axes` must be
+    empty.
 
     Raises:
+        NotImplementedError: there are `reduce_axes`.
         MissingRule: an operation in `fun` is not linear.
 
     >>> import verax
     >>> float(verax.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)[0])
     6.0
     """
+    check_reduce_axes("linear_transpose", reduce_axes)
     leaves, tree = pytrees.flatten((primals, {}))
     describe = describe_arguments(fun, tree)
     avals = struct_avals(leaves, describe)

@@ -12,7 +12,13 @@ from typing import Any, overload
 from attrs import frozen
 
 from verax.api.arguments.cache_entries import Settings
-from verax.api.arguments.jit_options import check_flags, check_function, checked_options
+from verax.api.arguments.jit_options import (
+    Inline,
+    as_inline,
+    check_flags,
+    check_function,
+    checked_options,
+)
 from verax.api.arguments.static_argnums import Names, Numbers, resolve_statics
 from verax.api.jit.function import JitFunction
 from verax.api.sharding_args import Shardings, resolve_shardings
@@ -34,7 +40,7 @@ def jit[**P, R](
     keep_unused: bool = False,
     device: Device | None = None,
     backend: str | None = None,
-    inline: bool = False,
+    inline: bool | Inline = False,
     compiler_options: dict[str, str | bool | int | float] | None = None,
 ) -> JitFunction[P, R]: ...
 @overload
@@ -49,7 +55,7 @@ def jit(
     keep_unused: bool = False,
     device: Device | None = None,
     backend: str | None = None,
-    inline: bool = False,
+    inline: bool | Inline = False,
     compiler_options: dict[str, str | bool | int | float] | None = None,
 ) -> "JitDecorator": ...
 def jit(
@@ -65,7 +71,7 @@ def jit(
     keep_unused: bool = False,
     device: Device | None = None,
     backend: str | None = None,
-    inline: bool = False,
+    inline: bool | Inline = False,
     compiler_options: dict[str, str | bool | int | float] | None = None,
 ) -> Any:
     """Compile a function, once for each signature of its arguments.
@@ -77,8 +83,9 @@ def jit(
     Static arguments (by position or name) are values while tracing; they must be
     hashable, and each new value or type compiles again. Donated arguments give their
     memory to the outputs and must not be used again. `keep_unused` passes arguments
-    that the function ignores to the program; `inline` writes the function into an outer
-    trace instead of a call. `compiler_options` are XLA's, by name.
+    that the function ignores to the program; `inline`, a boolean or
+    an `Inline`, writes the function into an outer trace instead of a call.
+    `compiler_options` are XLA's, by name.
 
     `in_shardings` and `out_shardings` say how arguments and results are placed:
     shardings, or prefix trees of them for the tuple of arguments and for the result;
@@ -98,7 +105,7 @@ def jit(
     [0, 2, 4]
     """
     options = CompileOptions(overrides=checked_options(compiler_options))
-    check_flags(keep_unused=keep_unused, inline=inline)
+    check_flags(keep_unused=keep_unused)
     shardings = resolve_shardings(in_shardings, out_shardings, device, backend)
     decorator = JitDecorator(
         static_argnums,
@@ -106,7 +113,7 @@ def jit(
         donate_argnums,
         donate_argnames,
         keep_unused,
-        inline,
+        as_inline(inline),
         options,
         shardings,
     )

@@ -8,6 +8,7 @@ One idea: a function on pytrees is a function on the leaves::
 import os
 import platform
 import sys
+import warnings
 from typing import Any
 
 from verax.backend import pytrees
@@ -57,9 +58,13 @@ def devices(backend: str | None = None) -> list[Device]:
 
 
 def local_devices(
-    process_index: int | None = None, backend: str | None = None
+    process_index: int | None = None,
+    backend: str | None = None,
+    host_id: int | None = None,
 ) -> list[Device]:
     """The devices of one process, which is this one unless `process_index` says which.
+
+    `host_id` is a former name of `process_index`, and warns.
 
     Raises:
         ValueError: there is no such process.
@@ -68,6 +73,13 @@ def local_devices(
     >>> verax.local_devices() == verax.local_devices(verax.process_index())
     True
     """
+    if host_id is not None:
+        warnings.warn(
+            "local_devices: host_id is now called process_index",
+            UserWarning,
+            stacklevel=2,
+        )
+        process_index = host_id
     if process_index is None:
         return client_local_devices(backend)
     if process_index not in process_indices(backend):

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import Attribute, evolve, field, frozen
 
 from verax.api.tracing.trace import Traced
 from verax.backend.arrays.formats import Format, Layout
@@ -43,9 +43,21 @@ def sharding_of(place: Sharding | Format | None) -> Sharding | None:
     return found
 
 
+def only_default(struct: object, attribute: "Attribute[Any]", value: object) -> None:
+    """Raise ValueError unless the field has the one value that it has in verax."""
+    if value is not attribute.default:
+        raise ValueError(
+            f"a ShapeDtypeStruct in verax has {attribute.name}={attribute.default}, "
+            f"not {value!r}"
+        )
+
+
 @frozen(repr=False)
 class ShapeDtypeStruct:
     """A shape and a dtype, standing for an array in `eval_shape` and `lower`.
+
+    It never stands for a mutable reference, and has no varying mesh axes: `is_ref` is
+    False and `manual_axis_type` None.
 
     >>> import numpy as np
     >>> ShapeDtypeStruct((2, 3), np.float32).update(dtype=np.int8)
@@ -58,6 +70,8 @@ class ShapeDtypeStruct:
     dtype: Any = field(converter=as_dtype)
     weak_type: bool = False
     sharding: Sharding | None = field(default=None, kw_only=True, converter=sharding_of)
+    manual_axis_type: None = field(default=None, kw_only=True, validator=only_default)
+    is_ref: bool = field(default=False, kw_only=True, validator=only_default)
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -82,11 +96,6 @@ class ShapeDtypeStruct:
         """The sharding, with the layout that arrays have."""
         layout = None if self.sharding is None else Layout.row_major(self.ndim)
         return Format(layout, self.sharding)
-
-    @property
-    def is_ref(self) -> bool:
-        """Whether it stands for a mutable reference: never."""
-        return False
 
     @classmethod
     def like(cls, x: Any) -> "ShapeDtypeStruct":

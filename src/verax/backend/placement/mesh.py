@@ -11,7 +11,7 @@ entry for each dimension of an array: an axis, several, or None; both are values
 """
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import ContextDecorator
 from math import prod
 from types import TracebackType
@@ -65,11 +65,27 @@ def as_partition(entry: object) -> Partition:
     )
 
 
+def check_none(name: str, axes: object) -> None:
+    """Raise unless `axes` is a set without elements."""
+    if not isinstance(axes, set | frozenset):
+        raise TypeError(f"PartitionSpec takes a set as {name}, not {axes!r}")
+    if axes:
+        raise ValueError(
+            f"PartitionSpec got {name}={set(axes)!r}, which is for Explicit mesh axes: "
+            "those of verax are Auto or Manual"
+        )
+
+
 class PartitionSpec:
     """The mesh axes that split each dimension; dimensions without entry are whole.
 
+    `unreduced` and `reduced` axes are those of Explicit meshes, which verax lacks: the
+    two must be empty sets.
+
     Raises:
-        TypeError: an entry is not a name, tuple of names, None or `UNCONSTRAINED`.
+        TypeError: an entry is not a name, tuple of names, None or `UNCONSTRAINED`, or
+            `unreduced` or `reduced` is not a set.
+        ValueError: there are unreduced or reduced axes.
     """
 
     __module__ = "verax.sharding"
@@ -80,7 +96,15 @@ class PartitionSpec:
     UNCONSTRAINED = UNCONSTRAINED
     partitions: tuple[Partition, ...]
 
-    def __init__(self, *partitions: Any) -> None:
+    def __init__(
+        self,
+        *partitions: Any,
+        unreduced: Set[str] = frozenset(),
+        reduced: Set[str] = frozenset(),
+        unreduced_kind: None = None,
+    ) -> None:
+        check_none("unreduced", unreduced)
+        check_none("reduced", reduced)
         object.__setattr__(self, "partitions", tuple(map(as_partition, partitions)))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -94,6 +118,49 @@ class PartitionSpec:
 
     def __getitem__(self, index: int) -> Partition:
         return self.partitions[index]
+
+    def __add__(self, other: "PartitionSpec | tuple[Any, ...]") -> "PartitionSpec":
+        if isinstance(other, PartitionSpec | tuple):
+            return PartitionSpec(*self, *other)
+        return NotImplemented
+
+    def __radd__(self, other: tuple[Any, ...]) -> "PartitionSpec":
+        if isinstance(other, tuple):
+            return PartitionSpec(*other, *self)
+        return NotImplemented
+
+    @property
+    def unreduced(self) -> frozenset[str]:
+        """The mesh axes over which values are yet to be summed: none."""
+        return frozenset()
+
+    @property
+    def reduced(self) -> frozenset[str]:
+        """The mesh axes over which cotangents are yet to be summed: none."""
+        return frozenset()
+
+    @property
+    def unreduced_kind(self) -> None:
+        """How values are yet to be combined: not at all."""
+        return None
+
+    def index(self, value: Any) -> int:
+        """The first dimension with this entry.
+
+        Raises:
+            ValueError: there is none.
+        """
+        return self.partitions.index(as_partition(value))
+
+    def count(self, value: Any) -> int:
+        """How many dimensions have this entry."""
+        return self.partitions.count(as_partition(value))
+
+    def update(
+        self, partitions: Sequence[Any] | None = None, **sets: Any
+    ) -> "PartitionSpec":
+        """A spec with other entries; `sets` are its other arguments."""
+        return PartitionSpec(*self if partitions is None else partitions, **sets)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PartitionSpec):

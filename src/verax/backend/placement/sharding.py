@@ -10,6 +10,7 @@ holds; jaxlib's own classes are made from it, and never seen by users.
 """
 
 from collections.abc import Mapping, Sequence
+from enum import Enum, auto
 from functools import cached_property
 from math import prod
 from typing import Any, ClassVar
@@ -297,6 +298,17 @@ class NamedSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+
+
+class MemorySpace(Enum):
+    """The memories of a device: in verax arrays live in its own, `Device`."""
+
+    __module__ = "verax.memory"
+    __qualname__ = "Space"
+
+    Device = auto()
+    Host = auto()
+    Any = auto()
 
 
 def check_memory_kind(kind: object) -> None:

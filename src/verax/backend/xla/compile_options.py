@@ -8,6 +8,7 @@ where something is compiled or loaded::
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from types import MappingProxyType
 from typing import ClassVar, Final
 
@@ -41,6 +42,35 @@ OPTION_FAULTS: Final = (
 # `compile_effort`, and XLA's optimisation level; "auto" is one of the others.
 EFFORTS: Final = ("auto", "full", "light", "fast")
 LEVELS: Final[Mapping[str, int]] = MappingProxyType({"light": 1, "fast": 0})
+
+
+class CompilerEffortLevel(Enum):
+    """How much a compiler shall do, as the option `optimization_level` says it.
+
+    A level is found by its name, too.
+
+    >>> CompilerEffortLevel("O1")
+    <CompilerEffortLevel.O1: 19>
+    """
+
+    __module__ = "verax"
+
+    UNKNOWN = 0
+    O0 = 9
+    O1 = 19
+    O2 = 29
+    O3 = 39
+
+    @classmethod
+    def _missing_(cls, value: object) -> "CompilerEffortLevel | None":
+        return next((level for level in cls if level.name == value), None)
+
+
+EFFORT_OF_LEVEL: Final[Mapping[CompilerEffortLevel, str]] = MappingProxyType(
+    dict(
+        zip(CompilerEffortLevel, ("auto", "fast", "light", "full", "full"), strict=True)
+    )
+)
 
 # One object, so that the most frequent call passes it without building anything.
 NO_OVERRIDES: Final[Overrides] = ()

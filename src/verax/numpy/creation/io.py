@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from verax.backend.arrays.placed import wrapper
-from verax.backend.placement.sharding import SingleDeviceSharding
+from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
 from verax.backend.runtime import buffers
 from verax.backend.runtime.client import Device, local_devices
 from verax.ir.avals import ShapedArray
@@ -76,20 +76,40 @@ def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
     return asarray(np.fromiter(iter, numpy_dtype(as_dtype(dtype)), count))
 
 
+def one_device(place: Device | Sharding) -> Device:
+    """A device, or that of a sharding.
+
+    Raises:
+        ValueError: it has several.
+    """
+    if not isinstance(place, Sharding):
+        return place
+    if place.num_devices != 1:
+        raise ValueError(
+            f"from_dlpack makes an array on one device, but {place} has "
+            f"{place.num_devices}"
+        )
+    (device,) = place.device_set
+    return device
+
+
 def from_dlpack(
-    x: Any, /, *, device: Device | None = None, copy: bool | None = None
+    x: Any, /, *, device: Device | Sharding | None = None, copy: bool | None = None
 ) -> Array:
     """The array of another library, sharing its memory where that is possible.
+
+    `device` may be a sharding over one device.
 
     Without 64-bit types, wide elements are copied to narrow ones. The other library
     must not write to shared memory.
 
     Raises:
         TypeError: `x` has no `__dlpack__`.
-        ValueError: `copy=False`, but elements have to be narrowed.
+        ValueError: `copy=False`, but elements have to be narrowed; a sharding has
+            several devices.
         BufferError: the memory is of a kind that the device cannot take.
     """
-    place = local_devices()[0] if device is None else device
+    place = local_devices()[0] if device is None else one_device(device)
     buffer = buffers.from_dlpack(x, place, copy=bool(copy))
     dtype = as_dtype(buffer.aval.dtype)
     if canonical(dtype, STATE.enable_x64) == dtype:

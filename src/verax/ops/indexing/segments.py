@@ -24,6 +24,7 @@ from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.rules.families.reducer import highest, lowest
 from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import (
     AbstractValueError,
@@ -35,11 +36,11 @@ COMMON: Final = """
     where it belongs; others than 0 to num_segments - 1 are left out. Without
     `num_segments`, which compiled functions need, the largest id says it. Parts of
     `bucket_size` elements are folded on their own first: sums round less. `mode` is
-    that of `lax.scatter`.
+    that of `lax.scatter`; `out_sharding` must be None.
 
     Raises:
         TypeError: `data` cannot be folded so, or `segment_ids` are not integers.
-        ValueError: shapes or sizes do not fit.
+        ValueError: shapes or sizes do not fit, or there is an `out_sharding`.
     """
 
 
@@ -116,6 +117,7 @@ class Segment(Protocol):
         unique_indices: bool = False,
         bucket_size: int | None = None,
         mode: Mode = None,
+        out_sharding: None = None,
     ) -> Array: ...
 
 
@@ -135,7 +137,9 @@ def segment_function(
         unique_indices: bool = False,
         bucket_size: int | None = None,
         mode: Mode = None,
+        out_sharding: None = None,
     ) -> Array:
+        unsharded(name, out_sharding)
         checked(name, data, segment_ids)
         count = segments_of(name, segment_ids, num_segments)
         aval, depth = aval_of(data), len(aval_of(segment_ids).shape)
