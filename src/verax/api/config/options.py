@@ -343,6 +343,7 @@ ROWS: Final = (
     guard("device_to_host", "from devices other than CPUs to NumPy"),
     # What makes no difference here.
     idle("softmax_custom_jvp", False, "the derivative of softmax is always stable"),
+    idle("remat3", False, "`checkpoint` has one implementation, for all options"),
     idle("pprint_use_color", True, "jaxprs are printed without colour"),
     idle(
         "traceback_filtering",
