@@ -17,6 +17,6 @@ __getattr__, __dir__ = facade(
     },
     modules=(
         "compilation_cache layout mesh_utils pjit serialize_executable shard_map "
-        "topologies"
+        "topologies xla_metadata"
     ),
 )

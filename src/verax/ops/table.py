@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from verax.ops import fft
-from verax.ops.calls import call, call_exported, callbacks, checkpoint
+from verax.ops.calls import call, call_exported, callbacks, checkpoint, metadata
 from verax.ops.contraction import dot
 from verax.ops.control import any_lane, checkpointed_loops, cond, scan, while_
 from verax.ops.conv import primitive
@@ -92,6 +92,7 @@ ROWS: tuple[Row[Any], ...] = (
     *sharding_constraint.ROWS,
     *collectives.ROWS,
     *checkpoint.ROWS,
+    *metadata.ROWS,
     *checkpointed_loops.ROWS,
     *any_lane.ROWS,
     *jvp.ROWS,

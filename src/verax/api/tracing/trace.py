@@ -26,6 +26,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.check import check_jaxpr
 from verax.ir.consts import hoist
 from verax.ir.jaxpr import Jaxpr
+from verax.ops.calls.metadata import told
 from verax.ops.hoisting import as_operands
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.infer import inferred
@@ -193,6 +194,8 @@ def recorded(
     out = fun(*args, **kwargs)
     leaves, out_tree = pytrees.flatten(out)
     check_outputs(fun, out, leaves)
+    if STATE.xla_metadata:
+        builder.eqns[:] = told(builder.eqns, STATE.xla_metadata)
     jaxpr, captured = builder.finish(leaves)
     return jaxpr, captured, out_tree
 

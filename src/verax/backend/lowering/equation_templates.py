@@ -174,7 +174,7 @@ class Recorder(FunctionText):
         """Raise, since this needs more than the equation."""
         raise NeedsModule
 
-    threaded = callback = call = embed = layout = batch = refuse
+    threaded = callback = call = embed = layout = batch = mark = refuse
 
 
 def same(x: Needed, y: Needed) -> bool:

@@ -9,11 +9,19 @@ constant is written once, before its first use, so the same calls give the same 
     text.lines                # ['    %2 = "stablehlo.sine"(%1) : ...']
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
-from verax.backend.lowering.mlir_text import dense, mlir_type, stored_shape
+from verax.backend.lowering.mlir_text import (
+    FRONTEND,
+    dense,
+    frontend,
+    mlir_type,
+    stored_shape,
+    with_frontend,
+)
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import device_value
 from verax.rules.rows.emitter import Operand, Region, i64s
@@ -31,6 +39,8 @@ class FunctionText:
         self.lines: list[str] = []
         self.count = 0
         self.scalars: dict[tuple[Hashable, ...], Operand] = {}
+        # What operations tell the compiler, as MLIR text.
+        self.told = ""
 
     def label(self) -> str:
         """A fresh name."""
@@ -67,6 +77,8 @@ class FunctionText:
         types = ", ".join([mlir_type(x.aval) for x in xs])
         bodies = f" ({', '.join(map(self.region, regions))})" if regions else ""
         extra = ""
+        if self.told:
+            attributes = {**attributes, FRONTEND: self.told}
         if attributes:
             extra = f" {{{', '.join([f'{k} = {v}' for k, v in attributes.items()])}}}"
         if len(results) == 1:
@@ -102,6 +114,26 @@ class FunctionText:
             f'    "stablehlo.return"({results}) : ({types}) -> ()\n    }}'
         )
 
+    @contextmanager
+    def attributed(self, attributes: Sequence[tuple[str, str]]) -> Iterator[None]:
+        """See `Emitter.attributed`."""
+        outer, self.told = self.told, frontend(attributes) if attributes else ""
+        try:
+            yield
+        finally:
+            self.told = outer
+
+    def mark(self, x: Operand, attributes: Sequence[tuple[str, str]]) -> None:
+        """See `Emitter.mark`; nothing made an argument, and a constant has no place."""
+        label = x.name.partition("#")[0]
+        for i in reversed(range(len(self.lines))):
+            lines = self.lines[i]
+            for end in (" = ", ":"):
+                start = lines.find(f"    {label}{end}") if label else -1
+                if start >= 0:
+                    self.lines[i] = marked(lines, start, attributes)
+                    return
+
     def constant(
         self, value: float | int | bool | complex | np.ndarray, aval: ShapedArray
     ) -> Operand:
@@ -124,3 +156,12 @@ class FunctionText:
             broadcast_dimensions=i64s(places),
         )
         return out
+
+
+def marked(lines: str, start: int, attributes: Sequence[tuple[str, str]]) -> str:
+    """Lines of which the operation at `start` tells the compiler more."""
+    stop = lines.index("\n", start)
+    if lines[start:stop].endswith("{"):  # its regions follow: it is the last one
+        stop = len(lines)
+    operation = with_frontend(lines[start:stop], attributes)
+    return f"{lines[:start]}{operation}{lines[stop:]}"

@@ -7,7 +7,7 @@ once per aval, and a float is printed by its bits where digits would not do::
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -44,6 +44,9 @@ FLOATS = {
     "complex128": "complex<f64>",
     "bool": "i1",
 }
+
+WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
+FRONTEND: Final = "mhlo.frontend_attributes"
 
 # From more elements than this a constant is written by its bytes.
 MANY = 32
@@ -179,3 +182,50 @@ def without_algorithms(text: str) -> str:
     '"stablehlo.dot_general"(%1, %2) {}'
     """
     return PLAIN_ALGORITHM.sub("", text) if "dot_algorithm<" in text else text
+
+
+def escaped(text: str) -> str:
+    """A string in quotes in MLIR."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return plain.replace("\n", "\\0A")
+
+
+def frontend(attributes: Iterable[tuple[str, str]]) -> str:
+    """What an operation tells the compiler, as one attribute.
+
+    >>> frontend([("a", "1"), ("a b", 'say "hi"')])
+    '{a = "1", "a b" = "say \\\\"hi\\\\""}'
+    """
+    return "{" + ", ".join([frontend_entry(k, v) for k, v in attributes]) + "}"
+
+
+def frontend_entry(key: str, value: str) -> str:
+    """One key with its value; a key that is not a word is in quotes."""
+    name = key if WORD.fullmatch(key) else f'"{escaped(key)}"'
+    return f'{name} = "{escaped(value)}"'
+
+
+def with_frontend(operation: str, attributes: Iterable[tuple[str, str]]) -> str:
+    """The text of an operation that tells the compiler more; it keeps what it tells.
+
+    >>> line = '%1 = "stablehlo.sine"(%0) : (tensor<f32>) -> tensor<f32>'
+    >>> with_frontend(line, [("a", "1")])
+    '%1 = "stablehlo.sine"(%0) {mhlo.frontend_attributes = {a = "1"}} : \
+(tensor<f32>) -> tensor<f32>'
+    """
+    head, colon, types = operation.rpartition(" : (")
+    if not colon:
+        return operation  # a constant
+    start = f"{FRONTEND} = {{"
+    place = head.rfind(start)
+    told = head[place:] if place >= 0 and "})" not in head[place:] else ""
+    new = [(k, v) for k, v in attributes if frontend_entry(k, "")[:-1] not in told]
+    if not new:
+        return operation
+    if told:
+        head = f"{head[:place]}{start}{frontend(new)[1:-1]}, {told[len(start) :]}"
+    elif head.endswith("}"):
+        head = f"{head[:-1]}, {FRONTEND} = {frontend(new)}}}"
+    else:
+        head = f"{head} {{{FRONTEND} = {frontend(new)}}}"
+    return f"{head}{colon}{types}"

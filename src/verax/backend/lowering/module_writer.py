@@ -347,6 +347,11 @@ class Writer(FunctionText):
         """One equation: its text filled in, or else written by the rule of its row."""
         invars, outvars = eqn.invars, eqn.outvars
         given = [env[a.index] if type(a) is Var else self.literal(a) for a in invars]
+        if self.told:
+            found = self.by_rule(eqn, given)
+            for var, result in zip(outvars, found, strict=True):
+                env[var.index] = result
+            return
         kind: Kind = (
             eqn.primitive,
             eqn.params,
@@ -423,14 +428,14 @@ class Writer(FunctionText):
             for x, atom in zip(given, eqn.invars, strict=True)
         ]
         key = (row, eqn.params, types(eqn.invars), outs)
-        if key in module.large:
+        if key in module.large and not self.told:
             consts = [self.constants[c.key] for c in inner_constants(eqn.params)]
             ins = [*consts, *operands]
             return [x.name for x in called(self, module.shared(key), ins, outs)]
         start, ordered = len(self.lines), is_ordered(eqn.effects)
         results = lowered(self, row, eqn.params, operands, outs, ordered=ordered)
         size = sum([line.count("\n") for line in self.lines[start:]])
-        if size >= LARGE and not ordered:
+        if size >= LARGE and not ordered and not self.told:
             module.large.add(key)
         return [x.name or x for x in results]
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from verax.backend.lowering.equation_templates import EquationText
+from verax.backend.lowering.mlir_text import escaped
 from verax.backend.lowering.module_writer import Env, Module, Writer
 from verax.ir.jaxpr import Eqn
 
@@ -58,8 +59,3 @@ def location(eqn: Eqn) -> str:
     if not source.line:
         return f"loc({text})"
     return f'loc({text}("{escaped(source.file)}":{source.line}:1))'
-
-
-def escaped(text: str) -> str:
-    """A string in quotes in MLIR."""
-    return text.replace("\\", "\\\\").replace('"', '\\"')

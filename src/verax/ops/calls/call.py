@@ -16,6 +16,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.printer import QUIET
 from verax.rules.programs.calling import Rebind, pull, push, spread_batch
+from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.masks import Mask, chosen, knowns, merged, unknowns
 from verax.rules.rows.row import (
     Engine,
@@ -42,20 +43,50 @@ class NamedCall(Params):
     jaxpr: Jaxpr
 
 
+type Attributes = tuple[tuple[str, str], ...]
+
+
+@frozen(cache_hash=True)
+class Metadata:
+    """What the compiler is told of the operations of a call.
+
+    `attributes` are keys with their values; `derived` those of what derivatives make of
+    the call, None if they are the same. A call that is `inlined` is written in place,
+    each operation with the attributes; else the call has them.
+    """
+
+    attributes: Attributes
+    derived: Attributes | None = None
+    inlined: bool = False
+
+    @property
+    def backward(self) -> "Metadata":
+        """The metadata of derivatives."""
+        if self.derived is None:
+            return self
+        return Metadata(self.derived, None, self.inlined)
+
+
 @frozen(eq=False, repr=False)
 class CallParams(NamedCall):
     """The jaxpr that is called, and the name that the user's function has.
 
     `asked` says whether a compiled program was requested, as by `jit`; the call
-    of a user's rule is only a name for its equations.
+    of a user's rule, or of what has `metadata`, is only a name for its equations.
     """
 
     asked: bool = field(default=True, metadata=QUIET)
+    metadata: Metadata | None = field(default=None, metadata=QUIET)
 
 
 def rule_call(name: str, jaxpr: Jaxpr) -> CallParams:
     """A call that no user asked for: eagerly its equations run one by one."""
     return CallParams(name, jaxpr, asked=False)
+
+
+def derived(p: CallParams) -> CallParams:
+    """The params of what derivatives make of a call."""
+    return p if p.metadata is None else evolve(p, metadata=p.metadata.backward)
 
 
 def call_typing(p: CallParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
@@ -88,7 +119,7 @@ def split_call(engine: Engine, p: CallParams, args: Sequence[Known]) -> Split:
     def finish(
         residuals: Sequence[Array], operands: Sequence[Array]
     ) -> Sequence[Array]:
-        return jit_p.bind(evolve(p, jaxpr=second), *residuals, *operands)
+        return jit_p.bind(evolve(derived(p), jaxpr=second), *residuals, *operands)
 
     return Split(
         tuple(merged(waiting, repeat(None), outs[:count])),
@@ -107,8 +138,12 @@ def call_row[P: NamedCall](
     spelled: Callable[[P], Jaxpr | None],
     draw: Callable[[Random], Sample[P]] | None = None,
     compiled: bool = False,
+    derived: Callable[[P], P] = lambda p: p,
 ) -> Row[P]:
-    """The row of a call whose rewrite is the same call of the rewritten jaxpr."""
+    """The row of a call whose rewrite is the same call of the rewritten jaxpr.
+
+    `derived` makes the params of a transposed call.
+    """
 
     def rebinding(p: P) -> Rebind:
         def bind(jaxpr: Jaxpr, *args: Array) -> Sequence[Array]:
@@ -127,7 +162,7 @@ def call_row[P: NamedCall](
         evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
         jvp=lambda engine, p, xs, ts: push(engine, p.jaxpr, rebinding(p), xs, ts),
         transpose=lambda engine, p, cts, xs: pull(
-            engine, p.jaxpr, rebinding(p), cts, xs
+            engine, p.jaxpr, rebinding(derived(p)), cts, xs
         ),
         batch=lambda engine, p, size, xs, axes: spread_batch(
             engine, p.jaxpr, rebinding(p), size, xs, axes
@@ -142,14 +177,26 @@ def call_row[P: NamedCall](
     return row
 
 
+def lower_call(
+    e: Emitter, p: CallParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """A call of a function of the module, or what has the attributes of the call."""
+    told = p.metadata
+    if told is None:
+        return e.call(p.jaxpr, xs, p.name)
+    with e.attributed(told.attributes):
+        return e.inline(p.jaxpr, xs) if told.inlined else e.call(p.jaxpr, xs, p.name)
+
+
 jit_p = call_row(
     "jit",
     CallParams,
     typing=call_typing,
-    lower=lambda e, p, xs, outs: e.call(p.jaxpr, xs, p.name),
+    lower=lower_call,
     split=split_call,
     spelled=lambda p: None if p.asked else p.jaxpr,
     compiled=True,
+    derived=derived,
 )
 
 

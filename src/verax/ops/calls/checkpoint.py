@@ -77,7 +77,7 @@ def flattened(jaxpr: Jaxpr) -> Jaxpr:
     env: list[Atom] = [builder.input(v.aval).atom for v in jaxpr.invars]
     for eqn in jaxpr.eqns:
         ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
-        if isinstance(eqn.params, CallParams):
+        if isinstance(eqn.params, CallParams) and not eqn.params.metadata:
             env += builder.inline(flattened(eqn.params.jaxpr), ins)
         else:
             env += builder.copy(eqn, ins)

@@ -8,6 +8,7 @@ the sequence of calls into a module::
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -130,6 +131,16 @@ class Emitter(Protocol):
 
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """The equations of `jaxpr`, written here."""
+        ...
+
+    def attributed(
+        self, attributes: Sequence[tuple[str, str]]
+    ) -> AbstractContextManager[None]:
+        """A block whose operations tell the compiler these keys and values."""
+        ...
+
+    def mark(self, x: Operand, attributes: Sequence[tuple[str, str]]) -> None:
+        """Tell the compiler these keys and values with the operation that made `x`."""
         ...
 
     def layout(self, layout: Layout, aval: ShapedArray) -> str | None:

@@ -95,6 +95,7 @@ TRACED: Final = (
     ("debug_key_reuse", "config.debug_key_reuse"),
     ("no_execution", "config.no_execution"),
     ("user_contexts", "the user contexts of the enclosing blocks"),
+    ("xla_metadata", "the XLA metadata of the enclosing blocks"),
 )
 """The attributes of the state that a context holds, and what messages call them.
 
@@ -178,6 +179,7 @@ class State(threading.local):
     transfer_guard_device_to_host: str | None = None
     fetching: bool = False
     user_contexts: tuple[tuple[object, object], ...] = ()
+    xla_metadata: tuple[tuple[str, str], ...] = ()
     meshes: tuple[Any, ...] = ()
     mesh: tuple[Any, ...] = ()
     axes: tuple[tuple[str, int], ...] = ()

@@ -14,10 +14,13 @@ from verax.rules.rows.builder import Builder
 
 
 def called(eqn: Eqn) -> Jaxpr | None:
-    """The jaxpr that an equation stands for: that of `jit`, else None."""
+    """The jaxpr that an equation stands for: that of `jit`, else None.
+
+    A call that tells the compiler something says more than its equations.
+    """
     params = eqn.params
     if eqn.primitive is jit_p and isinstance(params, CallParams):
-        return params.jaxpr
+        return None if params.metadata else params.jaxpr
     return None
 
 
