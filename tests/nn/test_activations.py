@@ -166,8 +166,22 @@ def test_integers_and_scalars() -> None:
     assert nn.silu(3).dtype == np.float32
     assert nn.relu(3.0).weak_type
     assert nn.elu(np.arange(3), 0.5).dtype == np.float32
+    assert nn.leaky_relu(np.arange(-1, 2), 3).tolist() == [-3, 0, 1]
+    assert nn.hard_tanh(np.array([0, 1, 7], np.uint8)).tolist() == [0, 1, 1]
+    assert not nn.gelu(0.5).weak_type
+    for name in ("relu6", "hard_sigmoid", "hard_silu", "sparse_plus", "sparse_sigmoid"):
+        assert getattr(nn, name)(np.arange(3)).weak_type
     with pytest.raises(TypeError, match="relu takes arrays"):
         nn.relu([1.0])  # type: ignore[arg-type]  # the point of the test
+
+
+def test_complex_numbers() -> None:
+    z = np.array([1 + 2j, -3 - 0.5j, -100, 100 + 1j], np.complex64)
+    expected = np.log1p(np.exp(z.astype(complex)))
+    np.testing.assert_allclose(nn.softplus(z), expected, 1e-5)
+    expected = -np.log1p(np.exp(-z.astype(complex)))
+    np.testing.assert_allclose(nn.log_sigmoid(z), expected, 1e-5, 1e-30)
+    np.testing.assert_allclose(nn.soft_sign(z), z / (1 + abs(z)), 1e-6)
 
 
 def test_parameters() -> None:

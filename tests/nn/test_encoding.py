@@ -27,6 +27,7 @@ def test_one_hot() -> None:
     assert nn.one_hot(1, 3, dtype=np.int8).dtype == np.int8
     assert nn.one_hot(1, 3, dtype=bool).dtype == np.bool_
     assert nn.one_hot(x, 0).shape == (1, 4, 0)
+    assert nn.one_hot([0, 2], 3).tolist() == [[1, 0, 0], [0, 0, 1]]
     assert len(verax.make_jaxpr(lambda x: nn.one_hot(x, 3))(x).jaxpr.eqns) == 4
     with pytest.raises(TypeError):
         ANY.one_hot(x, 2.5)

@@ -80,8 +80,9 @@ def test_errors() -> None:
         ANY.variance_scaling(1.0, "fan", "normal")(KEY, (2, 3))
     with pytest.raises(ValueError, match="distribution"):
         ANY.variance_scaling(1.0, "fan_in", "cauchy")(KEY, (2, 3))
-    with pytest.raises(TypeError, match="weights"):
+    with pytest.raises(ValueError, match="weights"):
         initializers.normal()(KEY, (2, 3), np.int32)
+    assert initializers.constant(2.5)(KEY, (2,), np.int32).tolist() == [2, 2]
 
 
 def test_orthogonal_weights() -> None:

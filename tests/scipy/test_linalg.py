@@ -37,6 +37,25 @@ def test_factors_and_what_they_solve(a: np.ndarray) -> None:
     close(linalg.solve(p, b, assume_a="pos"), np.linalg.solve(p, b))
 
 
+@pytest.mark.parametrize("type", [1, 2, 3])
+def test_generalised_eigenvalues(a: np.ndarray, type: int) -> None:
+    x, b = a + a.conj().T, a @ a.conj().T + np.eye(4, dtype=a.dtype)
+    w, v = (np.asarray(part) for part in linalg.eigh(x, b, type=type))
+    close(w, scipy.linalg.eigh(x, b, type=type, eigvals_only=True))
+    close(w, linalg.eigh(x, b, type=type, eigvals_only=True))
+    left = {1: x @ v, 2: x @ b @ v, 3: b @ x @ v}[type]
+    close(left, (b @ v if type == 1 else v) * w)
+    metric = np.linalg.inv(b) if type == 3 else b
+    close(v.conj().T @ metric @ v, np.eye(4))
+    stack = linalg.eigh(np.stack([x, 2 * x]), b, type=type, eigvals_only=True)
+    close(stack, np.stack([w, 2 * w]))
+
+
+def test_one_vector_for_many_factors() -> None:
+    many = np.stack([np.eye(3), 2 * np.eye(3)]).astype(np.float32)
+    close(linalg.cho_solve((many, True), np.ones(3)), [[1, 1, 1], [0.25, 0.25, 0.25]])
+
+
 def test_lu(a: np.ndarray) -> None:
     for x in (a, a[:, :2], a[:2]):
         for permute in (False, True):
@@ -84,3 +103,7 @@ def test_errors() -> None:
         linalg.solve(np.eye(2), np.ones(2), assume_a="diagonal")
     with pytest.raises(ValueError, match="mode must be"):
         linalg.qr(np.eye(2), mode="other")
+    with pytest.raises(ValueError, match="type must be"):
+        linalg.eigh(np.eye(2), type=4)
+    with pytest.raises(ValueError, match="same size"):
+        linalg.eigh(np.eye(2), np.eye(3))

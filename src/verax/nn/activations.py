@@ -12,13 +12,21 @@ import math
 import numpy as np
 
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import DType, is_inexact, real_dtype
+from verax.ir.dtypes import DType, is_complex, is_inexact, is_unsigned, real_dtype
 from verax.ir.limits import finfo
-from verax.nn.operand import inexact, inexact_pair, numeric
-from verax.numpy.arguments.arguments import ArrayLike, as_array, canonical_axis
+from verax.nn.operand import beside_float, inexact, inexact_pair, numeric
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    broadcast_together,
+    canonical_axis,
+    promote_numeric,
+)
+from verax.numpy.elementwise.transcendental import logaddexp
 from verax.ops.elementwise import arith, trig
 from verax.ops.elementwise.arith import add, div, integer_pow, mul, neg
 from verax.ops.elementwise.compare import ge, gt, le, lt
+from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import exp, expm1, log, log1p, logistic, sqrt, square
 from verax.ops.elementwise.select import clamp, select
 from verax.ops.special.erf_gamma import erfc
@@ -56,7 +64,7 @@ def relu(x: ArrayLike) -> Array:
 @remembered
 def relu6(x: ArrayLike) -> Array:
     """min(max(x, 0), 6); the derivative at 0 and at 6 is 0."""
-    return clamp(0.0, inexact("relu6", x), 6.0)
+    return clamp(0.0, beside_float("relu6", x), 6.0)
 
 
 @remembered
@@ -80,20 +88,22 @@ def softplus(x: ArrayLike) -> Array:
     Array(1000., dtype=float32, weak_type=True)
     """
     x = inexact("softplus", x)
+    if is_complex(x.dtype):
+        return logaddexp(x, 0.0)
     linear = gt(x, large(x.dtype))
     return select(linear, x, log1p(exp(select(linear, 0.0, x))))
 
 
 def sparse_plus(x: ArrayLike) -> Array:
     """0 below -1, x above 1, and (x + 1)² / 4 between."""
-    x = inexact("sparse_plus", x)
+    x = beside_float("sparse_plus", x)
     between = square(add(clamp(-1.0, x, 1.0), 1.0))
     return select(ge(x, 1.0), x, mul(between, 0.25))
 
 
 def sparse_sigmoid(x: ArrayLike) -> Array:
     """The derivative of `sparse_plus`: 0 below -1, 1 above 1, (x + 1) / 2 between."""
-    x = add(inexact("sparse_sigmoid", x), 1.0)
+    x = add(beside_float("sparse_sigmoid", x), 1.0)
     return mul(arith.min(arith.max(x, 0.0), 2.0), 0.5)
 
 
@@ -108,7 +118,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
 def soft_sign(x: ArrayLike) -> Array:
     """x / (|x| + 1)."""
     x = inexact("soft_sign", x)
-    return div(x, add(arith.abs(x), 1.0))
+    return div(x, convert(add(arith.abs(x), 1.0), x.dtype, x.weak_type))
 
 
 @remembered
@@ -159,8 +169,11 @@ def selu(x: ArrayLike) -> Array:
 @remembered
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
     """x where it is not negative, and negative_slope x elsewhere."""
-    x, slope = inexact_pair("leaky_relu", x, negative_slope)
-    return select(ge(x, 0.0), x, mul(slope, x))
+    x, slope = broadcast_together(
+        "leaky_relu", promote_numeric("leaky_relu", x, negative_slope)
+    )
+    x = as_array("leaky_relu", x)
+    return select(ge(x, number(x, 0)), x, mul(slope, x))
 
 
 @remembered
@@ -168,19 +181,20 @@ def hard_tanh(x: ArrayLike) -> Array:
     """min(max(x, -1), 1); the derivative at -1 and at 1 is 1."""
     x = numeric("hard_tanh", x)
     one = number(x, 1)
-    return select(gt(x, one), one, select(lt(x, -one), -one, x))
+    below = x if is_unsigned(x.dtype) else select(lt(x, -one), -one, x)
+    return select(gt(x, one), one, below)
 
 
 @remembered
 def hard_sigmoid(x: ArrayLike) -> Array:
     """relu6(x + 3) / 6."""
-    return div(clamp(0.0, add(inexact("hard_sigmoid", x), 3.0), 6.0), 6.0)
+    return div(clamp(0.0, add(beside_float("hard_sigmoid", x), 3.0), 6.0), 6.0)
 
 
 @remembered
 def hard_silu(x: ArrayLike) -> Array:
     """x hard_sigmoid(x), also called hard swish."""
-    x = inexact("hard_silu", x)
+    x = beside_float("hard_silu", x)
     return mul(x, hard_sigmoid(x))
 
 
@@ -200,6 +214,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     False it is exact. Hendrycks and Gimpel, "Gaussian Error Linear Units".
     """
     x = inexact("gelu", x)
+    x = convert(x, x.dtype)  # a number's gelu is no longer a weak one
     if not approximate:
         return mul(mul(x, 0.5), erfc(mul(x, -float(np.sqrt(0.5)))))
     inner = mul(add(x, mul(integer_pow(x, 3), 0.044715)), float(np.sqrt(2 / np.pi)))

@@ -7,6 +7,7 @@ equations and needs no table::
 """
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from verax.backend.eager.composites import remembered
@@ -15,7 +16,6 @@ from verax.nn.operand import inexact
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
-    as_array,
     canonical_axis,
     chosen_dtype,
     default_float,
@@ -23,6 +23,7 @@ from verax.numpy.arguments.arguments import (
     reduction_axes,
     spread,
 )
+from verax.numpy.creation.creation import asarray
 from verax.numpy.elementwise.arithmetic import add, maximum, multiply, square, subtract
 from verax.numpy.reducing.statistics import mean as mean_over
 from verax.ops.elementwise.compare import eq
@@ -79,7 +80,7 @@ def averaged(x: Array, axes: Any, where: ArrayLike | None) -> Array:
 
 @remembered
 def one_hot(
-    x: ArrayLike,
+    x: ArrayLike | Sequence[Any],
     num_classes: int,
     *,
     dtype: DTypeLike | None = None,
@@ -100,7 +101,7 @@ def one_hot(
            [0., 0., 1.]], dtype=float32)
     """
     unsharded("one_hot", out_sharding)
-    places = as_array("one_hot", x)
+    places = asarray(x)
     count = operator.index(num_classes)
     result = chosen_dtype("one_hot", dtype) or default_float()
     if is_bool(places.dtype):

@@ -76,11 +76,11 @@ def weight_dtype(dtype: DTypeLike | None) -> DType:
     """The dtype of weights, by default float32.
 
     Raises:
-        TypeError: it is neither floating nor complex.
+        ValueError: it is neither floating nor complex.
     """
     found = chosen_dtype("initializer", dtype) or default_float()
     if not is_inexact(found):
-        raise TypeError(f"weights must be floats or complex numbers, not {found}")
+        raise ValueError(f"weights must be floats or complex numbers, not {found}")
     return found
 
 
@@ -136,8 +136,19 @@ def times(samples: Array, factor: ArrayLike) -> Array:
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
-    """An initializer of arrays full of `value`, which broadcasts."""
-    return initializer(lambda key, shape, dtype: full(shape, value, dtype), dtype)
+    """An initializer of arrays full of `value`, which broadcasts, of any dtype."""
+
+    def init(
+        key: ArrayLike,
+        shape: ShapeLike,
+        dtype: DTypeLike | None = dtype,
+        out_sharding: None = None,
+    ) -> Array:
+        unsharded("initializer", out_sharding)
+        found = chosen_dtype("constant", dtype) or default_float()
+        return full(as_shape("initializer", shape), value, found)
+
+    return init
 
 
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:

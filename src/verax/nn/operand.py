@@ -29,6 +29,19 @@ def inexact(name: str, x: ArrayLike) -> Array:
     return inexact_array(name, x)
 
 
+def beside_float(name: str, x: ArrayLike) -> Array:
+    """The first argument of `name` as a float array, a weak one of an integer.
+
+    That is the type of a sum with a Python float.
+
+    Raises:
+        TypeError: it is neither an array nor a scalar.
+    """
+    if isinstance(x, Array) and x.aval.dtype in INEXACT_SET:
+        return x
+    return inexact_pair(name, x, 0.0)[0]
+
+
 def numeric(name: str, x: ArrayLike) -> Array:
     """The first argument of `name` as an array of numbers; booleans become integers.
 

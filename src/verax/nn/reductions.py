@@ -21,6 +21,7 @@ from verax.numpy.arguments.arguments import (
     keep_dims,
     reduction_axes,
     spread,
+    stretched,
 )
 from verax.numpy.reducing.reductions import boolean_mask
 from verax.ops.elementwise import arith
@@ -42,7 +43,7 @@ def as_mask(name: str, where: ArrayLike, x: Array) -> tuple[Array, Array]:
         TypeError: the mask is not boolean.
     """
     x, mask = broadcast_together(name, (x, boolean_mask(name, where)))
-    return mask, x
+    return stretched(mask, x.shape), x
 
 
 def is_small(x: Array) -> bool:

@@ -110,7 +110,31 @@ def test_gradients(a: np.ndarray) -> None:
     close(logarithm(a), transposed)
 
 
+def test_determinants_from_reflections() -> None:
+    x = np.random.default_rng(1).normal(size=(3, 4, 4)).astype(np.float32)
+    for case in (x, x[0, :1, :1], np.diag([1, -2, 3]).astype(np.float32), x[:, :0, :0]):
+        found, want = linalg.slogdet(case, method="qr"), np.linalg.slogdet(case)
+        close(found.sign, want.sign)
+        close(found.logabsdet, want.logabsdet)
+    slope = verax.grad(lambda x: linalg.slogdet(x, method="qr")[1])(x[0])
+    close(slope, np.linalg.inv(x[0]).T)
+
+
+@pytest.mark.parametrize("order", ["fro", "nuc", 1, 2, np.inf])
+def test_norms_of_nothing_are_zero(order: Any) -> None:
+    for shape in ((0, 0), (0, 3), (3, 0)):
+        assert float(linalg.matrix_norm(np.zeros(shape), ord=order)) == 0
+    if not isinstance(order, str):
+        assert float(linalg.vector_norm(np.zeros(0), ord=order)) == 0
+
+
 def test_errors() -> None:
+    with pytest.raises(ValueError, match="only one of"):
+        linalg.matrix_rank(np.ones((2, 2)), rtol=0.1, tol=0.1)
+    with pytest.raises(ValueError, match="only one of"):
+        linalg.pinv(np.ones((2, 2)), rtol=0.1, rcond=0.1)
+    with pytest.raises(ValueError, match="methods"):
+        linalg.slogdet(np.ones((2, 2), np.complex64), method="qr")
     with pytest.raises(ValueError, match="square"):
         linalg.inv(np.ones((2, 3)))
     with pytest.raises(ValueError, match="2 rows"):

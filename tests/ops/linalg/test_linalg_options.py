@@ -55,6 +55,27 @@ def size(shape: tuple[int, ...]) -> int:
 
 
 @KINDS
+def test_derivatives_of_eigenvectors(dtype: type) -> None:
+    x = matrices((4, 4), dtype)
+    with verax.enable_x64(True):
+        for left, right in ((False, True), (True, False), (True, True), (False, False)):
+            vectors = partial(
+                linalg.eig,
+                compute_left_eigenvectors=left,
+                compute_right_eigenvectors=right,
+                enable_eigvec_derivs=True,
+            )
+            # The square is the same for both signs, between which LAPACK may jump.
+            verax.test_util.check_grads(
+                lambda a, f=vectors: [v * v for v in f(a)],
+                (x.astype(np.result_type(x.dtype, np.float64)),),
+                2,
+                atol=1e-3,
+                rtol=1e-3,
+            )
+
+
+@KINDS
 def test_eigh_reads_one_triangle(dtype: type) -> None:
     choices = list(product(SQUARE, FLAGS))
     calls = [

@@ -154,8 +154,9 @@ def test_harmonics() -> None:
     with verax.enable_x64(True):
         found = special.bessel_jn(z, v=4, n_iter=70)
         close(found, [scipy.special.jn(v, z) for v in range(5)], 1e-11, 1e-13)
-        y = special.sph_harm_y(n, m, theta, 0.7)
-        close(y, scipy.special.sph_harm_y(n, m, theta, 0.7), 1e-11, 1e-13)
+        for polar in (theta, theta + 4):
+            y = special.sph_harm_y(n, m, polar, 0.7)
+            close(y, scipy.special.sph_harm_y(n, m, polar, 0.7), 1e-11, 1e-13)
         cut = verax.jit(lambda t: special.sph_harm_y(3, 2, t, 0.7, n_max=5))(theta)
         close(cut, scipy.special.sph_harm_y(3, 2, theta, 0.7), 1e-11, 1e-13)
         verax.test_util.check_grads(
@@ -164,6 +165,27 @@ def test_harmonics() -> None:
         verax.test_util.check_grads(
             lambda t: vnp.abs(special.sph_harm_y(4, 2, t, 0.3)), (0.8,), 1, rtol=1e-5
         )
+
+
+@pytest.mark.parametrize("last", [0, 1, 7, 60])
+def test_bessel_functions_of_every_size(last: int) -> None:
+    z = np.array([-300, -40, -24.9, -1e-30, 0, 1e-9, 1e-3, 0.5, 8, 25.1, 59, 61, 1e4])
+    want = [scipy.special.jv(v, z) for v in range(last + 1)]
+    with verax.enable_x64(True):
+        close(special.bessel_jn(z, v=last), want, 1e-9, 1e-13)
+    z = z[:-1].astype(np.float32)
+    want = [scipy.special.jv(v, z.astype(float)) for v in range(last + 1)]
+    close(special.bessel_jn(z, v=last, n_iter=2), want, 1e-4, 1e-6)
+    ends = np.array([np.inf, -np.inf, np.nan], np.float32)
+    assert np.isnan(np.asarray(special.bessel_jn(ends, v=last))).all()
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+def test_second_derivatives_of_entropies_at_zero(name: str) -> None:
+    function = getattr(special, name)
+    verax.test_util.check_grads(function, (0.0, 3.0), 2, atol=0.01, rtol=0.01)
+    slope = 1 / (3.0 + (name == "xlog1py"))
+    assert float(verax.grad(verax.grad(function, 1), 0)(0.0, 3.0)) == np.float32(slope)
 
 
 def test_bernoulli_and_wrong_calls() -> None:

@@ -92,7 +92,7 @@ def vector_norm_of(
         return euclidean(x, axes, keepdims)
     sizes = magnitude(x)
     if ord == np.inf:
-        return greatest(sizes, axes, keepdims=keepdims)
+        return greatest(sizes, axes, keepdims=keepdims, initial=0)
     if ord == -np.inf:
         return least(sizes, axes, keepdims=keepdims)
     if ord == 0:
@@ -136,15 +136,21 @@ def matrix_norm_in_front(x: Array, ord: Order) -> Array:
     if ord == "nuc":
         return total(values_of(x), -1)
     if ord in (2, -2):
-        return (greatest if ord == 2 else least)(values_of(x), -1)
+        return extreme(values_of(x), ord)
     if ord in (1, -1):
-        return (greatest if ord == 1 else least)(total(magnitude(x), -2), -1)
+        return extreme(total(magnitude(x), -2), ord)
     if ord in (np.inf, -np.inf):
-        return (greatest if ord == np.inf else least)(total(magnitude(x), -1), -1)
+        return extreme(total(magnitude(x), -1), ord)
     raise ValueError(
         "the order of a matrix norm must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, "
         f"not {ord!r}"
     )
+
+
+def extreme(sizes: Array, ord: Order) -> Array:
+    """The largest size, 0 of none; for a negative order the least."""
+    assert isinstance(ord, int | float)
+    return least(sizes, -1) if ord < 0 else greatest(sizes, -1, initial=0)
 
 
 def cond(x: ArrayLike, p: Order = None) -> Array:

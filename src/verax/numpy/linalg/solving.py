@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from verax.backend.eager.composites import remembered
+from verax.ir.dtypes import is_complex
 from verax.ir.limits import finfo
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -37,7 +38,7 @@ from verax.ops.elementwise.arith import abs as magnitude, add, div, mul, neg, si
 from verax.ops.elementwise.compare import eq, gt, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import log
-from verax.ops.elementwise.select import select
+from verax.ops.elementwise.select import select, stop_gradient
 from verax.ops.linalg import lu
 from verax.ops.linalg.algebra import (
     adjoint,
@@ -48,6 +49,7 @@ from verax.ops.linalg.algebra import (
     real_part,
     times_columns,
 )
+from verax.ops.linalg.qr import geqrf, qr
 from verax.ops.reductions.reduce import reduce_max, reduce_prod, reduce_sum
 from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.rules.values.array import Array
@@ -147,19 +149,31 @@ def expanded_det(x: Array) -> Array:
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign and log |det| of matrices; 0 and -inf where they are singular.
 
+    `method` is the decomposition, "lu" (also None), or "qr" for real matrices.
+
     Raises:
-        ValueError: the matrices are not square, or `method` is not "lu".
+        ValueError: the matrices are not square, or there is no such method for them.
     """
     (x,) = as_matrices("slogdet", a)
     check_square("slogdet", x)
-    if method not in (None, "lu"):
-        raise ValueError(f'slogdet has the method "lu", not {method!r}')
-    packed, pivots, _ = lu.lu(x)
-    pivot = diagonal(packed)
+    if method not in (None, "lu", "qr") or (method == "qr" and is_complex(x.dtype)):
+        raise ValueError(
+            'slogdet has the methods "lu" and, for real matrices, "qr", not '
+            f"{method!r} for {x.aval}"
+        )
     last = (x.ndim - 2,)
-    signs = reduce_prod(sign(pivot), last)
-    flipped = select(odd_exchanges(pivots), neg(signs), signs)
-    return SlogdetResult(flipped, reduce_sum(log(magnitude(pivot)), last))
+    if method == "qr":
+        pivot = diagonal(qr(x)[1])
+        # The determinant of a reflection is -1; its scale is 0 where there is none.
+        mirrors = select(eq(geqrf(stop_gradient(x))[1], 0.0), 1.0, -1.0)
+        signs = mul(sign(pivot), like(mirrors, pivot))
+        turned = reduce_prod(signs, last)
+    else:
+        packed, pivots, _ = lu.lu(x)
+        pivot = diagonal(packed)
+        signs = reduce_prod(sign(pivot), last)
+        turned = select(odd_exchanges(pivots), neg(signs), signs)
+    return SlogdetResult(turned, reduce_sum(log(magnitude(pivot)), last))
 
 
 @remembered
@@ -173,7 +187,12 @@ def pinv(
     """The pseudo-inverses, without singular values below `rtol` times the largest.
 
     The default of `rtol` is 10 max(m, n) eps. `rcond` is its older name.
+
+    Raises:
+        ValueError: both are given, or there are fewer than two dimensions.
     """
+    if rtol is not None and rcond is not None:
+        raise ValueError("pinv: only one of rtol and rcond may be specified.")
     (x,) = as_matrices("pinv", a)
     found = svd(x, full_matrices=False, hermitian=hermitian)
     assert isinstance(found, tuple)
@@ -208,7 +227,12 @@ def matrix_rank(
     """How many singular values are above `tol`, or `rtol` times the largest.
 
     The default of `rtol` is max(m, n) eps.
+
+    Raises:
+        ValueError: both are given.
     """
+    if rtol is not None and tol is not None:
+        raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     x = as_array("matrix_rank", M)
     if x.ndim < 2:
         (x,) = as_matrices("matrix_rank", reshape(x, (1, -1)))

@@ -21,7 +21,10 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex_dtype, is_complex
 from verax.ir.jaxpr import Params
-from verax.ops.elementwise.arith import add, div, mul, sub
+from verax.ops.elementwise.arith import abs as magnitude, add, div, mul, sub
+from verax.ops.elementwise.compare import eq
+from verax.ops.elementwise.complex import complex as to_complex, imag
+from verax.ops.elementwise.select import select
 from verax.ops.linalg.algebra import (
     adjoint,
     along_columns,
@@ -39,8 +42,9 @@ from verax.ops.linalg.algebra import (
 )
 from verax.ops.linalg.lu import solve
 from verax.ops.linalg.triangular import symmetrized
+from verax.ops.reductions.argminmax import argmax
 from verax.ops.reductions.reduce import reduce_sum
-from verax.ops.structure.create import full_like
+from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.rules.families.lapack import (
     SOLVING,
     by_dtype,
@@ -216,28 +220,44 @@ def lower_eig(
 
 def jvp_eig(p: EigParams, a: Array, t: Array) -> Pushed:
     outs = eig_p.bind(p, a)
-    flags = p.compute_left_eigenvectors, p.compute_right_eigenvectors
-    if flags[0] or (flags[1] and not p.enable_eigvec_derivs):
+    left, right = p.compute_left_eigenvectors, p.compute_right_eigenvectors
+    if (left or right) and not p.enable_eigvec_derivs:
         raise ValueError(
-            "derivatives of the eigenvectors of a general matrix depend on their "
-            "scaling; differentiate only eigenvalues (verax.numpy.linalg.eigvals), or "
-            "only right eigenvectors with verax.lax.linalg.eig(..., "
-            "compute_left_eigenvectors=False, enable_eigvec_derivs=True)"
+            "derivatives of the eigenvectors of a general matrix depend on how they "
+            "are scaled; differentiate only eigenvalues (verax.numpy.linalg.eigvals), "
+            "or vectors with verax.lax.linalg.eig(..., enable_eigvec_derivs=True)"
         )
-    vectors = outs[1] if flags[1] else eig_p.bind(EigParams(False, True), a)[1]
-    moved = matmul(like(t, vectors), vectors)
-    inner = solve(vectors, moved)
-    if not flags[1]:
-        return outs, (diagonal(inner),)
-    turn = matmul(vectors, mul(inverse_gaps(outs[0], vectors), inner))
-    return outs, (diagonal(inner), of_unit_length(vectors, turn))
+    vectors = outs[-1] if right else eig_p.bind(EigParams(False, True, True), a)[1]
+    moved, turn = vectors_moved(outs[0], vectors, t)
+    tangents = [diagonal(moved)]
+    if left:
+        # The left vectors are the right ones of Aᴴ, with conjugate values.
+        other = vectors_moved(conjugate(outs[0]), outs[1], adjoint(t))[1]
+        tangents.append(scaled_as_lapack(outs[1], other))
+    if right:
+        tangents.append(scaled_as_lapack(vectors, turn))
+    return outs, tangents
 
 
-def of_unit_length(vectors: Array, turn: Array) -> Array:
-    """The tangent without what changes the lengths of the columns, which are one."""
-    products = real_part(mul(conjugate(vectors), turn))
-    growth = reduce_sum(products, (turn.ndim - 2,))
-    return sub(turn, times_columns(vectors, growth))
+def vectors_moved(values: Array, vectors: Array, t: Array) -> tuple[Array, Array]:
+    """V⁻¹ dA V, and the tangents of the vectors but for multiples of themselves."""
+    inner = solve(vectors, matmul(like(t, vectors), vectors))
+    return inner, matmul(vectors, mul(inverse_gaps(values, vectors), inner))
+
+
+def scaled_as_lapack(vectors: Array, turn: Array) -> Array:
+    """The tangent that keeps what LAPACK fixes: length 1, the largest element real."""
+    rows = turn.ndim - 2
+    growth = reduce_sum(real_part(mul(conjugate(vectors), turn)), (rows,))
+    sizes = magnitude(vectors)
+    largest = eq(
+        along_rows(argmax(sizes, rows, np.int32), vectors),
+        broadcasted_iota(np.int32, vectors.shape, rows),
+    )
+    element = reduce_sum(select(largest, vectors, 0.0), (rows,))
+    moved = reduce_sum(select(largest, turn, 0.0), (rows,))
+    phase = div(imag(moved), real_part(element))
+    return sub(turn, times_columns(vectors, to_complex(growth, phase)))
 
 
 eig_p: Row[EigParams] = matrix_row(
@@ -296,8 +316,9 @@ def eig(
     """Eigenvalues of general matrices, then left and right eigenvectors as asked.
 
     `x` has the shape (..., n, n). All results are complex: (..., n), then (..., n, n)
-    with vectors of length 1 as columns. NaN where LAPACK fails. Derivatives of the
-    values exist; those of right vectors on request, up to the choice of phase.
+    with vectors of length 1 as columns, whose largest elements are real. NaN where
+    LAPACK fails. Derivatives of the values exist; those of vectors with
+    `enable_eigvec_derivs`, if the values are distinct.
 
     Raises:
         TypeError: LAPACK does not have the dtype.

@@ -54,7 +54,7 @@ from verax.rules.values.lazy import LazyModule
 
 lapack = LazyModule("scipy.linalg.lapack")
 
-DRIVERS = {"DEFAULT": "gesdd", "QR": "gesvd"}
+DRIVERS = {"DEFAULT": "gesdd", "DIVIDE_AND_CONQUER": "gesdd", "QR": "gesvd"}
 # Up to this size GPUs decompose by Jacobi rotations.
 ROTATED = 1024
 
@@ -256,7 +256,7 @@ def svd(
 
     `x` has the shape (..., m, n), s (..., k) in descending order, k = min(m, n). U and
     Vᴴ are square, or without `full_matrices` (..., m, k) and (..., k, n). `algorithm`
-    is None, "DEFAULT" (divide and conquer) or "QR". NaN where LAPACK fails.
+    is None, "DEFAULT", "DIVIDE_AND_CONQUER" (the same) or "QR". NaN where LAPACK fails.
 
     Raises:
         TypeError: LAPACK does not have the dtype.
@@ -271,7 +271,8 @@ def svd(
     name = "DEFAULT" if algorithm is None else str(algorithm).split(".")[-1]
     if name not in DRIVERS:
         raise ValueError(
-            f"svd: algorithm must be DEFAULT or QR on CPU, not {algorithm}"
+            "svd: algorithm must be DEFAULT, DIVIDE_AND_CONQUER or QR on CPU, not "
+            f"{algorithm}"
         )
     outs = svd_p.bind(SvdParams(full_matrices, compute_uv, DRIVERS[name]), a)
     if not compute_uv:

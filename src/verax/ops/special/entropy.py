@@ -3,7 +3,7 @@
 One idea: the limit x log y = 0 at x = 0 needs a rule of its own, since neither the
 product of 0 and -inf nor its derivative says so::
 
-    xlogy_p: z = x log y,  dz = dx log y + dy x / y,  where 0 / y is 0 for every y
+    xlogy_p: z = x log y,  dz = dx log y + dy x / y,  where 0 / 0 is 0
 """
 
 from typing import Any
@@ -32,8 +32,8 @@ def product(x: Array, y: Array, found: Array) -> Array:
 
 
 def quotient(x: Array, y: Array) -> Array:
-    """x / y, and 0 where x is 0."""
-    return select(eq(x, 0.0), 0.0, div(x, y))
+    """x / y, and 0 where both are 0; its derivative at x = 0 is 1 / y elsewhere."""
+    return select(bitwise_and(eq(x, 0.0), eq(y, 0.0)), 0.0, div(x, y))
 
 
 xlogy_p = elementwise(

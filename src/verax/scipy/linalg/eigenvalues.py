@@ -14,14 +14,17 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     inexact_arrays,
 )
-from verax.numpy.linalg.decompositions import as_matrices
+from verax.numpy.linalg.decompositions import as_matrices, check_square
+from verax.numpy.linalg.products import matmul
 from verax.ops.linalg import eigen
+from verax.ops.linalg.algebra import adjoint
+from verax.ops.linalg.triangular import cholesky, symmetrized, triangular_solve
 from verax.rules.values.array import Array
 
 
 def eigh(
     a: ArrayLike,
-    b: None = None,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -33,14 +36,58 @@ def eigh(
 ) -> Array | tuple[Array, Array]:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.
 
+    With a Hermitian positive definite `b` they solve A v = w B v (`type` 1),
+    A B v = w v (2) or B A v = w v (3), and Vᴴ B V is the identity (for type 3,
+    Vᴴ B⁻¹ V). Without `b`, `type` changes nothing.
+
     Raises:
-        ValueError: a generalised problem or a part of the values is requested.
+        ValueError: the matrices are not square or of different sizes, there is no such
+            `type`, or a part of the values is requested.
+
+    >>> w, v = eigh(np.diag([2.0, 3.0]), np.diag([1.0, 2.0]))
+    >>> w.tolist()
+    [1.5, 2.0]
     """
-    if b is not None or eigvals is not None or type != 1:
-        raise ValueError("eigh takes one matrix: leave out b, eigvals and type")
+    if type not in (1, 2, 3):
+        raise ValueError(f"eigh: type must be 1, 2 or 3, not {type!r}")
+    if eigvals is not None:
+        raise ValueError("eigh: eigvals is not available; slice the results")
+    if b is not None:
+        return generalised(a, b, lower, eigvals_only, type)
     (x,) = as_matrices("eigh", a)
     v, w = eigen.eigh(x, lower=lower)
     return w if eigvals_only else (w, v)
+
+
+def generalised(
+    a: ArrayLike, b: ArrayLike, lower: bool, eigvals_only: bool, type: int
+) -> Array | tuple[Array, Array]:
+    """The problem of two matrices as that of one, with the factor L of B = L Lᴴ."""
+    x, metric = as_matrices("eigh", a, b)
+    if check_square("eigh", x) != check_square("eigh", metric):
+        raise ValueError(
+            f"eigh takes matrices of the same size, not {x.aval} and {metric.aval}"
+        )
+    stack = vnp.broadcast_shapes(x.shape[:-2], metric.shape[:-2])
+    x, metric = (vnp.broadcast_to(m, (*stack, *m.shape[-2:])) for m in (x, metric))
+    factor = cholesky(metric)
+    middle = symmetrized(x)
+    if type == 1:
+        middle = triangular_solve(factor, middle, left_side=True, lower=True)
+        middle = triangular_solve(
+            factor, middle, lower=True, transpose_a=True, conjugate_a=True
+        )
+    else:
+        middle = matmul(matmul(adjoint(factor), middle), factor)
+    v, w = eigen.eigh(middle, lower=lower)
+    if eigvals_only:
+        return w
+    if type == 3:
+        return w, matmul(factor, v)
+    turned = triangular_solve(
+        factor, v, left_side=True, lower=True, transpose_a=True, conjugate_a=True
+    )
+    return w, turned
 
 
 def eigh_tridiagonal(

@@ -72,8 +72,19 @@ def cho_solve(
         ValueError: the shapes do not fit.
     """
     factor, lower = c_and_lower
-    first = solve_triangular(factor, b, trans=0 if lower else 2, lower=lower)
-    return solve_triangular(factor, first, trans=2 if lower else 0, lower=lower)
+    x, side, vector = solving.as_system(
+        "cho_solve", *as_matrices("cho_solve", factor, b)
+    )
+    for turned in (not lower, lower):
+        side = triangular_solve(
+            x,
+            side,
+            left_side=True,
+            lower=lower,
+            transpose_a=turned,
+            conjugate_a=turned,
+        )
+    return squeeze(side, -1) if vector else side
 
 
 def lu_factor(

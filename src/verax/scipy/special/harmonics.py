@@ -25,16 +25,21 @@ from verax.scipy.tables import constant
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(80)
 NODES, WEIGHTS = 0.5 * (NODES + 1), 0.5 * WEIGHTS
 HUGE: Final = 1e10
+# Above it the terms of Hankel's expansions shrink to a rounding error of float64.
+ASYMPTOTIC: Final = 25
+HANKEL_TERMS: Final = 24
 
 
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
-    """The Bessel functions J_0 to J_v of real arguments, by Miller's algorithm.
+    """The Bessel functions J_0 to J_v of real arguments; NaN at infinities.
+
+    Miller's algorithm, which runs down from a high order, up to |z| = max(v, 25), and
+    beyond it the recurrence that runs up from the asymptotic J_0 and J_1.
 
     Args:
         z: an array.
         v: the last order.
-        n_iter: the order at which the recurrence begins; it must be well above |z|,
-            by about 20 for single and 40 for double precision.
+        n_iter: the least order at which Miller's algorithm begins.
 
     Returns:
         An array of shape (v + 1, *z.shape).
@@ -49,14 +54,56 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     last, start = operator.index(v), operator.index(n_iter)
     if last < 0:
         raise ValueError(f"bessel_jn: the order must not be negative, but is {last}")
-    top = max(start, last + 1)
-    return in_wide("bessel_jn", lambda z: miller(z, last, top), z)
+    # The first order is so far above |z| that the error there has vanished.
+    border = max(last, ASYMPTOTIC)
+    top = max(start, border + round(15 * border ** (1 / 3)))
+    return in_wide("bessel_jn", lambda z: of_orders(z, last, border, top), z)
+
+
+def of_orders(z: Array, last: int, border: int, top: int) -> Array:
+    """J_0 to J_last, each recurrence where its errors shrink."""
+    far = abs(z) > border
+    near = miller(where(far, 1.0, z), last, top)
+    away = upward(where(far, z, border + 1.0), last)
+    return where(vnp.isinf(z)[None], np.nan, where(far[None], away, near))
+
+
+def upward(z: Array, last: int) -> Array:
+    """J_(k+1) = 2k/z J_k - J_(k-1), from Hankel's expansions for large |z|."""
+    size = abs(z)
+    first, second = (hankel(order, size) for order in (0, 1))
+    odd = where(z < 0, -1.0, 1.0)
+
+    def higher(carry: Any, k: Array) -> tuple[Any, Array]:
+        below, here = carry
+        return (here, 2 * k / z * here - below), below
+
+    orders = vnp.arange(1, last + 2, dtype=z.dtype)
+    found: Array = lax.scan(higher, (first, odd * second), orders)[1]
+    return found
+
+
+def hankel(order: int, z: Array) -> Array:
+    """√(2/πz) (P cos χ - Q sin χ), χ = z - (2 order + 1) π/4; DLMF 10.17.3."""
+    even, odd = vnp.ones_like(z), vnp.zeros_like(z)
+    term = vnp.ones_like(z)
+    for k in range(1, HANKEL_TERMS):
+        term = term * ((4 * order**2 - (2 * k - 1) ** 2) / (8 * k)) / z
+        sign = -1 if k % 4 >= 2 else 1
+        even, odd = (even, odd + sign * term) if k % 2 else (even + sign * term, odd)
+    # cos χ and sin χ by the addition theorem: subtracting π/4 from z costs digits.
+    cosine, sine = vnp.cos(z), vnp.sin(z)
+    turned = (
+        (cosine + sine, sine - cosine) if not order else (sine - cosine, -cosine - sine)
+    )
+    return (even * turned[0] - odd * turned[1]) / vnp.sqrt(math.pi * z)
 
 
 def miller(z: Array, last: int, top: int) -> Array:
     """J_(k-1) = 2k/z J_k - J_(k+1), until J_0 + 2 J_2 + 2 J_4 + ... is 1."""
-    zero = z == 0
-    twice = 2 / where(zero, 1.0, z)
+    # There the first term of each series has all digits, and 2k / z would overflow.
+    little = abs(z) < math.sqrt(float(vnp.finfo(z.dtype).eps))
+    twice = 2 / where(little, 1.0, z)
     small = math.sqrt(float(vnp.finfo(z.dtype).tiny))
 
     def lower(carry: Any, k: Array) -> tuple[Any, Array]:
@@ -75,9 +122,10 @@ def miller(z: Array, last: int, top: int) -> Array:
     values, shrinks = rows[::-1, 0], rows[::-1, 1]
     # Each order was shrunk by all that came after it.
     after = vnp.concatenate([vnp.ones_like(shrinks[:1]), shrinks[:-1]])
-    found: Array = values * vnp.cumprod(after, axis=0) / where(zero, 1.0, total)
-    origin = vnp.zeros_like(found).at[0].set(1.0)
-    return where(zero, origin, found)[: last + 1]
+    found: Array = values * vnp.cumprod(after, axis=0) / where(little, 1.0, total)[None]
+    halves = [vnp.ones_like(z), *(z / (2.0 * k) for k in range(1, last + 1))]
+    series = vnp.cumprod(vnp.stack(halves), axis=0)
+    return where(little[None], series, found[: last + 1])
 
 
 def sph_harm_y(
@@ -127,7 +175,8 @@ def associated(n: Array, m: Array, theta: Array, top: int) -> Array:
 
     The first has degree m; each degree follows from the two below it.
     """
-    x, sine = vnp.cos(theta), vnp.sin(theta)
+    # Beyond 0 to π the functions are those of cos θ, as in SciPy.
+    x, sine = vnp.cos(theta), abs(vnp.sin(theta))
 
     def diagonal(value: Array, k: Array) -> tuple[Array, None]:
         return where(
