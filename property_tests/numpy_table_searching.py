@@ -433,7 +433,7 @@ SUBJECTS = [
     Subject("select", selections),
     Subject("piecewise", by_pieces),
     Subject("ravel_multi_index", raveled),
-    Subject("unravel_index", unraveled),
+    Subject("unravel_index", unraveled, typed=False),  # the dtype of the indices
     *(Subject(name, two_sets) for name in ("union1d",)),
     *(Subject(name, without_repeats) for name in ("setdiff1d", "setxor1d")),
     Subject("intersect1d", meetings),
@@ -465,8 +465,9 @@ SUBJECTS = [
     Subject("polyfit", fitted, slack=4096, typed=False),
     Subject("polyfit", fitted_with_cov, slack=4096, typed=False),
     Subject("roots", root_args, seen=polynomial_again, slack=512, typed=False),
-    Subject("convolve", filters),
-    Subject("correlate", filters),
+    # Integers are read as floats, as in JAX.
+    Subject("convolve", filters, kinds="f", typed=False),
+    Subject("correlate", filters, kinds="f", typed=False),
     Subject("interp", interpolated, differs=coarse_places, typed=False),
     Subject("apply_along_axis", along),
     Subject("apply_over_axes", over_axes),

@@ -80,7 +80,13 @@ PARAMETERS = {
 }
 """Parameters that draws need not give, and why."""
 
+UFUNCS = (
+    *("add", "subtract", "multiply", "negative", "maximum", "minimum"),
+    *("logaddexp", "logaddexp2", "logical_and", "logical_or", "logical_xor"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor"),
+)
 SOME_PARAMETERS = {
+    **{(name, "where"): "JAX's: only None" for name in UFUNCS},
     ("ravel_multi_index", "dtype"): "JAX's own",
     ("copy", "order"): "the memory layout is the compiler's",
     ("reshape", "copy"): "arrays are immutable",

@@ -242,3 +242,63 @@ def test_ufuncs_of_one_function_are_equal() -> None:
     assert hash(jnp.frompyfunc(plus, 2, 1)) == hash(jnp.frompyfunc(plus, 2, 1))
     assert jnp.frompyfunc(plus, 2, 1) != jnp.frompyfunc(plus, 2, 1, identity=0)
     assert jnp.add != jnp.multiply
+
+
+def test_ufuncs_take_neither_out_nor_where() -> None:
+    assert jnp.add(1, 2, out=None, where=None) == 3
+    for given in ({"out": jnp.zeros(())}, {"where": True}):
+        with pytest.raises(NotImplementedError, match=next(iter(given))):
+            jnp.add(1, 2, **given)
+        with pytest.raises(NotImplementedError, match=next(iter(given))):
+            jnp.logical_or(1, 2, **given)
+    with pytest.raises(AttributeError):
+        jnp.add.nin = 3
+
+
+def test_vectorize_passes_none_on() -> None:
+    f = jnp.vectorize(lambda x, y: x if y is None else x + y)
+    assert f(jnp.arange(3), None).tolist() == [0, 1, 2]
+    assert f(jnp.arange(3), 1).tolist() == [1, 2, 3]
+    g = jnp.vectorize(lambda x, y: x, signature="(k),(k)->(k)")
+    with pytest.raises(ValueError, match="None"):
+        g(jnp.arange(3), None)
+    with pytest.raises(TypeError, match="takes 2 arguments"):
+        g(jnp.arange(3))
+    with pytest.raises(TypeError, match="excluded"):
+        jnp.vectorize(lambda x: x, excluded={1.5})
+    with pytest.raises(ValueError, match="negative"):
+        jnp.vectorize(lambda x: x, excluded={-1})
+    h = jnp.vectorize(lambda *args: args, signature="(),()->(),(),()")
+    with pytest.raises(TypeError, match="2 results"):
+        h(1, 2)
+
+
+def test_not_a_number_in_sets() -> None:
+    nan = np.nan
+    x, y = jnp.array([1, nan, nan, 2.0]), jnp.array([2, nan, 3.0])
+    np.testing.assert_array_equal(jnp.setxor1d(x, y), [1, 3, nan, nan])
+    np.testing.assert_array_equal(jnp.setxor1d(x, y[::2]), [1, 3, nan])
+    sized = verax.jit(lambda a, b: jnp.setxor1d(a, b, size=5))(x, y)
+    np.testing.assert_array_equal(sized, [1, 3, nan, nan, 1])
+    z = jnp.array([1 + nan * 1j, nan + 1j, 2])
+    found, first, inverse = jnp.unique(z, return_index=True, return_inverse=True)
+    np.testing.assert_array_equal(found, [2, nan])
+    assert (first.tolist(), inverse.tolist()) == ([2, 0], [1, 1, 0])
+    with pytest.raises(TypeError, match="integer"):
+        jnp.unique(x, size=2.5)
+
+
+def test_shapes_of_lists_are_deprecated() -> None:
+    for function, wanted in ((jnp.ndim, 2), (jnp.shape, (1, 3)), (jnp.size, 3)):
+        with pytest.warns(DeprecationWarning, match="ndarray or scalar"):
+            assert function([[1, 2, 3]]) == wanted
+
+
+def test_windows_of_a_whole_float() -> None:
+    np.testing.assert_array_equal(jnp.hanning(4.0), jnp.hanning(4))
+
+
+def test_hermitian_svd_of_a_singular_matrix() -> None:
+    u, s, vh = jnp.linalg.svd(jnp.full((2, 2), 2.5), hermitian=True)
+    np.testing.assert_allclose(u @ u.T, np.eye(2), atol=1e-6)
+    np.testing.assert_allclose(u * s @ vh, np.full((2, 2), 2.5), rtol=1e-6)

@@ -20,6 +20,7 @@ from verax.numpy.arguments.arguments import (
     canonical_axes,
     inexact_array,
     reduction_axes,
+    with_weak_type,
 )
 from verax.numpy.creation.creation import asarray
 from verax.numpy.elementwise.float_parts import conjugate
@@ -51,7 +52,7 @@ def transform(
         TypeError: a real signal is required and `a` is complex.
         ValueError: lengths and axes do not fit, or there is no such norm.
     """
-    x = inexact_array(name, a)
+    x = with_weak_type(inexact_array(name, a), False)
     if kind == "RFFT" and is_complex(x.dtype):
         raise ValueError(f"{name} takes real signals, not {x.dtype}; use fft")
     if x.dtype.itemsize < 4:
@@ -59,7 +60,7 @@ def transform(
     places = chosen_axes(name, x, s, axes)
     lengths = chosen_lengths(name, kind, x, s, places)
     if not places:
-        return x
+        return x if kind in ("RFFT", "IRFFT") else convert(x, complex_dtype(x.dtype))
     if 0 in lengths:
         sizes = dict(zip(places, lengths, strict=True))
         shape = [sizes.get(i, size) for i, size in enumerate(x.shape)]

@@ -48,6 +48,16 @@ class Ways:
     update: str | None = None
 
 
+@frozen
+class Traits:
+    """What a ufunc knows of its function."""
+
+    nin: int
+    nout: int
+    identity: Any
+    ways: Ways
+
+
 class ufunc(partial[Any]):
     """An elementwise function of `nin` arrays, with `nout` results.
 
@@ -61,15 +71,27 @@ class ufunc(partial[Any]):
     __module__ = "verax.numpy"
 
     __name__: str
-    nin: int
-    nout: int
-    identity: Any
-    ways: Ways
+    traits: Traits
+
+    @property
+    def nin(self) -> int:
+        """The number of arguments."""
+        return self.traits.nin
+
+    @property
+    def nout(self) -> int:
+        """The number of results."""
+        return self.traits.nout
 
     @property
     def nargs(self) -> int:
         """The larger of the numbers of arguments and results."""
         return max(self.nin, self.nout)
+
+    @property
+    def identity(self) -> Any:
+        """The value that changes nothing, or None."""
+        return self.traits.identity
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ufunc) and self.made_of() == other.made_of()
@@ -121,7 +143,7 @@ class ufunc(partial[Any]):
         self.binary("reduce", out)
         x = as_array(f"{self.__name__}.reduce", a)
         given: dict[str, Any] = {"axis": axis, "keepdims": keepdims, "where": where}
-        own = self.ways.reduce
+        own = self.traits.ways.reduce
         if own is not None and (
             dtype is None or own in (reductions.sum, reductions.prod)
         ):
@@ -205,8 +227,8 @@ class ufunc(partial[Any]):
         self.binary("accumulate", out)
         x = as_array(f"{self.__name__}.accumulate", a)
         place = canonical_axis(f"{self.__name__}.accumulate", axis, x.ndim)
-        if self.ways.accumulate is not None:
-            return self.ways.accumulate(x, axis=place, dtype=dtype)
+        if self.traits.ways.accumulate is not None:
+            return self.traits.ways.accumulate(x, axis=place, dtype=dtype)
         found = self.result_dtype(x, dtype)
         rows = moveaxis(convert(x, found), place, 0)
         if not rows.shape[0]:
@@ -252,8 +274,8 @@ class ufunc(partial[Any]):
                 f"function has {self.nin} arguments"
             )
         x = as_array(f"{self.__name__}.at", a)
-        if self.ways.update is not None:
-            result: Array = getattr(x.at[indices], self.ways.update)(b)
+        if self.traits.ways.update is not None:
+            result: Array = getattr(x.at[indices], self.traits.ways.update)(b)
             return result
         whole = np.arange(x.size, dtype=np.int32).reshape(x.shape)
         places = as_array("at", whole)[indices]
@@ -274,10 +296,10 @@ class ufunc(partial[Any]):
         >>> vnp.multiply.outer(vnp.arange(1, 3), vnp.arange(1, 4)).tolist()
         [[1, 2, 3], [2, 4, 6]]
         """
-        if self.nin != 2:
-            raise ValueError(f"{self.__name__}.outer needs a function of two arguments")
+        self.binary("outer", None)
         x, y = (as_array(f"{self.__name__}.outer", part) for part in (A, B))
-        found: Array = self(reshape(x, (*x.shape, *(1,) * y.ndim)), y)
+        first = reshape(x, (*x.shape, *(1,) * y.ndim))
+        found: Array = self(first, reshape(y, (*(1,) * x.ndim, *y.shape)))
         return found
 
     def reduceat(
@@ -330,7 +352,7 @@ def made(
 ) -> ufunc:
     """A ufunc of an elementwise function, with its name and its documentation."""
     found = ufunc(function)
-    found.nin, found.nout, found.identity, found.ways = nin, nout, identity, ways
+    found.traits = Traits(nin, nout, identity, ways)
     name = getattr(function, "__name__", "function")
     found.__name__ = name
     found.__doc__ = function.__doc__

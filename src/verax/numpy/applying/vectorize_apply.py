@@ -134,25 +134,39 @@ def vectorize(
 ) -> Callable[..., Any]:
     """A function of arrays from one of scalars, or of the parts that a signature names.
 
-    Leading dimensions broadcast. `excluded` arguments are passed as they are.
+    Leading dimensions broadcast. `excluded` arguments are passed as they are, and so is
+    None where the signature, if there is one, has a scalar.
+
+    Raises:
+        TypeError: `excluded` has what is neither a position nor a name.
+        ValueError: it has a negative position, or the signature is malformed.
 
     >>> import verax.numpy as vnp
     >>> f = vectorize(vnp.dot, signature="(n),(n)->()")
     >>> f(vnp.ones((2, 3)), vnp.arange(3.0))
     Array([3., 3.], dtype=float32)
     """
+    check_excluded(excluded)
     names = None if signature is None else parsed(signature)
 
     @wraps(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
-        mapped = [i for i in range(len(args)) if i not in excluded]
-        arrays = [as_array("vectorize", args[i], i) for i in mapped]
-        ins = ((),) * len(arrays) if names is None else names[0]
-        if len(ins) != len(arrays):
-            raise ValueError(
+        positions = [i for i in range(len(args)) if i not in excluded]
+        ins = ((),) * len(positions) if names is None else names[0]
+        if len(ins) != len(positions):
+            raise TypeError(
                 f"vectorize: the signature {signature!r} takes {len(ins)} arguments, "
-                f"not {len(arrays)}"
+                f"not {len(positions)}"
             )
+        missing = {i for i in positions if args[i] is None}
+        if any(core and i in missing for i, core in zip(positions, ins, strict=True)):
+            raise ValueError(
+                f"vectorize: arguments {sorted(missing)} are None, but the signature "
+                f"{signature!r} has dimensions there; pass arrays"
+            )
+        mapped = [i for i in positions if i not in missing]
+        ins = tuple([c for i, c in zip(positions, ins, strict=True) if i in mapped])
+        arrays = [as_array("vectorize", args[i], i) for i in mapped]
         sizes: dict[str, int] = {}
         leading = core_sizes(arrays, ins, sizes)
 
@@ -167,20 +181,38 @@ def vectorize(
     return vectorized
 
 
+def check_excluded(excluded: Collection[int | str]) -> None:
+    """Raise unless all are positions and names of arguments.
+
+    Raises:
+        TypeError: one is neither an integer nor a string.
+        ValueError: a position is negative.
+    """
+    for one in excluded:
+        if not isinstance(one, int | str):
+            raise TypeError(
+                "vectorize: excluded has positions and names of arguments, not "
+                f"{one!r} of type {type(one).__name__}"
+            )
+        if isinstance(one, int) and one < 0:
+            raise ValueError(f"vectorize: excluded has the negative position {one}")
+
+
 def checked(
     results: Any, names: tuple[Names, Names] | None, sizes: dict[str, int]
 ) -> Any:
     """The results of a vectorized function, which are as its signature says.
 
     Raises:
-        ValueError: they are not.
+        TypeError: there are more or fewer.
+        ValueError: their shapes are others.
     """
     if names is None:
         return results
     several = isinstance(results, tuple | list)
     found = [as_array("vectorize", x) for x in (results if several else (results,))]
     if len(found) != len(names[1]):
-        raise ValueError(
+        raise TypeError(
             f"vectorize: the function returned {len(found)} results, but the "
             f"signature has {len(names[1])}"
         )

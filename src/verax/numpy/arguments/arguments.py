@@ -252,6 +252,11 @@ def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
     return fresh(constant_of(x, numpy_dtype(aval.dtype)), aval)
 
 
+def with_weak_type(x: Array, weak: bool) -> Array:
+    """`x` with the weak type `weak`, by an equation only where it has the other."""
+    return x if x.weak_type == weak else convert(x, x.dtype, weak)
+
+
 def inexact_array(name: str, x: ArrayLike) -> Array:
     """One argument as an array of floats or complex numbers."""
     return as_array(name, promote_inexact(name, x)[0])
@@ -481,3 +486,16 @@ def no_out(name: str, out: object) -> None:
             f"{name}: out={shown(out)} cannot be written to, since arrays are "
             "immutable; use the result"
         )
+
+
+def refuse_out_and_where(name: str, out: object, where: object) -> None:
+    """Raise since ufuncs, as in JAX, take neither but None.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    no_out(name, out)
+    raise NotImplementedError(
+        f"{name}: where={shown(where)} is not supported; use verax.numpy.where on the "
+        "result"
+    )

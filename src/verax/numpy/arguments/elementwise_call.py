@@ -135,5 +135,7 @@ def truth(name: str, x: ArrayLike) -> Any:
 
 def logical(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
     """A boolean `row` on the truth of its operands."""
+    if STATE.numpy_dtype_promotion == "strict":
+        common_type(avals_of(name, (x, y)))
     typed = [truth(name, x), truth(name, y)]
     return STATE.interpreter.bind(row, NO_PARAMS, broadcast_together(name, typed))[0]

@@ -25,6 +25,7 @@ from verax.numpy.arguments.arguments import (
     promote_args_inexact,
     promote_inexact,
     promote_numeric,
+    refuse_out_and_where,
 )
 from verax.numpy.arguments.elementwise_call import (
     binary,
@@ -60,22 +61,34 @@ EXPONENT_BITS = 6
 power_params = memoised(IntegerPowParams)
 
 
-def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def add(
+    x1: ArrayLike, x2: ArrayLike, /, *, out: object = None, where: object = None
+) -> Array:
     """x1 + x2; for booleans, x1 or x2."""
+    if out is not None or where is not None:
+        refuse_out_and_where("add", out, where)
     return binary("add", add_p, x1, x2)
 
 
-def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def subtract(
+    x1: ArrayLike, x2: ArrayLike, /, *, out: object = None, where: object = None
+) -> Array:
     """x1 - x2.
 
     Raises:
         TypeError: both are boolean.
     """
+    if out is not None or where is not None:
+        refuse_out_and_where("subtract", out, where)
     return binary("subtract", sub_p, x1, x2)
 
 
-def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def multiply(
+    x1: ArrayLike, x2: ArrayLike, /, *, out: object = None, where: object = None
+) -> Array:
     """x1 x2; for booleans, x1 and x2."""
+    if out is not None or where is not None:
+        refuse_out_and_where("multiply", out, where)
     return binary("multiply", mul_p, x1, x2)
 
 
@@ -89,8 +102,10 @@ def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return binary_inexact("divide", div_p, x1, x2)
 
 
-def negative(x: ArrayLike, /) -> Array:
+def negative(x: ArrayLike, /, *, out: object = None, where: object = None) -> Array:
     """-x."""
+    if out is not None or where is not None:
+        refuse_out_and_where("negative", out, where)
     return unary("negative", neg_p, x)
 
 
@@ -136,13 +151,21 @@ def refuse_complex(
             )
 
 
-def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def maximum(
+    x1: ArrayLike, x2: ArrayLike, /, *, out: object = None, where: object = None
+) -> Array:
     """The larger of x1 and x2, NaN if one of them is."""
+    if out is not None or where is not None:
+        refuse_out_and_where("maximum", out, where)
     return binary("maximum", max_p, x1, x2)
 
 
-def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def minimum(
+    x1: ArrayLike, x2: ArrayLike, /, *, out: object = None, where: object = None
+) -> Array:
     """The smaller of x1 and x2, NaN if one of them is."""
+    if out is not None or where is not None:
+        refuse_out_and_where("minimum", out, where)
     return binary("minimum", min_p, x1, x2)
 
 

@@ -15,6 +15,7 @@ from verax.numpy.arguments.arguments import (
     broadcast_together,
     promote_args,
     promote_numeric,
+    refuse_out_and_where,
 )
 from verax.numpy.arguments.elementwise_call import (
     binary,
@@ -106,18 +107,30 @@ def lexicographic(
     return select(eq(re_z, re_w), by_imaginary, by_real)
 
 
-def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
+def logical_and(
+    x: ArrayLike, y: ArrayLike, /, *, out: object = None, where: object = None
+) -> Array:
     """Whether x and y are both not zero."""
+    if out is not None or where is not None:
+        refuse_out_and_where("logical_and", out, where)
     return logical("logical_and", and_p, x, y)
 
 
-def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
+def logical_or(
+    x: ArrayLike, y: ArrayLike, /, *, out: object = None, where: object = None
+) -> Array:
     """Whether x or y is not zero."""
+    if out is not None or where is not None:
+        refuse_out_and_where("logical_or", out, where)
     return logical("logical_or", or_p, x, y)
 
 
-def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
+def logical_xor(
+    x: ArrayLike, y: ArrayLike, /, *, out: object = None, where: object = None
+) -> Array:
     """Whether exactly one of x and y is not zero."""
+    if out is not None or where is not None:
+        refuse_out_and_where("logical_xor", out, where)
     return logical("logical_xor", xor_p, x, y)
 
 
@@ -129,18 +142,30 @@ def logical_not(x: ArrayLike, /) -> Array:
     return equal(x, 0)
 
 
-def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
+def bitwise_and(
+    x: ArrayLike, y: ArrayLike, /, *, out: object = None, where: object = None
+) -> Array:
     """The bits that are set in x and in y; for booleans, x and y."""
+    if out is not None or where is not None:
+        refuse_out_and_where("bitwise_and", out, where)
     return binary("bitwise_and", and_p, x, y)
 
 
-def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
+def bitwise_or(
+    x: ArrayLike, y: ArrayLike, /, *, out: object = None, where: object = None
+) -> Array:
     """The bits that are set in x or in y; for booleans, x or y."""
+    if out is not None or where is not None:
+        refuse_out_and_where("bitwise_or", out, where)
     return binary("bitwise_or", or_p, x, y)
 
 
-def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
+def bitwise_xor(
+    x: ArrayLike, y: ArrayLike, /, *, out: object = None, where: object = None
+) -> Array:
     """The bits in which x and y differ; for booleans, x ≠ y."""
+    if out is not None or where is not None:
+        refuse_out_and_where("bitwise_xor", out, where)
     return binary("bitwise_xor", xor_p, x, y)
 
 

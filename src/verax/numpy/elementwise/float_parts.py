@@ -19,6 +19,7 @@ from verax.numpy.arguments.arguments import (
     as_array,
     broadcast_together,
     constant_of,
+    default_float,
     promote_args_inexact,
     promote_inexact,
     stretched,
@@ -307,7 +308,8 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     if is_complex(x.dtype):
         found = atan2(parts.imag(x), parts.real(x))
     else:
-        found = atan2(filled((), 0, x.dtype), x)
+        real_part = x if is_inexact(x.dtype) else convert(x, default_float())
+        found = atan2(filled((), 0, real_part.dtype), real_part)
     return rad2deg(found) if deg else found
 
 

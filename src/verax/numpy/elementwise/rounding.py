@@ -15,6 +15,7 @@ from verax.ir.dtypes import (
     float32,
     is_complex,
     is_float,
+    is_inexact,
     is_integer,
     numpy_dtype,
 )
@@ -23,6 +24,7 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     constant_of,
+    default_float,
     no_out,
     promote_inexact,
 )
@@ -85,8 +87,8 @@ fix = trunc
 
 def rint(x: ArrayLike, /) -> Array:
     """The integer nearest to x as a float; halves go to the even one."""
-    (given,) = promote_inexact("rint", as_array("rint", x))
-    return round(given)
+    given = as_array("rint", x)
+    return round(given if is_inexact(given.dtype) else convert(given, default_float()))
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:

@@ -15,8 +15,11 @@ from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     constant_of,
+    inexact_array,
     promote_args_inexact,
     promote_inexact,
+    refuse_out_and_where,
+    with_weak_type,
 )
 from verax.numpy.arguments.elementwise_call import binary_inexact, unary_inexact
 from verax.ops.elementwise.arith import (
@@ -90,8 +93,9 @@ def log2(x: ArrayLike, /) -> Array:
 
 
 def log10(x: ArrayLike, /) -> Array:
-    """The logarithm to the base 10."""
-    return mul(unary_inexact("log10", log_p, x), 1 / math.log(10.0))
+    """The logarithm to the base 10; never weak, as in JAX."""
+    found = mul(unary_inexact("log10", log_p, x), 1 / math.log(10.0))
+    return with_weak_type(found, False)
 
 
 def log1p(x: ArrayLike, /) -> Array:
@@ -99,8 +103,12 @@ def log1p(x: ArrayLike, /) -> Array:
     return unary_inexact("log1p", log1p_p, x)
 
 
-def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def logaddexp(
+    x1: ArrayLike, x2: ArrayLike, /, *, out: object = None, where: object = None
+) -> Array:
     """log(exp(x1) + exp(x2)) without overflow; for complex numbers by real part."""
+    if out is not None or where is not None:
+        refuse_out_and_where("logaddexp", out, where)
     x, y = promote_args_inexact("logaddexp", x1, x2)
     if is_complex(aval_of(x).dtype):
         return complex_logaddexp(x, y)
@@ -131,8 +139,12 @@ def principal(z: Array) -> Array:
     return make_complex(real(z), select(above, sub(angle, 2 * math.pi), angle))
 
 
-def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def logaddexp2(
+    x1: ArrayLike, x2: ArrayLike, /, *, out: object = None, where: object = None
+) -> Array:
     """log2(2**x1 + 2**x2) without overflow."""
+    if out is not None or where is not None:
+        refuse_out_and_where("logaddexp2", out, where)
     x, y = promote_args_inexact("logaddexp2", x1, x2)
     return div(logaddexp(mul(x, LN2), mul(y, LN2)), LN2)
 
@@ -231,14 +243,12 @@ def sinc_near_zero(x: Array) -> Array:
 
 def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees as radians."""
-    (operand,) = promote_inexact("deg2rad", x)
-    return mul(operand, math.pi / 180)
+    return mul(inexact_array("deg2rad", x), math.pi / 180)
 
 
 def rad2deg(x: ArrayLike, /) -> Array:
     """Radians as degrees."""
-    (operand,) = promote_inexact("rad2deg", x)
-    return mul(operand, 180 / math.pi)
+    return mul(inexact_array("rad2deg", x), 180 / math.pi)
 
 
 arccos = acos

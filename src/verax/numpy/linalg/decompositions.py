@@ -15,14 +15,16 @@ from verax.numpy.arguments.arguments import (
     inexact_arrays,
 )
 from verax.numpy.shaping.shapes import matrix_transpose
-from verax.ops.elementwise.arith import abs as magnitude, neg, sign
+from verax.ops.elementwise.arith import abs as magnitude, neg
+from verax.ops.elementwise.compare import lt
+from verax.ops.elementwise.select import select
 from verax.ops.indexing.take_along import take_along
 from verax.ops.linalg import eigen, triangular
 from verax.ops.linalg.algebra import adjoint, along_rows, times_columns
 from verax.ops.linalg.qr import geqrf, qr as qr_of
 from verax.ops.linalg.svd import svd as svd_of
 from verax.ops.sorting.sort import sort
-from verax.ops.structure.create import broadcasted_iota
+from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 
@@ -167,7 +169,9 @@ def hermitian_svd(x: Array, compute_uv: bool) -> Array | SVDResult:
     if not compute_uv:
         return s
     vectors = take_along(v, along_rows(order, v), last + 1)
-    signs = sign(take_along(w, order, last))
+    # Vectors of eigenvalues that are zero stay, so that u is orthogonal.
+    chosen = take_along(w, order, last)
+    signs = select(lt(chosen, 0), full_like(chosen, -1), full_like(chosen, 1))
     u = times_columns(vectors, signs)
     return SVDResult(u, s, adjoint(vectors))
 

@@ -10,7 +10,12 @@ from collections.abc import Sequence
 
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
-from verax.numpy.arguments.arguments import ArrayLike, as_array
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    stretched_together,
+    with_weak_type,
+)
 from verax.numpy.elementwise.arithmetic import multiply, subtract
 from verax.numpy.linalg.products import Precision, matmul
 from verax.numpy.shaping.joining import concatenate
@@ -48,11 +53,13 @@ def cross(
             f"{y.shape[-1]}"
         )
     if x.shape[-1] == 2 and y.shape[-1] == 2:
-        return subtract(x[..., 0] * y[..., 1], x[..., 1] * y[..., 0])
-    x, y = three_components(x), three_components(y)
+        x, y = stretched_together("cross", (x, y))
+        found = subtract(x[..., 0] * y[..., 1], x[..., 1] * y[..., 0])
+        return with_weak_type(found, False)
+    x, y = stretched_together("cross", (three_components(x), three_components(y)))
     first = rotated(x, 1) * rotated(y, 2)
     second = rotated(x, 2) * rotated(y, 1)
-    return moveaxis(subtract(first, second), -1, axisc)
+    return moveaxis(with_weak_type(subtract(first, second), False), -1, axisc)
 
 
 def rotated(x: Array, start: int) -> Array:

@@ -22,6 +22,7 @@ from verax.numpy.arguments.arguments import (
     broadcast_shapes_of,
     default_integer,
     stretched,
+    with_weak_type,
 )
 from verax.numpy.linalg.decompositions import as_matrices, check_square, svd, values_of
 from verax.numpy.linalg.products import matmul
@@ -129,7 +130,7 @@ def det(a: ArrayLike) -> Array:
     if x.shape[-1] in (2, 3):
         return expanded_det(x)
     packed, pivots, _ = lu.lu(x)
-    found = reduce_prod(diagonal(packed), (x.ndim - 2,))
+    found = with_weak_type(reduce_prod(diagonal(packed), (x.ndim - 2,)), False)
     return select(odd_exchanges(pivots), neg(found), found)
 
 
@@ -171,7 +172,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     else:
         packed, pivots, _ = lu.lu(x)
         pivot = diagonal(packed)
-        signs = reduce_prod(sign(pivot), last)
+        signs = with_weak_type(reduce_prod(sign(pivot), last), False)
         turned = select(odd_exchanges(pivots), neg(signs), signs)
     return SlogdetResult(turned, reduce_sum(log(magnitude(pivot)), last))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from verax.api.vmap import vmap
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import DTypeLike, bool_, int32
+from verax.ir.dtypes import DTypeLike, bool_, int32, is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     ShapeLike,
@@ -26,7 +26,7 @@ from verax.numpy.arguments.arguments import (
     promote_dtypes,
 )
 from verax.numpy.creation.creation import Placement, placed
-from verax.numpy.creation.filling import filled
+from verax.numpy.creation.filling import filled, typed_fill
 from verax.numpy.elementwise.arithmetic import power
 from verax.numpy.ranges.ranges import arange, linspace
 from verax.ops.elementwise.arith import add
@@ -125,6 +125,9 @@ def matrix(name: str, m: ArrayLike) -> Array:
 
 
 def scalar_zero(x: Array) -> Any:
+    """A zero of the type of `x`, weak where that is."""
+    if x.weak_type:
+        return typed_fill((), 0, x.dtype, True)
     return scalar_of(0, x.aval.with_shape(()))
 
 
@@ -188,9 +191,13 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     if base.ndim != 1:
         raise ValueError(f"vander takes a one-dimensional array, not {base.aval}")
     (columns,) = as_shape("vander", base.shape[0] if N is None else N)
+    if not columns:
+        return filled((base.shape[0], 0), 0, base.dtype)
     powers = arange(columns) if increasing else arange(columns - 1, -1, -1)
     if base.dtype == bool_:
         base = convert(base, default_integer())
+    if is_integer(base.dtype):
+        powers = convert(powers, base.dtype)
     return power(expand_dims(base, (1,)), expand_dims(powers, (0,)))
 
 

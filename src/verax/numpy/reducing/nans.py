@@ -21,6 +21,7 @@ from verax.numpy.arguments.arguments import (
     as_array,
     constant_of,
     no_out,
+    stretched_together,
 )
 from verax.numpy.elementwise.comparison import logical_and
 from verax.numpy.reducing.arg_and_cumulative import argmax, argmin, running
@@ -201,7 +202,9 @@ def numbers(name: str, a: ArrayLike, where: Where) -> tuple[Array, Where]:
     mask = eq(x, x)
     # Zeros where NaN was: a derivative of zero times NaN would be NaN.
     x = select(mask, x, constant_of(0, x.dtype))
-    return x, mask if where is None else logical_and(mask, where)
+    return x, mask if where is None else logical_and(
+        *stretched_together(name, (mask, where))
+    )
 
 
 @remembered

@@ -12,8 +12,8 @@ from verax.lax.looping import while_loop
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
-    broadcast_together,
     promote,
+    stretched_together,
 )
 from verax.numpy.elementwise.arithmetic import abs, multiply
 from verax.numpy.elementwise.comparison import equal, not_equal
@@ -33,7 +33,7 @@ def integers(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
     pair = [as_array(name, x) for x in promote(name, x1, x2)]
     if not is_integer(pair[0].dtype):
         raise ValueError(f"{name} takes integers, not {pair[0].aval}")
-    x, y = broadcast_together(name, [abs(x) for x in pair])
+    x, y = stretched_together(name, [abs(x) for x in pair])
     shape = x.shape or y.shape
     return filled_to(x, shape), filled_to(y, shape)
 

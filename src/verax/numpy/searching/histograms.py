@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from verax.ir.dtypes import bool_, is_integer
+from verax.ir.dtypes import bool_, inexact_dtype, is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -248,7 +248,8 @@ def flat_places(
 
 def shares(counts: Array, edges: Sequence[Array]) -> Array:
     """Counts over their sum and the volume of their bins."""
-    found = true_divide(counts, sum(counts))
+    shares = convert(counts, inexact_dtype(edges[0].dtype))
+    found = true_divide(shares, sum(shares))
     for i, line in enumerate(edges):
         shape = [-1 if j == i else 1 for j, _ in enumerate(edges)]
         found = true_divide(found, reshape(subtract(line[1:], line[:-1]), shape))

@@ -29,6 +29,7 @@ from verax.numpy.shaping.shapes import (
     ravel,
     reshape,
 )
+from verax.ops.elementwise.convert import convert
 from verax.ops.structure.create import iota
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.rows.builder import Tracer
@@ -97,7 +98,7 @@ def without_unique(x: Array, places: Array, axis: int) -> Array:
     wrapped = clip(where(less(places, 0), places + n, places), 0, n).astype(int32)
     before = sort(wrapped) - iota(int32, count)
     left = iota(int32, n - count)
-    shift = less_equal(before[:, None], left).sum(0, dtype=int32)
+    shift = less_equal(before[:, None], left[None]).sum(0, dtype=int32)
     return x[(*(slice(None),) * axis, left + shift)]
 
 
@@ -143,7 +144,7 @@ def insert(
         count = new.shape[place] if new.ndim == x.ndim else max(new.size, 1)
         places = np.repeat(places, count)
     shape = (*x.shape[:place], count, *x.shape[place + 1 :])
-    new = broadcast_to(new, shape).astype(x.dtype)
+    new = convert(broadcast_to(new, shape), x.dtype, x.weak_type)
     order = np.argsort(places, kind="stable")
     targets = places[order] + np.arange(count)
     source = np.zeros(n + count, int)
@@ -167,12 +168,12 @@ def traced_insert(x: Array, obj: Array, new: Array, axis: int) -> Array:
         count = new.shape[axis] if new.ndim == x.ndim else max(new.size, 1)
         places = broadcast_to(places, (count,))
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-    new = broadcast_to(new, shape).astype(x.dtype)
+    new = convert(broadcast_to(new, shape), x.dtype, x.weak_type)
     order = argsort(places)
     targets = places[order] + iota(int32, count)
     slots = iota(int32, n + count)
-    before = less(targets, slots[:, None]).sum(1, dtype=int32)
-    fresh = equal(targets, slots[:, None]).any(1)
+    before = less(targets[None], slots[:, None]).sum(1, dtype=int32)
+    fresh = equal(targets[None], slots[:, None]).any(1)
     own = n + order.astype(int32)[before.clip(0, max(count - 1, 0))]
     source = where(fresh, own, slots - before)
     return concatenate((x, new), axis)[(*(slice(None),) * axis, source)]

@@ -21,6 +21,7 @@ from verax.numpy.arguments.arguments import (
     broadcast_shapes_of,
     no_out,
     promote,
+    with_weak_type,
 )
 from verax.numpy.creation.creation import asarray
 from verax.numpy.indexing.take import take_along_axis
@@ -65,7 +66,8 @@ def choose(
     inside = within("choose", places, len(rows), mode)
     full = broadcast_shapes_of("choose", [inside.shape, *map(np.shape, rows)])
     pile = stack([broadcast_to(row, full) for row in promote("choose", *rows)])
-    return take_along_axis(pile, broadcast_to(inside, (1, *full)), 0)[0]
+    found = take_along_axis(pile, broadcast_to(inside, (1, *full)), 0)[0]
+    return with_weak_type(found, False)
 
 
 def select(

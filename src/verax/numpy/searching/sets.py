@@ -7,12 +7,13 @@ then moved to the front. How many these are depends on values, so that under a t
     unique(x), unique(x, size=8, fill_value=0), isin(x, [1, 2])
 """
 
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from verax.ir.avals import Shape
-from verax.ir.dtypes import bool_, is_inexact
+from verax.ir.dtypes import bool_, is_complex, is_inexact
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -21,13 +22,19 @@ from verax.numpy.arguments.arguments import (
     default_integer,
     promote_dtypes,
     stretched,
+    with_weak_type,
 )
 from verax.numpy.creation.filling import filled
 from verax.numpy.elementwise.comparison import equal, logical_not
 from verax.numpy.searching.sorting import bisect
-from verax.ops.elementwise.arith import min as smaller, sub
-from verax.ops.elementwise.bits import bitwise_and, bitwise_not, bitwise_xor
-from verax.ops.elementwise.compare import eq, lt, ne
+from verax.ops.elementwise.arith import add, min as smaller, sub
+from verax.ops.elementwise.bits import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+)
+from verax.ops.elementwise.compare import eq, le, lt, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.take_along import take_along
@@ -81,6 +88,7 @@ def static_size(name: str, size: int | None, *args: Array) -> int | None:
 
     Raises:
         AbstractValueError: it is not.
+        TypeError: it is not an integer.
     """
     for x in args:
         if size is None and isinstance(x, Tracer):
@@ -90,14 +98,18 @@ def static_size(name: str, size: int | None, *args: Array) -> int | None:
             )
     if size is None:
         return None
-    if size < 0:
+    count = operator.index(size)
+    if count < 0:
         raise ValueError(f"{name}: size may not be negative, but is {size}")
-    return int(size)
+    return count
 
 
 def grouped(rows: Array, equal_nan: bool) -> Groups:
     """The rows of a matrix in lexicographic order."""
     count, width = rows.shape
+    if is_complex(rows.dtype):
+        # Sorting tells complex NaNs apart, by the part that is a number.
+        rows = select(ne(rows, rows), constant_of(np.nan, rows.dtype), rows)
     places = broadcasted_iota(default_integer(), (count,), 0)
     columns = [
         reshape(slice_in_dim(rows, j, j + 1, axis=1), (count,)) for j in range(width)
@@ -197,7 +209,7 @@ def unique(
     )
     values = picked(groups.rows, places, fill_value, whole.shape[1:])
     values = reshape(values, (values.shape[0], *whole.shape[1:]))
-    found = [move_axis(values, 0, along)]
+    found = [move_axis(with_weak_type(values, x.weak_type), 0, along)]
     if return_index:
         found.append(reshape(picked(column(groups.order), places, None), places.shape))
     if return_inverse:
@@ -325,8 +337,8 @@ def select_set(
     """The kept among the first of each group, and where they stand."""
     mask = bitwise_and(groups.first, keep)
     places = kept_places(mask, how_many(mask) if size is None else size)
-    found = picked(groups.rows, places, fill_value)
-    return reshape(found, (found.shape[0],)), places
+    found = reshape(picked(groups.rows, places, fill_value), places.shape)
+    return with_weak_type(found, groups.rows.weak_type), places
 
 
 def union1d(
@@ -395,7 +407,8 @@ def setdiff1d(
     keep = bitwise_not(among(reshape(groups.rows, (x.size,)), y))
     value = 0 if fill_value is None else fill_value
     found = select_set("setdiff1d", groups, keep, wanted, value)[0]
-    return convert(found, as_array("setdiff1d", ar1).dtype)
+    own = as_array("setdiff1d", ar1)
+    return convert(found, own.dtype, own.weak_type)
 
 
 def setxor1d(
@@ -406,7 +419,7 @@ def setxor1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements in exactly one of two sets, in order.
+    """The elements in exactly one of two sets, in order; NaNs of two sets differ.
 
     Raises:
         AbstractValueError: an argument is traced and `size` is not given.
@@ -416,4 +429,20 @@ def setxor1d(
     groups = grouped(column(concatenate([x, y], 0)), True)
     line = reshape(groups.rows, (x.size + y.size,))
     keep = bitwise_xor(among(line, x), among(line, y))
+    if is_inexact(line.dtype):
+        groups, keep = with_missing(groups, keep, line, x, y)
     return select_set("setxor1d", groups, keep, wanted, fill_value)[0]
+
+
+def with_missing(
+    groups: Groups, keep: Array, line: Array, x: Array, y: Array
+) -> tuple[Groups, Array]:
+    """The groups of `line` and which are kept, with one NaN from each set that has any.
+
+    NaNs of the two sets differ.
+    """
+    missing = ne(line, line)
+    number = cumsum(convert(missing, default_integer()), 0)
+    sets = [convert(reduce_or(ne(part, part), (0,)), number.dtype) for part in (x, y)]
+    groups = groups._replace(first=bitwise_or(groups.first, missing))
+    return groups, select(missing, le(number, add(*sets)), keep)

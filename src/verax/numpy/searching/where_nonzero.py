@@ -15,6 +15,7 @@ from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DTypeLike, bool_, int32, is_bool, is_integer, is_unsigned
 from verax.ir.jaxpr import NO_PARAMS
+from verax.ir.limits import iinfo
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     adapted,
@@ -335,7 +336,7 @@ def place(
     if not x.size:
         return x
     ranks = cumsum(hits.astype(int32)) - 1
-    chosen = values[remainder(ranks, values.size)].astype(x.dtype)
+    chosen = convert(values[remainder(ranks, values.size)], x.dtype, x.weak_type)
     return reshape(mixed(hits, chosen, ravel(x)), x.shape)
 
 
@@ -345,15 +346,19 @@ def place(
 def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     """The index in an array of `shape` of each index of the flat array.
 
-    Negative places count from the end; those out of bounds are moved inside. Narrow
-    integers are widened, since sizes need not fit them.
+    Negative places count from the end; those out of bounds are moved inside. The
+    results have the dtype of `indices` if that can count every dimension.
     """
-    x = widened_index("unravel_index", indices)
+    given = as_array("unravel_index", indices)
+    x = widened_index("unravel_index", given)
     sizes = one_or_more(shape)
     total = int(np.prod(sizes, dtype=np.int64))
     wrapped = x if is_unsigned(x.dtype) else mixed(less(x, 0), x + total, x)
     inside = wrapped.clip(0, max(total - 1, 0))
-    return tuple(coordinates(inside, sizes))
+    found = coordinates(convert(inside, default_integer()), sizes)
+    if max(sizes, default=0) - 1 > iinfo(given.dtype).max:
+        return tuple(found)
+    return tuple([convert(place, given.dtype, given.weak_type) for place in found])
 
 
 def ravel_multi_index(

@@ -186,7 +186,10 @@ def unpackbits(
         raise TypeError(f"unpackbits takes bytes (uint8), not {given.aval}")
     x, place = lined_up("unpackbits", given, axis)
     wide = expand_dims(x, place + 1)
-    line = reshape(as_array("unpackbits", shifts), (8, *[1] * (x.ndim - place - 1)))
+    line = reshape(
+        as_array("unpackbits", shifts),
+        [8 if i == place + 1 else 1 for i in range(wide.ndim)],
+    )
     bits = bitwise_and(right_shift(wide, line), np.uint8(1))
     total = x.shape[place] * 8
     bits = reshape(bits, (*x.shape[:place], total, *x.shape[place + 1 :]))

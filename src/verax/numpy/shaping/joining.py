@@ -27,6 +27,7 @@ from verax.numpy.arguments.arguments import (
     common_type,
     operand_aval,
     shape_of,
+    with_weak_type,
 )
 from verax.numpy.shaping.shapes import (
     at_least,
@@ -70,7 +71,10 @@ def operands(name: str, arrays: Arrays, dtype: DTypeLike | None = None) -> list[
     wanted = chosen_dtype(name, dtype)
     found, weak = common_type(avals) if wanted is None else (wanted, False)
     parts = [as_type(x, a, found, weak) for x, a in zip(arrays, avals, strict=True)]
-    return [x if hasattr(x, "shape") else as_array(name, x) for x in parts]
+    whole = [x if hasattr(x, "shape") else as_array(name, x) for x in parts]
+    if wanted is None:
+        return whole
+    return [with_weak_type(x, False) if isinstance(x, Array) else x for x in whole]
 
 
 def joined(name: str, parts: Sequence[Any], axis: int) -> Array:

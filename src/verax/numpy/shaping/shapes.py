@@ -6,6 +6,7 @@ once per shape and remembered::
     reshape(x, (2, -1)), transpose(x), expand_dims(x, -1), broadcast_to(x, (4, 3))
 """
 
+import warnings
 from collections.abc import Sequence
 from math import prod
 from operator import index
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, ShapedArray
 from verax.ir.memo import memoised
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -27,6 +28,7 @@ from verax.numpy.arguments.arguments import (
     operand_aval,
     stretched,
 )
+from verax.numpy.creation.creation import asarray
 from verax.ops.structure.shape import (
     BroadcastInDimParams,
     ReshapeParams,
@@ -51,19 +53,36 @@ transpose_params = memoised(TransposeParams)
 # ----------------------------------------------------------------- what is there
 
 
+def measured(name: str, a: object) -> ShapedArray:
+    """The type of an array; of a nested sequence too, with the warning that JAX gives.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if not isinstance(a, list | tuple):
+        return operand_aval(name, 0, a)
+    warnings.warn(
+        f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0; "
+        "this will be an error, so convert it with verax.numpy.asarray",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    return asarray(a).aval
+
+
 def shape(a: ArrayLike) -> Shape:
     """The sizes of the dimensions."""
-    return operand_aval("shape", 0, a).shape
+    return measured("shape", a).shape
 
 
 def ndim(a: ArrayLike) -> int:
     """The number of dimensions."""
-    return operand_aval("ndim", 0, a).ndim
+    return measured("ndim", a).ndim
 
 
 def size(a: ArrayLike, axis: AxisLike | None = None) -> int:
     """The number of elements, or the product of the sizes of some dimensions."""
-    aval = operand_aval("size", 0, a)
+    aval = measured("size", a)
     if axis is None:
         return aval.size
     return prod(aval.shape[i] for i in canonical_axes("size", axis, aval.ndim))

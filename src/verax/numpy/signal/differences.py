@@ -342,6 +342,8 @@ def convolve(
 ) -> Array:
     """The sums of products of two vectors, one of them reversed and shifted.
 
+    Integers are read as floats, as in JAX.
+
     Raises:
         ValueError: an operand is empty or not a vector, or the mode does not exist.
     """
@@ -356,7 +358,10 @@ def correlate(
     precision: Precision = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """The sums of products of a vector and a shifted one, which is conjugated."""
+    """The sums of products of a vector and a shifted one, which is conjugated.
+
+    Integers are read as floats, as in JAX.
+    """
     kernel = as_array("correlate", v, 1)
     if is_complex(kernel.dtype):
         kernel = conj(kernel)
@@ -375,7 +380,7 @@ def shifted_products(
     preferred: Any,
 ) -> Array:
     """A convolution: windows of the longer vector against the shorter one, reversed."""
-    x, y = [as_array(name, part) for part in promote(name, a, v)]
+    x, y = inexact_arrays(name, a, v)
     if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
         raise ValueError(f"{name} takes nonempty vectors, not {x.aval} and {y.aval}")
     swapped = x.size < y.size

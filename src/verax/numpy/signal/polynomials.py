@@ -33,6 +33,7 @@ from verax.numpy.arguments.arguments import (
     promote,
     promote_inexact,
     stretched,
+    with_weak_type,
 )
 from verax.numpy.creation.filling import filled, zeros_like
 from verax.numpy.elementwise.arithmetic import (
@@ -83,7 +84,8 @@ def in_front(x: Array, count: int) -> Array:
     if not count:
         return x
     edges = [(count if i == 0 else 0, 0, 0) for i, _ in enumerate(x.shape)]
-    return pad(x, np.zeros((), numpy_dtype(x.dtype)), edges)
+    found = pad(x, np.zeros((), numpy_dtype(x.dtype)), edges)
+    return with_weak_type(found, x.weak_type)
 
 
 def without_zeros(name: str, x: Array) -> Array:
@@ -375,7 +377,7 @@ def polyfit(
         left = multiply(left, column)
         right = multiply(right, column if right.ndim == 2 else weights[0])
     lengths = sqrt(sum(square(left), axis=0))
-    left = true_divide(left, lengths)
+    left = true_divide(left, expand_dims(lengths, 0))
     found, residuals, rank, singular = lstsq(left, right, rcond)
     scale = expand_dims(lengths, 1) if values.ndim == 2 else lengths
     found = true_divide(found, scale)

@@ -7,7 +7,6 @@ double precision; except that of Kaiser, which can be differentiated by its shap
 """
 
 from collections.abc import Callable
-from operator import index
 
 import numpy as np
 
@@ -30,7 +29,7 @@ def window(name: str, function: Callable[[int], np.ndarray], size: int) -> Array
     Raises:
         ValueError: the size is negative.
     """
-    count = index(size)
+    count = int(size)
     if count < 0:
         raise ShapeError(f"{name}: the size must not be negative, but is {count}")
     dtype = default_float()
