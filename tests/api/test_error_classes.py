@@ -224,7 +224,9 @@ def test_a_value_from_an_outer_trace_refuses_by_the_class_of_what_asks() -> None
     def inner(x: Any) -> Any:
         return verax.grad(lambda y: y * 2 if total(x) > y else y)(1.0)
 
-    with pytest.raises(TracerBoolConversionError, match="depends on argument 0"):
+    with pytest.raises(
+        TracerBoolConversionError, match="depends on argument x of inner"
+    ):
         verax.jit(inner)(POINT)
 
 
@@ -274,3 +276,62 @@ def test_failures_of_programs_are_runtime_errors_of_jax() -> None:
             verax.block_until_ready(call(1.0))
     with pytest.raises(JaxRuntimeError, match="no_such_option"):
         verax.jit(vnp.sin, compiler_options={"no_such_option": 1})(1.0)
+
+
+def test_arguments_are_called_by_their_names() -> None:
+    def model(x: Any, *rest: Any, scale: Any = 1.0, **more: Any) -> Any:
+        return bool(x + sum(rest) + scale + sum(more.values()))
+
+    def message(*args: Any, **kwargs: Any) -> str:
+        with pytest.raises(TracerBoolConversionError) as caught:
+            verax.jit(model)(*args, **kwargs)
+        return str(caught.value)
+
+    text = message(1.0, 2.0, 3.0, scale=4.0, bias=5.0)
+    for name in ("x", "rest[0]", "rest[1]", "scale"):
+        assert f" argument {name} of model" in text
+    assert "keyword argument bias of model" in text
+
+
+def test_a_signature_that_cannot_be_read_makes_no_second_error() -> None:
+    class Odd:
+        @property
+        def __signature__(self) -> Any:
+            raise RuntimeError("no signature")
+
+        def __call__(self, x: Any) -> Any:
+            return bool(x)
+
+    with pytest.raises(TracerBoolConversionError, match="on argument 0 of Odd"):
+        verax.make_jaxpr(Odd())(1.0)
+
+
+NUMPY_CALLS: dict[str, Callable[[Any], Any]] = {
+    "verax.numpy.sin,": lambda x: np.sin(x),
+    "verax.numpy.linalg.norm,": lambda x: np.linalg.norm(x),
+    "the functions of verax.numpy,": lambda x: np.ones(3)[x],
+    "verax.numpy.cos,": lambda x: math.cos(x),
+}
+
+
+@pytest.mark.parametrize("name", NUMPY_CALLS)
+def test_numpy_on_tracers_is_pointed_to_ours(name: str) -> None:
+    with pytest.raises(TypeError, match=f"Use {name}"):
+        verax.jit(NUMPY_CALLS[name])(2)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda n: vnp.zeros(n),
+        lambda n: vnp.ones(6).reshape(n, -1),
+        lambda n: vnp.arange(n),
+        lambda n: vnp.sum(vnp.ones((2, 2)), axis=n),
+        lambda n: lax.iota("int32", n),
+    ],
+)
+def test_shapes_are_said_to_be_static(ask: Callable[[Any], Any]) -> None:
+    with pytest.raises(ConcretizationTypeError, match=r"cannot depend on its inputs"):
+        verax.jit(ask)(2)
+    with pytest.raises(ConcretizationTypeError, match=r"in_axes=None"):
+        verax.vmap(ask)(vnp.arange(2))

@@ -98,7 +98,7 @@ def test_wrong_calls_of_shard_map() -> None:
         verax.shard_map(lambda x: x, out_specs=P(), **same)(VALUES)
     first = verax.shard_map(lambda x: x, out_specs=P(), check_vma=False, **same)
     assert np.array_equal(first(VALUES), VALUES[:2])
-    with pytest.raises(ValueError, match=r"argument 0.*not a multiple of 4"):
+    with pytest.raises(ValueError, match=r"argument x.*not a multiple of 4"):
         verax.shard_map(lambda x: x, out_specs=P("x"), **same)(np.ones((6, 2)))
     with pytest.raises(ValueError, match="needs a mesh"):
         verax.shard_map(lambda x: x, in_specs=P(), out_specs=P())(VALUES)

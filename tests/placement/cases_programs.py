@@ -40,7 +40,7 @@ def test_different_devices_are_an_error_that_names_both() -> None:
     def add(x: Any, y: Any) -> Any:
         return x + y["w"]
 
-    wanted = r"argument 0 of add to cpu:1, but argument 1\['w'\] of add to cpu:2"
+    wanted = r"argument x of add to cpu:1, but argument y\['w'\] of add to cpu:2"
     with pytest.raises(ValueError, match=wanted):
         verax.jit(add)(x, y)
     with pytest.raises(ValueError, match=r"cpu:1.*cpu:2"):

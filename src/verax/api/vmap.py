@@ -7,20 +7,17 @@ where the user wants them::
 """
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from verax.api.tracing.apply import ENGINE, rewritten
-from verax.api.tracing.trace import (
+from verax.api.tracing.argument_names import (
     Describe,
-    Traced,
     describe_arguments,
     function_name,
-    leaf_avals,
-    trace,
 )
+from verax.api.tracing.trace import Traced, leaf_avals, trace
 from verax.api.trees.pytrees import prefix_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
@@ -268,28 +265,28 @@ def mapped_size(
             f"vmap of {function_name(fun)} has no mapped argument: give at least one "
             "an in_axes that is not None, or pass axis_size"
         )
-    raise ValueError(size_story(fun, sizes, axis_size, describe()))
+    raise ValueError(size_story(fun, sizes, axis_size, avals, describe()))
 
 
 def size_story(
     fun: object,
     sizes: Sequence[tuple[int, int, int]],
     axis_size: int | None,
+    avals: Sequence[ShapedArray],
     names: Sequence[str],
 ) -> str:
-    """Which argument has which size, and which of them differ."""
-    counts = Counter(size for _, size, _ in sizes)
-    (common, many), *rest = counts.most_common(2)
-    lines = [
-        f"vmap of {function_name(fun)} got sizes that disagree for its mapped axes:"
-    ]
+    """Which arguments have which size, the most common size first."""
+    who = function_name(fun)
+    found: dict[int, list[str]] = {}
     if axis_size is not None:
-        lines.append(f"  * axis_size is {axis_size}")
-        common = axis_size
-    clear = axis_size is not None or not rest or many > rest[0][1]
+        found[axis_size] = ["axis_size"]
     for i, size, axis in sizes:
-        odd = "   <- the odd one out" if clear and size != common else ""
-        lines.append(f"  * {names[i]} has size {size} in dimension {axis}{odd}")
+        name = names[i].removesuffix(f" of {who}")
+        found.setdefault(size, []).append(f"axis {axis} of {name}, {avals[i]}")
+    lines = [f"vmap of {who} got different sizes for the axes that it maps:"]
+    for size in sorted(found, key=lambda size: -len(found[size])):
+        lines += [f"  * {size} elements:", *[f"      {x}" for x in found[size]]]
+    lines.append("The axes that in_axes names must have the same size")
     return "\n".join(lines)
 
 

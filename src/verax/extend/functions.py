@@ -14,7 +14,8 @@ from typing import Any
 from attrs import frozen
 
 from verax.api.tracing.apply import apply
-from verax.api.tracing.trace import describe_arguments, leaf_avals, trace
+from verax.api.tracing.argument_names import describe_arguments
+from verax.api.tracing.trace import leaf_avals, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.jaxpr import Jaxpr

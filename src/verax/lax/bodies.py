@@ -13,7 +13,8 @@ from typing import Any
 from attrs import evolve, frozen
 
 from verax.api.tracing.apply import as_typed_array, current_builder
-from verax.api.tracing.trace import describe_arguments, function_name, shared_trace
+from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.tracing.trace import shared_trace
 from verax.api.trees.mismatch import first_difference
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef

@@ -9,8 +9,9 @@ under vmap with one index for all, still only one of them runs::
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from verax.api.tracing.argument_names import function_name
 from verax.api.tracing.concrete_values import is_known
-from verax.api.tracing.trace import function_name, leaf_avals
+from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
 from verax.backend.results import result_tree
 from verax.backend.runtime.client import default_client, platform_name

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.api.tracing.trace import function_name, leaf_avals
+from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.trace import leaf_avals
 from verax.api.vmap import vmap
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef

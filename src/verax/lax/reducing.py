@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.api.tracing.trace import function_name, trace
+from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.trace import trace
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.ir.avals import ShapedArray

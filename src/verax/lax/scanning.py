@@ -10,7 +10,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from verax.api.tracing.trace import function_name, leaf_avals
+from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree

@@ -14,7 +14,8 @@ from attrs import frozen
 
 from verax.api.autodiff.jvp_vjp import linearize
 from verax.api.tracing.apply import ENGINE, apply
-from verax.api.tracing.trace import function_name, leaf_avals
+from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray

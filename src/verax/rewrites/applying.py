@@ -13,7 +13,8 @@ from typing import Any, cast, overload
 from attrs import frozen
 
 from verax.api.tracing.apply import ENGINE, apply as apply_jaxpr
-from verax.api.tracing.trace import describe_arguments, leaf_avals, trace
+from verax.api.tracing.argument_names import describe_arguments
+from verax.api.tracing.trace import leaf_avals, trace
 from verax.backend import pytrees
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.rules.values.memo import kept_with, memo

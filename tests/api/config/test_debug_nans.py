@@ -83,7 +83,7 @@ def test_a_nan_that_comes_in() -> None:
     with verax.debug_nans():
         finding = caught(verax.jit(lambda x: x + 1), np.array([1.0, np.nan]))
         assert finding.eqn is None
-        assert finding.bad_inputs == ("argument 0 of <lambda>",)
+        assert finding.bad_inputs == ("argument x of <lambda>",)
         assert caught(vnp.negative, vnp.nan).bad_inputs == ("operand 0",)
 
 

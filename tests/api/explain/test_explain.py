@@ -659,7 +659,7 @@ def test_arguments_are_shown(x: Any, text: str) -> None:
 
 def test_wrong_arguments_are_the_errors_of_the_call() -> None:
     f = verax.jit(lambda x, n: x, static_argnums=1)
-    with pytest.raises(TypeError, match="argument 0 of <lambda>"):
+    with pytest.raises(TypeError, match="argument x of <lambda>"):
         f.explain("text", 1)
     with pytest.raises(ValueError, match="not hashable"):
         f.explain(1.0, [])

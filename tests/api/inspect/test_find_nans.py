@@ -149,7 +149,7 @@ def test_inputs_that_were_bad() -> None:
     finding = found(f, bad, 1.0)
     assert finding.primitive == ""
     assert finding.eqn is None
-    assert finding.bad_inputs == ("argument 0['w'] of f",)
+    assert finding.bad_inputs == ("argument x['w'] of f",)
     assert found(f, bad, -1.0).primitive == "log"
 
 

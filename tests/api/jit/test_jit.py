@@ -345,9 +345,9 @@ def test_messages_count_static_arguments() -> None:
         return x if y > 0 else n * m
 
     jitted = verax.jit(fun, static_argnums=(0, -2))
-    with pytest.raises(TypeError, match=r"argument 3 of fun"):
+    with pytest.raises(TypeError, match=r"argument y of fun"):
         jitted(1, 2.0, 3, 4.0)
-    with pytest.raises(TypeError, match=r"argument 1\['w'\] of fun: 'a' of type str"):
+    with pytest.raises(TypeError, match=r"argument x\['w'\] of fun: 'a' of type str"):
         jitted(1, {"w": "a"}, 3, 4.0)
-    with pytest.raises(TypeError, match=r"argument 3 of fun: 'a' of type str"):
+    with pytest.raises(TypeError, match=r"argument y of fun: 'a' of type str"):
         jitted.lower(1, 2.0, 3, "a")

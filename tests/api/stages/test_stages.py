@@ -257,7 +257,7 @@ def test_types_stand_for_arguments() -> None:
     ):
         assert jitted.lower(given).as_text() == text
         assert jitted.eval_shape(given).shape == (3,)
-    with pytest.raises(TypeError, match=r"argument 0\['w'\] of <lambda>: 'no array'"):
+    with pytest.raises(TypeError, match=r"argument x\['w'\] of <lambda>: 'no array'"):
         jitted.lower({"w": "no array"})
     struct = verax.ShapeDtypeStruct((3,), np.float32)
     assert len(struct) == 3

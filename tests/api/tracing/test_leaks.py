@@ -134,7 +134,7 @@ def test_arguments_are_named() -> None:
 
     verax.jit(fun)({"b": 0.0, "w": 1.0}, scale=2.0)
     text = message(lambda: KEPT[0] + 1)
-    assert "an input of that trace (argument 0['w'] of fun)" in text
+    assert "an input of that trace (argument params['w'] of fun)" in text
 
 
 def test_the_search_ends() -> None:

@@ -83,7 +83,7 @@ def test_the_error_names_argument_line_and_ways_out() -> None:
     with pytest.raises(TypeError) as error:
         verax.jit(branch)(1.0, {"k": 2.0}, 3.0)
     text = str(error.value)
-    assert "It depends on argument 1['k'] of branch." in text
+    assert "It depends on argument b['k'] of branch." in text
     assert "bool(x), as in `if x:`" in text
     assert f"{__file__}:" in text
     assert "(test_the_error_names_argument_line_and_ways_out.<locals>.branch)" in text

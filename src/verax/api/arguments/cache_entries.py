@@ -18,7 +18,8 @@ from verax.api.arguments.static_argnums import Statics
 from verax.api.arguments.static_keys import Watched, warn_changed
 from verax.api.sharding_args import Shardings
 from verax.api.tracing.apply import ENGINE
-from verax.api.tracing.trace import Describe, Traced
+from verax.api.tracing.argument_names import Describe
+from verax.api.tracing.trace import Traced
 from verax.backend.calls.fast_call import Call
 from verax.backend.eager.guarded import guarded_call, is_guarded
 from verax.backend.eager.key_checks import checked_keys

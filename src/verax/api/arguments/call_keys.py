@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, final
 
 from verax.api.arguments.static_argnums import CallArguments, Statics
 from verax.api.arguments.static_keys import EXACT, typed
+from verax.api.tracing.argument_names import Describe, describe_arguments
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
-from verax.api.tracing.trace import Describe, describe_arguments
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import PlacedArray
 from verax.backend.calls.fast_call import Call, kind_of

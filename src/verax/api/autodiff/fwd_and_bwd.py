@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from verax.api.arguments.static_argnums import numbers as positions
-from verax.api.autodiff.grad import choose, with_rest
+from verax.api.autodiff.chosen import OfChosen
+from verax.api.autodiff.grad import choose
 from verax.api.autodiff.jvp_vjp import Pullback, vjp
 from verax.api.jit.decorator import jit
 
@@ -43,7 +44,7 @@ def fwd_and_bwd(
     def fwd(*args: Any) -> Any:
         chosen = choose(fun, args, numbers)
         places = tuple(number % len(args) for number in numbers)
-        return vjp(with_rest(fun, args, {}, places), *chosen, has_aux=has_aux)
+        return vjp(OfChosen(fun, args, {}, places), *chosen, has_aux=has_aux)
 
     def bwd(residuals: Pullback, cotangent: Any) -> tuple[Any, ...]:
         return residuals(cotangent)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex
 
 from verax.api.arguments.static_argnums import numbers as positions
+from verax.api.autodiff.chosen import OfChosen
 from verax.api.autodiff.jvp_vjp import check_reduce_axes, pulled_from
 from verax.api.tracing.apply import as_typed_array
-from verax.api.tracing.trace import function_name
+from verax.api.tracing.argument_names import ParameterNames, function_name
 from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float, is_inexact
 from verax.rules.values.array import Array
@@ -68,10 +69,10 @@ def differentiated(
     numbers, single = positions("argnums", argnums), is_single(argnums)
 
     def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        chosen = choose(fun, args, numbers)
+        chosen = choose(fun, args, numbers, TypeError)
         places = [number % len(args) for number in numbers]
         check_inputs("grad", fun, places, chosen, holomorphic, allow_int)
-        rest = with_rest(fun, args, kwargs, numbers)
+        rest = OfChosen(fun, args, kwargs, tuple(places))
         value, pull, aux = pulled_from(rest, chosen, has_aux)
         check_output(fun, value, holomorphic)
         gradients = pull(one_like(value))
@@ -121,37 +122,33 @@ def check_callable(name: str, fun: object) -> None:
 
 
 def choose(
-    fun: object, args: tuple[Any, ...], numbers: tuple[int, ...]
+    fun: object,
+    args: tuple[Any, ...],
+    numbers: tuple[int, ...],
+    refusal: type[Exception] = ValueError,
 ) -> tuple[Any, ...]:
-    """The arguments at the given positions, negative ones from the end."""
+    """The arguments at the given positions, negative ones from the end.
+
+    Raises:
+        ValueError: there is no such position, or none or the same one twice is named.
+            Where too few arguments were passed, it is a `refusal`.
+    """
+    if not numbers:
+        raise ValueError(
+            f"argnums of {function_name(fun)} names no argument: pass the number of "
+            "one, or a tuple of several"
+        )
     if len({number % max(len(args), 1) for number in numbers}) < len(numbers):
         raise ValueError(f"argnums names an argument twice: {numbers}")
     for number in numbers:
         if not -len(args) <= number < len(args):
-            raise TypeError(
+            kind = ValueError if number < 0 else refusal
+            raise kind(
                 f"argnums names argument {number}, but {function_name(fun)} was called "
                 f"with {len(args)} positional arguments; an argument passed by keyword "
                 "has no number"
             )
     return tuple(args[number] for number in numbers)
-
-
-def with_rest(
-    fun: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    numbers: tuple[int, ...],
-) -> Callable[..., Any]:
-    """`fun` as a function of the chosen arguments alone."""
-
-    def partial_fun(*chosen: Any) -> Any:
-        filled = list(args)
-        for number, arg in zip(numbers, chosen, strict=True):
-            filled[number] = arg
-        return fun(*filled, **kwargs)
-
-    partial_fun.__name__ = function_name(fun)
-    return partial_fun
 
 
 def check_inputs(
@@ -172,29 +169,38 @@ def check_inputs(
         if all([isinstance(x, Array) and is_inexact(x.aval.dtype) for x in leaves]):
             return
     labelled, _ = pytrees.flatten_with_path(tuple(chosen))
-    for (which, *path), leaf in labelled:
-        label = f"argument {places[which.idx]}{''.join(map(str, path))}"
+    for path, leaf in labelled:
         try:
             dtype = aval_of(leaf).dtype
         except TypeError as error:
-            raise TypeError(f"{label} of {function_name(fun)}: {error}") from None
+            raise TypeError(
+                f"{place(fun, places, path)} of {function_name(fun)}: {error}"
+            ) from None
         if holomorphic and not is_complex(dtype):
             raise TypeError(
                 f"{name} of {function_name(fun)} with holomorphic=True takes complex "
-                f"inputs, not {dtype.name} ({label})"
+                f"inputs, not {dtype.name} ({place(fun, places, path)})"
             )
         if not holomorphic and is_complex(dtype) and name == "jacfwd":
             raise TypeError(
                 f"{name} of {function_name(fun)} takes real inputs, not {dtype.name} "
-                f"({label}); "
+                f"({place(fun, places, path)}); "
                 "for holomorphic functions pass holomorphic=True, for others use jacrev"
             )
         if not is_inexact(dtype) and not allow_int:
             raise TypeError(
                 f"{name} of {function_name(fun)} takes inputs of float dtype, not "
-                f"{dtype.name} ({label}); convert it, choose other arguments with "
-                "argnums, or pass allow_int=True for gradients of dtype float0"
+                f"{dtype.name} ({place(fun, places, path)}); convert it, choose other "
+                "arguments with argnums, or pass allow_int=True for gradients of dtype "
+                "float0"
             )
+
+
+def place(fun: object, places: Sequence[int], path: Sequence[Any]) -> str:
+    """The leaf at `path` of the arguments at `places`: `argument x['w']`."""
+    which, *rest = path
+    label = ParameterNames(fun).label(places[which.idx])
+    return f"{label}{''.join(map(str, rest))}"
 
 
 def check_output(fun: object, value: object, holomorphic: bool) -> None:

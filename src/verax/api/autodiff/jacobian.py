@@ -11,16 +11,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from verax.api.arguments.static_argnums import numbers as positions
+from verax.api.autodiff.chosen import OfChosen
 from verax.api.autodiff.grad import (
     Argnums,
     check_callable,
     check_inputs,
     choose,
     is_single,
-    with_rest,
 )
 from verax.api.autodiff.jvp_vjp import linearize, pulled_from
-from verax.api.tracing.trace import function_name
+from verax.api.tracing.argument_names import function_name
 from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float
 from verax.ops.elementwise import arith, compare, convert
@@ -52,7 +52,7 @@ def jacfwd[**P](
         chosen = choose(fun, args, numbers)
         places = [number % len(args) for number in numbers]
         check_inputs("jacfwd", fun, places, chosen, holomorphic, False)
-        rest = with_rest(fun, args, kwargs, numbers)
+        rest = OfChosen(fun, args, kwargs, tuple(places))
         outcome = linearize(rest, *chosen, has_aux=has_aux)
         leaves, tree = pytrees.flatten(chosen)
         push = outcome[1]
@@ -89,7 +89,7 @@ def jacrev[**P](
         chosen = choose(fun, args, numbers)
         places = [number % len(args) for number in numbers]
         check_inputs("jacrev", fun, places, chosen, holomorphic, allow_int)
-        rest = with_rest(fun, args, kwargs, numbers)
+        rest = OfChosen(fun, args, kwargs, tuple(places))
         value, pull, aux = pulled_from(rest, chosen, has_aux)
         out_leaves, out_tree = pytrees.flatten(value)
         check_jacobian_output(fun, out_leaves, holomorphic)

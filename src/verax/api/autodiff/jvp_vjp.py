@@ -14,6 +14,7 @@ from typing import Any, Self, cast
 import numpy as np
 from attrs import evolve, field, frozen
 
+from verax.api.autodiff.chosen import OfChosen
 from verax.api.autodiff.kept_arguments import (
     Layout,
     NotNeeded,
@@ -26,13 +27,12 @@ from verax.api.autodiff.kept_arguments import (
 )
 from verax.api.autodiff.pullback import LinearPart, linear_part
 from verax.api.tracing.apply import ENGINE, apply, as_array, rewritten
-from verax.api.tracing.trace import (
+from verax.api.tracing.argument_names import (
     Describe,
     describe_arguments,
     function_name,
-    leaf_avals,
-    trace,
 )
+from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.trees.classes import register_pytree_node_class
 from verax.api.trees.kept_leaves import KeptLeaves, split_leaves
 from verax.api.vmap import apply_batched
@@ -97,6 +97,7 @@ class Primals:
     leaves: tuple[object, ...]
     aux: KeptLeaves | None
     signature: Signature
+    describe: Describe
 
     @property
     def active(self) -> tuple[bool, ...]:
@@ -117,7 +118,11 @@ def trace_primals(
     """Trace `fun` at `primals`, where Python may branch on concrete values."""
     leaves, tree = pytrees.flatten((tuple(primals), {}))
     name = function_name(fun)
-    describe = describe_arguments(name, tree)
+    describe = (
+        describe_arguments(fun.fun, tree, places=fun.numbers)
+        if isinstance(fun, OfChosen)
+        else describe_arguments(fun, tree)
+    )
     avals = leaf_avals(leaves, describe)
     found: list[tuple[PyTreeDef, KeptLeaves | None]] = []
 
@@ -146,7 +151,7 @@ def trace_primals(
     jaxpr, [(out_tree, kept)] = traced.jaxpr, found
     out_avals = tuple(jaxpr.out_avals[: out_tree.num_leaves])
     signature = Signature(name, tree, tuple(avals), out_tree, out_avals)
-    return Primals(jaxpr, traced.captured, tuple(leaves), kept, signature)
+    return Primals(jaxpr, traced.captured, tuple(leaves), kept, signature, describe)
 
 
 def check_pair(fun: object, out: Any) -> tuple[Any, Any]:
@@ -180,7 +185,7 @@ def jvp[R](
     check_sequence("jvp", primals, tangents)
     at = trace_primals(fun, primals, "jvp", has_aux)
     signature = at.signature
-    pushed = check_tangents(signature, tuple(tangents))
+    pushed = check_tangents(signature, tuple(tangents), at.describe)
     active = [
         flag and t is not None
         for flag, t in zip(at.active[len(at.captured) :], pushed, strict=True)
@@ -226,7 +231,9 @@ def check_sequence(name: str, primals: object, tangents: object) -> None:
             )
 
 
-def check_tangents(at: Signature, tangents: tuple[Any, ...]) -> list[object | None]:
+def check_tangents(
+    at: Signature, tangents: tuple[Any, ...], describe: Describe
+) -> list[object | None]:
     """Tangent leaves of the right types, None for float0 ones."""
     leaves, tree = pytrees.flatten((tangents, {}))
     if tree != at.in_tree:
@@ -234,7 +241,7 @@ def check_tangents(at: Signature, tangents: tuple[Any, ...]) -> list[object | No
             f"the tangents have the structure {tree}, but the primals have {at.in_tree}"
         )
     return [
-        check_tangent(at.describe, i, aval, t)
+        check_tangent(describe, i, aval, t)
         for i, (aval, t) in enumerate(zip(at.avals, leaves, strict=True))
     ]
 
@@ -306,7 +313,8 @@ class Pushforward:
 
     def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
         """The tangent of the output for tangents of the arguments."""
-        pushed = zip(check_tangents(self.at, tangents), self.at.active, strict=True)
+        checked = check_tangents(self.at, tangents, self.at.describe)
+        pushed = zip(checked, self.at.active, strict=True)
         live = [t for t, moves in pushed if moves]
         outs = apply(self.tangent, [*residuals, *live])
         filled = fill(self.at.pad(self.nonzero), outs, self.at.out_avals)

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 from attrs import frozen
 
-from verax.api.tracing.trace import function_name
+from verax.api.tracing.argument_names import function_name
 from verax.api.trees.mismatch import first_difference
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef

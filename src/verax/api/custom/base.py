@@ -29,8 +29,9 @@ from verax.api.custom.arguments import (
 )
 from verax.api.custom.tracing import in_type, trace_body
 from verax.api.tracing.apply import current_builder
+from verax.api.tracing.argument_names import function_name
 from verax.api.tracing.concrete_values import can_move
-from verax.api.tracing.trace import Opened, Traced, function_name
+from verax.api.tracing.trace import Opened, Traced
 from verax.api.tracing.wrapping import look_like
 from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.ir.avals import ShapedArray

@@ -14,7 +14,8 @@ from attrs import frozen
 
 from verax.api.arguments.static_argnums import resolve_statics
 from verax.api.tracing.apply import as_array, current_builder
-from verax.api.tracing.trace import describe_arguments, function_name, leaf_avals, trace
+from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.tracing.trace import leaf_avals, trace
 from verax.backend import pytrees
 from verax.backend.results import result_tree
 from verax.ir.jaxpr import Primitive
@@ -65,7 +66,7 @@ def checkpoint[**P, R](
     def rematerialised(*args: Any, **kwargs: Any) -> Any:
         call_args = statics.taken(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
-        describe = describe_arguments(fun, tree)
+        describe = describe_arguments(fun, tree, call_args.positions)
         avals = leaf_avals(leaves, describe)
         if current_builder() is None:
             inner = call_args.with_statics(fun)

@@ -15,8 +15,9 @@ from verax.api.custom.arguments import describe_type, leaf_type, matching_leaves
 from verax.api.custom.tracing import fits, union, with_captured
 from verax.api.custom.vjp import custom_vjp
 from verax.api.tracing.apply import ENGINE, apply, current_builder
+from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import struct_avals
-from verax.api.tracing.trace import describe_arguments, function_name, leaf_avals, trace
+from verax.api.tracing.trace import leaf_avals, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree

@@ -38,7 +38,8 @@ from verax.api.custom.tracing import (
     with_captured,
 )
 from verax.api.tracing.apply import ENGINE, current_builder
-from verax.api.tracing.trace import Opened, Traced, function_name, trace
+from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.trace import Opened, Traced, trace
 from verax.backend import pytrees
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray

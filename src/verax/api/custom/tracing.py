@@ -16,13 +16,8 @@ from attrs import frozen
 
 from verax.api.custom.arguments import SortedArguments, describe_type, leaf_type
 from verax.api.tracing.apply import ENGINE
-from verax.api.tracing.trace import (
-    Opened,
-    describe_arguments,
-    function_name,
-    leaf_avals,
-    trace,
-)
+from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.tracing.trace import Opened, leaf_avals, trace
 from verax.backend import pytrees
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, float0, is_inexact
@@ -114,7 +109,7 @@ def trace_body(
     flat.__name__ = function_name(fun)
     dummy = given.tree.unflatten(given.leaves)
     leaves, tree = pytrees.flatten((dummy, {}))
-    describe = describe_arguments(fun, tree)
+    describe = describe_arguments(fun, tree, given.positions.held)
     avals = leaf_avals(leaves, describe)
     traced = trace(
         flat,

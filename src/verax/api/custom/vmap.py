@@ -20,7 +20,8 @@ from verax.api.custom.arguments import (
 from verax.api.custom.base import CallRules, Home, at_home, called, inner_rule, pair_of
 from verax.api.custom.tracing import fits, trace_body
 from verax.api.tracing.apply import ENGINE, current_builder
-from verax.api.tracing.trace import function_name, trace
+from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.trace import trace
 from verax.api.tracing.wrapping import look_like
 from verax.backend import pytrees
 from verax.backend.results import result_tree

@@ -7,7 +7,6 @@ be compared::
     signature_of(f, key).arguments["x"].avals     # (f32[3],)
 """
 
-import inspect
 import reprlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import CodeType, FunctionType, NoneType
@@ -16,7 +15,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from verax.api.arguments.static_keys import FLOATS
-from verax.api.tracing.trace import function_name
+from verax.api.tracing.argument_names import ParameterNames, function_name
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
@@ -125,7 +124,7 @@ def signature_of(fun: Callable[..., Any], key: Key) -> Signature:
     tree, context, *rest, (positions, values, named) = key
     count = tree.num_leaves
     places = dict(rest[count:])
-    names = Names(fun)
+    names = ParameterNames(fun)
     kept = without(positions)
     args, kwargs = tree.children()
     found: dict[str, Argument] = {}
@@ -171,32 +170,6 @@ def without(taken: Sequence[int]) -> Iterator[int]:
         if place not in taken:
             yield place
         place += 1
-
-
-class Names:
-    """The names of a function's positional arguments."""
-
-    def __init__(self, fun: Callable[..., Any]) -> None:
-        kinds = inspect.Parameter
-        try:
-            parameters = list(inspect.signature(fun).parameters.values())
-        except (TypeError, ValueError):
-            parameters = []
-        self.names = [
-            p.name
-            for p in parameters
-            if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
-        ]
-        rest = [p.name for p in parameters if p.kind is kinds.VAR_POSITIONAL]
-        self.rest = rest[0] if rest else None
-
-    def positional(self, i: int) -> str:
-        """The name of argument `i`: `x`, `args[2]`, or `argument 2` if it has none."""
-        if i < len(self.names):
-            return self.names[i]
-        if self.rest is None:
-            return f"argument {i}"
-        return f"{self.rest}[{i - len(self.names)}]"
 
 
 def static_argument(passed: str, key: Any) -> StaticArgument:

@@ -26,8 +26,8 @@ from verax.api.jit.function import JitFunction
 from verax.api.stages.platforms import checked_platforms
 from verax.api.stages.stages import Traced
 from verax.api.tracing.apply import EAGER, ENGINE, apply
+from verax.api.tracing.argument_names import describe_arguments
 from verax.api.tracing.structs import ShapeDtypeStruct
-from verax.api.tracing.trace import describe_arguments
 from verax.api.trees.serialization import read_tree, write_tree
 from verax.backend import pytrees
 from verax.backend.lowering.lower import lower
@@ -173,11 +173,11 @@ class Exported:
                 f"{self.fun_name} was exported for arguments with the structure "
                 f"{self.in_tree}, not {tree}"
             )
-        names = describe_arguments(self.call, tree)
+        names = describe_arguments(self.fun_name, tree)
         for i, (leaf, due) in enumerate(zip(leaves, self.in_avals, strict=True)):
             given = aval_of(leaf)
             if given.strong() is not due.strong():
-                place = names()[i].removesuffix(" of call")
+                place = names()[i].removesuffix(f" of {self.fun_name}")
                 raise ValueError(
                     f"{place} of the exported function {self.fun_name} is {given}, but "
                     f"must be {due.strong()}"

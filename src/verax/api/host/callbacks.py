@@ -14,7 +14,8 @@ import numpy as np
 from attrs import field, frozen
 
 from verax.api.tracing.apply import current_builder
-from verax.api.tracing.trace import describe_arguments, function_name, leaf_avals
+from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import from_host
 from verax.backend.pytrees import PyTreeDef

@@ -18,7 +18,7 @@ import numpy as np
 from attrs import field, frozen
 
 from verax.api.host.callbacks import Held, UserFunction, call_host
-from verax.api.tracing.trace import function_name
+from verax.api.tracing.argument_names import function_name
 from verax.backend import pytrees
 from verax.backend.runtime.log import LOGGER
 from verax.ir.dtypes import DType

@@ -13,12 +13,8 @@ from typing import Any
 from verax.api.arguments.static_argnums import Names, Numbers, resolve_statics
 from verax.api.jit.function import JitFunction
 from verax.api.tracing.apply import ENGINE, current_builder
-from verax.api.tracing.trace import (
-    describe_arguments,
-    function_name,
-    leaf_avals,
-    trace,
-)
+from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.tracing.trace import leaf_avals, trace
 from verax.backend import pytrees
 from verax.backend.eager.nan_search import Search, search
 from verax.rules.rows.leaks import leaked

@@ -12,18 +12,14 @@ from typing import Any
 from verax.api.arguments.static_argnums import resolve_statics
 from verax.api.autodiff.jvp_vjp import check_reduce_axes, check_tangent, zero
 from verax.api.tracing.apply import ENGINE, apply
+from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import (
     ShapeDtypeStruct,
     out_info,
     struct_aval,
     struct_avals,
 )
-from verax.api.tracing.trace import (
-    Traced,
-    describe_arguments,
-    function_name,
-    trace,
-)
+from verax.api.tracing.trace import Traced, trace
 from verax.api.vmap import axis_scope
 from verax.backend import pytrees
 from verax.ir.consts import hoist

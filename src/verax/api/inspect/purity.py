@@ -17,8 +17,9 @@ from typing import Any
 
 from pyrsistent import pvector
 
+from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_avals
-from verax.api.tracing.trace import Traced, describe_arguments, function_name, trace
+from verax.api.tracing.trace import Traced, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.differences import diff

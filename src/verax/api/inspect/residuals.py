@@ -5,13 +5,12 @@ The pullback of `vjp`, traced, has the residuals as its outputs::
     print_saved_residuals(f, x)       # f32[3] from the argument x
 """
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from verax.api.autodiff.jvp_vjp import vjp
 from verax.api.inspect.make_jaxpr import make_jaxpr
-from verax.api.tracing.trace import function_name
+from verax.api.tracing.argument_names import ParameterNames, function_name
 from verax.backend import pytrees
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Eqn, Jaxpr
@@ -81,16 +80,10 @@ def argument_names(
     f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> list[str]:
     """The names of the leaves of the arguments, as the signature has them."""
-    positional = [f"{i} of {function_name(f)}" for i in range(len(args))]
-    try:
-        parameters = [*inspect.signature(f).parameters.values()]
-    except (TypeError, ValueError):
-        parameters = []
-    own = [
-        p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    names = ParameterNames(f)
+    positional = [
+        names.name(i) or f"{i} of {function_name(f)}" for i in range(len(args))
     ]
-    for i, parameter in enumerate(own[: len(args)]):
-        positional[i] = parameter.name
     found = []
     for name, value in [*zip(positional, args, strict=True), *sorted(kwargs.items())]:
         paths, _ = pytrees.flatten_with_path(value)

@@ -34,19 +34,14 @@ from verax.api.sharding_args import constrained
 from verax.api.stages.interfaces import Interface
 from verax.api.stages.stages import Lowered, Traced
 from verax.api.tracing.apply import ENGINE, apply, current_builder
+from verax.api.tracing.argument_names import function_name
 from verax.api.tracing.compile_time import trace_around
 from verax.api.tracing.structs import (
     ShapeDtypeStruct,
     out_info,
     struct_avals,
 )
-from verax.api.tracing.trace import (
-    TRACES,
-    function_name,
-    leaf_avals,
-    shared_trace,
-    trace,
-)
+from verax.api.tracing.trace import TRACES, leaf_avals, shared_trace, trace
 from verax.api.tracing.wrapping import WrappedSignature, look_like
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.calls.fast_call import Call, caller

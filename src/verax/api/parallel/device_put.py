@@ -18,7 +18,8 @@ from verax.api.sharding_args import (
     place_leaves,
 )
 from verax.api.tracing.apply import as_array, current_builder
-from verax.api.tracing.trace import describe_leaves, leaf_avals
+from verax.api.tracing.argument_names import describe_leaves
+from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import (

@@ -23,8 +23,8 @@ from verax.api.jit.function import JitFunction
 from verax.api.parallel.device_put import device_put
 from verax.api.sharding_args import constrained
 from verax.api.stages.stages import Lowered, Traced
+from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import ShapeDtypeStruct, out_info, struct_avals
-from verax.api.tracing.trace import describe_arguments, function_name
 from verax.api.tracing.wrapping import look_like
 from verax.api.vmap import axes_from_front, flat_axes, mapped_size, vmap
 from verax.backend import pytrees

@@ -10,6 +10,7 @@ part belongs to its device, so that the compiler keeps it there::
 import enum
 import functools
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from math import prod
 from typing import Any, Final
 
@@ -19,12 +20,8 @@ from verax.api.jit.decorator import jit
 from verax.api.jit.function import JitFunction
 from verax.api.sharding_args import constrained, place_entries
 from verax.api.tracing.apply import ENGINE, apply, as_array, current_builder
-from verax.api.tracing.trace import (
-    describe_arguments,
-    function_name,
-    leaf_avals,
-    trace,
-)
+from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.vmap import axis_scope
 from verax.backend import pytrees
 from verax.backend.placement.abstract_mesh import AbstractMesh
@@ -36,6 +33,7 @@ from verax.backend.placement.mesh import (
 )
 from verax.backend.placement.mesh_context import concrete_mesh, manual_axes
 from verax.backend.placement.sharding import NamedSharding
+from verax.backend.programs.placement import leaf_name
 from verax.backend.results import result_tree
 from verax.ir.avals import Shape
 from verax.ir.jaxpr import Jaxpr
@@ -323,7 +321,7 @@ class Mapped:
         avals = leaf_avals(leaves, describe)
         local = []
         for i, (spread, aval) in enumerate(zip(layouts, avals, strict=True)):
-            spread.sharding.check(aval.shape, describe()[i])
+            spread.sharding.check(aval.shape, partial(leaf_name, describe, i))
             local.append(aval.with_shape(spread.sharding.shard_shape(aval.shape)))
         sizes = [(name, self.mesh.shape[name]) for name in self.axes]
         with axis_scope(sizes), manual_axes(self.mesh, self.axes):

@@ -19,7 +19,7 @@ from verax.backend.arrays.concrete import ConcreteArray
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
-from verax.ir.jaxpr import Atom, Eqn, Var
+from verax.ir.jaxpr import Atom, Eqn, Literal, Var
 from verax.ops.calls.callbacks import debug_callback_p
 from verax.ops.elementwise.select import stop_gradient_p
 from verax.rules.rows.builder import Builder, Tracer
@@ -49,7 +49,7 @@ class Oracle:
         self.flow = Flow(builder, differentiates)
         self.values = values
         self.env: dict[int, np.ndarray] = {}
-        self.refusals: dict[int, AbstractValueError | None] = {}
+        self.refusals: dict[int, Tracer | None] = {}
         self.done = 0
 
     def __call__(self, tracer: Tracer, wanted: str, refusal: Refusal) -> np.ndarray:
@@ -101,22 +101,25 @@ class Oracle:
             return
         try:
             self.env[var.index] = concrete(x, var.aval)
-        except AbstractValueError as error:
-            self.refusals[var.index] = error
+        except AbstractValueError:
+            assert isinstance(x, Tracer)
+            self.refusals[var.index] = x
 
     def refused(
         self, tracer: Tracer, wanted: str, refusal: Refusal
     ) -> AbstractValueError:
         """The error for a tracer without a value: which argument has none."""
         below = roots(tracer)
-        errors = [self.refusals[v.index] for v in below if v.index in self.refusals]
-        outer = [error for error in errors if error is not None]
-        if len(outer) < len(errors):
+        without = [self.refusals[v.index] for v in below if v.index in self.refusals]
+        outer = [x for x in without if x is not None]
+        if len(outer) < len(without):
             known = {v for v in below if v.index in self.env}
             return abstract(tracer, wanted, refusal, known)
-        if outer:
-            return refusal(*outer[0].args)
-        return after_effect(tracer, refusal)
+        return (
+            refusal_of(outer[0], wanted, refusal)
+            if outer
+            else after_effect(tracer, refusal)
+        )
 
     def read(self, atom: Atom) -> np.ndarray:
         return self.env[atom.index] if isinstance(atom, Var) else literal_value(atom)
@@ -214,11 +217,22 @@ def is_known(x: object) -> bool:
     """Whether Python can have the value of `x` now."""
     if not isinstance(x, Tracer):
         return True
+    if x.builder.alive and x.builder.oracle is None:  # no message is made for nobody
+        return isinstance(x.atom, Literal)
     try:
         x.concrete("a value")
     except AbstractValueError:
         return False
     return True
+
+
+def refusal_of(tracer: Tracer, wanted: str, refusal: Refusal) -> AbstractValueError:
+    """The error of a tracer of an outer trace, without a value either."""
+    try:
+        tracer.concrete(wanted, refusal)
+    except AbstractValueError as error:
+        return error
+    raise AssertionError("a tracer that had no value has one")
 
 
 def after_effect(tracer: Tracer, refusal: Refusal) -> AbstractValueError:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from verax.api.tracing.argument_names import Describe, function_name
 from verax.api.tracing.compile_time import enclosing_builder
 from verax.api.tracing.concrete_values import oracle_for
 from verax.backend import pytrees
@@ -40,7 +41,6 @@ EMPTY: Mapping[int, object] = MappingProxyType({})
 SHARED = 256
 """How many traces are kept for one function."""
 ARRAYS = (Tracer, ConcreteArray)
-type Describe = Callable[[], Sequence[str]]
 
 
 @frozen(eq=False)
@@ -216,59 +216,6 @@ def check_outputs(
                 f"{function_name(fun)} returned {described(leaf)} at output{place}, "
                 "but only arrays and scalars can be returned"
             ) from error
-
-
-def function_name(fun: object) -> str:
-    """The user's name of a callable, through partial and wrapped ones.
-
-    A string is such a name.
-    """
-    if isinstance(fun, str):
-        return fun
-    name = getattr(fun, "__name__", None)
-    if isinstance(name, str):
-        return name
-    inner = getattr(fun, "func", None)
-    return function_name(inner) if inner is not None else type(fun).__name__
-
-
-def describe_arguments(
-    fun: object, tree: PyTreeDef, static: Sequence[int] = ()
-) -> Describe:
-    """The names of leaves in messages: `x['w'] of f`; worked out only when needed.
-
-    `static` are the positions of arguments that are not in the tree.
-    """
-
-    def describe() -> Sequence[str]:
-        filled = tree.unflatten(range(tree.num_leaves))
-        paths, _ = pytrees.flatten_with_path(filled)
-        return [argument_text(fun, path, static) for path, _ in paths]
-
-    return describe
-
-
-def describe_leaves(name: str, tree: PyTreeDef) -> Describe:
-    """The names in messages of the leaves of the one tree of `name`: `leaf ['w']`."""
-
-    def describe() -> Sequence[str]:
-        paths, _ = pytrees.flatten_with_path(tree.unflatten(range(tree.num_leaves)))
-        return [f"{name}, leaf {''.join(map(str, p))}" if p else name for p, _ in paths]
-
-    return describe
-
-
-def argument_text(fun: object, path: Sequence[Any], static: Sequence[int] = ()) -> str:
-    """`argument 0`, `argument 1['w']` or `keyword argument y`, and of what."""
-    kind, which, *rest = path
-    inner = "".join(map(str, rest))
-    if getattr(kind, "idx", 0) == 0:
-        number = getattr(which, "idx", which)
-        for position in static:  # in ascending order
-            number += position <= number
-        return f"argument {number}{inner} of {function_name(fun)}"
-    key = getattr(which, "key", which)
-    return f"keyword argument {key}{inner} of {function_name(fun)}"
 
 
 def leaf_avals(leaves: Sequence[object], describe: Describe) -> list[ShapedArray]:

@@ -9,7 +9,7 @@ holds; jaxlib's own classes are made from it, and never seen by users.
     (4, 2)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
 from math import prod
@@ -32,6 +32,7 @@ __all__ = ["NamedSharding", "Sharding", "SingleDeviceSharding"]
 HloSharding = _hlo.HloSharding
 RuntimeSharding = _jax.Sharding
 type Index = tuple[slice, ...]
+type Words = str | Callable[[], str]
 CACHE = 1 << 12
 
 
@@ -43,6 +44,11 @@ class Tiling(ReprMixin):
 
     counts: tuple[int, ...]
     places: tuple[tuple[int, ...], ...]
+
+
+def said(what: Words) -> str:
+    """What a message calls something; it may be worked out for the message alone."""
+    return what if isinstance(what, str) else what()
 
 
 class Sharding(Unchanging):
@@ -129,7 +135,7 @@ class Sharding(Unchanging):
         same = self.ordered == other.ordered
         return same and self.tiling(ndim) == other.tiling(ndim)
 
-    def check(self, shape: Shape, what: str = "an array") -> None:
+    def check(self, shape: Shape, what: Words = "an array") -> None:
         """Raise ValueError unless an array of this shape can lie so."""
 
     def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
@@ -278,11 +284,11 @@ class NamedSharding(Sharding):
         found = [prod([sizes[name] for name in split or ()]) for split in self.splits]
         return (*found, *[1] * (ndim - len(found)))
 
-    def check(self, shape: Shape, what: str = "an array") -> None:
+    def check(self, shape: Shape, what: Words = "an array") -> None:
         if len(self.splits) > len(shape):
             raise ValueError(
-                f"{self.spec} has {len(self.splits)} entries, but {what} of shape "
-                f"{shape} has {len(shape)} dimensions"
+                f"{self.spec} has {len(self.splits)} entries, but {said(what)} of "
+                f"shape {shape} has {len(shape)} dimensions"
             )
         for i, split in enumerate(self.splits):
             count = prod([self.mesh.shape[name] for name in split or ()])
@@ -291,9 +297,9 @@ class NamedSharding(Sharding):
                     f"{a!r} ({self.mesh.shape[a]})" for a in split or ()
                 )
                 raise ValueError(
-                    f"dimension {i} of {what} of shape {shape} cannot be split evenly: "
-                    f"{shape[i]} is not a multiple of {count}, the number of devices "
-                    f"along {axes} of {self.mesh}"
+                    f"dimension {i} of {said(what)} of shape {shape} cannot be split "
+                    f"evenly: {shape[i]} is not a multiple of {count}, the number of "
+                    f"devices along {axes} of {self.mesh}"
                 )
 
     def __repr__(self) -> str:

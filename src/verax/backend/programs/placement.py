@@ -8,6 +8,7 @@ the key under which the program is kept::
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -203,7 +204,7 @@ def check_inputs(
     for i, (x, place, aval) in enumerate(zip(args, ins, avals, strict=True)):
         if place is None:
             continue
-        place.check(aval.shape, text()[i])
+        place.check(aval.shape, partial(leaf_name, text, i))
         own = committed_place(x)
         if own is not None and not own.is_equivalent_to(place, aval.ndim):
             raise ValueError(
@@ -213,6 +214,11 @@ def check_inputs(
     for place, aval in zip(outs, jaxpr.out_avals, strict=True):
         if place is not None:
             place.check(aval.shape, "an output")
+
+
+def leaf_name(text: Describe, i: int) -> str:
+    """What messages call leaf `i`."""
+    return text()[i]
 
 
 def common_place(args: Sequence[object]) -> tuple[Sharding | None, bool]:

@@ -41,6 +41,7 @@ from verax.ops.structure.shape import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.axes import kept, unsharded
+from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import AxisError, ShapeError, is_index, one_or_more
 
@@ -125,13 +126,19 @@ def target_shape(target: Any) -> Shape:
     if type(target) is tuple and all([type(n) is int for n in target]):
         return target
     if is_index(target):
-        return (index(target),)
+        target = (target,)
     try:
-        return tuple([index(n) for n in target])
+        return tuple([size_of(n) for n in target])
+    except AbstractValueError:
+        raise
     except TypeError as error:
         raise TypeError(
             f"reshape: the shape must be integers known while tracing, not {target!r}"
         ) from error
+
+
+def size_of(n: Any) -> int:
+    return n.as_integer("reshape: a size") if isinstance(n, Array) else index(n)
 
 
 def reshape(

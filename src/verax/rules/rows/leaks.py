@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Source, Var
+from verax.rules.rows.advice import advice
 from verax.rules.values.conversions import (
     AbstractValueError,
     ConcretizationTypeError,
@@ -200,9 +201,6 @@ def abstract(
     return refusal(
         f"{wanted} needs the value of a tracer of type {tracer.aval}, at "
         f"{user_source(1)}, but the function is being traced for {builder.purpose}, "
-        f"where only types are known.{inputs} Use verax.numpy.where, verax.lax.cond "
-        "or verax.lax.while_loop for a choice that depends on values, or make the "
-        "argument static (static_argnums, static_argnames). verax.debug.print shows "
-        "values of the running program, and verax.pure_callback calls NumPy functions "
-        "on them"
+        f"where only types are known.{inputs} "
+        f"{advice(refusal, wanted, builder.purpose)}"
     )

@@ -121,12 +121,20 @@ class Convertible(Typed):
         return complex(self.scalar("complex(x)"))
 
     def __index__(self) -> int:
+        return self.as_integer("an index or a size")
+
+    def as_integer(self, wanted: str) -> int:
+        """The value of one integer; `wanted` says in messages what asks for it.
+
+        Raises:
+            TypeError: it is not one integer, or is a tracer without a value.
+        """
         if self.aval.dtype.kind not in "iu" or self.aval.shape:
             raise TypeError(
                 "only integer scalar arrays can be converted to an index, not "
                 f"{self.aval}"
             )
-        return int(self.concrete("an index or a size", TracerIntegerConversionError))
+        return int(self.concrete(wanted, TracerIntegerConversionError))
 
     def __array__(
         self, dtype: np.dtype[Any] | None = None, copy: bool | None = None

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from verax.ir.avals import Shape
+from verax.rules.values.conversions import Convertible
 from verax.rules.values.typed import described, shown
 
 
@@ -80,7 +81,10 @@ def as_integers(function: str, argument: str, values: object) -> Shape:
                 f"{function}: {argument} must contain integers known while tracing, "
                 f"not {described(value)}"
             )
-        found.append(operator.index(value))
+        if isinstance(value, Convertible):
+            found.append(value.as_integer(f"{function}: {argument}"))
+        else:
+            found.append(operator.index(value))
     return tuple(found)
 
 

@@ -1,0 +1,135 @@
+"""Floor 5: what messages call an argument: the name of its parameter.
+
+Names come from the signature, which is read only for a message::
+
+    def model(w, *rest, **more): ...
+
+    names = ParameterNames(model)
+    names.label(0), names.label(2)      # "argument w", "argument rest[1]"
+    names.keyword_label("scale")        # "keyword argument scale", which `more` takes
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef
+
+type Describe = Callable[[], Sequence[str]]
+
+BY_POSITION = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+)
+
+
+class ParameterNames:
+    """The names of a function's arguments, as far as it has a signature."""
+
+    def __init__(self, fun: object) -> None:
+        parameters = parameters_of(fun)
+        self.names = [p.name for p in parameters if p.kind in BY_POSITION]
+        self.keywords = {
+            p.name
+            for p in parameters
+            if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        }
+        rest = [p.name for p in parameters if p.kind is p.VAR_POSITIONAL]
+        self.rest = rest[0] if rest else None
+
+    def name(self, i: int) -> str | None:
+        """The name of positional argument `i`, `x` or `args[2]`, if it has one."""
+        if i < len(self.names):
+            return self.names[i]
+        return None if self.rest is None else f"{self.rest}[{i - len(self.names)}]"
+
+    def positional(self, i: int) -> str:
+        """`x`, `args[2]`, or `argument 2` without a name."""
+        return self.name(i) or f"argument {i}"
+
+    def label(self, i: int) -> str:
+        """`argument x`, `argument args[2]` or `argument 2`."""
+        return f"argument {self.name(i) or i}"
+
+    def keyword_label(self, name: str) -> str:
+        """`argument y`, or `keyword argument y` if no parameter has this name."""
+        kind = "argument" if name in self.keywords else "keyword argument"
+        return f"{kind} {name}"
+
+
+def parameters_of(fun: object) -> list[inspect.Parameter]:
+    """The parameters of a function; none if it does not say what it takes."""
+    try:
+        return list(inspect.signature(fun).parameters.values())  # type: ignore[arg-type]  # raises for what is not callable
+    except Exception:  # a user's class may compute its signature: no second error
+        return []
+
+
+def function_name(fun: object) -> str:
+    """The user's name of a callable, through partial and wrapped ones.
+
+    A string is such a name.
+    """
+    if isinstance(fun, str):
+        return fun
+    name = getattr(fun, "__name__", None)
+    if isinstance(name, str):
+        return name
+    inner = getattr(fun, "func", None)
+    return function_name(inner) if inner is not None else type(fun).__name__
+
+
+def describe_arguments(
+    fun: object,
+    tree: PyTreeDef,
+    static: Sequence[int] = (),
+    places: Sequence[int] | None = None,
+) -> Describe:
+    """The names of leaves in messages: `argument x['w'] of f`.
+
+    They are worked out only when needed. `static` are the positions of arguments that
+    are not in the tree, in ascending order; or else `places` are the positions of those
+    that are.
+    """
+
+    def describe() -> Sequence[str]:
+        names, who = ParameterNames(fun), function_name(fun)
+        found = []
+        for path in leaf_paths(tree):
+            kind, which, *rest = path
+            inner = "".join(map(str, rest))
+            if getattr(kind, "idx", 0) == 0:
+                number = getattr(which, "idx", which)
+                label = names.label(position(number, static, places))
+            else:
+                label = names.keyword_label(str(getattr(which, "key", which)))
+            found.append(f"{label}{inner} of {who}")
+        return found
+
+    return describe
+
+
+def position(number: int, static: Sequence[int], places: Sequence[int] | None) -> int:
+    """Where a function takes the argument of this number in the tree."""
+    if places is not None:
+        return places[number]
+    for taken in static:
+        number += taken <= number
+    return number
+
+
+def describe_leaves(name: str, tree: PyTreeDef) -> Describe:
+    """The names in messages of the leaves of the one tree of `name`: `leaf ['w']`."""
+
+    def describe() -> Sequence[str]:
+        paths = leaf_paths(tree)
+        return [f"{name}, leaf {''.join(map(str, p))}" if p else name for p in paths]
+
+    return describe
+
+
+def leaf_paths(tree: PyTreeDef) -> list[Sequence[Any]]:
+    """The key path of each leaf."""
+    filled = tree.unflatten(range(tree.num_leaves))
+    return [path for path, _ in pytrees.flatten_with_path(filled)[0]]
