@@ -18,8 +18,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, overload
 
 from verax.api.tracing.apply import current_builder
+from verax.api.tracing.argument_names import describe_arguments
 from verax.api.tracing.compile_time import enclosing_builder
-from verax.api.tracing.trace import describe_arguments, leaf_avals, trace
+from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.trees.pytrees import tree_map
 from verax.backend import pytrees
 from verax.ops.calls.call import Attributes, CallParams, Metadata, jit_p
