@@ -49,6 +49,8 @@ OUT = {
     "sharding": (
         "ManualAxisType UnreducedKind auto_axes explicit_axes no_collectives reshard"
     ),
+    "core": "ParamDict Trace",  # parameters are of classes; traces are Builders
+    "errors": "InconclusiveDimensionOperation",  # of symbolic dimensions
     "export": (
         "SymbolicScope is_symbolic_dim symbolic_args_specs symbolic_dim_bounds "
         "symbolic_shape"
@@ -113,7 +115,11 @@ def accepts(ours: Any, theirs: Any) -> bool:
         return True
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in found.values()):
         return True
-    named = [n for n, p in wanted.items() if p.kind not in VARIADIC]
+    named = [
+        n
+        for n, p in wanted.items()
+        if p.kind not in VARIADIC and not n.startswith("_")  # those are private
+    ]
     by_place = [
         n
         for n in named

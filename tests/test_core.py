@@ -25,3 +25,26 @@ def test_programs_are_functions_again() -> None:
         again(vnp.ones(4))
     with pytest.raises(TypeError, match="1 inputs"):
         verax.core.eval_jaxpr(closed.jaxpr, closed.consts)
+
+
+def test_blocks_outside_of_traces() -> None:
+    def f(x: Any) -> Any:
+        with verax.core.eval_context():
+            scale = float(vnp.sum(vnp.arange(3)))
+        return x * scale
+
+    assert float(verax.jit(f)(2.0)) == 6
+
+    def g(x: Any) -> Any:
+        with verax.core.eval_context():
+            return x + 1
+
+    with pytest.raises(verax.errors.UnexpectedTracerError):
+        verax.jit(g)(1.0)
+
+
+def test_names_of_types_and_sizes() -> None:
+    assert isinstance(verax.typeof(1.0), verax.core.AbstractValue)
+    assert (verax.core.max_dim(2, 3), verax.core.min_dim(2, 3)) == (3, 2)
+    with pytest.raises(TypeError):
+        verax.core.max_dim(2, 3.5)  # type: ignore[arg-type]  # the fault under test

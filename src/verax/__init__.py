@@ -77,6 +77,7 @@ __getattr__, __dir__ = facade(
         ".backend.xla.compile_options": "CompilerEffortLevel",
         ".ir.dtypes": "float0",
         ".monitoring": "metrics",
+        ".numpy.indexing.slices": "ds=dslice",
         ".rules.rows.leaks": "LeakedTracer",
         ".rules.values.array": "Array",
     },

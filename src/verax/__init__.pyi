@@ -106,6 +106,7 @@ from verax.backend.runtime.client import (
 from verax.backend.xla.compile_options import CompilerEffortLevel as CompilerEffortLevel
 from verax.ir.dtypes import float0 as float0
 from verax.monitoring import metrics as metrics
+from verax.numpy.indexing.slices import dslice
 from verax.rules.rows.leaks import LeakedTracer as LeakedTracer
 from verax.rules.values.array import Array as Array
 jacobian = jacrev
@@ -115,6 +116,7 @@ P = PartitionSpec
 host_count = process_count
 host_id = process_index
 host_ids = process_indices
+ds = dslice
 __version__: str
 __version_info__: tuple[int, int, int]
 __all__ = [
@@ -128,7 +130,7 @@ __all__ = [
     "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
     "default_matmul_precision", "default_prng_impl", "device_count", "device_get",
     "device_put", "device_put_replicated", "device_put_sharded", "devices",
-    "disable_jit", "dlpack", "dtypes", "effects_barrier", "enable_checks",
+    "disable_jit", "dlpack", "ds", "dtypes", "effects_barrier", "enable_checks",
     "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors",
     "eval_shape", "example_libraries", "experimental", "explain_cache_misses",
     "explicit_x64_dtypes", "export", "extend", "flatten_util", "float0", "fwd_and_bwd",

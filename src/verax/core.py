@@ -8,7 +8,12 @@ under a trace::
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from operator import index
 
+from verax.api.inspect.named_scope import (
+    ensure_compile_time_eval as ensure_compile_time_eval,
+)
 from verax.api.tracing.apply import apply
 from verax.ir.avals import ShapedArray as ShapedArray
 from verax.ir.jaxpr import (
@@ -20,17 +25,58 @@ from verax.ir.jaxpr import (
 from verax.rules.rows.builder import Tracer as Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE, interpreting
 
 __all__ = [
+    "AbstractValue",
     "ClosedJaxpr",
     "Jaxpr",
     "Literal",
     "ShapedArray",
     "Tracer",
     "Var",
+    "ensure_compile_time_eval",
+    "eval_context",
     "eval_jaxpr",
     "jaxpr_as_fun",
+    "max_dim",
+    "min_dim",
 ]
+
+AbstractValue = ShapedArray
+"""The class of all types: there are only those of arrays."""
+
+
+def eval_context() -> AbstractContextManager[None]:
+    """A block outside of all traces: operations on values are computed.
+
+    An operation on a tracer is an error there; in `ensure_compile_time_eval` it belongs
+    to the trace around.
+
+    >>> import verax
+    >>> with eval_context():
+    ...     print(verax.numpy.sin(0.0))
+    0.0
+    """
+    return interpreting(STATE.eager)
+
+
+def max_dim(d1: int, d2: int) -> int:
+    """The larger of two sizes of dimensions, which are integers.
+
+    >>> max_dim(2, 3)
+    3
+    """
+    return max(index(d1), index(d2))
+
+
+def min_dim(d1: int, d2: int) -> int:
+    """The smaller of two sizes of dimensions, which are integers.
+
+    >>> min_dim(2, 3)
+    2
+    """
+    return min(index(d1), index(d2))
 
 
 def eval_jaxpr(

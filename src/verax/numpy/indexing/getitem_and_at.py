@@ -29,6 +29,7 @@ from verax.numpy.indexing.parse import (
     plain_index,
 )
 from verax.numpy.indexing.read_plans import ReadPlan, Step, read_plan
+from verax.numpy.indexing.slices import is_sliced, windowed
 from verax.numpy.indexing.vectors import gather_indices, wrapped
 from verax.numpy.indexing.write import Promises, update
 from verax.ops.indexing.dynamic_slice import DynamicSliceParams, dynamic_slice_p
@@ -56,6 +57,9 @@ def getitem(x: Array, index: Index) -> Array:
     """
     items = plain_index(index)
     if items is None:
+        if is_sliced(index):
+            taken = windowed(x, index, wrap=True)
+            return getitem(taken.block, taken.rest)
         return read(x, parse(index, x.aval.shape), PROMISE, None, NOTHING_PROMISED)
     plan = read_plan(items, x.aval, False, True)
     if plan.beyond is not None:
@@ -175,7 +179,8 @@ class Updates:
         self.array = array
 
     def __getitem__(self, index: Index) -> "Update":
-        return Update(self.array, index)
+        made = SlicedUpdate if is_sliced(index) else Update
+        return made(self.array, index)
 
     def __repr__(self) -> str:
         return f"{self.array!r}.at"
@@ -253,7 +258,7 @@ class Update(NamedTuple):
     def factors(self, values: ArrayLike, options: dict[str, Any]) -> Array:
         """Ones, but `values` at the index."""
         ones = full(self.array.shape, 1, self.array.dtype)
-        return update(ones, self.index, values, "multiply", **options)
+        return self._replace(array=ones).update(values, "multiply", options)
 
     def min(self, values: ArrayLike, **options: Any) -> Array:
         """x with `x[index] = minimum(x[index], values)`."""
@@ -266,4 +271,30 @@ class Update(NamedTuple):
     def apply(self, func: Callable[[Array], Array], **options: Any) -> Array:
         """x with `x[index] = func(x[index])`; `func` is applied once per element."""
         part = self.get(**options)
-        return update(self.array, self.index, func(part), "set", **options)
+        return self.update(func(part), "set", options)
+
+
+class SlicedUpdate(Update):
+    """`x.at[ds(i, 4)]`: the block at the start is updated and put back."""
+
+    __slots__ = ()
+
+    def get(
+        self, *, mode: Mode = None, fill_value: Any = None, **options: Any
+    ) -> Array:
+        """`x[index]`; with mode "fill", a block out of bounds is `fill_value`."""
+        chosen = PROMISE if mode is None else GatherScatterMode.from_any(mode)
+        taken = windowed(self.array, self.index, wrap=chosen is not FILL)
+        part = Update(taken.block, taken.rest)
+        found = part.get(mode=mode, fill_value=fill_value, **options)
+        if chosen is not FILL:
+            return found
+        return taken.chosen(found, filled(found.aval, fill_value))
+
+    def update(self, values: ArrayLike, how: str, options: dict[str, Any]) -> Array:
+        """The array with values combined into the part, if the block is inside."""
+        taken = windowed(self.array, self.index, wrap=False)
+        new = Update(taken.block, taken.rest).update(values, how, options)
+        if GatherScatterMode.from_any(options.get("mode")) is FILL:
+            new = taken.chosen(new, taken.block)
+        return taken.replaced(new)
