@@ -316,7 +316,7 @@ def test_another_vmap_around_or_inside(number: int) -> None:
         (lambda x: lax.all_to_all(x, "i", 1, 0), ValueError, "size 3"),
         (
             lambda x: lax.psum(x, "i", axis_index_groups=[[0], [1]]),
-            NotImplementedError,
+            ValueError,
             "axis_index_groups",
         ),
     ],
@@ -324,3 +324,182 @@ def test_another_vmap_around_or_inside(number: int) -> None:
 def test_wrong_calls(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         verax.vmap(call, axis_name="i")(X)
+
+
+GROUPS = (
+    [[0, 1], [2, 3]],
+    [[0, 2], [1, 3]],
+    [[3, 0], [1, 2]],
+    [[2], [0], [3], [1]],
+    [[3, 1, 0, 2]],
+)
+UNEVEN = ([[0, 1, 2], [3]], [[1], [3, 0, 2]])
+
+
+def own_group(groups: Any, i: int) -> Any:
+    return next(group for group in groups if i in group)
+
+
+def by_group(groups: Any, f: Any, stack: Any = X) -> Any:
+    """`f` of what the group of each element has, and of the place of the element."""
+    found = []
+    for i in range(4):
+        group = own_group(groups, i)
+        found.append(f(stack[group], group.index(i)))
+    return np.stack(found)
+
+
+@pytest.mark.parametrize("groups", GROUPS + UNEVEN)
+def test_reductions_in_groups(groups: Any) -> None:
+    got = over(lambda x: lax.psum(x, "i", axis_index_groups=groups), X)
+    np.testing.assert_allclose(got, by_group(groups, lambda v, _: v.sum(0)), 1e-5)
+    got = over(lambda x: lax.pmean(x, "i", axis_index_groups=groups), X)
+    np.testing.assert_allclose(got, by_group(groups, lambda v, _: v.mean(0)), 1e-5)
+    got = over(lambda x: lax.pmax(x, "i", axis_index_groups=groups), X)
+    assert np.array_equal(got, by_group(groups, lambda v, _: v.max(0)))
+    got = over(lambda x: lax.pmin(x, "i", axis_index_groups=groups), X)
+    assert np.array_equal(got, by_group(groups, lambda v, _: v.min(0)))
+    flags = np.array([True, False, True, True])
+    got = over(lambda x: lax.psum(x, "i", axis_index_groups=groups), flags)
+    assert got.tolist() == [flags[own_group(groups, i)].sum() for i in range(4)]
+    got = over(lambda x: x + lax.psum(1, "i", axis_index_groups=groups), vnp.zeros(4))
+    assert got.tolist() == [len(own_group(groups, i)) for i in range(4)]
+
+
+@pytest.mark.parametrize("groups", GROUPS)
+def test_exchanges_in_groups(groups: Any) -> None:
+    m = len(groups[0])
+
+    def run(f: Any, stack: Any, **options: Any) -> Any:
+        return over(lambda x: f(x, "i", axis_index_groups=groups, **options), stack)
+
+    got = run(lax.all_gather, X, axis=1)
+    expected = by_group(groups, lambda v, _: np.moveaxis(v, 0, 1))
+    assert np.array_equal(got, expected)
+    got = run(lax.all_gather, X, axis=-1, tiled=True)
+    assert np.array_equal(got, by_group(groups, lambda v, _: np.concatenate(v, -1)))
+    wide = RNG.normal(size=(4, 3, m)).astype(np.float32)
+    got = run(lax.psum_scatter, wide, scatter_dimension=1)
+    expected = by_group(groups, lambda v, i: v.sum(0)[:, i], wide)
+    np.testing.assert_allclose(got, expected, 1e-5, 1e-6)
+    got = over(lambda x: lax.all_to_all(x, "i", 1, 0, axis_index_groups=groups), wide)
+    assert np.array_equal(got, by_group(groups, lambda v, i: v[:, :, i], wide))
+    swapped = over(lambda x: lax.pswapaxes(x, "i", 1, axis_index_groups=groups), wide)
+    assert np.array_equal(swapped, np.moveaxis(got, 1, 2))
+
+
+def test_several_axes_are_one_for_groups_and_pairs() -> None:
+    groups = [[0, 5], [4, 1], [2, 3]]
+    pairs = [(0, 5), (3, 1), (5, 4)]
+    x = vnp.array(RNG.normal(size=(2, 3, 2, 4)).astype(np.float32))
+    calls = [
+        lambda v, names: lax.psum(v, names, axis_index_groups=groups),
+        lambda v, names: lax.pmax(v, names, axis_index_groups=groups),
+        lambda v, names: lax.all_gather(v, names, axis_index_groups=groups, axis=1),
+        lambda v, names: lax.psum_scatter(v, names, axis_index_groups=groups),
+        lambda v, names: lax.psum_scatter(
+            v, names, axis_index_groups=groups, tiled=True, scatter_dimension=1
+        ),
+        lambda v, names: lax.all_to_all(v, names, 0, 1, axis_index_groups=groups),
+        lambda v, names: lax.all_to_all(
+            v, names, 1, 0, axis_index_groups=groups, tiled=True
+        ),
+        lambda v, names: lax.ppermute(v, names, pairs),
+        lambda v, names: lax.pshuffle(v, names, [3, 1, 0, 2, 5, 4]),
+        lambda v, names: lax.pbroadcast(v, names, 4),
+    ]
+    for call in calls:
+        inner = verax.vmap(lambda v, call=call: call(v, ("i", "j")), axis_name="j")
+        found = verax.jit(verax.vmap(inner, axis_name="i"))(x)
+        flat = x.reshape(6, 2, 4)
+        expected = verax.vmap(lambda v, call=call: call(v, "k"), axis_name="k")(flat)
+        np.testing.assert_allclose(found, expected.reshape(found.shape), 1e-6)
+
+
+def test_groups_under_other_maps_and_derivatives() -> None:
+    groups = [[0, 3], [2, 1]]
+
+    def f(x: Any) -> Any:
+        g = verax.vmap(
+            lambda v: (
+                vnp.sin(v) * lax.psum(v * v, "i", axis_index_groups=groups)
+                + lax.all_gather(v, "i", axis_index_groups=groups)[0]
+            ),
+            axis_name="i",
+        )
+        return verax.vmap(g, in_axes=1)(x).sum()
+
+    def plain(x: Any) -> Any:
+        group = vnp.array([[0, 3], [2, 1], [2, 1], [0, 3]])
+        return (vnp.sin(x) * (x[group] ** 2).sum(1) + x[group][:, 0]).sum()
+
+    stack = vnp.array(X)
+    np.testing.assert_allclose(f(stack), plain(stack), rtol=1e-4)
+    np.testing.assert_allclose(
+        verax.grad(f)(stack), verax.grad(plain)(stack), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_what_are_no_groups() -> None:
+    def call(f: Any, groups: Any, **options: Any) -> Any:
+        return over(lambda x: f(x, "i", axis_index_groups=groups, **options), X)
+
+    for groups in ([[0, 1], [2]], [[0, 1], [1, 2, 3]], [[0, 1], [2, 4]], []):
+        with pytest.raises(ValueError, match="must name each of the 4 elements"):
+            call(lax.psum, groups)
+    for f in (lax.all_gather, lax.psum_scatter):
+        with pytest.raises(ValueError, match="of one size"):
+            call(f, UNEVEN[0])
+    with pytest.raises(ValueError, match="must be 2"):
+        call(lax.psum_scatter, GROUPS[0])
+
+
+def test_pbroadcast_and_pcast() -> None:
+    got = over(lambda x: lax.pbroadcast({"a": x}, "i", 2)["a"], X)
+    assert np.array_equal(got, np.broadcast_to(X[2], X.shape))
+    got = over(lambda x, n: lax.pbroadcast(x, "i", n), X, np.array([3, 0, 4, -1]))
+    assert np.array_equal(got, np.stack([X[3], X[0], 0 * X[0], 0 * X[0]]))
+    with pytest.raises(TypeError, match="number of an element"):
+        over(lambda x: lax.pbroadcast(x, "i", 1.0), X)
+    assert np.array_equal(over(lambda x: lax.pcast(x, "i", to="varying"), X), X)
+    with pytest.raises(ValueError, match="varying"):
+        over(lambda x: lax.pcast(x, "i", to="reduced"), X)
+    with pytest.raises(NameError, match="unbound"):
+        lax.pcast(1.0, "i", to="varying")
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_ragged_all_to_all(runs: int) -> None:
+    rng = np.random.default_rng(runs)
+    n, k = 3, 3 * runs
+    sent = rng.integers(0, 4, (n, k)).astype(np.int32)
+    starts = (np.cumsum(sent, 1) - sent).astype(np.int32)
+    x = rng.normal(size=(n, sent.sum(1).max() + 1, 2)).astype(np.float32)
+    received = sent.reshape(n, n, runs).transpose(1, 0, 2).reshape(n, k)
+    at = np.cumsum(received, 1) - received
+    places = at.reshape(n, n, runs).transpose(1, 0, 2).reshape(n, k).astype(np.int32)
+    out = rng.normal(size=(n, received.sum(1).max() + 2, 2)).astype(np.float32)
+    expected = out.copy()
+    for i in range(n):
+        for run in range(k):
+            to, length = run // runs, sent[i, run]
+            rows = x[i, starts[i, run] : starts[i, run] + length]
+            expected[to, places[i, run] : places[i, run] + length] = rows
+
+    def send(*args: Any) -> Any:
+        return lax.ragged_all_to_all(*args, axis_name="i")
+
+    args = (starts, sent, places, received)
+    assert np.array_equal(over(send, x, out, *args), expected)
+    ct = rng.normal(size=out.shape).astype(np.float32)
+    _, pull = verax.vjp(
+        lambda x, y: verax.vmap(send, axis_name="i")(x, y, *args), x, out
+    )
+    dx, dout = pull(vnp.array(ct))
+    np.testing.assert_allclose(
+        (dx * x).sum() + (dout * out).sum(), (ct * expected).sum(), rtol=1e-4
+    )
+    with pytest.raises(ValueError, match="send_sizes"):
+        over(send, x, out, starts, sent[:, 1:], places, received)
+    with pytest.raises(TypeError, match="one dtype"):
+        over(send, x, out.astype(int), *args)

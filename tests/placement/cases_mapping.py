@@ -53,6 +53,21 @@ def test_collectives_between_devices() -> None:
         out_specs=P(),
     )
     assert np.array_equal(gathered(VALUES), VALUES)
+    for groups in ([[0, 1], [2, 3]], [[0, 2], [1, 3]], [[3, 0], [2, 1]]):
+        paired = verax.shard_map(
+            lambda x, g=groups: lax.psum(x, "x", axis_index_groups=g),
+            mesh=MESH,
+            in_specs=P("x"),
+            out_specs=P("x"),
+        )
+        rows = VALUES.reshape(4, 2, 4)
+        group = [next(g for g in groups if i in g) for i in range(4)]
+        expected = rows[np.array(group)].sum(1).reshape(8, 4)
+        np.testing.assert_allclose(paired(VALUES), expected, rtol=1e-6)
+        text = verax.jit(paired).lower(VALUES).compile().as_text()
+        if groups[0] != [3, 0]:
+            assert "all-reduce(" in text
+            assert "all-gather(" not in text
     ring = verax.shard_map(
         lambda x: lax.ppermute(x, "x", [(i, (i + 1) % 4) for i in range(4)]),
         mesh=MESH,

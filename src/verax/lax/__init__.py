@@ -12,17 +12,18 @@ from verax.ir.facade import facade
 __getattr__, __dir__ = facade(
     __name__,
     {
-        ".applying": "FftType composite scatter_apply shape_as_value stage",
+        ".applying": (
+            "FftType composite dce_sink eq ne scatter_apply shape_as_value stage"
+        ),
         ".branching": "cond platform_dependent switch",
-        ".comparing": "eq ne",
         ".conv_shapes": (
             "conv_general_permutations conv_general_shape_tuple conv_shape_tuple "
             "conv_transpose_shape_tuple"
         ),
         ".looping": "associative_scan fori_loop map while_loop",
         ".parallel": (
-            "all_gather all_to_all axis_index axis_size pmax pmean pmin ppermute "
-            "pshuffle psum psum_scatter"
+            "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean "
+            "pmin ppermute pshuffle psum psum_scatter pswapaxes ragged_all_to_all"
         ),
         ".reducing": "reduce reduce_window reduce_window_shape_tuple",
         ".scaled": "DotDimensionNumbers scaled_dot",
@@ -31,12 +32,16 @@ __getattr__, __dir__ = facade(
             "broadcast_like broadcast_shapes dtype index_take polynomial split stack "
             "tile unstack"
         ),
+        ".sharded": (
+            "broadcast broadcast_in_dim broadcasted_iota empty full full_like reshape"
+        ),
         ".solving": "custom_linear_solve custom_root",
         "verax.api.custom.checkpoint": "optimization_barrier",
         "verax.api.custom.gradient": "stop_gradient",
         "verax.api.parallel.device_put": "with_sharding_constraint",
         "verax.ops.base.accuracy": "AccuracyMode Tolerance",
         "verax.ops.calls.checkpoint": "optimization_barrier_p",
+        "verax.ops.calls.sink": "dce_sink_p",
         "verax.ops.contraction.dot": "batch_matmul dot dot_general dot_general_p",
         "verax.ops.contraction.precision": (
             "DotAlgorithm DotAlgorithmPreset Precision PrecisionLike"
@@ -137,13 +142,11 @@ __getattr__, __dir__ = facade(
             "igamma igamma_grad_a igamma_grad_a_p igamma_p igammac igammac_p "
             "random_gamma_grad random_gamma_grad_p"
         ),
-        "verax.ops.structure.create": (
-            "broadcasted_iota empty full full_like iota iota_p"
-        ),
+        "verax.ops.structure.create": "iota iota_p",
         "verax.ops.structure.joining": "concatenate concatenate_p rev rev_p",
         "verax.ops.structure.shape": (
-            "broadcast broadcast_in_dim broadcast_in_dim_p broadcast_to_rank collapse "
-            "expand_dims reshape reshape_p squeeze squeeze_p transpose transpose_p"
+            "broadcast_in_dim_p broadcast_to_rank collapse expand_dims reshape_p "
+            "squeeze squeeze_p transpose transpose_p"
         ),
         "verax.ops.structure.slicing": (
             "index_in_dim pad pad_p slice slice_in_dim slice_p"

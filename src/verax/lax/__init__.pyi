@@ -3,13 +3,13 @@
 # isort: skip_file
 from verax.lax import linalg as linalg
 from verax.lax.applying import (
-    FftType as FftType, composite as composite, scatter_apply as scatter_apply,
-    shape_as_value as shape_as_value, stage as stage,
+    FftType as FftType, composite as composite, dce_sink as dce_sink, eq as eq,
+    ne as ne, scatter_apply as scatter_apply, shape_as_value as shape_as_value,
+    stage as stage,
 )
 from verax.lax.branching import (
     cond as cond, platform_dependent as platform_dependent, switch as switch,
 )
-from verax.lax.comparing import eq as eq, ne as ne
 from verax.lax.conv_shapes import (
     conv_general_permutations as conv_general_permutations,
     conv_general_shape_tuple as conv_general_shape_tuple,
@@ -22,9 +22,10 @@ from verax.lax.looping import (
 )
 from verax.lax.parallel import (
     all_gather as all_gather, all_to_all as all_to_all, axis_index as axis_index,
-    axis_size as axis_size, pmax as pmax, pmean as pmean, pmin as pmin,
-    ppermute as ppermute, pshuffle as pshuffle, psum as psum,
-    psum_scatter as psum_scatter,
+    axis_size as axis_size, pbroadcast as pbroadcast, pcast as pcast, pmax as pmax,
+    pmean as pmean, pmin as pmin, ppermute as ppermute, pshuffle as pshuffle,
+    psum as psum, psum_scatter as psum_scatter, pswapaxes as pswapaxes,
+    ragged_all_to_all as ragged_all_to_all,
 )
 from verax.lax.reducing import (
     reduce as reduce, reduce_window as reduce_window,
@@ -39,6 +40,11 @@ from verax.lax.shaping import (
     dtype as dtype, index_take as index_take, polynomial as polynomial, split as split,
     stack as stack, tile as tile, unstack as unstack,
 )
+from verax.lax.sharded import (
+    broadcast as broadcast, broadcast_in_dim as broadcast_in_dim,
+    broadcasted_iota as broadcasted_iota, empty as empty, full as full,
+    full_like as full_like, reshape as reshape,
+)
 from verax.lax.solving import (
     custom_linear_solve as custom_linear_solve, custom_root as custom_root,
 )
@@ -49,6 +55,7 @@ from verax.api.parallel.device_put import (
 )
 from verax.ops.base.accuracy import AccuracyMode as AccuracyMode, Tolerance as Tolerance
 from verax.ops.calls.checkpoint import optimization_barrier_p as optimization_barrier_p
+from verax.ops.calls.sink import dce_sink_p as dce_sink_p
 from verax.ops.contraction.dot import (
     batch_matmul as batch_matmul, dot as dot, dot_general as dot_general,
     dot_general_p as dot_general_p,
@@ -215,20 +222,16 @@ from verax.ops.special.incomplete_gamma import (
     igammac_p as igammac_p, random_gamma_grad as random_gamma_grad,
     random_gamma_grad_p as random_gamma_grad_p,
 )
-from verax.ops.structure.create import (
-    broadcasted_iota as broadcasted_iota, empty as empty, full as full,
-    full_like as full_like, iota as iota, iota_p as iota_p,
-)
+from verax.ops.structure.create import iota as iota, iota_p as iota_p
 from verax.ops.structure.joining import (
     concatenate as concatenate, concatenate_p as concatenate_p, rev as rev,
     rev_p as rev_p,
 )
 from verax.ops.structure.shape import (
-    broadcast as broadcast, broadcast_in_dim as broadcast_in_dim,
     broadcast_in_dim_p as broadcast_in_dim_p, broadcast_to_rank as broadcast_to_rank,
-    collapse as collapse, expand_dims as expand_dims, reshape as reshape,
-    reshape_p as reshape_p, squeeze as squeeze, squeeze_p as squeeze_p,
-    transpose as transpose, transpose_p as transpose_p,
+    collapse as collapse, expand_dims as expand_dims, reshape_p as reshape_p,
+    squeeze as squeeze, squeeze_p as squeeze_p, transpose as transpose,
+    transpose_p as transpose_p,
 )
 from verax.ops.structure.slicing import (
     index_in_dim as index_in_dim, pad as pad, pad_p as pad_p, slice as slice,
@@ -268,25 +271,26 @@ __all__ = [
     "convert_element_type", "convert_element_type_p", "copy_p", "cos", "cos_p", "cosh",
     "cosh_p", "cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin",
     "cummin_p", "cumprod", "cumprod_p", "cumsum", "cumsum_p", "custom_linear_solve",
-    "custom_root", "custom_root_p", "digamma", "digamma_p", "div", "div_p", "dot",
-    "dot_general", "dot_general_p", "dtype", "dynamic_index_in_dim", "dynamic_slice",
-    "dynamic_slice_in_dim", "dynamic_slice_p", "dynamic_update_index_in_dim",
-    "dynamic_update_slice", "dynamic_update_slice_in_dim", "dynamic_update_slice_p",
-    "empty", "eq", "eq_p", "eq_to_p", "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc",
-    "erfc_p", "exp", "exp2", "exp2_p", "exp_p", "expand_dims", "expm1", "expm1_p",
-    "fft", "fft_p", "floor", "floor_p", "fori_loop", "full", "full_like", "gather",
-    "gather_p", "ge", "ge_p", "gt", "gt_p", "igamma", "igamma_grad_a",
-    "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "imag", "imag_p",
-    "index_in_dim", "index_take", "integer_pow", "integer_pow_p", "iota", "iota_p",
-    "is_finite", "is_finite_p", "le", "le_p", "le_to_p", "lgamma", "lgamma_p", "linalg",
-    "linear_solve_p", "log", "log1p", "log1p_p", "log2", "log2_p", "log_p", "logistic",
-    "logistic_p", "lt", "lt_p", "lt_to_p", "map", "max", "max_p", "min", "min_p", "mul",
-    "mul_p", "mulhi", "mulhi_p", "ne", "ne_p", "neg", "neg_p", "nextafter",
-    "nextafter_p", "not_p", "one_minus_square", "one_minus_square_p",
-    "optimization_barrier", "optimization_barrier_p", "or_p", "pad", "pad_p",
-    "padtype_to_pads", "platform_dependent", "pmax", "pmean", "pmin", "polygamma",
-    "polygamma_p", "polynomial", "population_count", "population_count_p", "pow",
-    "pow_p", "ppermute", "pshuffle", "psum", "psum_scatter", "ragged_dot",
+    "custom_root", "custom_root_p", "dce_sink", "dce_sink_p", "digamma", "digamma_p",
+    "div", "div_p", "dot", "dot_general", "dot_general_p", "dtype",
+    "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
+    "dynamic_update_index_in_dim", "dynamic_update_slice",
+    "dynamic_update_slice_in_dim", "dynamic_update_slice_p", "empty", "eq", "eq_p",
+    "eq_to_p", "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "exp", "exp2",
+    "exp2_p", "exp_p", "expand_dims", "expm1", "expm1_p", "fft", "fft_p", "floor",
+    "floor_p", "fori_loop", "full", "full_like", "gather", "gather_p", "ge", "ge_p",
+    "gt", "gt_p", "igamma", "igamma_grad_a", "igamma_grad_a_p", "igamma_p", "igammac",
+    "igammac_p", "imag", "imag_p", "index_in_dim", "index_take", "integer_pow",
+    "integer_pow_p", "iota", "iota_p", "is_finite", "is_finite_p", "le", "le_p",
+    "le_to_p", "lgamma", "lgamma_p", "linalg", "linear_solve_p", "log", "log1p",
+    "log1p_p", "log2", "log2_p", "log_p", "logistic", "logistic_p", "lt", "lt_p",
+    "lt_to_p", "map", "max", "max_p", "min", "min_p", "mul", "mul_p", "mulhi",
+    "mulhi_p", "ne", "ne_p", "neg", "neg_p", "nextafter", "nextafter_p", "not_p",
+    "one_minus_square", "one_minus_square_p", "optimization_barrier",
+    "optimization_barrier_p", "or_p", "pad", "pad_p", "padtype_to_pads", "pbroadcast",
+    "pcast", "platform_dependent", "pmax", "pmean", "pmin", "polygamma", "polygamma_p",
+    "polynomial", "population_count", "population_count_p", "pow", "pow_p", "ppermute",
+    "pshuffle", "psum", "psum_scatter", "pswapaxes", "ragged_all_to_all", "ragged_dot",
     "ragged_dot_general", "random_gamma_grad", "random_gamma_grad_p", "real", "real_p",
     "reciprocal", "reduce", "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p",
     "reduce_min", "reduce_min_p", "reduce_or", "reduce_or_p", "reduce_p",

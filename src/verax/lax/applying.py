@@ -1,4 +1,4 @@
-"""Floor 6: a function of some elements of an array, and small names of `lax`.
+"""Floor 6: a function of some elements of an array, equality, small names of `lax`.
 
 One idea: an index that comes twice is read again after it was written, in a loop over
 indices; where indices are promised to be unique one gather and one scatter do::
@@ -13,11 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from verax.api.host.debug_print import debug_callback
 from verax.api.jit.decorator import jit
+from verax.backend import pytrees
 from verax.ir.dtypes import numpy_dtype
 from verax.ir.jaxpr import NO_PARAMS
 from verax.lax.looping import fori_loop
 from verax.numpy.arguments.arguments import as_array, default_integer
+from verax.ops.calls.sink import SINK, dce_sink_p
+from verax.ops.elementwise import compare
+from verax.ops.elementwise.bits import bitwise_not
 from verax.ops.elementwise.select import copy_p
 from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
 from verax.ops.indexing.gather import gather
@@ -27,6 +32,7 @@ from verax.ops.indexing.geometry import (
     ScatterDimensionNumbers,
 )
 from verax.ops.indexing.scatter import scatter
+from verax.ops.random.keys import key_pair, same_keys
 from verax.ops.structure.shape import reshape
 from verax.rules.values.array import Array
 
@@ -90,6 +96,25 @@ def scatter_apply(
     return found
 
 
+def eq(x: object, y: object) -> Array:
+    """x = y, on operands of the same dtype and of the same shape or scalar.
+
+    >>> from verax import lax, random
+    >>> bool(lax.eq(random.key(0), random.key(0)))
+    True
+    """
+    if (pair := key_pair(x, y)) is not None:
+        return same_keys(*pair)
+    return compare.eq(x, y)
+
+
+def ne(x: object, y: object) -> Array:
+    """x ≠ y, on operands of the same dtype and of the same shape or scalar."""
+    if (pair := key_pair(x, y)) is not None:
+        return bitwise_not(same_keys(*pair))
+    return compare.ne(x, y)
+
+
 def shape_as_value(shape: Sequence[int]) -> Array:
     """A shape as an array of integers.
 
@@ -103,6 +128,29 @@ def shape_as_value(shape: Sequence[int]) -> Array:
 def stage(x: Any, /) -> Array:
     """`x` as an array of the current trace, or as an array where there is none."""
     return copy_p.call(NO_PARAMS, x)
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Keep the leaves of a tree in the program, although nothing uses them.
+
+    Equations that they need are not removed as dead. The compiler may still remove
+    them, except with `prevent_mlir_dce`, where the values go to the host.
+
+    >>> from verax import make_jaxpr
+    >>> len(make_jaxpr(lambda x: dce_sink(x + 1))(1.0).eqns)
+    2
+    """
+    leaves, _ = pytrees.flatten(val)
+    for leaf in leaves:
+        x = as_array("dce_sink", leaf)
+        if prevent_mlir_dce:
+            debug_callback(received, x)
+        else:
+            dce_sink_p.bind(SINK, x)
+
+
+def received(x: np.ndarray) -> None:
+    """The host takes a value, and does nothing with it."""
 
 
 def composite(

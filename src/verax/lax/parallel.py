@@ -8,18 +8,24 @@ element sees its own part, and a collective is where it meets the others::
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, Final, Literal
+
+import numpy as np
+from attrs import frozen
 
 from verax.api.tracing.apply import as_array
 from verax.backend import pytrees
 from verax.ir.avals import Shape
-from verax.ir.dtypes import float32, is_inexact
+from verax.ir.dtypes import float32, int32, is_bool, is_inexact, is_integer
 from verax.ops.elementwise.arith import div
 from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import select
+from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
 from verax.ops.parallel.collectives import (
     CollectiveParams,
     ExchangeParams,
     GatherAxisParams,
+    Groups,
     PermuteParams,
     all_gather_p,
     all_to_all_p,
@@ -29,14 +35,20 @@ from verax.ops.parallel.collectives import (
     ppermute_p,
     psum as psum_array,
     reduce_scatter_p,
+    rows_at,
 )
-from verax.ops.reductions.reduce import reduce_max, reduce_min
-from verax.ops.structure.shape import move_axis, reshape
+from verax.ops.reductions.reduce import reduce_max, reduce_min, reduce_sum
+from verax.ops.structure.create import broadcasted_iota, full, iota
+from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import as_axis
 from verax.rules.values.state import STATE
 
 type AxisName = str | Sequence[str]
+type IndexGroups = Sequence[Sequence[int]]
+"""Lists of the numbers of elements, which name each once."""
+
+RAGGED: Final = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
 
 
 def axes_of(what: str, axis_name: AxisName) -> tuple[tuple[str, ...], Shape]:
@@ -60,12 +72,120 @@ def axes_of(what: str, axis_name: AxisName) -> tuple[tuple[str, ...], Shape]:
     return names, tuple([known[name] for name in names])
 
 
-def no_groups(what: str, groups: object) -> None:
-    if groups is not None:
-        raise NotImplementedError(
-            f"{what}: axis_index_groups is not available; split the axis into two by "
-            "nested maps, and name one of them"
+@frozen(eq=False)
+class Meeting:
+    """Which elements meet in a collective: all along the axes, or those of a group.
+
+    `groups` partition the elements, whose numbers count along all axes together, the
+    first outermost.
+    """
+
+    names: tuple[str, ...]
+    sizes: Shape
+    groups: Groups | None
+
+    @property
+    def size(self) -> int:
+        """How many elements meet: those of a group, which must be of equal sizes."""
+        return prod(self.sizes) if self.groups is None else len(self.groups[0])
+
+    @property
+    def even(self) -> bool:
+        return self.groups is None or len(set(map(len, self.groups))) == 1
+
+    @property
+    def by_row(self) -> bool:
+        """Whether a row of one collective does it: not with groups of several axes."""
+        return self.groups is None or (self.even and len(self.names) == 1)
+
+    @property
+    def row_sizes(self) -> Shape:
+        """The sizes of the axes that a row has in its params."""
+        return self.sizes if self.groups is None else (self.size,)
+
+    def place(self) -> Array:
+        """The number of this element among those that it meets."""
+        index = axis_index(self.names)
+        if self.groups is None:
+            return index
+        table = np.zeros(prod(self.sizes), np.int32)
+        for group in self.groups:
+            table[list(group)] = range(len(group))
+        return rows_at(as_array(table), index)
+
+    def members(self, x: Array, fill: Literal["last", "zero"]) -> Array:
+        """What the elements of the group have, along a new first dimension.
+
+        It is as long as the largest group; behind the elements of a smaller one stands
+        the last of them again, or zero.
+        """
+        assert self.groups is not None
+        count, longest = prod(self.sizes), max(map(len, self.groups))
+        table = np.zeros((count, longest), np.int32)
+        for group in self.groups:
+            last = group[-1] if fill == "last" else count
+            table[list(group)] = [*group, *[last] * (longest - len(group))]
+        mine = rows_at(as_array(table), axis_index(self.names))
+        return rows_at(stacked(x, self.names, self.sizes), mine)
+
+    def total(self, x: Array) -> Array:
+        """The sum over those who meet; booleans count as integers."""
+        if self.by_row:
+            return psum_array(x, self.names, self.row_sizes, self.groups)
+        counted = convert(x, int32) if is_bool(x.dtype) else x
+        return reduce_sum(self.members(counted, "zero"), (0,))
+
+    def gathered(self, x: Array, place: int = 0) -> Array:
+        """What those who meet have, along a new dimension; see `members`."""
+        if self.groups is None:
+            return stacked(x, self.names, self.sizes, place)
+        if not self.by_row:
+            return move_axis(self.members(x, "last"), 0, place)
+        params = GatherAxisParams(
+            self.names, self.row_sizes, place, False, groups=self.groups
         )
+        return all_gather_p.call(params, x)
+
+    def own(self, x: Array, dimension: int) -> Array:
+        """The entry of a dimension that is due to this element."""
+        return dynamic_index_in_dim(x, self.place(), dimension, keepdims=False)
+
+
+def stacked(x: Array, names: tuple[str, ...], sizes: Shape, place: int = 0) -> Array:
+    """All elements along a new dimension; the first axis is outermost."""
+    tiled = False
+    for name, size in reversed(list(zip(names, sizes, strict=True))):
+        x = all_gather_p.call(GatherAxisParams((name,), (size,), place, tiled), x)
+        tiled = True
+    return x
+
+
+def meeting(
+    what: str, axis_name: AxisName, groups: IndexGroups | None, even: bool = False
+) -> Meeting:
+    """Who meets whom.
+
+    Raises:
+        NameError: there is no such axis in scope.
+        ValueError: the groups are not a partition of the elements, or of different
+            sizes where they must be `even`.
+    """
+    names, sizes = axes_of(what, axis_name)
+    if groups is None:
+        return Meeting(names, sizes, None)
+    found = tuple([tuple([int(i) for i in group]) for group in groups])
+    every = [i for group in found for i in group]
+    if sorted(every) != list(range(prod(sizes))):
+        raise ValueError(
+            f"{what}: axis_index_groups must name each of the {prod(sizes)} elements "
+            f"along {', '.join(map(repr, names))} once, not {groups!r}"
+        )
+    met = Meeting(names, sizes, tuple([group for group in found if group]))
+    if even and not met.even:
+        raise ValueError(
+            f"{what}: axis_index_groups must be of one size here, not {groups!r}"
+        )
+    return met
 
 
 def each_leaf(function: Callable[[Array], Any], x: Any) -> Any:
@@ -101,107 +221,169 @@ def axis_index(axis_name: AxisName) -> Array:
     return index
 
 
-def psum(x: Any, axis_name: AxisName, *, axis_index_groups: object = None) -> Any:
+def psum(
+    x: Any, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
+) -> Any:
     """The sum over all elements of the axis, leaf by leaf; a constant times their
     number.
 
+    With `axis_index_groups`, lists of the numbers of elements that name each once, it
+    is the sum over those of the element's own group.
+
     Raises:
         NameError: there is no such axis in scope.
+        ValueError: the groups are not a partition of the elements.
 
     >>> import verax, verax.numpy as vnp
     >>> f = lambda x: x / verax.lax.psum(x, "i")
     >>> verax.vmap(f, axis_name="i")(vnp.array([1.0, 3.0])).tolist()
     [0.25, 0.75]
+    >>> f = lambda x: verax.lax.psum(x, "i", axis_index_groups=[[0, 1], [2]])
+    >>> verax.vmap(f, axis_name="i")(vnp.array([1, 3, 5])).tolist()
+    [4, 4, 5]
     """
-    no_groups("psum", axis_index_groups)
-    names, sizes = axes_of("psum", axis_name)
-    if isinstance(x, int | float | complex):
-        return x * prod(sizes)
-    return each_leaf(lambda leaf: psum_array(leaf, names, sizes), x)
+    met = meeting("psum", axis_name, axis_index_groups)
+    if isinstance(x, int | float | complex) and met.even:
+        return x * met.size
+    return each_leaf(met.total, x)
 
 
-def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: object = None) -> Any:
+def pmean(
+    x: Any, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
+) -> Any:
     """The mean over all elements of the axis, leaf by leaf.
+
+    With `axis_index_groups` it is that over the element's own group; see `psum`.
 
     >>> import verax, verax.numpy as vnp
     >>> f = lambda x: x - verax.lax.pmean(x, "i")
     >>> verax.vmap(f, axis_name="i")(vnp.array([1.0, 3.0])).tolist()
     [-1.0, 1.0]
     """
-    no_groups("pmean", axis_index_groups)
-    names, sizes = axes_of("pmean", axis_name)
+    met = meeting("pmean", axis_name, axis_index_groups)
 
     def mean(leaf: Array) -> Array:
-        given = leaf if is_inexact(leaf.dtype) else convert(leaf, float32)
-        return div(psum_array(given, names, sizes), given.dtype.type(prod(sizes)))
+        summand = leaf if is_inexact(leaf.dtype) else convert(leaf, float32)
+        dtype = summand.dtype
+        if met.even:
+            return div(met.total(summand), dtype.type(met.size))
+        return div(met.total(summand), met.total(as_array(dtype.type(1))))
 
     return each_leaf(mean, x)
 
 
-def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: object = None) -> Any:
+def pmax(
+    x: Any, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
+) -> Any:
     """The largest of all elements of the axis, leaf by leaf and place by place.
+
+    With `axis_index_groups` it is that of the element's own group; see `psum`.
 
     >>> import verax, verax.numpy as vnp
     >>> f = lambda x: verax.lax.pmax(x, "i")
     >>> verax.vmap(f, axis_name="i", out_axes=None)(vnp.array([1, 3])).tolist()
     3
     """
-    no_groups("pmax", axis_index_groups)
-    return each_leaf(lambda leaf: reduce_max(gathered(leaf, axis_name), (0,)), x)
+    met = meeting("pmax", axis_name, axis_index_groups)
+    return each_leaf(lambda leaf: reduce_max(met.gathered(leaf), (0,)), x)
 
 
-def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: object = None) -> Any:
-    """The smallest of all elements of the axis, leaf by leaf and place by place."""
-    no_groups("pmin", axis_index_groups)
-    return each_leaf(lambda leaf: reduce_min(gathered(leaf, axis_name), (0,)), x)
+def pmin(
+    x: Any, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
+) -> Any:
+    """The smallest of all elements of the axis, leaf by leaf and place by place.
+
+    With `axis_index_groups` it is that of the element's own group; see `psum`.
+    """
+    met = meeting("pmin", axis_name, axis_index_groups)
+    return each_leaf(lambda leaf: reduce_min(met.gathered(leaf), (0,)), x)
 
 
-def gathered(x: Array, axis_name: AxisName, axis: int = 0) -> Array:
-    """All elements along a new dimension; of several axes the first is outermost."""
-    names, sizes = axes_of("all_gather", axis_name)
-    tiled = False
-    for name, size in reversed(list(zip(names, sizes, strict=True))):
-        x = all_gather_p.call(GatherAxisParams((name,), (size,), axis, tiled), x)
-        tiled = True
-    return x
+def pbroadcast(x: Any, axis_name: AxisName, source: object) -> Any:
+    """What element `source` of the axis has, for all, leaf by leaf.
+
+    `source` is an integer or an integer scalar; where there is no such element, the
+    result is zero.
+
+    Raises:
+        NameError: there is no such axis in scope.
+        TypeError: `source` is not an integer.
+
+    >>> import verax, verax.numpy as vnp
+    >>> f = lambda x: verax.lax.pbroadcast(x, "i", 1)
+    >>> verax.vmap(f, axis_name="i")(vnp.array([1, 3, 5])).tolist()
+    [3, 3, 3]
+    """
+    names, sizes = axes_of("pbroadcast", axis_name)
+    place = as_array(source)
+    if place.shape or not is_integer(place.dtype):
+        raise TypeError(
+            f"pbroadcast takes the number of an element as source, not {place.aval}"
+        )
+    place = convert(place, int32)
+    return each_leaf(lambda leaf: rows_at(stacked(leaf, names, sizes), place), x)
+
+
+def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
+    """`x` as a value that may differ along the axes.
+
+    Types do not say here along which axes a value differs, so it is `x` itself.
+
+    Raises:
+        NameError: there is no such axis in scope.
+        TypeError: the names are a set.
+        ValueError: `to` is not "varying".
+    """
+    if isinstance(axis_name, set | frozenset):
+        raise TypeError(f"pcast takes a name or a tuple of names, not {axis_name!r}")
+    axes_of("pcast", axis_name)
+    only_varying("pcast", to)
+    return each_leaf(lambda leaf: leaf, x)
+
+
+def only_varying(what: str, to: str) -> None:
+    """Raise ValueError for results that explicit axes alone can have."""
+    if to != "varying":
+        raise ValueError(
+            f'{what} takes to="varying", not {to!r}: types do not hold along which '
+            "axes a value differs"
+        )
 
 
 def all_gather(
     x: Any,
     axis_name: AxisName,
     *,
-    axis_index_groups: object = None,
+    axis_index_groups: IndexGroups | None = None,
     axis: int = 0,
     tiled: bool = False,
+    to: str = "varying",
 ) -> Any:
     """What all elements of the axis have, along a new dimension `axis`.
 
     With `tiled` they are put one after the other along the dimension `axis` that is
-    there already. Leaf by leaf.
+    there already. With `axis_index_groups` it is what those of the element's own group
+    have; see `psum`. Leaf by leaf.
 
     Raises:
         NameError: there is no such axis in scope.
+        ValueError: the groups are not a partition of the elements into groups of one
+            size, or `to` is not "varying".
 
     >>> import verax, verax.numpy as vnp
     >>> f = lambda x: verax.lax.all_gather(x, "i")
     >>> verax.vmap(f, axis_name="i")(vnp.array([1, 3])).tolist()
     [[1, 3], [1, 3]]
     """
-    no_groups("all_gather", axis_index_groups)
+    met = meeting("all_gather", axis_name, axis_index_groups, even=True)
+    only_varying("all_gather", to)
 
     def gather(leaf: Array) -> Array:
         place = as_axis("all_gather", axis, leaf.ndim + (not tiled))
-        found = gathered(leaf, axis_name, place)
+        found = met.gathered(leaf, place)
         return merged(found, place) if tiled else found
 
     return each_leaf(gather, x)
-
-
-def one_axis(what: str, axis_name: AxisName) -> tuple[tuple[str, ...], Shape]:
-    names, sizes = axes_of(what, axis_name)
-    if len(names) != 1:
-        raise NotImplementedError(f"{what} takes one axis at a time, not {names}")
-    return names, sizes
 
 
 def psum_scatter(
@@ -209,29 +391,35 @@ def psum_scatter(
     axis_name: AxisName,
     *,
     scatter_dimension: int = 0,
-    axis_index_groups: object = None,
+    axis_index_groups: IndexGroups | None = None,
     tiled: bool = False,
 ) -> Any:
     """The sum over all elements of the axis, of which each keeps its own part.
 
     Dimension `scatter_dimension` has one entry per element and goes away, or with
-    `tiled` an equal share for each. Leaf by leaf.
+    `tiled` an equal share for each. With `axis_index_groups` it is the sum over the
+    element's own group; see `psum`. Leaf by leaf.
 
     Raises:
         NameError: there is no such axis in scope.
-        ValueError: the dimension cannot be split that way.
+        ValueError: the dimension cannot be split that way, or the groups are not a
+            partition of the elements into groups of one size.
     """
-    no_groups("psum_scatter", axis_index_groups)
-    names, sizes = axes_of("psum_scatter", axis_name)
+    met = meeting("psum_scatter", axis_name, axis_index_groups, even=True)
 
     def scatter(leaf: Array) -> Array:
         place = as_axis("psum_scatter", scatter_dimension, leaf.ndim)
-        check_share("psum_scatter", leaf, place, prod(sizes), tiled)
-        for i, name in enumerate(names):
+        check_share("psum_scatter", leaf, place, met.size, tiled)
+        if not met.by_row:
+            total = met.total(leaf)
+            return met.own(parted(total, place, met.size) if tiled else total, place)
+        for i, name in enumerate(met.names):
             # The first axis is outermost: the shares of its elements are the largest.
-            rest = prod(sizes[i + 1 :])
-            part = leaf if tiled or rest == 1 else parted(leaf, place, sizes[i])
-            params = GatherAxisParams((name,), sizes[i : i + 1], place, tiled)
+            size, rest = met.row_sizes[i], prod(met.row_sizes[i + 1 :])
+            part = leaf if tiled or rest == 1 else parted(leaf, place, size)
+            params = GatherAxisParams(
+                (name,), (size,), place, tiled, groups=met.groups or ()
+            )
             leaf = reduce_scatter_p.call(params, part)
         return leaf
 
@@ -255,50 +443,70 @@ def all_to_all(
     split_axis: int,
     concat_axis: int,
     *,
-    axis_index_groups: object = None,
+    axis_index_groups: IndexGroups | None = None,
     tiled: bool = False,
 ) -> Any:
     """Every element sends one part to each other: dimension `split_axis` is split up.
 
     What arrives lies along a new dimension `concat_axis`, or with `tiled` one after
-    the other along the one that is there. Leaf by leaf.
+    the other along the one that is there. With `axis_index_groups`, parts go to the
+    elements of the own group; see `psum`. Leaf by leaf.
 
     Raises:
         NameError: there is no such axis in scope.
-        ValueError: the dimension cannot be split that way.
+        ValueError: the dimension cannot be split that way, or the groups are not a
+            partition of the elements into groups of one size.
 
     >>> import verax, verax.numpy as vnp
     >>> f = lambda x: verax.lax.all_to_all(x, "i", 0, 0)
     >>> verax.vmap(f, axis_name="i")(vnp.array([[1, 2], [3, 4]])).tolist()
     [[1, 3], [2, 4]]
     """
-    no_groups("all_to_all", axis_index_groups)
-    names, sizes = axes_of("all_to_all", axis_name)
+    met = meeting("all_to_all", axis_name, axis_index_groups, even=True)
 
     def exchange(leaf: Array) -> Array:
         split = as_axis("all_to_all", split_axis, leaf.ndim)
         joined = as_axis("all_to_all", concat_axis, leaf.ndim)
-        check_share("all_to_all", leaf, split, prod(sizes), tiled)
+        check_share("all_to_all", leaf, split, met.size, tiled)
         if not tiled:
-            return exchanged(leaf, names, sizes, split, joined)
-        dealt = parted(leaf, split, prod(sizes))
-        return merged(exchanged(dealt, names, sizes, split, joined), joined)
+            return exchanged(leaf, met, split, joined)
+        dealt = parted(leaf, split, met.size)
+        return merged(exchanged(dealt, met, split, joined), joined)
 
     return each_leaf(exchange, x)
 
 
-def exchanged(
-    x: Array, names: tuple[str, ...], sizes: Shape, split: int, joined: int
-) -> Array:
-    """Parts along `split` dealt out along the axes, the first of which is outermost."""
+def exchanged(x: Array, met: Meeting, split: int, joined: int) -> Array:
+    """Parts along `split` dealt out to those who meet, in their order."""
+    names, sizes = met.names, met.row_sizes
+    if not met.by_row:
+        return move_axis(met.own(met.gathered(x), split + 1), 0, joined)
     if len(names) == 1:
-        return all_to_all_p.call(ExchangeParams(names, sizes, split, joined), x)
+        params = ExchangeParams(names, sizes, split, joined, groups=met.groups or ())
+        return all_to_all_p.call(params, x)
     x = move_axis(x, split, 0)
     rest = x.shape[1:]
     x = reshape(x, (*sizes, *rest))
     for i, (name, size) in enumerate(zip(names, sizes, strict=True)):
         x = all_to_all_p.call(ExchangeParams((name,), (size,), i, i), x)
     return move_axis(reshape(x, (prod(sizes), *rest)), 0, joined)
+
+
+def pswapaxes(
+    x: Any,
+    axis_name: AxisName,
+    axis: int,
+    *,
+    axis_index_groups: IndexGroups | None = None,
+) -> Any:
+    """The axis and a dimension of its size change places: see `all_to_all`.
+
+    >>> import verax, verax.numpy as vnp
+    >>> f = lambda x: verax.lax.pswapaxes(x, "i", 0)
+    >>> verax.vmap(f, axis_name="i")(vnp.array([[1, 2], [3, 4]])).tolist()
+    [[1, 3], [2, 4]]
+    """
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
 def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
@@ -313,16 +521,23 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     >>> verax.vmap(f, axis_name="i")(vnp.array([5, 6, 7])).tolist()
     [0, 5, 6]
     """
-    names, sizes = one_axis("ppermute", axis_name)
+    names, sizes = axes_of("ppermute", axis_name)
+    count = prod(sizes)
     pairs = tuple([(int(a), int(b)) for a, b in perm])
     for side in zip(*pairs, strict=True):
-        if len(set(side)) != len(side) or not all(0 <= i < sizes[0] for i in side):
+        if len(set(side)) != len(side) or not all(0 <= i < count for i in side):
             raise ValueError(
                 "ppermute takes pairs (source, destination) of indices 0 to "
-                f"{sizes[0] - 1}, each at most once on either side, not {pairs}"
+                f"{count - 1}, each at most once on either side, not {pairs}"
             )
-    params = PermuteParams(names, sizes, pairs)
-    return each_leaf(lambda leaf: ppermute_p.call(params, leaf), x)
+    if len(names) == 1:
+        params = PermuteParams(names, sizes, pairs)
+        return each_leaf(lambda leaf: ppermute_p.call(params, leaf), x)
+    sources = np.full(count, count, np.int32)
+    for source, target in pairs:
+        sources[target] = source
+    mine = rows_at(as_array(sources), axis_index(names))
+    return each_leaf(lambda leaf: rows_at(stacked(leaf, names, sizes), mine), x)
 
 
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
@@ -336,3 +551,78 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     if sorted(perm) != list(range(size)):
         raise ValueError(f"pshuffle takes a permutation of 0 to {size - 1}, not {perm}")
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
+
+
+def ragged_all_to_all(
+    operand: object,
+    output: object,
+    input_offsets: object,
+    send_sizes: object,
+    output_offsets: object,
+    recv_sizes: object,
+    *,
+    axis_name: AxisName,
+    axis_index_groups: IndexGroups | None = None,
+) -> Array:
+    """Every element sends runs of rows to each other: `all_to_all` of unequal parts.
+
+    Of the K runs of an element, an equal share goes to each, in order. Run k is
+    `send_sizes[k]` rows of `operand` from `input_offsets[k]`, and the receiver has it
+    from row `output_offsets[k]` of the result, which is its `output` elsewhere.
+    `recv_sizes` says for each run that arrives, in the order of the senders, how long
+    it is. A row for which several runs arrive has that of the last one.
+
+    Raises:
+        NameError: there is no such axis in scope.
+        TypeError, ValueError: the offsets and sizes are not integer vectors of one
+            length, a multiple of the number of elements; or operand and output differ
+            in dtype or in more than their first dimension.
+
+    >>> import verax, verax.numpy as vnp
+    >>> def send(rows, starts, sizes, places, arriving):
+    ...     empty = vnp.zeros(3, rows.dtype)
+    ...     return verax.lax.ragged_all_to_all(
+    ...         rows, empty, starts, sizes, places, arriving, axis_name="i")
+    >>> rows, starts = vnp.array([[1, 2, 3], [4, 5, 6]]), vnp.array([[0, 1], [0, 2]])
+    >>> sizes, places = vnp.array([[1, 2], [2, 1]]), vnp.array([[0, 0], [1, 2]])
+    >>> verax.vmap(send, axis_name="i")(rows, starts, sizes, places, sizes.T).tolist()
+    [[1, 4, 5], [2, 3, 6]]
+    """
+    met = meeting("ragged_all_to_all", axis_name, axis_index_groups, even=True)
+    x, out = as_array(operand), as_array(output)
+    runs = (input_offsets, send_sizes, output_offsets, recv_sizes)
+    numbers = [as_array(v) for v in runs]
+    check_ragged(x, out, numbers, met.size)
+
+    def arriving(v: Array) -> Array:
+        parts = parted(convert(v, int32), 0, met.size)
+        return merged(exchanged(parts, met, 0, 0), 0)
+
+    starts, places = arriving(numbers[0]), arriving(numbers[2])
+    table = (out.shape[0], starts.shape[0])
+    rows, run = [broadcasted_iota(int32, table, axis) for axis in (0, 1)]
+    inside = (rows >= places) & (rows < places + convert(numbers[3], int32))
+    last = reduce_max(select(inside, run, full(table, -1, int32)), (1,))
+    sender = div(last, np.int32(table[1] // met.size))
+    shift = rows_at(starts - places, last) + iota(int32, table[0])
+    found = rows_at(merged(met.gathered(x), 0), sender * x.shape[0] + shift)
+    arrives = broadcast_in_dim(last >= 0, out.shape, (0,))
+    return select(arrives, found, out)
+
+
+def check_ragged(x: Array, out: Array, runs: Sequence[Array], size: int) -> None:
+    """Raise unless these are arguments of `ragged_all_to_all` over `size` elements."""
+    what = "ragged_all_to_all"
+    for name, v in zip(RAGGED, runs, strict=True):
+        if not is_integer(v.dtype):
+            raise ValueError(f"{what} takes integers as {name}, not {v.aval}")
+        if v.ndim != 1 or v.shape != runs[0].shape or not v.size or v.size % size:
+            raise ValueError(
+                f"{what} takes vectors of one length, a multiple of the {size} elements "
+                f"of the axis, as {', '.join(RAGGED)}: {name} is {v.aval}"
+            )
+    if not x.ndim or x.dtype != out.dtype or x.shape[1:] != out.shape[1:]:
+        raise TypeError(
+            f"{what} takes an operand and an output of one dtype that differ in their "
+            f"first dimension alone, not {x.aval} and {out.aval}"
+        )

@@ -12,7 +12,14 @@ from types import MappingProxyType
 from typing import Any
 
 from verax.ops import fft
-from verax.ops.calls import call, call_exported, callbacks, checkpoint, metadata
+from verax.ops.calls import (
+    call,
+    call_exported,
+    callbacks,
+    checkpoint,
+    metadata,
+    sink,
+)
 from verax.ops.contraction import dot
 from verax.ops.control import any_lane, checkpointed_loops, cond, scan, while_
 from verax.ops.conv import primitive
@@ -89,6 +96,7 @@ ROWS: tuple[Row[Any], ...] = (
     *call.ROWS,
     *call_exported.ROWS,
     *callbacks.ROWS,
+    *sink.ROWS,
     *sharding_constraint.ROWS,
     *collectives.ROWS,
     *checkpoint.ROWS,

@@ -11,33 +11,42 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import is_bool
 from verax.ir.jaxpr import Params
+from verax.ir.printer import QUIET
 from verax.ops.elementwise.arith import mul
 from verax.ops.elementwise.convert import convert
 from verax.ops.indexing.gather import gather
 from verax.ops.indexing.geometry import GatherDimensionNumbers
 from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.structure.create import iota
-from verax.ops.structure.shape import at_front, move_axis, reshape
+from verax.ops.structure.shape import at_front, batched_at, move_axis, reshape
 from verax.rules.families.linear import linear, one_linear
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Axis, BatchRule, Engine, Row, Tangent, TypeRule, Zero
 from verax.rules.values.array import Array
 
 type Batched = tuple[Sequence[Array], Sequence[Axis]]
+type Groups = tuple[tuple[int, ...], ...]
+"""The numbers of elements that meet each other alone."""
+
 INT32 = np.dtype(np.int32)
 
 
 @frozen(cache_hash=True)
 class CollectiveParams(Params):
-    """The named axes, and how many elements lie along each."""
+    """The named axes, and how many elements lie along each.
+
+    With `groups`, which are of equal size and make up the one axis, elements meet those
+    of their group alone, and `sizes` counts these.
+    """
 
     axes: tuple[str, ...]
     sizes: Shape
+    groups: Groups = field(default=(), kw_only=True, metadata=QUIET)
 
     @property
     def named_axes(self) -> frozenset[str]:
@@ -72,22 +81,46 @@ def named(engine: Engine, p: CollectiveParams) -> bool:
     return engine.axis is not None and engine.axis.name in p.axes
 
 
-def over_other_axis[P: CollectiveParams](
-    row: Callable[[], Row[P]], shift: Callable[[P, int], P]
-) -> Callable[[Engine, P, int, Sequence[Array], Sequence[Axis]], Batched]:
-    """The batch rule for an axis that the collective does not name.
+def within_groups[P: CollectiveParams](
+    rule: BatchRule[P], engine: Engine, p: P, size: int, x: Array, axis: Axis
+) -> Batched:
+    """The batch rule of a collective within groups: it is mapped over the groups.
 
-    The batch dimension goes to the front, and `shift` moves the dimensions in the
-    params by one.
+    A batch of n elements becomes one of n / m groups, a dimension that the collective
+    does not name, for which `p` is shifted, of m elements each, which it names.
     """
+    order = np.array(p.groups, np.int32)
+    count, m = order.shape
+    rows = in_order(at_front(x, axis, size), order)
+    rows = reshape(rows, (count, m, *rows.shape[1:]))
+    (y,), (at,) = rule(engine, evolve(p, groups=()), m, (rows,), (1,))
+    y = batched_at(y, at, 1, m)
+    y = reshape(y, (size, *y.shape[2:]))
+    back = np.argsort(order.ravel()).astype(np.int32).reshape(m, count)
+    return (in_order(y, back),), (0,)
 
-    def batch(
-        engine: Engine, p: P, size: int, args: Sequence[Array], axes: Sequence[Axis]
-    ) -> Batched:
-        (x,), (axis,) = args, axes
-        return (row().call(shift(p, 1), at_front(x, axis, size)),), (0,)
 
-    return batch
+def in_order(x: Array, order: np.ndarray) -> Array:
+    """The rows of `x` in another order, which is a matrix: with no gather if it can."""
+    n, (rows, columns) = order.size, order.shape
+    if np.array_equal(order.ravel(), np.arange(n)):
+        return x
+    if np.array_equal(order.T.ravel(), np.arange(n)):
+        rest = x.shape[1:]
+        return reshape(move_axis(reshape(x, (columns, rows, *rest)), 1, 0), (n, *rest))
+    return rows_at(x, order.ravel())
+
+
+def rows_at(x: Array, places: Array | np.ndarray) -> Array:
+    """The rows of `x` at `places`, integers of any shape; zeros where there is none."""
+    numbers = GatherDimensionNumbers(
+        offset_dims=tuple(range(places.ndim, places.ndim + x.ndim - 1)),
+        collapsed_slice_dims=(0,),
+        start_index_map=(0,),
+    )
+    vectors = reshape(places, (*places.shape, 1))
+    window = (1, *x.shape[1:])
+    return gather(x, vectors, numbers, window, mode="fill", fill_value=0)
 
 
 def unmapped_values(p: CollectiveParams, *args: object) -> Any:
@@ -115,18 +148,37 @@ def collective[P: CollectiveParams](
     typing: TypeRule[P],
     transpose: Callable[[P, Array], Array],
     batch: BatchRule[P],
+    shift: Callable[[P], P] | None = None,
 ) -> Row[P]:
-    """The row of a collective: linear, and meaningless outside the named axis."""
-    return linear(
+    """The row of a collective: linear, and meaningless outside the named axis.
+
+    `batch` is its rule for an axis that it names, without groups; `shift` moves the
+    dimensions in the params by one, if there are any.
+    """
+
+    def batch_any(
+        engine: Engine, p: P, size: int, args: Sequence[Array], axes: Sequence[Axis]
+    ) -> Batched:
+        if not named(engine, p):
+            if shift is None:
+                return (row.call(p, *args),), axes
+            return (row.call(shift(p), at_front(args[0], axes[0], size)),), (0,)
+        if not p.groups:
+            return batch(engine, p, size, args, axes)
+        moved = shift(p) if shift else p
+        return within_groups(batch, engine, moved, size, args[0], axes[0])
+
+    row: Row[P] = linear(
         name,
         params,
         typing=typing,
         evaluate=unmapped_values,
         transpose=one_linear(lambda p, ct, x: transpose(p, ct)),
-        batch=batch,
+        batch=batch_any,
         lower=unmapped,
         draw=None,
     )
+    return row
 
 
 # ------------------------------------------------------------------------------ psum
@@ -147,8 +199,6 @@ def batch_psum(
 ) -> Batched:
     """The sum over the batch; the same value everywhere counts once per element."""
     (x,), (axis,) = args, axes
-    if not named(engine, p):
-        return (psum_p.call(p, x),), (axis,)
     assert engine.axis is not None
     total = mul(x, x.dtype.type(size)) if axis is None else reduce_sum(x, (axis,))
     left = [
@@ -196,10 +246,6 @@ def batch_all_gather(
     axes: Sequence[Axis],
 ) -> Batched:
     """The batch dimension becomes one of the result, which is the same everywhere."""
-    if not named(engine, p):
-        return over_other_axis(lambda: all_gather_p, shifted)(
-            engine, p, size, args, axes
-        )
     y = move_axis(at_front(args[0], axes[0], size), 0, p.dimension)
     if p.tiled:
         y = merged(y, p.dimension)
@@ -218,8 +264,8 @@ def parted(x: Array, dimension: int, count: int) -> Array:
     return reshape(x, (*x.shape[:dimension], count, n, *x.shape[dimension + 1 :]))
 
 
-def shifted(p: GatherAxisParams, by: int) -> GatherAxisParams:
-    return evolve(p, dimension=p.dimension + by)
+def shifted(p: GatherAxisParams) -> GatherAxisParams:
+    return evolve(p, dimension=p.dimension + 1)
 
 
 all_gather_p: Row[GatherAxisParams] = collective(
@@ -228,6 +274,7 @@ all_gather_p: Row[GatherAxisParams] = collective(
     gather_axis_typing,
     lambda p, ct: reduce_scatter_p.call(p, ct),
     batch_all_gather,
+    shifted,
 )
 
 
@@ -253,10 +300,6 @@ def batch_reduce_scatter(
     axes: Sequence[Axis],
 ) -> Batched:
     """The sum over the batch, of which each element keeps its part."""
-    if not named(engine, p):
-        return over_other_axis(lambda: reduce_scatter_p, shifted)(
-            engine, p, size, args, axes
-        )
     total = reduce_sum(at_front(args[0], axes[0], size), (0,))
     return (parted(total, p.dimension, size) if p.tiled else total,), (p.dimension,)
 
@@ -267,6 +310,7 @@ reduce_scatter_p: Row[GatherAxisParams] = collective(
     reduce_scatter_typing,
     lambda p, ct: all_gather_p.call(p, ct),
     batch_reduce_scatter,
+    shifted,
 )
 
 
@@ -290,16 +334,13 @@ def batch_exchange(
     axes: Sequence[Axis],
 ) -> Batched:
     """The batch dimension and the dimension that is dealt out change places."""
-    if not named(engine, p):
-        over = over_other_axis(lambda: all_to_all_p, exchange_shifted)
-        return over(engine, p, size, args, axes)
     x = at_front(args[0], axes[0], size)
     dealt = move_axis(x, p.split + 1, 0)
     return (move_axis(dealt, 1, p.joined + 1),), (0,)
 
 
-def exchange_shifted(p: ExchangeParams, by: int) -> ExchangeParams:
-    return evolve(p, split=p.split + by, joined=p.joined + by)
+def exchange_shifted(p: ExchangeParams) -> ExchangeParams:
+    return evolve(p, split=p.split + 1, joined=p.joined + 1)
 
 
 all_to_all_p: Row[ExchangeParams] = collective(
@@ -308,6 +349,7 @@ all_to_all_p: Row[ExchangeParams] = collective(
     exchange_typing,
     lambda p, ct: all_to_all_p.call(evolve(p, split=p.joined, joined=p.split), ct),
     batch_exchange,
+    exchange_shifted,
 )
 
 
@@ -323,20 +365,10 @@ def batch_ppermute(
 ) -> Batched:
     """Element i reads the batch where its pair says, or zeros out of bounds."""
     (x,), (axis,) = args, axes
-    if not named(engine, p):
-        return (ppermute_p.call(p, x),), (axis,)
-    stack = at_front(x, axis, size)
-    sources = np.full((size, 1), size, np.int32)
+    sources = np.full(size, size, np.int32)
     for source, target in p.pairs:
         sources[target] = source
-    numbers = GatherDimensionNumbers(
-        offset_dims=tuple(range(1, stack.ndim)),
-        collapsed_slice_dims=(0,),
-        start_index_map=(0,),
-    )
-    window = (1, *stack.shape[1:])
-    found = gather(stack, sources, numbers, window, mode="fill", fill_value=0)
-    return (found,), (0,)
+    return (rows_at(at_front(x, axis, size), sources),), (0,)
 
 
 def backwards(p: PermuteParams) -> PermuteParams:
@@ -348,9 +380,7 @@ ppermute_p: Row[PermuteParams] = collective(
     "ppermute",
     PermuteParams,
     same_type,
-    lambda p, ct: ppermute_p.call(
-        evolve(p, pairs=tuple((b, a) for a, b in p.pairs)), ct
-    ),
+    lambda p, ct: ppermute_p.call(backwards(p), ct),
     batch_ppermute,
 )
 
@@ -401,7 +431,9 @@ ROWS: tuple[Row[Any], ...] = (
 )
 
 
-def psum(x: Array, axes: tuple[str, ...], sizes: Shape) -> Array:
+def psum(
+    x: Array, axes: tuple[str, ...], sizes: Shape, groups: Groups | None = None
+) -> Array:
     """The sum over all elements of the axes; booleans count as integers."""
-    given = convert(x, INT32) if is_bool(x.dtype) else x
-    return psum_p.call(CollectiveParams(axes, sizes), given)
+    summed = convert(x, INT32) if is_bool(x.dtype) else x
+    return psum_p.call(CollectiveParams(axes, sizes, groups=groups or ()), summed)

@@ -1,0 +1,140 @@
+"""Floor 6: arrays made or reshaped with a say in how they are spread over devices.
+
+Each is the plain operation, whose result is constrained where a sharding is passed::
+
+    full((8, 2), 0.0, sharding=NamedSharding(mesh, P("x")))
+"""
+
+from collections.abc import Sequence
+
+from verax.api.parallel.device_put import with_sharding_constraint
+from verax.ir.dtypes import DTypeLike
+from verax.ops.structure import create, shape as shapes
+from verax.rules.values.array import Array
+
+
+def laid_out(x: Array, sharding: object) -> Array:
+    """`x`, constrained to a place if there is one."""
+    if sharding is None:
+        return x
+    found: Array = with_sharding_constraint(x, sharding)
+    return found
+
+
+def broadcast(
+    operand: object, sizes: Sequence[int], *, out_sharding: object = None
+) -> Array:
+    """`operand` repeated over new leading dimensions of the given sizes.
+
+    The result is constrained to `out_sharding`: a Sharding, or a PartitionSpec of the
+    mesh in force (see `with_sharding_constraint`).
+
+    >>> broadcast(1.0, (2, 3)).shape
+    (2, 3)
+    """
+    return laid_out(shapes.broadcast(operand, sizes), out_sharding)
+
+
+def broadcast_in_dim(
+    operand: object,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: object = None,
+) -> Array:
+    """`operand` stretched to `shape`, its dimension i at `broadcast_dimensions[i]`.
+
+    The result is constrained to `out_sharding`; see `broadcast`.
+
+    Raises:
+        TypeError: the dimensions do not increase, or a size is neither 1 nor kept.
+    """
+    found = shapes.broadcast_in_dim(operand, shape, broadcast_dimensions)
+    return laid_out(found, out_sharding)
+
+
+def broadcasted_iota(
+    dtype: DTypeLike,
+    shape: int | Sequence[int],
+    dimension: int,
+    *,
+    out_sharding: object = None,
+) -> Array:
+    """An array of `shape` whose elements are their index along `dimension`.
+
+    The result is constrained to `out_sharding`; see `broadcast`.
+
+    Raises:
+        TypeError: `dtype` holds no numbers.
+        ValueError: there is no such dimension.
+
+    >>> broadcasted_iota("int32", (2, 3), 1).tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
+    found = create.broadcasted_iota(dtype, shape, dimension)
+    return laid_out(found, out_sharding)
+
+
+def empty(
+    shape: int | Sequence[int], dtype: DTypeLike, *, out_sharding: object = None
+) -> Array:
+    """An array of `shape` with arbitrary elements; zeros, in fact.
+
+    The result is constrained to `out_sharding`; see `broadcast`.
+    """
+    return laid_out(create.empty(shape, dtype), out_sharding)
+
+
+def full(
+    shape: int | Sequence[int],
+    fill_value: object,
+    dtype: DTypeLike | None = None,
+    *,
+    sharding: object = None,
+) -> Array:
+    """An array of `shape` that holds `fill_value` everywhere.
+
+    Without `dtype` it has the dtype of the value, weak if the value is. The result is
+    constrained to `sharding`; see `broadcast`.
+
+    Raises:
+        TypeError: the value has dimensions, or does not fit the dtype.
+
+    >>> full(3, 1.5).tolist()
+    [1.5, 1.5, 1.5]
+    """
+    return laid_out(create.full(shape, fill_value, dtype), sharding)
+
+
+def full_like(
+    x: object,
+    fill_value: object,
+    dtype: DTypeLike | None = None,
+    shape: int | Sequence[int] | None = None,
+    sharding: object = None,
+) -> Array:
+    """`full` in the shape and dtype of `x`, unless they are given.
+
+    The result is constrained to `sharding`; see `broadcast`.
+
+    Raises:
+        TypeError: the value has dimensions, or does not fit the dtype.
+    """
+    return laid_out(create.full_like(x, fill_value, dtype, shape), sharding)
+
+
+def reshape(
+    operand: object,
+    new_sizes: int | Sequence[int],
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: object = None,
+) -> Array:
+    """The elements of `operand`, read in the order `dimensions`, in another shape.
+
+    The result is constrained to `out_sharding`; see `broadcast`.
+
+    Raises:
+        TypeError: the number of elements would change.
+    """
+    return laid_out(shapes.reshape(operand, new_sizes, dimensions), out_sharding)
