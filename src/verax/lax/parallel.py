@@ -618,8 +618,8 @@ def check_ragged(x: Array, out: Array, runs: Sequence[Array], size: int) -> None
             raise ValueError(f"{what} takes integers as {name}, not {v.aval}")
         if v.ndim != 1 or v.shape != runs[0].shape or not v.size or v.size % size:
             raise ValueError(
-                f"{what} takes vectors of one length, a multiple of the {size} elements "
-                f"of the axis, as {', '.join(RAGGED)}: {name} is {v.aval}"
+                f"{what} takes vectors of one length, a multiple of {size}, as "
+                f"{', '.join(RAGGED)}: {name} is {v.aval}"
             )
     if not x.ndim or x.dtype != out.dtype or x.shape[1:] != out.shape[1:]:
         raise TypeError(
