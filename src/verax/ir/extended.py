@@ -110,6 +110,15 @@ class KeyDType(ExtendedDType):
     def element_dtype(self) -> NumpyDType:
         return np.dtype(STORED.get(self.word_shape, np.uint32))
 
+    def element(self, word: int) -> np.ndarray:
+        """The stored element of the key whose words are all `word`.
+
+        >>> KeyDType("fry", (2,)).element(-1)
+        array(18446744073709551615, dtype=uint64)
+        """
+        words = np.full(self.word_shape, word & 0xFFFFFFFF, np.uint32)
+        return words.view(self.element_dtype).reshape(self.element_shape)
+
     def __repr__(self) -> str:
         return self.name
 

@@ -20,7 +20,8 @@ __getattr__, __dir__ = facade(
         ".gammas": "beta chisquare dirichlet f gamma loggamma t",
         ".integers": "randint",
         ".keys": (
-            "PRNGKey clone fold_in key key_data key_dtype key_impl split wrap_key_data"
+            "Key PRNGKey clone fold_in key key_data key_dtype key_impl split "
+            "wrap_key_data"
         ),
         ".many": "ball generalized_normal multivariate_normal orthogonal",
         ".normals": "lognormal maxwell normal rayleigh truncated_normal wald",

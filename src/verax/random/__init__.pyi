@@ -20,7 +20,7 @@ from verax.random.gammas import (
 )
 from verax.random.integers import randint as randint
 from verax.random.keys import (
-    PRNGKey as PRNGKey, clone as clone, fold_in as fold_in, key as key,
+    Key as Key, PRNGKey as PRNGKey, clone as clone, fold_in as fold_in, key as key,
     key_data as key_data, key_dtype as key_dtype, key_impl as key_impl, split as split,
     wrap_key_data as wrap_key_data,
 )
@@ -35,11 +35,12 @@ from verax.random.normals import (
 from verax.random.raw_bits import bits as bits, uniform as uniform
 from verax.random.shuffling import choice as choice, permutation as permutation
 __all__ = [
-    "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
-    "chisquare", "choice", "clone", "dirichlet", "double_sided_maxwell", "exponential",
-    "f", "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key",
-    "key_data", "key_dtype", "key_impl", "laplace", "loggamma", "logistic", "lognormal",
-    "maxwell", "multinomial", "multivariate_normal", "normal", "orthogonal", "pareto",
-    "permutation", "poisson", "rademacher", "randint", "rayleigh", "split", "t",
-    "triangular", "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
+    "Key", "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical",
+    "cauchy", "chisquare", "choice", "clone", "dirichlet", "double_sided_maxwell",
+    "exponential", "f", "fold_in", "gamma", "generalized_normal", "geometric", "gumbel",
+    "key", "key_data", "key_dtype", "key_impl", "laplace", "loggamma", "logistic",
+    "lognormal", "maxwell", "multinomial", "multivariate_normal", "normal",
+    "orthogonal", "pareto", "permutation", "poisson", "rademacher", "randint",
+    "rayleigh", "split", "t", "triangular", "truncated_normal", "uniform", "wald",
+    "weibull_min", "wrap_key_data",
 ]

@@ -14,7 +14,7 @@ import numpy as np
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, float32
 from verax.ir.limits import finfo
-from verax.numpy.arguments.arguments import ArrayLike, constant_of
+from verax.numpy.arguments.arguments import ArrayLike, constant_of, stretched_together
 from verax.numpy.elementwise.arithmetic import multiply, power, true_divide
 from verax.ops.elementwise import arith
 from verax.ops.elementwise.arith import add, div, mul, neg, sign, sub
@@ -74,7 +74,9 @@ def pareto_of(u: Array, b: Any) -> Array:
 
 
 def weibull_of(u: Array, scale: Any, concentration: Any) -> Array:
-    return multiply(power(exponential_of(u), true_divide(1.0, concentration)), scale)
+    args = [exponential_of(u), scale, concentration]
+    drawn, scale, concentration = stretched_together("weibull_min", args)
+    return multiply(power(drawn, true_divide(1.0, concentration)), scale)
 
 
 def triangular_of(u: Array, low: Any, peak: Any, high: Any) -> Array:

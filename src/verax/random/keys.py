@@ -14,6 +14,7 @@ the form that they were given.
 import warnings
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import NewType
 
 import numpy as np
 
@@ -44,6 +45,9 @@ NUMBERS = {2: "two", 4: "four"}
 
 type Impl = str | KeyDType
 
+Key = NewType("Key", Array)
+"""For annotations: an array of one or more typed keys."""
+
 
 def resolved(impl: Impl | None, dtype: KeyDType | None = None) -> str:
     """The short name of a generator, from its name or the dtype of its keys.
@@ -67,9 +71,9 @@ def resolved(impl: Impl | None, dtype: KeyDType | None = None) -> str:
     return found
 
 
-def key_dtype(impl: Impl | None = None) -> KeyDType:
+def key_dtype(impl_spec: Impl | None = None) -> KeyDType:
     """The dtype of the typed keys of a generator."""
-    name = resolved(impl)
+    name = resolved(impl_spec)
     return KeyDType(name, KEY_WORDS[name])
 
 
@@ -145,6 +149,11 @@ def new_key(name: str, seed: int | ArrayLike, impl: str) -> Array:
     """A typed key from a seed and, if that is configured, an offset."""
     if is_typed(seed):
         raise TypeError(f"{name} takes an integer seed, but was given a key")
+    if isinstance(seed, int) and not -(1 << 63) <= seed < 1 << 63:
+        raise OverflowError(
+            f"{name}: the seed {seed} has more than 64 bits; fold the others in with "
+            "verax.random.fold_in"
+        )
     aval = aval_of(seed)
     if aval.shape:
         raise TypeError(

@@ -26,6 +26,7 @@ from verax.numpy.shaping.rearranging import diagonal
 from verax.numpy.shaping.shapes import matrix_transpose
 from verax.ops.elementwise.arith import sign
 from verax.ops.elementwise.exp_log import sqrt
+from verax.ops.structure.shape import reshape
 from verax.random.compiled import compiled
 from verax.random.continuous import exponential_of
 from verax.random.discrete import rademacher
@@ -102,7 +103,8 @@ def shaped(
     else:
         u, s, _ = svd(cov)
         factor = u * sqrt(s)[..., None, :]
-    return mean + einsum("...ij,...j->...i", factor, draw_normal(key, shape, dtype))
+    drawn = einsum("...ij,...j->...i", factor, draw_normal(key, shape, dtype))
+    return reshape(mean, (1,) * (drawn.ndim - mean.ndim) + mean.shape) + drawn
 
 
 def index_of(name: str, argument: str, x: Any) -> int:

@@ -41,7 +41,7 @@ from verax.backend.placement.sharding import (
 from verax.backend.runtime.client import Device
 from verax.backend.runtime.transfers import check_transfer
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import as_dtype, canonical, is_extended, stored_dtype
+from verax.ir.dtypes import DTypeLike, as_dtype, canonical, is_extended, stored_dtype
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -292,7 +292,7 @@ def make_array_from_callback(
     [0, 1, 2]
     """
     size = tuple(shape)
-    known: dict[str, np.ndarray] = {}
+    known: dict[str, tuple[np.ndarray, ShapedArray]] = {}
     parts = []
     if not isinstance(sharding, Sharding):
         raise TypeError(
@@ -303,23 +303,32 @@ def make_array_from_callback(
     for index in sharding.addressable_devices_indices_map(size).values():
         key = repr(index)
         if key not in known:
-            values = np.asarray(data_callback(index))
-            own = canonical(as_dtype(dtype or values.dtype), STATE.enable_x64)
-            known[key] = np.array(values, stored_dtype(own), order="C")
-            if values.shape != wanted:
+            known[key] = part = stored_part(data_callback(index), dtype)
+            if part[1].shape != wanted:
                 raise ValueError(
-                    f"data_callback returned a part of shape {values.shape} for "
+                    f"data_callback returned a part of shape {part[1].shape} for "
                     f"{index}, but each part has the shape {wanted}"
                 )
         parts.append(known[key])
-    kinds = {part.dtype for part in parts}
+    kinds = {aval.dtype for _, aval in parts}
     if len(kinds) != 1:
         raise TypeError(f"data_callback returned parts of different dtypes: {kinds}")
-    aval = ShapedArray(size, as_dtype(kinds.pop()))
+    aval = ShapedArray(size, kinds.pop())
+    hosts = [values for values, _ in parts]
     if sharding.num_devices == 1:
-        return with_buffer(placed(aval, sharding, True, host=parts[0]))
-    buffer = joined(parts, aval, sharding)
+        return with_buffer(placed(aval, sharding, True, host=hosts[0]))
+    buffer = joined(hosts, aval, sharding)
     return placed(aval, sharding, True, buffer=buffer)
+
+
+def stored_part(found: Any, dtype: DTypeLike | None) -> tuple[np.ndarray, ShapedArray]:
+    """A part of an array as it is stored, and its type; keys stay keys."""
+    if isinstance(found, Array) and is_extended(found.aval.dtype):
+        return found.stored(), found.aval
+    values = np.asarray(found)
+    own = canonical(as_dtype(dtype or values.dtype), STATE.enable_x64)
+    stored = np.array(values, stored_dtype(own), order="C")
+    return stored, ShapedArray(stored.shape, own)
 
 
 def make_array_from_single_device_arrays(

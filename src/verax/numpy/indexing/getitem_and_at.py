@@ -17,7 +17,7 @@ import numpy as np
 
 from verax.backend.arrays.concrete import ConcreteArray, from_host
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import is_bool, is_signed, is_unsigned
+from verax.ir.dtypes import is_bool, is_extended, is_signed, is_unsigned
 from verax.ir.limits import iinfo
 from verax.numpy.arguments.arguments import ArrayLike
 from verax.numpy.indexing.host import hosted_read, hosted_update, is_eager
@@ -128,7 +128,9 @@ def filled(aval: ShapedArray, fill_value: Any) -> Array:
 
 
 def default_fill(aval: ShapedArray) -> bool | int | float:
-    """NaN, the least integer, the largest without sign, or True."""
+    """NaN, the least integer, the largest without sign, True, or a key of all bits."""
+    if is_extended(aval.dtype):
+        return -1
     if is_signed(aval.dtype):
         return int(iinfo(aval.dtype).min)
     if is_unsigned(aval.dtype):

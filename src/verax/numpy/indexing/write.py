@@ -16,7 +16,7 @@ import numpy as np
 from attrs import frozen
 
 from verax.ir.avals import Shape
-from verax.ir.dtypes import is_integer, numpy_dtype
+from verax.ir.dtypes import is_extended, is_integer, numpy_dtype
 from verax.ir.limits import iinfo
 from verax.ir.promotion import join
 from verax.numpy.arguments.arguments import (
@@ -52,6 +52,7 @@ from verax.ops.indexing.scatter import (
     scatter_mul,
     scatter_sub,
 )
+from verax.ops.structure.create import filling
 from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape, squeeze
 from verax.ops.structure.slicing import pad
 from verax.rules.values.array import Array
@@ -203,7 +204,10 @@ def interleaved(x: Array, plan: WritePlan, new: Array) -> Array:
     ):
         config.append((start, size - start - (n - 1) * stride - 1, stride - 1))
     hit = pad(broadcast_in_dim(np.True_, plan.window, ()), False, config)
-    zero = np.zeros((), numpy_dtype(x.dtype))
+    extended = is_extended(x.dtype)
+    zero = (
+        filling(0, x.dtype, False) if extended else np.zeros((), numpy_dtype(x.dtype))
+    )
     return select(hit, pad(new, zero, config), x)
 
 

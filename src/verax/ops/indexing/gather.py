@@ -8,11 +8,13 @@ what lies out of bounds has no part in either::
 """
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from verax.ir.dtypes import is_complex, is_inexact
+from verax.ir.extended import KeyDType
 from verax.ops.indexing.gather_impl import (
     FILL,
     FillValue,
@@ -145,11 +147,18 @@ scatter_add_p = scatter_family(
 )
 
 
-def plain_fill(fill_value: object, operand: object) -> FillValue:
-    """A fill value as a Python scalar; NaN for floats is the default, None."""
+def plain_fill(fill_value: Any, operand: object) -> FillValue:
+    """A fill value as a Python scalar; NaN for floats is the default, None.
+
+    A key has words of this value, by default with all bits set.
+    """
+    dtype = aval_of(operand).dtype
+    if isinstance(dtype, KeyDType) and not dtype.element_shape:
+        word = -1 if fill_value is None else index(fill_value)
+        element: FillValue = dtype.element(word).item()
+        return element
     if fill_value is None or isinstance(fill_value, bool):
         return fill_value
-    dtype = aval_of(operand).dtype
     value = np.asarray(fill_value)
     if value.shape:
         raise TypeError(f"gather: the fill value must be a scalar, not {fill_value!r}")

@@ -16,9 +16,11 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     DType,
     is_bool,
+    is_extended,
     is_inexact,
     is_signed,
     numpy_dtype,
+    stored_dtype,
 )
 from verax.ir.jaxpr import Params
 from verax.ir.limits import bit_width, iinfo
@@ -253,7 +255,10 @@ def lower_gather(
         return found
     mask = emit_inside(e, indices, upper)
     chosen = e.broadcast(mask, out.shape, dims.batch_positions(out.ndim))
-    fill = e.constant(filler(p, out.dtype), out)
+    value: Scalar | np.ndarray = filler(p, out.dtype)
+    if is_extended(out.dtype):
+        value = np.asarray(value, stored_dtype(out.dtype))
+    fill = e.constant(value, out)
     return e.op("stablehlo.select", (chosen, *found, fill), outs)
 
 

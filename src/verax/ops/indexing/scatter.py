@@ -25,7 +25,7 @@ from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.rules.rows.masks import dense, sum_of
 from verax.rules.rows.row import Engine, JvpRule, Known, Linear, Row, Tangent, Zero
 from verax.rules.values.array import Array
-from verax.rules.values.kinds import ANYTHING, NUMBER, ORDERED
+from verax.rules.values.kinds import ANYTHING, KEY, NUMBER, ORDERED
 
 type Tangents = tuple[Sequence[Array], Sequence[Tangent]]
 
@@ -135,7 +135,7 @@ scatter_p = scatter_family(
     "scatter",
     None,
     None,
-    accepts=ANYTHING,
+    accepts=ANYTHING | KEY,
     jvp=jvp_scatter,
     transpose=transpose_scatter,
 )

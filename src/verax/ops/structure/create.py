@@ -23,8 +23,8 @@ from verax.ir.dtypes import (
     is_complex,
     is_extended,
     numpy_dtype,
-    stored_dtype,
 )
+from verax.ir.extended import KeyDType
 from verax.ir.jaxpr import Params, scalar_literal
 from verax.ir.memo import memoised
 from verax.ops.elementwise.convert import convert
@@ -118,9 +118,9 @@ def filling(fill_value: object, dtype: DType, weak_type: bool) -> object:
     aval = aval_of(fill_value)
     if aval.dtype == dtype and aval.weak_type == weak_type:
         return fill_value
-    if is_extended(dtype) and type(fill_value) is int and fill_value == 0:
-        # There is no way to a key from a number, but its words can all be zero.
-        return scalar_literal(np.zeros((), stored_dtype(dtype)), ShapedArray((), dtype))
+    if isinstance(dtype, KeyDType) and isinstance(fill_value, int | float):
+        # There is no way to a key from a number, but its words can all be one.
+        return scalar_literal(dtype.element(int(fill_value)), ShapedArray((), dtype))
     if isinstance(fill_value, Array) or aval.shape or is_extended(dtype):
         return convert(fill_value, dtype, weak_type)
     if is_complex(aval.dtype) and not is_complex(dtype):
