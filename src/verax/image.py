@@ -134,7 +134,7 @@ def weights_of(
     """The weights, of shape (m, n), of m input pixels in n output pixels."""
     dtype = scale.dtype
     inverse = 1 / scale
-    outputs = vnp.arange(n, dtype=dtype)
+    outputs = vnp.arange(n, dtype=dtype)[None, :]
     inputs = vnp.arange(m, dtype=dtype)[:, None]
     shift = translation * inverse
     middle = (outputs + 0.5) * inverse - shift - 0.5

@@ -165,6 +165,21 @@ def test_minimum_of_one_precision_and_under_transformations() -> None:
     close(found.hess_inv, 0.5 * np.eye(3), 1)
 
 
+@pytest.mark.parametrize("method", ["bfgs", LIMITED])
+def test_minimum_among_complex_numbers(method: str) -> None:
+    place = np.array([1, 2 - 3j, -5j])
+
+    def distance(z: Any, scale: Any) -> Any:
+        return vnp.sum(scale * vnp.abs(z - place) ** 2)
+
+    found = minimize(distance, np.zeros(3, complex), (2.0,), method=method)
+    assert bool(found.success)
+    np.testing.assert_allclose(found.x, place, atol=1e-4)
+    assert found.jac.dtype == found.x.dtype
+    if found.hess_inv is not None:
+        assert found.hess_inv.shape == (6, 6)
+
+
 def test_searches_that_end_early() -> None:
     few = minimize(rosenbrock, np.zeros(2), method="BFGS", options={"maxiter": 3})
     assert (int(few.status), int(few.nit), bool(few.success)) == (1, 3, False)

@@ -1,16 +1,19 @@
-"""`verax.scipy` under `numpy_dtype_promotion='strict'`: no function mixes dtypes."""
+"""`verax.scipy` mixes neither dtypes nor ranks: strict promotion changes nothing."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import verax
-from verax.scipy import fft, linalg, signal, special
+from verax import image
+from verax.scipy import fft, linalg, signal, special, stats
 
 X = np.linspace(-1, 1, 64, dtype=np.float32)
 M = np.array([[2, 1, 0], [-1, 2, 1], [0, 0.5, 3]], np.float32)
+STACK = np.stack([M, 2 * M])
 
 CASES: dict[str, Callable[[], Any]] = {
     "schur": lambda: linalg.schur(M, "complex"),
@@ -21,6 +24,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "sylvester by eigenvalues": lambda: linalg.solve_sylvester(M, M, M, method="eigen"),
     "stft": lambda: signal.stft(X, nperseg=16)[2],
     "istft": lambda: signal.istft(signal.stft(X, nperseg=16)[2], nperseg=16)[1],
+    "istft of real numbers": lambda: signal.istft(X.reshape(8, 8))[1],
     "csd": lambda: signal.csd(X, X[::-1], nperseg=16)[1],
     "csd, median": lambda: signal.csd(X, X[::-1], nperseg=16, average="median")[1],
     "welch": lambda: signal.welch(X, nperseg=16)[1],
@@ -30,13 +34,23 @@ CASES: dict[str, Callable[[], Any]] = {
     "harmonics": lambda: special.sph_harm_y(
         np.array([1], np.int32), np.array([-1], np.int32), X[:1], X[1:2], n_max=2
     ),
+    "bessel": lambda: special.bessel_jn(M, v=2),
+    "owens_t": lambda: special.owens_t(M, M),
+    "entropy": lambda: stats.poisson.entropy(abs(X)),
+    "dct of a stack": lambda: [fft.dct(STACK, kind) for kind in (1, 2, 3, 4)],
+    "sqrtm of a stack": lambda: verax.jvp(linalg.sqrtm, (STACK,), (STACK,)),
+    "sylvester of a stack": lambda: linalg.solve_sylvester(STACK, STACK, STACK),
+    **{
+        f"resize, {method}": partial(image.resize, X[None], (2, 9), method)
+        for method in ("linear", "cubic", "lanczos3", "area", "cubic-pytorch")
+    },
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_strict_promotion_changes_nothing(name: str) -> None:
     expected = CASES[name]()
-    with verax.numpy_dtype_promotion("strict"):
+    with verax.numpy_dtype_promotion("strict"), verax.numpy_rank_promotion("raise"):
         found = CASES[name]()
     pairs = zip(verax.tree.leaves(found), verax.tree.leaves(expected), strict=True)
     for ours, theirs in pairs:

@@ -210,14 +210,18 @@ def hfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
 ) -> Array:
     """The real transform of a signal with Hermitian symmetry, given by one half."""
-    return irfft(conjugate(a), n, axis, SWAPPED.get(norm, norm))
+    swapped = SWAPPED.get(norm, norm)
+    line = along("hfft", axis)
+    return transform("hfft", "IRFFT", conjugate(a), one(n), line, swapped)
 
 
 def ihfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
 ) -> Array:
     """The inverse of `hfft`."""
-    return conjugate(rfft(a, n, axis, SWAPPED.get(norm, norm)))
+    swapped = SWAPPED.get(norm, norm)
+    line = along("ihfft", axis)
+    return conjugate(transform("ihfft", "RFFT", a, one(n), line, swapped))
 
 
 SWAPPED: dict[Norm, str] = {

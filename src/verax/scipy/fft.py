@@ -24,7 +24,7 @@ from verax.numpy.arguments.arguments import (
     inexact_array,
 )
 from verax.rules.values.array import Array
-from verax.scipy.tables import constant, to_complex
+from verax.scipy.tables import row, to_complex
 
 INVERSE: Final = {1: 1, 2: 3, 3: 2, 4: 4}
 
@@ -191,7 +191,7 @@ def along_last(x: Array, type: int, norm: str | None) -> Array:
         after = after / np.sqrt(whole)
     elif norm == "forward":
         after = after / whole
-    return sums(x * constant(before, x), type, after)
+    return sums(x * row(before, x), type, after)
 
 
 def sums(x: Array, type: int, scale: np.ndarray) -> Array:
@@ -199,7 +199,7 @@ def sums(x: Array, type: int, scale: np.ndarray) -> Array:
     n = x.shape[-1]
     if type == 1:
         even = vnp.concatenate([x, x[..., -2:0:-1]], axis=-1)
-        return vnp.fft.rfft(even).real * constant(scale, x)
+        return vnp.fft.rfft(even).real * row(scale, x)
     m = np.arange(n)
     half_step = np.exp(-0.5j * np.pi * m / n)
     into = {2: np.ones(n), 3: half_step, 4: half_step}[type]
@@ -209,5 +209,5 @@ def sums(x: Array, type: int, scale: np.ndarray) -> Array:
     if type == 3:
         into = np.where(m == 0, 0.5, into)
     complex_x = to_complex(x)
-    turned = vnp.fft.fft(complex_x * constant(into, complex_x), n=2 * n)[..., :n]
-    return (turned * constant(2 * scale * out, turned)).real.astype(x.dtype)
+    turned = vnp.fft.fft(complex_x * row(into, complex_x), n=2 * n)[..., :n]
+    return (turned * row(2 * scale * out, turned)).real.astype(x.dtype)

@@ -118,7 +118,7 @@ def by_eigenvectors(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
 
 def triangular_sylvester(r: Array, s: Array, f: Array) -> Array:
     """The Y with R Y + Y S = F for upper triangular R and S, column by column."""
-    unit = vnp.eye(r.shape[-1], dtype=r.dtype)
+    unit = vnp.broadcast_to(vnp.eye(r.shape[-1], dtype=r.dtype), r.shape)
 
     def column(y: Array, j: Array) -> tuple[Array, None]:
         right = take(f, j) - (y @ take(s, j)[..., None])[..., 0]

@@ -15,7 +15,7 @@ import numpy as np
 
 from verax import lax, numpy as vnp
 from verax.api.autodiff.grad import value_and_grad
-from verax.ir.dtypes import is_float
+from verax.ir.dtypes import is_complex, is_inexact
 from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike, as_array, shown
 from verax.rules.values.array import Array
@@ -93,7 +93,8 @@ def minimize(
 
     Args:
         fun: `fun(x, *args)`, a scalar.
-        x0: a vector of floats, where to start.
+        x0: a vector of floats, where to start. Complex ones are searched as their real
+            parts followed by their imaginary ones, which `hess_inv` is about.
         args: further arguments.
         method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this" for L-BFGS.
         tol: the norm of the gradient at which to stop, if no option `gtol` says it.
@@ -115,21 +116,30 @@ def minimize(
         raise TypeError(f"minimize: args must be a tuple, not {shown(args)}")
     kind, settings = chosen(method, tol, options)
     start = checked_start(x0)
-    evaluate = value_and_grad(lambda x: fun(x, *args))
+    parts = is_complex(start.dtype)
+    if parts:
+        start = vnp.concatenate([start.real, start.imag])
+    evaluate = value_and_grad(lambda x: fun(joined(x) if parts else x, *args))
     limited = kind != "bfgs"
     state = walk(evaluate, start, limited, settings)
     inverse = None if limited else state.memory
     return OptimizeResults(
-        state.x,
+        joined(state.x) if parts else state.x,
         state.status == 0 if not limited else (state.status == 0) | (state.status == 4),
         state.status,
         state.value,
-        state.gradient,
+        vnp.conj(joined(state.gradient)) if parts else state.gradient,
         inverse,
         state.evaluations,
         state.evaluations,
         state.steps,
     )
+
+
+def joined(parts: Array) -> Array:
+    """Complex numbers of their real parts, followed by the imaginary ones."""
+    real, imag = vnp.split(parts, 2)
+    return lax.complex(real, imag)
 
 
 def chosen(
@@ -156,7 +166,7 @@ def chosen(
 
 
 def checked_start(x0: ArrayLike) -> Array:
-    """A vector of floats.
+    """A vector of real or complex floats.
 
     Raises:
         TypeError: it holds other numbers.
@@ -168,8 +178,8 @@ def checked_start(x0: ArrayLike) -> Array:
             f"minimize: x0 must be a vector, not {start.aval}; flatten it with "
             "verax.flatten_util.ravel_pytree"
         )
-    if not is_float(start.dtype):
-        raise TypeError(f"minimize: x0 must be real floats, not {start.aval}")
+    if not is_inexact(start.dtype):
+        raise TypeError(f"minimize: x0 must be floats, not {start.aval}")
     return start
 
 

@@ -30,7 +30,7 @@ from verax.numpy.arguments.arguments import (
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.scipy.signal.trends import detrend as without_trend
-from verax.scipy.tables import constant, row
+from verax.scipy.tables import constant, row, to_complex
 
 scipy_signal = LazyModule("scipy.signal")
 
@@ -251,7 +251,7 @@ def stft(
     place = canonical_axis("stft", axis, array.ndim)
     if not array.size:
         empty = vnp.zeros(array.shape, array.real.dtype)
-        return empty, empty, empty + 0j
+        return empty, empty, to_complex(empty)
     how = segments_of("stft", window, nperseg, noverlap, nfft, array.shape[place])
     moved = extended("stft", vnp.moveaxis(array, place, -1), boundary, how.size // 2)
     if padded:

@@ -19,7 +19,7 @@ from verax.numpy.arguments.arguments import (
 )
 from verax.rules.values.array import Array
 from verax.scipy.signal.spectra import window_of
-from verax.scipy.tables import row
+from verax.scipy.tables import row, to_complex
 
 
 def istft(
@@ -67,7 +67,7 @@ def istft(
     )
     values = window_of("istft", window, size, size)
     back = vnp.fft.irfft if input_onesided else vnp.fft.ifft
-    pieces = back(spectra + 0j, n=points)[..., :size]
+    pieces = back(to_complex(spectra), n=points)[..., :size]
     shape = row(values, pieces.real)
     count = pieces.shape[-2]
     places = np.arange(count)[:, None] * step + np.arange(size)[None, :]

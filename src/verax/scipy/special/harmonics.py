@@ -19,7 +19,7 @@ from verax.numpy.arguments.arguments import ArrayLike, as_array
 from verax.ops.special.erf_gamma import erfc
 from verax.rules.values.array import Array
 from verax.scipy.special.arguments import in_wide, reals
-from verax.scipy.tables import constant
+from verax.scipy.tables import row
 
 # Gauss's nodes and weights on [0, 1], enough for exp(-h²x²/2) up to h of 40.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(80)
@@ -231,7 +231,7 @@ def quadrature(h: Array, a: Array) -> Array:
     """The integral for 0 <= a <= 1, as a sum over nodes."""
     far = h > 40
     height = where(far, 40.0, h)[..., None]
-    x = a[..., None] * constant(NODES, h)
+    x = a[..., None] * row(NODES, a[..., None])
     terms = vnp.exp(-0.5 * height * height * (1 + x * x)) / (1 + x * x)
-    found = a * (terms * constant(WEIGHTS, h)).sum(-1) / (2 * math.pi)
+    found = a * (terms * row(WEIGHTS, terms)).sum(-1) / (2 * math.pi)
     return where(far, 0.0, found)

@@ -17,6 +17,7 @@ from verax.rules.values.array import Array
 from verax.scipy.special import gammaincc, gammaln, xlogy
 from verax.scipy.special.arguments import reals
 from verax.scipy.stats.standard import exponential, mass
+from verax.scipy.tables import row
 
 # From this mean on the series of `entropy` has all digits of float64, and below it
 # more counts than this have no weight.
@@ -65,7 +66,7 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
 def summed(rate: Array, skipped: Array) -> Array:
     """-Σ p log p over the counts that matter."""
     safe = where(skipped | (rate <= 0), 1.0, rate)[..., None]
-    logs = logpmf(vnp.arange(COUNTS, dtype=rate.dtype), safe)
+    logs = logpmf(row(np.arange(COUNTS), safe), safe)
     return where(rate == 0, 0.0, -vnp.sum(vnp.exp(logs) * logs, axis=-1))
 
 
