@@ -63,9 +63,13 @@ class Params(Record):
     @classmethod
     def prepare(cls) -> None:
         """Note whether no value of the class can be transient."""
-        base = "prepare" in vars(cls)  # this one, whose property others inherit
-        if not base and all([is_plain_type(a.type) for a in fields(cls)]):
+        if "prepare" in vars(cls):  # this one, whose property others inherit
+            return
+        inherited: object = cls.transient
+        if all([is_plain_type(a.type) for a in fields(cls)]):
             cls.transient = False  # type: ignore[assignment]  # instead of the property
+        elif inherited is False:  # the base lacks the fields that this class adds
+            cls.transient = Params.transient
 
     @cached_property
     def transient(self) -> bool:

@@ -34,7 +34,7 @@ from verax.rules.rows.row import Engine, Row, missing
 from verax.rules.values.array import Array
 from verax.rules.values.constants import array_aval, aval_of, scalar_of
 from verax.rules.values.lazy import LazyModule
-from verax.rules.values.memo import TransientKey, asked, pure
+from verax.rules.values.memo import Unshared, asked, pure
 from verax.rules.values.state import STATE
 from verax.transforms.engine.evaluate import literal_value
 
@@ -88,7 +88,7 @@ class Plan(NamedTuple):
     body: Jaxpr | None = None
 
 
-@pure(1 << 16)
+@pure(1 << 16, holder="params", keep=False)
 def planned(
     engine: Engine, primitive: Primitive, params: Params, *avals: ShapedArray
 ) -> Plan:
@@ -144,8 +144,8 @@ class EagerInterpreter(ReprMixin):
             return bind_placed(engine, primitive, params, args)
         try:
             plan = planned(engine, primitive, params, *avals)
-        except TransientKey:
-            plan = asked(planned, params, engine, primitive, params, *avals)
+        except Unshared as found:
+            plan = found.result
         evaluate, outs, row, body = plan
         if body is not None:
             return one_by_one(self.bind, body, args, outs)

@@ -45,7 +45,7 @@ from verax.rules.values.conversions import (
     ConcretizationTypeError,
     Refusal,
 )
-from verax.rules.values.memo import TransientKey, asked
+from verax.rules.values.memo import Unshared
 from verax.rules.values.source import user_source
 
 # Equations up to which a jaxpr counts as a template, which is written many times.
@@ -178,8 +178,8 @@ class Builder:
         types = [a.aval for a in atoms]
         try:
             avals = infer(row, params, *types)
-        except TransientKey:
-            avals = asked(infer, params, row, params, *types)
+        except Unshared as found:
+            avals = found.result
         outs = results(self.count, avals)
         self.count += len(outs)
         source = self.source or user_source(3)

@@ -13,7 +13,7 @@ from verax.rules.rows.row import Row
 from verax.rules.values.memo import asked, pure
 
 
-@pure(1 << 16)
+@pure(1 << 16, holder="params", keep=False)
 def infer(
     row: Row[Any], params: Params, *avals: ShapedArray
 ) -> tuple[ShapedArray, ...]:

@@ -11,8 +11,10 @@ is configured; and it refuses keys that hold captured arrays or closures::
     def plan(shape: tuple[int, ...]) -> Plan: ...
 
 `recall(pushed, jaxpr, context, engine, jaxpr)` finds, for a program that holds such
-objects, what is kept with that program and dies with it. There is no other kind of
-memo above floor 0: the architecture test forbids `functools.lru_cache` there.
+objects, what is kept with that program and dies with it. Where each look-up counts,
+`@memo(1 << 12, holder="jaxpr")` says who keeps it, and the caller, who need not look
+at the program first, takes the result from `Unshared`. There is no other kind of memo
+above floor 0: the architecture test forbids `functools.lru_cache` there.
 """
 
 import functools
@@ -53,14 +55,26 @@ class TransientKey(AssertionError):
     """A memo was asked with what it must not keep alive: call it through `recall`."""
 
 
+class Unshared(Exception):
+    """What a memo with a `holder` leads to, where it must not keep that itself."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__(result)
+        self.result = result
+
+
 def memo[**P, R](
-    size: int, *, typed: bool = False
+    size: int, *, typed: bool = False, holder: str | None = None
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A memo of a function whose first parameter is the `context` that it may read.
 
     The function may run code of the user's, or rules, which read what is configured and
     the named axes; so the caller passes `current_context()`. Where the interpreter
     matters, too, the first parameter is `mode`, which is `current_mode()`.
+
+    `holder` names the parameter that keeps results if it is transient. The call then
+    raises `Unshared`, with the result; so errors of the function are the same for all
+    keys, and those that the memo keeps cost nothing more.
 
     Raises:
         TypeError: the function has another first parameter.
@@ -81,18 +95,24 @@ def memo[**P, R](
                 raise AssertionError(f"{function!r} was asked with another context")
             return cast(Callable[..., R], function)(*args, **named)
 
-        return bounded(function, run, size, typed)
+        return bounded(function, run, size, typed, holder=holder)
 
     return decorate
 
 
 def pure[**P, R](
-    size: int = 1 << 12, *, typed: bool = False, lasting: tuple[type, ...] = ()
+    size: int = 1 << 12,
+    *,
+    typed: bool = False,
+    lasting: tuple[type, ...] = (),
+    holder: str | None = None,
+    keep: bool = True,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A memo of a function of its arguments alone: it runs where nothing is configured.
 
     `typed` tells arguments apart that are equal but of different classes. Objects of
-    the classes `lasting`, such as devices, live as long as the process.
+    the classes `lasting`, such as devices, live as long as the process. `holder` is as
+    for `memo`; without `keep` it keeps nothing, and the function runs each time.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -102,7 +122,7 @@ def pure[**P, R](
             with entered(NEUTRAL):
                 return cast(Callable[..., R], function)(*args, **named)
 
-        return bounded(function, run, size, typed, lasting)
+        return bounded(function, run, size, typed, lasting, holder, keep)
 
     return decorate
 
@@ -113,18 +133,32 @@ def bounded[**P, R](
     size: int,
     typed: bool,
     lasting: tuple[type, ...] = (),
+    holder: str | None = None,
+    keep: bool = True,
 ) -> Callable[P, R]:
     """The memo itself: `size` entries, of which those used last stay.
 
     All are dropped when the constants in its results become heavy.
     """
     weight = [0]
+    names: tuple[str, ...] = () if holder is None else function.__code__.co_varnames
+    place = None if holder is None else names.index(holder)
+
+    def once(*args: Any, **named: Any) -> R:
+        try:
+            return run(*args, **named)
+        except Unshared as error:  # of another memo: nobody is to take it for ours
+            raise TransientKey(f"{function!r} did not expect {error!r}") from error
 
     def miss(*args: Any, **named: Any) -> R:
-        key = (*args, *named.values())
-        if any([holds(x) and not isinstance(x, lasting) for x in key]):
-            raise TransientKey(f"{function!r} was asked with a transient key")
-        found = run(*args, **named)
+        held = [x for x in (*args, *named.values()) if holds(x)]
+        if held and not all([isinstance(x, lasting) for x in held]):
+            if place is None or any([x is not args[place] for x in held]):
+                raise TransientKey(f"{function!r} was asked with a transient key")
+            if not keep:
+                raise Unshared(once(*args))
+            raise Unshared(kept_with(args[place], kept, *args))
+        found = once(*args, **named)
         weight[0] += weight_of(found)
         if weight[0] > HEAVY:
             weight[0] = 0
@@ -133,7 +167,7 @@ def bounded[**P, R](
 
     functools.update_wrapper(miss, function)
     kept = functools.lru_cache(size, typed)(miss)
-    kept.once = run  # type: ignore[attr-defined]  # what runs, without being kept
+    kept.once = once  # type: ignore[attr-defined]  # what runs, without being kept
     return cast(Callable[P, R], kept)
 
 

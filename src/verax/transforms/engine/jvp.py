@@ -13,7 +13,7 @@ from verax.ir.jaxpr import Eqn, Jaxpr, Var
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, MissingRule
-from verax.rules.values.memo import TransientKey, recall
+from verax.rules.values.memo import Unshared
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.templates import (
     Writer,
@@ -95,10 +95,8 @@ def jvp_eqn[V](
         template, out_mask = jvp_template(
             context, engine, primitive, params, avals, mask
         )
-    except TransientKey:
-        template, out_mask = recall(
-            jvp_template, params, context, engine, primitive, params, avals, mask
-        )
+    except Unshared as kept:
+        template, out_mask = kept.result
     except MissingRule as error:
         raise located(error, eqn) from error
     outs = writer.inline(template, [*ins, *live], eqn.source.derived("jvp"))

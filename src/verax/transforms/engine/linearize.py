@@ -28,7 +28,7 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, MissingRule
-from verax.rules.values.memo import TransientKey, memo, recall
+from verax.rules.values.memo import Unshared, memo, recall
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.partial_eval import split
 from verax.transforms.engine.templates import (
@@ -51,7 +51,7 @@ class Linearized(ReprMixin):
     nonzero: Mask
 
 
-@memo(TEMPLATES)
+@memo(TEMPLATES, holder="params")
 def linear_template(
     context: Context,
     engine: Engine,
@@ -175,9 +175,8 @@ class Tape[V]:
             parts = linear_template(
                 self.context, self.engine, primitive, params, avals, mask
             )
-        except TransientKey:
-            key = self.context, self.engine, primitive, params, avals, mask
-            parts = recall(linear_template, params, *key)
+        except Unshared as kept:
+            parts = kept.result
         except MissingRule as error:
             raise located(error, eqn) from error
         source = eqn.source.derived("jvp")

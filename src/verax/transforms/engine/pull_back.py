@@ -15,7 +15,7 @@ from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine
-from verax.rules.values.memo import TransientKey, memo, recall
+from verax.rules.values.memo import Unshared, memo
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.linearize import Steps
 from verax.transforms.engine.templates import TEMPLATES, Writer, added, coerce
@@ -24,7 +24,7 @@ from verax.transforms.engine.transpose import backwards
 type Types = tuple[ShapedArray | None, ...]
 
 
-@memo(TEMPLATES)
+@memo(TEMPLATES, holder="tangent")
 def backward_template(
     context: Context, engine: Engine, tangent: Jaxpr, saved: int, cts: Types
 ) -> tuple[Jaxpr, Mask]:
@@ -73,9 +73,8 @@ def pull_back[V](
         tangent, count = step.tangent, len(step.saved)
         try:
             template, mask = backward_template(context, engine, tangent, count, avals)
-        except TransientKey:
-            key = context, engine, tangent, count, avals
-            template, mask = recall(backward_template, tangent, *key)
+        except Unshared as kept:
+            template, mask = kept.result
         source = step.source.derived("transpose")
         pulled = iter(writer.inline(template, (*step.saved, *live), source))
         for number, flag in zip(step.operands, mask, strict=True):

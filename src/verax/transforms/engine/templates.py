@@ -57,7 +57,7 @@ def located(error: MissingRule, eqn: Eqn) -> MissingRule:
     return MissingRule(f"{error}; met at {eqn.source}")
 
 
-@memo(TEMPLATES)
+@memo(TEMPLATES, holder="params")
 def jvp_template(
     context: Context,
     engine: Engine,
@@ -114,7 +114,7 @@ def weak_as(engine: Engine, x: Array, aval: ShapedArray) -> Array:
     return engine.core.convert(x, aval.dtype, aval.weak_type)
 
 
-@memo(TEMPLATES)
+@memo(TEMPLATES, holder="params")
 def transpose_template(
     context: Context,
     engine: Engine,
@@ -148,7 +148,7 @@ def transpose_template(
     return jaxpr, tuple(isinstance(ct, Array) for ct in results)
 
 
-@memo(TEMPLATES)
+@memo(TEMPLATES, holder="params")
 def batch_template(
     context: Context,
     engine: Engine,

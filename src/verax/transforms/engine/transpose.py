@@ -22,7 +22,7 @@ from verax.ir.jaxpr import (
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, MissingRule
-from verax.rules.values.memo import TransientKey, recall
+from verax.rules.values.memo import Unshared
 from verax.rules.values.state import Context, current_context
 from verax.rules.values.typed import NotAnArray, NotLinear
 from verax.transforms.engine.templates import (
@@ -180,9 +180,8 @@ def transpose_eqn(
         template, mask = transpose_template(
             context, engine, primitive, params, avals, linear, nonzero, out_types
         )
-    except TransientKey:
-        key = context, engine, primitive, params, avals, linear, nonzero, out_types
-        template, mask = recall(transpose_template, params, *key)
+    except Unshared as kept:
+        template, mask = kept.result
     except MissingRule as error:
         raise located(error, eqn) from error
     except (NotAnArray, NotLinear) as error:

@@ -13,7 +13,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Eqn, Jaxpr, Var
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Axis, Engine, MissingRule
-from verax.rules.values.memo import TransientKey, recall
+from verax.rules.values.memo import Unshared
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.templates import Writer, batch_template, located, types
 
@@ -94,9 +94,8 @@ def batch_eqn[V](
         template, out_axes = batch_template(
             context, engine, primitive, params, avals, size, axes
         )
-    except TransientKey:
-        key = context, engine, primitive, params, avals, size, axes
-        template, out_axes = recall(batch_template, params, *key)
+    except Unshared as kept:
+        template, out_axes = kept.result
     except MissingRule as error:
         raise located(error, eqn) from error
     env += writer.inline(template, ins, eqn.source.derived("vmap"))

@@ -1,0 +1,137 @@
+"""Rules whose params hold closures or arrays: errors, and what is kept."""
+
+import gc
+import weakref
+
+import pytest
+
+import verax
+import verax.numpy as jnp
+from verax import lax
+from verax.ops.windows.reduce_window import FoldWindowParams
+from verax.rules.values.memo import TransientKey, Unshared, memo, pure
+from verax.rules.values.state import current_context
+
+
+class Kept:
+    """A key that keeps results, as params do."""
+
+    transient = True
+
+    def __init__(self) -> None:
+        self.kept: dict[object, object] = {}
+
+
+@memo(8, holder="holder")
+def doubled(context: object, holder: object, x: float) -> float:
+    """A memo that `holder` may keep."""
+    return x * 2
+
+
+@pure(8, holder="holder", keep=False)
+def listed(holder: object, x: float) -> list[float]:
+    """A memo that is computed again for each transient holder."""
+    return [x]
+
+
+@pure(8, holder="holder")
+def outer(holder: object) -> float:
+    """A memo that asks another one as it must not."""
+    return doubled(current_context(), holder, 1.0)
+
+
+def test_what_a_transient_holder_leads_to_is_kept_with_it() -> None:
+    holder = Kept()
+    with pytest.raises(Unshared) as told:
+        doubled(current_context(), holder, 3.0)
+    assert told.value.result == 6.0
+    assert list(holder.kept.values()) == [6.0]
+    assert doubled(current_context(), "shared", 3.0) == 6.0
+
+
+def test_a_memo_without_keep_computes_again() -> None:
+    holder, found = Kept(), []
+    for _ in range(2):
+        with pytest.raises(Unshared) as told:
+            listed(holder, 1.0)
+        found.append(told.value.result)
+    assert found == [[1.0], [1.0]]
+    assert found[0] is not found[1]
+    assert not holder.kept
+
+
+def test_no_memo_takes_the_result_of_another() -> None:
+    with pytest.raises(TransientKey, match="outer"):
+        outer(Kept())
+
+
+def test_only_the_holder_may_be_transient() -> None:
+    with pytest.raises(TransientKey):
+        doubled(current_context(), Kept(), Kept())  # type: ignore[arg-type]  # what no memo may keep
+
+
+def failing(message: str) -> object:
+    """A function whose derivative rule fails, and whose params hold a closure."""
+    held = jnp.ones(3)
+
+    @verax.custom_jvp
+    def f(x: verax.Array) -> verax.Array:
+        return x * held[0]
+
+    @f.defjvp
+    def f_jvp(primals: object, tangents: object) -> object:
+        raise RuntimeError(message)
+
+    return f
+
+
+@pytest.mark.parametrize("transform", [verax.grad, verax.jacfwd])
+def test_errors_of_rules_are_not_chained_to_memos(transform: object) -> None:
+    f = failing("the rule says no")
+    with pytest.raises(RuntimeError, match="the rule says no") as told:
+        transform(lambda x: f(x))(1.0)  # type: ignore[operator]  # grad and jacfwd
+    error: BaseException | None = told.value
+    while error is not None:
+        assert not isinstance(error, TransientKey | Unshared)
+        error = error.__cause__ or error.__context__
+
+
+def test_a_rule_that_is_missing_has_its_line_for_closures_too() -> None:
+    held = jnp.ones(3)
+
+    def loop(x: verax.Array) -> verax.Array:
+        out = lax.while_loop(lambda c: c[0] < held[0], lambda c: c * held[1] + 1, x)
+        assert isinstance(out, verax.Array)
+        return out[0]
+
+    with pytest.raises(verax.errors.MissingRule, match=r"test_unshared\.py"):
+        verax.grad(loop)(jnp.zeros(3))
+
+
+def windows_of_a_closure() -> "weakref.ref[verax.Array]":
+    """Fold windows by a function that reads an array, under several transformations."""
+    held = jnp.ones(3)
+
+    def f(x: verax.Array) -> verax.Array:
+        def fold(a: verax.Array, b: verax.Array) -> verax.Array:
+            return a + b * held[0]
+
+        out = lax.reduce_window(x, 0.0, fold, (2,), (1,), "VALID")
+        assert isinstance(out, verax.Array)
+        return out
+
+    program = verax.make_jaxpr(f)(jnp.ones(5))
+    (params,) = [
+        e.params for e in program.jaxpr.eqns if isinstance(e.params, FoldWindowParams)
+    ]
+    assert params.transient
+    x = jnp.ones(5)
+    verax.vmap(f)(x[None])
+    verax.jvp(f, (x,), (x,))
+    return weakref.ref(held)
+
+
+def test_windows_that_fold_by_a_closure_let_it_go() -> None:
+    gone = windows_of_a_closure()
+    gc.collect()
+    assert gone() is None
