@@ -80,12 +80,14 @@ def min_dim(d1: int, d2: int) -> int:
 
 
 def eval_jaxpr(
-    jaxpr: Jaxpr,
+    jaxpr: Jaxpr | ClosedJaxpr,
     consts: Sequence[object],
     *args: object,
     propagate_source_info: bool = True,
 ) -> list[Array]:
     """The outputs of `jaxpr`, whose constvars stand for `consts`.
+
+    Those of a `ClosedJaxpr` are its own, unless `consts` has some.
 
     Under a trace the equations are written into it; otherwise they are computed one by
     one. Arguments must have the types of the inputs; a weak scalar may stand for one
@@ -100,6 +102,8 @@ def eval_jaxpr(
     >>> eval_jaxpr(closed.jaxpr, closed.consts, 0.0)
     [Array(0., dtype=float32, weak_type=True)]
     """
+    if isinstance(jaxpr, ClosedJaxpr):
+        jaxpr, consts = jaxpr.jaxpr, consts or jaxpr.consts
     given = (*consts, *args)
     due = (*jaxpr.constvars, *jaxpr.invars)
     if len(given) != len(due):

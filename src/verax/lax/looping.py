@@ -317,11 +317,11 @@ def counter_type(lower: Any, upper: Any) -> ShapedArray:
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """`f` of each row of `xs`, one after the other, stacked.
 
-    With `batch_size`, that many rows at a time go through `vmap(f)`.
+    With `batch_size`, unless it is 0, that many rows at a time go through `vmap(f)`.
 
     Raises:
-        ValueError: the sizes of first dimensions differ, or `batch_size` is not
-            positive.
+        ValueError: the sizes of first dimensions differ, or `batch_size` is
+            negative.
 
     >>> import verax, verax.numpy as vnp
     >>> verax.lax.map(lambda x: x * x, vnp.arange(4)).tolist()
@@ -333,10 +333,10 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         return (), f(x)
 
     step.__name__ = function_name(f)
-    if batch_size is None:
+    if not batch_size:
         return scan(step, (), xs)[1]
-    if batch_size < 1:
-        raise ValueError(f"map: batch_size must be positive, not {batch_size}")
+    if batch_size < 0:
+        raise ValueError(f"map: batch_size must not be negative, not {batch_size}")
     rows, tree = pytrees.flatten(xs)
     count = scan_length(rows, tree, None)
     batched = vmap(f)

@@ -40,8 +40,10 @@ from verax.api.custom.tracing import (
     with_captured,
 )
 from verax.api.tracing.apply import ENGINE, current_builder
+from verax.api.tracing.concrete_values import values_of
 from verax.api.tracing.trace import Opened, Traced, trace
 from verax.api.trees.kept_leaves import KeptLeaves, split_leaves
+from verax.api.trees.pytrees import prefix_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
@@ -195,19 +197,12 @@ class UserVjp(UserRules):
 
     def argument_cotangents(self, i: int, part: Any, tree: PyTreeDef) -> list[Any]:
         """The leaves of the cotangent for argument `i`."""
-        if part is None:
-            return [None] * tree.num_leaves
-        given, found = pytrees.flatten(part, lambda x: x is None)
-        if len(given) != tree.num_leaves or (found != tree and None not in given):
-            like = f"argument {i} of {self.name}"
-            return matching_leaves(
-                self.backward_purpose,
-                f"the cotangent of argument {i}",
-                tree,
-                like,
-                part,
-            )
-        return given
+        whole = tree.unflatten(range(tree.num_leaves))
+        what, like = f"the cotangent of argument {i}", f"argument {i} of {self.name}"
+        try:  # None, and one cotangent, may stand for any subtree
+            return prefix_leaves(what, part, whole, lambda x: x is None)
+        except ValueError:
+            return matching_leaves(self.backward_purpose, what, tree, like, part)
 
     def cotangent(self, i: int, ct: Any) -> Array | None:
         """A cotangent in the type that is due; None if it is zero.
@@ -215,9 +210,17 @@ class UserVjp(UserRules):
         Raises:
             TypeError: shape or dtype differ.
         """
-        if ct is None or isinstance(ct, SymbolicZero):
+        if ct is None:
             return None
         due = self.avals[i].tangent()
+        if isinstance(ct, SymbolicZero):
+            if ct.shape == due.shape and fits(ct.aval, due):
+                return None
+            raise ShapeError(
+                f"{self.backward_purpose} returned a SymbolicZero of type "
+                f"{describe_type(ct.aval)} as the cotangent of {self.argument(i)}, "
+                f"which is {describe_type(due)}; return None for a zero"
+            )
         try:
             given = leaf_type(ct)
         except NotAnArray:
@@ -367,7 +370,8 @@ def traced_rule(
     traced, rest = user.trace_forward(nonzero, values)
     first = traced.opened
     avals = first.jaxpr.out_avals[len(user.out_avals) :]
-    pulled, mask = user.trace_backward(nonzero, user.out_active, rest, avals)
+    known = [*first.captured, *values] if values is not None else None
+    pulled, mask = backward_on(user, nonzero, rest, avals, first.jaxpr, known)
     second = pulled.opened
     captured = union(body.captured, first.captured, second.captured)
     jaxpr = with_captured(body.jaxpr, body.captured, captured)
@@ -382,3 +386,24 @@ def traced_rule(
     forward = Jaxpr((), forward.invars, forward.eqns, (*outs, *extra, *saved))
     rule = TracedVjp(forward, second.jaxpr, user.out_active, mask)
     return rule, captured, jaxpr
+
+
+def backward_on(
+    user: UserVjp,
+    nonzero: Mask,
+    rest: KeptLeaves,
+    avals: Sequence[ShapedArray],
+    forward: Jaxpr,
+    known: Sequence[Any] | None,
+) -> tuple[Traced, Mask]:
+    """The backward rule traced now; it may branch on residuals that have values.
+
+    These are what `forward` computes of the operands `known`, if that is not None.
+    """
+    given = user.out_active
+    if known is None:
+        return user.trace_backward(nonzero, given, rest, avals)
+    with values_of(forward, known) as outs:
+        saved = outs[len(user.out_avals) :]
+        values = [*saved, *[None] * sum(given)]
+        return user.trace_backward(nonzero, given, rest, avals, values)

@@ -9,17 +9,19 @@ is computed when it is asked for, from the equations that the trace has written 
 `grad` and `jvp` know all of their arguments, `vmap` those that it does not map.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from attrs import evolve
 
 from verax.api.tracing.apply import ENGINE
+from verax.api.tracing.compile_time import enclosing_builder
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
-from verax.ir.jaxpr import Atom, Eqn, Literal, Var
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from verax.ops.calls.callbacks import debug_callback_p
 from verax.ops.elementwise.select import stop_gradient_p
 from verax.rules.rows.builder import Builder, Tracer
@@ -196,6 +198,19 @@ def oracle_for(
     if around or not values or any([has_value(x) for x in values]):
         return Oracle(builder, values, differentiates)
     return None
+
+
+@contextmanager
+def values_of(jaxpr: Jaxpr, operands: Sequence[object]) -> Iterator[list[Tracer]]:
+    """The outputs of a program, whose values are computed when they are asked for."""
+    builder = Builder("values", enclosing_builder())
+    builder.oracle = oracle_for(builder, operands)
+    try:
+        atoms = [builder.input(aval).atom for aval in jaxpr.in_avals]
+        yield builder.tracers(builder.inline(jaxpr, atoms))
+    finally:
+        builder.alive = False
+        builder.oracle = None  # it knows the builder: a cycle for the collector
 
 
 def can_move(builder: Builder, operands: Sequence[object]) -> tuple[bool, ...]:

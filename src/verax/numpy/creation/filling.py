@@ -12,7 +12,7 @@ import numpy as np
 
 from verax.backend.arrays.placed import fresh
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType, DTypeLike, canonical, is_extended
+from verax.ir.dtypes import DType, DTypeLike, canonical, float0, is_extended
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     ShapeLike,
@@ -37,6 +37,8 @@ from verax.rules.values.state import STATE
 def filled(shape: Shape, value: Any, dtype: DType, weak: bool = False) -> Array:
     """A Python or NumPy scalar everywhere."""
     interpreter = STATE.interpreter
+    if dtype is float0:
+        return np.zeros(shape, float0)  # type: ignore[return-value]  # as all tangents of integers
     if isinstance(interpreter, Builder) or is_extended(dtype):
         params = stretching(0, shape)
         operand = (
