@@ -103,7 +103,7 @@ def eval_jaxpr(
     [Array(0., dtype=float32, weak_type=True)]
     """
     if isinstance(jaxpr, ClosedJaxpr):
-        jaxpr, consts = jaxpr.jaxpr, consts or jaxpr.consts
+        return eval_jaxpr(jaxpr.jaxpr, consts or jaxpr.consts, *args)
     given = (*consts, *args)
     due = (*jaxpr.constvars, *jaxpr.invars)
     if len(given) != len(due):

@@ -69,7 +69,7 @@ class Params(Record):
         if all([is_plain_type(a.type) for a in fields(cls)]):
             cls.transient = False  # type: ignore[assignment]  # instead of the property
         elif inherited is False:  # the base lacks the fields that this class adds
-            cls.transient = Params.transient
+            cls.transient = Params.transient  # type: ignore[method-assign]  # the property
 
     @cached_property
     def transient(self) -> bool:
