@@ -48,6 +48,7 @@ OUT = {
     # would give what depends on calls before it: verax.random has samples.
     "lax": "after_all create_token psum_scatter_start rng_uniform",
     "": "Ref ad empty_ref free_ref freeze lib new_ref reshard",
+    "api_util": "argnums_partial debug_info",  # of linear_util, which is internal
     "debug": "DebugEffect OrderedDebugEffect",  # effects are values here, not classes
     "sharding": (
         "ManualAxisType UnreducedKind auto_axes explicit_axes no_collectives reshard"

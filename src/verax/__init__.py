@@ -82,10 +82,11 @@ __getattr__, __dir__ = facade(
         ".rules.values.array": "Array",
     },
     modules=(
-        "ad_checkpoint checkpoint_policies core custom_batching custom_derivatives "
-        "debug dlpack dtypes errors example_libraries experimental export extend "
-        "flatten_util image ir lax memory monitoring nn numpy ops profiler random "
-        "rewrites scipy sharding stages test_util transforms tree tree_util typing"
+        "ad_checkpoint api_util checkpoint_policies core custom_batching "
+        "custom_derivatives debug dlpack dtypes errors example_libraries experimental "
+        "export extend flatten_util image ir lax memory monitoring nn numpy ops "
+        "profiler random rewrites scipy sharding stages test_util transforms tree "
+        "tree_util typing"
     ),
 )
 

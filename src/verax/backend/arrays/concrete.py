@@ -8,7 +8,7 @@ other without a copy where the memory allows, and kept::
     x.device_buffer(), x.numpy()
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
 
@@ -28,6 +28,7 @@ from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import ConcretizationTypeError, Refusal
 from verax.rules.values.source import user_source
+from verax.rules.values.state import STATE
 
 # NumPy numbers the dtypes of other packages, such as bfloat16, from here.
 FIRST_OF_USERS = 256
@@ -129,6 +130,15 @@ class ConcreteArray(PlainPlace, Exchangeable):
 
     def stored(self) -> np.ndarray:
         return self.numpy()
+
+    def __iter__(self) -> Iterator[Array]:
+        """The rows one after the other, each made when it is asked for."""
+        if type(self) is not ConcreteArray or not self.shape:
+            return super().__iter__()  # another class has a place for its rows
+        keys = isinstance(self.aval.dtype, ExtendedDType)  # whose uses are counted
+        if keys or not STATE.interpreter.immediate:
+            return super().__iter__()  # a trace writes the rows
+        return rows_of(self.numpy(), self.aval)
 
     def device_buffer(self) -> Buffer:
         """The values on a device: where they are, or on the default device.
@@ -250,6 +260,13 @@ def printable(array: np.ndarray) -> np.ndarray:
     if array.dtype.num < FIRST_OF_USERS:
         return array
     return array.astype(np.int32 if array.dtype in INTEGER_SET else np.float32)
+
+
+def rows_of(values: np.ndarray, aval: ShapedArray) -> Iterator[Array]:
+    """Arrays of the rows of NumPy values, whose type is `aval`."""
+    row = aval.with_shape(aval.shape[1:])
+    for i in range(len(values)):
+        yield from_host(values[i, ...], row)
 
 
 def from_host(array: np.ndarray, aval: ShapedArray) -> ConcreteArray:
