@@ -302,3 +302,38 @@ def test_hermitian_svd_of_a_singular_matrix() -> None:
     u, s, vh = jnp.linalg.svd(jnp.full((2, 2), 2.5), hermitian=True)
     np.testing.assert_allclose(u @ u.T, np.eye(2), atol=1e-6)
     np.testing.assert_allclose(u * s @ vh, np.full((2, 2), 2.5), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_ldexp_with_any_exponent(dtype: str) -> None:
+    wide = dtype == "float64"
+    with verax.enable_x64(wide):
+        x = jnp.asarray(-1.5, dtype)
+        n = np.array([*range(-1200, 1200, 7), 2**31 - 1, -(2**31), 378, -378], np.int32)
+        wanted = np.ldexp(np.float64(-1.5), n).astype(x.dtype).astype(np.float64)
+        tiny = float(jnp.finfo(dtype).tiny)
+        for found in each_way(jnp.ldexp, jnp.broadcast_to(x, n.shape), jnp.asarray(n)):
+            # Compiled programs may take numbers below `tiny` for zero.
+            np.testing.assert_allclose(found.astype(np.float64), wanted, 0, tiny)
+
+
+def test_covariance_has_the_dtype_of_weights_too() -> None:
+    x = jnp.asarray(X, "float16")
+    assert jnp.cov(x, aweights=jnp.ones(3)).dtype == np.float32
+    assert jnp.cov(x, fweights=jnp.ones(3, int)).dtype == np.float16
+
+
+def test_complex_objects_in_lists() -> None:
+    assert jnp.iscomplexobj([1, 2j])
+    assert not jnp.iscomplexobj([])
+    assert verax.jit(lambda x: jnp.asarray(jnp.iscomplexobj([x, 1])))(1j)
+
+
+def test_fits_and_roots_under_strict_options() -> None:
+    x = jnp.arange(6.0)
+    with verax.numpy_rank_promotion("raise"), verax.numpy_dtype_promotion("strict"):
+        _, covariance = jnp.polyfit(x, x * x, 1, cov=True)
+        assert covariance.shape == (2, 2)
+        with verax.enable_x64():
+            found = jnp.roots(jnp.array([0.0, 1.0, -2.0]), strip_zeros=False)
+    np.testing.assert_allclose(found, [2, complex(np.nan, np.nan)], rtol=1e-6)

@@ -26,6 +26,7 @@ from verax.numpy.arguments.arguments import (
     stretched_together,
 )
 from verax.numpy.arguments.elementwise_call import binary_inexact
+from verax.numpy.creation.creation import asarray
 from verax.numpy.creation.filling import filled, typed_fill
 from verax.numpy.elementwise.arithmetic import refuse_complex
 from verax.numpy.elementwise.transcendental import atan2, rad2deg
@@ -199,7 +200,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     (x,) = promote_inexact("ldexp", as_array("ldexp", x1))
     limits, width = finfo(x.dtype), bits_of(x.dtype)
     x, exponent = broadcast_together("ldexp", [convert(x, x.dtype), exponent])
-    bound = FACTORS * (-int(limits.minexp))
+    # What leaves the range of subnormals and of finite numbers, from either end.
+    bound = 2 * -int(limits.minexp) + int(limits.nmant) + 3
     bound = min(bound, 127) if bit_width(exponent.dtype) == 8 else bound
     rest = convert(clamp(-bound, convert(exponent, np.dtype(np.int32)), bound), width)
     for count in range(FACTORS, 0, -1):
@@ -331,6 +333,8 @@ def iscomplex(x: ArrayLike) -> Array:
 
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype of `x` is complex, whatever its values."""
+    if isinstance(x, list | tuple):
+        return is_complex(asarray(x).dtype)
     return is_complex(x.dtype) if hasattr(x, "dtype") else bool(np.iscomplexobj(x))
 
 

@@ -98,6 +98,8 @@ def cov(
     x = rows[0] if len(rows) == 1 else concatenate(rows, 0)
     less = (0 if bias else 1) if ddof is None else ddof
     weights, others = observation_weights(fweights, aweights, x.shape[1])
+    if others is not None and asked is None:
+        x = convert(x, promote_inexact("cov", x, others)[0].dtype)
     center, total = average(x, 1, weights, returned=True)
     center, divisor = convert(center, x.dtype), max(x.shape[1] - less, 0)
     centred = x - expand_dims(center, 1)

@@ -142,6 +142,8 @@ def kept_places(mask: Array, size: int) -> Array:
 
 def how_many(mask: Array) -> int:
     """How many elements of a concrete mask are true."""
+    if isinstance(mask, Tracer):
+        mask.concrete("the number of distinct elements, which depends on values,")
     return int(np.count_nonzero(np.asarray(mask)))
 
 

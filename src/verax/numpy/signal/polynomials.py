@@ -323,7 +323,7 @@ def roots_and_nans(x: Array) -> Array:
     """
     if x.shape[0] < 2:
         return x[:0]
-    leading = as_array("roots", cumprod(equal(x, 0).astype(np.int32)).sum())
+    leading = cumprod(equal(x, 0).astype(np.int32)).sum(dtype=np.int32)
     whole = where(equal(leading, x.shape[0]), 1, x)
     places = remainder(iota(int32, x.shape[0]) + leading, x.shape[0])
     found = companion_roots(whole[places])
@@ -418,5 +418,6 @@ def spread(
         )
     variance = true_divide(residuals, free)
     if rank == 1:
-        return multiply(base, variance)
+        # One variance in a vector; none where the points lie on one polynomial.
+        return multiply(base, reshape(variance, (1, variance.size)))
     return multiply(expand_dims(base, 2), variance)
