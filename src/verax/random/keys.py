@@ -32,6 +32,7 @@ from verax.ops.random.keys import (
 )
 from verax.ops.structure.shape import reshape
 from verax.ops.structure.slicing import slice_in_dim
+from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
@@ -289,7 +290,7 @@ def clone(key: ArrayLike) -> Array:
     ...     y = verax.random.bits(verax.random.clone(key))
     """
     typed = typed_keys("clone", key)
-    if STATE.debug_key_reuse and is_typed(key):
+    if is_typed(key) and (STATE.debug_key_reuse or isinstance(key, Tracer)):
         return random_wrap(random_unwrap(typed), resolved(None, typed.aval.dtype))  # type: ignore[arg-type]  # of keys
     return key if isinstance(key, Array) else random_unwrap(typed)
 
