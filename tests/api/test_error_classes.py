@@ -335,3 +335,51 @@ def test_shapes_are_said_to_be_static(ask: Callable[[Any], Any]) -> None:
         verax.jit(ask)(2)
     with pytest.raises(ConcretizationTypeError, match=r"in_axes=None"):
         verax.vmap(ask)(vnp.arange(2))
+
+
+def kept(x: Any) -> Any:
+    return {"a": x, "b": x}
+
+
+def converted(x: Any) -> Any:
+    return {"a": x.astype(int), "b": x}
+
+
+def wrapped(x: Any) -> Any:
+    return {"a": (x, x), "b": x}
+
+
+def line_of(fun: Callable[..., Any]) -> str:
+    return f"{fun.__name__} ({__file__}:{fun.__code__.co_firstlineno})"
+
+
+def test_branches_that_differ_are_shown_with_their_lines() -> None:
+    x = vnp.ones(3)
+    with pytest.raises(TypeError, match=r"output\['a'\]") as caught:
+        lax.cond(True, kept, converted, x)
+    text = str(caught.value)
+    assert f"f32[3] from true_fun, {line_of(kept)}" in text
+    assert f"i32[3] from false_fun, {line_of(converted)}" in text
+    assert "output['b']" not in text
+    with pytest.raises(TypeError, match=r"at output\['a'\]: expected array") as caught:
+        lax.switch(0, [kept, kept, wrapped], x)
+    assert f"branches[2], {line_of(wrapped)}, returns" in str(caught.value)
+
+
+def test_bodies_that_change_the_carry_are_shown_with_their_lines() -> None:
+    def changed(carry: Any, _: Any) -> Any:
+        return converted(carry["a"]), None
+
+    carry = kept(vnp.ones(2))
+    with pytest.raises(TypeError, match=r"carry\['a'\] is f32\[2\]") as caught:
+        lax.scan(changed, carry, length=2)
+    assert f"scan: {line_of(changed)} must" in str(caught.value)
+    with pytest.raises(TypeError, match=r"\['a'\] is f32\[2\]") as caught:
+        lax.fori_loop(0, 2, lambda i, c: converted(c["a"]), carry)
+    assert f"<lambda> ({__file__}:" in str(caught.value)
+
+
+def test_concatenate_shows_all_shapes() -> None:
+    parts = [vnp.ones((2, 3)), vnp.ones((4, 3)), vnp.ones((2, 4))]
+    with pytest.raises(ValueError, match=r"not \(2, 3\), \(4, 3\), \(2, 4\)"):
+        vnp.concatenate(parts, 1)

@@ -8,12 +8,12 @@ outer traces, become operands of the equation::
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve, frozen
 
 from verax.api.tracing.apply import as_typed_array, current_builder
-from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.tracing.argument_names import describe_arguments, name_and_line
 from verax.api.tracing.trace import shared_trace
 from verax.api.trees.mismatch import first_difference
 from verax.backend import pytrees
@@ -28,6 +28,9 @@ from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of, typed_scalar
 from verax.rules.values.state import STATE
+
+LEAF: Final = type("array", (), {})()
+"""Stands for a leaf where structures are compared; messages show its class."""
 
 
 @frozen(eq=False)
@@ -191,7 +194,7 @@ def check_carry(
     found: Sequence[ShapedArray],
 ) -> None:
     """Raise TypeError with each place where the carry comes out as something else."""
-    who = function_name(fun)
+    who = name_and_line(fun)
     if in_tree != out_tree:
         place, difference = mismatch(in_tree, out_tree, "carry")
         raise TypeError(
@@ -213,11 +216,15 @@ def check_carry(
 
 def mismatch(expected: PyTreeDef, actual: PyTreeDef, root: str) -> tuple[str, str]:
     """The first place where two structures differ, and how."""
-    left = expected.unflatten(range(expected.num_leaves))
-    right = actual.unflatten(range(actual.num_leaves))
-    found = first_difference(left, right, root, None)
-    found = found or first_difference(right, left, root, None)
-    return found or (root, "the structures differ")
+    left = expected.unflatten([LEAF] * expected.num_leaves)
+    right = actual.unflatten([LEAF] * actual.num_leaves)
+    if found := first_difference(left, right, root, None):
+        return found
+    if found := first_difference(right, left, root, None):  # a container for a leaf
+        place, difference = found
+        kind, _, _ = difference.removeprefix("expected ").partition(",")
+        return place, f"expected array, got {kind}"
+    return root, "the structures differ"
 
 
 def paths(tree: PyTreeDef) -> Iterator[str]:

@@ -9,7 +9,7 @@ under vmap with one index for all, still only one of them runs::
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.argument_names import name_and_line
 from verax.api.tracing.concrete_values import is_known
 from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
@@ -246,29 +246,40 @@ def common_types(
     for body in rest:
         if body.out_tree == first.out_tree:
             types = [joined(a, b) for a, b in zip(types, body.out_avals, strict=True)]
-    for body, fun, label in zip(bodies, functions, names, strict=True):
-        who = f"{label} ({function_name(fun)})"
-        if body.out_tree != first.out_tree:
-            at, difference = mismatch(first.out_tree, body.out_tree, "output")
-            raise TypeError(
-                f"{name}: all branches must return the same structure, but {names[0]} "
-                f"returns {first.out_tree} and {who} returns {body.out_tree}; at "
-                f"{at}: {difference}"
-            )
-        lines = [
-            f"  output{path} is {due} in another branch and {found} in {who}"
-            for path, due, found in zip(
-                paths(first.out_tree), types, body.out_avals, strict=True
-            )
-            if due.strong() is not found.strong()
-        ]
-        if lines:
-            raise TypeError(
-                f"{name}: all branches must return the same types:\n"
-                + "\n".join(lines)
-                + "\nConvert the results of one of them (astype, reshape)"
-            )
+    whos = [
+        f"{label}, {name_and_line(fun)}"
+        for label, fun in zip(names, functions, strict=True)
+    ]
+    check_structures(name, bodies, whos)
+    lines: list[str] = []
+    for i, (path, due) in enumerate(zip(paths(first.out_tree), types, strict=True)):
+        if any([body.out_avals[i].strong() is not due.strong() for body in bodies]):
+            lines.append(f"  output{path} is")
+            lines += [
+                f"    {body.out_avals[i]} from {who}"
+                for body, who in zip(bodies, whos, strict=True)
+            ]
+    if lines:
+        raise TypeError(
+            f"{name}: all branches must return the same types, but\n"
+            + "\n".join(lines)
+            + "\nConvert the results of one of them (astype, reshape)"
+        )
     return types
+
+
+def check_structures(name: str, bodies: Sequence[Body], whos: Sequence[str]) -> None:
+    """Raise TypeError with the first place where structures of results differ."""
+    first = bodies[0].out_tree
+    for body, who in zip(bodies, whos, strict=True):
+        if body.out_tree != first:
+            at, difference = mismatch(first, body.out_tree, "output")
+            raise TypeError(
+                f"{name}: all branches must return the same structure, but at {at}: "
+                f"{difference}\n"
+                f"  {whos[0]}, returns {first}\n"
+                f"  {who}, returns {body.out_tree}"
+            )
 
 
 def joined(x: ShapedArray, y: ShapedArray) -> ShapedArray:

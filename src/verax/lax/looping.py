@@ -13,7 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.argument_names import (
+    function_name,
+    name_and_line,
+    stands_for,
+)
 from verax.api.tracing.trace import leaf_avals
 from verax.api.vmap import vmap
 from verax.backend import pytrees
@@ -51,6 +55,7 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.sizes import as_axis
 from verax.rules.values.state import STATE
+from verax.rules.values.typed import described
 
 
 def while_loop(
@@ -125,7 +130,7 @@ def bounded(
         i, value = carry
         return add(i, np.int32(1)), body_fun(value)
 
-    advance.__name__ = function_name(body_fun)
+    stands_for(advance, body_fun)
     start = (np.int32(0), init_val)
     if STATE.disable_jit:
         try:
@@ -134,6 +139,16 @@ def bounded(
             # What is traced abstractly can only be staged.
             pass
     return staged(go_on, advance, start, sequential, blocks)[1]
+
+
+def check_results(fn: Callable[..., Any], found: Sequence[object]) -> None:
+    """Raise TypeError unless all that `associative_scan` combined are arrays."""
+    for x in found:
+        if not hasattr(x, "shape"):
+            raise TypeError(
+                f"associative_scan: {name_and_line(fn)} must return arrays with the "
+                f"dimensions of what it takes, not {described(x)}"
+            )
 
 
 def whole_steps(max_steps: int) -> int:
@@ -256,7 +271,7 @@ def fori_loop(
         i, value = carry
         return (add(i, 1), body_fun(i, value)), None
 
-    step.__name__ = function_name(body_fun)
+    stands_for(step, body_fun)
     carry = (as_operand(lower, counter), init_val)
     return scan(
         step,
@@ -289,7 +304,7 @@ def counting(
         i, end, value = carry
         return add(i, 1), end, body_fun(i, value)
 
-    advance.__name__ = function_name(body_fun)
+    stands_for(advance, body_fun)
     return while_loop(
         go_on,
         advance,
@@ -332,7 +347,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     def step(_: Any, x: Any) -> Any:
         return (), f(x)
 
-    step.__name__ = function_name(f)
+    stands_for(step, f)
     if not batch_size:
         return scan(step, (), xs)[1]
     if batch_size < 0:
@@ -396,6 +411,7 @@ def associative_scan(
                 f"associative_scan: {function_name(fn)} must return the same "
                 f"structure as it takes, but at {where}: {difference}"
             )
+        check_results(fn, found)
         return tuple(found)
 
     def turned(xs: Sequence[Any]) -> tuple[Any, ...]:

@@ -15,8 +15,9 @@ from attrs import frozen
 from verax.api.arguments.cache_entries import Entry
 from verax.api.arguments.static_keys import changes
 from verax.api.explain.differences import Difference, differences, nearest, same
-from verax.api.explain.keys import Key, name_and_line, signature_of
+from verax.api.explain.keys import Key, signature_of
 from verax.api.explain.report import CacheAnswer, Explanation, StageReport
+from verax.api.tracing.argument_names import name_and_line
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.result import Lowered
 from verax.backend.programs.disk_lookup import Stored, stored

@@ -9,13 +9,16 @@ be compared::
 
 import reprlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from types import CodeType, FunctionType, NoneType
+from types import FunctionType, NoneType
 from typing import Any, Final
 
 from attrs import frozen
 
 from verax.api.arguments.static_keys import FLOATS
-from verax.api.tracing.argument_names import ParameterNames, function_name
+from verax.api.tracing.argument_names import (
+    ParameterNames,
+    name_and_line,
+)
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
@@ -25,7 +28,6 @@ type Key = tuple[Any, ...]
 # Arguments with more leaves are not shown one by one.
 SHOWN: Final = 4
 PLAIN: Final = (dict, list, tuple, NoneType)
-CALL: Final = "__call__"
 BY_POSITION, BY_KEYWORD = "by position", "by keyword"
 
 
@@ -196,28 +198,3 @@ def static_text(key: Any) -> str:
         return reprlib.Repr(maxstring=60, maxother=60).repr(value)
     except Exception:
         return f"an object of class {cls.__name__}"
-
-
-def codes(fun: object) -> tuple[CodeType, ...]:
-    """The code of a callable, and of those that it wraps, the user's own last."""
-    found: list[CodeType] = []
-    seen: set[int] = set()
-    while fun is not None and id(fun) not in seen:
-        seen.add(id(fun))
-        if isinstance(code := getattr(fun, "__code__", None), CodeType):
-            found.append(code)
-        wrapped = getattr(fun, "__wrapped__", None) or getattr(fun, "func", None)
-        if wrapped is None and not found:
-            method = getattr(type(fun), CALL, None)  # of a callable object
-            wrapped = method if hasattr(method, "__code__") else None
-        fun = wrapped
-    return tuple(found)
-
-
-def name_and_line(fun: Callable[..., Any]) -> str:
-    """A function and where the user wrote it: `step (train.py:12)`."""
-    name = function_name(fun)
-    found = codes(fun)
-    if not found:
-        return name
-    return f"{name} ({found[-1].co_filename}:{found[-1].co_firstlineno})"

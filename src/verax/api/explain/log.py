@@ -19,8 +19,9 @@ from attrs import frozen
 from verax.api.arguments.cache_entries import Entry
 from verax.api.explain.build import steps, why
 from verax.api.explain.differences import Difference
-from verax.api.explain.keys import Key, codes, name_and_line, signature_of
+from verax.api.explain.keys import Key, signature_of
 from verax.api.explain.report import counted, reason_lines
+from verax.api.tracing.argument_names import codes, name_and_line
 from verax.backend.programs.program import Made, Program
 from verax.backend.runtime.log import LOGGER
 from verax.ir.memo import Recent

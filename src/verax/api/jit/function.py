@@ -26,7 +26,6 @@ from verax.api.arguments.call_keys import (
 from verax.api.arguments.jit_options import usable, warn_unusable
 from verax.api.arguments.static_keys import Hashes, warn_changed, watch
 from verax.api.explain.build import Asked, explained, seen_keys, unjitted
-from verax.api.explain.keys import name_and_line
 from verax.api.explain.log import Miss, log_failure, start_miss, uses_of
 from verax.api.explain.report import Explanation
 from verax.api.jit.copying import Copyable
@@ -34,7 +33,7 @@ from verax.api.sharding_args import constrained
 from verax.api.stages.interfaces import Interface
 from verax.api.stages.stages import Lowered, Traced
 from verax.api.tracing.apply import ENGINE, apply, current_builder
-from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.argument_names import function_name, name_and_line
 from verax.api.tracing.compile_time import trace_around
 from verax.api.tracing.structs import (
     ShapeDtypeStruct,

@@ -11,11 +11,13 @@ Names come from the signature, which is read only for a message::
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import CodeType
+from typing import Any, Final
 
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 
+CALL: Final = "__call__"
 type Describe = Callable[[], Sequence[str]]
 
 BY_POSITION = (
@@ -78,6 +80,37 @@ def function_name(fun: object) -> str:
         return name
     inner = getattr(fun, "func", None)
     return function_name(inner) if inner is not None else type(fun).__name__
+
+
+def codes(fun: object) -> tuple[CodeType, ...]:
+    """The code of a callable, and of those that it wraps, the user's own last."""
+    found: list[CodeType] = []
+    seen: set[int] = set()
+    while fun is not None and id(fun) not in seen:
+        seen.add(id(fun))
+        if isinstance(code := getattr(fun, "__code__", None), CodeType):
+            found.append(code)
+        wrapped = getattr(fun, "__wrapped__", None) or getattr(fun, "func", None)
+        if wrapped is None and not found:
+            method = getattr(type(fun), CALL, None)  # of a callable object
+            wrapped = method if hasattr(method, "__code__") else None
+        fun = wrapped
+    return tuple(found)
+
+
+def stands_for(inner: Callable[..., Any], fun: Callable[..., Any]) -> None:
+    """Give `inner`, made around the user's `fun`, its name and line in messages."""
+    inner.__name__ = function_name(fun)
+    inner.__dict__["func"] = fun
+
+
+def name_and_line(fun: object) -> str:
+    """A function and where the user wrote it: `step (train.py:12)`."""
+    name = function_name(fun)
+    found = codes(fun)
+    if not found:
+        return name
+    return f"{name} ({found[-1].co_filename}:{found[-1].co_firstlineno})"
 
 
 def describe_arguments(

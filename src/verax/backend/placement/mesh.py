@@ -367,12 +367,14 @@ def make_mesh(
     """A mesh of these sizes over the first of `devices`, by default of all devices.
 
     Raises:
-        ValueError: there are too few devices.
+        ValueError: there are too few devices, or a size is not positive.
 
     >>> make_mesh((1,), ("x",))
     Mesh('x': 1)
     """
     shape = tuple(int(size) for size in axis_sizes)
+    if any([size < 1 for size in shape]):
+        raise ValueError(f"make_mesh: sizes of axes must be positive, not {shape}")
     count = prod(shape)
     found = list(all_devices() if devices is None else devices)
     if count > len(found):

@@ -13,13 +13,14 @@ __getattr__, __dir__ = facade(
     {
         ".decompositions": "cholesky eig eigh eigvals eigvalsh qr svd svdvals",
         ".diagonals": "diagonal trace",
-        ".matrix_products": "cross multi_dot outer",
+        ".matrix_products": "multi_dot",
         ".norms": "cond matrix_norm norm vector_norm",
         ".products": "matmul tensordot vecdot",
         ".solving": (
             "det inv lstsq matrix_power matrix_rank pinv slogdet solve tensorinv "
             "tensorsolve"
         ),
+        ".vectors": "cross outer",
         "verax.numpy.shaping.shapes": "matrix_transpose",
     },
 )

@@ -6,9 +6,7 @@ from verax.numpy.linalg.decompositions import (
     eigvalsh as eigvalsh, qr as qr, svd as svd, svdvals as svdvals,
 )
 from verax.numpy.linalg.diagonals import diagonal as diagonal, trace as trace
-from verax.numpy.linalg.matrix_products import (
-    cross as cross, multi_dot as multi_dot, outer as outer,
-)
+from verax.numpy.linalg.matrix_products import multi_dot as multi_dot
 from verax.numpy.linalg.norms import (
     cond as cond, matrix_norm as matrix_norm, norm as norm, vector_norm as vector_norm,
 )
@@ -20,6 +18,7 @@ from verax.numpy.linalg.solving import (
     matrix_rank as matrix_rank, pinv as pinv, slogdet as slogdet, solve as solve,
     tensorinv as tensorinv, tensorsolve as tensorsolve,
 )
+from verax.numpy.linalg.vectors import cross as cross, outer as outer
 from verax.numpy.shaping.shapes import matrix_transpose as matrix_transpose
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",

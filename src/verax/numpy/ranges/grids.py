@@ -39,6 +39,7 @@ from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape
 from verax.ops.structure.slicing import pad, slice as cut
 from verax.rules.values.array import Array
 from verax.rules.values.constants import scalar_of
+from verax.rules.values.sizes import as_sizes
 
 
 def float_dtype(name: str, dtype: DTypeLike | None) -> Any:
@@ -269,14 +270,26 @@ def fromfunction(
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Rows and columns of the elements on and below diagonal `k` of an n x m matrix."""
-    rows, columns = np.tril_indices(n, k, m)
+    rows, columns = np.tril_indices(*matrix_sizes("tril_indices", n, k, m))
     return positions(rows), positions(columns)
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Rows and columns of the elements on and above diagonal `k` of an n x m matrix."""
-    rows, columns = np.triu_indices(n, k, m)
+    rows, columns = np.triu_indices(*matrix_sizes("triu_indices", n, k, m))
     return positions(rows), positions(columns)
+
+
+def matrix_sizes(
+    name: str, n: int, k: int, m: int | None
+) -> tuple[int, int, int | None]:
+    """Rows, diagonal and columns.
+
+    Raises:
+        TypeError: a size is not an integer; or negative, which is a ValueError too.
+    """
+    (rows,) = as_sizes(name, "n", n)
+    return rows, k, None if m is None else as_sizes(name, "m", m)[0]
 
 
 def positions(x: np.ndarray) -> Array:
@@ -285,7 +298,8 @@ def positions(x: np.ndarray) -> Array:
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array of `ndim` dimensions of size n."""
-    return (arange(n),) * ndim
+    (size,) = as_sizes("diag_indices", "n", n)
+    return (arange(size),) * ndim
 
 
 class Grid:

@@ -145,6 +145,18 @@ def initial_value(name: str, initial: ArrayLike) -> Array:
     return found
 
 
+def numbers_of(name: str, a: ArrayLike) -> Array:
+    """The operand of a reduction.
+
+    Raises:
+        TypeError: it holds keys.
+    """
+    x = as_array(name, a)
+    if isinstance(x.aval.dtype, np.dtype):
+        return x
+    raise TypeError(f"{name} takes numbers, not {x.aval}; see verax.random.key_data")
+
+
 def accumulate(
     name: str,
     row: Row[ReduceParams],
@@ -161,7 +173,7 @@ def accumulate(
     """What `sum` and `prod` share."""
     if out is not None:
         no_out(name, out)
-    x = as_array(name, a)
+    x = numbers_of(name, a)
     aval, asked = x.aval, chosen_dtype(name, dtype)
     result, working = sum_types(aval.dtype, asked, promote_integers, STATE.enable_x64)
     axes = reduction_axes(name, axis, len(aval.shape))
@@ -257,7 +269,7 @@ def extreme(
     """
     if out is not None:
         no_out(name, out)
-    x = as_array(name, a)
+    x = numbers_of(name, a)
     axes = reduction_axes(name, axis, x.ndim)
     if initial is None and where is not None:
         raise ValueError(
@@ -338,7 +350,7 @@ def join_truth(
     """What `all` and `any` share."""
     if out is not None:
         no_out(name, out)
-    x = as_array(name, a)
+    x = numbers_of(name, a)
     axes = reduction_axes(name, axis, len(x.aval.shape))
     x = truth(name, x)
     if where is not None:

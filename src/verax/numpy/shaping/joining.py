@@ -82,12 +82,13 @@ def joined(name: str, parts: Sequence[Any], axis: int) -> Array:
     if len(parts) == 1:
         return as_array(name, parts[0])
     first = parts[0].shape
-    for i, part in enumerate(parts):
+    for part in parts:
         own = part.shape
         if own != first and not joinable(own, first, axis):
+            shapes = ", ".join([str(part.shape) for part in parts])
             raise ShapeError(
-                f"{name}: argument {i} has shape {own} and argument 0 has shape "
-                f"{first}; they must agree except along dimension {axis}"
+                f"{name}: the arrays must have the same shape except along dimension "
+                f"{axis}, not {shapes}"
             )
     return concatenate_p.call(concatenate_params(axis), *parts)
 

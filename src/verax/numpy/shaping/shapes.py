@@ -41,7 +41,7 @@ from verax.ops.structure.shape import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.axes import kept, unsharded
-from verax.rules.values.conversions import AbstractValueError
+from verax.rules.values.conversions import AbstractValueError, integer_of
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import AxisError, ShapeError, is_index, one_or_more
 
@@ -138,7 +138,7 @@ def target_shape(target: Any) -> Shape:
 
 
 def size_of(n: Any) -> int:
-    return n.as_integer("reshape: a size") if isinstance(n, Array) else index(n)
+    return integer_of(n, "reshape: a size") if isinstance(n, Array) else index(n)
 
 
 def reshape(

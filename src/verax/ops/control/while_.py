@@ -127,6 +127,12 @@ def jvp_while(
     return outs[: len(carry)], filled(mask, outs[len(carry) :], p.carry)
 
 
+class IrreversibleLoop(MissingRule, ValueError):
+    """Reverse mode met a loop of unknown length; JAX raises a ValueError."""
+
+    __module__ = "verax.errors"
+
+
 def transpose_while(
     engine: Engine,
     bind: Bind,
@@ -134,7 +140,7 @@ def transpose_while(
     cts: Sequence[Tangent],
     args: Sequence[Known],
 ) -> Sequence[Tangent | None]:
-    raise MissingRule(
+    raise IrreversibleLoop(
         "reverse-mode differentiation does not work for while_loop, nor for fori_loop "
         "with bounds that are not known while tracing, since the number of steps to "
         "store is unknown. Give the loop a bound (such as max_steps=1000), or use "

@@ -130,6 +130,15 @@ def filling(fill_value: object, dtype: DType, weak_type: bool) -> object:
     return typed_scalar(fill_value, ShapedArray((), dtype, weak_type))
 
 
+def check_scalar(name: str, aval: ShapedArray) -> None:
+    """Raise TypeError unless a fill value has no dimensions."""
+    if aval.shape:
+        raise TypeError(
+            f"{name}: the fill value must be a scalar, not {aval}; use "
+            f"verax.numpy.{name}, which broadcasts"
+        )
+
+
 def full(
     shape: int | Sequence[int], fill_value: object, dtype: DTypeLike | None = None
 ) -> Array:
@@ -141,11 +150,7 @@ def full(
         TypeError: the value has dimensions, or does not fit the dtype.
     """
     aval = aval_of(fill_value)
-    if aval.shape:
-        raise TypeError(
-            f"full: the fill value must be a scalar, not {aval}; use "
-            "verax.numpy.full, which broadcasts"
-        )
+    check_scalar("full", aval)
     value = fill_value
     if dtype is not None:
         value = filling(fill_value, canonical(dtype, STATE.enable_x64), False)
@@ -167,6 +172,7 @@ def full_like(
     sizes = aval.shape if shape is None else as_sizes("full_like", "shape", shape)
     if dtype is not None:
         return full(sizes, fill_value, dtype)
+    check_scalar("full_like", aval_of(fill_value))
     return broadcast(filling(fill_value, aval.dtype, aval.weak_type), sizes)
 
 

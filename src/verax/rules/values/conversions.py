@@ -121,20 +121,7 @@ class Convertible(Typed):
         return complex(self.scalar("complex(x)"))
 
     def __index__(self) -> int:
-        return self.as_integer("an index or a size")
-
-    def as_integer(self, wanted: str) -> int:
-        """The value of one integer; `wanted` says in messages what asks for it.
-
-        Raises:
-            TypeError: it is not one integer, or is a tracer without a value.
-        """
-        if self.aval.dtype.kind not in "iu" or self.aval.shape:
-            raise TypeError(
-                "only integer scalar arrays can be converted to an index, not "
-                f"{self.aval}"
-            )
-        return int(self.concrete(wanted, TracerIntegerConversionError))
+        return integer_of(self, "an index or a size")
 
     def __array__(
         self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
@@ -165,3 +152,16 @@ class Convertible(Typed):
     def block_until_ready(self) -> Self:
         """Wait until the value is computed; the array itself."""
         return self
+
+
+def integer_of(x: Convertible, wanted: str) -> int:
+    """The value of one integer; `wanted` says in messages what asks for it.
+
+    Raises:
+        TypeError: it is not one integer, or is a tracer without a value.
+    """
+    if x.aval.dtype.kind not in "iu" or x.aval.shape:
+        raise TypeError(
+            f"only integer scalar arrays can be converted to an index, not {x.aval}"
+        )
+    return int(x.concrete(wanted, TracerIntegerConversionError))

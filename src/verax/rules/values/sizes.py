@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from verax.ir.avals import Shape
-from verax.rules.values.conversions import Convertible
+from verax.rules.values.conversions import Convertible, integer_of
 from verax.rules.values.typed import described, shown
 
 
@@ -82,7 +82,7 @@ def as_integers(function: str, argument: str, values: object) -> Shape:
                 f"not {described(value)}"
             )
         if isinstance(value, Convertible):
-            found.append(value.as_integer(f"{function}: {argument}"))
+            found.append(integer_of(value, f"{function}: {argument}"))
         else:
             found.append(operator.index(value))
     return tuple(found)

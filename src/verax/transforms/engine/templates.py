@@ -54,7 +54,7 @@ class Writer[V](Protocol):
 
 def located(error: MissingRule, eqn: Eqn) -> MissingRule:
     """The error of a rule that is missing, with the user's line."""
-    return MissingRule(f"{error}; met at {eqn.source}")
+    return type(error)(f"{error}; met at {eqn.source}")
 
 
 @memo(TEMPLATES, holder="params")
