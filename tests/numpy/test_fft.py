@@ -99,10 +99,17 @@ def test_empty_signals_have_empty_transforms(shape: tuple[int, ...]) -> None:
             fft.fft(x, n=0)
 
 
+def test_stacks_of_no_signals() -> None:
+    assert fft.rfftn(np.zeros((0, 4), np.float32)).shape == (0, 3)
+    assert fft.rfft2(np.zeros((0, 4), np.float32)).shape == (0, 3)
+    with pytest.raises(ValueError, match="norm"):
+        fft.fft(np.zeros((0, 4)), norm="other")
+
+
 def test_several_axes_or_lengths_where_one_is_expected() -> None:
     x = np.ones((2, 3), np.float32)
-    for f in (fft.fft, fft.ifft, fft.rfft, fft.irfft):
-        with pytest.raises(ValueError, match="one axis"):
+    for f in (fft.fft, fft.ifft, fft.rfft, fft.irfft, fft.hfft, fft.ihfft):
+        with pytest.raises(ValueError, match=f"^{f.__name__} runs along one axis"):
             f(x, axis=(0, 1))  # type: ignore[arg-type]  # the error's subject
     for frequencies in (fft.fftfreq, fft.rfftfreq):
         with pytest.raises(ValueError, match="integer"):

@@ -59,10 +59,16 @@ def transform(
         x = convert(x, np.dtype(np.float32))
     places = chosen_axes(name, x, s, axes)
     lengths = chosen_lengths(name, kind, x, s, places)
+    if norm not in (None, "backward", "ortho", "forward"):
+        raise ValueError(
+            f"{name}: norm must be 'backward', 'ortho' or 'forward', not {norm!r}"
+        )
     if not places:
         return x if kind in ("RFFT", "IRFFT") else convert(x, complex_dtype(x.dtype))
     if 0 in lengths:
-        sizes = dict(zip(places, lengths, strict=True))
+        sizes = dict(
+            zip(places, half(lengths) if kind == "RFFT" else lengths, strict=True)
+        )
         shape = [sizes.get(i, size) for i, size in enumerate(x.shape)]
         dtype = complex_dtype(x.dtype)
         return full(shape, 0, real_dtype(dtype) if kind == "IRFFT" else dtype)
@@ -103,7 +109,9 @@ def chosen_lengths(
     if kind == "IRFFT" and own:
         own[-1] = max(0, 2 * (own[-1] - 1))
     found = tuple(own if s is None else (operator.index(n) for n in s))
-    least = 0 if s is None and kind != "RFFT" else 1
+    # Other dimensions than that of the real signals may be empty.
+    empty = kind == "RFFT" and found[-1:] == (0,)
+    least = 0 if s is None and not empty else 1
     if any(n < least for n in found):
         raise ValueError(
             f"{name} takes lengths of at least {least}, not {found} for {x.aval}"
@@ -146,8 +154,6 @@ def mul_by_scale(x: Array, kind: str, lengths: tuple[int, ...], norm: Norm) -> A
     """The scale of `norm` instead of that of the rows, 1 or 1 / n."""
     size = prod(lengths)
     inverse = kind in ("IFFT", "IRFFT")
-    if norm not in (None, "backward", "ortho", "forward"):
-        raise ValueError(f"norm must be 'backward', 'ortho' or 'forward', not {norm!r}")
     if norm in (None, "backward"):
         return x
     scale = sqrt(size) if norm == "ortho" else float(size)

@@ -86,7 +86,7 @@ def dctn(
     x: ArrayLike,
     type: int = 2,
     s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Array:
     """`dct` along several axes, by default all, or as many last ones as `s` is long.
@@ -107,7 +107,7 @@ def idctn(
     x: ArrayLike,
     type: int = 2,
     s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Array:
     """The inverse of `dctn` with the same arguments.
@@ -140,7 +140,7 @@ def check_kind(name: str, type: int, norm: str | None) -> None:
 
 
 def along_axes(
-    name: str, rank: int, s: Sequence[int] | None, axes: Sequence[int] | None
+    name: str, rank: int, s: Sequence[int] | None, axes: int | Sequence[int] | None
 ) -> list[tuple[int, int | None]]:
     """Axes with their lengths.
 
@@ -149,7 +149,7 @@ def along_axes(
     """
     if axes is None:
         axes = range(rank) if s is None else range(rank - len(s), rank)
-    places = canonical_axes(name, tuple(axes), rank)
+    places = canonical_axes(name, axes, rank)
     if s is not None and len(s) != len(places):
         raise ValueError(
             f"{name}: s must have one length for each axis, not {s} for axes {places}"
