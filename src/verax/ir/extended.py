@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from math import prod
 from types import MappingProxyType
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
 
 import numpy as np
 from attrs import frozen
@@ -23,9 +23,19 @@ KEY_WORDS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
 )
 
 
-# What holds the words of a key as one element.
-STORED: Final[Mapping[tuple[int, ...], type[np.generic]]] = MappingProxyType(
-    {(2,): np.uint64, (4,): np.complex128}
+class Tagged(Protocol):
+    """A generator of the user's; its tag is its short name."""
+
+    @property
+    def tag(self) -> str: ...
+
+
+type Impl = str | Tagged
+"""A generator of random bits: the short name of one of ours, or one of the user's."""
+
+# What holds so many words of a key as one element.
+STORED: Final[Mapping[int, type[np.generic]]] = MappingProxyType(
+    {1: np.uint32, 2: np.uint64, 4: np.complex128}
 )
 
 
@@ -79,7 +89,7 @@ class ExtendedDType(ABC):
 
 @frozen(repr=False, cache_hash=True)
 class KeyDType(ExtendedDType):
-    """The dtype of typed random keys: the generator's short name and its words' shape.
+    """The dtype of typed random keys: the generator and the shape of a key's words.
 
     A key of two 32-bit words is stored as one 64-bit element, the first word lowest, so
     that whatever moves elements moves keys; one of four as the bits of a complex number
@@ -89,11 +99,13 @@ class KeyDType(ExtendedDType):
     (key<fry>, 8)
     """
 
-    impl: str
+    impl: Impl
     word_shape: tuple[int, ...]
 
     @property
     def name(self) -> str:
+        if not isinstance(self.impl, str):
+            return f"key<{self.impl.tag}>"
         if KEY_WORDS.get(self.impl) == self.word_shape:
             return f"key<{self.impl}>"
         return f"key<{self.impl}:{'x'.join(map(str, self.word_shape))}>"
@@ -104,11 +116,11 @@ class KeyDType(ExtendedDType):
 
     @property
     def element_shape(self) -> tuple[int, ...]:
-        return () if self.word_shape in STORED else self.word_shape
+        return () if prod(self.word_shape) in STORED else self.word_shape
 
     @property
     def element_dtype(self) -> NumpyDType:
-        return np.dtype(STORED.get(self.word_shape, np.uint32))
+        return np.dtype(STORED.get(prod(self.word_shape), np.uint32))
 
     def element(self, word: int) -> np.ndarray:
         """The stored element of the key whose words are all `word`.

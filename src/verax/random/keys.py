@@ -13,16 +13,24 @@ the form that they were given.
 
 import warnings
 from collections.abc import Mapping, Sequence
+from math import prod
 from types import MappingProxyType
 from typing import NewType
 
 import numpy as np
 
+from verax.ir import extended
 from verax.ir.dtypes import is_integer, uint32
 from verax.ir.extended import KEY_WORDS, KeyDType
 from verax.numpy.arguments.arguments import ArrayLike, shown
 from verax.numpy.elementwise.arithmetic import add
 from verax.ops.elementwise.convert import convert
+from verax.ops.random.generators import (
+    GENERATORS as BUILT_IN,
+    Generator,
+    dtype_of,
+    generator,
+)
 from verax.ops.random.keys import (
     random_fold_in,
     random_seed,
@@ -44,17 +52,19 @@ LONG_NAMES: Mapping[str, str] = MappingProxyType({v: k for k, v in GENERATORS.it
 
 NUMBERS = {2: "two", 4: "four"}
 
-type Impl = str | KeyDType
+type Impl = str | KeyDType | Generator
 
 Key = NewType("Key", Array)
 """For annotations: an array of one or more typed keys."""
 
 
-def resolved(impl: Impl | None, dtype: KeyDType | None = None) -> str:
-    """The short name of a generator, from its name or the dtype of its keys.
+def resolved(
+    impl: Impl | extended.Impl | None, dtype: KeyDType | None = None
+) -> extended.Impl:
+    """The short name of a generator, or one of the user's as it is.
 
     Raises:
-        TypeError: `impl` is neither.
+        TypeError: `impl` is neither a name nor a dtype nor a generator.
         ValueError: there is no such generator, or both are given.
     """
     if impl is not None and dtype is not None:
@@ -62,6 +72,8 @@ def resolved(impl: Impl | None, dtype: KeyDType | None = None) -> str:
     chosen = impl or dtype or STATE.default_prng_impl or "threefry2x32"
     if isinstance(chosen, KeyDType):
         return chosen.impl
+    if isinstance(chosen, Generator):
+        return chosen.tag if BUILT_IN.get(chosen.tag) == chosen else chosen
     if not isinstance(chosen, str):
         raise TypeError(f"impl must be the name of a generator, not {shown(chosen)}")
     found = GENERATORS.get(chosen, chosen if chosen in LONG_NAMES else None)
@@ -74,8 +86,7 @@ def resolved(impl: Impl | None, dtype: KeyDType | None = None) -> str:
 
 def key_dtype(impl_spec: Impl | None = None) -> KeyDType:
     """The dtype of the typed keys of a generator."""
-    name = resolved(impl_spec)
-    return KeyDType(name, KEY_WORDS[name])
+    return dtype_of(resolved(impl_spec))
 
 
 def is_typed(x: object) -> bool:
@@ -83,7 +94,9 @@ def is_typed(x: object) -> bool:
     return isinstance(x, Array) and isinstance(x.aval.dtype, KeyDType)
 
 
-def typed_keys(name: str, key: object, impl: str | None = None) -> Array:
+def typed_keys(
+    name: str, key: object, impl: Impl | extended.Impl | None = None
+) -> Array:
     """Keys in either form, as typed ones.
 
     Raw keys belong to `impl` if it is given, else to the default generator if they have
@@ -103,13 +116,16 @@ def typed_keys(name: str, key: object, impl: str | None = None) -> Array:
         legacy(name)
     aval = aval_of(key)
     own = resolved(impl)
-    if impl is None and aval.shape[-1:] != KEY_WORDS[own]:
+    words = generator(own).key_shape
+    if impl is None and aval.shape[-len(words) :] != words:
         own = "rbg" if aval.shape[-1:] == (4,) else "fry"
-    (count,) = KEY_WORDS[own]
-    if aval.dtype != uint32 or key.dtype != uint32 or aval.shape[-1:] != (count,):
+        words = KEY_WORDS[own]
+    right = not words or aval.shape[-len(words) :] == words
+    if aval.dtype != uint32 or key.dtype != uint32 or not right:
+        count = NUMBERS.get(prod(words), str(prod(words)))
         raise TypeError(
-            f"{name}: a raw {LONG_NAMES[own]} key has {NUMBERS[count]} words, "
-            f"uint32[{count}], not {key.dtype}{list(key.shape)}; make one with "
+            f"{name}: a raw {generator(own).name} key has {count} words, "
+            f"uint32{list(words)}, not {key.dtype}{list(key.shape)}; make one with "
             "verax.random.key(seed)"
         )
     return random_wrap(key, own)
@@ -146,7 +162,7 @@ def one_key(name: str, key: object) -> Array:
     return found
 
 
-def new_key(name: str, seed: int | ArrayLike, impl: str) -> Array:
+def new_key(name: str, seed: int | ArrayLike, impl: extended.Impl) -> Array:
     """A typed key from a seed and, if that is configured, an offset."""
     if is_typed(seed):
         raise TypeError(f"{name} takes an integer seed, but was given a key")
@@ -227,8 +243,8 @@ def wrap_key_data(
     return typed_keys("wrap_key_data", key_bits_array, resolved(impl, dtype))
 
 
-def key_impl(keys: ArrayLike) -> str:
-    """The name of the generator of keys.
+def key_impl(keys: ArrayLike) -> str | Generator:
+    """The name of the generator of keys; one of the user's is given as it is.
 
     >>> import verax
     >>> verax.random.key_impl(verax.random.key(0))
@@ -236,7 +252,8 @@ def key_impl(keys: ArrayLike) -> str:
     """
     dtype = typed_keys("key_impl", keys).aval.dtype
     assert isinstance(dtype, KeyDType)
-    return LONG_NAMES[dtype.impl]
+    found = generator(dtype.impl)
+    return found.name if BUILT_IN.get(found.tag) == found else found
 
 
 def like(given: object, keys: Array) -> Array:

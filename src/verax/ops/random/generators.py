@@ -7,20 +7,22 @@ bitcasts, so a generator is a record of four functions::
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from random import Random
 from types import MappingProxyType
+from typing import Any, ClassVar
 
 from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import complex128, float64, stored_dtype, uint32, uint64
-from verax.ir.extended import KEY_WORDS, KeyDType
+from verax.ir.extended import KEY_WORDS, STORED, Impl, KeyDType
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Params
 from verax.ops.elementwise.complex import complex_p, imag_p, real_p
 from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p
 from verax.ops.random import rbg, threefry
 from verax.ops.structure.joining import concatenate
-from verax.ops.structure.shape import broadcast_in_dim, move_axis
+from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.linear import zero_jvp
 from verax.rules.rows.eager_costs import large
@@ -31,38 +33,72 @@ from verax.rules.values.array import Array
 from verax.rules.values.axes import without
 from verax.rules.values.memo import pure
 
+# Shapes of the words of a key that are dimensions of their own already.
+WHOLE = ((2,), (4,))
 type Batched = tuple[Sequence[Array], Sequence[Axis]]
 
 
 @frozen
 class Generator:
-    """A generator of random bits, as functions of raw keys of shape (*s, words).
+    """A generator of random bits, as functions of raw keys of shape (*s, *key_shape).
 
-    `bits(key, width, shape)` and `split(key, shape)` put `shape` after s.
+    `random_bits(key, width, shape)` and `split(key, shape)` put `shape` after s. The
+    `tag` is its short name.
     """
 
-    seed: Callable[[object], Array]
-    split: Callable[[Array, Shape], Array]
-    fold_in: Callable[[Array, object], Array]
-    bits: Callable[[Array, int, Shape], Array]
+    __module__ = "verax.extend.random"
+    transient: ClassVar[bool] = False
+
+    key_shape: Shape
+    seed: Callable[[Any], Any]
+    split: Callable[[Any, Shape], Any]
+    random_bits: Callable[[Any, int, Shape], Any]
+    fold_in: Callable[[Any, Any], Any]
+    name: str = "<unnamed>"
+    tag: str = "?"
 
 
 THREEFRY = Generator(
-    threefry.seed, threefry.split, threefry.fold_in, threefry.random_bits
+    KEY_WORDS["fry"],
+    threefry.seed,
+    threefry.split,
+    threefry.random_bits,
+    threefry.fold_in,
+    "threefry2x32",
+    "fry",
 )
-RBG = Generator(rbg.seed, rbg.split, rbg.fold_in, rbg.random_bits)
-UNSAFE_RBG = Generator(rbg.seed, rbg.unsafe_split, rbg.unsafe_fold_in, rbg.random_bits)
+RBG = Generator(
+    KEY_WORDS["rbg"],
+    rbg.seed,
+    rbg.split,
+    rbg.random_bits,
+    rbg.fold_in,
+    "rbg",
+    "rbg",
+)
+UNSAFE_RBG = Generator(
+    KEY_WORDS["urbg"],
+    rbg.seed,
+    rbg.unsafe_split,
+    rbg.random_bits,
+    rbg.unsafe_fold_in,
+    "unsafe_rbg",
+    "urbg",
+)
 GENERATORS: Mapping[str, Generator] = MappingProxyType(
-    {"fry": THREEFRY, "rbg": RBG, "urbg": UNSAFE_RBG}
+    {found.tag: found for found in (THREEFRY, RBG, UNSAFE_RBG)}
 )
 
 
-def generator(impl: str) -> Generator:
-    """The generator of that short name.
+def generator(impl: Impl) -> Generator:
+    """The generator of that short name; a generator itself.
 
     Raises:
         ValueError: there is none.
     """
+    if isinstance(impl, Generator):
+        return impl
+    assert isinstance(impl, str)
     found = GENERATORS.get(impl)
     if found is None:
         raise ValueError(
@@ -73,16 +109,16 @@ def generator(impl: str) -> Generator:
 
 @frozen(eq=False, repr=False)
 class KeyParams(Params):
-    """The short name of the generator."""
+    """The generator."""
 
-    impl: str
+    impl: Impl
 
 
 @frozen(eq=False, repr=False)
 class SplitParams(Params):
     """The generator, and the shape of the new keys that each key makes."""
 
-    impl: str
+    impl: Impl
     shape: Shape
 
 
@@ -90,7 +126,7 @@ class SplitParams(Params):
 class BitsParams(Params):
     """The generator, the width of integers, the shape of those that each key makes."""
 
-    impl: str
+    impl: Impl
     bit_width: int
     shape: Shape
 
@@ -98,18 +134,17 @@ class BitsParams(Params):
 type Named = KeyParams | SplitParams | BitsParams
 
 
-def dtype_of(impl: str) -> KeyDType:
+def dtype_of(impl: Impl) -> KeyDType:
     """The dtype of the keys of a generator."""
-    generator(impl)
-    return KeyDType(impl, KEY_WORDS[impl])
+    return KeyDType(impl, generator(impl).key_shape)
 
 
 def keys_aval(name: str, p: Named, aval: ShapedArray) -> ShapedArray:
     """`aval`, or an error that says how to get keys of the generator."""
     if aval.dtype != dtype_of(p.impl):
         raise TypeError(
-            f"{name} takes keys of dtype key<{p.impl}>, not {aval}; make them with "
-            "verax.random.key or verax.random.wrap_key_data"
+            f"{name} takes keys of dtype {dtype_of(p.impl)}, not {aval}; make them "
+            "with verax.random.key or verax.random.wrap_key_data"
         )
     return aval
 
@@ -123,22 +158,37 @@ def stored(aval: ShapedArray) -> ShapedArray:
     )
 
 
-def to_words(x: Array) -> Array:
-    """The uint32 words of stored keys, in the last dimension."""
-    if x.dtype == uint64:
-        return bitcast_convert_type_p.call(BitcastParams(uint32), x)
-    if x.dtype != complex128:
+def to_words(x: Array, impl: Impl) -> Array:
+    """The uint32 words of stored keys, in the last dimensions."""
+    shape = generator(impl).key_shape
+    if prod(shape) not in STORED:
         return x
-    halves = [
-        bitcast_convert_type_p.call(BitcastParams(uint32), part_p.call(NO_PARAMS, x))
-        for part_p in (real_p, imag_p)
-    ]
-    return concatenate(halves, x.ndim)
+    if x.dtype == uint64:
+        words = bitcast_convert_type_p.call(BitcastParams(uint32), x)
+    elif x.dtype == complex128:
+        halves = [
+            bitcast_convert_type_p.call(
+                BitcastParams(uint32), part_p.call(NO_PARAMS, x)
+            )
+            for part_p in (real_p, imag_p)
+        ]
+        words = concatenate(halves, x.ndim)
+    else:
+        words = x
+    return reshape(words, (*x.shape, *shape)) if shape not in WHOLE else words
 
 
-def from_words(words: Array) -> Array:
+def from_words(words: Array, impl: Impl) -> Array:
     """Keys as they are stored, from their words."""
-    if words.shape[-1] == 2:
+    shape = generator(impl).key_shape
+    front, count = words.shape[: words.ndim - len(shape)], prod(shape)
+    if count == 1:
+        return reshape(words, front)
+    if count not in STORED:
+        return words
+    if shape not in WHOLE:
+        words = reshape(words, (*front, count))
+    if count == 2:
         return bitcast_convert_type_p.call(BitcastParams(uint64), words)
     last = words.ndim - 1
     halves = [

@@ -16,7 +16,7 @@ import numpy as np
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import is_integer, uint32
-from verax.ir.extended import KEY_WORDS, KeyDType
+from verax.ir.extended import KEY_WORDS, Impl, KeyDType
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
 from verax.ops.random import threefry, threefry_host
@@ -59,7 +59,8 @@ def wrap_typing(p: KeyParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedAr
     count = len(dtype.word_shape)
     if x.dtype != uint32 or x.shape[x.ndim - count :] != dtype.word_shape:
         raise TypeError(
-            f"random_wrap takes uint32 words of shape (..., {dtype.word_shape[0]}) for "
+            "random_wrap takes uint32 words of shape "
+            f"(..., {', '.join(map(str, dtype.word_shape))}) for "
             f"keys of dtype {dtype}, not {x}"
         )
     return (ShapedArray(x.shape[: x.ndim - count], dtype),)
@@ -67,7 +68,7 @@ def wrap_typing(p: KeyParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedAr
 
 def unwrap_typing(p: KeyParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     x = keys_aval("random_unwrap", p, avals[0])
-    return (ShapedArray((*x.shape, *KEY_WORDS[p.impl]), uint32),)
+    return (ShapedArray((*x.shape, *dtype_of(p.impl).word_shape), uint32),)
 
 
 def split_typing(p: SplitParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
@@ -143,7 +144,7 @@ random_seed_p = on_words(
     "random_seed",
     KeyParams,
     seed_typing,
-    lambda p, xs: from_words(generator(p.impl).seed(xs[0])),
+    lambda p, xs: from_words(generator(p.impl).seed(xs[0]), p.impl),
     batch_in_place,
     draw_seed,
 )
@@ -151,7 +152,7 @@ random_wrap_p = on_words(
     "random_wrap",
     KeyParams,
     wrap_typing,
-    lambda p, xs: from_words(xs[0]),
+    lambda p, xs: from_words(xs[0], p.impl),
     batch_first,
     draw_words,
 )
@@ -159,7 +160,7 @@ random_unwrap_p = on_words(
     "random_unwrap",
     KeyParams,
     unwrap_typing,
-    lambda p, xs: to_words(xs[0]),
+    lambda p, xs: to_words(xs[0], p.impl),
     batch_in_place,
     draw_unwrap,
 )
@@ -167,7 +168,9 @@ random_split_p = on_words(
     "random_split",
     SplitParams,
     split_typing,
-    lambda p, xs: from_words(generator(p.impl).split(to_words(xs[0]), p.shape)),
+    lambda p, xs: from_words(
+        generator(p.impl).split(to_words(xs[0], p.impl), p.shape), p.impl
+    ),
     batch_first,
     draw_split,
     lambda p, xs: threefry_host.split(xs[0], p.shape),
@@ -176,7 +179,9 @@ random_fold_in_p = on_words(
     "random_fold_in",
     KeyParams,
     fold_in_typing,
-    lambda p, xs: from_words(generator(p.impl).fold_in(to_words(xs[0]), xs[1])),
+    lambda p, xs: from_words(
+        generator(p.impl).fold_in(to_words(xs[0], p.impl), xs[1]), p.impl
+    ),
     batch_fold_in,
     draw_fold_in,
     lambda p, xs: threefry_host.fold_in(*xs),
@@ -185,14 +190,16 @@ random_bits_p = on_words(
     "random_bits",
     BitsParams,
     bits_typing,
-    lambda p, xs: generator(p.impl).bits(to_words(xs[0]), p.bit_width, p.shape),
+    lambda p, xs: generator(p.impl).random_bits(
+        to_words(xs[0], p.impl), p.bit_width, p.shape
+    ),
     batch_first,
     draw_bits,
     lambda p, xs: threefry_host.random_bits(xs[0], p.bit_width, p.shape),
 )
 
 
-def impl_of(name: str, keys: object) -> str:
+def impl_of(name: str, keys: object) -> Impl:
     """The generator of typed keys.
 
     Raises:
@@ -207,7 +214,7 @@ def impl_of(name: str, keys: object) -> str:
     return dtype.impl
 
 
-def random_seed(seeds: object, impl: str = "fry") -> Array:
+def random_seed(seeds: object, impl: Impl = "fry") -> Array:
     """Keys from integers, one each; a Python integer counts with its low bits.
 
     Raises:
@@ -219,7 +226,7 @@ def random_seed(seeds: object, impl: str = "fry") -> Array:
     return random_seed_p.call(KeyParams(impl), seeds)
 
 
-def random_wrap(base: object, impl: str = "fry") -> Array:
+def random_wrap(base: object, impl: Impl = "fry") -> Array:
     """Typed keys from their words: uint32[..., 2] makes key<fry>[...].
 
     Raises:
@@ -305,8 +312,14 @@ def same_keys(x: Array, y: Array) -> Array:
         TypeError: the shapes disagree.
     """
     one, other = random_unwrap(x), random_unwrap(y)
-    if one.ndim > other.ndim == 1:
-        other = broadcast_in_dim(other, one.shape, (one.ndim - 1,))
-    if other.ndim > one.ndim == 1:
-        one = broadcast_in_dim(one, other.shape, (other.ndim - 1,))
-    return reduce_and(eq(one, other), (one.ndim - 1,))
+    rank = one.ndim - x.ndim
+    if one.ndim > other.ndim == rank:
+        other = broadcast_in_dim(other, one.shape, last_axes(one.ndim, rank))
+    if other.ndim > one.ndim == rank:
+        one = broadcast_in_dim(one, other.shape, last_axes(other.ndim, rank))
+    return reduce_and(eq(one, other), last_axes(one.ndim, rank))
+
+
+def last_axes(ndim: int, count: int) -> tuple[int, ...]:
+    """The last `count` of `ndim` axes."""
+    return tuple(range(ndim - count, ndim))
