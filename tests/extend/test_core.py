@@ -1,5 +1,7 @@
 """Programs under the names of `jax.extend`: walking, checking, types of batches."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -60,3 +62,32 @@ def test_clients() -> None:
         assert backend.get_default_device() == verax.devices()[-1]
     with pytest.raises(RuntimeError, match="nowhere"):
         backend.get_backend("nowhere")
+
+
+def test_new_equations() -> None:
+    jaxpr = verax.make_jaxpr(lambda x: verax.jit(vnp.sin)(x) * 2)(1.0).jaxpr
+    for eqn in jaxpr.eqns:
+        again = core.new_jaxpr_eqn(
+            list(eqn.invars), list(eqn.outvars), eqn.primitive, eqn.params, eqn.effects
+        )
+        assert again == eqn
+    call, product = jaxpr.eqns
+    with pytest.raises(TypeError, match="takes CallParams"):
+        core.new_jaxpr_eqn(call.invars, call.outvars, call.primitive, product.params)
+    noisy = verax.make_jaxpr(lambda x: verax.debug.print("{}", x))(1.0).jaxpr.eqns[0]
+    with pytest.raises(ValueError, match="without"):
+        core.new_jaxpr_eqn(
+            call.invars, call.outvars, call.primitive, call.params, noisy.effects
+        )
+
+
+def test_concrete_values() -> None:
+    assert core.concrete_or_error(int, np.float32(3)) == 3
+    assert core.concrete_or_error(None, "x") == "x"
+
+    def f(x: Any) -> Any:
+        return x * core.concrete_or_error(float, x, "the scale")
+
+    assert float(verax.grad(f)(3.0)) == 3.0
+    with pytest.raises(verax.errors.ConcretizationTypeError, match="the scale"):
+        verax.jit(f)(3.0)

@@ -31,5 +31,5 @@ __getattr__, __dir__ = facade(
         "verax.transforms.tables.control": "CONTROL INSIDE",
         "verax.transforms.tables.propagation": "Parts Propagation Rule",
     },
-    modules="backend core random",
+    modules="backend core mlir random",
 )

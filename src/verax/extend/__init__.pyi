@@ -1,7 +1,9 @@
 # What __init__.py shows, for type checkers: `python -m tests.stubs` writes this file.
 # fmt: off
 # isort: skip_file
-from verax.extend import backend as backend, core as core, random as random
+from verax.extend import (
+    backend as backend, core as core, mlir as mlir, random as random,
+)
 from verax.extend.functions import (
     Opened as Opened, opened as opened, propagate as propagate, run as run,
 )
@@ -30,6 +32,6 @@ __all__ = [
     "CONTROL", "INSIDE", "NO_PARAMS", "PRIMITIVES", "STANDARD", "Domain", "MissingRule",
     "NoParams", "Opened", "Params", "Parts", "Propagation", "Row", "Rule", "RuleTable",
     "Sample", "Zero", "backend", "chlo", "composed", "composite", "core", "elementwise",
-    "inlined", "opened", "parametric", "propagate", "random", "run", "stablehlo",
-    "standard", "with_rules",
+    "inlined", "mlir", "opened", "parametric", "propagate", "random", "run",
+    "stablehlo", "standard", "with_rules",
 ]

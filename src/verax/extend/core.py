@@ -11,7 +11,7 @@ A transformation of your own reads jaxprs and calls them again::
 ['~f32[]']
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from verax.core import jaxpr_as_fun
@@ -20,14 +20,18 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import (
+    UNKNOWN_SOURCE,
+    Atom,
     ClosedJaxpr,
     Eqn as JaxprEqn,
     Jaxpr,
     Literal,
     Params,
     Primitive,
+    Source,
     Var,
 )
+from verax.rules.rows.builder import Tracer
 from verax.rules.rows.infer import inferred
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
@@ -37,13 +41,16 @@ __all__ = [
     "Effect",
     "Jaxpr",
     "JaxprEqn",
+    "JaxprTypeError",
     "Literal",
     "Primitive",
     "Var",
     "check_jaxpr",
+    "concrete_or_error",
     "jaxpr_as_fun",
     "jaxprs_in_params",
     "mapped_aval",
+    "new_jaxpr_eqn",
     "no_effects",
     "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype",
@@ -53,6 +60,8 @@ __all__ = [
     "unsafe_get_axis_names_DO_NOT_USE",
     "valid_jaxtype",
 ]
+
+JaxprTypeError = check.IllTyped
 
 no_effects: frozenset[Effect] = frozenset()
 
@@ -64,6 +73,63 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
         TypeError, ValueError: one does not; the message names it.
     """
     check.check_jaxpr(jaxpr, inferred)
+
+
+def new_jaxpr_eqn(
+    invars: Sequence[Atom],
+    outvars: Sequence[Var],
+    primitive: Primitive,
+    params: Params,
+    effects: Iterable[Effect] = no_effects,
+    source_info: Source | None = None,
+) -> JaxprEqn:
+    """An equation: `outvars = primitive[params] invars`.
+
+    Args:
+        params: the parameters, of the class that the primitive takes; their programs
+            decide about the effects of the equation.
+        effects: those that the equation must have.
+        source_info: the line that it comes from.
+
+    Raises:
+        TypeError: `params` are of another class.
+        ValueError: `params` do not cause one of the effects.
+
+    >>> import verax
+    >>> eqn = verax.make_jaxpr(verax.numpy.sin)(1.0).jaxpr.eqns[0]
+    >>> new_jaxpr_eqn(eqn.invars, eqn.outvars, eqn.primitive, eqn.params) == eqn
+    True
+    """
+    if not isinstance(params, primitive.params):
+        raise TypeError(
+            f"{primitive.name} takes {primitive.params.__name__}, not {params!r}"
+        )
+    source = UNKNOWN_SOURCE if source_info is None else source_info
+    eqn = JaxprEqn(primitive, params, tuple(invars), tuple(outvars), source)
+    absent = frozenset(effects) - eqn.effects
+    if absent:
+        raise ValueError(
+            f"an equation of {primitive.name} has the effects {set(eqn.effects)}, "
+            f"without {set(absent)}"
+        )
+    return eqn
+
+
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+    """`force(val)`, or `val` if `force` is None, of what has a value.
+
+    Args:
+        context: what messages say the value is for.
+
+    Raises:
+        ConcretizationTypeError: `val` is a tracer without a value.
+
+    >>> concrete_or_error(int, 3.0, "the number of steps")
+    3
+    """
+    if isinstance(val, Tracer):
+        val = val.concrete(context or "a value that is known while tracing")
+    return val if force is None else force(val)
 
 
 def jaxprs_in_params(params: Params) -> tuple[Jaxpr, ...]:

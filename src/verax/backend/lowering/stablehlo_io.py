@@ -66,8 +66,19 @@ def to_portable(text: str) -> bytes:
         ValueError: the module holds what that version of StableHLO cannot express.
     """
     requirement = loaded(STABLEHLO, "StablehloCompatibilityRequirement").WEEK_12
+    return portable(text, version_for(requirement))
+
+
+def portable(module: Any, version: str, mixed: bool = False) -> bytes:
+    """A module, or its text or bytecode, in the form of a version of StableHLO.
+
+    `mixed` leaves operations of other dialects as they are.
+
+    Raises:
+        ValueError: that version of StableHLO cannot express it.
+    """
     try:
-        return _jax.mlir.serialize_portable_artifact(text, version_for(requirement))
+        return _jax.mlir.serialize_portable_artifact(module, version, mixed)
     except (_jax.JaxRuntimeError, ValueError) as error:
         raise ValueError(
             f"the program has no portable form: {trimmed(str(error))}"
@@ -80,12 +91,34 @@ def from_portable(data: bytes) -> str:
     Raises:
         ValueError: this jaxlib cannot read the bytes.
     """
+    return str(module_of(data))
+
+
+def module_of(data: bytes, context: Any = None) -> Any:
+    """The module of a portable artifact, by default in a context of its own.
+
+    Raises:
+        ValueError: this jaxlib cannot read the bytes.
+    """
+    context = new_context() if context is None else context
     try:
-        return str(_jax.mlir.deserialize_portable_artifact(data, new_context()))
+        return _jax.mlir.deserialize_portable_artifact(data, context)
     except (_jax.JaxRuntimeError, ValueError) as error:
         raise ValueError(
             f"not StableHLO that this jaxlib can read: {trimmed(str(error))}"
         ) from error
+
+
+def from_hlo(data: bytes) -> bytes:
+    """The bytecode of a StableHLO module from a serialized HLO module.
+
+    Raises:
+        ValueError: the bytes are not an HLO module.
+    """
+    try:
+        return _jax.mlir.hlo_to_stablehlo(data)
+    except (_jax.JaxRuntimeError, ValueError) as error:
+        raise ValueError(f"not an HLO module: {trimmed(str(error))}") from error
 
 
 def custom_targets(text: str) -> tuple[str, ...]:
