@@ -27,16 +27,18 @@ from verax.ir.avals import ShapedArray
 from verax.ir.check import check_jaxpr
 from verax.ir.consts import hoist
 from verax.ir.jaxpr import Jaxpr
-from verax.ops.calls.metadata import told
 from verax.ops.hoisting import as_operands
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.leaks import abandoned, left_behind
 from verax.rules.values.constants import aval_of
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import ByFunction
 from verax.rules.values.state import STATE, Context, current_context, interpreting
 from verax.rules.values.typed import described
 
+# For what blocks of metadata say.
+METADATA = LazyModule("verax.ops.calls.metadata")
 EMPTY: Mapping[int, object] = MappingProxyType({})
 SHARED = 256
 """How many traces are kept for one function."""
@@ -195,7 +197,7 @@ def recorded(
     leaves, out_tree = pytrees.flatten(out)
     check_outputs(fun, out, leaves)
     if STATE.xla_metadata:
-        builder.eqns[:] = told(builder.eqns, STATE.xla_metadata)
+        builder.eqns[:] = METADATA.told(builder.eqns, STATE.xla_metadata)
     jaxpr, captured = builder.finish(leaves)
     return jaxpr, captured, out_tree
 

@@ -28,7 +28,6 @@ from verax.ir.jaxpr import (
 )
 from verax.ir.walk import map_subjaxprs
 from verax.ops.calls.checkpoint import name_p, optimization_barrier_p
-from verax.ops.calls.metadata import xla_metadata_value_p
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Engine
 from verax.rules.values.memo import pure, recall
@@ -93,9 +92,7 @@ def constants(
     return computed(engine, eqn.primitive, eqn.params, literals, types)
 
 
-KEPT: frozenset[Primitive] = frozenset(
-    {optimization_barrier_p, name_p, xla_metadata_value_p}
-)
+KEPT: frozenset[Primitive] = frozenset({optimization_barrier_p, name_p})
 """Equations that are there to be seen, by the compiler or by a policy."""
 
 
