@@ -56,6 +56,18 @@ def mapped(fun: Callable[..., Any], *depths: int) -> Callable[..., Any]:
     return fun
 
 
+def seeding(seed: Callable[[Array], Array]) -> Callable[[Any], Any]:
+    """`seed` for integers of any shape; those of Python count with their low bits."""
+
+    def seed_all(seeds: Any) -> Any:
+        if isinstance(seeds, int):
+            width = np.int64 if STATE.enable_x64 else np.int32
+            seeds = vnp.asarray(np.asarray(seeds).astype(width))
+        return mapped(seed, vnp.ndim(seeds))(seeds)
+
+    return seed_all
+
+
 def define_prng_impl(
     *,
     key_shape: Shape,
@@ -104,12 +116,6 @@ def define_prng_impl(
             f"has {prod(shape)}"
         )
 
-    def seed_all(seeds: Any) -> Any:
-        if isinstance(seeds, int):
-            width = np.int64 if STATE.enable_x64 else np.int32
-            seeds = vnp.asarray(np.asarray(seeds).astype(width))
-        return mapped(seed, vnp.ndim(seeds))(seeds)
-
     def split_all(keys: Any, sizes: Shape) -> Any:
         return mapped(lambda key: split(key, sizes), keys.ndim - rank)(keys)
 
@@ -120,7 +126,9 @@ def define_prng_impl(
     def fold_in_all(keys: Any, data: Any) -> Any:
         return mapped(fold_in, keys.ndim - rank, vnp.ndim(data))(keys, data)
 
-    return Generator(shape, seed_all, split_all, bits_of_all, fold_in_all, name, tag)
+    return Generator(
+        shape, seeding(seed), split_all, bits_of_all, fold_in_all, name, tag
+    )
 
 
 def random_seed(seeds: Any, impl: Impl) -> Array:
