@@ -7,6 +7,7 @@ of `verax.random` takes its keys::
                             fold_in=..., name="mine", tag="my")
     verax.random.normal(verax.random.key(0, impl=mine), (3,))
 
+>>> import numpy as np
 >>> threefry_2x32((np.uint32(1), np.uint32(2)), np.arange(3, dtype=np.uint32)).shape
 (3,)
 """
@@ -89,13 +90,11 @@ def define_prng_impl(
         name: what messages call it.
         tag: what the dtype of its keys is called: `key<tag>`.
 
-    Two generators of the same functions and names are equal.
-
     Raises:
         ValueError: a key does not have 1, 2 or 4 words. (An array holds a key as one
             element, so that whatever moves elements moves keys.)
 
-    >>> import verax
+    >>> import numpy as np, verax, verax.numpy as vnp
     >>> counting = define_prng_impl(
     ...     key_shape=(1,),
     ...     seed=lambda s: s.astype("uint32").reshape(1),
