@@ -107,6 +107,16 @@ def test_ranks_are_equal_within_verax(name: str) -> None:
     np.testing.assert_array_equal(np.asarray(found), np.asarray(RANKS[name]()))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_places_of_any_dtype_under_strict_promotion(dtype: str) -> None:
+    with verax.enable_x64(), verax.numpy_dtype_promotion("strict"):
+        found = jnp.unravel_index(jnp.array([5, 11], dtype), (3, 4))
+        assert [(x.dtype, x.tolist()) for x in found] == [
+            (dtype, [1, 2]),
+            (dtype, [1, 3]),
+        ]
+
+
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
 def test_logic_of_two_dtypes_is_promotion(name: str) -> None:
     function = getattr(jnp, name)

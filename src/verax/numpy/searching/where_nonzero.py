@@ -221,7 +221,7 @@ def coordinates(flat: Any, shape: Shape) -> list[Array]:
     """Indices of the elements of a row in an array of `shape`."""
     found = []
     for size in reversed(shape):
-        divisor = np.int32(max(size, 1))
+        divisor = max(size, 1)
         found.append(remainder(flat, divisor))
         flat = floor_divide(flat, divisor)
     return found[::-1]
