@@ -383,3 +383,25 @@ def test_concatenate_shows_all_shapes() -> None:
     parts = [vnp.ones((2, 3)), vnp.ones((4, 3)), vnp.ones((2, 4))]
     with pytest.raises(ValueError, match=r"not \(2, 3\), \(4, 3\), \(2, 4\)"):
         vnp.concatenate(parts, 1)
+
+
+class Speechless:
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: verax.jit(lambda y: y)(x),
+        lambda x: verax.grad(lambda y: y)(x),
+        lambda x: verax.jit(lambda y: x)(1.0),
+        lambda x: vnp.add(x, 1),
+        lambda x: vnp.zeros((x,)),
+        lambda x: random.normal(x),
+        lambda x: lax.cond(True, lambda: x, lambda: 1),
+    ],
+)
+def test_messages_survive_a_repr_that_fails(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match="whose repr fails, of type Speechless"):
+        call(Speechless())

@@ -48,8 +48,14 @@ class Typed:
 
 
 def shown(x: object, limit: int = 60) -> str:
-    """A text of any object for messages, cut at `limit` characters."""
-    text = repr(x)
+    """Any object as a string for messages, cut at `limit` characters.
+
+    A message must appear even if the `repr` of the object fails.
+    """
+    try:
+        text = repr(x)
+    except Exception:
+        return f"an object whose repr fails, of type {type(x).__name__}"
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
