@@ -6,6 +6,7 @@ each option; functions and rules of the user's mean what is in force where they 
 called, whatever the process did before.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import permutations
@@ -17,29 +18,70 @@ from hypothesis import given, settings, strategies as st
 import verax
 import verax.numpy as vnp
 from verax import lax
+from verax.api.config.config import option_block
 from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.lower import lower
+from verax.errors import KeyReuseError
+from verax.experimental.xla_metadata import set_xla_metadata
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.row import MissingRule, Sample
-from verax.rules.values.state import widths_of
+from verax.rules.values.state import NAMES, widths_of
 from verax.verify.cases.case import traced
 from verax.verify.cases.nested import DRAWS
 from verax.verify.strategies import samples
 
 type Option = Callable[[], AbstractContextManager[Any]]
 
+SCALE = verax.make_user_context(1.0)
+DRAWN: Mapping[str, tuple[str, Option]] = {
+    "x64": ("enable_x64", lambda: verax.enable_x64(True)),
+    "matmul": (
+        "default_matmul_precision",
+        lambda: verax.default_matmul_precision("bfloat16"),
+    ),
+    "promotion": (
+        "numpy_dtype_promotion",
+        lambda: verax.numpy_dtype_promotion("strict"),
+    ),
+    "keys": ("default_prng_impl", lambda: verax.default_prng_impl("rbg")),
+    "nans": ("debug_nans", lambda: verax.debug_nans(True)),
+    "mesh": ("mesh", lambda: verax.make_mesh((1,), ("i",))),
+    "device": ("default_device", lambda: verax.default_device(verax.devices()[0])),
+    "eager": ("disable_jit", lambda: verax.disable_jit(True)),
+    "infinities": ("debug_infs", lambda: verax.debug_infs(True)),
+    "leaks": ("check_tracer_leaks", lambda: verax.check_tracer_leaks(True)),
+    "effort": ("compile_effort", lambda: option_block({"compile_effort": "fast"})),
+    "ranks": ("numpy_rank_promotion", lambda: verax.numpy_rank_promotion("raise")),
+    "indices": (
+        "check_static_indices",
+        lambda: option_block({"check_static_indices": True}),
+    ),
+    "widths": ("explicit_x64_dtypes", lambda: verax.explicit_x64_dtypes("error")),
+    "raw keys": ("legacy_prng_key", lambda: verax.legacy_prng_key("error")),
+    "typed keys": ("enable_custom_prng", lambda: verax.enable_custom_prng(True)),
+    "seeds": ("random_seed_offset", lambda: option_block({"random_seed_offset": 7})),
+    "reuse": ("debug_key_reuse", lambda: verax.debug_key_reuse(True)),
+    "execution": ("no_execution", lambda: verax.no_execution(True)),
+    "user": ("user_contexts", lambda: SCALE(3.0)),
+    "metadata": ("xla_metadata", lambda: set_xla_metadata(a="b")),
+}
+"""The blocks, with the attribute of the state that each sets."""
 OPTIONS: Mapping[str, Option] = {
     "nothing": nullcontext,
-    "x64": lambda: verax.enable_x64(True),
-    "matmul": lambda: verax.default_matmul_precision("bfloat16"),
-    "promotion": lambda: verax.numpy_dtype_promotion("strict"),
-    "keys": lambda: verax.default_prng_impl("rbg"),
-    "nans": lambda: verax.debug_nans(True),
-    "mesh": lambda: verax.make_mesh((1,), ("i",)),
-    "device": lambda: verax.default_device(verax.devices()[0]),
+    **{name: block for name, (_, block) in DRAWN.items()},
 }
+ELSEWHERE = {
+    "axes": "test_rules_divide_by_the_size_of_the_axis",
+    "forked": "tests/robustness/test_forks.py",
+}
+"""What is not an option, and where it varies."""
+
+
+def test_each_setting_that_tracing_reads_is_drawn() -> None:
+    drawn = [attribute for attribute, _ in DRAWN.values()]
+    assert sorted([*drawn, *ELSEWHERE]) == sorted(NAMES)
 
 
 def programs(jaxpr: Jaxpr) -> list[str]:
@@ -132,7 +174,36 @@ def read_options(x: Any) -> Any:
         promoted = 0.5
     wide = vnp.zeros((), float).dtype.itemsize
     shown = (matrix @ matrix).sum() * 0 + words + promoted + wide
-    return x * 0 + shown
+    return x * 0 + shown + sum([1.5**i * tried(f) for i, f in enumerate(READS)])
+
+
+def twice() -> Any:
+    """A key used twice."""
+    key = verax.random.key(3)
+    return verax.random.uniform(key) * 0 + verax.random.uniform(key) * 0
+
+
+READS: tuple[Callable[[], Any], ...] = (
+    lambda: (vnp.ones(2) + vnp.ones((1, 2))).size,
+    lambda: vnp.ones(2)[5],
+    lambda: vnp.zeros((), "float64").size,
+    lambda: verax.random.uniform(vnp.zeros(2, vnp.uint32)) * 0,
+    lambda: verax.random.PRNGKey(0).ndim,
+    lambda: verax.random.key_data(verax.random.key(2)).sum() % 97,
+    lambda: SCALE.value,
+    twice,
+)
+"""What shows an option by its value, or by an error."""
+
+
+def tried(read: Callable[[], Any]) -> Any:
+    """What is read, or a number that stands for the error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return vnp.asarray(read()).astype(vnp.float32)
+        except (TypeError, ValueError, IndexError, KeyReuseError):
+            return 0.25
 
 
 def by_jvp() -> Callable[[Any], Any]:
@@ -182,12 +253,18 @@ MAKERS = (
     *(by_body, by_branch, by_checkpoint, by_jit),
 )
 SHOWN = ("nothing", "x64", "matmul", "promotion", "keys")
+ALONE = ("ranks", "indices", "raw keys", "typed keys", "seeds", "user")
+"""Options that show in the program, each by itself."""
 
 
 def outcome(f: Callable[[Any], Any]) -> tuple[str, str]:
     """The program of a function, and its value."""
     x = vnp.float32(1.0)
-    return repr(verax.make_jaxpr(f)(x)), repr(f(x))
+    try:
+        value = repr(f(x))
+    except (RuntimeError, KeyReuseError) as error:
+        value = type(error).__name__
+    return repr(verax.make_jaxpr(f)(x)), value
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -203,6 +280,24 @@ def test_rules_of_users_mean_what_is_in_force(make: Callable[[], Any]) -> None:
         for name in (first, second):
             with OPTIONS[name]():
                 assert outcome(shared) == fresh[name], (first, second)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("option", [name for name in DRAWN if name not in SHOWN])
+def test_each_option_is_left_as_if_it_had_never_been(
+    make: Callable[[], Any], option: str
+) -> None:
+    fresh = {}
+    for name in ("nothing", option):
+        verax.clear_caches()
+        with OPTIONS[name]():
+            fresh[name] = outcome(make())
+    assert option not in ALONE or fresh["nothing"] != fresh[option]
+    for order in (("nothing", option), (option, "nothing")):
+        shared = make()
+        for name in (*order, order[0]):
+            with OPTIONS[name]():
+                assert outcome(shared) == fresh[name], order
 
 
 def over_axis(rule: Callable[[Any], Any]) -> list[Callable[[Any], Any]]:

@@ -296,25 +296,21 @@ class UsedConst(ReprMixin):
         return self.literal.aval.size * self.literal.aval.dtype.itemsize
 
 
-def add_consts(
-    found: dict[Literal, UsedConst], atoms: tuple[Atom, ...], source: Source
-) -> None:
-    """Note the array constants among `atoms` that are not yet in `found`."""
-    for atom in atoms:
-        if type(atom) is Literal and type(atom.key) is Identity:
-            found.setdefault(atom, UsedConst(atom, source))
-
-
 def consts_of(eqns: Iterable[Eqn], outvars: tuple[Atom, ...]) -> tuple[UsedConst, ...]:
     """The array constants of equations and outputs, those of jaxprs inside included."""
     found: dict[Literal, UsedConst] = {}
     for eqn in eqns:
-        if eqn.params is not NO_PARAMS:
+        # A class whose own `transient` is False can hold no jaxpr.
+        if type(eqn.params).transient is not False:  # type: ignore[comparison-overlap]  # not the property
             for inner in eqn.params.subjaxprs():
                 for use in inner.used_consts:
                     found.setdefault(use.literal, use)
-        add_consts(found, eqn.invars, eqn.source)
-    add_consts(found, outvars, UNKNOWN_SOURCE)
+        for atom in eqn.invars:
+            if type(atom) is Literal and type(atom.key) is Identity:
+                found.setdefault(atom, UsedConst(atom, eqn.source))
+    for atom in outvars:
+        if type(atom) is Literal and type(atom.key) is Identity:
+            found.setdefault(atom, UsedConst(atom, UNKNOWN_SOURCE))
     return tuple(found.values())
 
 

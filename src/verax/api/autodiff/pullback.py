@@ -8,9 +8,10 @@ those who ask for one::
     cotangents, mask = linear.pulled([one])
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from attrs import evolve, frozen
 
@@ -23,7 +24,7 @@ from verax.api.tracing.apply import (
     current_builder,
     typed_atoms,
 )
-from verax.ir.jaxpr import Jaxpr, Literal
+from verax.ir.jaxpr import Jaxpr, Literal, consts_of
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.row import MissingRule
 from verax.transforms.engine.linearize import (
@@ -39,6 +40,8 @@ from verax.transforms.public import hoist
 
 type Mask = tuple[bool, ...]
 
+NO_OPERANDS: Final[Mapping[int, int]] = MappingProxyType({})
+
 
 @frozen(eq=False)
 class LinearPart:
@@ -49,15 +52,21 @@ class LinearPart:
         given: the tangent program and its residuals, if it was written already.
         steps: else the linear steps, on values, or on the atoms of `builder`.
         builder: the trace to which they belong.
-        places: for each saved value, which operand it is, None for any other; not known
-            unless it was asked for.
+        operands: the number of each operand, by its identity; none unless they were
+            asked for.
     """
 
     nonzero: Mask
     given: tuple[Jaxpr, tuple[Any, ...]] | None
     steps: Steps[Any] | None = None
     builder: Builder | None = None
-    places: tuple[int | None, ...] = ()
+    operands: Mapping[int, int] = NO_OPERANDS
+
+    @property
+    def places(self) -> tuple[int | None, ...]:
+        """For each saved value, which operand it is; None for any other."""
+        saved = [] if self.steps is None else self.steps.saved
+        return tuple([self.operands.get(identity_of(x)) for x in saved])
 
     @cached_property
     def program(self) -> tuple[Jaxpr, tuple[Any, ...]]:
@@ -162,14 +171,17 @@ def brought(builder: Builder, steps: Steps[Any], owner: Builder | None) -> Steps
     return evolve(steps, steps=[moved(step) for step in steps.steps])
 
 
-def places_of(
-    jaxpr: Jaxpr, saved: Sequence[object], ins: Sequence[object]
-) -> tuple[int | None, ...]:
-    """Which of the inputs of `jaxpr` each saved value is; None for all others."""
+def operands_of(jaxpr: Jaxpr, ins: Sequence[object]) -> dict[int, int]:
+    """The numbers of the inputs of `jaxpr`, by their identity.
+
+    What the linear steps save was made while the inputs were there, so none of it has
+    the identity of another object, even when an input is gone.
+    """
     known = {identity_of(x): i for i, x in enumerate(ins) if type(x) is not Literal}
-    for const in jaxpr.used_consts:  # the function may have closed over its argument
-        known.pop(id(const.literal.value), None)
-    return tuple([known.get(identity_of(x)) for x in saved])
+    # Not `used_consts`: to keep them takes longer, and nobody asks this program again.
+    for const in consts_of(jaxpr.eqns, jaxpr.outvars):
+        known.pop(id(const.literal.value), None)  # the function closed over it, too
+    return known
 
 
 def linear_part(
@@ -185,8 +197,8 @@ def linear_part(
         results, steps, nonzero = linearize_into(
             ENGINE, COMPUTING, jaxpr, active, values
         )
-        places = () if first is None else places_of(jaxpr, steps.saved, values[first:])
-        return as_arrays(results), LinearPart(nonzero, None, steps, None, places)
+        known = NO_OPERANDS if first is None else operands_of(jaxpr, values[first:])
+        return as_arrays(results), LinearPart(nonzero, None, steps, None, known)
     atoms = typed_atoms(args, jaxpr.in_avals)
     if atoms is None:
         forward, tangent, nonzero = ENGINE.linearize(jaxpr, active)
@@ -195,5 +207,5 @@ def linear_part(
         return outs[:count], LinearPart(nonzero, (tangent, tuple(outs[count:])))
     with builder.undone_on_error():
         written, saved, nonzero = linearize_into(ENGINE, builder, jaxpr, active, atoms)
-    places = () if first is None else places_of(jaxpr, saved.saved, atoms[first:])
-    return builder.tracers(written), LinearPart(nonzero, None, saved, builder, places)
+    known = NO_OPERANDS if first is None else operands_of(jaxpr, atoms[first:])
+    return builder.tracers(written), LinearPart(nonzero, None, saved, builder, known)
