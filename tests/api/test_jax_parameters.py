@@ -100,3 +100,85 @@ def test_keywords_of_jax() -> None:
     assert float(found[0]) == 0
     doubled = verax.custom_batching.sequential_vmap(f=lambda x: 2 * x)
     assert verax.vmap(doubled)(vnp.arange(2)).tolist() == [0, 2]
+
+
+def test_jaxprs_are_interpreted_as_in_jax() -> None:
+    def interpreted(closed: Any, *args: Any) -> list[Any]:
+        jaxpr = closed.jaxpr
+        known = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+        known |= zip(jaxpr.invars, args, strict=True)
+
+        def read(atom: Any) -> Any:
+            literal = isinstance(atom, verax.core.Literal)
+            return atom.val if literal else known[atom]
+
+        for eqn in jaxpr.eqns:
+            outs = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+            assert eqn.primitive.multiple_results
+            known |= zip(eqn.outvars, outs, strict=True)
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def f(x: Any) -> Any:
+        table = np.arange(3, dtype=np.float32)
+        total = verax.jit(lambda y: vnp.sum(y * 2 + table, axis=0))(x)
+        last, sums = verax.lax.scan(lambda c, a: (c + a, c), 0.0, x)
+        return total, last, sums, vnp.arange(3)
+
+    x = vnp.array([1.0, 2.0, 3.0])
+    closed = verax.make_jaxpr(f)(x)
+    for run in (interpreted, verax.jit(interpreted, static_argnums=0)):
+        for found, due in zip(run(closed, x), f(x), strict=True):
+            np.testing.assert_array_equal(found, due)
+
+
+def test_members_of_equations() -> None:
+    closed = verax.make_jaxpr(lambda x: verax.jit(vnp.sum)(x))(vnp.ones(3))
+    (eqn,) = closed.eqns
+    params = eqn.params
+    assert set(params) == set(params.keys()) == set(dict(params))
+    assert params["name"] == "sum"
+    assert "jaxpr" in params
+    with pytest.raises(KeyError):
+        params["nothing"]
+    inner = params["jaxpr"]
+    assert inner.jaxpr is inner
+    assert inner.consts == inner.literals == ()
+    other = eqn.replace(params={"name": "g"}, outvars=list(eqn.outvars))
+    assert (other.params["name"], other.params["jaxpr"]) == ("g", inner)
+    assert other.outvars == eqn.outvars
+    assert eqn.source_info is eqn.source
+    with pytest.raises(TypeError):
+        eqn.replace(name="g")
+
+
+def test_a_sharding_is_a_constraint_in_a_trace() -> None:
+    place = verax.NamedSharding(verax.make_mesh((1,), ("x",)), P("x"))
+    for call in (
+        lambda x: x.to_device(place),
+        lambda x: vnp.asarray(x, device=place),
+        lambda x: vnp.ones(2, device=place),
+    ):
+        assert "sharding_constraint" in str(verax.make_jaxpr(call)(vnp.ones(2)))
+    device = verax.devices()[0]
+    assert verax.jit(lambda x: x.to_device(device) + 1)(1) == 2
+    assert vnp.ones(2).to_device(device).committed
+    with pytest.raises(NotImplementedError, match="stream"):
+        verax.jit(lambda x: x.to_device(device, stream=1))(1)
+
+
+def test_pullbacks_and_exports_say_what_they_take() -> None:
+    _, pull = verax.vjp(lambda x, y: {"a": x["b"] * y}, {"b": 1.0}, 2.0)
+    assert pull.in_tree == verax.tree_util.tree_structure(({"b": 0}, 0))
+    assert pull.out_tree == verax.tree_util.tree_structure({"a": 0})
+    exported = verax.export.export(verax.jit(lambda x, y: x + y))(1.0, 2.0)
+    assert exported.in_shardings_jax() == exported.in_shardings_hlo == (None, None)
+    assert exported.out_shardings_jax(None) == exported.out_shardings_hlo == (None,)
+    assert exported.ordered_effects == exported.unordered_effects == ()
+
+
+def test_results_of_updates_take_no_sharding() -> None:
+    x = vnp.ones(2)
+    assert x.at[0].get(out_sharding=None) == 1
+    for call in (x.at[0].get, lambda **kw: x.at[0].set(2.0, **kw)):
+        with pytest.raises(ValueError, match="does not take out_sharding"):
+            call(out_sharding=P("x"))

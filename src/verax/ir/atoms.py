@@ -143,6 +143,11 @@ class Literal:
     key: bytes | Identity
 
     @property
+    def val(self) -> object:
+        """`value`, under JAX's name."""
+        return self.value
+
+    @property
     def transient(self) -> bool:
         """Whether the constant is an array, which a memo must not keep alive."""
         return type(self.key) is Identity and holds(self.key.held)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from types import CodeType
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
-from attrs import AttrsInstance, define, field, fields, frozen
+from attrs import AttrsInstance, define, evolve, field, fields, frozen
 from pyrsistent import PVector, pvector
 
 from verax.ir.atoms import (
@@ -56,9 +56,38 @@ class Aside(ReprMixin):
 
 @frozen(eq=False, repr=False)
 class Params(Record):
-    """What an equation knows besides operands: one frozen subclass per primitive."""
+    """What an equation knows besides operands: one frozen subclass per primitive.
+
+    A field is an attribute, and an item by its name too: `dict(params)`, `**params`.
+    """
 
     __module__ = "verax.ir"
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return field_names(type(self))
+
+    def __getitem__(self, name: str) -> Any:
+        """The field of a name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        if name not in field_names(type(self)):
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(field_names(type(self)))
+
+    def __len__(self) -> int:
+        return len(field_names(type(self)))
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, name: object) -> bool:
+        return name in field_names(type(self))
 
     @classmethod
     def prepare(cls) -> None:
@@ -138,6 +167,11 @@ class Primitive:
     name: str
     params: type[Params]
 
+    @property
+    def multiple_results(self) -> bool:
+        """Whether `bind` returns several results: always, a tuple."""
+        return True
+
     def __repr__(self) -> str:
         return self.name
 
@@ -210,6 +244,24 @@ class Eqn(EqnFields):
     @property
     def effects(self) -> frozenset[Effect]:
         return self.params.effects
+
+    @property
+    def source_info(self) -> Source:
+        """`source`, under JAX's name."""
+        return self.source
+
+    def replace(self, **changes: Any) -> "Eqn":
+        """The same with other fields; parameters may be given as a mapping.
+
+        Raises:
+            TypeError: there is no such field.
+        """
+        params = changes.pop("params", self.params)
+        if not isinstance(params, Params):
+            params = evolve(self.params, **params)
+        for name in {"invars", "outvars"} & changes.keys():
+            changes[name] = tuple(changes[name])
+        return evolve(self, params=params, **changes)
 
     def __repr__(self) -> str:
         outs = " ".join(map(repr, self.outvars))
@@ -416,6 +468,21 @@ class Jaxpr(ProgramMembers):
     def kept(self) -> dict[object, object]:
         """What memos keep for a transient program: it dies with it."""
         return {}
+
+    @property
+    def jaxpr(self) -> "Jaxpr":
+        """It, so that one asks an open jaxpr as a closed one."""
+        return self
+
+    @property
+    def consts(self) -> tuple[object, ...]:
+        """The values of `constvars`: none, since it is open."""
+        return ()
+
+    @property
+    def literals(self) -> tuple[object, ...]:
+        """`consts`, under their former name."""
+        return ()
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:

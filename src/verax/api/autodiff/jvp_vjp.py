@@ -491,6 +491,16 @@ class Pullback:
         self.sorted.others = list(others)
 
     @property
+    def in_tree(self) -> PyTreeDef:
+        """The structure of the tuple of arguments."""
+        return self.at.in_tree.children()[0]
+
+    @property
+    def out_tree(self) -> PyTreeDef:
+        """The structure of the output, and of the cotangent."""
+        return self.at.out_tree
+
+    @property
     def out_nzs(self) -> Any:
         """Which outputs have a tangent, as a tree like the output."""
         return self.at.out_tree.unflatten(self.at.pad(self.nonzero))

@@ -90,7 +90,7 @@ class Config:
         for row, value in flags_of(sys.argv[1:]):
             self.update(row.name, value)
 
-    def update(self, name: str, value: Any) -> None:
+    def update(self, name: str, val: Any) -> None:
         """Set an option for every thread that has not set its own.
 
         `num_cpu_devices` and `platforms` are for the client: they must be set before
@@ -104,9 +104,9 @@ class Config:
         """
         row = option(name)
         if row.client:
-            configure_client(ClientOptions(**{row.client: value}))
+            configure_client(ClientOptions(**{row.client: val}))
             return
-        set_for_all(settings(row, value))
+        set_for_all(settings(row, val))
         refresh()
 
     def read(self, name: str) -> Any:

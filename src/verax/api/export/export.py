@@ -123,6 +123,34 @@ class Exported:
         """1, or 2 where the module takes the number of its platform."""
         return CALLING_CONVENTIONS[self.uses_global_constants]
 
+    @property
+    def ordered_effects(self) -> tuple[object, ...]:
+        """The effects of the program whose order counts: none can be exported."""
+        return ()
+
+    @property
+    def unordered_effects(self) -> tuple[object, ...]:
+        """The other effects of the program: none can be exported."""
+        return ()
+
+    @property
+    def in_shardings_hlo(self) -> tuple[None, ...]:
+        """Where the arguments lie: anywhere, since the program is for one device."""
+        return (None,) * len(self.in_avals)
+
+    @property
+    def out_shardings_hlo(self) -> tuple[None, ...]:
+        """Where the results lie; see `in_shardings_hlo`."""
+        return (None,) * len(self.out_avals)
+
+    def in_shardings_jax(self, mesh: object = None) -> tuple[None, ...]:
+        """`in_shardings_hlo`; there is nothing to put on a mesh."""
+        return self.in_shardings_hlo
+
+    def out_shardings_jax(self, mesh: object = None) -> tuple[None, ...]:
+        """`out_shardings_hlo`; there is nothing to put on a mesh."""
+        return self.out_shardings_hlo
+
     def mlir_module(self) -> str:
         """The StableHLO module as text."""
         return self.text

@@ -111,16 +111,6 @@ class Exchangeable(Array):
             )
         return self.device_buffer()
 
-    def to_device(self, device: Any, *, stream: int | None = None) -> Array:
-        """The array on another device, or spread over several by a sharding.
-
-        Raises:
-            NotImplementedError: `stream` is passed.
-        """
-        if stream is not None:
-            raise NotImplementedError("to_device: there are no streams to choose from")
-        return self.namespace.asarray(self, device=device)
-
     def addressable_data(self, index: int) -> Any:
         """The part that the device of this number holds, among those of the process."""
         return self.addressable_shards[index].data

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.api.sharding_args import constrained
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import fresh, put
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
@@ -119,8 +120,11 @@ def check_order(name: str, order: str | None) -> None:
 
 
 def placed(name: str, x: Array, device: Placement) -> Array:
-    """`x` on `device`; tracers stay where their program will run."""
-    if device is None or not isinstance(x, ConcreteArray):
+    """`x` on `device`.
+
+    Tracers stay on the devices of their program; a sharding is a constraint for them.
+    """
+    if device is None:
         return x
     if not isinstance(device, Device | Sharding):
         raise TypeError(
@@ -128,6 +132,8 @@ def placed(name: str, x: Array, device: Placement) -> Array:
             "verax.devices() lists the devices"
         )
     place = SingleDeviceSharding(device) if isinstance(device, Device) else device
+    if not isinstance(x, ConcreteArray):
+        return constrained([x], (place,))[0]
     return put(x, place, committed=True)
 
 

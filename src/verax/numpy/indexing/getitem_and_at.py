@@ -38,6 +38,7 @@ from verax.ops.indexing.geometry import GatherScatterMode
 from verax.ops.structure.create import full, zeros
 from verax.ops.structure.shape import expand_dims
 from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
 from verax.rules.values.state import STATE
 
 type Index = Any
@@ -206,8 +207,10 @@ class Update(NamedTuple):
         mode: Mode = None,
         fill_value: Any = None,
         wrap_negative_indices: bool = True,
+        out_sharding: None = None,
     ) -> Array:
         """`x[index]`; with mode "fill", out of bounds is `fill_value`."""
+        unsharded("x.at[index].get", out_sharding)
         chosen = PROMISE if mode is None else GatherScatterMode.from_any(mode)
         promises = Promises(indices_are_sorted, unique_indices, wrap_negative_indices)
         if fill_value is not None:

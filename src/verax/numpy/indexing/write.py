@@ -56,6 +56,7 @@ from verax.ops.structure.create import filling
 from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape, squeeze
 from verax.ops.structure.slicing import pad
 from verax.rules.values.array import Array
+from verax.rules.values.axes import unsharded
 from verax.rules.values.state import STATE
 
 DROP = GatherScatterMode.FILL_OR_DROP
@@ -100,6 +101,7 @@ def update(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
     wrap_negative_indices: bool = True,
+    out_sharding: None = None,
 ) -> Array:
     """x with `values` combined into the part at `index`, in the type of x.
 
@@ -107,6 +109,7 @@ def update(
         IndexError, TypeError: the index is invalid.
         ValueError: `values` does not broadcast to the shape of the part.
     """
+    unsharded("x.at[index]", out_sharding)
     promises = Promises(indices_are_sorted, unique_indices, wrap_negative_indices)
     chosen = GatherScatterMode.from_any(mode)
     aval = x.aval

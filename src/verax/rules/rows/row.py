@@ -13,7 +13,7 @@ construction, so a rule reads as mathematics and runs once per kind of equation.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, overload
 
 import numpy as np
 from attrs import field, frozen
@@ -250,8 +250,18 @@ class Row[P: Params](Primitive):
             )
         return rule
 
-    def bind(self, params: P, *args: object) -> tuple[Array, ...]:
-        """Apply the primitive under the current interpreter; all results."""
+    @overload
+    def bind(self, params: P, /, *args: object) -> tuple[Array, ...]: ...
+    @overload
+    def bind(self, /, *args: object, **fields: Any) -> tuple[Array, ...]: ...
+    def bind(self, params: Any = None, /, *args: Any, **fields: Any) -> Any:
+        """Apply the primitive under the current interpreter; all results.
+
+        Params may be given by their fields instead: `bind(x, y, **params)`.
+        """
+        if not isinstance(params, Params):
+            operands = args if params is None else (params, *args)
+            return STATE.interpreter.bind(self, self.params(**fields), operands)
         return STATE.interpreter.bind(self, params, args)
 
     def call(self, params: P, *args: object) -> Array:

@@ -299,6 +299,18 @@ class Array(Operators, Convertible, Located):
             )
         return self.namespace.view(self, dtype)
 
+    def to_device(self, device: Any, *, stream: int | None = None) -> "Array":
+        """The array on another device, or spread over several by a sharding.
+
+        In a trace a sharding is a constraint, and a device is ignored.
+
+        Raises:
+            NotImplementedError: `stream` is passed.
+        """
+        if stream is not None:
+            raise NotImplementedError("to_device: there are no streams to choose from")
+        return self.namespace.asarray(self, device=device)
+
     def byteswap(self) -> "Array":
         """The bytes of each element in the opposite order."""
         return self.namespace.byteswap(self)
