@@ -133,7 +133,8 @@ def placed(name: str, x: Array, device: Placement) -> Array:
         )
     place = SingleDeviceSharding(device) if isinstance(device, Device) else device
     if not isinstance(x, ConcreteArray):
-        return constrained([x], (place,))[0]
+        (found,) = constrained([x], (place,))
+        return found  # type: ignore[no-any-return]  # an array, as x is
     return put(x, place, committed=True)
 
 
