@@ -9,6 +9,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import P
+from verax.ir.jaxpr import NO_PARAMS
 
 
 def test_specs_are_put_together() -> None:
@@ -134,7 +135,7 @@ def test_jaxprs_are_interpreted_as_in_jax() -> None:
 def test_members_of_equations() -> None:
     closed = verax.make_jaxpr(lambda x: verax.jit(vnp.sum)(x))(vnp.ones(3))
     (eqn,) = closed.eqns
-    params = eqn.params
+    params: Any = eqn.params
     assert set(params) == set(params.keys()) == set(dict(params))
     assert params["name"] == "sum"
     assert "jaxpr" in params
@@ -145,6 +146,7 @@ def test_members_of_equations() -> None:
     assert inner.consts == inner.literals == ()
     other = eqn.replace(params={"name": "g"}, outvars=list(eqn.outvars))
     assert (other.params["name"], other.params["jaxpr"]) == ("g", inner)
+    assert eqn.replace(params=NO_PARAMS).params is NO_PARAMS
     assert other.outvars == eqn.outvars
     assert eqn.source_info is eqn.source
     with pytest.raises(TypeError):

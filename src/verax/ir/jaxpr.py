@@ -7,11 +7,11 @@ values, an environment is a list, and a jaxpr is its own cache key::
     { lambda ; a:f32[8]. let b:f32[8] = sin a in (b,) }
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from types import CodeType
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from attrs import AttrsInstance, define, evolve, field, fields, frozen
 from pyrsistent import PVector, pvector
@@ -67,7 +67,7 @@ class Params(Record):
         """The names of the fields."""
         return field_names(type(self))
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> object:
         """The field of a name.
 
         Raises:
@@ -75,7 +75,8 @@ class Params(Record):
         """
         if name not in field_names(type(self)):
             raise KeyError(name)
-        return getattr(self, name)
+        found: object = getattr(self, name)
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(field_names(type(self)))
@@ -250,18 +251,24 @@ class Eqn(EqnFields):
         """`source`, under JAX's name."""
         return self.source
 
-    def replace(self, **changes: Any) -> "Eqn":
-        """The same with other fields; parameters may be given as a mapping.
-
-        Raises:
-            TypeError: there is no such field.
-        """
-        params = changes.pop("params", self.params)
-        if not isinstance(params, Params):
+    def replace(
+        self,
+        *,
+        primitive: Primitive | None = None,
+        params: Params | Mapping[str, object] | None = None,
+        invars: Iterable[Atom] | None = None,
+        outvars: Iterable[Var] | None = None,
+    ) -> "Eqn":
+        """The same with other fields; of params, those that a mapping names."""
+        if not isinstance(params, Params | None):
             params = evolve(self.params, **params)
-        for name in {"invars", "outvars"} & changes.keys():
-            changes[name] = tuple(changes[name])
-        return evolve(self, params=params, **changes)
+        return Eqn(
+            primitive or self.primitive,
+            self.params if params is None else params,
+            self.invars if invars is None else tuple(invars),
+            self.outvars if outvars is None else tuple(outvars),
+            self.source,
+        )
 
     def __repr__(self) -> str:
         outs = " ".join(map(repr, self.outvars))
