@@ -129,6 +129,14 @@ def test_counts(distribution: str, function: str) -> None:
             compare(distribution, function, x, (*shapes, 1.0))
 
 
+def test_types_of_results() -> None:
+    for x in (stats.norm.cdf(0.5), stats.norm.ppf(0.5), stats.norm.logsf(1)):
+        assert not x.weak_type
+    half = np.array([0.5], np.float16)
+    assert stats.bernoulli.ppf(half, half).dtype == np.float16
+    assert not stats.bernoulli.ppf(half, half).weak_type
+
+
 def test_quantile_of_bernoulli() -> None:
     for p in (0.0, 0.3, 1.0):
         found = np.asarray(stats.bernoulli.ppf(CHANCES[1:6], p))

@@ -44,9 +44,10 @@ def eigh(
         ValueError: the matrices are not square or of different sizes, there is no such
             `type`, or a part of the values is requested.
 
-    >>> w, v = eigh(np.diag([2.0, 3.0]), np.diag([1.0, 2.0]))
+    >>> import numpy as np
+    >>> w, v = eigh(np.diag([2.0, 3.0]), np.diag([1.0, 4.0]))
     >>> w.tolist()
-    [1.5, 2.0]
+    [0.75, 2.0]
     """
     if type not in (1, 2, 3):
         raise ValueError(f"eigh: type must be 1, 2 or 3, not {type!r}")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from verax.api.custom.jvp import custom_jvp
 from verax.ir.dtypes import float64
-from verax.numpy.arguments.arguments import ArrayLike
+from verax.numpy.arguments.arguments import ArrayLike, with_weak_type
 from verax.ops.elementwise.arith import (
     add,
     div,
@@ -75,13 +75,19 @@ FAR: Final = (
 )  # fmt: skip
 
 
+def strong(name: str, x: ArrayLike) -> Array:
+    """A real argument; that it was a Python number does not make the result weak."""
+    (z,) = reals(name, x)
+    return with_weak_type(z, False)
+
+
 def ndtr(x: ArrayLike) -> Array:
     """The distribution function of the normal distribution, erfc(-x/√2) / 2.
 
     >>> ndtr(0.0)
-    Array(0.5, dtype=float32, weak_type=True)
+    Array(0.5, dtype=float32)
     """
-    (z,) = reals("ndtr", x)
+    z = strong("ndtr", x)
     return mul(erfc(mul(z, -math.sqrt(0.5))), 0.5)
 
 
@@ -98,7 +104,8 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
         raise ValueError(
             f"log_ndtr: series_order must be between 0 and 30, not {series_order}"
         )
-    return in_wide("log_ndtr", lambda z: log_normal(z, series_order), x)
+    z = strong("log_ndtr", x)
+    return in_wide("log_ndtr", lambda z: log_normal(z, series_order), z)
 
 
 def log_normal(z: Array, order: int) -> Array:
@@ -129,9 +136,9 @@ def ndtri(p: ArrayLike) -> Array:
     Infinite at 0 and 1, NaN outside [0, 1].
 
     >>> ndtri(0.5)
-    Array(0., dtype=float32, weak_type=True)
+    Array(0., dtype=float32)
     """
-    return in_wide("ndtri", normal_quantile, p)
+    return in_wide("ndtri", normal_quantile, strong("ndtri", p))
 
 
 def erfcinv(y: ArrayLike) -> Array:

@@ -33,7 +33,7 @@ def cdf(k: Array, p: Array) -> Array:
 @plain_quantile
 def ppf(q: Array, p: Array) -> Array:
     """The smallest count that is reached with probability q."""
-    return chance(p, where(q <= 1 - p, 0.0, 1.0))
+    return chance(p, where(q <= 1 - p, 0.0, vnp.ones_like(p)))
 
 
 def chance(p: Array, found: Array) -> Array:
