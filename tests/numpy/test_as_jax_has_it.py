@@ -310,7 +310,8 @@ def test_ldexp_with_any_exponent(dtype: str) -> None:
     with verax.enable_x64(wide):
         x = jnp.asarray(-1.5, dtype)
         n = np.array([*range(-1200, 1200, 7), 2**31 - 1, -(2**31), 378, -378], np.int32)
-        wanted = np.ldexp(np.float64(-1.5), n).astype(x.dtype).astype(np.float64)
+        with np.errstate(over="ignore", under="ignore"):
+            wanted = np.ldexp(np.float64(-1.5), n).astype(x.dtype).astype(np.float64)
         tiny = float(jnp.finfo(dtype).tiny)
         for found in each_way(jnp.ldexp, jnp.broadcast_to(x, n.shape), jnp.asarray(n)):
             # Compiled programs may take numbers below `tiny` for zero.
