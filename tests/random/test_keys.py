@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import verax
-from verax import random
+import verax.numpy as vnp
+from verax import lax, random
 
 ANY: Any = random
 
@@ -209,3 +210,48 @@ def test_keys_are_copied_fetched_and_pickled() -> None:
         assert bool((found == keys).all())
     with verax.default_prng_impl("rbg"):
         assert str(random.key(0).dtype) == "key<rbg>"
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("run", [lambda f: f, verax.jit])
+def test_arrays_of_keys_are_filled_and_written(impl: str, run: Any) -> None:
+    keys = verax.random.split(verax.random.key(0, impl=impl), 3)
+    words = np.asarray(verax.random.key_data(keys))
+
+    def data(f: Any, *args: Any) -> Any:
+        return np.asarray(verax.random.key_data(run(f)(*args)))
+
+    assert (data(vnp.ones_like, keys) == 1).all()
+    assert (data(vnp.zeros_like, keys) == 0).all()
+    assert (data(lambda: vnp.ones((2,), keys.dtype)) == 1).all()
+    where = np.array([1, 9, -7])
+    found = data(lambda k: k.at[where].get(mode="fill"), keys)
+    assert np.array_equal(found[0], words[1])
+    assert (found[1:] == 2**32 - 1).all()
+    assert np.array_equal(found, data(lambda k: vnp.take(k, where), keys))
+    written = data(lambda k: k.at[where].set(k[0]), keys)
+    assert np.array_equal(written, words[[0, 0, 2]])
+    many = data(lambda k: verax.vmap(lambda i: k.at[i].set(k[0]))(vnp.arange(3)), keys)
+    assert np.array_equal(many[2], words[[0, 1, 0]])
+    sent = data(
+        verax.vmap(lambda k: lax.ppermute(k, "i", [(0, 2)]), axis_name="i"), keys
+    )
+    assert np.array_equal(sent, [0 * words[0], 0 * words[0], words[0]])
+
+
+def test_keys_and_numbers_do_not_convert() -> None:
+    keys = verax.random.split(verax.random.key(0), 3)
+    for run in (lambda f: f, verax.jit):
+        for act in (
+            lambda k: lax.convert_element_type(k, "uint32"),
+            lambda k: k.astype(int),
+            lambda k: lax.convert_element_type(vnp.arange(3), k.dtype),
+            lambda k: lax.convert_element_type(
+                k, verax.random.key(0, impl="rbg").dtype
+            ),
+        ):
+            with pytest.raises(ValueError, match="cannot convert"):
+                run(act)(keys)
+    assert lax.convert_element_type(keys, keys.dtype) is keys
+    with pytest.raises(TypeError):
+        keys.at[np.array([9])].get(mode="fill", fill_value=1.5)

@@ -37,7 +37,7 @@ from verax.rules.rows.eager_costs import conversion, huge
 from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Row, Sample, Zero
 from verax.rules.values.array import Array
-from verax.rules.values.kinds import ANYTHING, FLOAT, kind_name
+from verax.rules.values.kinds import ANYTHING, FLOAT, KEY, kind_name
 from verax.rules.values.state import STATE
 
 
@@ -56,6 +56,12 @@ def convert_typing(
     if "other" in (kind_name(x.dtype), kind_name(p.new_dtype)):
         raise TypeError(
             f"convert_element_type takes arrays of numbers, not {x} to {p.new_dtype}"
+        )
+    if x.dtype != p.new_dtype and (KEY.holds(x.dtype) or KEY.holds(p.new_dtype)):
+        raise ValueError(
+            f"convert_element_type cannot convert {x} to {p.new_dtype}: use "
+            "verax.random.key_data for the words of keys, and wrap_key_data for keys "
+            "with these words"
         )
     return (ShapedArray(x.shape, p.new_dtype, p.weak_type),)
 
