@@ -90,3 +90,42 @@ class TestBranches:
         n = np.array([1.0, -5.0], np.float32)
         np.testing.assert_allclose(run(f)(n), [256.0, -15.0])
         np.testing.assert_allclose(run(verax.jacfwd(f))(n), [[3840.0, 0], [0, 3.0]])
+
+
+def test_what_all_branches_pass_on_is_not_batched() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return lax.cond(
+            x < 3, lambda x, y: (x * 2, y, y), lambda x, y: (x * 3, y, -y), x, y
+        )
+
+    x, y = vnp.arange(5), vnp.array([3.0, 4.0])
+    mapped = verax.vmap(f, in_axes=(0, None), out_axes=(0, None, 0))
+    for run in (mapped, verax.jit(mapped)):
+        doubled, passed, chosen = run(x, y)
+        assert doubled.tolist() == [0, 2, 4, 9, 12]
+        assert passed.tolist() == [3, 4]
+        assert chosen.tolist() == [[3, 4]] * 3 + [[-3, -4]] * 2
+    twice = verax.vmap(verax.vmap(f, (0, None)), (0, 0))(vnp.stack([x, x]), vnp.eye(2))
+    assert twice[1].tolist() == [[[1, 0]] * 5, [[0, 1]] * 5]
+    kept = verax.vmap(
+        lambda i, y: lax.switch(i, [lambda y: y, lambda y: y], y), (0, None), None
+    )
+    assert kept(vnp.arange(3), y).tolist() == [3, 4]
+
+    def total(y: Any) -> Any:
+        return sum([v.sum() for v in verax.vmap(f, (0, None))(1.0 * x, y)])
+
+    assert verax.grad(total)(y).tolist() == [6, 6]
+
+
+def test_bodies_do_not_write_into_arrays_of_the_caller() -> None:
+    def body(carry: Any) -> Any:
+        x, y = carry
+        x += 1
+        return x, y + x
+
+    value = np.array(1.0)
+    with verax.disable_jit():
+        assert lax.while_loop(lambda c: c[0] < 10, body, (value, value))[1] == 55
+        assert lax.fori_loop(0, 9, lambda _, c: body(c), (value, value))[1] == 55
+    assert value == 1

@@ -84,3 +84,10 @@ def test_a_loop_may_count_in_floats(run: Any) -> None:
         run(total)(0, 3.0)
     with pytest.raises(TypeError, match="same dtype"):
         run(total)(vnp.int8(0), vnp.int32(3))
+
+
+def test_associative_scan_of_weak_values_is_not_weak() -> None:
+    x = vnp.broadcast_to(vnp.asarray(0.5), (3,))
+    assert x.weak_type
+    assert not lax.associative_scan(vnp.add, x).weak_type
+    assert lax.associative_scan(vnp.add, x[:1]).weak_type

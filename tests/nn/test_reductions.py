@@ -155,3 +155,13 @@ def test_sums_of_small_floats_do_not_overflow() -> None:
         assert f(nn.log_softmax)(x)[0] == np.float16(-np.log(1e5))
         assert f(nn.logsumexp)(x) == np.float16(np.log(1e5))
         assert f(nn.softmax)(x).dtype == f(nn.log_softmax)(x).dtype == vnp.float16
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp"])
+def test_results_are_not_weak(name: str) -> None:
+    x = vnp.broadcast_to(vnp.asarray(0.5), (3,))
+    assert x.weak_type
+    for run in (lambda f: f, verax.jit):
+        found = run(getattr(verax.nn, name))(x)
+        assert not found.weak_type
+    assert verax.grad(lambda x: getattr(verax.nn, name)(x).sum())(x).weak_type

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.api.tracing.apply import as_array
 from verax.api.tracing.argument_names import (
     function_name,
     name_and_line,
@@ -45,6 +46,7 @@ from verax.ops.control.while_params import BoundedWhileParams, WhileParams
 from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.bits import bitwise_and
 from verax.ops.elementwise.compare import lt
+from verax.ops.elementwise.convert import convert
 from verax.ops.reductions import cumulative
 from verax.ops.structure.joining import concatenate, rev
 from verax.ops.structure.shape import broadcast, reshape
@@ -216,9 +218,18 @@ def check_truth(fun: object, tree: PyTreeDef, avals: Sequence[ShapedArray]) -> N
 def while_in_python(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Any
 ) -> Any:
+    value = unchanging(value)
     while bool(cond_fun(value)):
         value = body_fun(value)
     return value
+
+
+def unchanging(value: Any) -> Any:
+    """A carry whose NumPy arrays are arrays, which a body cannot write into."""
+    leaves, tree = pytrees.flatten(value)
+    return tree.unflatten(
+        [as_array(x) if isinstance(x, np.ndarray) else x for x in leaves]
+    )
 
 
 def fori_loop(
@@ -263,6 +274,7 @@ def fori_loop(
     if max_steps is not None:
         steps = min(steps, whole_steps(max_steps))
     if STATE.disable_jit:
+        init_val = unchanging(init_val)
         for i in range(steps):
             init_val = body_fun(number(lower) + i, init_val)
         return init_val
@@ -418,4 +430,6 @@ def associative_scan(
         return tuple([rev(x, (place,)) for x in xs]) if reverse else tuple(xs)
 
     given = turned([x if isinstance(x, Array) else broadcast(x, ()) for x in leaves])
+    if given[0].shape[place] > 1:  # what is put together from parts is not weak
+        given = tuple([convert(x, x.dtype) for x in given])
     return tree.unflatten(turned(cumulative.associative_scan(combine, given, place)))

@@ -46,6 +46,11 @@ def as_mask(name: str, where: ArrayLike, x: Array) -> tuple[Array, Array]:
     return stretched(mask, x.shape), x
 
 
+def strong(x: Array) -> Array:
+    """x with a type that is not weak."""
+    return convert(x, x.dtype)
+
+
 def is_small(x: Array) -> bool:
     return is_float(x.dtype) and x.dtype.itemsize < 4
 
@@ -74,7 +79,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     >>> verax.nn.softmax(verax.numpy.array([0.0, 0.0]))
     Array([0.5, 0.5], dtype=float32)
     """
-    x = inexact("softmax", x)
+    x = strong(inexact("softmax", x))
     if where is None:
         return normalized(x, reduction_axes("softmax", axis, x.ndim))
     mask, x = as_mask("softmax", where, x)
@@ -102,7 +107,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
 
     Elements that `where` leaves out are -inf in the result.
     """
-    x = inexact("log_softmax", x)
+    x = strong(inexact("log_softmax", x))
     mask = None
     if where is not None:
         mask, x = as_mask("log_softmax", where, x)
@@ -181,7 +186,7 @@ def weighted(
     """The exponents, -inf where nothing counts, and their weights if there are any."""
     weight: Array | None = None
     if b is None:
-        x = inexact("logsumexp", a)
+        x = strong(inexact("logsumexp", a))
     else:
         x, weight = inexact_pair("logsumexp", a, b)
         x = select(ne(weight, constant_of(0, weight.dtype)), x, left_out(x))

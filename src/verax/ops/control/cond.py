@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 
+from verax.ir.atoms import Var
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.jaxpr import Jaxpr
@@ -225,6 +226,7 @@ def batch_index(
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
     """Each element its own choice: one more batch dimension."""
     inner = index.shape[1:]
+    passed = (None,) * len(p.out_avals) if inner else forwarded(p.branches, axes)
     moved, mapped = [], []
     for x, axis, flag in zip(operands, axes, mapped_operands(p), strict=True):
         mapped.append(flag or axis is not None)
@@ -233,9 +235,30 @@ def batch_index(
             continue
         front = move_axis(x, axis, 0)
         moved.append(front if flag else spread(front, inner))
-    params = CondLanesParams(p.branches, index.shape, tuple(mapped))
-    outs = cond_lanes_p.bind(params, index, *moved)
-    return outs, [0] * len(outs)
+    live = [i is None for i in passed]
+    branches = tuple(
+        [evolve(b, outvars=tuple(chosen(live, b.outvars))) for b in p.branches]
+    )
+    params = CondLanesParams(branches, index.shape, tuple(mapped))
+    found = iter(cond_lanes_p.bind(params, index, *moved))
+    outs = [next(found) if i is None else operands[i] for i in passed]
+    return outs, [0 if i is None else None for i in passed]
+
+
+def forwarded(
+    branches: Sequence[Jaxpr], axes: Sequence[Axis]
+) -> tuple[int | None, ...]:
+    """For each output the operand that all branches return, if it is not batched."""
+    found: list[int | None] = []
+    for first, *rest in zip(*[b.outvars for b in branches], strict=True):
+        passes = (
+            isinstance(first, Var)
+            and first.index < len(axes)
+            and axes[first.index] is None
+            and all([atom == first for atom in rest])
+        )
+        found.append(first.index if isinstance(first, Var) and passes else None)
+    return tuple(found)
 
 
 def spread(x: Array, lanes: Shape) -> Array:
