@@ -231,11 +231,20 @@ def test_arrays_of_keys_are_filled_and_written(impl: str, run: Any) -> None:
     assert np.array_equal(found, data(lambda k: vnp.take(k, where), keys))
     written = data(lambda k: k.at[where].set(k[0]), keys)
     assert np.array_equal(written, words[[0, 0, 2]])
-    many = data(lambda k: verax.vmap(lambda i: k.at[i].set(k[0]))(vnp.arange(3)), keys)
+
+    def each(k: Any) -> Any:
+        def at(i: Any) -> Any:
+            return k.at[i].set(k[0])
+
+        return verax.vmap(at)(vnp.arange(3))
+
+    many = data(each, keys)
     assert np.array_equal(many[2], words[[0, 1, 0]])
-    sent = data(
-        verax.vmap(lambda k: lax.ppermute(k, "i", [(0, 2)]), axis_name="i"), keys
-    )
+
+    def send(k: Any) -> Any:
+        return lax.ppermute(k, "i", [(0, 2)])
+
+    sent = data(verax.vmap(send, axis_name="i"), keys)
     assert np.array_equal(sent, [0 * words[0], 0 * words[0], words[0]])
 
 
