@@ -224,6 +224,15 @@ def while_in_python(
     return value
 
 
+def counted_in_python(
+    start: Any, steps: int, body_fun: Callable[[Any, Any], Any], value: Any
+) -> Any:
+    value = unchanging(value)
+    for i in range(steps):
+        value = body_fun(start + i, value)
+    return value
+
+
 def unchanging(value: Any) -> Any:
     """A carry whose NumPy arrays are arrays, which a body cannot write into."""
     leaves, tree = pytrees.flatten(value)
@@ -274,10 +283,7 @@ def fori_loop(
     if max_steps is not None:
         steps = min(steps, whole_steps(max_steps))
     if STATE.disable_jit:
-        init_val = unchanging(init_val)
-        for i in range(steps):
-            init_val = body_fun(number(lower) + i, init_val)
-        return init_val
+        return counted_in_python(number(lower), steps, body_fun, init_val)
 
     def step(carry: Any, _: None) -> Any:
         i, value = carry
