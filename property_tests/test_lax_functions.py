@@ -42,9 +42,10 @@ def test_function_of_arrays(name: str) -> None:
 
 ELSEWHERE = {
     "tests/lax/test_collectives.py": "all_gather all_to_all axis_index axis_size pmax "
-    "pmean pmin ppermute pshuffle psum psum_scatter with_sharding_constraint",
+    "pbroadcast pcast pmean pmin ppermute pshuffle pswapaxes psum psum_scatter "
+    "ragged_all_to_all with_sharding_constraint",
     "tests/lax, of the user's functions": "associative_scan composite cond "
-    "custom_linear_solve custom_root fori_loop map optimization_barrier "
+    "custom_linear_solve custom_root dce_sink fori_loop map optimization_barrier "
     "platform_dependent reduce reduce_window scan stage stop_gradient switch "
     "while_loop",
     "property_tests/test_rows.py and tests/ops, by the laws of their rows": "conv "

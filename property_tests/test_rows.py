@@ -77,6 +77,7 @@ def test_row_keeps_laws(row: Row[Any], law: Law) -> None:
 # functions or foreign programs: programs that draw them stand in the files named here.
 ELSEWHERE = {
     "call_exported": "test_export",
+    "dce_sink": "test_sharded",
     "pure_callback": "test_callbacks",
     "io_callback": "test_effects",
     "debug_callback": "test_effects",

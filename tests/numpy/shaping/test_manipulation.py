@@ -157,7 +157,7 @@ def test_equations() -> None:
         (lambda: jnp.reshape(M, (-1, -1)), ValueError, "more than one"),
         (lambda: jnp.transpose(M, (0,)), ValueError, "not a permutation"),
         (lambda: jnp.stack([]), ValueError, "at least one"),
-        (lambda: jnp.concatenate([M, X]), ValueError, "agree"),
+        (lambda: jnp.concatenate([M, X]), ValueError, "the same shape"),
         (lambda: jnp.squeeze(M, 0), ValueError, "size is not 1"),
         (lambda: jnp.reshape([1, 2], (2,)), TypeError, "asarray"),
         (lambda: jnp.split(M, 2), ValueError, "equal parts"),
