@@ -1,0 +1,59 @@
+"""Which modules `jax` has here, and what shows them: a frozen table.
+
+The first module that has a name answers for it: the overlays of this package stand
+before the modules of verax::
+
+    "jax.core": ("verax.jax.overlays.core", "verax.core")
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+VERSION = "0.12.0"
+"""The version of jax whose public surface verax follows."""
+
+SAME = (
+    "ad_checkpoint api_util checkpoint_policies custom_batching custom_derivatives debug "
+    "dlpack dtypes errors example_libraries example_libraries.optimizers "
+    "example_libraries.stax experimental.compilation_cache "
+    "experimental.compilation_cache.compilation_cache experimental.layout "
+    "experimental.mesh_utils experimental.ode experimental.pjit "
+    "experimental.serialize_executable experimental.shard_map experimental.topologies "
+    "experimental.xla_metadata export extend extend.backend flatten_util image lax "
+    "lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops "
+    "profiler random scipy scipy.cluster scipy.cluster.vq scipy.fft scipy.integrate "
+    "scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal "
+    "scipy.sparse scipy.sparse.linalg scipy.spatial scipy.spatial.transform "
+    "scipy.special scipy.stats "
+    + " ".join(
+        f"scipy.stats.{name}"
+        for name in (
+            "bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm "
+            "geom gumbel_l gumbel_r laplace logistic multinomial multivariate_normal "
+            "nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy"
+        ).split()
+    )
+    + " sharding stages test_util tree tree_util typing"
+).split()
+"""Modules that verax has under the same name."""
+
+OVERLAID = {
+    "jax": ("verax.jax.overlays.top", "verax"),
+    "jax.core": ("verax.jax.overlays.core", "verax.core", "verax.extend.core"),
+    "jax.experimental": ("verax.jax.overlays.experimental", "verax.experimental"),
+    "jax.extend.core": ("verax.jax.overlays.core", "verax.extend.core", "verax.core"),
+    "jax.extend.core.primitives": ("verax.jax.overlays.known_primitives",),
+    "jax.extend.linear_util": ("verax.jax.overlays.linear_util",),
+    "jax.extend.source_info_util": ("verax.jax.overlays.source_info_util",),
+    "jax.interpreters": (),
+    "jax.interpreters.ad": ("verax.jax.overlays.ad",),
+    "jax.interpreters.batching": ("verax.jax.overlays.batching",),
+    "jax.interpreters.mlir": ("verax.jax.overlays.mlir",),
+    "jax.interpreters.partial_eval": ("verax.jax.overlays.partial_eval",),
+    "jax.interpreters.pxla": ("verax.jax.overlays.pxla",),
+    "jax.interpreters.xla": ("verax.jax.overlays.xla",),
+}
+
+MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {f"jax.{name}": (f"verax.{name}",) for name in SAME} | OVERLAID
+)

@@ -1,0 +1,1 @@
+"""What programs written for JAX ask for and verax itself has no use for."""

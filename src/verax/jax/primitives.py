@@ -1,0 +1,309 @@
+"""Primitives as programs for JAX make them: named first, given rules later.
+
+Rules are registered one by one, in dictionaries of this layer; at its first use a
+primitive becomes a frozen row of verax, made of what was registered by then, and
+another row when that has changed::
+
+    double_p = Primitive("double")
+    double_p.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(double_p, mlir.lower_fun(lambda x: x + x, False))
+    ad.primitive_jvps[double_p] = lambda xs, ts: (double_p.bind(*xs), double_p.bind(*ts))
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+
+import verax
+from verax.ir.avals import ShapedArray
+from verax.ir.effects import NO_EFFECTS, Effect
+from verax.ir.jaxpr import Jaxpr, Params
+from verax.rules.rows.row import (
+    Axis,
+    BatchAxis,
+    Engine,
+    Known,
+    Linear,
+    MissingRule,
+    NDArray,
+    Row,
+    Tangent,
+    Zero,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.state import STATE, interpreting
+
+type Rule = Callable[..., Any]
+
+
+@frozen(eq=False)
+class Same:
+    """A value that cannot be hashed, equal to itself alone."""
+
+    value: object
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Same and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def hashed(value: object) -> object:
+    """`value`, or what stands for it where hashes are needed."""
+    try:
+        hash(value)
+    except TypeError:
+        return Same(value)
+    return value
+
+
+@frozen(eq=False, repr=False)
+class Keywords(Params):
+    """The params of an equation as a primitive was bound with them, by keyword."""
+
+    named: tuple[tuple[str, object], ...] = ()
+    caused: frozenset[Effect] = field(default=NO_EFFECTS)
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        return self.caused | NO_EFFECTS.union(
+            *(inner.effects for inner in self.subjaxprs(aside=False))
+        )
+
+    def subjaxprs(self, aside: bool = True) -> Any:
+        for _, value in self.named:
+            for item in value if isinstance(value, tuple) else (value,):
+                if isinstance(item, Jaxpr):
+                    yield item
+
+    def dictionary(self) -> dict[str, Any]:
+        """The keywords, as rules take them."""
+        return {
+            name: value.value if type(value) is Same else value
+            for name, value in self.named
+        }
+
+
+def keywords(named: Mapping[str, object], effects: frozenset[Effect]) -> Keywords:
+    return Keywords(
+        tuple([(name, hashed(value)) for name, value in named.items()]), effects
+    )
+
+
+PRIMITIVE_JVPS: dict["Primitive", Rule] = {}
+PRIMITIVE_TRANSPOSES: dict["Primitive", Rule] = {}
+PRIMITIVE_BATCHERS: dict["Primitive", Rule] = {}
+AXIS_BATCHERS: dict["Primitive", Rule] = {}
+LOWERINGS: dict["Primitive", dict[str | None, Rule]] = {}
+
+
+@frozen(eq=False)
+class LowerFun:
+    """A lowering that is a function of operations: what `mlir.lower_fun` makes."""
+
+    function: Rule
+    multiple_results: bool
+
+    def __call__(self, *args: object, **params: object) -> Any:
+        raise NotImplementedError(
+            "rules that mlir.lower_fun makes are lowered by verax; they cannot be "
+            "called with a context of MLIR"
+        )
+
+
+class Primitive:
+    """An operation of a program's own; see the module."""
+
+    multiple_results = False
+    call_primitive = False
+    map_primitive = False
+    ref_primitive = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.impl: Rule | None = None
+        self.abstract_eval: Rule | None = None
+        self.effectful = False
+        self.made: tuple[tuple[object, ...], Row[Keywords]] | None = None
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def def_impl(self, impl: Rule) -> Rule:
+        """What the primitive computes, on arrays."""
+        self.impl = impl
+        return impl
+
+    def def_abstract_eval(self, rule: Rule) -> Rule:
+        """The type of the result, or a list of them."""
+        self.abstract_eval, self.effectful = rule, False
+        return rule
+
+    def def_effectful_abstract_eval(self, rule: Rule) -> Rule:
+        """The types and the effects."""
+        self.abstract_eval, self.effectful = rule, True
+        return rule
+
+    def bind(self, *args: object, **params: object) -> Any:
+        """Apply the primitive: an array, or a list if it has multiple results."""
+        results = self.row().bind(self.given(args, params), *args)
+        return list(results) if self.multiple_results else results[0]
+
+    def get_bind_params(self, params: Mapping[str, Any]) -> tuple[list[Any], Any]:
+        """Nothing to bind first, and the params."""
+        return [], dict(params)
+
+    def given(self, args: Sequence[object], params: Mapping[str, object]) -> Keywords:
+        if not self.effectful or self.abstract_eval is None:
+            return keywords(params, NO_EFFECTS)
+        avals = [verax.typeof(x) for x in args]
+        _, effects = self.abstract_eval(*avals, **params)
+        return keywords(params, frozenset(effects))
+
+    def row(self) -> Row[Keywords]:
+        """The row that has the rules registered so far."""
+        rules = self.registered()
+        if self.made is None or self.made[0] != rules:
+            self.made = rules, self.build()
+        return self.made[1]
+
+    def registered(self) -> tuple[object, ...]:
+        lowerings = LOWERINGS.get(self, {})
+        return (
+            self.impl,
+            self.abstract_eval,
+            self.multiple_results,
+            PRIMITIVE_JVPS.get(self),
+            PRIMITIVE_TRANSPOSES.get(self),
+            PRIMITIVE_BATCHERS.get(self),
+            AXIS_BATCHERS.get(self),
+            tuple(lowerings.items()),
+        )
+
+    def build(self) -> Row[Keywords]:
+        jvp, transpose = PRIMITIVE_JVPS.get(self), PRIMITIVE_TRANSPOSES.get(self)
+        plain, with_axis = PRIMITIVE_BATCHERS.get(self), AXIS_BATCHERS.get(self)
+        composition = self.composition()
+        row = FromRegistered(
+            name=self.name,
+            params=Keywords,
+            typing=self.typing,
+            jvp=None if jvp is None else self.jvp_column(jvp),
+            transpose=None if transpose is None else self.transpose_column(transpose),
+            batch=self.batch_column(plain, with_axis) if plain or with_axis else None,
+            composition=composition,
+            compiled=composition is None,
+            lower=self.refused if composition is None else None,
+            made_from=self,
+        )
+        return row
+
+    def listed(self, found: Any) -> list[Any]:
+        """Results as a list."""
+        return list(found) if self.multiple_results else [found]
+
+    def typing(self, p: Keywords, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
+        if self.abstract_eval is None:
+            raise NotImplementedError(
+                f"the primitive {self.name} has no abstract evaluation rule; give it "
+                f"one with {self.name}.def_abstract_eval"
+            )
+        found = self.abstract_eval(*avals, **p.dictionary())
+        return self.listed(found[0] if self.effectful else found)
+
+    def composition(self) -> Callable[..., Any] | None:
+        """What the primitive computes, as a function of operations."""
+        rules = LOWERINGS.get(self, {})
+        chosen = rules.get("cpu", rules.get(None))
+        if isinstance(chosen, LowerFun):
+            function, several = chosen.function, chosen.multiple_results
+        elif self.impl is not None and not is_applied(self.impl):
+            function, several = self.impl, self.multiple_results
+        else:
+            return None
+
+        def composed(p: Keywords, *xs: Array) -> Any:
+            found = function(*xs, **p.dictionary())
+            return list(found) if several else found
+
+        return composed
+
+    def refused(self, *_: object) -> Any:
+        raise MissingRule(
+            f"the primitive {self.name} has no lowering that verax can use: a rule of "
+            "mlir.register_lowering must come from mlir.lower_fun, or the primitive "
+            "needs an implementation in operations (def_impl)"
+        )
+
+    def jvp_column(self, rule: Rule) -> Callable[..., Any]:
+        def jvp(
+            engine: Engine, p: Keywords, xs: Sequence[Array], ts: Sequence[Tangent]
+        ) -> tuple[Sequence[Array], Sequence[Tangent]]:
+            out, tangent = rule(tuple(xs), tuple(ts), **p.dictionary())
+            return self.listed(out), self.listed(tangent)
+
+        return jvp
+
+    def transpose_column(self, rule: Rule) -> Callable[..., Any]:
+        def transpose(
+            engine: Engine, p: Keywords, cts: Sequence[Tangent], xs: Sequence[Known]
+        ) -> Sequence[Tangent | None]:
+            given = list(cts) if self.multiple_results else cts[0]
+            found = rule(given, *xs, **p.dictionary())
+            return [None if x is None else x for x in found]
+
+        return transpose
+
+    def batch_column(
+        self, plain: Rule | None, with_axis: Rule | None
+    ) -> Callable[..., Any]:
+        def batch(
+            engine: Engine,
+            p: Keywords,
+            size: int,
+            xs: Sequence[Array],
+            axes: Sequence[Axis],
+        ) -> tuple[Sequence[Array], Sequence[Axis]]:
+            if plain is not None:
+                outs, dims = plain(tuple(xs), tuple(axes), **p.dictionary())
+            else:
+                assert with_axis is not None
+                data = AxisData(engine.axis, size)
+                outs, dims = with_axis(data, tuple(xs), tuple(axes), **p.dictionary())
+            if not self.multiple_results:
+                return [outs], [dims]
+            return list(outs), list(dims)
+
+        return batch
+
+
+@frozen(eq=False, repr=False)
+class FromRegistered(Row[Keywords]):
+    """A row made of registered rules, which knows the primitive it was made for."""
+
+    made_from: Primitive = field(kw_only=True)
+
+
+@frozen
+class AxisData:
+    """What batch rules of `axis_primitive_batchers` are told of the new axis."""
+
+    axis: BatchAxis | None
+    size: int
+
+    @property
+    def name(self) -> str | None:
+        return None if self.axis is None else self.axis.name
+
+    @property
+    def spmd_name(self) -> tuple[str, ...] | None:
+        return (self.axis.spmd or None) if self.axis is not None else None
+
+
+def is_applied(impl: Rule) -> bool:
+    """Whether an implementation only says: compile the lowering and run it."""
+    function = getattr(impl, "func", impl)
+    return getattr(function, "compiles_the_lowering", False)

@@ -1,0 +1,72 @@
+"""Modules named `jax...` that show verax's names, and a few of their own.
+
+A view looks a name up in the overlay of its module (what only programs for JAX ask
+for), then in the module of verax that it shows, then among its submodules. What a
+program assigns stays in the view; verax never sees it::
+
+    sys.modules["jax.numpy"] = View("jax.numpy", ("verax.numpy",))
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from verax.jax.record import RECORD
+
+WHERE = "verax as jax; docs/ecosystem.md lists the names that it lacks"
+"""Python prints this where a name of a module cannot be imported."""
+
+
+class View(ModuleType):
+    """A module of jax, shown by the modules of verax that have its names."""
+
+    def __init__(
+        self, name: str, sources: Sequence[str], submodules: frozenset[str]
+    ) -> None:
+        super().__init__(name)
+        self.__file__ = WHERE
+        self.__path__: list[str] = []
+        self.__dict__["view_sources"] = tuple(sources)
+        self.__dict__["view_submodules"] = submodules
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.view_submodules:
+            return import_module(f"{self.__name__}.{name}")
+        if not (name.startswith("__") and name.endswith("__")) or name in SHOWN:
+            for source in self.view_sources:
+                found = getattr(import_module(source), name, ABSENT)
+                if found is ABSENT or hides_module(found):
+                    continue
+                self.__dict__[name] = found
+                return found
+        if not name.startswith("__"):
+            RECORD.missing(f"{self.__name__}.{name}")
+        raise AttributeError(
+            f"module {self.__name__!r} has no attribute {name!r} ({WHERE})"
+        )
+
+    def __dir__(self) -> list[str]:
+        names = {*self.__dict__, *self.view_submodules}
+        for source in self.view_sources:
+            module = import_module(source)
+            names |= {n for n in dir(module) if not n.startswith("_")}
+        return sorted(names - {"view_sources", "view_submodules"})
+
+
+ABSENT = object()
+SHOWN = ("__version__", "__version_info__", "__array_api_version__", "__all__")
+
+
+def hides_module(found: object) -> bool:
+    """Whether a name is only a package of verax's own layout."""
+    if not isinstance(found, ModuleType):
+        return False
+    return found.__name__.startswith("verax.")
+
+
+def is_real_jax(module: ModuleType | None = None) -> bool:
+    """Whether `jax` was imported, and not through this package."""
+    module = sys.modules.get("jax") if module is None else module
+    return module is not None and not isinstance(module, View)
