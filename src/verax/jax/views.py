@@ -13,6 +13,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from verax.jax.inert import inert_names
 from verax.jax.record import RECORD
 
 WHERE = "verax as jax; docs/ecosystem.md lists the names that it lacks"
@@ -30,6 +31,7 @@ class View(ModuleType):
         self.__path__: list[str] = []
         self.__dict__["view_sources"] = tuple(sources)
         self.__dict__["view_submodules"] = submodules
+        self.__dict__.update(inert_names(name))
 
     def __getattr__(self, name: str) -> Any:
         if name in self.view_submodules:

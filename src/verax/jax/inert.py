@@ -1,0 +1,98 @@
+"""Names of jax that verax has nothing for: they can be imported, not used.
+
+A class serves `isinstance`, and nothing is one; making one, or calling a function,
+raises an error that names it. What a library only mentions does not stop it so::
+
+    isinstance(x, sparse.BCOO)      # False
+    sparse.BCOO.fromdense(x)        # NotImplementedError
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+WHY: Mapping[str, str] = MappingProxyType(
+    {
+        "jax.experimental.sparse": "sparse arrays",
+        "jax.experimental.checkify": "checks in programs",
+        "jax._src.checkify": "checks in programs",
+        "jax.experimental.hijax": "types of a program's own",
+        "jax.experimental.colocated_python": "programs on other hosts",
+        "jax.experimental.multihost_utils": "several processes",
+        "jax.experimental.jax2tf": "TensorFlow",
+        "jax.experimental.pallas": "kernels of a program's own",
+        "jax._src.state.types": "mutable references",
+    }
+)
+"""What verax would need for the names of a module."""
+
+CLASSES: Mapping[str, str] = MappingProxyType(
+    {
+        "jax.experimental.sparse": "JAXSparse BCOO BCSR CSR CSC COO",
+        "jax.experimental.checkify": "Error ErrorCategory JaxException",
+        "jax._src.checkify": "Error ErrorCategory JaxException",
+        "jax.experimental.hijax": "HiType HiPrim VJPHiPrimitive MutableHiType QDD",
+        "jax._src.state.types": "AbstractRef",
+    }
+)
+FUNCTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "jax.experimental.sparse": (
+            "sparsify bcoo_reduce_sum bcoo_sum_duplicates bcoo_update_layout "
+            "bcoo_dot_general bcoo_fromdense bcoo_todense bcoo_multiply_sparse "
+            "bcoo_concatenate bcoo_broadcast_in_dim sparsify_raw todense empty eye "
+            "random_bcoo"
+        ),
+        "jax.experimental.checkify": "check check_error checkify init_error",
+        "jax._src.checkify": "check check_error checkify init_error",
+        "jax.experimental.hijax": "instantiate_zeros",
+        "jax.experimental.multihost_utils": (
+            "process_allgather sync_global_devices broadcast_one_to_all "
+            "host_local_array_to_global_array global_array_to_host_local_array "
+            "assert_equal"
+        ),
+        "jax.experimental.colocated_python": "colocated_python colocated_cpu_devices",
+        "jax.experimental.jax2tf": "convert call_tf",
+    }
+)
+
+
+class Inert(type):
+    """The type of classes that nothing is an instance of."""
+
+    home: str
+
+    def __call__(cls, *args: object, **kwargs: object) -> NoReturn:
+        raise NotImplementedError(refusal(cls.home, cls.__name__))
+
+    def __getattr__(cls, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(refusal(cls.home, f"{cls.__name__}.{name}"))
+
+
+def refusal(module: str, name: str) -> str:
+    """What an error says about the use of a name."""
+    return f"{module}.{name}: verax has no {WHY[module]}"
+
+
+class InertFunction:
+    """A function that says, when it is called, that verax has nothing for it."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.__module__, self.__name__ = module, name
+
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        raise NotImplementedError(refusal(self.__module__, self.__name__))
+
+
+def inert_names(module: str) -> dict[str, Any]:
+    """The names of a module that can only be mentioned."""
+    classes = {
+        name: Inert(name, (), {"home": module, "__module__": module})
+        for name in CLASSES.get(module, "").split()
+    }
+    functions = {
+        name: InertFunction(module, name) for name in FUNCTIONS.get(module, "").split()
+    }
+    return classes | functions

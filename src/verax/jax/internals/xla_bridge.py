@@ -1,0 +1,2 @@
+"""`jax._src.xla_bridge`: the backends that have been started."""
+_backends = None

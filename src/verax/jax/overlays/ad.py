@@ -1,0 +1,125 @@
+"""`jax.interpreters.ad`: where derivatives of a program's own primitives are given."""
+
+from collections.abc import Callable
+from typing import Any
+
+import verax.lax as lax
+import verax.numpy as vnp
+from verax.custom_derivatives import SymbolicZero as SymbolicZero
+from verax.jax.primitives import (
+    PRIMITIVE_JVPS as primitive_jvps,
+    PRIMITIVE_TRANSPOSES as primitive_transposes,
+    Primitive,
+)
+from verax.rules.rows.row import Linear, Zero as Zero
+
+UndefinedPrimal = Linear
+
+__all__ = [
+    "UndefinedPrimal",
+    "Zero",
+    "add_jaxvals",
+    "deflinear",
+    "deflinear2",
+    "defjvp",
+    "defjvp2",
+    "instantiate_zeros",
+    "is_undefined_primal",
+    "primitive_jvps",
+    "primitive_transposes",
+    "zeros_like_aval",
+]
+
+type Rule = Callable[..., Any]
+
+
+def is_undefined_primal(x: object) -> bool:
+    """Whether an operand of a transpose rule is one to which it is linear."""
+    return type(x) is Linear
+
+
+def zeros_like_aval(aval: Any) -> Any:
+    """Zeros of a type."""
+    return vnp.zeros(aval.shape, aval.dtype)
+
+
+def instantiate_zeros(tangent: Any) -> Any:
+    """An array of zeros for a `Zero`, and anything else as it is."""
+    return zeros_like_aval(tangent.aval) if type(tangent) is Zero else tangent
+
+
+def add_jaxvals(x: Any, y: Any) -> Any:
+    """The sum of two cotangents."""
+    return lax.add(x, y)
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """The sum of two tangents, each of which may be a `Zero`."""
+    if type(x) is Zero:
+        return y
+    return x if type(y) is Zero else add_jaxvals(x, y)
+
+
+def defjvp(primitive: Primitive, *rules: Rule | None) -> None:
+    """Derivatives of one result, by operand: `rule(tangent, *primals, **params)`."""
+    defjvp2(
+        primitive,
+        *[
+            None if rule is None else without_answer(rule)
+            for rule in rules
+        ],
+    )
+
+
+def without_answer(rule: Rule) -> Rule:
+    return lambda tangent, answer, *primals, **params: rule(tangent, *primals, **params)
+
+
+def defjvp2(primitive: Primitive, *rules: Rule | None) -> None:
+    """As `defjvp`, of rules that take the result after the tangent."""
+
+    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+        answer = primitive.bind(*primals, **params)
+        total: Any = Zero(vnp.asarray(answer).aval.tangent())
+        for rule, tangent in zip(rules, tangents, strict=True):
+            if rule is not None and type(tangent) is not Zero:
+                total = add_tangents(total, rule(tangent, answer, *primals, **params))
+        return answer, total
+
+    primitive_jvps[primitive] = jvp
+
+
+def deflinear(primitive: Primitive, transpose: Rule) -> None:
+    """A linear primitive: its transpose takes the cotangent."""
+
+    def rule(ct: Any, *operands: Any, **params: Any) -> Any:
+        if type(ct) is Zero:
+            return [None] * len(operands)
+        return transpose(ct, **params)
+
+    primitive_jvps[primitive] = linear_jvp(primitive)
+    primitive_transposes[primitive] = rule
+
+
+def deflinear2(primitive: Primitive, transpose: Rule) -> None:
+    """A linear primitive: its transpose takes the cotangent and the operands."""
+
+    def rule(ct: Any, *operands: Any, **params: Any) -> Any:
+        if type(ct) is Zero:
+            return [None] * len(operands)
+        return transpose(ct, *operands, **params)
+
+    primitive_jvps[primitive] = linear_jvp(primitive)
+    primitive_transposes[primitive] = rule
+
+
+def linear_jvp(primitive: Primitive) -> Rule:
+    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+        answer = primitive.bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents):
+            answers = answer if primitive.multiple_results else [answer]
+            zeros = [Zero(vnp.asarray(y).aval.tangent()) for y in answers]
+            return answer, zeros if primitive.multiple_results else zeros[0]
+        return answer, primitive.bind(*map(instantiate_zeros, tangents), **params)
+
+    return jvp

@@ -1,0 +1,80 @@
+"""`jax.interpreters.batching`: how a program's own primitives are batched."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import verax.numpy as vnp
+from verax.jax.primitives import (
+    AXIS_BATCHERS as axis_primitive_batchers,
+    PRIMITIVE_BATCHERS as primitive_batchers,
+    AxisData as AxisData,
+    Primitive,
+)
+
+__all__ = [
+    "AxisData",
+    "axis_primitive_batchers",
+    "bdim_at_front",
+    "broadcast",
+    "defbroadcasting",
+    "defvectorized",
+    "fancy_primitive_batchers",
+    "matchaxis",
+    "moveaxis",
+    "not_mapped",
+    "primitive_batchers",
+]
+
+fancy_primitive_batchers = axis_primitive_batchers
+not_mapped: Final = None
+
+
+def moveaxis(x: Any, src: int | None, dst: int) -> Any:
+    """The batch dimension of `x` moved to `dst`."""
+    return x if src is None or src == dst else vnp.moveaxis(x, src, dst)
+
+
+def broadcast(x: Any, size: int, axis: int, *_: object) -> Any:
+    """`x` repeated `size` times along a new dimension."""
+    return vnp.broadcast_to(
+        vnp.expand_dims(x, axis), (*x.shape[:axis], size, *x.shape[axis:])
+    )
+
+
+def bdim_at_front(x: Any, axis: int | None, size: int, *_: object) -> Any:
+    """`x` with the batch dimension in front; repeated if it has none."""
+    return broadcast(x, size, 0) if axis is None else moveaxis(x, axis, 0)
+
+
+def matchaxis(
+    axis_name: object, size: int, mesh_axis: object, src: int | None, dst: int, x: Any
+) -> Any:
+    """`x` with its batch dimension at `dst`; repeated if it has none."""
+    return broadcast(x, size, dst) if src is None else moveaxis(x, src, dst)
+
+
+def defvectorized(primitive: Primitive) -> None:
+    """A primitive of one operand that works element by element."""
+
+    def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+        return primitive.bind(*args, **params), dims[0]
+
+    primitive_batchers[primitive] = rule
+
+
+def defbroadcasting(primitive: Primitive) -> None:
+    """A primitive of several operands that works element by element."""
+
+    def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        rank = max(x.ndim + (d is None) for x, d in zip(args, dims, strict=True))
+        moved = [bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+        lifted = [
+            vnp.reshape(x, (size, *(1,) * (rank - x.ndim), *x.shape[1:])) for x in moved
+        ]
+        return primitive.bind(*lifted, **params), 0
+
+    primitive_batchers[primitive] = rule
+
+
+type Batcher = Callable[..., Any]

@@ -1,0 +1,64 @@
+"""`jax.core` and `jax.extend.core`: programs and their parts, as programs for JAX ask."""
+
+from typing import Any
+
+from verax.ir.avals import ShapedArray
+from verax.jax.primitives import Primitive as Primitive
+from verax.rules.values.state import STATE
+
+AbstractValue = ShapedArray
+
+
+def trace_state_clean() -> bool:
+    """Whether operations are computed, and no axis is named around."""
+    return STATE.interpreter.immediate and not STATE.axes
+
+
+class TraceContext:
+    """What stands for the traces around a call: equal where they are the same."""
+
+    def __init__(self) -> None:
+        self.interpreter = STATE.interpreter
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, TraceContext) and other.interpreter is self.interpreter
+        )
+
+    def __hash__(self) -> int:
+        return id(self.interpreter)
+
+
+def get_opaque_trace_state(convention: str = "") -> TraceContext:
+    """A value that compares equal while the same function is being traced."""
+    return TraceContext()
+
+
+def get_aval(x: Any) -> ShapedArray:
+    """The type of a value."""
+    from verax.rules.values.constants import aval_of
+
+    return aval_of(x)
+
+
+def take_current_trace() -> Any:
+    """The interpreter in force, as a block."""
+    raise NotImplementedError("verax has no traces that a program can take")
+
+
+def set_current_trace(trace: Any) -> Any:
+    """Interpreters of a program's own."""
+    raise NotImplementedError("verax has no traces that a program can set")
+
+
+def find_top_trace(args: Any) -> Any:
+    """The trace of the arguments."""
+    raise NotImplementedError("verax has no traces that a program can find")
+
+
+class Trace:
+    """Base of interpreters of a program's own; see `set_current_trace`."""
+
+
+class TraceTag:
+    """Marks a trace."""

@@ -1,0 +1,2 @@
+"""`jax.extend.core.primitives`: verax's own primitives under JAX's names."""
+from verax.lax import *

@@ -1,0 +1,78 @@
+"""`jax.extend.linear_util`: functions wrapped in steps, as older programs build them."""
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+type Step = Callable[..., Generator[Any, Any, Any]]
+
+
+class Store:
+    """A place for one value, filled once."""
+
+    def __init__(self) -> None:
+        self.filled: list[Any] = []
+
+    def store(self, value: Any) -> None:
+        self.filled.append(value)
+
+    @property
+    def val(self) -> Any:
+        if not self.filled:
+            raise StoreException("the function has not been called yet")
+        return self.filled[-1]
+
+
+class StoreException(Exception):
+    """A value was asked for before the function was called."""
+
+
+class WrappedFun:
+    """A function of positional arguments with steps before and after it."""
+
+    def __init__(
+        self, f: Callable[..., Any], steps: tuple[Any, ...] = (), params: Any = None
+    ) -> None:
+        self.f, self.steps = f, steps
+        self.params = params or {}
+
+    def wrap(self, step: Any) -> "WrappedFun":
+        return WrappedFun(self.f, (step, *self.steps), self.params)
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.f, "__name__", "<unnamed function>")
+
+    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
+        """The result, through all steps."""
+        def call(steps: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
+            if not steps:
+                return self.f(*args, **{**self.params, **kwargs})
+            (step, extra, store), *rest = steps
+            running = step(*extra, *args, **kwargs)
+            inner_args, inner_kwargs = next(running)
+            found = running.send(call(tuple(rest), inner_args, inner_kwargs))
+            if store is not None:
+                found, aside = found
+                store.store(aside)
+            return found
+        return call(self.steps, args, kwargs)
+
+
+def wrap_init(f: Callable[..., Any], params: Any = None, **_: Any) -> WrappedFun:
+    """A function to be transformed."""
+    return WrappedFun(f, (), params)
+
+
+def transformation(step: Step, fun: Any = None, *extra: Any) -> Any:
+    """A step before and after a function."""
+    if fun is None:
+        return lambda fun, *extra: transformation(step, fun, *extra)
+    return fun.wrap((step, extra, None))
+
+
+def transformation_with_aux(step: Step, fun: Any = None, *extra: Any) -> Any:
+    """A step that also hands something out, and a function that gives it."""
+    if fun is None:
+        return lambda fun, *extra: transformation_with_aux(step, fun, *extra)
+    store = Store()
+    return fun.wrap((step, extra, store)), lambda: store.val
