@@ -13,14 +13,18 @@ from typing import Any, NoReturn
 
 WHY: Mapping[str, str] = MappingProxyType(
     {
+        "jax": "mutable references",
         "jax.experimental.sparse": "sparse arrays",
         "jax.experimental.checkify": "checks in programs",
         "jax._src.checkify": "checks in programs",
         "jax.experimental.hijax": "types of a program's own",
         "jax.experimental.colocated_python": "programs on other hosts",
+        "jax.experimental.colocated_python.serialization": "programs on other hosts",
         "jax.experimental.multihost_utils": "several processes",
         "jax.experimental.jax2tf": "TensorFlow",
         "jax.experimental.pallas": "kernels of a program's own",
+        "jax.experimental.pallas.ops.tpu.splash_attention": "kernels for TPUs",
+        "jax.experimental.pallas.triton": "kernels of a program's own",
         "jax._src.state.types": "mutable references",
     }
 )
@@ -28,17 +32,20 @@ WHY: Mapping[str, str] = MappingProxyType(
 
 CLASSES: Mapping[str, str] = MappingProxyType(
     {
+        "jax": "Ref",
         "jax.experimental.sparse": "JAXSparse BCOO BCSR CSR CSC COO",
         "jax.experimental.checkify": "Error ErrorCategory JaxException",
         "jax._src.checkify": "Error ErrorCategory JaxException",
         "jax.experimental.hijax": "HiType HiPrim VJPHiPrimitive MutableHiType QDD",
         "jax._src.state.types": "AbstractRef",
+        "jax.experimental.colocated_python.serialization": "DeviceList",
     }
 )
 FUNCTIONS: Mapping[str, str] = MappingProxyType(
     {
+        "jax": "new_ref freeze ref",
         "jax.experimental.sparse": (
-            "sparsify bcoo_reduce_sum bcoo_sum_duplicates bcoo_update_layout "
+            "bcoo_reduce_sum bcoo_sum_duplicates bcoo_update_layout "
             "bcoo_dot_general bcoo_fromdense bcoo_todense bcoo_multiply_sparse "
             "bcoo_concatenate bcoo_broadcast_in_dim sparsify_raw todense empty eye "
             "random_bcoo"
@@ -51,7 +58,13 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
             "host_local_array_to_global_array global_array_to_host_local_array "
             "assert_equal"
         ),
-        "jax.experimental.colocated_python": "colocated_python colocated_cpu_devices",
+        "jax.experimental.colocated_python": (
+            "colocated_python colocated_cpu_devices"
+        ),
+        "jax.experimental.pallas.ops.tpu.splash_attention": (
+            "splash_attention_kernel splash_attention_mask"
+        ),
+        "jax.experimental.colocated_python.serialization": "",
         "jax.experimental.jax2tf": "convert call_tf",
     }
 )

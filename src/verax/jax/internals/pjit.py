@@ -1,3 +1,3 @@
 """`jax._src.pjit`: the primitive of calls that are compiled."""
 
-from verax.lax import jit_p as jit_p
+from verax.ops.calls.call import jit_p as jit_p

@@ -3,10 +3,22 @@
 from typing import Any
 
 from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Literal, Var
+from verax.jax.overlays.handlers import Handlers
 from verax.jax.primitives import Primitive as Primitive
 from verax.rules.values.state import STATE
 
 AbstractValue = ShapedArray
+Atom = Var | Literal
+pytype_aval_mappings = Handlers()
+
+
+class DropVar:
+    """A result that nothing reads, in JAX's programs; here, it is a variable too."""
+
+    def __init__(self, *_: object) -> None:
+        raise NotImplementedError("results that nothing reads are variables (Var)")
+
 
 
 def trace_state_clean() -> bool:
