@@ -3,6 +3,7 @@
 The first module that has a name answers for it: the overlays of this package stand
 before the modules of verax::
 
+    "jax.api_util": ("verax.jax.overlays.api_util", "verax.api_util"),
     "jax.core": ("verax.jax.overlays.core", "verax.core")
 """
 
@@ -13,7 +14,7 @@ VERSION = "0.12.0"
 """The version of jax whose public surface verax follows."""
 
 SAME = (
-    "ad_checkpoint api_util checkpoint_policies custom_batching custom_derivatives debug "
+    "ad_checkpoint checkpoint_policies custom_batching custom_derivatives debug "
     "dlpack dtypes errors example_libraries example_libraries.optimizers "
     "example_libraries.stax experimental.compilation_cache "
     "experimental.compilation_cache.compilation_cache experimental.layout "
@@ -39,6 +40,7 @@ SAME = (
 
 OVERLAID = {
     "jax": ("verax.jax.overlays.top", "verax"),
+    "jax.api_util": ("verax.jax.overlays.api_util", "verax.api_util"),
     "jax.core": ("verax.jax.overlays.core", "verax.core", "verax.extend.core"),
     "jax.experimental": ("verax.jax.overlays.experimental", "verax.experimental"),
     "jax.extend.core": ("verax.jax.overlays.core", "verax.extend.core", "verax.core"),

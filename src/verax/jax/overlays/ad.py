@@ -11,11 +11,13 @@ from verax.jax.primitives import (
     PRIMITIVE_TRANSPOSES as primitive_transposes,
     Primitive,
 )
+from verax.rules.rows.builder import Tracer as JVPTracer
 from verax.rules.rows.row import Linear, Zero as Zero
 
 UndefinedPrimal = Linear
 
 __all__ = [
+    "JVPTracer",
     "UndefinedPrimal",
     "Zero",
     "add_jaxvals",

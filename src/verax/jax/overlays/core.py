@@ -1,11 +1,13 @@
 """`jax.core` and `jax.extend.core`: programs and their parts, as programs for JAX ask."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Literal, Var
 from verax.jax.overlays.handlers import Handlers
 from verax.jax.primitives import Primitive as Primitive
+from verax.rules.rows.builder import Tracer
 from verax.rules.values.state import STATE
 
 AbstractValue = ShapedArray
@@ -53,24 +55,7 @@ def get_aval(x: Any) -> ShapedArray:
     return aval_of(x)
 
 
-def take_current_trace() -> Any:
-    """The interpreter in force, as a block."""
-    raise NotImplementedError("verax has no traces that a program can take")
-
-
-def set_current_trace(trace: Any) -> Any:
-    """Interpreters of a program's own."""
-    raise NotImplementedError("verax has no traces that a program can set")
-
-
-def find_top_trace(args: Any) -> Any:
-    """The trace of the arguments."""
-    raise NotImplementedError("verax has no traces that a program can find")
-
-
-class Trace:
-    """Base of interpreters of a program's own; see `set_current_trace`."""
-
-
-class TraceTag:
-    """Marks a trace."""
+def find_top_trace(args: Sequence[Any]) -> Any:
+    """The trace of the first tracer among the arguments, or of none of them."""
+    found = [x._trace for x in args if isinstance(x, Tracer)]
+    return found[0] if found else STATE.interpreter

@@ -64,6 +64,11 @@ class Tracer(Array):
         self.builder = builder
         self.atom = atom
 
+    @property
+    def _trace(self) -> "Builder":
+        """The trace, by the name that libraries for JAX know: one object for each."""
+        return self.builder
+
     def __repr__(self) -> str:
         return f"Traced<{self.aval}> under {self.builder.purpose}"
 
@@ -127,6 +132,11 @@ class Builder:
         )
         self.describe: Callable[[], Sequence[str]] | None = None
         self.oracle: Oracle | None = None
+
+    @property
+    def main(self) -> "Builder":
+        """The trace itself, which is what older libraries compare."""
+        return self
 
     def input(self, aval: ShapedArray) -> Tracer:
         """A new input of type `aval`."""
