@@ -9,7 +9,6 @@ real jax can be loaded in this process::
 
 import sys
 from collections.abc import Iterable, Sequence
-from email.message import Message
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
@@ -19,6 +18,8 @@ from types import ModuleType
 from verax.jax.names import MODULES, VERSION
 from verax.jax.record import RECORD
 from verax.jax.views import WHERE, View, is_real_jax
+
+ANY = DistributionFinder.Context()
 
 
 class Jax(Distribution):
@@ -62,7 +63,7 @@ class Finder(DistributionFinder, MetaPathFinder, Loader):
         """Nothing runs: a view looks names up when they are read."""
 
     def find_distributions(
-        self, context: DistributionFinder.Context = DistributionFinder.Context()
+        self, context: DistributionFinder.Context = ANY
     ) -> Iterable[Distribution]:
         return [Jax()] if context.name in ("jax", None) else []
 
@@ -71,7 +72,9 @@ def submodules(name: str) -> frozenset[str]:
     """The names of the modules directly below one."""
     start = f"{name}."
     return frozenset(
-        rest for m in MODULES if m.startswith(start) and "." not in (rest := m[len(start):])
+        rest
+        for m in MODULES
+        if m.startswith(start) and "." not in (rest := m[len(start) :])
     )
 
 

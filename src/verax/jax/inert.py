@@ -58,9 +58,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
             "host_local_array_to_global_array global_array_to_host_local_array "
             "assert_equal"
         ),
-        "jax.experimental.colocated_python": (
-            "colocated_python colocated_cpu_devices"
-        ),
+        "jax.experimental.colocated_python": ("colocated_python colocated_cpu_devices"),
         "jax.experimental.pallas.ops.tpu.splash_attention": (
             "splash_attention_kernel splash_attention_mask"
         ),

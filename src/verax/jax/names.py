@@ -13,6 +13,8 @@ from types import MappingProxyType
 VERSION = "0.12.0"
 """The version of jax whose public surface verax follows."""
 
+VERSION_INFO = (0, 12, 0)
+
 SAME = (
     "ad_checkpoint checkpoint_policies custom_batching custom_derivatives debug "
     "dlpack dtypes errors example_libraries example_libraries.optimizers "
@@ -28,11 +30,34 @@ SAME = (
     "scipy.special scipy.stats "
     + " ".join(
         f"scipy.stats.{name}"
-        for name in (
-            "bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm "
-            "geom gumbel_l gumbel_r laplace logistic multinomial multivariate_normal "
-            "nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy"
-        ).split()
+        for name in [
+            "bernoulli",
+            "beta",
+            "betabinom",
+            "binom",
+            "cauchy",
+            "chi2",
+            "dirichlet",
+            "expon",
+            "gamma",
+            "gennorm",
+            "geom",
+            "gumbel_l",
+            "gumbel_r",
+            "laplace",
+            "logistic",
+            "multinomial",
+            "multivariate_normal",
+            "nbinom",
+            "norm",
+            "pareto",
+            "poisson",
+            "t",
+            "truncnorm",
+            "uniform",
+            "vonmises",
+            "wrapcauchy",
+        ]
     )
     + " sharding stages test_util tree tree_util typing"
 ).split()

@@ -7,13 +7,12 @@ another row when that has changed::
     double_p = Primitive("double")
     double_p.def_abstract_eval(lambda x: x)
     mlir.register_lowering(double_p, mlir.lower_fun(lambda x: x + x, False))
-    ad.primitive_jvps[double_p] = lambda xs, ts: (double_p.bind(*xs), double_p.bind(*ts))
+    ad.deflinear(double_p, lambda ct: (double_p.bind(ct),))
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from attrs import field, frozen
 
 import verax
@@ -25,15 +24,11 @@ from verax.rules.rows.row import (
     BatchAxis,
     Engine,
     Known,
-    Linear,
     MissingRule,
-    NDArray,
     Row,
     Tangent,
-    Zero,
 )
 from verax.rules.values.array import Array
-from verax.rules.values.state import STATE, interpreting
 
 type Rule = Callable[..., Any]
 

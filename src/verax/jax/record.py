@@ -39,7 +39,10 @@ def asked_at(frame: FrameType | None) -> str:
     """File and line of the innermost frame outside this package and importlib."""
     while frame is not None:
         file = frame.f_code.co_filename
-        if os.path.dirname(file) != os.path.dirname(__file__) and "importlib" not in file:
+        if (
+            os.path.dirname(file) != os.path.dirname(__file__)
+            and "importlib" not in file
+        ):
             return f"{file}:{frame.f_lineno}"
         frame = frame.f_back
     return "?"

@@ -13,8 +13,8 @@ def infer_argnums_and_argnames(
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     named = list(signature.parameters.values())
     places = [p.name for p in named if p.kind in kinds]
-    numbers = None if argnums is None else as_tuple(argnums)
-    names = None if argnames is None else as_tuple(argnames)
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+    names = (argnames,) if isinstance(argnames, str) else argnames
     if numbers is None and names is None:
         return (), ()
     if numbers is None:
@@ -25,10 +25,4 @@ def infer_argnums_and_argnames(
             p.name for i, p in enumerate(named) if i in numbers and p.kind == keyword
         ]
         names = tuple(by_number)
-    return numbers, names
-
-
-def as_tuple(one_or_more):
-    if isinstance(one_or_more, (str, int)):
-        return (one_or_more,)
-    return tuple(one_or_more)
+    return tuple(numbers), tuple(names)

@@ -1,4 +1,4 @@
-"""`jax._src.traceback_util`: verax's tracebacks hide nothing, so nothing is excluded."""
+"""`jax._src.traceback_util`: verax's tracebacks hide no frames."""
 
 from collections.abc import Callable
 from typing import Any

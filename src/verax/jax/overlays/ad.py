@@ -21,10 +21,10 @@ __all__ = [
     "UndefinedPrimal",
     "Zero",
     "add_jaxvals",
-    "deflinear",
-    "deflinear2",
     "defjvp",
     "defjvp2",
+    "deflinear",
+    "deflinear2",
     "instantiate_zeros",
     "is_undefined_primal",
     "primitive_jvps",
@@ -66,10 +66,7 @@ def defjvp(primitive: Primitive, *rules: Rule | None) -> None:
     """Derivatives of one result, by operand: `rule(tangent, *primals, **params)`."""
     defjvp2(
         primitive,
-        *[
-            None if rule is None else without_answer(rule)
-            for rule in rules
-        ],
+        *[None if rule is None else without_answer(rule) for rule in rules],
     )
 
 

@@ -9,7 +9,7 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.jax.overlays.linear_util import (
     WrappedFun,
-    transformation_with_aux,
+    with_aux,
 )
 
 __all__ = ["DebugInfo", "debug_info", "flatten_fun", "flatten_fun_nokwargs"]
@@ -36,32 +36,26 @@ def debug_info(
     return DebugInfo(traced_for, getattr(fun, "__name__", str(fun)))
 
 
-def flat_call(
-    in_tree: PyTreeDef, *leaves: Any
-) -> Generator[Any, Any, tuple[list[Any], PyTreeDef]]:
+def flat_call(in_tree: PyTreeDef, *leaves: Any) -> Generator[Any, Any, None]:
     args, kwargs = in_tree.unflatten(leaves)
     result = yield args, kwargs
-    return_leaves, out_tree = pytrees.flatten(result)
-    yield return_leaves, out_tree
+    yield pytrees.flatten(result)
 
 
-def flat_call_nokwargs(
-    in_tree: PyTreeDef, *leaves: Any
-) -> Generator[Any, Any, tuple[list[Any], PyTreeDef]]:
+def flat_call_nokwargs(in_tree: PyTreeDef, *leaves: Any) -> Generator[Any, Any, None]:
     result = yield in_tree.unflatten(leaves), {}
-    return_leaves, out_tree = pytrees.flatten(result)
-    yield return_leaves, out_tree
+    yield pytrees.flatten(result)
 
 
 def flatten_fun(
     fun: WrappedFun, in_tree: PyTreeDef
 ) -> tuple[WrappedFun, Callable[[], PyTreeDef]]:
     """A function of the leaves of (args, kwargs), and its structure of results."""
-    return transformation_with_aux(flat_call, fun, in_tree)
+    return with_aux(flat_call, fun, in_tree)
 
 
 def flatten_fun_nokwargs(
     fun: WrappedFun, in_tree: PyTreeDef
 ) -> tuple[WrappedFun, Callable[[], PyTreeDef]]:
     """A function of the leaves of args, and its structure of results."""
-    return transformation_with_aux(flat_call_nokwargs, fun, in_tree)
+    return with_aux(flat_call_nokwargs, fun, in_tree)

@@ -66,7 +66,9 @@ def defbroadcasting(primitive: Primitive) -> None:
     """A primitive of several operands that works element by element."""
 
     def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
-        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        size = next(
+            x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None
+        )
         rank = max(x.ndim + (d is None) for x, d in zip(args, dims, strict=True))
         moved = [bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]
         lifted = [

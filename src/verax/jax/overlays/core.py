@@ -1,4 +1,4 @@
-"""`jax.core` and `jax.extend.core`: programs and their parts, as programs for JAX ask."""
+"""`jax.core` and `jax.extend.core`: programs and their parts, by JAX's names."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,6 +8,7 @@ from verax.ir.jaxpr import Literal, Var
 from verax.jax.overlays.handlers import Handlers
 from verax.jax.primitives import Primitive as Primitive
 from verax.rules.rows.builder import Tracer
+from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
 
 AbstractValue = ShapedArray
@@ -22,7 +23,6 @@ class DropVar:
         raise NotImplementedError("results that nothing reads are variables (Var)")
 
 
-
 def trace_state_clean() -> bool:
     """Whether operations are computed, and no axis is named around."""
     return STATE.interpreter.immediate and not STATE.axes
@@ -35,9 +35,7 @@ class TraceContext:
         self.interpreter = STATE.interpreter
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, TraceContext) and other.interpreter is self.interpreter
-        )
+        return isinstance(other, TraceContext) and other.interpreter is self.interpreter
 
     def __hash__(self) -> int:
         return id(self.interpreter)
@@ -50,8 +48,6 @@ def get_opaque_trace_state(convention: str = "") -> TraceContext:
 
 def get_aval(x: Any) -> ShapedArray:
     """The type of a value."""
-    from verax.rules.values.constants import aval_of
-
     return aval_of(x)
 
 

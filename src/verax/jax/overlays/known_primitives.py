@@ -6,7 +6,11 @@ from verax.jax.primitives import Primitive
 from verax.ops.table import ROWS
 
 NAMED = {f"{row.name.replace('-', '_')}_p": row for row in ROWS}
-OTHERS = {"pjit_p": "jit_p", "remat_p": "checkpoint_p", "custom_jvp_call_jaxpr_p": "custom_jvp_call_p"}
+OTHERS = {
+    "pjit_p": "jit_p",
+    "remat_p": "checkpoint_p",
+    "custom_jvp_call_jaxpr_p": "custom_jvp_call_p",
+}
 UNWRITTEN = {
     name: Primitive(name.removesuffix("_p"))
     for name in ("call_p", "closed_call_p", "core_call_p", "custom_lin_p")

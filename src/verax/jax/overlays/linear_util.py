@@ -1,4 +1,4 @@
-"""`jax.extend.linear_util`: functions wrapped in steps, as older programs build them."""
+"""`jax.extend.linear_util`: functions in steps, as older programs build them."""
 
 from collections.abc import Callable, Generator
 from typing import Any
@@ -44,6 +44,7 @@ class WrappedFun:
 
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
         """The result, through all steps."""
+
         def call(steps: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
             if not steps:
                 return self.f(*args, **{**self.params, **kwargs})
@@ -55,6 +56,7 @@ class WrappedFun:
                 found, aside = found
                 store.store(aside)
             return found
+
         return call(self.steps, args, kwargs)
 
 
@@ -70,9 +72,16 @@ def transformation(step: Step, fun: Any = None, *extra: Any) -> Any:
     return fun.wrap((step, extra, None))
 
 
+def with_aux(
+    step: Step, fun: WrappedFun, *extra: Any
+) -> tuple[WrappedFun, Callable[[], Any]]:
+    """A function with one more step, and what that step hands out."""
+    store = Store()
+    return fun.wrap((step, extra, store)), lambda: store.val
+
+
 def transformation_with_aux(step: Step, fun: Any = None, *extra: Any) -> Any:
     """A step that also hands something out, and a function that gives it."""
     if fun is None:
-        return lambda fun, *extra: transformation_with_aux(step, fun, *extra)
-    store = Store()
-    return fun.wrap((step, extra, store)), lambda: store.val
+        return lambda fun, *extra: with_aux(step, fun, *extra)
+    return with_aux(step, fun, *extra)

@@ -1,4 +1,4 @@
-"""`jax.interpreters.partial_eval`: programs of functions, and without what is unused."""
+"""`jax.interpreters.partial_eval`: programs of functions, and their used part."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,9 @@ def trace_to_jaxpr_dynamic(
 
 
 def dce_jaxpr(
-    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+    jaxpr: Jaxpr,
+    used_outputs: Sequence[bool],
+    instantiate: bool | Sequence[bool] = False,
 ) -> tuple[Jaxpr, list[bool]]:
     """The program without what these outputs do not need, and which inputs it keeps."""
     smaller, kept = ENGINE.dce(jaxpr, tuple(used_outputs))

@@ -1,5 +1,5 @@
 """Names of `jax` itself that differ from those of `verax`: its version."""
 
-from verax.jax.names import VERSION as __version__
+from verax.jax.names import VERSION_INFO
 
-__version_info__ = tuple(map(int, __version__.split(".")))
+__version_info__ = VERSION_INFO
