@@ -58,6 +58,14 @@ ORDER = {
         "passes patterns nans tables",
         "public",
     ),
+    "jax": (
+        "names record inert",
+        "views primitives",
+        "finder",
+        "overlays",
+        "internals",
+        "__main__",
+    ),
     "verify": (
         "cases",
         "strategies",

@@ -35,7 +35,10 @@ from verax.rules.rows.leaks import (
     LeakedTracer as LeakedTracer,
     UnexpectedTracerError as UnexpectedTracerError,
 )
-from verax.rules.rows.row import MissingRule as MissingRule
+from verax.rules.rows.row import (
+    IrreversibleLoop as IrreversibleLoop,
+    MissingRule as MissingRule,
+)
 from verax.rules.values.conversions import (
     AbstractValueError as AbstractValueError,
     ConcretizationTypeError as ConcretizationTypeError,

@@ -58,9 +58,9 @@ from verax.rules.rows.masks import (
 from verax.rules.rows.row import (
     Axis,
     Engine,
+    IrreversibleLoop,
     Known,
     Linear,
-    MissingRule,
     Row,
     Split,
     Tangent,
@@ -125,12 +125,6 @@ def jvp_while(
     )
     outs = bind(params, *cond_consts, *body_consts, *live(t_consts), *carry, *given)
     return outs[: len(carry)], filled(mask, outs[len(carry) :], p.carry)
-
-
-class IrreversibleLoop(MissingRule, ValueError):
-    """Reverse mode met a loop of unknown length; JAX raises a ValueError."""
-
-    __module__ = "verax.errors"
 
 
 def transpose_while(

@@ -275,6 +275,12 @@ class MissingRule(NotImplementedError):
     __module__ = "verax.errors"
 
 
+class IrreversibleLoop(MissingRule, ValueError):
+    """Reverse mode met a loop of unknown length; JAX raises a ValueError."""
+
+    __module__ = "verax.errors"
+
+
 @frozen(eq=False, repr=False)
 class RuleTable(ReprMixin):
     """An immutable choice of rows: `table[p]` is the row that replaces `p`, or `p`.
