@@ -61,6 +61,7 @@ from verax.rules.rows.row import (
     IrreversibleLoop,
     Known,
     Linear,
+    MissingRule,
     Row,
     Split,
     Tangent,
