@@ -139,3 +139,10 @@ def test_exported_for_several_platforms() -> None:
     plain = verax.export.export(verax.jit(vnp.sin), platforms=("cuda", "cpu"))(X)
     assert not plain.uses_global_constants
     assert plain.calling_convention_version == 1
+
+
+def test_functions_for_unknown_platforms_are_never_used() -> None:
+    def f(x: verax.Array) -> verax.Array:
+        return lax.platform_dependent(x, metal=lambda x: x * 9, default=lambda x: x + 1)
+
+    assert float(f(vnp.float32(1))) == float(verax.jit(f)(1.0)) == 2.0

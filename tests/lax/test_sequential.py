@@ -119,6 +119,15 @@ def test_each_lane_has_its_own_loop() -> None:
     np.testing.assert_allclose(slopes, loop(verax.jacfwd(doubled), xs), rtol=1e-6)
 
 
+def test_bounds_that_eager_derivatives_know() -> None:
+    def power(x: verax.Array) -> verax.Array:
+        return lax.fori_loop(0, x.astype(int), lambda i, y: y * x, 1.0)
+
+    assert float(verax.grad(power)(3.0)) == 27.0
+    with pytest.raises(ValueError, match="while_loop"):
+        verax.grad(verax.jit(power))(3.0)
+
+
 def test_older_form_and_dynamic_fori_loop() -> None:
     def f(p: Any, x: Any) -> Any:
         return lax.cond(p, x, vnp.sin, x, vnp.log, vmap_method="sequential")

@@ -19,6 +19,7 @@ from verax.api.tracing.argument_names import (
     name_and_line,
     stands_for,
 )
+from verax.api.tracing.concrete_values import is_known
 from verax.api.tracing.trace import leaf_avals
 from verax.api.vmap import vmap
 from verax.backend import pytrees
@@ -51,7 +52,6 @@ from verax.ops.reductions import cumulative
 from verax.ops.structure.joining import concatenate, rev
 from verax.ops.structure.shape import broadcast, reshape
 from verax.ops.structure.slicing import slice_in_dim
-from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import AbstractValueError
@@ -254,8 +254,8 @@ def fori_loop(
 ) -> Any:
     """`val = body_fun(i, val)` for i from `lower` up to, but not including, `upper`.
 
-    With bounds that are known while tracing it is a `scan`, which has derivatives in
-    both modes and obeys `unroll`; else a `while_loop`, which obeys `vmap_method` and
+    With bounds that are known while tracing, as all values are under eager derivatives,
+    it is a `scan`, which has derivatives in both modes and obeys `unroll`; else a `while_loop`, which obeys `vmap_method` and
     has reverse-mode derivatives if `max_steps` bounds it. `checkpoints` is the memory
     plan of reverse mode, see `scan`; without it a `scan` stores what it needs of every
     step, and a bounded `while_loop` takes "sqrt".
@@ -273,7 +273,7 @@ def fori_loop(
     check_callable("fori_loop", body_fun)
     is_sequential("fori_loop", vmap_method)
     counter = counter_type(lower, upper)
-    if isinstance(lower, Tracer) or isinstance(upper, Tracer):
+    if not (is_known(lower) and is_known(upper)):
         if unroll is not None:
             raise ValueError("fori_loop: unroll needs bounds known while tracing")
         start = (as_operand(lower, counter), as_operand(upper, counter), init_val)

@@ -187,3 +187,12 @@ def test_on_several_devices() -> None:
         _, m = verax.jit(pulled)(x, M)
         is_float0(m)
         is_float0(verax.jit(lambda x, z: (x + 1, z))(x, Z)[1])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int8", "bool", "float32"])
+def test_any_cotangent_of_the_shape_stands_for_that_of_an_integer(dtype: str) -> None:
+    _, pull = verax.vjp(lambda x: (x * 2.0, vnp.arange(3)), 1.0)
+    (slope,) = pull((1.0, vnp.ones(3, dtype)))
+    assert float(slope) == 2.0
+    with pytest.raises(ValueError, match="output 1"):
+        pull((1.0, vnp.ones(2, dtype)))
