@@ -255,10 +255,11 @@ def fori_loop(
     """`val = body_fun(i, val)` for i from `lower` up to, but not including, `upper`.
 
     With bounds that are known while tracing, as all values are under eager derivatives,
-    it is a `scan`, which has derivatives in both modes and obeys `unroll`; else a `while_loop`, which obeys `vmap_method` and
-    has reverse-mode derivatives if `max_steps` bounds it. `checkpoints` is the memory
-    plan of reverse mode, see `scan`; without it a `scan` stores what it needs of every
-    step, and a bounded `while_loop` takes "sqrt".
+    it is a `scan`, which has derivatives in both modes and obeys `unroll`; else a
+    `while_loop`, which obeys `vmap_method` and has reverse-mode derivatives if
+    `max_steps` bounds it. `checkpoints` is the memory plan of reverse mode, see `scan`;
+    without it a `scan` stores what it needs of every step, and a bounded `while_loop`
+    takes "sqrt".
 
     Raises:
         TypeError: the bounds are not scalars of the same real dtype, or the value
