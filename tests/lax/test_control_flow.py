@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -351,7 +351,11 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.while_loop(lambda c: c < 1, lambda c: None, 0.0), TypeError, "struct"),
     (lambda: lax.map(lambda x: x, 1.0), ValueError, "first dimension"),
     (lambda: lax.associative_scan(lambda x, y: (x, y), XS), TypeError, "structure"),
-    (lambda: lax.platform_dependent(1.0, gpu=1), TypeError, "for gpu, takes"),
+    (
+        lambda: lax.platform_dependent(1.0, gpu=cast(Any, 1)),
+        TypeError,
+        "for gpu, takes",
+    ),
     (lambda: lax.platform_dependent(1.0, tpu=vnp.sin), NotImplementedError, "cpu=..."),
     (lambda: verax.jit(lax.platform_dependent)(1.0), TypeError, "at least one"),
     (lambda: lax.fori_loop(0, 2.5, lambda i, c: c, 0), TypeError, "bounds"),
