@@ -59,11 +59,12 @@ ORDER = {
         "public",
     ),
     "jax": (
-        "names record inert",
+        "names record inert startup",
         "views primitives",
-        "finder",
+        "finder doctor",
         "overlays",
         "internals",
+        "command",
         "__main__",
     ),
     "verify": (

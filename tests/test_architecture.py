@@ -58,6 +58,12 @@ ALLOWED: dict[str, str] = {
     "late src/verax/jax/views.py import_module": (
         "a module of jax is loaded when a program first reads a name of it"
     ),
+    "late src/verax/jax/startup/sitecustomize.py import_module": (
+        "most processes that a program starts never ask for jax"
+    ),
+    "on-import src/verax/jax/startup/sitecustomize.py start": (
+        "Python runs this module when a process starts, and under this name only"
+    ),
     "on-import src/verax/jax/__main__.py main": (
         "the command line runs only as the main module"
     ),

@@ -13,7 +13,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 
 from verax.jax.names import MODULES, VERSION
 from verax.jax.record import RECORD
@@ -50,6 +50,8 @@ class Finder(DistributionFinder, MetaPathFinder, Loader):
         if fullname != "jax" and not fullname.startswith("jax."):
             return None
         if fullname not in MODULES:
+            if asked_by("importlib.util"):
+                return None  # find_spec asks whether there is such a module
             RECORD.missing(fullname)
             raise ModuleNotFoundError(
                 f"No module named {fullname!r} ({WHERE})", name=fullname
@@ -65,7 +67,18 @@ class Finder(DistributionFinder, MetaPathFinder, Loader):
     def find_distributions(
         self, context: DistributionFinder.Context = ANY
     ) -> Iterable[Distribution]:
-        return [Jax()] if context.name in ("jax", None) else []
+        wanted = context.name is None or context.name.lower() == "jax"
+        return [Jax()] if wanted else []
+
+
+def asked_by(module: str) -> bool:
+    """Whether the import machinery was called by a module's code."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith("<frozen import"):
+        if frame.f_globals.get("__name__") == module:
+            return True
+        frame = frame.f_back
+    return frame is not None and frame.f_globals.get("__name__") == module
 
 
 def submodules(name: str) -> frozenset[str]:

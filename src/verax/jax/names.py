@@ -72,6 +72,7 @@ OVERLAID = {
     "jax.extend.core.primitives": ("verax.jax.overlays.known_primitives",),
     "jax.extend.linear_util": ("verax.jax.overlays.linear_util",),
     "jax.extend.source_info_util": ("verax.jax.overlays.source_info_util",),
+    "jax.version": ("verax.jax.overlays.top",),
     "jax.interpreters": (),
     "jax.interpreters.ad": ("verax.jax.overlays.ad",),
     "jax.interpreters.batching": ("verax.jax.overlays.batching",),

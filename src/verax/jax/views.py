@@ -10,13 +10,14 @@ program assigns stays in the view; verax never sees it::
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
 from verax.jax.inert import inert_names
 from verax.jax.record import RECORD
 
-WHERE = "verax as jax; docs/ecosystem.md lists the names that it lacks"
+WHERE = "verax as jax; see docs/libraries.md"
 """Python prints this where a name of a module cannot be imported."""
 
 
@@ -34,6 +35,8 @@ class View(ModuleType):
         self.__dict__.update(inert_names(name))
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return [name for name in dir(self) if not name.startswith("_")]
         if name in self.view_submodules:
             return import_module(f"{self.__name__}.{name}")
         if not (name.startswith("__") and name.endswith("__")) or name in SHOWN:
@@ -50,15 +53,35 @@ class View(ModuleType):
         )
 
     def __dir__(self) -> list[str]:
-        names = {*self.__dict__, *self.view_submodules}
-        for source in self.view_sources:
-            module = import_module(source)
-            names |= {n for n in dir(module) if not n.startswith("_")}
-        return sorted(names - {"view_sources", "view_submodules"})
+        own = self.__dict__.keys() - {"view_sources", "view_submodules"}
+        return sorted(own | self.view_submodules | self.shown_names())
+
+    def shown_names(self) -> set[str]:
+        """The public names that the sources have, and no module of verax's layout."""
+        return {n for source in self.view_sources for n in public_names(source)}
 
 
 ABSENT = object()
-SHOWN = ("__version__", "__version_info__", "__array_api_version__", "__all__")
+SHOWN = ("__version__", "__version_info__", "__array_api_version__")
+
+
+def public_names(source: str) -> set[str]:
+    """The names that a module defines, or lists as its own."""
+    module = import_module(source)
+    if not hasattr(module, "__all__"):
+        return {n for n, value in vars(module).items() if is_public(n, value)}
+    inside = {m.name for m in iter_modules(getattr(module, "__path__", ()))}
+    return {n for n in module.__all__ if not n.startswith("_")} - inside
+
+
+def is_public(name: str, value: object) -> bool:
+    """Whether a module without `__all__` shows a name, rather than only using it."""
+    home = getattr(value, "__module__", "verax")
+    return not (
+        name.startswith("_")
+        or isinstance(value, ModuleType)
+        or not str(home).startswith("verax")
+    )
 
 
 def hides_module(found: object) -> bool:

@@ -1,0 +1,228 @@
+"""`--doctor`: which names of jax a program needs, read from its sources.
+
+Nothing runs. The script and every module that it imports are parsed, as far as they
+have Python sources; modules of verax, numpy and the standard library are not::
+
+    python -m verax.jax --doctor train.py
+"""
+
+import ast
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.machinery import PathFinder
+from typing import NamedTuple
+
+from verax.jax.inert import Inert, InertFunction
+from verax.jax.names import MODULES
+from verax.jax.views import ABSENT, View
+
+type Uses = dict[str, list[Place]]
+"""Full names of jax, each with the places that mention it."""
+
+
+class Place(NamedTuple):
+    """A line that mentions a name, and whether the program is ready to miss it."""
+
+    file: str
+    line: int
+    guarded: bool
+
+
+UNREAD = frozenset(sys.stdlib_module_names) | set(
+    [
+        "jax",
+        "jaxlib",
+        "numpy",
+        "scipy",
+        "verax",
+        "ml_dtypes",
+        "pytest",
+        "_pytest",
+        "setuptools",
+    ]
+)
+"""Modules whose sources say nothing about what a program needs of jax."""
+
+
+KINDS = {
+    "missing": "Missing",
+    "guarded": "Missing, in code that is ready for it (try, hasattr, type checking)",
+    "inert": "Can be imported, fails when used",
+}
+"""What the report lists, and under which title."""
+
+
+def examine(script: str) -> str:
+    """The report on a script and all that it imports, as lines for people.
+
+    Raises:
+        OSError, SyntaxError: the script itself cannot be read.
+    """
+    uses, files = collect(script)
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(uses):
+        kinds[kind(name, uses[name])].append(name)
+    lines = [
+        f"{script}: {files} files read, which use {len(uses)} names of jax; "
+        f"{len(kinds['missing'])} of them missing"
+    ]
+    for each, title in KINDS.items():
+        if kinds[each]:
+            lines += ["", f"{title}:", *table(kinds[each], uses)]
+    return "\n".join(lines)
+
+
+def table(names: Sequence[str], uses: Uses) -> Iterator[str]:
+    """One line a name: how often it is mentioned, and where first."""
+    width = max(map(len, names))
+    for name in names:
+        place = min(uses[name], key=lambda place: place.guarded)
+        where = f"{shortened(place.file)}:{place.line}"
+        yield f"  {name:{width}}  {len(uses[name]):3}x  {where}"
+
+
+def shortened(file: str) -> str:
+    """A file's path from the folder that Python imports it from."""
+    above = [p for p in sys.path if p and file.startswith(os.path.join(p, ""))]
+    return os.path.relpath(file, max(above, key=len)) if above else file
+
+
+def collect(script: str) -> tuple[Uses, int]:
+    """All uses of jax in a script and what it imports, and how many files were read."""
+    path = [os.path.dirname(os.path.abspath(script)), *sys.path]
+    uses: Uses = defaultdict(list)
+    seen: set[str] = set()
+    waiting = [("__main__", script)]
+    files = 0
+    while waiting:
+        module, file = waiting.pop()
+        try:
+            with open(file, "rb") as source:
+                tree = ast.parse(source.read(), file)
+        except (OSError, SyntaxError, ValueError):
+            if module == "__main__":
+                raise
+            continue
+        files += 1
+        reader = Reader(module, file, tree)
+        for name, line in reader.used:
+            uses[name].append(Place(file, line, line in reader.guarded))
+        waiting += new_sources(reader.imported, seen, path)
+    return uses, files
+
+
+def new_sources(
+    names: Iterable[str], seen: set[str], path: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """The source files of modules not seen before, and of the packages above them."""
+    for name in names:
+        parts = name.split(".")
+        if parts[0] in UNREAD:
+            continue
+        where: Sequence[str] | None = path
+        for i in range(len(parts)):
+            full = ".".join(parts[: i + 1])
+            spec = PathFinder.find_spec(parts[i], where)
+            if spec is None:
+                break
+            if full not in seen and spec.origin and spec.origin.endswith(".py"):
+                seen.add(full)
+                yield full, spec.origin
+            if spec.submodule_search_locations is None:
+                break
+            where = list(spec.submodule_search_locations)
+
+
+class Reader:
+    """What one module imports, and what it uses of jax."""
+
+    def __init__(self, module: str, file: str, tree: ast.Module) -> None:
+        self.module = module
+        self.is_package = os.path.basename(file) == "__init__.py"
+        self.known: dict[str, str] = {}
+        self.used: list[tuple[str, int]] = []
+        self.imported: list[str] = []
+        self.guarded: set[int] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                self.read_import(node)
+            elif isinstance(node, ast.ImportFrom):
+                self.read_import_from(node)
+            elif isinstance(node, ast.Try | ast.If) and is_guard(node):
+                for inner in node.body:
+                    end = inner.end_lineno or inner.lineno
+                    self.guarded |= set(range(inner.lineno, end + 1))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and (name := self.dotted(node)):
+                self.used.append((name, node.lineno))
+
+    def read_import(self, node: ast.Import) -> None:
+        """Note `import jax.numpy as jnp`."""
+        for alias in node.names:
+            self.imported.append(alias.name)
+            if is_jax(alias.name):
+                self.used.append((alias.name, node.lineno))
+                self.known[alias.asname or "jax"] = (
+                    alias.name if alias.asname else "jax"
+                )
+
+    def read_import_from(self, node: ast.ImportFrom) -> None:
+        """Note `from jax import numpy as jnp`."""
+        home = self.resolve(node)
+        self.imported.append(home)
+        for alias in node.names:
+            full = f"{home}.{alias.name}"
+            self.imported.append(full)
+            if is_jax(home):
+                self.used.append((home if alias.name == "*" else full, node.lineno))
+                self.known[alias.asname or alias.name] = full
+
+    def dotted(self, node: ast.expr) -> str | None:
+        """The full name of `a.b` where `a` is a module of jax."""
+        if isinstance(node, ast.Name):
+            return self.known.get(node.id)
+        if isinstance(node, ast.Attribute):
+            start = self.dotted(node.value)
+            return f"{start}.{node.attr}" if start in MODULES else None
+        return None
+
+    def resolve(self, node: ast.ImportFrom) -> str:
+        """The full name of the module that `from ... import` names."""
+        if not node.level:
+            return node.module or ""
+        parts = self.module.split(".")
+        keep = len(parts) - node.level + self.is_package
+        return ".".join([*parts[:keep], *([node.module] if node.module else [])])
+
+
+def is_jax(name: str) -> bool:
+    """Whether a name is jax or something below it."""
+    return name == "jax" or name.startswith("jax.")
+
+
+def is_guard(node: ast.Try | ast.If) -> bool:
+    """Whether a program asks first whether a name is there."""
+    if isinstance(node, ast.If):
+        asked = {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
+        asked |= {n.attr for n in ast.walk(node.test) if isinstance(n, ast.Attribute)}
+        return not asked.isdisjoint({"hasattr", "TYPE_CHECKING", "__version__"})
+    caught = [n for h in node.handlers for n in ([h.type] if h.type else [])]
+    names = {n.id for c in caught for n in ast.walk(c) if isinstance(n, ast.Name)}
+    errors = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception"}
+    return len(caught) < len(node.handlers) or not names.isdisjoint(errors)
+
+
+def kind(name: str, places: Sequence[Place]) -> str:
+    """Whether verax has a name of jax: there, inert, guarded or missing."""
+    home, _, last = name.rpartition(".")
+    if name in MODULES:
+        return "there"
+    if home in MODULES:
+        found = getattr(View(home, MODULES[home], frozenset()), last, ABSENT)
+        if isinstance(found, Inert | InertFunction):
+            return "inert"
+        if found is not ABSENT:
+            return "there"
+    return "guarded" if all(place.guarded for place in places) else "missing"

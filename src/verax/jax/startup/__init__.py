@@ -1,0 +1,1 @@
+"""The folder whose `sitecustomize` takes the mode into the processes below."""

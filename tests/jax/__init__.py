@@ -1,0 +1,1 @@
+"""Tests of `verax.jax`: verax under the name of jax."""

@@ -1,0 +1,73 @@
+"""`--doctor` reads which names of jax a program uses, and runs nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from verax.jax.doctor import collect, examine, kind
+
+
+def write(folder: Path, name: str, source: str) -> None:
+    """A file with some source, in folders made for it."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(source)
+
+
+def test_a_report(tmp_path: Path) -> None:
+    script = "import jax.numpy as jnp\nimport library\n\njnp.sin(jnp.no_such_sine)\n"
+    write(tmp_path, "train.py", script + "raise SystemExit('this never runs')\n")
+    library = (
+        "from jax import lax as L, no_such_name\n"
+        "from jax.experimental import sparse\n"
+        "from . import inner\n"
+        "try:\n    from jax.nowhere import f\nexcept ImportError:\n    f = None\n"
+        "def g(x):\n    return L.add(x, sparse.BCOO)\n"
+    )
+    write(tmp_path, "library/__init__.py", library)
+    inner = "import jax\nif hasattr(jax, 'later'):\n    jax.later(1)\njax.jit.x\n"
+    write(tmp_path, "library/inner.py", inner)
+    report = examine(str(tmp_path / "train.py"))
+    heads, missing, guarded, inert = report.split("\n\n")
+    assert "3 files read" in heads
+    assert heads.endswith("2 of them missing")
+    assert [line.split()[:2] for line in missing.splitlines()[1:]] == [
+        ["jax.no_such_name", "1x"],
+        ["jax.numpy.no_such_sine", "1x"],
+    ]
+    assert missing.endswith("train.py:4")
+    assert [line.split()[0] for line in guarded.splitlines()[1:]] == [
+        "jax.later",
+        "jax.nowhere.f",
+    ]
+    assert [line.split()[0] for line in inert.splitlines()[1:]] == [
+        "jax.experimental.sparse.BCOO"
+    ]
+
+
+def test_relative_imports_and_files_that_are_no_python(tmp_path: Path) -> None:
+    write(tmp_path, "main.py", "from p.q import a\nimport p.broken\n")
+    write(tmp_path, "p/__init__.py", "")
+    write(tmp_path, "p/broken.py", "def (")
+    write(tmp_path, "p/r.py", "from jax.lax import mul\n")
+    write(tmp_path, "p/q/__init__.py", "from .a import x\n")
+    write(tmp_path, "p/q/a.py", "from .. import r\nfrom ..r import *\n")
+    uses, files = collect(str(tmp_path / "main.py"))
+    assert list(uses) == ["jax.lax.mul"]
+    assert files == 5
+
+
+def test_a_script_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="nowhere"):
+        examine(str(tmp_path / "nowhere.py"))
+
+
+def test_kinds() -> None:
+    names = [
+        "jax",
+        "jax.numpy",
+        "jax.numpy.sin",
+        "jax.jit",
+        "jax.extend.core.Primitive",
+    ]
+    assert {kind(name, []) for name in names} == {"there"}
