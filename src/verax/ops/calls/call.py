@@ -6,7 +6,7 @@ jaxpr and calls that; the rewrites are memoised, for jaxprs hash by structure::
     b:f32[3] = jit[name=f jaxpr={ lambda ; a:f32[3]. let ... }] a
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from random import Random
 
@@ -77,6 +77,10 @@ class CallParams(NamedCall):
 
     asked: bool = field(default=True, metadata=QUIET)
     metadata: Metadata | None = field(default=None, metadata=QUIET)
+
+    def subjaxprs(self, aside: bool = True) -> Iterator[Jaxpr]:
+        """The jaxpr, without a look at the other fields: most programs hold calls."""
+        yield self.jaxpr
 
 
 def rule_call(name: str, jaxpr: Jaxpr) -> CallParams:
