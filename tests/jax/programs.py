@@ -35,8 +35,8 @@ def run_as_jax(
     return run_python("-m", "verax.jax", *args, cwd=cwd, env=env, stdin=stdin)
 
 
-def output(*args: str | Path, cwd: Path | None = None) -> str:
+def output(*args: str | Path, cwd: Path | None = None, stdin: str = "") -> str:
     """What a program under `python -m verax.jax` prints, when it ends well."""
-    done = run_as_jax(*args, cwd=cwd)
+    done = run_as_jax(*args, cwd=cwd, stdin=stdin)
     assert done.returncode == 0, done.stderr
     return done.stdout

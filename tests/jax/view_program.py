@@ -66,6 +66,7 @@ def check_values() -> None:
     for value in values:
         assert pickle.loads(pickle.dumps(value)) is value
     assert pickle.loads(b"cjax.numpy\nsin\n.") is verax.numpy.sin
+    assert jax.ad_checkpoint.checkpoint_policies is jax.checkpoint_policies
     assert "radians" in (jnp.sin.__doc__ or "")
 
 

@@ -22,7 +22,7 @@ SAME = (
     "experimental.compilation_cache.compilation_cache experimental.layout "
     "experimental.mesh_utils experimental.ode experimental.pjit "
     "experimental.serialize_executable experimental.shard_map experimental.topologies "
-    "experimental.xla_metadata export extend extend.backend flatten_util image lax "
+    "experimental.xla_metadata export extend extend.backend flatten_util image "
     "lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops "
     "profiler random scipy scipy.cluster scipy.cluster.vq scipy.fft scipy.integrate "
     "scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal "
@@ -73,6 +73,7 @@ OVERLAID = {
     "jax.extend.linear_util": ("verax.jax.overlays.linear_util",),
     "jax.extend.source_info_util": ("verax.jax.overlays.source_info_util",),
     "jax.version": ("verax.jax.overlays.top",),
+    "jax.lax": ("verax.lax", "verax.jax.overlays.known_primitives"),
     "jax.interpreters": (),
     "jax.interpreters.ad": ("verax.jax.overlays.ad",),
     "jax.interpreters.batching": ("verax.jax.overlays.batching",),

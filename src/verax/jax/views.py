@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from verax.jax.inert import inert_names
+from verax.jax.names import MODULES
 from verax.jax.record import RECORD
 
 WHERE = "verax as jax; see docs/libraries.md"
@@ -42,7 +43,9 @@ class View(ModuleType):
         if not (name.startswith("__") and name.endswith("__")) or name in SHOWN:
             for source in self.view_sources:
                 found = getattr(import_module(source), name, ABSENT)
-                if found is ABSENT or hides_module(found):
+                if isinstance(found, ModuleType):
+                    found = shown_module(found)
+                if found is ABSENT:
                     continue
                 self.__dict__[name] = found
                 return found
@@ -69,7 +72,7 @@ def public_names(source: str) -> set[str]:
     """The names that a module defines, or lists as its own."""
     module = import_module(source)
     if not hasattr(module, "__all__"):
-        return {n for n, value in vars(module).items() if is_public(n, value)}
+        return {n for n in dir(module) if is_public(n, getattr(module, n))}
     inside = {m.name for m in iter_modules(getattr(module, "__path__", ()))}
     return {n for n in module.__all__ if not n.startswith("_")} - inside
 
@@ -84,11 +87,13 @@ def is_public(name: str, value: object) -> bool:
     )
 
 
-def hides_module(found: object) -> bool:
-    """Whether a name is only a package of verax's own layout."""
-    if not isinstance(found, ModuleType):
-        return False
-    return found.__name__.startswith("verax.")
+def shown_module(module: ModuleType) -> object:
+    """What a module of verax is among the modules of jax, if anything."""
+    top, _, rest = module.__name__.partition(".")
+    if top != "verax":
+        return module
+    name = f"jax.{rest}"
+    return import_module(name) if name in MODULES else ABSENT
 
 
 def is_real_jax(module: ModuleType | None = None) -> bool:
