@@ -13,13 +13,15 @@ from verax import numpy
 from verax.api.config.config import from_environment
 from verax.api.tracing.apply import EAGER
 from verax.ir.library import Library
+from verax.ir.meshes import Unsaid
 from verax.rules.rows.infer import inferred
 from verax.rules.values.array import Operators
-from verax.rules.values.lazy import LazyMapping
+from verax.rules.values.lazy import LazyFunction, LazyMapping
 from verax.rules.values.state import State
 
 State.interpreter = State.eager = EAGER
 Operators.namespace = numpy
 Library.primitives = LazyMapping("verax.ops.table", "PRIMITIVES")
 Library.typing = staticmethod(inferred)
+Unsaid.sharding = LazyFunction("verax.backend.placement.mesh_context", "unsaid")
 from_environment()

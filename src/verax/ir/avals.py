@@ -17,6 +17,7 @@ from attrs import frozen
 
 from verax.ir.dtypes import DType, as_dtype, float0, short_name, tangent_dtype
 from verax.ir.locks import locked
+from verax.ir.meshes import TypeSharding, Unsaid, says_nothing
 
 type Shape = tuple[int, ...]
 type NamedDType = DType | type | str
@@ -74,18 +75,27 @@ class ShapedArray:
         dtype: NamedDType,
         weak_type: bool = False,
         *,
-        sharding: None = None,
+        sharding: object = None,
     ) -> "ShapedArray":
-        if sharding is not None:
+        if not says_nothing(sharding):
             raise TypeError(
-                f"a type has no sharding, but got sharding={sharding!r}; pass "
-                "in_shardings to jit, or use lax.with_sharding_constraint"
+                "a type does not say where an array lies, but got "
+                f"sharding={sharding!r}; pass in_shardings to jit, or use "
+                "lax.with_sharding_constraint"
             )
         return interned(tuple(shape), dtype, weak_type)
 
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    @property
+    def sharding(self) -> TypeSharding:
+        """A sharding that says nothing: over a mesh without axes, no dimension split.
+
+        Functions with a parameter for a sharding take it as they take None.
+        """
+        return Unsaid.sharding(len(self.shape))
 
     @property
     def size(self) -> int:

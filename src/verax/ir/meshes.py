@@ -8,8 +8,8 @@ values lie, print it and compare it without knowing any runtime::
 
 import enum
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Protocol
 
 from attrs import frozen
 
@@ -180,6 +180,32 @@ class BaseMesh(Unchanging):
             kinds = ", ".join([kind.name for kind in self.axis_types])
             parts.append(f"axis_types=({kinds})")
         return ", ".join(parts)
+
+
+class TypeSharding(Protocol):
+    """The sharding of a type: a mesh without axes, and None for each dimension."""
+
+    @property
+    def mesh(self) -> BaseMesh: ...
+
+    @property
+    def spec(self) -> Sequence[object]: ...
+
+
+class Unsaid:
+    """Makes the sharding of a type, which says nothing; `verax.wiring` sets it."""
+
+    sharding: ClassVar[Callable[[int], TypeSharding]]
+
+
+def says_nothing(sharding: object) -> bool:
+    """Whether a sharding leaves open where an array lies, as the one of a type does.
+
+    >>> says_nothing(None)
+    True
+    """
+    mesh = getattr(sharding, "mesh", None)
+    return sharding is None or (isinstance(mesh, BaseMesh) and not mesh.axis_names)
 
 
 def mesh_text(mesh: MeshAxes, order: tuple[int, ...]) -> str:

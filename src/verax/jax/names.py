@@ -68,6 +68,7 @@ OVERLAID = {
     "jax.api_util": ("verax.jax.overlays.api_util", "verax.api_util"),
     "jax.core": ("verax.jax.overlays.core", "verax.core", "verax.extend.core"),
     "jax.experimental": ("verax.jax.overlays.experimental", "verax.experimental"),
+    "jax.export": ("verax.jax.overlays.export", "verax.export"),
     "jax.extend.core": ("verax.jax.overlays.core", "verax.extend.core", "verax.core"),
     "jax.extend.core.primitives": ("verax.jax.overlays.known_primitives",),
     "jax.extend.linear_util": ("verax.jax.overlays.linear_util",),

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 
 from verax.api.parallel.device_put import with_sharding_constraint
 from verax.ir.dtypes import DTypeLike
+from verax.ir.meshes import says_nothing
 from verax.ops.structure import create, shape as shapes
 from verax.rules.values.array import Array
 
 
 def laid_out(x: Array, sharding: object) -> Array:
     """`x`, constrained to a place if there is one."""
-    if sharding is None:
+    if says_nothing(sharding):
         return x
     found: Array = with_sharding_constraint(x, sharding)
     return found

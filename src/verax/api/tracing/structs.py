@@ -17,6 +17,7 @@ from verax.backend.arrays.formats import Format, Layout
 from verax.backend.placement.sharding import Sharding
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import as_dtype, canonical
+from verax.ir.meshes import says_nothing
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
@@ -31,6 +32,8 @@ def as_shape(sizes: Iterable[int]) -> tuple[int, ...]:
 def sharding_of(place: Sharding | Format | None) -> Sharding | None:
     """The sharding of a place that may say its memory layout too.
 
+    The one of a type, which says nothing, is none.
+
     Raises:
         TypeError: it is not a place.
     """
@@ -40,7 +43,7 @@ def sharding_of(place: Sharding | Format | None) -> Sharding | None:
             "the sharding of a ShapeDtypeStruct must be a Sharding or a Format, not "
             f"{place!r}"
         )
-    return found
+    return None if says_nothing(found) else found
 
 
 def only_default(struct: object, attribute: "Attribute[Any]", value: object) -> None:

@@ -18,9 +18,11 @@ from math import prod
 import numpy as np
 
 from verax.backend.placement.abstract_mesh import AbstractMesh, abstract_mesh_of
-from verax.backend.placement.mesh import Mesh, current_mesh, enclose
+from verax.backend.placement.mesh import Mesh, PartitionSpec, current_mesh, enclose
+from verax.backend.placement.sharding import NamedSharding
 from verax.backend.runtime.client import devices
 from verax.ir.meshes import AxisType
+from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
 
 __all__ = ["get_abstract_mesh", "get_mesh", "set_mesh", "use_abstract_mesh"]
@@ -159,3 +161,13 @@ def concrete_mesh(mesh: Mesh | AbstractMesh) -> Mesh:
             )
         found = np.array(known[:count], object)
     return Mesh(found.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
+
+
+@pure()
+def unsaid(ndim: int) -> NamedSharding:
+    """What the type of an array with `ndim` dimensions says of where it lies: nothing.
+
+    >>> unsaid(2)
+    NamedSharding(mesh=AbstractMesh(()), spec=P(None, None))
+    """
+    return NamedSharding(AbstractMesh((), ()), PartitionSpec(*[None] * ndim))

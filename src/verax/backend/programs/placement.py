@@ -24,7 +24,7 @@ from verax.backend.placement.sharding import (
 from verax.backend.runtime.client import Device, default_client, local_devices
 from verax.ir.consts import Slot
 from verax.ir.jaxpr import Jaxpr, Literal
-from verax.ir.meshes import MeshAxes
+from verax.ir.meshes import MeshAxes, says_nothing
 from verax.ir.records import ReprMixin
 from verax.ir.walk import walk
 from verax.ops.parallel.sharding_constraint import ShardingParams
@@ -173,7 +173,7 @@ def has_place(x: object) -> bool:
 def sharding_of(x: object) -> Sharding | None:
     """The sharding that a type without values says, such as a `ShapeDtypeStruct`."""
     found = None if isinstance(x, Array) else getattr(x, "sharding", None)
-    return found if isinstance(found, Sharding) else None
+    return found if isinstance(found, Sharding) and not says_nothing(found) else None
 
 
 def committed_place(x: object) -> Sharding | None:

@@ -1,20 +1,24 @@
-"""`jax._src.tree_util`: which classes are pytree nodes."""
+"""`jax._src.tree_util`: which classes are pytree nodes.
 
-from collections.abc import Iterator, Mapping
+The registry is jaxlib's, which can be asked about a class, but not listed::
+
+    list in _registry    # True
+"""
+
+from verax.backend.pytrees import is_node
 
 
-class Registry(Mapping[type, object]):
-    def __contains__(self, kind: object) -> bool:
-        return False
+class Registry:
+    """The classes that are nodes; a namedtuple is one as a tuple, not by its class."""
 
-    def __getitem__(self, kind: type) -> object:
-        raise KeyError(kind)
+    __slots__ = ()
 
-    def __iter__(self) -> Iterator[type]:
-        return iter(())
+    def __contains__(self, kind: type) -> bool:
+        return is_node(kind) and not is_namedtuple(kind)
 
-    def __len__(self) -> int:
-        return 0
+
+def is_namedtuple(kind: type) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
 _registry = Registry()

@@ -8,7 +8,7 @@ no transpose, if that can be::
     einsum("bqhd,bkhd->bhqk", q, k)  # one dot_general
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from verax.numpy.arguments.arguments import (
 from verax.numpy.linalg.products import Contraction, Precision, contract
 from verax.numpy.shaping.rearranging import main_diagonal
 from verax.numpy.shaping.shapes import squeeze, transpose
+from verax.ops.contraction.dot import dot_general
 from verax.ops.elementwise.convert import convert
 from verax.ops.reductions.reduce import reduce_or, reduce_sum
 from verax.rules.values.array import Array
@@ -289,7 +290,13 @@ def reduced(x: Array, part: Reduction) -> Array:
     return x
 
 
-def performed(step: Step, operands: list[Array], precision: Any, dtype: Any) -> Array:
+def performed(
+    step: Step,
+    operands: list[Array],
+    precision: Any,
+    dtype: Any,
+    product: Callable[..., Any],
+) -> Array:
     """The result of one step; its operands leave the list."""
     parts = [operands[i] for i in step.taken]
     for i in reversed(step.taken):
@@ -298,7 +305,11 @@ def performed(step: Step, operands: list[Array], precision: Any, dtype: Any) -> 
     if step.numbers is None:
         return transpose(parts[0], step.order)
     x, y = parts[::-1] if step.swapped else parts
-    return transpose(contract(x, y, step.numbers, precision, dtype), step.order)
+    if product is dot_general:
+        found = contract(x, y, step.numbers, precision, dtype)
+    else:
+        found = product(x, y, step.numbers, precision, preferred_element_type=dtype)
+    return transpose(found, step.order)
 
 
 @remembered
@@ -310,9 +321,12 @@ def einsum(
     optimize: Optimize = "auto",
     precision: Precision = None,
     preferred_element_type: DTypeLike | None = None,
+    _dot_general: Callable[..., Any] = dot_general,
     out_sharding: object = None,
 ) -> Array:
     """The sum over all named indices that the result lacks of the operands' product.
+
+    `_dot_general` is called for each product of two operands, as `lax.dot_general` is.
 
     Raises:
         ValueError: the subscripts are malformed or do not fit the shapes.
@@ -337,7 +351,7 @@ def einsum(
         for x, a in zip(arrays, avals, strict=True)
     ]
     for step in steps:
-        left.append(performed(step, left, precision, wanted))
+        left.append(performed(step, left, precision, wanted, _dot_general))
     return left[0] if wanted is None else finished(left[0], wanted)
 
 

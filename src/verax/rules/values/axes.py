@@ -10,6 +10,7 @@ say where they are in the result, and in a stack of elements::
 from collections.abc import Sequence
 
 from verax.ir.avals import Shape
+from verax.ir.meshes import says_nothing
 
 
 def without(shape: Shape, axes: Sequence[int]) -> Shape:
@@ -40,8 +41,8 @@ def beside(axes: Sequence[int], batch_axis: int) -> Shape:
 
 
 def unsharded(name: str, out_sharding: object) -> None:
-    """Raise if a sharding of the result is requested."""
-    if out_sharding is not None:
+    """Raise if a sharding of the result is requested that says something."""
+    if not says_nothing(out_sharding):
         raise ValueError(
             f"{name} does not take out_sharding; use "
             "verax.lax.with_sharding_constraint on its result"
