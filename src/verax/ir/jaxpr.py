@@ -173,6 +173,12 @@ class Primitive:
         """Whether `bind` returns several results: always, a tuple."""
         return True
 
+    def get_bind_params(
+        self, params: "Params"
+    ) -> tuple[list[object], dict[str, object]]:
+        """What `bind` takes before and after the operands: nothing, and the params."""
+        return [], dict(params)
+
     def __repr__(self) -> str:
         return self.name
 

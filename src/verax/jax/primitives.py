@@ -10,7 +10,7 @@ another row when that has changed::
     ad.deflinear(double_p, lambda ct: (double_p.bind(ct),))
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import field, frozen
@@ -18,7 +18,7 @@ from attrs import field, frozen
 import verax
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS, Effect
-from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.jaxpr import Jaxpr, Params, Primitive as Named
 from verax.rules.rows.row import (
     Axis,
     BatchAxis,
@@ -74,6 +74,22 @@ class Keywords(Params):
                 if isinstance(item, Jaxpr):
                     yield item
 
+    def keys(self) -> tuple[str, ...]:
+        """The keywords."""
+        return tuple([name for name, _ in self.named])
+
+    def __getitem__(self, name: str) -> object:
+        return self.dictionary()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.named)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
+
     def dictionary(self) -> dict[str, Any]:
         """The keywords, as rules take them."""
         return {
@@ -88,11 +104,29 @@ def keywords(named: Mapping[str, object], effects: frozenset[Effect]) -> Keyword
     )
 
 
-PRIMITIVE_JVPS: dict["Primitive", Rule] = {}
-PRIMITIVE_TRANSPOSES: dict["Primitive", Rule] = {}
-PRIMITIVE_BATCHERS: dict["Primitive", Rule] = {}
-AXIS_BATCHERS: dict["Primitive", Rule] = {}
-LOWERINGS: dict["Primitive", dict[str | None, Rule]] = {}
+class Rules[V](dict["Primitive", V]):
+    """The rules of one kind, by primitive; those of verax's own cannot be replaced."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def __setitem__(self, primitive: Any, rule: V) -> None:
+        if isinstance(primitive, Named) and not isinstance(primitive, FromRegistered):
+            raise NotImplementedError(
+                f"{self.kind}: {primitive.name} is a primitive of verax, which has its "
+                "rules already; they cannot be replaced for a whole process. Give a "
+                "function a rule of its own with jax.custom_jvp, jax.custom_vjp or "
+                "jax.custom_batching.custom_vmap"
+            )
+        super().__setitem__(primitive, rule)
+
+
+PRIMITIVE_JVPS: Rules[Rule] = Rules("ad.primitive_jvps")
+PRIMITIVE_TRANSPOSES: Rules[Rule] = Rules("ad.primitive_transposes")
+PRIMITIVE_BATCHERS: Rules[Rule] = Rules("batching.primitive_batchers")
+AXIS_BATCHERS: Rules[Rule] = Rules("batching.axis_primitive_batchers")
+LOWERINGS: Rules[dict[str | None, Rule]] = Rules("mlir.register_lowering")
 
 
 @frozen(eq=False)
@@ -109,8 +143,21 @@ class LowerFun:
         )
 
 
-class Primitive:
-    """An operation of a program's own; see the module."""
+class AllPrimitives(type):
+    """Makes `isinstance(eqn.primitive, Primitive)` true of every primitive."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        if super().__instancecheck__(x):
+            return True
+        return cls.__name__ == "Primitive" and isinstance(x, Named)
+
+
+class Primitive(metaclass=AllPrimitives):
+    """An operation of a program's own; see the module.
+
+    The rows made for it are equal to it, so that dictionaries with primitives as keys
+    find what they have for `eqn.primitive`. Two such rows are not equal to each other.
+    """
 
     multiple_results = False
     call_primitive = False
@@ -127,6 +174,14 @@ class Primitive:
     def __repr__(self) -> str:
         return self.name
 
+    def __eq__(self, other: object) -> bool:
+        if other is self:
+            return True
+        return type(other) is FromRegistered and other.made_from is self
+
+    def __hash__(self) -> int:
+        return id(self)
+
     def def_impl(self, impl: Rule) -> Rule:
         """What the primitive computes, on arrays."""
         self.impl = impl
@@ -134,13 +189,22 @@ class Primitive:
 
     def def_abstract_eval(self, rule: Rule) -> Rule:
         """The type of the result, or a list of them."""
-        self.abstract_eval, self.effectful = rule, False
+
+        def without_effects(*avals: ShapedArray, **params: Any) -> Any:
+            return rule(*avals, **params), NO_EFFECTS
+
+        self.abstract_eval, self.effectful = without_effects, False
         return rule
 
     def def_effectful_abstract_eval(self, rule: Rule) -> Rule:
         """The types and the effects."""
         self.abstract_eval, self.effectful = rule, True
         return rule
+
+    def def_custom_bind(self, bind: Rule) -> Rule:
+        """What `bind` does instead."""
+        self.bind = bind  # type: ignore[method-assign]  # asked for
+        return bind
 
     def bind(self, *args: object, **params: object) -> Any:
         """Apply the primitive: an array, or a list if it has multiple results."""
@@ -206,8 +270,8 @@ class Primitive:
                 f"the primitive {self.name} has no abstract evaluation rule; give it "
                 f"one with {self.name}.def_abstract_eval"
             )
-        found = self.abstract_eval(*avals, **p.dictionary())
-        return self.listed(found[0] if self.effectful else found)
+        found, _ = self.abstract_eval(*avals, **p.dictionary())
+        return self.listed(found)
 
     def composition(self) -> Callable[..., Any] | None:
         """What the primitive computes, as a function of operations."""
@@ -280,6 +344,27 @@ class FromRegistered(Row[Keywords]):
     """A row made of registered rules, which knows the primitive it was made for."""
 
     made_from: Primitive = field(kw_only=True)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self.made_from
+
+    def __hash__(self) -> int:
+        return hash(self.made_from)
+
+    @property
+    def multiple_results(self) -> bool:
+        """Whether `bind` returns a list, which the program has said."""
+        return self.made_from.multiple_results
+
+    def bind(self, params: Any = None, /, *args: Any, **fields: Any) -> Any:
+        """The results, or what the program's primitive returns if there are no params.
+
+        Programs that walk equations call `eqn.primitive.bind(*xs, **eqn.params)`.
+        """
+        if isinstance(params, Params):
+            return super().bind(params, *args)
+        operands = args if params is None else (params, *args)
+        return self.made_from.bind(*operands, **fields)
 
 
 @frozen

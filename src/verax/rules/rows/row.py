@@ -26,6 +26,7 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.eager_costs import Costly
 from verax.rules.rows.emitter import Emitter, Operand, by_platform
 from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
 
 
@@ -36,6 +37,11 @@ class Zero(ReprMixin):
     __module__ = "verax.extend"
 
     aval: ShapedArray
+
+    @classmethod
+    def from_primal_value(cls, x: object) -> "Zero":
+        """The zero tangent of a value."""
+        return cls(aval_of(x).tangent())
 
 
 @frozen(repr=False)
