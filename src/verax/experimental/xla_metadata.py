@@ -17,9 +17,9 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, overload
 
-from verax.api.tracing.apply import current_builder
+from verax.api.tracing.apply import is_tracing
 from verax.api.tracing.argument_names import describe_arguments
-from verax.api.tracing.compile_time import enclosing_builder
+from verax.api.tracing.compile_time import enclosing_scope
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.trees.pytrees import tree_map
 from verax.backend import pytrees
@@ -47,7 +47,7 @@ def telling(updates: Mapping[str, object]) -> Generator[None]:
     outer = STATE.xla_metadata
     values = dict(outer) | {key: word(v) for key, v in updates.items()}
     inner = tuple(sorted([(k, v) for k, v in values.items() if updates.get(k, v)]))
-    builder = enclosing_builder()
+    builder = enclosing_scope()
     start = 0 if builder is None else len(builder.eqns)
     with changing({"xla_metadata": inner}):
         yield
@@ -217,7 +217,7 @@ def with_metadata(fun: Callable[..., Any], metadata: Metadata) -> Callable[..., 
 
     @functools.wraps(fun)
     def called(*args: Any, **kwargs: Any) -> Any:
-        if current_builder() is None:
+        if not is_tracing():
             return fun(*args, **kwargs)
         leaves, tree = pytrees.flatten((args, kwargs))
         describe = describe_arguments(fun, tree)

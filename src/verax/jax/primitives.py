@@ -29,6 +29,7 @@ from verax.rules.rows.row import (
     Tangent,
 )
 from verax.rules.values.array import Array
+from verax.rules.values.state import interpreting
 
 type Rule = Callable[..., Any]
 
@@ -211,6 +212,13 @@ class Primitive(metaclass=AllPrimitives):
         results = self.row().bind(self.given(args, params), *args)
         return list(results) if self.multiple_results else results[0]
 
+    def bind_with_trace(
+        self, trace: Any, args: Sequence[object], avals: object, params: dict[str, Any]
+    ) -> Any:
+        """`bind` under another interpreter."""
+        with interpreting(trace):
+            return self.bind(*args, **params)
+
     def get_bind_params(self, params: Mapping[str, Any]) -> tuple[list[Any], Any]:
         """Nothing to bind first, and the params."""
         return [], dict(params)
@@ -250,9 +258,9 @@ class Primitive(metaclass=AllPrimitives):
             name=self.name,
             params=Keywords,
             typing=self.typing,
-            jvp=None if jvp is None else self.jvp_column(jvp),
-            transpose=None if transpose is None else self.transpose_column(transpose),
-            batch=self.batch_column(plain, with_axis) if plain or with_axis else None,
+            jvp=None if jvp is None else jvp_column(self, jvp),
+            transpose=None if transpose is None else transpose_column(self, transpose),
+            batch=batch_column(self, plain, with_axis) if plain or with_axis else None,
             composition=composition,
             compiled=composition is None,
             lower=self.refused if composition is None else None,
@@ -297,46 +305,49 @@ class Primitive(metaclass=AllPrimitives):
             "needs an implementation in operations (def_impl)"
         )
 
-    def jvp_column(self, rule: Rule) -> Callable[..., Any]:
-        def jvp(
-            engine: Engine, p: Keywords, xs: Sequence[Array], ts: Sequence[Tangent]
-        ) -> tuple[Sequence[Array], Sequence[Tangent]]:
-            out, tangent = rule(tuple(xs), tuple(ts), **p.dictionary())
-            return self.listed(out), self.listed(tangent)
 
-        return jvp
+def jvp_column(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
+    def jvp(
+        engine: Engine, p: Keywords, xs: Sequence[Array], ts: Sequence[Tangent]
+    ) -> tuple[Sequence[Array], Sequence[Tangent]]:
+        out, tangent = rule(tuple(xs), tuple(ts), **p.dictionary())
+        return primitive.listed(out), primitive.listed(tangent)
 
-    def transpose_column(self, rule: Rule) -> Callable[..., Any]:
-        def transpose(
-            engine: Engine, p: Keywords, cts: Sequence[Tangent], xs: Sequence[Known]
-        ) -> Sequence[Tangent | None]:
-            given = list(cts) if self.multiple_results else cts[0]
-            found = rule(given, *xs, **p.dictionary())
-            return [None if x is None else x for x in found]
+    return jvp
 
-        return transpose
 
-    def batch_column(
-        self, plain: Rule | None, with_axis: Rule | None
-    ) -> Callable[..., Any]:
-        def batch(
-            engine: Engine,
-            p: Keywords,
-            size: int,
-            xs: Sequence[Array],
-            axes: Sequence[Axis],
-        ) -> tuple[Sequence[Array], Sequence[Axis]]:
-            if plain is not None:
-                outs, dims = plain(tuple(xs), tuple(axes), **p.dictionary())
-            else:
-                assert with_axis is not None
-                data = AxisData(engine.axis, size)
-                outs, dims = with_axis(data, tuple(xs), tuple(axes), **p.dictionary())
-            if not self.multiple_results:
-                return [outs], [dims]
-            return list(outs), list(dims)
+def transpose_column(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
+    def transpose(
+        engine: Engine, p: Keywords, cts: Sequence[Tangent], xs: Sequence[Known]
+    ) -> Sequence[Tangent | None]:
+        given = list(cts) if primitive.multiple_results else cts[0]
+        found = rule(given, *xs, **p.dictionary())
+        return [None if x is None else x for x in found]
 
-        return batch
+    return transpose
+
+
+def batch_column(
+    primitive: Primitive, plain: Rule | None, with_axis: Rule | None
+) -> Callable[..., Any]:
+    def batch(
+        engine: Engine,
+        p: Keywords,
+        size: int,
+        xs: Sequence[Array],
+        axes: Sequence[Axis],
+    ) -> tuple[Sequence[Array], Sequence[Axis]]:
+        if plain is not None:
+            outs, dims = plain(tuple(xs), tuple(axes), **p.dictionary())
+        else:
+            assert with_axis is not None
+            data = AxisData(engine.axis, size)
+            outs, dims = with_axis(data, tuple(xs), tuple(axes), **p.dictionary())
+        if not primitive.multiple_results:
+            return [outs], [dims]
+        return list(outs), list(dims)
+
+    return batch
 
 
 @frozen(eq=False, repr=False)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from verax.api.tracing.apply import as_typed_array, current_builder
+from verax.api.tracing.apply import as_typed_array, is_tracing
 from verax.api.tracing.argument_names import describe_arguments, name_and_line
 from verax.api.tracing.trace import shared_trace
 from verax.api.trees.mismatch import first_difference
@@ -147,7 +147,7 @@ def as_operand(x: object, aval: ShapedArray) -> object:
         return x
     if isinstance(x, Array) or aval.shape:
         return convert(x, aval.dtype, aval.weak_type)
-    if current_builder() is None:
+    if not is_tracing():
         return as_typed_array(x, aval)
     return typed_scalar(x, aval)
 

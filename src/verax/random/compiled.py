@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from verax.api.jit.decorator import jit
-from verax.api.tracing.apply import current_builder
+from verax.api.tracing.apply import is_tracing
 from verax.rules.values.array import Array
 from verax.rules.values.memo import pure
 
@@ -33,7 +33,7 @@ def program(
 
 def compiled(function: Callable[..., Array], *operands: Any, **static: Any) -> Array:
     """`function(*operands)`: as equations under a trace, else as a program."""
-    if current_builder() is not None:
+    if is_tracing():
         return function(*operands, **static)
     if static:
         return program(function, tuple(sorted(static)))(*operands, **static)
@@ -66,7 +66,7 @@ def drawn(function: Callable[..., Array], *operands: Any, **static: Any) -> Arra
 
     Its results have the same bits in NumPy and compiled; `shape` is among the keywords.
     """
-    if current_builder() is not None:
+    if is_tracing():
         return function(*operands, **static)
     found = sampler(function, tuple(static.items()))
     if found.count < PATIENCE:

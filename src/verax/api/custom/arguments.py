@@ -21,7 +21,7 @@ from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0
 from verax.ir.holding import holds
-from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.builder import Scope, Tracer
 from verax.rules.values.constants import aval_of
 
 DEPTH = 3
@@ -201,7 +201,7 @@ def reads_tracers(fun: object) -> bool:
     return False
 
 
-def deep_within(builder: Builder | None, *purposes: str) -> bool:
+def deep_within(builder: Scope | None, *purposes: str) -> bool:
     """Whether so many traces for one of these purposes are under way as are allowed.
 
     A rule that calls its own function would otherwise be traced without an end.

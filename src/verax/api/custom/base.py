@@ -28,7 +28,7 @@ from verax.api.custom.arguments import (
     sort_arguments,
 )
 from verax.api.custom.tracing import in_type, trace_body
-from verax.api.tracing.apply import current_builder
+from verax.api.tracing.apply import current_builder, is_tracing
 from verax.api.tracing.argument_names import function_name
 from verax.api.tracing.concrete_values import can_move
 from verax.api.tracing.trace import Opened, Traced
@@ -271,7 +271,7 @@ class CustomRules(Home):
                 f"no rule is defined for the custom_{self.kind} function {name}; give "
                 f"it one with {name}.def{self.kind}"
             )
-        if current_builder() is None:
+        if not is_tracing():
             return self.fun(*args, **kwargs)
         return self.bind(self.sorted(args, kwargs))
 

@@ -13,7 +13,7 @@ from typing import Any
 from attrs import frozen
 
 from verax.api.arguments.static_argnums import resolve_statics
-from verax.api.tracing.apply import as_array, current_builder
+from verax.api.tracing.apply import as_array, is_tracing
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.backend import pytrees
@@ -68,7 +68,7 @@ def checkpoint[**P, R](
         leaves, tree = pytrees.flatten(call_args.dynamic)
         describe = describe_arguments(fun, tree, call_args.positions)
         avals = leaf_avals(leaves, describe)
-        if current_builder() is None:
+        if not is_tracing():
             inner = call_args.with_statics(fun)
             ins, named = result_tree(tree, [as_array(leaf) for leaf in leaves])
             return inner(*ins, **named)

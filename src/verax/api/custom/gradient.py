@@ -14,7 +14,7 @@ from attrs import frozen
 from verax.api.custom.arguments import describe_type, leaf_type, matching_leaves
 from verax.api.custom.tracing import fits, union, with_captured
 from verax.api.custom.vjp import custom_vjp
-from verax.api.tracing.apply import ENGINE, apply, current_builder
+from verax.api.tracing.apply import ENGINE, apply, is_tracing
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import struct_avals
 from verax.api.tracing.trace import leaf_avals, trace
@@ -174,7 +174,7 @@ def linear_call(
     >>> float(verax.grad(lambda x: scale(3.0, x))(1.0))
     3.0
     """
-    if current_builder() is None:
+    if not is_tracing():
         return fun(residual_args, linear_args)
     saved, saved_tree = pytrees.flatten(residual_args)
     leaves, tree = pytrees.flatten(linear_args)

@@ -19,7 +19,7 @@ from verax.api.custom.arguments import (
 )
 from verax.api.custom.base import CallRules, Home, at_home, called, inner_rule, pair_of
 from verax.api.custom.tracing import fits, trace_body
-from verax.api.tracing.apply import ENGINE, current_builder
+from verax.api.tracing.apply import ENGINE, is_tracing
 from verax.api.tracing.argument_names import function_name
 from verax.api.tracing.trace import trace
 from verax.api.tracing.wrapping import look_like
@@ -153,7 +153,7 @@ class custom_vmap(Home):
                 f"no rule is defined for the custom_vmap function {name}; give it one "
                 f"with {name}.def_vmap"
             )
-        if current_builder() is None:
+        if not is_tracing():
             return self.fun(*args, **kwargs)
         given = sort_arguments(self.fun, self.signature, (), args, kwargs)
         body, avals = trace_body(self.fun, given)

@@ -25,7 +25,7 @@ from verax.backend.pytrees import PyTreeDef
 from verax.ir.dtypes import is_inexact
 from verax.ir.locks import locked
 from verax.ops.elementwise.select import stop_gradient
-from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.builder import Scope, Tracer
 from verax.rules.values.constants import aval_of
 from verax.rules.values.source import SOURCES
 
@@ -191,7 +191,7 @@ def is_iterator(x: object) -> bool:
     return isinstance(x, Iterator)
 
 
-def builders_around(builder: Builder | None) -> list[Builder]:
+def builders_around(builder: Scope | None) -> list[Scope]:
     """A builder and those of the traces around it: their tracers have values here."""
     found = []
     while builder is not None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from verax.api.tracing.apply import current_builder
+from verax.api.tracing.apply import is_tracing
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
@@ -137,7 +137,7 @@ def call_host(
     vmap_method: str | None,
 ) -> Sequence[Any]:
     """The results of a callback: called now, or written into the current trace."""
-    if current_builder() is None:
+    if not is_tracing():
         arrays = [host_values(x) for x in leaves]
         found = called(function, results, arrays)
         return [from_host(x, aval) for x, aval in zip(found, results, strict=True)]

@@ -32,7 +32,7 @@ from verax.api.jit.copying import Copyable
 from verax.api.sharding_args import constrained
 from verax.api.stages.interfaces import Interface
 from verax.api.stages.stages import Lowered, Traced
-from verax.api.tracing.apply import ENGINE, apply, current_builder
+from verax.api.tracing.apply import ENGINE, apply, is_tracing
 from verax.api.tracing.argument_names import function_name, name_and_line
 from verax.api.tracing.compile_time import trace_around
 from verax.api.tracing.structs import (
@@ -126,7 +126,7 @@ class JitFunction[**P, R](Copyable):
         if STATE.disable_jit:
             return self.fun(*args, **kwargs)
         sig = signature(self.fun, self.settings.statics, args, kwargs, leaf_avals)
-        if current_builder() is None:
+        if not is_tracing():
             around = trace_around(
                 sig.leaves, lambda: self.trace_within(sig).traced.captured
             )
@@ -307,7 +307,7 @@ class JitFunction[**P, R](Copyable):
         known = self.traces.get(sig.key)
         entry = known or self.trace_now(sig)
         recipe = program = None
-        if current_builder() is None:
+        if not is_tracing():
             recipe = recipe_for(entry, self.settings, self.placement(entry, sig))
             program, _ = self.programs.get(full, (None, None))
         return explained(

@@ -17,7 +17,7 @@ from verax.api.sharding_args import (
     place_entries,
     place_leaves,
 )
-from verax.api.tracing.apply import as_array, current_builder
+from verax.api.tracing.apply import as_array, is_tracing
 from verax.api.tracing.argument_names import describe_leaves
 from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
@@ -92,7 +92,7 @@ def device_put(
     leaf_avals(leaves, describe_leaves("device_put", tree))
     outs = []
     for i, leaf in enumerate(leaves):
-        if isinstance(leaf, Tracer) or current_builder() is not None:
+        if isinstance(leaf, Tracer) or is_tracing():
             outs += constrained([as_array(leaf)], (places[i],))
         else:
             outs.append(put_leaf(leaf, places[i], donations[i], aliases[i]))
@@ -404,7 +404,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     for array, place in zip(arrays, places, strict=True):
         if place is not None:
             check_place(place, array, f"{what}: an array")
-    if current_builder() is not None:
+    if is_tracing():
         return tree.unflatten(constrained(arrays, places))
     return tree.unflatten(
         [put_leaf(a, p, False, None) for a, p in zip(arrays, places, strict=True)]

@@ -19,7 +19,7 @@ from attrs import frozen
 from verax.api.jit.decorator import jit
 from verax.api.jit.function import JitFunction
 from verax.api.sharding_args import constrained, place_entries
-from verax.api.tracing.apply import ENGINE, apply, as_array, current_builder
+from verax.api.tracing.apply import ENGINE, apply, as_array, is_tracing
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.vmap import axis_scope
@@ -164,7 +164,7 @@ def shard_map(
 
     @functools.wraps(f)
     def mapped(*args: Any) -> Any:
-        return compiled(*args) if current_builder() is None else body(*args)
+        return compiled(*args) if not is_tracing() else body(*args)
 
     return mapped
 

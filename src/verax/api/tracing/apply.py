@@ -17,7 +17,7 @@ from verax.backend.eager.interpreter import eager_interpreter
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Source, Var
-from verax.rules.rows.builder import Builder
+from verax.rules.rows.builder import Builder, Scope
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
@@ -35,6 +35,11 @@ def current_builder() -> Builder | None:
     """The builder of the innermost trace of this thread, if there is one."""
     interpreter = STATE.interpreter
     return interpreter if isinstance(interpreter, Builder) else None
+
+
+def is_tracing() -> bool:
+    """Whether operations belong to a trace, which may be one of a program's own."""
+    return isinstance(STATE.interpreter, Scope)
 
 
 def apply(jaxpr: Jaxpr, args: Sequence[object]) -> Sequence[Array]:

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from verax.ir.jaxpr import Params, Primitive
 from verax.ir.records import ReprMixin
-from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.builder import Scope, Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE, Interpreter, interpreting
 
@@ -57,9 +57,9 @@ def trace_around(
     return interpreter.outer if has_tracers(values) or captured() else None
 
 
-def enclosing_builder() -> Builder | None:
-    """The builder of the innermost trace, also of one around a compile-time block."""
+def enclosing_scope() -> Scope | None:
+    """The innermost trace, also one around a compile-time block."""
     interpreter = STATE.interpreter
     if isinstance(interpreter, CompileTime):
         interpreter = interpreter.outer
-    return interpreter if isinstance(interpreter, Builder) else None
+    return interpreter if isinstance(interpreter, Scope) else None

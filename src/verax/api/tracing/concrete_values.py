@@ -16,7 +16,7 @@ import numpy as np
 from attrs import evolve
 
 from verax.api.tracing.apply import ENGINE
-from verax.api.tracing.compile_time import enclosing_builder
+from verax.api.tracing.compile_time import enclosing_scope
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
@@ -203,7 +203,7 @@ def oracle_for(
 @contextmanager
 def values_of(jaxpr: Jaxpr, operands: Sequence[object]) -> Iterator[list[Tracer]]:
     """The outputs of a program, whose values are computed when they are asked for."""
-    builder = Builder("values", enclosing_builder())
+    builder = Builder("values", enclosing_scope())
     builder.oracle = oracle_for(builder, operands)
     try:
         atoms = [builder.input(aval).atom for aval in jaxpr.in_avals]

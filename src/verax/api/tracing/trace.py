@@ -17,7 +17,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from verax.api.tracing.argument_names import Describe, function_name
-from verax.api.tracing.compile_time import enclosing_builder
+from verax.api.tracing.compile_time import enclosing_scope
 from verax.api.tracing.concrete_values import oracle_for
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray
@@ -115,7 +115,7 @@ def trace(
             while `check_tracer_leaks` is on.
     """
     started = perf_counter()
-    builder = Builder(purpose, enclosing_builder())
+    builder = Builder(purpose, enclosing_scope())
     builder.describe = describe
     if values is not None:
         builder.oracle = oracle_for(builder, values, differentiates)

@@ -3,13 +3,41 @@
 from collections.abc import Sequence
 from typing import Any
 
-from verax.ir.avals import ShapedArray
+from verax.backend.eager.interpreter import EagerInterpreter as EvalTrace
+from verax.ir.avals import ShapedArray as ShapedArray
 from verax.ir.jaxpr import Literal, Var
 from verax.jax.overlays.handlers import Handlers
+from verax.jax.overlays.interpreters import (
+    Trace as Trace,
+    Tracer as Tracer,
+    TraceTag as TraceTag,
+    full_lower as full_lower,
+    set_current_trace as set_current_trace,
+    take_current_trace as take_current_trace,
+)
 from verax.jax.primitives import Primitive as Primitive
-from verax.rules.rows.builder import Tracer
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
+
+__all__ = [
+    "AbstractValue",
+    "Atom",
+    "DropVar",
+    "EvalTrace",
+    "Primitive",
+    "ShapedArray",
+    "Trace",
+    "TraceTag",
+    "Tracer",
+    "find_top_trace",
+    "full_lower",
+    "get_aval",
+    "get_opaque_trace_state",
+    "pytype_aval_mappings",
+    "set_current_trace",
+    "take_current_trace",
+    "trace_state_clean",
+]
 
 AbstractValue = ShapedArray
 Atom = Var | Literal

@@ -99,7 +99,26 @@ class Tracer(Array):
         return self.builder.oracle(self, wanted, refusal)
 
 
-class Builder:
+class Scope:
+    """A trace that is under way: what it hands out may be used by those inside it.
+
+    A builder is one; so is an interpreter of a program's own that makes its own
+    tracers, of which only what messages and inner traces read is requested.
+    """
+
+    purpose: str
+    outer: "Scope | None"
+    alive: bool
+    thread: int
+    inputs: list[Var]
+    eqns: list[Eqn]
+    captured: dict[tuple[int, Atom], tuple[Tracer, Var]]
+    converted: dict[object, tuple[object, Array]]
+    describe: Callable[[], Sequence[str]] | None
+    oracle: Oracle | None
+
+
+class Builder(Scope):
     """Collects the equations of one trace; an interpreter, as the eager one is.
 
     `purpose` names the transformation in messages, and `describe` the arguments, in
@@ -112,7 +131,7 @@ class Builder:
     def __init__(
         self,
         purpose: str,
-        outer: "Builder | None" = None,
+        outer: Scope | None = None,
         source: Source | None = None,
     ) -> None:
         self.purpose = purpose
@@ -120,18 +139,16 @@ class Builder:
         self.source = source
         self.alive = True
         self.thread = get_ident()
-        self.inputs: list[Var] = []
+        self.inputs = []
         self.count = 0
-        self.eqns: list[Eqn] = []
+        self.eqns = []
         # Outer tracers with the inputs for them: with tracers of its own, the builder
         # would hold itself, and the arrays in its equations, until it is collected.
-        self.captured: dict[tuple[int, Atom], tuple[Tracer, Var]] = {}
+        self.captured = {}
         # What became of NumPy's arrays, with them so that no other takes their place.
-        self.converted: dict[object, tuple[object, Array]] = (
-            {} if outer is None else outer.converted
-        )
-        self.describe: Callable[[], Sequence[str]] | None = None
-        self.oracle: Oracle | None = None
+        self.converted = {} if outer is None else outer.converted
+        self.describe = None
+        self.oracle = None
 
     @property
     def main(self) -> "Builder":

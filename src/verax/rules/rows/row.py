@@ -27,7 +27,7 @@ from verax.rules.rows.eager_costs import Costly
 from verax.rules.rows.emitter import Emitter, Operand, by_platform
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.state import STATE
+from verax.rules.values.state import STATE, Interpreter, interpreting
 
 
 @frozen(repr=False)
@@ -269,6 +269,17 @@ class Row[P: Params](Primitive):
             operands = args if params is None else (params, *args)
             return STATE.interpreter.bind(self, self.params(**fields), operands)
         return STATE.interpreter.bind(self, params, args)
+
+    def bind_with_trace(
+        self,
+        trace: Interpreter,
+        args: Sequence[object],
+        avals: object,
+        params: Mapping[str, Any],
+    ) -> Any:
+        """`bind` under another interpreter, by the name that libraries for JAX know."""
+        with interpreting(trace):
+            return self.bind(*args, **params)
 
     def call(self, params: P, *args: object) -> Array:
         """Apply a primitive of one result under the current interpreter."""

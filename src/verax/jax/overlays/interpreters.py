@@ -1,0 +1,297 @@
+"""Interpreters of a program's own: `jax.core.Trace` and `jax.core.Tracer`.
+
+A trace of a program is an interpreter of verax: while it is current, each operation
+asks its `process_primitive`. Its tracers are tracers of verax, so what a function
+under `jit` or in a loop closes over becomes an operand that the trace sees::
+
+    class Count(Trace):
+        def process_primitive(self, primitive, tracers, params):
+            ...
+
+    with set_current_trace(Count()):
+        jnp.sin(x)
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from threading import get_ident
+from typing import Any, ClassVar
+
+import verax
+from verax.api.tracing.apply import as_array
+from verax.core import jaxpr_as_fun
+from verax.ir.atoms import variable
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Atom, Params, Primitive as Named
+from verax.jax.overlays.linear_util import WrappedFun, wrap_init
+from verax.jax.primitives import FromRegistered
+from verax.ops.custom.jvp import custom_jvp_call_p
+from verax.ops.custom.vjp import custom_vjp_call_p
+from verax.rules.rows.builder import Scope, Tracer as AnyTracer
+from verax.rules.rows.infer import infer
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.memo import asked
+from verax.rules.values.state import STATE, Interpreter, interpreting
+
+
+class Trace(Scope):
+    """What gives operations their meaning while it is current."""
+
+    immediate: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self.purpose = "an interpreter of the program's own"
+        self.outer = None
+        self.alive = True
+        self.thread = get_ident()
+        self.inputs, self.eqns = [], []
+        self.captured, self.converted = {}, {}
+        self.describe, self.oracle = None, None
+        self.numbers = count()
+        self.beneath: Interpreter | None = None
+
+    def entered(self, interpreter: Interpreter) -> None:
+        """Note, at the first time, what was current before."""
+        if self.beneath is None and interpreter is not self:
+            self.beneath = interpreter
+            self.outer = interpreter if isinstance(interpreter, Scope) else None
+
+    def bind(
+        self, primitive: Named, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        """The results of an operation, as `process_primitive` says."""
+        known: Any = primitive
+        if isinstance(primitive, FromRegistered):
+            known = primitive.made_from
+        with interpreting(self.beneath or STATE.eager):
+            found = self.processed(known, params, args)
+        outs = found if isinstance(found, (list, tuple)) else [found]
+        results = tuple([as_array(x) for x in outs])
+        check_results(self, primitive, params, args, results)
+        return results
+
+    def processed(self, primitive: Any, params: Params, args: Sequence[object]) -> Any:
+        if primitive is custom_jvp_call_p:
+            fun, jvp = called(primitive, params), pushed(primitive, params)
+            return self.process_custom_jvp_call(
+                CUSTOM_JVP_CALL, fun, jvp, list(args), symbolic_zeros=False
+            )
+        if primitive is custom_vjp_call_p:
+            fun = called(primitive, params)
+            return self.process_custom_vjp_call(
+                primitive, fun, NO_RULE, NO_RULE, list(args), None, False
+            )
+        return self.process_primitive(primitive, list(args), dict(params))
+
+    def process_primitive(
+        self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        """The results of one operation."""
+        raise NotImplementedError(f"{type(self)} must override process_primitive")
+
+    def process_custom_jvp_call(
+        self,
+        primitive: Any,
+        fun: Any,
+        jvp: Any,
+        tracers: Sequence[Any],
+        *,
+        symbolic_zeros: bool,
+    ) -> Any:
+        """The results of a function with a derivative of its own."""
+        raise NotImplementedError(
+            f"{type(self)} must override process_custom_jvp_call to handle custom_jvp"
+        )
+
+    def process_custom_vjp_call(
+        self,
+        primitive: Any,
+        fun: Any,
+        fwd: Any,
+        bwd: Any,
+        tracers: Sequence[Any],
+        out_trees: Any,
+        symbolic_zeros: bool,
+    ) -> Any:
+        """The results of a function with a reverse derivative of its own."""
+        raise NotImplementedError(
+            f"{type(self)} must override process_custom_vjp_call to handle custom_vjp"
+        )
+
+    def stage_value(self, val: Any) -> Any:
+        """A value as one of this trace."""
+        return val
+
+    def full_raise(self, x: Any) -> Any:
+        """A value as one of this trace: there are no levels, so as it is."""
+        return x
+
+    def invalidate(self) -> None:
+        """End the trace: its tracers must not be used any more."""
+        self.alive = False
+
+    def is_valid(self) -> bool:
+        """Whether the trace has not ended."""
+        return self.alive
+
+
+def check_results(
+    trace: Trace,
+    primitive: Any,
+    params: Params,
+    args: Sequence[object],
+    results: Sequence[Array],
+) -> None:
+    """Refuse results that are not as many and of the shapes that the operation has.
+
+    A rule that returns one array where verax wants a list would otherwise be read as a
+    list of its rows.
+    """
+    avals = [aval_of(x) for x in args]
+    due = [a.shape for a in asked(infer, params, primitive, params, *avals)]
+    found = [x.shape for x in results]
+    if found != due:
+        raise TypeError(
+            f"{type(trace).__name__} returned results of shapes {found} for the "
+            f"primitive {primitive.name}, whose results have the shapes {due}; all "
+            "primitives of verax have multiple_results, so a rule returns a list"
+        )
+
+
+class AllTracers(type):
+    """Makes `isinstance(x, Tracer)` true of verax's tracers too."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        if cls.__module__ == __name__:
+            return isinstance(x, AnyTracer)
+        return super().__instancecheck__(x)
+
+
+class Tracer(AnyTracer, metaclass=AllTracers):
+    """A value of a trace of a program's own, which makes it and knows what it means."""
+
+    __slots__ = ("_trace", "own_atom")
+
+    def __init__(self, trace: Any, aval: ShapedArray | None = None) -> None:
+        self._trace = trace  # type: ignore[misc]  # a slot here, where it may be set
+        if aval is not None:
+            self.aval = aval
+
+    @property
+    def builder(self) -> Any:  # type: ignore[override]  # the trace takes its part
+        """The trace."""
+        return self._trace
+
+    @property
+    def atom(self) -> Atom:  # type: ignore[override]  # made when it is asked for
+        """What stands for the value in programs that close over it."""
+        try:
+            return self.own_atom  # type: ignore[no-any-return,has-type]  # a slot
+        except AttributeError:
+            self.own_atom = variable(next(self.builder.numbers), self.aval)
+            return self.own_atom
+
+    def full_lower(self) -> Any:
+        """The value without its trace, if it has no need of it: itself."""
+        return self
+
+
+class TraceTag:
+    """What the traces of one call of an interpreter have in common; equal to itself."""
+
+    __slots__ = ("__weakref__",)
+
+
+def full_lower(x: Any) -> Any:
+    """`x.full_lower()` of tracers that have it, and other values as they are."""
+    return x.full_lower() if hasattr(x, "full_lower") else x
+
+
+@contextmanager
+def take_current_trace() -> Iterator[Any]:
+    """A block that is told which trace is current."""
+    yield STATE.interpreter
+
+
+@contextmanager
+def set_current_trace(trace: Any, check_leaks: bool = False) -> Iterator[Any]:
+    """A block whose operations a trace gets; None computes them."""
+    if isinstance(trace, Trace):
+        trace.entered(STATE.interpreter)
+    with interpreting(STATE.eager if trace is None else trace):
+        yield trace
+
+
+def called(primitive: Any, params: Any) -> WrappedFun:
+    """The function of a call with rules of its own, without the rules."""
+    run = jaxpr_as_fun(params.jaxpr)
+
+    def fun(*args: Any) -> Any:
+        with interpreting(top(args)):
+            return run(*args)
+
+    return wrap_init(fun)
+
+
+def pushed(primitive: Any, params: Params) -> WrappedFun:
+    """The derivative of a call, of primals and then tangents to results and tangents.
+
+    Its rule says it, and what it closes over moves too.
+    """
+
+    def jvp(*args: Any) -> list[Any]:
+        primals, tangents = args[: len(args) // 2], args[len(args) // 2 :]
+        with interpreting(top(args)):
+            outs, out_tangents = verax.jvp(
+                lambda *xs: list(primitive.bind(params, *xs)), primals, tangents
+            )
+        return [*outs, *out_tangents]
+
+    return wrap_init(jvp)
+
+
+def top(args: Sequence[Any]) -> Any:
+    """The trace of the first tracer of a program's own, or what is current."""
+    own = [x._trace for x in args if type(x).__class__ is AllTracers]
+    return own[0] if own else STATE.interpreter
+
+
+class CustomJvpCall:
+    """Calls functions with derivatives of their own, by JAX's protocol."""
+
+    name = "custom_jvp_call"
+    multiple_results = True
+
+    def bind_with_trace(
+        self, trace: Any, args: Sequence[Any], avals: object, params: dict[str, Any]
+    ) -> list[Any]:
+        """The results of `subfuns[0]`, whose derivative is `subfuns[1]`."""
+        fun, jvp = params["subfuns"]
+        call: Any = verax.custom_jvp(lambda *xs: list(fun.call_wrapped(*xs)))
+
+        def rule(primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+            found = list(jvp.call_wrapped(*primals, *tangents))
+            half = len(found) // 2
+            return found[:half], found[half:]
+
+        call.defjvp(rule, symbolic_zeros=params.get("symbolic_zeros", False))
+        with set_current_trace(trace):
+            return list(call(*args))
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+CUSTOM_JVP_CALL = CustomJvpCall()
+
+
+def no_rule(*_: object) -> Any:
+    raise NotImplementedError(
+        "the rules of a custom_vjp cannot be called by another interpreter; "
+        "call the function itself"
+    )
+
+
+NO_RULE = wrap_init(no_rule)

@@ -1,0 +1,228 @@
+"""Interpreters of a program's own: traces and tracers as JAX's libraries write them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import verax
+import verax.lax as lax
+import verax.numpy as vnp
+from verax.core import jaxpr_as_fun
+from verax.jax.overlays import core
+from verax.jax.overlays.core import set_current_trace, take_current_trace
+from verax.jax.primitives import Primitive
+from verax.ops.calls.call import jit_p
+
+
+class LoggedTracer(core.Tracer):
+    """A value with a trace that lists the operations on it."""
+
+    def __init__(self, trace: "LoggedTrace", val: Any) -> None:
+        super().__init__(trace, core.get_aval(val))
+        self.val = val
+
+
+class LoggedTrace(core.Trace):
+    """Lists the operations, and leaves them to the trace around."""
+
+    def __init__(self, parent: Any, log: list[str]) -> None:
+        super().__init__()
+        self.parent, self.log = parent, log
+
+    def plain(self, x: Any) -> Any:
+        owner: Any = x._trace if isinstance(x, LoggedTracer) else None
+        return x.val if owner is self else x
+
+    def process_primitive(
+        self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        self.log.append(str(primitive))
+        xs = [self.plain(x) for x in tracers]
+        if primitive is jit_p:
+            with set_current_trace(self):
+                return jaxpr_as_fun(params["jaxpr"])(*tracers)
+        avals = [core.get_aval(x) for x in tracers]
+        found = primitive.bind_with_trace(self.parent, xs, avals, params)
+        return verax.tree.map(lambda y: LoggedTracer(self, y), found)
+
+    def process_custom_jvp_call(
+        self,
+        primitive: Any,
+        fun: Any,
+        jvp: Any,
+        tracers: Sequence[Any],
+        *,
+        symbolic_zeros: bool,
+    ) -> Any:
+        self.log.append(str(primitive))
+        xs = [self.plain(x) for x in tracers]
+        avals = [core.get_aval(x) for x in xs]
+        found = primitive.bind_with_trace(
+            self.parent,
+            xs,
+            avals,
+            {"subfuns": (fun, jvp), "symbolic_zeros": symbolic_zeros},
+        )
+        return [LoggedTracer(self, y) for y in found]
+
+    def process_custom_vjp_call(
+        self,
+        primitive: Any,
+        fun: Any,
+        fwd: Any,
+        bwd: Any,
+        tracers: Sequence[Any],
+        out_trees: Any,
+        symbolic_zeros: bool,
+    ) -> Any:
+        self.log.append(str(primitive))
+        return fun.call_wrapped(*tracers)
+
+
+def logged(f: Any, log: list[str]) -> Any:
+    """`f`, which lists the operations on its arguments."""
+
+    def call(*xs: Any) -> Any:
+        with take_current_trace() as parent:
+            trace = LoggedTrace(parent, log)
+            with set_current_trace(trace):
+                out = f(*[LoggedTracer(trace, x) for x in xs])
+            return trace.plain(out)
+
+    return call
+
+
+def test_operations_ask_the_trace() -> None:
+    log: list[str] = []
+    f = logged(lambda x: vnp.sin(x) * 2 + x[0], log)
+    x = vnp.arange(3.0)
+    assert f(x).tolist() == (vnp.sin(x) * 2 + x[0]).tolist()
+    assert {"sin", "mul", "add"} <= set(log)
+    assert core.trace_state_clean()
+
+
+def test_transformations_of_and_inside_an_interpreter() -> None:
+    log: list[str] = []
+    f = logged(lambda x: vnp.sin(x) * x, log)
+    due = verax.grad(lambda x: vnp.sin(x) * x)(2.0)
+    assert verax.jit(f)(2.0) == verax.jit(lambda x: vnp.sin(x) * x)(2.0)
+    assert verax.grad(f)(2.0) == due
+    assert verax.vmap(f)(vnp.ones(3)).shape == (3,)
+    assert verax.jit(verax.grad(f))(2.0) == pytest.approx(float(due))
+
+    def product(x: Any) -> Any:
+        return vnp.sin(x) * x
+
+    inside = logged(verax.grad(product), log)
+    assert inside(2.0) == pytest.approx(float(due))
+    assert "cos" in log
+
+
+def test_calls_ask_the_trace() -> None:
+    log: list[str] = []
+
+    def f(x: Any) -> Any:
+        return verax.jit(lambda y: vnp.cos(y) + x)(x * 2)  # which closes over x
+
+    assert logged(f, log)(1.0) == pytest.approx(float(f(1.0)))
+    assert log.count("jit") == 1
+    assert "cos" in log
+
+
+def test_loops_ask_the_trace() -> None:
+    log: list[str] = []
+
+    def f(x: Any) -> Any:
+        total, _ = lax.scan(lambda c, y: (c + y * x, None), 0.0, vnp.arange(3.0))
+        return lax.cond(True, lambda: total, lambda: x) + total
+
+    assert logged(f, log)(2.0) == f(2.0) == 12
+    assert "scan" in log
+
+
+def test_functions_with_derivatives_of_their_own() -> None:
+    @verax.custom_jvp
+    def f(x: Any) -> Any:
+        return vnp.sin(x)
+
+    f.defjvp(lambda primals, tangents: (f(*primals), 5 * tangents[0]))
+
+    @verax.custom_vjp
+    def g(x: Any) -> Any:
+        return vnp.cos(x)
+
+    g.defvjp(lambda x: (g(x), None), lambda _, ct: (7 * ct,))
+    log: list[str] = []
+    assert logged(f, log)(1.0) == f(1.0)
+    assert verax.grad(logged(f, log))(1.0) == 5
+    assert logged(g, log)(1.0) == g(1.0)
+    assert {"custom_jvp_call", "custom_vjp_call", "cos"} <= set(log)
+
+
+def test_primitives_of_the_program() -> None:
+    double_p = Primitive("double")
+    double_p.def_abstract_eval(lambda x, *, by: x)
+    double_p.def_impl(lambda x, *, by: x * by)
+    seen: list[Any] = []
+
+    class Seeing(core.Trace):
+        """Notes what it is asked for."""
+
+        def process_primitive(
+            self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any]
+        ) -> Any:
+            seen.append((primitive, params))
+            return primitive.bind(*tracers, **params)
+
+    with set_current_trace(Seeing()):
+        assert double_p.bind(2.0, by=3.0) == 6
+    assert seen[0][0] is double_p
+    assert seen[0][1] == {"by": 3.0}
+
+
+def test_what_a_trace_lacks() -> None:
+    @verax.custom_jvp
+    def f(x: Any) -> Any:
+        return vnp.sin(x)
+
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
+    with set_current_trace(core.Trace()), pytest.raises(NotImplementedError):
+        vnp.sin(1.0)
+    with (
+        set_current_trace(core.Trace()),
+        pytest.raises(NotImplementedError, match="process_custom_jvp_call"),
+    ):
+        f(1.0)
+
+
+def test_a_rule_that_returns_one_array_is_refused() -> None:
+    class Rows(core.Trace):
+        """Takes the rows of a result for results, as quax does."""
+
+        def process_primitive(
+            self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any]
+        ) -> Any:
+            (found,) = primitive.bind(*tracers, **params)
+            return list(found)
+
+    x = vnp.ones((1, 2))
+    with set_current_trace(Rows()), pytest.raises(TypeError, match="multiple_results"):
+        lax.sin(x)
+
+
+def test_classes() -> None:
+    seen = []
+    verax.jit(lambda x: seen.append(isinstance(x, core.Tracer)))(1.0)
+    assert seen == [True]
+    trace = LoggedTrace(None, [])
+    assert isinstance(LoggedTracer(trace, 1.0), core.Tracer)
+    assert not isinstance(vnp.ones(3), core.Tracer)
+    seen = []
+    verax.jit(lambda x: seen.append(isinstance(x, LoggedTracer)))(1.0)
+    assert seen == [False]
+    with take_current_trace() as current:
+        assert isinstance(current, core.EvalTrace)
+    assert core.TraceTag() != core.TraceTag()
+    with pytest.raises(verax.errors.ConcretizationTypeError):
+        bool(LoggedTracer(trace, 1.0))
