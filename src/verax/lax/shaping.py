@@ -41,7 +41,16 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     >>> broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    return tuple(np.broadcast_shapes(*[tuple(shape) for shape in shapes]))
+    found = [tuple(shape) for shape in shapes]
+    try:
+        return tuple(np.broadcast_shapes(*found))
+    except ValueError as error:
+        if "mismatch" not in str(error):
+            raise
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: {', '.join(map(str, found))}; "
+            "sizes that meet must be equal or 1"
+        ) from None
 
 
 def dtype(x: Any) -> DType:
