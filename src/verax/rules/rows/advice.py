@@ -38,8 +38,6 @@ RUNNING: Final = (
     "verax.debug.print shows values of the running program, and verax.pure_callback "
     "calls Python functions on them"
 )
-SPACES: Final = (("", np), ("linalg.", np.linalg), ("fft.", np.fft), ("", math))
-"""Where our functions have the names of theirs."""
 
 
 def advice(refusal: Refusal, wanted: str, purpose: str) -> str:
@@ -89,7 +87,9 @@ def called_function() -> str | None:
         return None
     if not isinstance(name, str):
         return None
-    for prefix, space in SPACES:
+    # NumPy loads its modules when they are first read, as here.
+    spaces = (("", np), ("linalg.", np.linalg), ("fft.", np.fft), ("", math))
+    for prefix, space in spaces:
         if getattr(space, name, None) is found and (prefix or hasattr(np, name)):
             return prefix + name
     return None
