@@ -126,6 +126,23 @@ def test_the_folder_on_the_path_does_nothing_without_the_flag() -> None:
     assert "Waiting" not in done
 
 
+def test_pytest_runs_as_a_module(tmp_path: Path) -> None:
+    source = "import jax\n\ndef test_sum():\n    assert jax.numpy.ones(3).sum() == 3\n"
+    write(tmp_path, "test_it.py", source)
+    args = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py")
+    assert "1 passed" in output(*args, cwd=tmp_path)
+
+
+def test_install_and_the_extension_of_notebooks() -> None:
+    source = (
+        "import verax.jax as mode; print(mode.installed())\n"
+        "mode.load_ipython_extension(None); mode.install(); print(mode.installed())\n"
+        "import jax, verax; print(jax.jit is verax.jit)"
+    )
+    done = run_python("-c", source)
+    assert done.stdout == "False\nTrue\nTrue\n", done.stderr
+
+
 def test_install_refuses_after_another_jax() -> None:
     source = (
         "import sys, types; sys.modules['jax'] = types.ModuleType('jax')\n"

@@ -8,11 +8,8 @@ not installed: neither pays, and neither fails::
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import Distribution, DistributionFinder
-from importlib.util import module_from_spec
 from types import ModuleType
 
 FLAG = "VERAX_AS_JAX"
@@ -21,36 +18,36 @@ FLAG = "VERAX_AS_JAX"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-class Waiting(DistributionFinder):
-    """Loads verax as jax when the process first asks for jax, or for its version."""
+class Waiting:
+    """Loads verax as jax when the process first asks for jax, or for its version.
+
+    It has a finder's methods, but neither base class nor types of arguments: to
+    import those takes longer than the rest of Python's start.
+    """
 
     def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
+        self, fullname: str, path: object = None, target: object = None
     ) -> ModuleSpec | None:
-        finder = self.successor() if fullname == "jax" else None
-        return finder.find_spec(fullname, path, target) if finder else None
+        home = self.successor() if fullname == "jax" else None
+        if home is None:
+            return None
+        spec: ModuleSpec | None = home.FINDER.find_spec(fullname)
+        return spec
 
-    def find_distributions(
-        self, context: DistributionFinder.Context | None = None
-    ) -> Iterable[Distribution]:
-        wanted = context is not None and context.name == "jax"
-        finder = self.successor() if wanted else None
-        return finder.find_distributions(context) if finder and context else []
+    def find_distributions(self, context: object = None) -> object:
+        home = self.successor() if getattr(context, "name", None) == "jax" else None
+        return home.FINDER.find_distributions(context) if home else ()
 
-    def successor(self) -> DistributionFinder | None:
-        """The finder that replaces this one, or None where verax is not installed."""
+    def successor(self) -> ModuleType | None:
+        """The home of the finder that replaces this one; None without verax."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         try:
-            module = import_module("verax.jax.finder")
+            home = import_module("verax.jax.finder")
         except ModuleNotFoundError:
             return None
-        module.install()
-        finder: DistributionFinder = module.FINDER
-        return finder
+        home.install()
+        return home
 
 
 def start() -> None:
@@ -58,10 +55,9 @@ def start() -> None:
     if os.environ.get(FLAG) == "1":
         sys.meta_path.insert(0, Waiting())
     sys.path[:] = [p for p in sys.path if os.path.abspath(p) != HERE]
-    spec = PathFinder.find_spec("sitecustomize")
-    if spec is not None and spec.loader is not None:
-        sys.modules["sitecustomize"] = module = module_from_spec(spec)
-        spec.loader.exec_module(module)
+    if PathFinder.find_spec("sitecustomize") is not None:
+        del sys.modules["sitecustomize"]
+        import_module("sitecustomize")
 
 
 if __name__ == "sitecustomize":
