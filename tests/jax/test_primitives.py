@@ -170,7 +170,7 @@ def test_batch_rules_of_both_kinds() -> None:
     def with_axis(data: Any, args: Sequence[Any], dims: Sequence[Any]) -> Any:
         return args[0] + data.size, dims[0]
 
-    batching.axis_primitive_batchers[size_p] = with_axis
+    batching.fancy_primitive_batchers[size_p] = with_axis
     assert verax.vmap(size_p.bind, axis_name="i")(x).tolist() == [[2] * 3] * 2
 
 

@@ -11,6 +11,7 @@ another row when that has changed::
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from attrs import field, frozen
@@ -29,7 +30,7 @@ from verax.rules.rows.row import (
     Tangent,
 )
 from verax.rules.values.array import Array
-from verax.rules.values.state import interpreting
+from verax.rules.values.state import STATE, interpreting, widths_of
 
 type Rule = Callable[..., Any]
 
@@ -58,10 +59,15 @@ def hashed(value: object) -> object:
 
 @frozen(eq=False, repr=False)
 class Keywords(Params):
-    """The params of an equation as a primitive was bound with them, by keyword."""
+    """The params of an equation as a primitive was bound with them, by keyword.
+
+    Type rules are remembered and run where nothing is configured; those of a program
+    may trace functions, which mean what x64 said when the primitive was bound: `wide`.
+    """
 
     named: tuple[tuple[str, object], ...] = ()
     caused: frozenset[Effect] = field(default=NO_EFFECTS)
+    wide: bool = field(factory=lambda: STATE.enable_x64)
 
     @property
     def effects(self) -> frozenset[Effect]:
@@ -90,6 +96,10 @@ class Keywords(Params):
 
     def __contains__(self, name: object) -> bool:
         return name in self.keys()
+
+    def configured(self) -> AbstractContextManager[None]:
+        """Have x64 within the block as it was when the primitive was bound."""
+        return widths_of((), self.wide)
 
     def dictionary(self) -> dict[str, Any]:
         """The keywords, as rules take them."""
@@ -278,7 +288,8 @@ class Primitive(metaclass=AllPrimitives):
                 f"the primitive {self.name} has no abstract evaluation rule; give it "
                 f"one with {self.name}.def_abstract_eval"
             )
-        found, _ = self.abstract_eval(*avals, **p.dictionary())
+        with p.configured():
+            found, _ = self.abstract_eval(*avals, **p.dictionary())
         return self.listed(found)
 
     def composition(self) -> Callable[..., Any] | None:
@@ -293,7 +304,8 @@ class Primitive(metaclass=AllPrimitives):
             return None
 
         def composed(p: Keywords, *xs: Array) -> Any:
-            found = function(*xs, **p.dictionary())
+            with p.configured():
+                found = function(*xs, **p.dictionary())
             return list(found) if several else found
 
         return composed

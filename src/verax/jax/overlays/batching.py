@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import verax.numpy as vnp
 from verax.jax.primitives import (
-    AXIS_BATCHERS as axis_primitive_batchers,
+    AXIS_BATCHERS as fancy_primitive_batchers,
     PRIMITIVE_BATCHERS as primitive_batchers,
     AxisData as AxisData,
     Primitive,
@@ -25,7 +25,18 @@ __all__ = [
     "primitive_batchers",
 ]
 
-fancy_primitive_batchers = axis_primitive_batchers
+
+class AxisBatchers:
+    """Takes rules that are told of the axis in pieces: its size, its name, and None."""
+
+    def __setitem__(self, primitive: Primitive, rule: Callable[..., Any]) -> None:
+        def whole(axis: AxisData, args: Any, dims: Any, **params: Any) -> Any:
+            return rule(axis.size, axis.name, None, args, dims, **params)
+
+        fancy_primitive_batchers[primitive] = whole
+
+
+axis_primitive_batchers = AxisBatchers()
 not_mapped: Final = None
 
 
