@@ -160,7 +160,7 @@ def test_without_the_mode_nothing_of_it_is_imported() -> None:
         "print([n for n in sys.modules if n.startswith(('verax.jax', 'jax.'))])\n"
         "print('jax' in sys.modules)"
     )
-    done = run_python("-c", source, env={"PYTHONPATH": os.environ["PYTHONPATH"]})
+    done = run_python("-c", source)
     assert done.stdout == "[]\nFalse\n", done.stderr
 
 
