@@ -88,7 +88,7 @@ UFUNCS = (
 SOME_PARAMETERS = {
     **{(name, "where"): "JAX's: only None" for name in UFUNCS},
     ("ravel_multi_index", "dtype"): "JAX's own",
-    ("einsum", "_dot_general"): "JAX's own, in tests/jax/test_neural.py",
+    ("einsum", "_dot_general"): "JAX's own, in tests/api/test_type_shardings.py",
     ("copy", "order"): "the memory layout is the compiler's",
     ("reshape", "copy"): "arrays are immutable",
     ("asarray", "copy"): "about memory, in tests/numpy/creation/test_creation.py",
