@@ -15,6 +15,9 @@ VENV := .venv
 OLDEST := .venv-oldest
 BENCH := .venv-bench
 ARRAY := .venv-array
+CLIENTS := .venv-ecosystem
+CLIENTS_JAX := .venv-ecosystem-jax
+JAX_COMPARED := 0.12.0.1
 BIN := $(VENV)/bin
 JAXLIB_OLDEST := 0.11.2
 WORKERS ?= 2
@@ -42,7 +45,7 @@ define make_venv
 endef
 
 .PHONY: help setup demo test test-oldest test-jax array-api array-api-suite \
-  check format stubs mutants soak bench docs \
+  check format stubs mutants soak bench ecosystem ecosystem-quick docs \
   clean
 
 help: ## list the targets
@@ -102,11 +105,19 @@ soak: $(VENV)/.ready ## five minutes of mixed work, memory flat (ARGS="--seconds
 bench: $(BENCH)/.ready ## time verax against jax (alone, each in its own process)
 	TF_CPP_MIN_LOG_LEVEL=1 $(BENCH)/bin/python -m tests.benchmarks $(ARGS)
 
+ecosystem: $(CLIENTS)/.ready $(CLIENTS_JAX)/.ready ## libraries that import jax, on verax
+	$(CLIENTS)/bin/python -m tests.ecosystem --page \
+	  --jax-python "$(CURDIR)/$(CLIENTS_JAX)/bin/python" $(ARGS)
+
+ecosystem-quick: $(BENCH)/.clients ## three of them, with jax beside verax
+	$(BENCH)/bin/python -m tests.ecosystem --only optax einops equinox --rounds 1 \
+	  --jax-python "$(CURDIR)/$(BENCH)/bin/python"
+
 docs: $(VENV)/.docs ## build docs/ into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f .mkdocs.yml -d site
 
 clean: ## remove everything that the other targets made
-	rm -rf $(VENV) $(OLDEST) $(BENCH) $(ARRAY) site build dist .mypy_cache .ruff_cache \
+	rm -rf $(VENV) $(OLDEST) $(BENCH) $(ARRAY) $(CLIENTS) $(CLIENTS_JAX) site build dist .mypy_cache .ruff_cache \
 	  .pytest_cache .hypothesis
 	find src tests property_tests docs -name __pycache__ -type d -prune \
 	  -exec rm -rf {} +
@@ -127,3 +138,17 @@ $(BENCH)/.ready: pyproject.toml
 $(ARRAY)/.ready: pyproject.toml
 	$(call make_venv,$(ARRAY),-e . pytest pytest-xdist pytest-json-report 'hypothesis>=6.151' \
 	  'ndindex>=1.8')
+
+# The clients' own requirements name jax: what they import is pinned instead.
+$(CLIENTS)/.ready: pyproject.toml tests/ecosystem/requirements.txt
+	$(call make_venv,$(CLIENTS),--no-deps -r tests/ecosystem/requirements.txt -e .)
+
+$(CLIENTS_JAX)/.ready: pyproject.toml tests/ecosystem/requirements.txt
+	$(call make_venv,$(CLIENTS_JAX),--no-deps -r tests/ecosystem/requirements.txt \
+	  jax==$(JAX_COMPARED))
+
+$(BENCH)/.clients: $(BENCH)/.ready tests/ecosystem/requirements.txt
+	@$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  $$(grep -E '^(absl-py|einops|equinox|jaxtyping|optax|typing_extensions|wadler_lindig)==' \
+	  tests/ecosystem/requirements.txt)
+	@touch $@

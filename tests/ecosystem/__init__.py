@@ -1,0 +1,1 @@
+"""Libraries that import jax, run with verax in its place and compared with jax."""
