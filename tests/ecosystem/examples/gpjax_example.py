@@ -17,7 +17,7 @@ def main() -> None:
     print(float(gpjax.objectives.conjugate_mll(posterior, data)))
     predictive = posterior.predict(jnp.array([[0.25], [0.5]]), train_data=data)
     print(predictive.mean.tolist())
-    fitted, history = gpjax.fit_scipy(
+    _, history = gpjax.fit_scipy(
         model=posterior,
         objective=lambda p, d: -gpjax.objectives.conjugate_mll(p, d),
         train_data=data,
