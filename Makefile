@@ -49,7 +49,7 @@ endef
   clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
 setup: $(VENV)/.ready ## make .venv with everything that demo, test and check need
 
@@ -110,15 +110,15 @@ ecosystem: $(CLIENTS)/.ready $(CLIENTS_JAX)/.ready ## libraries that import jax,
 	  --jax-python "$(CURDIR)/$(CLIENTS_JAX)/bin/python" $(ARGS)
 
 ecosystem-quick: $(BENCH)/.clients ## three of them, with jax beside verax
-	$(BENCH)/bin/python -m tests.ecosystem --only optax einops equinox --rounds 1 \
-	  --jax-python "$(CURDIR)/$(BENCH)/bin/python"
+	PYTHONPATH="$(CURDIR)/$(BENCH)/clients" $(BENCH)/bin/python -m tests.ecosystem \
+	  --only optax einops equinox --rounds 1 --jax-python "$(CURDIR)/$(BENCH)/bin/python"
 
 docs: $(VENV)/.docs ## build docs/ into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f .mkdocs.yml -d site
 
 clean: ## remove everything that the other targets made
-	rm -rf $(VENV) $(OLDEST) $(BENCH) $(ARRAY) $(CLIENTS) $(CLIENTS_JAX) site build dist .mypy_cache .ruff_cache \
-	  .pytest_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) $(BENCH) $(ARRAY) $(CLIENTS) $(CLIENTS_JAX) site build dist \
+	  .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests property_tests docs -name __pycache__ -type d -prune \
 	  -exec rm -rf {} +
 
@@ -147,8 +147,10 @@ $(CLIENTS_JAX)/.ready: pyproject.toml tests/ecosystem/requirements.txt
 	$(call make_venv,$(CLIENTS_JAX),--no-deps -r tests/ecosystem/requirements.txt \
 	  jax==$(JAX_COMPARED))
 
+# In a folder of their own: jaxtyping brings a plugin of pytest, which test-jax should not load.
 $(BENCH)/.clients: $(BENCH)/.ready tests/ecosystem/requirements.txt
+	@rm -rf $(BENCH)/clients
 	@$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
-	  $$(grep -E '^(absl-py|einops|equinox|jaxtyping|optax|typing_extensions|wadler_lindig)==' \
-	  tests/ecosystem/requirements.txt)
+	  --target $(BENCH)/clients --constraint tests/ecosystem/requirements.txt \
+	  absl-py einops equinox jaxtyping optax typing_extensions wadler_lindig
 	@touch $@

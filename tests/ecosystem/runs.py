@@ -55,8 +55,9 @@ def environment() -> dict[str, str]:
     """The workers' environment: CPU, one thread, this tree, no cached programs."""
     unwanted = ("JAX_", "VERAX_", "KERAS_", "PYTHONDONTWRITEBYTECODE")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
+    folders = [str(ROOT / "src"), *filter(None, [kept.get("PYTHONPATH")])]
     return kept | {
-        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONPATH": os.pathsep.join(folders),
         "PYTHONHASHSEED": "0",
         "JAX_PLATFORMS": "cpu",
         "JAX_ENABLE_COMPILATION_CACHE": "false",
