@@ -13,6 +13,7 @@ from verax import lax
 from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.equation_templates import NeedsModule, equation_text
 from verax.backend.lowering.lower import lower
+from verax.experimental import io_callback
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, NoParams, Params
 from verax.rules.rows.emitter import Emitter, Operand
@@ -212,3 +213,36 @@ def test_a_long_equation_becomes_a_function_when_it_comes_again() -> None:
     once = text_of(lambda x: x.sum(), np.ones(8))
     assert "func.call" not in once
     assert "func.call" in text
+
+
+def test_what_computes_no_element_is_a_constant() -> None:
+    """XLA ends the process on some nested loops over empty arrays."""
+
+    def halved(x: Any) -> Any:
+        return lax.while_loop(lambda s: ~(s[1] > 3), lambda s: (s[0], s[1] + 1), x)
+
+    def f(x: Any) -> Any:
+        return lax.while_loop(lambda s: s[0] < s[1], halved, (x, x + 2.0))
+
+    empty = np.ones((0,), np.float32)
+    text = text_of(verax.vmap(f), empty)
+    assert "while" not in text
+    assert "add" not in text
+    for found in verax.jit(verax.vmap(f))(empty):
+        assert found.shape == (0,)
+        assert found.dtype == np.float32
+
+
+def test_effects_without_elements_are_written() -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def host(x: np.ndarray) -> np.ndarray:
+        seen.append(x.shape)
+        return x[:0]
+
+    def f(x: Any) -> Any:
+        return io_callback(host, verax.ShapeDtypeStruct((0,), np.float32), x)
+
+    assert verax.jit(f)(vnp.ones(3)).shape == (0,)
+    verax.effects_barrier()
+    assert seen == [(3,)]

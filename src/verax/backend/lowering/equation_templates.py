@@ -256,6 +256,21 @@ def equation_text(
         )
 
 
+def is_empty(row: Row[Any], params: Params, outs: Avals) -> bool:
+    """Whether an equation computes no element and does nothing else.
+
+    XLA aborts the process on some loops over empty arrays: they are not worth writing.
+    """
+    empty = bool(outs) and all([0 in aval.shape for aval in outs])
+    return empty and not params.effects and not row.hosted
+
+
+def empty_text(outs: Avals) -> EquationText:
+    """The text of an equation that computes no element: its results are constants."""
+    results = [Needed(aval, None, 0) for aval in outs]
+    return EquationText("", (), (), 0, tuple(results), 0)
+
+
 def call_text(
     engine: Engine, symbol: str, avals: Avals, outs: Avals, scalars: Mask
 ) -> EquationText:

@@ -22,7 +22,9 @@ from verax.backend.lowering.equation_templates import (
     SeveralPlatforms,
     call_text,
     common_rule,
+    empty_text,
     equation_text,
+    is_empty,
     only,
 )
 from verax.backend.lowering.function_writer import FunctionText
@@ -126,7 +128,9 @@ class Module:
         row = self.row_of(eqn)
         key = (row, eqn.params, types(eqn.invars), types(eqn.outvars))
         text = None
-        if key in self.large and not any(eqn.params.subjaxprs()):
+        if is_empty(row, eqn.params, key[3]):
+            text = empty_text(key[3])
+        elif key in self.large and not any(eqn.params.subjaxprs()):
             text = call_text(
                 self.engine, f"@{self.shared(key)}", key[2], key[3], scalars
             )
