@@ -5,9 +5,13 @@ The environment variable HYPOTHESIS_PROFILE names the one to use; without it, de
     HYPOTHESIS_PROFILE=nightly python -m pytest property_tests
 """
 
+import importlib
 import os
+import pkgutil
 
 from hypothesis import HealthCheck, Phase, settings
+
+import verax
 
 VARIABLE = "HYPOTHESIS_PROFILE"
 
@@ -36,3 +40,15 @@ def load_profile() -> None:
         raise ValueError(f"{VARIABLE} is {name!r}; it must be one of: {known}")
     settings.register_profile(name, PROFILES[name])
     settings.load_profile(name)
+
+
+def load_modules() -> None:
+    """Load the modules that verax loads when they are needed.
+
+    Hypothesis draws constants from the modules that are loaded. Which these are would
+    depend on the tests that the same process ran before, and so would the verdict.
+    """
+    for module in pkgutil.walk_packages(verax.__path__, "verax."):
+        # The mode that stands in for jax changes the process, and no law speaks of it.
+        if not module.name.startswith("verax.jax") and "__main__" not in module.name:
+            importlib.import_module(module.name)
