@@ -130,10 +130,11 @@ class Runs:
         """Release the functions of a collected program, once its runs have ended.
 
         Programs are collected anywhere, where waiting is not allowed; so a thread
-        waits.
+        waits. The interpreter joins it at exit: a daemon that returns from jaxlib to a
+        finalised interpreter would abort the process.
         """
         if any([other is calls for _, other in [*self.tokens]]):
-            threading.Thread(target=self.drop, args=(calls,), daemon=True).start()
+            threading.Thread(target=self.drop, args=(calls,), daemon=False).start()
 
     def drop(self, calls: HostCalls) -> None:
         """Wait for the runs of a program, and forget what they call."""
