@@ -6,7 +6,6 @@ where the user wants them::
     vmap(f, in_axes=(0, None), out_axes=1)(xs, y)
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -18,6 +17,7 @@ from verax.api.tracing.argument_names import (
     function_name,
 )
 from verax.api.tracing.trace import Traced, leaf_avals, trace
+from verax.api.tracing.wrapping import wraps
 from verax.api.trees.pytrees import prefix_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
@@ -73,7 +73,7 @@ def vmap[**P, R](
     name = as_axis_name(axis_name)
     engine = engine_for(name, as_spmd_names(spmd_axis_name))
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def vmapped(*args: Any, **kwargs: Any) -> Any:
         check_count(fun, in_axes, len(args))
         leaves, tree = pytrees.flatten((args, kwargs))

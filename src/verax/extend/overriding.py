@@ -7,11 +7,11 @@ transformation then uses::
     straight_through = with_rules(f, {round_p: straight_p})
 """
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from verax.api.tracing.apply import apply
+from verax.api.tracing.wrapping import wraps
 from verax.extend.functions import opened
 from verax.ir.jaxpr import Eqn, Jaxpr, Primitive
 from verax.ir.walk import map_eqns, map_jaxprs
@@ -53,7 +53,7 @@ def with_rules[**P, R](
     # A mapping that changes later must not change the function.
     table = RuleTable() | rows
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def overridden(*args: P.args, **kwargs: P.kwargs) -> R:
         program = opened(fun, args, kwargs, purpose="with_rules")
         outs = apply(

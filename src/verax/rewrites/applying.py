@@ -6,7 +6,6 @@ One idea: a function is traced, rewritten, and written or computed in place, so 
     verax.grad(apply(stable())(f))(x)
 """
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any, cast, overload
 
@@ -15,6 +14,7 @@ from attrs import frozen
 from verax.api.tracing.apply import ENGINE, apply as apply_jaxpr
 from verax.api.tracing.argument_names import describe_arguments
 from verax.api.tracing.trace import leaf_avals, trace
+from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.rules.values.memo import kept_with, memo
@@ -90,7 +90,7 @@ class Applied:
     def function[**P, R](self, fun: Callable[P, R]) -> Callable[P, R]:
         """The function whose program is rewritten on every call."""
 
-        @functools.wraps(fun)
+        @wraps(fun)
         def applied(*args: P.args, **kwargs: P.kwargs) -> R:
             leaves, tree = pytrees.flatten((args, kwargs))
             describe = describe_arguments(fun, tree)

@@ -14,6 +14,7 @@ from typing import Any
 from attrs import field, frozen
 
 from verax.api.arguments.static_keys import typed
+from verax.api.tracing.argument_names import function_name
 from verax.backend.pytrees import PyTreeDef
 from verax.rules.values.typed import SHOWN, shown
 
@@ -63,7 +64,7 @@ class CallArguments:
                 filled.insert(position, value)
             return fun(*filled, **kwargs, **dict(self.named))
 
-        dynamic.__name__ = getattr(fun, "__name__", "function")
+        dynamic.__name__ = function_name(fun)
         return dynamic
 
     def donated(self, tree: PyTreeDef) -> tuple[bool, ...]:

@@ -5,7 +5,6 @@ One idea: the gradient of a scalar is the pullback of 1::
     grad(lambda x: x * x)(3.0)
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex
 
@@ -14,6 +13,7 @@ from verax.api.autodiff.chosen import OfChosen
 from verax.api.autodiff.jvp_vjp import check_reduce_axes, pulled_from
 from verax.api.tracing.apply import as_typed_array
 from verax.api.tracing.argument_names import ParameterNames, function_name
+from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float, is_inexact
 from verax.rules.values.array import Array
@@ -51,7 +51,7 @@ def value_and_grad[**P](
     check_reduce_axes("value_and_grad", reduce_axes)
     both = differentiated(fun, argnums, has_aux, holomorphic, allow_int)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def value_and_grad_of(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         return both(args, kwargs)
 
@@ -103,7 +103,7 @@ def grad[**P](
     check_reduce_axes("grad", reduce_axes)
     both = differentiated(fun, argnums, has_aux, holomorphic, allow_int)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def grad_of(*args: P.args, **kwargs: P.kwargs) -> Any:
         value, found = both(args, kwargs)
         return (found, value[1]) if has_aux else found

@@ -6,7 +6,6 @@ cotangents, at once: the linear program, vectorized::
     jacfwd(lambda x: x * x)(x)
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from verax.api.autodiff.grad import (
 )
 from verax.api.autodiff.jvp_vjp import linearize, pulled_from
 from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float
 from verax.ops.elementwise import arith, compare, convert
@@ -47,7 +47,7 @@ def jacfwd[**P](
     check_callable("jacfwd", fun)
     numbers = positions("argnums", argnums)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = choose(fun, args, numbers)
         places = [number % len(args) for number in numbers]
@@ -84,7 +84,7 @@ def jacrev[**P](
     check_callable("jacrev", fun)
     numbers = positions("argnums", argnums)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = choose(fun, args, numbers)
         places = [number % len(args) for number in numbers]

@@ -6,7 +6,6 @@ policy allows::
     grad(checkpoint(f, policy=dots_saveable))
 """
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from verax.api.arguments.static_argnums import resolve_statics
 from verax.api.tracing.apply import as_array, is_tracing
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.trace import leaf_avals, trace
+from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
 from verax.backend.results import result_tree
 from verax.ir.jaxpr import Primitive
@@ -62,7 +62,7 @@ def checkpoint[**P, R](
     numbers, names = static_argnums or None, static_argnames or None
     statics = resolve_statics(fun, numbers, names, None, None)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def rematerialised(*args: Any, **kwargs: Any) -> Any:
         call_args = statics.taken(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)

@@ -5,7 +5,6 @@ Each of these is a few lines on top of `custom_vjp`, `trace` or one equation::
     square = custom_gradient(lambda x: (x * x, lambda ct: 2 * ct * x))
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from verax.api.tracing.apply import ENGINE, apply, is_tracing
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import struct_avals
 from verax.api.tracing.trace import leaf_avals, trace
+from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
@@ -108,7 +108,7 @@ def custom_gradient_of(fun: Callable[..., Any]) -> Callable[..., Any]:
         return pulled if isinstance(pulled, tuple) else (pulled,)
 
     name = function_name(fun)
-    wrapped = custom_vjp(functools.wraps(fun)(primal))
+    wrapped = custom_vjp(wraps(fun)(primal))
     wrapped.defvjp(forward, backward)
     return wrapped
 

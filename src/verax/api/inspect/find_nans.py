@@ -6,7 +6,6 @@ instead::
     print(verax.debug.find_nans(verax.grad(loss))(params, batch))
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from verax.api.jit.function import JitFunction
 from verax.api.tracing.apply import ENGINE, current_builder
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.trace import leaf_avals, trace
+from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
 from verax.backend.eager.nan_search import Search, search
 from verax.rules.rows.leaks import leaked
@@ -97,7 +97,7 @@ def searching[**P](
     else:
         statics = resolve_statics(fun, static_argnums, static_argnames, None, None)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def find(*args: P.args, **kwargs: P.kwargs) -> Finding | None:
         if current_builder() is not None:
             raise ConcretizationTypeError(

@@ -5,7 +5,6 @@ One idea: what tracing gives is a value, so looking at it is calling `trace`::
     print(make_jaxpr(f)(x))
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from verax.api.tracing.structs import (
     struct_avals,
 )
 from verax.api.tracing.trace import Traced, trace
+from verax.api.tracing.wrapping import wraps
 from verax.api.vmap import axis_scope
 from verax.backend import pytrees
 from verax.ir.consts import hoist
@@ -52,7 +52,7 @@ def make_jaxpr[**P](
     statics = resolve_statics(fun, static_argnums, None, None, None)
     axes = [(str(name), int(size)) for name, size in axis_env or ()]
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         call_args = statics.bind(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
@@ -91,7 +91,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     describe = describe_arguments(fun, tree)
     avals = struct_avals(leaves, describe)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def with_arrays(*args: Any, **kwargs: Any) -> Any:
         outs, out_tree = pytrees.flatten(fun(*args, **kwargs))
         return out_tree.unflatten(map(stand_in, outs))

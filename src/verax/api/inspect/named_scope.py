@@ -7,11 +7,11 @@ interpreter current that computes::
         table = numpy.cumsum(numpy.arange(8))   # computed now, a constant of the trace
 """
 
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from verax.api.tracing.compile_time import CompileTime
+from verax.api.tracing.wrapping import wraps
 from verax.rules.values.state import STATE, interpreting
 
 
@@ -29,7 +29,7 @@ def named_call[**P, R](
     if not callable(fun):
         raise TypeError(f"named_call takes a function, not {fun!r}")
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
         return fun(*args, **kwargs)
 

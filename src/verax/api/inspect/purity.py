@@ -6,7 +6,6 @@ program every time; trace it twice, without caches, and compare::
     verax.check_purity(f)(x)     # silent, or ImpureFunction with what differs
 """
 
-import functools
 import os
 import pickle
 import subprocess
@@ -20,6 +19,7 @@ from pyrsistent import pvector
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_avals
 from verax.api.tracing.trace import Traced, trace
+from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.differences import diff
@@ -69,7 +69,7 @@ def check_purity[**P](
     verax.errors.ImpureFunction: <lambda> gives a different program ...
     """
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def check(*args: P.args, **kwargs: P.kwargs) -> None:
         plain = getattr(fun, "fun", fun) if hasattr(fun, "lower") else fun
         leaves, tree = pytrees.flatten((args, kwargs))

@@ -6,7 +6,6 @@ under `jit` do it; the name of the axis is that of the mesh::
     pmap(lambda x: x / psum(x, "i"), axis_name="i")(xs)
 """
 
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from types import MethodType
@@ -25,7 +24,7 @@ from verax.api.sharding_args import constrained
 from verax.api.stages.stages import Lowered, Traced
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import ShapeDtypeStruct, out_info, struct_avals
-from verax.api.tracing.wrapping import look_like
+from verax.api.tracing.wrapping import look_like, wraps
 from verax.api.vmap import axes_from_front, flat_axes, mapped_size, vmap
 from verax.backend import pytrees
 from verax.backend.placement.mesh import Mesh, PartitionSpec
@@ -245,7 +244,7 @@ def parallel(
     """The compiled function over all elements, its results spread over the mesh."""
     name, size = settings.name, mesh.size
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def body(*args: Any, **kwargs: Any) -> Any:
         def element(*parts: Any, **named: Any) -> Any:
             return fun(*settings.filled(args, parts), **named)

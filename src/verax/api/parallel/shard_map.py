@@ -22,6 +22,7 @@ from verax.api.sharding_args import constrained, place_entries
 from verax.api.tracing.apply import ENGINE, apply, as_array, is_tracing
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.trace import leaf_avals, trace
+from verax.api.tracing.wrapping import wraps
 from verax.api.vmap import axis_scope
 from verax.backend import pytrees
 from verax.backend.placement.abstract_mesh import AbstractMesh
@@ -162,7 +163,7 @@ def shard_map(
     body.__name__ = function_name(f)
     compiled: JitFunction[..., Any] = jit(body)
 
-    @functools.wraps(f)
+    @wraps(f)
     def mapped(*args: Any) -> Any:
         return compiled(*args) if not is_tracing() else body(*args)
 

@@ -8,9 +8,9 @@ All are `vmap`, once per dimension that the function does not see::
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from functools import wraps
 from typing import Any
 
+from verax.api.tracing.wrapping import wraps
 from verax.api.vmap import vmap
 from verax.ir.avals import Shape
 from verax.numpy.arguments.arguments import (
