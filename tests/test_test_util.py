@@ -1,5 +1,7 @@
 """`verax.test_util`: derivatives against differences."""
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 import verax
@@ -77,3 +79,11 @@ def test_tolerances_by_dtype_hold_for_their_dtypes_only() -> None:
         check_grads(bent, (vnp.float32(1.0),), 1, rtol={vnp.float64: 0.5})
     with pytest.raises(AssertionError, match="is off"):
         check_grads(vnp.sin, (vnp.float32(1.0),), 1, atol=0, rtol={"float32": 1e-12})
+
+
+def test_tolerances_of_dtypes_that_arrays_do_not_have() -> None:
+    # JAX's own tests pass tolerances for every dtype that ml_dtypes has.
+    tolerances = {np.dtype(ml_dtypes.int1): 0.0, np.float32: 0.1}
+    check_grads(vnp.sin, (1.0,), 1, ["rev"], tolerances, tolerances)
+    with pytest.raises(TypeError):
+        check_grads(vnp.sin, (1.0,), 1, ["rev"], {"nonsense": 0.1})

@@ -20,7 +20,7 @@ from verax.api.trees.pytrees import (
     tree_leaves,
     tree_map,
 )
-from verax.ir.dtypes import as_dtype, float0, is_complex, is_float, numpy_dtype
+from verax.ir.dtypes import DType, as_dtype, float0, is_complex, is_float, numpy_dtype
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 
@@ -239,12 +239,25 @@ def tolerance(trees: Any, chosen: Tolerance) -> float:
     """The tolerance for results computed from these leaves: that of the coarsest."""
     if chosen is not None and not isinstance(chosen, Mapping):
         return chosen
-    by_dtype = {as_dtype(key): value for key, value in (chosen or {}).items()}
+    by_dtype = {dtype_key(key): value for key, value in (chosen or {}).items()}
     leaves = differentiable(trees)
     return max(
         (by_dtype.get(aval_of(x).dtype, TOLERANCES[real_bytes(x)]) for x in leaves),
         default=TOLERANCES[8],
     )
+
+
+def dtype_key(key: Any) -> DType | np.dtype[Any]:
+    """The dtype to which a tolerance belongs; NumPy may know more of them than arrays.
+
+    Raises:
+        TypeError: it is not a dtype.
+    """
+    try:
+        return as_dtype(key)
+    except TypeError:
+        found: np.dtype[Any] = np.dtype(key)
+        return found
 
 
 def allowed(trees: Any, atol: Tolerance, rtol: Tolerance) -> tuple[float, float]:

@@ -60,7 +60,7 @@ CASES: dict[str, Case] = {
     "jit: no array as output": (
         lambda: verax.jit(lambda x: {"a": x, "b": Thing()})(1.0),
         TypeError,
-        ["<lambda> returned <a thing>", "output['b']"],
+        ["<lambda> returned a value of type Thing", "output['b']", "<a thing>"],
     ),
     "jit: no function": (
         lambda: JIT(3),
@@ -85,12 +85,12 @@ CASES: dict[str, Case] = {
     "jit: static and donated": (
         lambda: verax.jit(model, static_argnums=0, donate_argnums=0),
         ValueError,
-        ["static and donated"],
+        ["static_argnames and donate_argnames", "'x'"],
     ),
     "grad: no scalar": (
         lambda: verax.grad(model)(vnp.ones(3)),
         TypeError,
-        ["model", "shape (3,)", "sum or average", "jacrev"],
+        ["model", "Output had shape: (3,)", "output.sum()", "jacobian"],
     ),
     "grad: several outputs": (
         lambda: verax.grad(lambda x: (x, x))(1.0),
@@ -100,22 +100,22 @@ CASES: dict[str, Case] = {
     "grad: integer output": (
         lambda: verax.grad(lambda x: (x > 0).sum())(1.0),
         TypeError,
-        ["float scalar", "int32"],
+        ["real-valued outputs", "int32"],
     ),
     "grad: complex output": (
         lambda: verax.grad(lambda x: x * 1j)(1.0),
         TypeError,
-        ["float scalar", "complex64", "holomorphic"],
+        ["real-valued outputs", "complex64", "holomorphic"],
     ),
     "grad: integer input": (
         lambda: verax.grad(model)(3),
         TypeError,
-        ["model", "float dtype", "int32", "allow_int"],
+        ["model", "np.inexact", "int32", "allow_int"],
     ),
     "jacfwd: complex input": (
         lambda: verax.jacfwd(model)(1j),
         TypeError,
-        ["jacfwd of model", "complex64", "holomorphic", "jacrev"],
+        ["jacfwd requires real-valued inputs", "complex64", "holomorphic", "jacrev"],
     ),
     "grad: argnums out of range": (
         lambda: verax.grad(model, argnums=3)(1.0),
@@ -160,7 +160,7 @@ CASES: dict[str, Case] = {
     "jit: static by number and donated by name": (
         lambda: JIT(model, static_argnums=0, donate_argnames="x"),
         ValueError,
-        ["static and donated", "'x'"],
+        ["static_argnames and donate_argnames", "'x'"],
     ),
     "eval_shape: no array": (
         lambda: verax.eval_shape(model, 1.0, {"b": Thing()}),
@@ -205,7 +205,7 @@ CASES: dict[str, Case] = {
     "grad: aux is no pair": (
         lambda: verax.grad(model, has_aux=True)(1.0),
         TypeError,
-        ["has_aux", "pair"],
+        ["has_aux", "two-element tuple"],
     ),
     "jvp: no sequence": (
         lambda: JVP(model, 1.0, 1.0),

@@ -105,16 +105,16 @@ def test_disagreeing_sizes_are_told() -> None:
     def model(x: Any, y: Any, z: Any) -> Any:
         return x
 
-    with pytest.raises(ValueError, match="different sizes") as error:
+    with pytest.raises(ValueError, match="inconsistent sizes") as error:
         verax.vmap(model)(vnp.zeros((5, 2)), vnp.zeros(4), vnp.zeros(5))
     assert str(error.value).splitlines() == [
-        "vmap of model got different sizes for the axes that it maps:",
+        "vmap got inconsistent sizes for array axes to be mapped:",
         "  * 5 elements:",
         "      axis 0 of argument x, f32[5,2]",
         "      axis 0 of argument z, f32[5]",
         "  * 4 elements:",
         "      axis 0 of argument y, f32[4]",
-        "The axes that in_axes names must have the same size",
+        "The axes of model that in_axes names must have the same size",
     ]
 
 
@@ -131,7 +131,7 @@ def test_sizes_in_containers_and_axis_size_are_told() -> None:
     ("in_axes", "out_axes", "kind", "words"),
     [
         (None, 0, ValueError, "no mapped argument"),
-        (2, 0, ValueError, "in_axes says 2 for argument x"),
+        (2, 0, ValueError, "axis 2, as in_axes says of argument x"),
         ("0", 0, TypeError, "in_axes must be an int"),
         (0, 5, ValueError, "out_axes says 5"),
         (0, None, ValueError, "out_axes is None for an output that differs"),

@@ -68,8 +68,8 @@ def as_place(
         return SingleDeviceSharding(x)
     if not isinstance(x, PartitionSpec):
         raise error(
-            f"{what} takes a device, a Sharding, a PartitionSpec, None, or a tree of "
-            f"these, not {described(x)}"
+            f"Received invalid value: {what} takes a device, a Sharding, a "
+            f"PartitionSpec, None, or a tree of these, not {described(x)}"
         )
     mesh = current_mesh()
     if mesh is None:

@@ -29,7 +29,7 @@ from verax.rules.rows.row import Axis, BatchAxis
 from verax.rules.values.array import Array
 from verax.rules.values.constants import PYTHON_SCALARS, is_operand
 from verax.rules.values.state import STATE, UNCHANGED, changing
-from verax.rules.values.typed import described
+from verax.rules.values.typed import check_callable, described
 from verax.transforms.engine.engine import StandardEngine, over_axis
 from verax.transforms.engine.vmap import batch, batch_into, stacked
 
@@ -63,8 +63,7 @@ def vmap[**P, R](
     >>> verax.vmap(lambda x, y: x + y, in_axes=(0, None))(vnp.arange(3), 10).tolist()
     [10, 11, 12]
     """
-    if not callable(fun):
-        raise TypeError(f"vmap takes a function, not {fun!r}")
+    check_callable("vmap", fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     check_entries(in_axes)
@@ -231,8 +230,8 @@ def axes_from_front(
     for i, (aval, axis) in enumerate(zip(avals, axes, strict=True)):
         if axis is not None and not -aval.ndim <= axis < aval.ndim:
             raise ValueError(
-                f"vmap in_axes says {axis} for {describe()[i]}, which has "
-                f"{aval.ndim} dimensions: {aval}"
+                f"vmap was requested to map its argument along axis {axis}, as in_axes "
+                f"says of {describe()[i]}, which has {aval.ndim} dimensions: {aval}"
             )
         places.append(None if axis is None else axis % aval.ndim)
     return places
@@ -283,10 +282,10 @@ def size_story(
     for i, size, axis in sizes:
         name = names[i].removesuffix(f" of {who}")
         found.setdefault(size, []).append(f"axis {axis} of {name}, {avals[i]}")
-    lines = [f"vmap of {who} got different sizes for the axes that it maps:"]
+    lines = ["vmap got inconsistent sizes for array axes to be mapped:"]
     for size in sorted(found, key=lambda size: -len(found[size])):
         lines += [f"  * {size} elements:", *[f"      {x}" for x in found[size]]]
-    lines.append("The axes that in_axes names must have the same size")
+    lines.append(f"The axes of {who} that in_axes names must have the same size")
     return "\n".join(lines)
 
 

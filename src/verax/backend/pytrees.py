@@ -214,9 +214,9 @@ def flatten_error(error: Exception) -> Exception:
         )
     if "Comparator raised" in str(error):
         return ValueError(
-            "The keys of a dict in the pytree cannot be sorted, because they have "
-            "different types: use keys of one type, or an OrderedDict, which keeps "
-            "the order in which they were inserted."
+            "Comparator raised exception while sorting pytree dictionary keys: they "
+            "have different types. Use keys of one type, or an OrderedDict, which "
+            "keeps the order in which they were inserted."
         )
     return error
 

@@ -21,6 +21,7 @@ from verax.backend.pytrees import PyTreeDef
 from verax.ir.jaxpr import Jaxpr
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.typed import check_callable
 from verax.transforms.tables.propagation import Propagation, flat, grouped
 
 NO_KWARGS: Mapping[str, Any] = MappingProxyType({})
@@ -63,8 +64,7 @@ def opened(
     Raises:
         TypeError: `fun` is not a function, or an argument or a result is not an array.
     """
-    if not callable(fun):
-        raise TypeError(f"{purpose} takes a function, not {fun!r}")
+    check_callable(purpose, fun)
     leaves, tree = pytrees.flatten((tuple(args), dict(kwargs)))
     describe = describe_arguments(fun, tree)
     avals = leaf_avals(leaves, describe)

@@ -234,11 +234,6 @@ def paths(tree: PyTreeDef) -> Iterator[str]:
         yield "".join(map(str, path))
 
 
-def check_callable(name: str, fun: object) -> None:
-    if not callable(fun):
-        raise TypeError(f"{name} takes a function, not {fun!r}")
-
-
 def is_sequential(name: str, vmap_method: str) -> bool:
     """Whether vmap goes through one element after another; "masked" is the default."""
     if vmap_method in ("masked", "sequential"):

@@ -20,7 +20,6 @@ from verax.ir.dtypes import int32, is_bool, is_extended, is_integer
 from verax.lax.bodies import (
     Body,
     as_operand,
-    check_callable,
     is_sequential,
     mismatch,
     paths,
@@ -41,6 +40,7 @@ from verax.ops.elementwise.select import clamp
 from verax.rules.rows.emitter import PLATFORMS
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
+from verax.rules.values.typed import check_callable
 
 
 class Absent:

@@ -30,7 +30,6 @@ from verax.ir.dtypes import bool_, is_float, is_integer
 from verax.lax.bodies import (
     Body,
     as_operand,
-    check_callable,
     check_carry,
     is_sequential,
     mismatch,
@@ -57,7 +56,7 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.sizes import as_axis
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import described
+from verax.rules.values.typed import check_callable, described
 
 
 def while_loop(

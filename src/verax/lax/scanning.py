@@ -20,7 +20,6 @@ from verax.ir.jaxpr import field_names
 from verax.lax.bodies import (
     Body,
     as_operand,
-    check_callable,
     check_carry,
     paths,
     settled,
@@ -38,6 +37,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.state import STATE
+from verax.rules.values.typed import check_callable
 
 
 def scan(

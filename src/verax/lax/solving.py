@@ -23,7 +23,6 @@ from verax.ir.dtypes import is_inexact
 from verax.lax.bodies import (
     Body,
     as_operand,
-    check_callable,
     mismatch,
     paths,
     trace_body,
@@ -39,6 +38,7 @@ from verax.ops.custom.solve import (
 from verax.rules.rows.masks import filled
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
+from verax.rules.values.typed import check_callable
 
 
 @frozen(eq=False)

@@ -162,14 +162,26 @@ def test_rules_that_do_not_fit() -> None:
     def good(x: Any, y: Any) -> Any:
         return x * y, (x, y)
 
-    bad(lambda x, y: x, lambda r, ct: (ct, ct), "the fwd rule of f must return a pair")
+    bad(
+        lambda x, y: x,
+        lambda r, ct: (ct, ct),
+        "fwd rule .* function f must produce a pair",
+    )
     bad(
         lambda x, y: ([x], y),
         lambda r, ct: (ct, ct),
-        "the fwd rule of f must return the output with the structure",
+        "for function f must produce a pair .output, residuals., the output with",
     )
-    bad(good, lambda r, ct: (ct,), "the bwd rule of f must return a tuple of 2")
-    bad(good, lambda r, ct: ct, "the bwd rule of f must return a tuple of 2")
+    bad(
+        good,
+        lambda r, ct: (ct,),
+        "bwd rule .* function f must produce a tuple of 2",
+    )
+    bad(
+        good,
+        lambda r, ct: ct,
+        "bwd rule .* function f must produce a tuple of 2",
+    )
     bad(
         good,
         lambda r, ct: (ct, vnp.ones(3)),
@@ -178,9 +190,11 @@ def test_rules_that_do_not_fit() -> None:
     bad(
         good,
         lambda r, ct: ([ct], ct),
-        "the bwd rule of f must return the cotangent of argument 0",
+        "bwd rule .* function f must produce the cotangent of argument 0",
     )
-    with pytest.raises(AttributeError, match=r"no rule is defined .*defvjp"):
+    with pytest.raises(
+        AttributeError, match=r"No VJP .* custom_vjp function .* using defvjp"
+    ):
         verax.custom_vjp(lambda x: x)(1.0)
 
 

@@ -347,7 +347,11 @@ def test_messages_count_static_arguments() -> None:
     jitted = verax.jit(fun, static_argnums=(0, -2))
     with pytest.raises(TypeError, match=r"argument y of fun"):
         jitted(1, 2.0, 3, 4.0)
-    with pytest.raises(TypeError, match=r"argument x\['w'\] of fun: 'a' of type str"):
+    with pytest.raises(
+        TypeError, match=r"argument x\['w'\] of fun: 'a' of type <class 'str'>"
+    ):
         jitted(1, {"w": "a"}, 3, 4.0)
-    with pytest.raises(TypeError, match=r"argument y of fun: 'a' of type str"):
+    with pytest.raises(
+        TypeError, match=r"argument y of fun: 'a' of type <class 'str'>"
+    ):
         jitted.lower(1, 2.0, 3, "a")

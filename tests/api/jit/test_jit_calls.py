@@ -390,3 +390,15 @@ def test_attributes_of_functions_shadow_nothing_of_jit() -> None:
         assert wrapped(3.0) == 6.0
         assert wrapped.note is None
     assert jitted.lower(1.0).compile()(3.0) == 6.0
+
+
+@pytest.mark.parametrize("option", ["static_argnames", "donate_argnames"])
+def test_names_that_no_call_can_use(option: str) -> None:
+    def f(a: Any, /, b: Any, *args: Any, **more: Any) -> Any:
+        return b
+
+    jit: Any = verax.jit
+    jit(f, **{option: ("b", "anything")})
+    for name in ("a", "args"):
+        with pytest.raises(ValueError, match="cannot be passed by keyword"):
+            jit(f, **{option: (name, "b")})

@@ -54,7 +54,7 @@ def message(use: Callable[[], Any]) -> str:
 def check(use: Callable[[], Any], by: str) -> None:
     text = message(lambda: use() + 1)
     assert f", held by {by}, used at {__file__}:" in text
-    assert f"made at {__file__}:" in text
+    assert f"created on line {__file__}:" in text
 
 
 def test_a_global_holds_it() -> None:
@@ -181,7 +181,7 @@ def test_no_transformation_lets_one_go_unnoticed(transform: Callable[..., Any]) 
     assert message(lambda: KEPT[0] + 1)
     with verax.checking_leaks():
         text = message(lambda: transform(keeping)(vnp.ones(2)))
-    assert text.startswith("a tracer has left ")
+    assert text.startswith("Leaked trace: a tracer has left ")
     assert f"item {len(KEPT) - 1} of the global 'KEPT' of module {__name__}" in text
     with verax.checking_leaks():
         transform(lambda x: x * 2)(vnp.ones(2))
@@ -195,8 +195,10 @@ def test_many_leaks_are_listed() -> None:
     with verax.checking_leaks():
         text = message(lambda: verax.jit(fun)(1.0))
     lines = text.splitlines()
-    assert lines[0] == "5 tracers have left fun, which was traced:"
-    assert all(line.startswith("  type ~f32[], made at") for line in lines[1:4])
+    assert lines[0] == "Leaked trace: 5 tracers have left fun, which was traced:"
+    assert all(
+        line.startswith("  type ~f32[], it was created on") for line in lines[1:4]
+    )
     assert lines[4] == "  and 2 more"
     assert lines[5].startswith("Return the value from the function")
 

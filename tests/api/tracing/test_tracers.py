@@ -127,7 +127,7 @@ def test_leaked_tracers_name_both_lines() -> None:
         with pytest.raises(verax.LeakedTracer) as error:
             use()
         text = str(error.value)
-        assert "for jit: made at" in text
+        assert "for jit: it was created on line" in text
         assert text.count(__file__) == 2
         assert "<locals>.fun" in text
 

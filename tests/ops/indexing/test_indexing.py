@@ -398,12 +398,12 @@ def test_fillings() -> None:
         (
             lambda x: gather.gather(x, column(0), ROWS, (1,)),
             TypeError,
-            "offset, collapsed or batching",
+            "window of size 2; doesn't match operand of rank 1",
         ),
         (
             lambda x: scatter.scatter(x, column(0), f32s(1, 2), WRITE),
             TypeError,
-            "the shape of the indices",
+            "scatter dimensions of updates must be those of the indices",
         ),
     ],
 )

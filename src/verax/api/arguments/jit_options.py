@@ -18,6 +18,7 @@ from verax.api.tracing.argument_names import function_name
 from verax.backend.xla.compile_options import OptionValue
 from verax.ir.avals import ShapedArray
 from verax.rules.values.source import LIBRARY
+from verax.rules.values.typed import check_callable
 
 
 class Inline(Enum):
@@ -110,14 +111,14 @@ def check_flags(**flags: object) -> None:
 
 def check_function(fun: object) -> None:
     """Raise TypeError unless `fun` is a function that returns when it is called."""
-    if not callable(fun):
-        raise TypeError(f"jit takes a function, not {fun!r}")
+    check_callable("jit", fun)
     for kind, test in (
         ("generator", inspect.isgeneratorfunction),
         ("coroutine", inspect.iscoroutinefunction),
     ):
         if test(fun):
             raise TypeError(
-                f"jit takes a function that returns arrays, but {function_name(fun)} "
-                f"returns a {kind}: return a tuple or a stacked array instead"
+                f"Expected a function, got a {kind} function: {function_name(fun)} "
+                f"returns a {kind}, but jit takes a function that returns arrays; "
+                "return a tuple or a stacked array instead"
             )

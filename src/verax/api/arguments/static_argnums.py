@@ -150,7 +150,8 @@ def check_hashable(label: int | str, value: object) -> None:
     except TypeError:
         kind = "argument" if isinstance(label, int) else "keyword argument"
         raise ValueError(
-            f"static {kind} {label!r} of type {type(value).__name__} is not hashable: "
+            "Non-hashable static arguments are not supported: static "
+            f"{kind} {label!r} of type {type(value).__name__} is not hashable: "
             f"{shown(value, SHOWN)}; pass a tuple instead of a list, or an object with "
             "__hash__ and __eq__"
         ) from None
@@ -216,8 +217,8 @@ def resolve_statics(
     both = sorted(map(repr, shared or set(static[0]) & set(donated[0])))
     if both:
         raise ValueError(
-            "arguments cannot be both static and donated, but these are: "
-            f"{', '.join(both)}; a static value has no memory to donate"
+            "static_argnames and donate_argnames cannot intersect, nor their numbers, "
+            f"but both have {', '.join(both)}; a static value has no memory to donate"
         )
     return Statics(*static, *donated)
 
@@ -260,6 +261,13 @@ def complete(
         raise ValueError(
             f"{word}_argnames names {unknown}, which the function does not have; its "
             f"parameters are {sorted(known)}"
+        )
+    by_name = (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY, kinds.VAR_KEYWORD)
+    unnamed = sorted(named & {p.name for p in parameters if p.kind not in by_name})
+    if unnamed:
+        raise ValueError(
+            f"{word}_argnames names {unnamed}, which cannot be passed by keyword; use "
+            f"{word}_argnums"
         )
     if argnums is not None and argnames is not None:
         return given, named

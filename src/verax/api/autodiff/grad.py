@@ -6,7 +6,7 @@ One idea: the gradient of a scalar is the pullback of 1::
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, SupportsIndex
+from typing import Any, Final, SupportsIndex
 
 from verax.api.arguments.static_argnums import numbers as positions
 from verax.api.autodiff.chosen import OfChosen
@@ -18,6 +18,7 @@ from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float, is_inexact
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.typed import check_callable
 
 type Argnums = int | Sequence[int]
 
@@ -116,11 +117,6 @@ def is_single(argnums: Argnums) -> bool:
     return type(argnums) is int or isinstance(argnums, SupportsIndex)
 
 
-def check_callable(name: str, fun: object) -> None:
-    if not callable(fun):
-        raise TypeError(f"{name} takes a function, not {fun!r}")
-
-
 def choose(
     fun: object,
     args: tuple[Any, ...],
@@ -178,21 +174,23 @@ def check_inputs(
             ) from None
         if holomorphic and not is_complex(dtype):
             raise TypeError(
-                f"{name} of {function_name(fun)} with holomorphic=True takes complex "
-                f"inputs, not {dtype.name} ({place(fun, places, path)})"
+                f"{name} with holomorphic=True requires inputs with complex dtype, but "
+                f"got {dtype.name}: {place(fun, places, path)} of {function_name(fun)}"
             )
         if not holomorphic and is_complex(dtype) and name == "jacfwd":
             raise TypeError(
-                f"{name} of {function_name(fun)} takes real inputs, not {dtype.name} "
-                f"({place(fun, places, path)}); "
-                "for holomorphic functions pass holomorphic=True, for others use jacrev"
+                f"{name} requires real-valued inputs (input dtype that is a sub-dtype "
+                f"of np.floating), but got {dtype.name}: {place(fun, places, path)} of "
+                f"{function_name(fun)}; for holomorphic functions pass "
+                "holomorphic=True, for others use jacrev"
             )
         if not is_inexact(dtype) and not allow_int:
             raise TypeError(
-                f"{name} of {function_name(fun)} takes inputs of float dtype, not "
-                f"{dtype.name} ({place(fun, places, path)}); convert it, choose other "
-                "arguments with argnums, or pass allow_int=True for gradients of dtype "
-                "float0"
+                f"{name} requires real- or complex-valued inputs (input dtype that is "
+                f"a sub-dtype of np.inexact), but got {dtype.name}: "
+                f"{place(fun, places, path)} of {function_name(fun)}; convert it, "
+                "choose other arguments with argnums, or pass allow_int=True for "
+                "gradients of dtype float0"
             )
 
 
@@ -203,30 +201,37 @@ def place(fun: object, places: Sequence[int], path: Sequence[Any]) -> str:
     return f"{label}{''.join(map(str, rest))}"
 
 
+SCALAR_ONLY: Final = "Gradient only defined for scalar-output functions."
+
+
 def check_output(fun: object, value: object, holomorphic: bool) -> None:
     """Raise TypeError unless the value is one scalar of the right kind."""
     leaves, tree = pytrees.flatten(value)
     if len(leaves) != 1 or tree.num_nodes != 1:
         raise TypeError(
-            f"grad takes a function that returns one scalar, but {function_name(fun)} "
-            f"returned {tree}; to return other outputs with it, use has_aux=True"
+            f"{SCALAR_ONLY} {function_name(fun)} returned {tree}, not one scalar; to "
+            "return other outputs with it, use has_aux=True"
         )
     aval = aval_of(leaves[0])
     if aval.shape:
+        hint = "output.sum() or output.mean()"
+        if aval.size == 1:
+            hint = f"output.reshape(()) or output[{', '.join('0' * aval.ndim)}]"
         raise TypeError(
-            f"grad takes a function that returns a scalar, but {function_name(fun)} "
-            f"returned an array of shape {aval.shape}; sum or average it, or use "
-            "jacrev or vjp"
+            f"{SCALAR_ONLY} Output had shape: {aval.shape}. To make the output of "
+            f"{function_name(fun)} a scalar, use {hint}; for the derivatives of all "
+            "elements use verax.jacobian or verax.vjp"
         )
     wanted = is_complex if holomorphic else is_float
     if not wanted(aval.dtype):
-        kind = "complex" if holomorphic else "float"
+        kind = "complex outputs" if holomorphic else "real-valued outputs"
+        parent = "np.complexfloating" if holomorphic else "np.floating"
         hint = (
             "" if holomorphic else "; for complex outputs see vjp and holomorphic=True"
         )
         raise TypeError(
-            f"grad takes a function that returns a {kind} scalar, but "
-            f"{function_name(fun)} returned {aval.dtype.name}{hint}"
+            f"grad requires {kind} (output dtype that is a sub-dtype of {parent}), but "
+            f"got {aval.dtype.name} from {function_name(fun)}{hint}"
         )
 
 

@@ -11,13 +11,7 @@ from typing import Any
 
 from verax.api.arguments.static_argnums import numbers as positions
 from verax.api.autodiff.chosen import OfChosen
-from verax.api.autodiff.grad import (
-    Argnums,
-    check_callable,
-    check_inputs,
-    choose,
-    is_single,
-)
+from verax.api.autodiff.grad import Argnums, check_inputs, choose, is_single
 from verax.api.autodiff.jvp_vjp import linearize, pulled_from
 from verax.api.tracing.argument_names import function_name
 from verax.api.tracing.wrapping import wraps
@@ -27,6 +21,7 @@ from verax.ops.elementwise import arith, compare, convert
 from verax.ops.structure import create, shape
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.typed import check_callable
 
 
 def jacfwd[**P](

@@ -157,8 +157,8 @@ def trace_primals(
 def check_pair(fun: object, out: Any) -> tuple[Any, Any]:
     if not isinstance(out, tuple | list) or len(out) != 2:
         raise TypeError(
-            f"with has_aux=True, {function_name(fun)} must return a pair (out, aux), "
-            f"not {type(out).__name__}"
+            f"with has_aux=True, {function_name(fun)} must return a two-element tuple "
+            f"(out, aux), not {type(out).__name__}"
         )
     return out[0], out[1]
 
@@ -265,8 +265,8 @@ def check_tangent(
         given = aval_of(tangent)
     if given.shape != due.shape or not fits(given, due):
         raise ShapeError(
-            f"the tangent or cotangent for {describe()[i]} must be {type_text(due)}, "
-            f"the tangent type of {aval}, not {type_text(given)}"
+            f"unexpected JAX type: the tangent or cotangent for {describe()[i]} must "
+            f"be {type_text(due)}, the tangent type of {aval}, not {type_text(given)}"
         )
     if due.dtype == float0:
         return None
@@ -539,16 +539,16 @@ class Pullback:
         """The cotangents of the arguments for a cotangent of the output."""
         if len(cotangents) != 1:
             raise TypeError(
-                "the function returned by vjp takes one cotangent with the structure "
-                f"of the output, {self.at.out_tree}, not {len(cotangents)} arguments; "
-                "for several outputs pass a tuple"
+                f"the function returned by vjp applied to {self.at.name} takes one "
+                f"cotangent with the structure of the output, {self.at.out_tree}, not "
+                f"{len(cotangents)} arguments; for several outputs pass a tuple"
             )
         (cotangent,) = cotangents
         leaves, tree = pytrees.flatten(cotangent)
         if tree != self.at.out_tree:
             raise ValueError(
-                f"the cotangent has the structure {tree}, but the output has "
-                f"{self.at.out_tree}"
+                f"unexpected tree structure: the cotangent has the structure {tree}, "
+                f"but the output of {self.at.name} has {self.at.out_tree}"
             )
         avals = self.at.out_avals
         cts = [

@@ -102,6 +102,7 @@ def positional(
     signature: inspect.Signature | None,
     args: Sequence[Any],
     kwargs: dict[str, Any],
+    what: str,
 ) -> tuple[Any, ...]:
     """All arguments by position, with the defaults that the signature has.
 
@@ -120,7 +121,10 @@ def positional(
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(f"{function_name(fun)}: {error}") from None
+        raise TypeError(
+            f"The input arguments to the {what} function {function_name(fun)} do not "
+            f"fit its signature {signature}:\n{error}"
+        ) from None
     bound.apply_defaults()
     unplaced = sorted(kwargs.keys() & bound.kwargs.keys())
     if unplaced:
@@ -167,12 +171,14 @@ def sort_arguments(
     held: tuple[int, ...],
     args: Sequence[Any],
     kwargs: dict[str, Any],
+    what: str,
 ) -> SortedArguments:
     """Tell the differentiable arguments of a call from the held ones.
 
-    `signature` is that of `fun`: to find it takes longer than to trace.
+    `signature` is that of `fun`: to find it takes longer than to trace. `what` says in
+    messages which kind of function it is.
     """
-    given = positional(fun, signature, args, kwargs)
+    given = positional(fun, signature, args, kwargs, what)
     if held and held[-1] >= len(given):
         raise ValueError(
             f"nondiff_argnums names argument {held[-1]}, but {function_name(fun)} "
@@ -214,9 +220,14 @@ def deep_within(builder: Scope | None, *purposes: str) -> bool:
 
 
 def matching_leaves(
-    rule: str, what: str, tree: PyTreeDef, like: str, found: Any
+    rule: str,
+    what: str,
+    tree: PyTreeDef,
+    like: str,
+    found: Any,
+    name: str | None = None,
 ) -> list[Any]:
-    """The leaves of `found`, which must have the structure `tree`.
+    """The leaves of `found`, which must have the structure `tree`; `name` is its name.
 
     Raises:
         TypeError: it has another; the message shows where.
@@ -225,11 +236,11 @@ def matching_leaves(
     if given == tree:
         return leaves
     wanted = tree.unflatten([0] * tree.num_leaves)
-    difference = first_difference(wanted, found, what, None)
+    difference = first_difference(wanted, found, name or what, None)
     place = f": at {difference[0]}, {difference[1]}" if difference else ""
     raise TypeError(
-        f"{rule} must return {what} with the structure {tree}, as {like} has it, but "
-        f"returned {given}{place}"
+        f"{rule} must produce {what} with the structure {tree}, as {like} has it, but "
+        f"produced {given}{place}"
     )
 
 

@@ -132,7 +132,7 @@ class CallRules:
     def like_output(self, purpose: str, what: str, found: Any) -> list[Any]:
         """The leaves of what must have the structure of the output."""
         like = f"the output of {self.name}"
-        return matching_leaves(purpose, what, self.out_tree, like, found)
+        return matching_leaves(purpose, what, self.out_tree, like, found, "the output")
 
 
 @frozen(cache_hash=True)
@@ -167,9 +167,11 @@ class UserRules(CallRules):
         """The arguments that may be anything."""
         return [x.value for x in self.held]
 
-    def outputs(self, purpose: str, out: Any) -> list[Array]:
+    def outputs(
+        self, purpose: str, title: str, out: Any, what: str = "the output"
+    ) -> list[Array]:
         """The output that a rule has returned, in the function's own types."""
-        leaves = self.like_output(purpose, "the output", out)
+        leaves = self.like_output(title, what, out)
         return [
             in_type(x, aval, f"output {i} of {purpose}", self.name)
             for i, (x, aval) in enumerate(zip(leaves, self.out_avals, strict=True))
@@ -185,7 +187,7 @@ def pair_of(purpose: str, what: str, found: Any) -> tuple[Any, Any]:
     if isinstance(found, tuple | list) and len(found) == 2:
         return found[0], found[1]
     raise TypeError(
-        f"{purpose} must return a pair ({what}), not {type(found).__name__}"
+        f"{purpose} must produce a pair ({what}), not {type(found).__name__}"
     )
 
 
@@ -267,18 +269,26 @@ class CustomRules(Home):
         """The value of the function; under a trace, with its rules."""
         if not self.rules:
             name = function_name(self.fun)
+            kind = self.kind
             raise AttributeError(
-                f"no rule is defined for the custom_{self.kind} function {name}; give "
-                f"it one with {name}.def{self.kind}"
+                f"No {kind.upper()} defined for custom_{kind} function {name} using "
+                f"def{kind}: give it a rule first"
             )
         if not is_tracing():
-            return self.fun(*args, **kwargs)
+            try:
+                return self.fun(*args, **kwargs)
+            except TypeError as error:
+                if error.__traceback__ is not None and error.__traceback__.tb_next:
+                    raise  # out of the function itself
+                self.sorted(args, kwargs)
+                raise
         return self.bind(self.sorted(args, kwargs))
 
     def sorted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> SortedArguments:
         """The arguments of a call, by kind."""
         signature, held = self.signature, self.nondiff_argnums
-        return sort_arguments(self.fun, signature, held, args, kwargs)
+        what = f"custom_{self.kind}-decorated"
+        return sort_arguments(self.fun, signature, held, args, kwargs, what)
 
     def bind(self, given: SortedArguments) -> Any:
         """Write the call as an equation of the current trace."""

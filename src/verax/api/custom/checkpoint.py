@@ -27,6 +27,7 @@ from verax.ops.calls.checkpoint import (
     named,
     optimization_barrier_p,
 )
+from verax.rules.values.typed import check_callable
 
 
 def checkpoint[**P, R](
@@ -52,8 +53,7 @@ def checkpoint[**P, R](
     >>> float(verax.grad(f)(0.0))
     1.0
     """
-    if not callable(fun):
-        raise TypeError(f"checkpoint takes a function, not {fun!r}")
+    check_callable("checkpoint", fun)
     if policy is not None and not callable(policy):
         raise TypeError(
             f"checkpoint takes a policy of verax.checkpoint_policies, or a function "

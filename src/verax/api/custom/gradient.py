@@ -139,7 +139,11 @@ def closure_convert(
         count = len(args) - len(constants)
         given, rest = args[:count], iter(args[count:])
         found = matching_leaves(
-            "the caller", "arguments", expected, function_name(fun), given
+            "The inputs to the closure produced by closure_convert",
+            "arguments",
+            expected,
+            function_name(fun),
+            given,
         )
         ins = [
             next(rest) if flag else x

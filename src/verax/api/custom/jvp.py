@@ -71,6 +71,11 @@ class UserJvp(UserRules):
         """The name of the rule in messages."""
         return f"the jvp rule of {self.name}"
 
+    @property
+    def title(self) -> str:
+        """The rule in messages about what it returned."""
+        return f"Custom JVP rule {function_name(self.rule)} for function {self.name}"
+
     def pushed(self, nonzero: Mask) -> tuple[Jaxpr, Mask]:
         """See `JvpRule.pushed`."""
         return self.kept(traced_jvp, nonzero)
@@ -114,12 +119,12 @@ class UserJvp(UserRules):
         takes = f"{held}the primals and the tangents"
         args = (*self.held_values, primals_in, tangents_in)
         found = called(self.rule, self.purpose, takes, args)
-        return self.checked(*pair_of(self.purpose, "output, output tangent", found))
+        return self.checked(*pair_of(self.title, "output, output tangent", found))
 
     def checked(self, out: Any, tangent: Any) -> tuple[list[Any], Mask]:
         """Outputs and nonzero tangents in the types that are due."""
-        typed = self.outputs(self.purpose, out)
-        found = self.like_output(self.purpose, "the output tangent", tangent)
+        typed = self.outputs(self.purpose, self.title, out)
+        found = self.like_output(self.title, "the output tangent", tangent)
         pushed = [
             tangent_in_type(t, aval.tangent(), i, self.purpose)
             for i, (t, aval) in enumerate(zip(found, self.out_avals, strict=True))

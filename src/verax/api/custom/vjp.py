@@ -40,6 +40,7 @@ from verax.api.custom.tracing import (
     with_captured,
 )
 from verax.api.tracing.apply import ENGINE, current_builder
+from verax.api.tracing.argument_names import function_name
 from verax.api.tracing.concrete_values import values_of
 from verax.api.tracing.trace import Opened, Traced, trace
 from verax.api.trees.kept_leaves import KeptLeaves, split_leaves
@@ -84,6 +85,16 @@ class UserVjp(UserRules):
         """The name of the backward rule in messages."""
         return f"the bwd rule of {self.name}"
 
+    @property
+    def forward_title(self) -> str:
+        """The forward rule in messages about what it returned."""
+        return f"Custom VJP fwd rule {function_name(self.fwd)} for function {self.name}"
+
+    @property
+    def backward_title(self) -> str:
+        """The backward rule in messages about what it returned."""
+        return f"Custom VJP bwd rule {function_name(self.bwd)} for function {self.name}"
+
     def forward(self, nonzero: Mask) -> Jaxpr:
         """See `VjpRule.forward`."""
         return self.kept(traced_forward, nonzero)[0]
@@ -119,12 +130,14 @@ class UserVjp(UserRules):
             given = [CustomVJPPrimal(x, flag) for x, flag in pairs]
         args = self.positions.merge(self.held, self.tree.unflatten(given))
         pair = pair_of(
-            self.purpose,
+            self.forward_title,
             "output, residuals",
             called(self.fwd, self.purpose, f"what {self.name} takes", args),
         )
         residuals, rest = split_leaves(pair[1], is_residual)
-        return self.outputs(self.purpose, pair[0]), residuals, rest
+        what = "a pair (output, residuals), the output"
+        outs = self.outputs(self.purpose, self.forward_title, pair[0], what)
+        return outs, residuals, rest
 
     def trace_backward(
         self,
@@ -186,7 +199,7 @@ class UserVjp(UserRules):
             count = len(pulled) if isinstance(pulled, tuple | list) else None
             given = "" if count is None else f" of {count}"
             raise TypeError(
-                f"{self.backward_purpose} must return a tuple of {len(parts)} "
+                f"{self.backward_title} must produce a tuple of {len(parts)} "
                 f"cotangents, one for each differentiable argument, not a "
                 f"{type(pulled).__name__}{given}"
             )
@@ -202,7 +215,7 @@ class UserVjp(UserRules):
         try:  # None, and one cotangent, may stand for any subtree
             return prefix_leaves(what, part, whole, lambda x: x is None)
         except ValueError:
-            return matching_leaves(self.backward_purpose, what, tree, like, part)
+            return matching_leaves(self.backward_title, what, tree, like, part)
 
     def cotangent(self, i: int, ct: Any) -> Array | None:
         """A cotangent in the type that is due; None if it is zero.
@@ -219,7 +232,7 @@ class UserVjp(UserRules):
             raise ShapeError(
                 f"{self.backward_purpose} returned a SymbolicZero of type "
                 f"{describe_type(ct.aval)} as the cotangent of {self.argument(i)}, "
-                f"which is {describe_type(due)}; return None for a zero"
+                f"which is {describe_type(due)}. Consider just returning a None here"
             )
         try:
             given = leaf_type(ct)

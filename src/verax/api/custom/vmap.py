@@ -150,12 +150,14 @@ class custom_vmap(Home):
         if self.rule is None:
             name = function_name(self.fun)
             raise AttributeError(
-                f"no rule is defined for the custom_vmap function {name}; give it one "
-                f"with {name}.def_vmap"
+                f"No batching rule defined for custom_vmap function {name}: give it "
+                f"one with {name}.def_vmap"
             )
         if not is_tracing():
             return self.fun(*args, **kwargs)
-        given = sort_arguments(self.fun, self.signature, (), args, kwargs)
+        given = sort_arguments(
+            self.fun, self.signature, (), args, kwargs, "custom_vmap-decorated"
+        )
         body, avals = trace_body(self.fun, given)
         user = UserVmap(
             function_name(self.fun),

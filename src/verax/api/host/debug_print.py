@@ -27,7 +27,7 @@ from verax.ir.jaxpr import Source
 from verax.ops.calls.callbacks import debug_callback_p
 from verax.rules.values.constants import aval_of
 from verax.rules.values.source import user_source
-from verax.rules.values.typed import NotAnArray
+from verax.rules.values.typed import NotAnArray, check_callable
 
 
 def debug_callback(
@@ -71,8 +71,7 @@ def called_with(
     ordered: bool, callback: Callable[..., Any], /, *args: Any, **kwargs: Any
 ) -> None:
     """A debug callback with only its options so far."""
-    if not callable(callback):
-        raise TypeError(f"debug.callback takes a function, not {callback!r}")
+    check_callable("debug.callback", callback)
     leaves, tree = pytrees.flatten((args, kwargs))
     statics: list[tuple[int, Held]] = []
     operands: list[object] = []

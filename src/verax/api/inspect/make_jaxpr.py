@@ -26,6 +26,7 @@ from verax.ir.consts import hoist
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ops.hoisting import as_operands
 from verax.rules.guards.gc_pause import paused
+from verax.rules.values.typed import check_callable
 
 type Numbers = int | tuple[int, ...] | list[int] | None
 
@@ -47,8 +48,7 @@ def make_jaxpr[**P](
     >>> print(verax.make_jaxpr(lambda x: x * 2.0)(1.0))
     { lambda ; a:~f32[]. let b:~f32[] = mul a 2.0:~f32[] in (b,) }
     """
-    if not callable(fun):
-        raise TypeError(f"make_jaxpr takes a function, not {fun!r}")
+    check_callable("make_jaxpr", fun)
     statics = resolve_statics(fun, static_argnums, None, None, None)
     axes = [(str(name), int(size)) for name, size in axis_env or ()]
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from verax.api.tracing.compile_time import CompileTime
 from verax.api.tracing.wrapping import wraps
 from verax.rules.values.state import STATE, interpreting
+from verax.rules.values.typed import check_callable
 
 
 def named_call[**P, R](
@@ -26,8 +27,7 @@ def named_call[**P, R](
     >>> named_call(abs, name="magnitude").__name__
     'magnitude'
     """
-    if not callable(fun):
-        raise TypeError(f"named_call takes a function, not {fun!r}")
+    check_callable("named_call", fun)
 
     @wraps(fun)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -33,7 +33,7 @@ from verax.api.sharding_args import constrained
 from verax.api.stages.interfaces import Interface
 from verax.api.stages.stages import Lowered, Traced
 from verax.api.tracing.apply import ENGINE, apply, is_tracing
-from verax.api.tracing.argument_names import function_name, name_and_line
+from verax.api.tracing.argument_names import callee_of, function_name, name_and_line
 from verax.api.tracing.compile_time import trace_around
 from verax.api.tracing.structs import (
     ShapeDtypeStruct,
@@ -346,7 +346,7 @@ class JitFunction[**P, R](Copyable):
         if not traced.captured:
             placement = self.placement(entry, sig)
         interface = Interface(
-            entry.name,
+            callee_of(self.fun, len(args), sig.call_args.positions),
             sig.tree,
             tuple(sig.avals),
             sig.call_args.donated(sig.tree) or (False,) * len(sig.avals),

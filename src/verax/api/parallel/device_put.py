@@ -108,8 +108,8 @@ def check_semantics(donate: object, may_alias: object) -> None:
         )
     if donate and may_alias:
         raise ValueError(
-            "device_put: donate and may_alias cannot both be True: an array that "
-            "gives up its memory cannot share it"
+            "device_put: may_alias and donate cannot be True at the same time: an "
+            "array that gives up its memory cannot share it"
         )
 
 

@@ -32,6 +32,7 @@ from verax.backend.placement.sharding import NamedSharding
 from verax.backend.runtime.client import Device, local_devices
 from verax.ir.records import Unchanging
 from verax.rules.rows.row import Axis
+from verax.rules.values.typed import check_callable
 
 
 @frozen(eq=False)
@@ -132,8 +133,7 @@ def pmap(
     >>> verax.pmap(lambda x: x / verax.lax.psum(x, "i"), axis_name="i")(np.ones((1, 2)))
     Array([[1., 1.]], dtype=float32)
     """
-    if not callable(fun):
-        raise TypeError(f"pmap takes a function, not {fun!r}")
+    check_callable("pmap", fun)
     settings = Settings(
         axis_name or "_pmap",
         in_axes,

@@ -44,6 +44,7 @@ from verax.ops.structure.slicing import index_in_dim
 from verax.rules.programs.batched import batch_to
 from verax.rules.rows.row import Axis, BatchAxis
 from verax.rules.values.array import Array
+from verax.rules.values.typed import check_callable
 from verax.transforms.engine.engine import over_axis
 
 
@@ -172,8 +173,7 @@ def shard_map(
 
 def check_call(f: object, in_specs: object, mesh: object, axis_names: object) -> None:
     """Raise TypeError unless these are arguments of `shard_map`."""
-    if not callable(f):
-        raise TypeError(f"shard_map takes a function, not {f!r}")
+    check_callable("shard_map", f)
     if in_specs is INFER:
         raise TypeError(
             "shard_map needs in_specs: a tree of PartitionSpecs for the arguments; "

@@ -3,16 +3,17 @@
 One idea: the structures and types of a function's arguments and results are one value
 that all its stages share, and that is all a loaded program knows of its function::
 
-    Interface("f", in_tree, (f32[3],), (False,), out_tree, (f32[],)).check(leaves, tree)
+    interface = Interface(Callee("f", ("x",)), in_tree, (f32[3],), (False,), ...)
+    interface.check(leaves, tree)
 """
 
 from collections.abc import Sequence
-from types import NoneType, SimpleNamespace
+from types import NoneType
 from typing import Any, Final
 
 from attrs import frozen
 
-from verax.api.tracing.argument_names import describe_arguments
+from verax.api.tracing.argument_names import Callee, ParameterNames, describe_arguments
 from verax.api.tracing.structs import ArgInfo, struct_of
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
@@ -34,16 +35,21 @@ class Interface:
     static ones; `donated[i]` says whether the user donates leaf i.
     """
 
-    name: str
+    callee: Callee
     in_tree: PyTreeDef
     in_avals: tuple[ShapedArray, ...]
     donated: tuple[bool, ...]
     out_tree: PyTreeDef
     out_avals: tuple[ShapedArray, ...]
 
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.callee.__name__
+
     def names(self) -> Sequence[str]:
         """The names of the leaves of the arguments in messages."""
-        return describe_arguments(SimpleNamespace(__name__=self.name), self.in_tree)()
+        return describe_arguments(self.callee, self.in_tree)()
 
     def check(
         self, leaves: Sequence[object], tree: PyTreeDef, *, traceable: bool = False
@@ -68,20 +74,28 @@ class Interface:
             except TypeError as error:
                 raise TypeError(f"{self.names()[i]}: {error}") from None
             if given.strong() is not due.strong():
-                wrong.append(f"{self.names()[i]} is {given}, but must be {due}")
+                name = self.names()[i]
+                wrong.append(
+                    f"{name[0].upper()}{name[1:]} compiled with {due} and called with "
+                    f"{given}"
+                )
         if wrong:
             advice = "Lower and compile the function for these types, or call the "
             advice += "jitted function"
             if not STATE.enable_x64 and any(map(is_wide, self.in_avals)):
                 advice = "The program uses 64-bit types: call it with enable_x64 on"
+            lines = "\n".join(wrong)
             raise TypeError(
-                f"{self.name} was compiled for other types: {'; '.join(wrong)}. "
-                f"{advice}"
+                f"Argument types differ from those for which {self.name} was compiled. "
+                f"The mismatches are:\n{lines}\n{advice}"
             )
 
     def mismatch(self, tree: PyTreeDef) -> str:
         """What differs in the structure of the arguments."""
-        start = f"{self.name} was compiled for arguments of another structure: "
+        start = (
+            "Function compiled with input pytree does not match the input pytree it "
+            f"was called with: in the arguments of {self.name}, "
+        )
         (due, due_named), (given, given_named) = (
             self.in_tree.children(),
             tree.children(),
@@ -96,7 +110,7 @@ class Interface:
                 f"with {len(got)}{hint}"
             )
         for i, pair in enumerate(zip(wanted, got, strict=True)):
-            if found := difference(*pair, f"argument {i}"):
+            if found := difference(*pair, ParameterNames(self.callee).label(i)):
                 return start + found
         found = difference(due_named, given_named, KEYWORDS)
         return start + (found or f"expected {self.in_tree}, got {tree}")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from verax.api.stages.interfaces import Interface
+from verax.api.tracing.argument_names import Callee
 from verax.api.trees.serialization import read_tree, write_tree
 from verax.backend.programs.program import Program
 from verax.backend.programs.serialize import (
@@ -36,6 +37,7 @@ def written(interface: Interface, program: Program, *, trees: bool) -> bytes:
     """
     described: dict[str, Any] = {
         "name": interface.name,
+        "parameters": list(interface.callee.parameters),
         "donated": interface.donated,
         "in_avals": [aval_text(aval) for aval in interface.in_avals],
         "out_avals": [aval_text(aval) for aval in interface.out_avals],
@@ -95,5 +97,6 @@ def understood(
             )
     program = loaded(description["program"], parts, backend, devices)
     donated = tuple(described["donated"])
-    interface = Interface(described["name"], trees[0], ins, donated, trees[1], outs)
+    callee = Callee(described["name"], tuple(described.get("parameters", ())))
+    interface = Interface(callee, trees[0], ins, donated, trees[1], outs)
     return interface, program

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any, Final
 
+from attrs import frozen
+
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 
@@ -26,10 +28,25 @@ BY_POSITION = (
 )
 
 
+@frozen
+class Callee:
+    """What is left of a function in a program: its name and those of its arguments.
+
+    `parameters` are those of the positional arguments, as far as they have one.
+    """
+
+    __name__: str
+    parameters: tuple[str | None, ...]
+
+
 class ParameterNames:
     """The names of a function's arguments, as far as it has a signature."""
 
     def __init__(self, fun: object) -> None:
+        self.names: Sequence[str | None]
+        if isinstance(fun, Callee):
+            self.names, self.keywords, self.rest = fun.parameters, set[str](), None
+            return
         parameters = parameters_of(fun)
         self.names = [p.name for p in parameters if p.kind in BY_POSITION]
         self.keywords = {
@@ -111,6 +128,13 @@ def name_and_line(fun: object) -> str:
     if not found:
         return name
     return f"{name} ({found[-1].co_filename}:{found[-1].co_firstlineno})"
+
+
+def callee_of(fun: object, count: int, static: Sequence[int]) -> Callee:
+    """The names of a function and of `count` positional arguments without `static`."""
+    names = ParameterNames(fun)
+    kept = [names.name(i) for i in range(count) if i not in static]
+    return Callee(function_name(fun), tuple(kept))
 
 
 def describe_arguments(

@@ -83,7 +83,9 @@ class ShapeDtypeStruct:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of a ShapeDtypeStruct without dimensions")
+            raise TypeError(
+                "len() of unsized object: a ShapeDtypeStruct without dimensions"
+            )
         return self.shape[0]
 
     @property

@@ -35,7 +35,7 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import ByFunction
 from verax.rules.values.state import STATE, Context, current_context, interpreting
-from verax.rules.values.typed import described
+from verax.rules.values.typed import SHOWN, shown
 
 # For what blocks of metadata say.
 METADATA = LazyModule("verax.ops.calls.metadata")
@@ -215,8 +215,9 @@ def check_outputs(
             path, _ = pytrees.flatten_with_path(out)[0][i]
             place = "".join(map(str, path))
             raise TypeError(
-                f"{function_name(fun)} returned {described(leaf)} at output{place}, "
-                "but only arrays and scalars can be returned"
+                f"{function_name(fun)} returned a value of type "
+                f"{type(leaf).__name__} at output{place}, {shown(leaf, SHOWN)}, which "
+                "is not a valid JAX type: only arrays and scalars can be returned"
             ) from error
 
 

@@ -215,7 +215,7 @@ class ConcreteArray(PlainPlace, Exchangeable):
             self.end(f"by x.delete() at {user_source(1)}")
 
     def end(self, how: str) -> None:
-        """Forget the values; `how` goes into "the array has been deleted {how}"."""
+        """Forget the values; `how` goes into "Array has been deleted {how}"."""
         buffer = self.buffer
         self.ended = how
         self.host = self.buffer = None
@@ -226,7 +226,7 @@ class ConcreteArray(PlainPlace, Exchangeable):
         """The error for any use of the array once it is deleted."""
         how = getattr(self, "ended", "with its memory")
         return RuntimeError(
-            f"the array {self.aval} has been deleted {how}: keep a copy of what you "
+            f"Array has been deleted {how}: {self.aval}. Keep a copy of what you "
             "still need, or do not delete or donate it"
         )
 

@@ -226,8 +226,8 @@ class Mesh(BaseMesh, ContextDecorator):
         checked_names(names, "a Mesh")
         if len(names) != self.devices.ndim:
             raise ValueError(
-                f"a Mesh needs one name for each axis of its devices: got {names} for "
-                f"an array of shape {self.devices.shape}"
+                "a Mesh needs one name for each axis of its devices: the ndim of its "
+                f"first argument is {self.devices.ndim}, but the names are {names}"
             )
         types = checked_types(self.axis_types, names)
         object.__setattr__(self, "axis_types", types)

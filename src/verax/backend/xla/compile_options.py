@@ -28,8 +28,8 @@ type Overrides = tuple[tuple[str, OptionValue], ...]
 OPTION_FAULTS: Final = (
     (
         re.compile(r"No such compile option: '(.*)'"),
-        "The XLA of jaxlib {version} has no option {0!r}: check its name in "
-        "compiler_options.",
+        "No such compile option: {0!r}. The XLA of jaxlib {version} has no option of "
+        "that name: check it in compiler_options.",
     ),
     (
         re.compile(r"While setting option (\S+), '(.*)' is not a valid (\w+) value"),

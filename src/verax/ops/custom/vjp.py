@@ -263,8 +263,8 @@ custom_vjp_call_p = custom_row(
 def forward_mode(name: str) -> Never:
     """Raise the error for what a reverse-mode rule does not say."""
     raise TypeError(
-        f"can't apply forward-mode differentiation (jvp) to a custom_vjp function: "
-        f"{name} has a rule for reverse mode only. Use reverse mode (grad, vjp, "
+        "can't apply forward-mode autodiff (jvp) to a custom_vjp function. "
+        f"{name} has a rule for reverse mode only: use reverse mode (grad, vjp, "
         "jacrev), or give it a forward rule with custom_jvp"
     )
 

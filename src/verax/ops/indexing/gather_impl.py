@@ -24,13 +24,13 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Params
 from verax.ir.limits import bit_width, iinfo
+from verax.ops.indexing.dimension_checks import check_dimensions, check_slice_sizes
 from verax.ops.indexing.geometry import (
     GatherDimensionNumbers,
     GatherScatterMode,
     all_inside,
     as_starts,
     bounds,
-    check_dimensions,
     clipped,
     inside,
     read_windows,
@@ -75,22 +75,8 @@ def gather_typing(
     p: GatherParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
     operand, indices = avals
-    check_dimensions("gather", p.dimension_numbers, operand, indices, p.slice_sizes)
-    for d, (window, size) in enumerate(zip(p.slice_sizes, operand.shape, strict=True)):
-        if indices.size and not 0 <= window <= size:
-            raise TypeError(
-                f"gather: slice_sizes must fit in {operand}, unlike {p.slice_sizes}"
-            )
-        if d in p.dimension_numbers.collapsed_slice_dims and window != 1:
-            raise TypeError(
-                "gather: a collapsed dimension must have slice size 1, unlike "
-                f"dimension {d}"
-            )
-        if d in p.dimension_numbers.operand_batching_dims and window > 1:
-            raise TypeError(
-                "gather: a batching dimension must have slice size 1, unlike "
-                f"dimension {d}"
-            )
+    check_dimensions("gather", p.dimension_numbers, operand, indices)
+    check_slice_sizes(p.dimension_numbers, operand, indices, p.slice_sizes)
     shape = window_shape(p.dimension_numbers, indices.shape, p.slice_sizes)
     return (operand.with_shape(shape),)
 

@@ -13,8 +13,7 @@ from math import prod
 import numpy as np
 from attrs import field, frozen
 
-from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import is_integer
+from verax.ir.avals import Shape
 from verax.rules.values.memo import pure
 
 
@@ -128,66 +127,6 @@ def scattering(dims: GatherDimensionNumbers) -> ScatterDimensionNumbers:
         dims.operand_batching_dims,
         dims.start_indices_batching_dims,
     )
-
-
-def increasing(dims: Shape, rank: int) -> bool:
-    """Whether `dims` are distinct dimensions of `rank`, in order."""
-    return list(dims) == sorted({d for d in dims if 0 <= d < rank})
-
-
-def check_dimensions(
-    name: str,
-    dims: GatherDimensionNumbers,
-    operand: ShapedArray,
-    indices: ShapedArray,
-    slice_sizes: Shape,
-) -> None:
-    """Raise TypeError unless the dimension numbers fit the operand and the indices."""
-    batch = indices.ndim - 1
-    mapped, batching = set(dims.start_index_map), set(dims.operand_batching_dims)
-    collapsed, together = (
-        set(dims.collapsed_slice_dims),
-        dims.start_indices_batching_dims,
-    )
-    rank = operand.ndim
-    sizes = [operand.shape[d] for d in batching if 0 <= d < rank]
-    checks = {
-        "indices must have at least one dimension": batch >= 0,
-        "indices must be integers": is_integer(indices.dtype),
-        "there must be one slice size for each dimension of the operand": len(
-            slice_sizes
-        )
-        == rank,
-        "offset (update window) dims must increase and lie in the result": increasing(
-            dims.offset_dims, batch + len(dims.offset_dims)
-        ),
-        "collapsed (inserted) dims must increase and lie in the operand": increasing(
-            dims.collapsed_slice_dims, rank
-        ),
-        "operand batching dims must increase and lie in the operand": increasing(
-            dims.operand_batching_dims, rank
-        ),
-        "every dimension of the operand must be offset, collapsed or batching": rank
-        == len(dims.offset_dims) + len(collapsed) + len(batching),
-        "collapsed, batching and mapped dims must not overlap": not (
-            collapsed & batching or mapped & batching
-        ),
-        "an index vector must have one element for each mapped dimension": batch >= 0
-        and indices.shape[-1] == len(dims.start_index_map) == len(mapped),
-        "mapped dims must lie in the operand": mapped <= set(range(rank)),
-        "batching dims of operand and indices must have the same sizes": len(
-            set(together)
-        )
-        == len(together)
-        and set(together) <= set(range(batch))
-        and sizes == [indices.shape[d] for d in together],
-    }
-    broken = [rule for rule, holds in checks.items() if not holds]
-    if broken:
-        raise TypeError(
-            f"{name}: {broken[0]}, unlike in {dims} with slice sizes {slice_sizes} "
-            f"for operand {operand} and indices {indices}"
-        )
 
 
 def window_shape(

@@ -15,6 +15,7 @@ from attrs import evolve, frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, float32, int64, is_float, numpy_dtype
 from verax.ir.jaxpr import Params
+from verax.ops.indexing.dimension_checks import check_dimensions
 from verax.ops.indexing.gather_impl import (
     CLIP,
     FILL,
@@ -28,7 +29,6 @@ from verax.ops.indexing.geometry import (
     all_inside,
     as_starts,
     bounds,
-    check_dimensions,
     clipped,
     scattering,
     taken_axis,
@@ -105,17 +105,24 @@ def scatter_typing(
             f"{updates}; convert one of them (verax.lax.convert_element_type)"
         )
     dims = p.dimension_numbers.gather()
-    if not all(0 <= d < operand.ndim for d in dims.operand_batching_dims):
-        raise TypeError(f"{name}: operand batching dims {dims} lie outside {operand}")
+    check_dimensions("scatter", p.dimension_numbers, operand, indices)
     sizes = slice_sizes(p, operand.shape, updates.shape)
-    check_dimensions(name, dims, operand, indices, sizes)
     expected = window_shape(dims, indices.shape, sizes)
-    fits = all(sizes[d] <= operand.shape[d] for d in dims.windowed(operand.ndim))
-    if updates.shape != expected or not fits:
+    given = f"{updates} for {operand}, indices {indices} and {p.dimension_numbers}"
+    if updates.ndim != len(expected):
         raise TypeError(
-            f"{name}: updates must have the shape of the indices and windows that fit "
-            f"in the operand, unlike {updates} for {operand} and indices {indices} "
-            f"with {p.dimension_numbers}"
+            f"{name}: Updates tensor must be of rank {len(expected)}; got "
+            f"{updates.ndim}: {given}"
+        )
+    if any(sizes[d] > operand.shape[d] for d in dims.windowed(operand.ndim)):
+        raise TypeError(
+            f"{name}: Bounds of the window dimensions of updates must not exceed those "
+            f"of the operand: {given}"
+        )
+    if updates.shape != expected:
+        raise TypeError(
+            f"{name}: Bounds of the scatter dimensions of updates must be those of the "
+            f"indices: {given}"
         )
     return (operand,)
 

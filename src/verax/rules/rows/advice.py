@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from verax.rules.values.conversions import (
+    ConcretizationTypeError,
     Refusal,
     TracerArrayConversionError,
     TracerBoolConversionError,
@@ -38,6 +39,31 @@ RUNNING: Final = (
     "verax.debug.print shows values of the running program, and verax.pure_callback "
     "calls Python functions on them"
 )
+
+
+OPENINGS: Final = MappingProxyType(
+    {
+        "an index or a size": "The __index__() method was called on traced array",
+        "x.tolist()": "The tolist() method was called on traced array",
+        "x.tobytes()": "The tobytes() method was called on traced array",
+        TracerBoolConversionError: "Attempted boolean conversion of traced array",
+        TracerArrayConversionError: (
+            "The numpy.ndarray conversion method __array__() was called on traced array"
+        ),
+        ConcretizationTypeError: (
+            "Abstract tracer value encountered where concrete value is expected"
+        ),
+    }
+)
+"""What JAX says of the same question, for those who search for it."""
+
+
+def opening(refusal: Refusal, wanted: str) -> str:
+    """How the message about what was `wanted` of a tracer begins."""
+    if "shape" in wanted:
+        return ""
+    found = OPENINGS.get(wanted) or OPENINGS.get(refusal)
+    return f"{found}: " if found else ""
 
 
 def advice(refusal: Refusal, wanted: str, purpose: str) -> str:
@@ -66,9 +92,11 @@ def advice(refusal: Refusal, wanted: str, purpose: str) -> str:
         )
     name = called_function()
     ours = f"Use verax.numpy.{name}, which takes tracers. " if name else ""
+    kind = wanted.removesuffix("(x)")
+    astype = f"x.astype({kind})" if kind in ("float", "int", "complex") else "x.astype"
     return (
-        f"{ours}To convert an array to another dtype use x.astype; for Python's own "
-        f"value, {fixed}. {RUNNING}"
+        f"{ours}To convert an array to another dtype, try using `{astype}`; for "
+        f"Python's own value, {fixed}. {RUNNING}"
     )
 
 

@@ -5,8 +5,9 @@ they do not have. The builder raises; the messages are made here, below it, from
 tracer and its builder show of themselves::
 
     leaked(tracer)
-    # LeakedTracer: a tracer of type f32[] has left the function that was traced for
-    # jit: made at model.py:3, held by the global 'kept' of module model, used at ...
+    # LeakedTracer: Encountered an unexpected tracer: a tracer of type f32[] has left
+    # the function that was traced for jit: it was created on line model.py:3, held by
+    # the global 'kept' of module model, used at ...
 """
 
 import gc
@@ -16,7 +17,7 @@ from typing import Final, Protocol
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Source, Var
-from verax.rules.rows.advice import advice
+from verax.rules.rows.advice import advice, opening
 from verax.rules.values.conversions import (
     AbstractValueError,
     ConcretizationTypeError,
@@ -29,7 +30,7 @@ from verax.rules.values.source import user_source
 INPUT: Final = "an input of that trace"
 REMEDY: Final = (
     "Return the value from the function, or pass it in as an argument, instead of "
-    "storing it"
+    "saving it to an object or to global state"
 )
 # So many tracers are listed, and of so many their holders are looked up.
 SHOWN: Final = 3
@@ -103,7 +104,7 @@ def birth(tracer: TracerLike) -> str:
     """Where a tracer comes from: a line, or an argument."""
     made = origin(tracer)
     if made.code is not None:
-        return f"made at {made}"
+        return f"it was created on line {made}"
     named = depends_on(tracer)
     return f"an input of that trace ({', '.join(named)})" if named else INPUT
 
@@ -124,6 +125,7 @@ def leaked(tracer: TracerLike) -> LeakedTracer:
             "threads outside the function, and pass them arrays"
         )
     return LeakedTracer(
+        "Encountered an unexpected tracer: "
         f"a tracer of type {tracer.aval} has left the function that was traced for "
         f"{tracer.builder.purpose}: {birth(tracer)}",
         tracer,
@@ -153,9 +155,8 @@ def abandoned(name: str, tracers: Sequence[TracerLike]) -> LeakedTracer:
     if len(tracers) > SHOWN:
         lines.append(f"  and {len(tracers) - SHOWN} more")
     count = "a tracer has" if len(tracers) == 1 else f"{len(tracers)} tracers have"
-    return LeakedTracer(
-        "\n".join([f"{count} left {name}, which was traced:", *lines, REMEDY])
-    )
+    first = f"Leaked trace: {count} left {name}, which was traced:"
+    return LeakedTracer("\n".join([first, *lines, REMEDY]))
 
 
 def roots(tracer: TracerLike) -> list[Var]:
@@ -199,6 +200,7 @@ def abstract(
     named = depends_on(tracer, known)
     inputs = f" It depends on {', '.join(named)}." if named else ""
     return refusal(
+        f"{opening(refusal, wanted)}"
         f"{wanted} needs the value of a tracer of type {tracer.aval}, at "
         f"{user_source(1)}, but the function is being traced for {builder.purpose}, "
         f"where only types are known.{inputs} "

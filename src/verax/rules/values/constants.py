@@ -17,7 +17,7 @@ from verax.ir.jaxpr import Literal, array_literal, scalar_literal
 from verax.rules.values.array import Array
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import NotAnArray, NotYetAnArray, described
+from verax.rules.values.typed import SHOWN, NotAnArray, NotYetAnArray, described, shown
 
 PYTHON_SCALARS = {
     bool: np.bool_,
@@ -55,9 +55,10 @@ def not_an_array(x: object) -> NotAnArray:
             "or register its class as a pytree"
         )
     return NotAnArray(
-        f"{described(x)} is not an array, scalar or tracer. Convert it "
-        "(verax.numpy.asarray), mark the argument static (static_argnums), or "
-        "register its class as a pytree (verax.tree_util.register_pytree_node)"
+        f"{shown(x, SHOWN)} of type {type(x)} is not a valid JAX type: it is "
+        "not an array, scalar or tracer. Convert it (verax.numpy.asarray), mark the "
+        "argument static (static_argnums), or register its class as a pytree "
+        "(verax.tree_util.register_pytree_node)"
     )
 
 

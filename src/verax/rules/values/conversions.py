@@ -162,6 +162,7 @@ def integer_of(x: Convertible, wanted: str) -> int:
     """
     if x.aval.dtype.kind not in "iu" or x.aval.shape:
         raise TypeError(
-            f"only integer scalar arrays can be converted to an index, not {x.aval}"
+            "Only integer scalar arrays can be converted to a scalar index, not "
+            f"{x.aval}"
         )
     return int(x.concrete(wanted, TracerIntegerConversionError))

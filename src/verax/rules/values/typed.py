@@ -64,6 +64,14 @@ def described(x: object) -> str:
     return f"{shown(x, SHOWN)} of type {type(x).__name__}"
 
 
+def check_callable(name: str, fun: object) -> None:
+    """Raise TypeError unless `fun`, which the function `name` takes, can be called."""
+    if not callable(fun):
+        raise TypeError(
+            f"Expected a callable value: {name} takes a function, not {described(fun)}"
+        )
+
+
 class NotLinear(TypeError):
     """An operation was to be transposed in operands in which it is not linear."""
 

@@ -44,6 +44,7 @@ from verax.rules.rows.row import REALS, Domain, NDArray
 from verax.rules.values.array import Array
 from verax.rules.values.memo import kept_with, memo
 from verax.rules.values.state import Context, current_context
+from verax.rules.values.typed import check_callable
 from verax.transforms.engine.engine import StandardEngine
 from verax.transforms.engine.evaluate import literal_value
 from verax.verify.cases.case import Case, Skipped, array_text, broken, holds_functions
@@ -155,8 +156,7 @@ def function_of(
             them.
         ValueError: `domains` is not a prefix of the arguments.
     """
-    if not callable(fun):
-        raise TypeError(f"check_function takes a function, not {fun!r}")
+    check_callable("check_function", fun)
     leaves, tree = pytrees.flatten((tuple(args), dict(kwargs)))
     avals = tuple(struct_avals(leaves))
     given: list[Domain | None] = [None] * len(leaves)
