@@ -5,7 +5,7 @@ at docs::
 
     `api/jit/function.py`                    the file exists
     `api/autodiff/grad.py: grad, one_like`   and defines these
-    `JitFunction.slow_call`                  a file that the page mentions defines it
+    `PjitFunction.slow_call`                  a file that the page mentions defines it
     `verax.transforms.evaluate`              the attribute is there
 """
 

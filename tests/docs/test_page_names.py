@@ -32,12 +32,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     [
         ("see `api/jit/nowhere.py`", "api/jit/nowhere.py does not exist"),
         (
-            "`api/jit/function.py: JitFunction, JitFunktion`",
+            "`api/jit/function.py: PjitFunction, JitFunktion`",
             "api/jit/function.py does not define JitFunktion",
         ),
         (
-            "`api/jit/function.py` has `JitFunction.quick_call`",
-            "no file of the page defines JitFunction.quick_call",
+            "`api/jit/function.py` has `PjitFunction.quick_call`",
+            "no file of the page defines PjitFunction.quick_call",
         ),
         ("`verax.transforms.evaluated`", "verax.transforms.evaluated does not exist"),
     ],
@@ -47,7 +47,7 @@ def test_mistakes_are_seen(text: str, mistake: str) -> None:
 
 
 def test_what_is_right_passes() -> None:
-    text = "`api/jit/function.py: JitFunction`, `JitFunction.lower`, `verax.lax.add`"
+    text = "`api/jit/function.py: PjitFunction`, `PjitFunction.lower`, `verax.lax.add`"
     assert mistakes(text) == []
     assert mistakes("```\n`api/nowhere.py`\n```\n and `model.py`") == []
 

@@ -21,6 +21,7 @@ from verax.api.tracing.apply import is_tracing
 from verax.api.tracing.argument_names import describe_arguments
 from verax.api.tracing.compile_time import enclosing_scope
 from verax.api.tracing.trace import leaf_avals, trace
+from verax.api.tracing.wrapping import wraps
 from verax.api.trees.pytrees import tree_map
 from verax.backend import pytrees
 from verax.ops.calls.call import Attributes, CallParams, Metadata, jit_p
@@ -215,7 +216,7 @@ def derived(ad_metadata: Any) -> Attributes | None:
 def with_metadata(fun: Callable[..., Any], metadata: Metadata) -> Callable[..., Any]:
     """`fun` as a call with metadata; eagerly it is `fun` itself."""
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def called(*args: Any, **kwargs: Any) -> Any:
         if not is_tracing():
             return fun(*args, **kwargs)

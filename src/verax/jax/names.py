@@ -95,6 +95,7 @@ OVERLAID = {
     "jax._src.state": (),
     "jax._src.state.types": (),
     "jax._src.api_util": ("verax.jax.internals.api_util", "verax.api_util"),
+    "jax._src.public_test_util": ("verax.jax.internals.public_test_util",),
     "jax._src.pjit": ("verax.jax.internals.pjit",),
     "jax._src.traceback_util": ("verax.jax.internals.traceback_util",),
     "jax._src.tree_util": ("verax.jax.internals.tree_util", "verax.tree_util"),

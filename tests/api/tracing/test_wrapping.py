@@ -46,3 +46,12 @@ def test_jit_calls_it(static: bool) -> None:
     run = verax.jit(Model(), static_argnums=(0,) if static else ())
     assert float(run(3.0)) == 6.0
     assert "Model" in run.lower(3.0).as_text()
+
+
+def test_a_jitted_function_is_recognised_by_the_name_of_its_class() -> None:
+    def double(x: Any) -> Any:
+        return 2 * x
+
+    jitted = verax.jit(double)
+    assert type(jitted).__name__ == "PjitFunction"
+    assert repr(jitted) == f"<PjitFunction of {double!r}>"

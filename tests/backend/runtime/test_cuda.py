@@ -166,7 +166,7 @@ def test_asking_for_cuda_without_it_is_an_error_and_no_abort() -> None:
         timeout=60,
     )
     assert done.returncode == 1
-    assert "The platform 'cuda' cannot start" in done.stderr
+    assert "The platform 'cuda' failed to initialize" in done.stderr
 
 
 def test_processors_are_there_beside_the_platform() -> None:

@@ -9,7 +9,7 @@ import gc
 from typing import Any
 
 from verax.api.custom.base import Home
-from verax.api.jit.function import JitFunction
+from verax.api.jit.function import PjitFunction
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import PlacedArray
 from verax.backend.runtime.client import check_backend
@@ -50,7 +50,7 @@ def clear_caches() -> None:
     This goes through the objects of the process, as `live_arrays` does.
     """
     for found in gc.get_objects():
-        if isinstance(found, JitFunction | Home):
+        if isinstance(found, PjitFunction | Home):
             found.clear_cache()
         elif is_memo(found) or isinstance(found, Recent | ByFunction):
             found.cache_clear()

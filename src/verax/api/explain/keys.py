@@ -122,7 +122,7 @@ def aval_text(aval: ShapedArray) -> str:
 
 
 def signature_of(fun: Callable[..., Any], key: Key) -> Signature:
-    """The signature that a key of `fun` stands for; see `JitFunction.slow_call`."""
+    """The signature that a key of `fun` stands for; see `PjitFunction.slow_call`."""
     tree, context, *rest, (positions, values, named) = key
     count = tree.num_leaves
     places = dict(rest[count:])

@@ -22,7 +22,7 @@ from verax.api.config.config import override
 from verax.api.custom.vjp import custom_vjp
 from verax.api.export.format import FRAME, pack, unpack
 from verax.api.jit.decorator import jit
-from verax.api.jit.function import JitFunction
+from verax.api.jit.function import PjitFunction
 from verax.api.stages.platforms import checked_platforms
 from verax.api.stages.stages import Traced
 from verax.api.tracing.apply import EAGER, ENGINE, apply
@@ -279,13 +279,13 @@ def named[F: Callable[..., Any]](name: str) -> Callable[[F], F]:
     return rename
 
 
-def exportable(fun: object) -> JitFunction[..., Any]:
+def exportable(fun: object) -> PjitFunction[..., Any]:
     """A jitted function; for one of this library, `verax.numpy.sin`, the jit of it.
 
     Raises:
         ValueError: it is another.
     """
-    if isinstance(fun, JitFunction):
+    if isinstance(fun, PjitFunction):
         return fun
     library, home = __name__.partition(".")[0], getattr(fun, "__module__", None) or ""
     if not callable(fun) or home.partition(".")[0] != library:

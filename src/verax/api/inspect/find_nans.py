@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from verax.api.arguments.static_argnums import Names, Numbers, resolve_statics
-from verax.api.jit.function import JitFunction
+from verax.api.jit.function import PjitFunction
 from verax.api.tracing.apply import ENGINE, current_builder
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.trace import leaf_avals, trace
@@ -92,7 +92,7 @@ def searching[**P](
             f"find_nans takes a function, not {fun!r}; write find_nans(f)(*args)"
         )
     unsaid = static_argnums is None and static_argnames is None
-    if isinstance(fun, JitFunction) and unsaid:
+    if isinstance(fun, PjitFunction) and unsaid:
         statics = fun.settings.statics
     else:
         statics = resolve_statics(fun, static_argnums, static_argnames, None, None)

@@ -3,7 +3,7 @@
 One idea: what such a function was made from is copied, its caches are not; one that a
 module holds under its own name is pickled as that name, as Python's functions are::
 
-    class JitFunction(Copyable): ...
+    class PjitFunction(Copyable): ...
     copy.deepcopy(model)                  # whose method is behind jit
 """
 

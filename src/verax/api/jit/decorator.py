@@ -1,7 +1,7 @@
 """Floor 5: `jit` itself: its options, checked where they are passed.
 
 One idea: options are checked once, where they are written, and become the settings of a
-`JitFunction`, which does all the rest::
+`PjitFunction`, which does all the rest::
 
     jit(f, static_argnames="n"), jit(donate_argnums=0)(f)
 """
@@ -20,7 +20,7 @@ from verax.api.arguments.jit_options import (
     checked_options,
 )
 from verax.api.arguments.static_argnums import Names, Numbers, resolve_statics
-from verax.api.jit.function import JitFunction
+from verax.api.jit.function import PjitFunction
 from verax.api.sharding_args import Shardings, resolve_shardings
 from verax.backend.runtime.client import Device
 from verax.backend.xla.executable import CompileOptions
@@ -42,7 +42,7 @@ def jit[**P, R](
     backend: str | None = None,
     inline: bool | Inline = False,
     compiler_options: dict[str, str | bool | int | float] | None = None,
-) -> JitFunction[P, R]: ...
+) -> PjitFunction[P, R]: ...
 @overload
 def jit(
     *,
@@ -133,7 +133,7 @@ class JitDecorator:
     options: CompileOptions
     shardings: Shardings
 
-    def __call__[**P, R](self, fun: Callable[P, R]) -> JitFunction[P, R]:
+    def __call__[**P, R](self, fun: Callable[P, R]) -> PjitFunction[P, R]:
         check_function(fun)
         statics = resolve_statics(
             fun,
@@ -145,4 +145,4 @@ class JitDecorator:
         settings = Settings(
             statics, self.keep_unused, self.inline, self.options, self.shardings
         )
-        return JitFunction(fun, settings)
+        return PjitFunction(fun, settings)

@@ -64,8 +64,11 @@ from verax.rules.values.state import (
 CACHE_SIZE = 4096
 
 
-class JitFunction[**P, R](Copyable):
-    """A function behind jit; call it as the function itself."""
+class PjitFunction[**P, R](Copyable):
+    """A function behind jit; call it as the function itself.
+
+    The name is that of JAX's class, by which libraries recognise such functions.
+    """
 
     __signature__ = WrappedSignature()
 
@@ -385,7 +388,7 @@ class JitFunction[**P, R](Copyable):
         return MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<jit of {function_name(self.fun)}>"
+        return f"<PjitFunction of {self.fun!r}>"
 
 
 def recipe_for(entry: Entry, settings: Settings, placement: Placement | None) -> Recipe:

@@ -18,7 +18,7 @@ from verax.api.arguments.static_argnums import numbers
 from verax.api.explain.report import Explanation
 from verax.api.jit.copying import Copyable
 from verax.api.jit.decorator import jit
-from verax.api.jit.function import JitFunction
+from verax.api.jit.function import PjitFunction
 from verax.api.parallel.device_put import device_put
 from verax.api.sharding_args import constrained
 from verax.api.stages.stages import Lowered, Traced
@@ -158,7 +158,7 @@ class PmapFunction(Copyable):
 
     def begin(self) -> None:
         """Start without programs; see `Copyable`."""
-        self.programs: dict[int, tuple[JitFunction[..., Any], Mesh]] = {}
+        self.programs: dict[int, tuple[PjitFunction[..., Any], Mesh]] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results, spread over the devices."""
@@ -187,7 +187,7 @@ class PmapFunction(Copyable):
         """Forget every trace and every program of this function."""
         self.programs.clear()
 
-    def program(self, size: int) -> tuple[JitFunction[..., Any], Mesh]:
+    def program(self, size: int) -> tuple[PjitFunction[..., Any], Mesh]:
         """The jitted function for `size` elements, and the devices it runs on."""
         found = self.programs.get(size)
         if found is None:
@@ -201,7 +201,7 @@ class PmapFunction(Copyable):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         donated: tuple[int, ...] = (),
-    ) -> tuple[JitFunction[..., Any], tuple[Any, ...], dict[str, Any]]:
+    ) -> tuple[PjitFunction[..., Any], tuple[Any, ...], dict[str, Any]]:
         """The function for `size` elements, and its arguments on their devices.
 
         Arguments at the positions `donated` give up their memory.
@@ -240,7 +240,7 @@ def put(x: Any, place: NamedSharding, give: bool) -> Any:
 
 def parallel(
     fun: Callable[..., Any], settings: Settings, mesh: Mesh
-) -> JitFunction[..., Any]:
+) -> PjitFunction[..., Any]:
     """The compiled function over all elements, its results spread over the mesh."""
     name, size = settings.name, mesh.size
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from verax.api.jit.decorator import jit
-from verax.api.jit.function import JitFunction
+from verax.api.jit.function import PjitFunction
 from verax.api.sharding_args import constrained, place_entries
 from verax.api.tracing.apply import ENGINE, apply, as_array, is_tracing
 from verax.api.tracing.argument_names import describe_arguments, function_name
@@ -162,7 +162,7 @@ def shard_map(
         return Mapped(f, chosen, in_specs, out_specs, check_vma, axes)(*args)
 
     body.__name__ = function_name(f)
-    compiled: JitFunction[..., Any] = jit(body)
+    compiled: PjitFunction[..., Any] = jit(body)
 
     @wraps(f)
     def mapped(*args: Any) -> Any:

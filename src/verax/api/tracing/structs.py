@@ -6,11 +6,12 @@ One idea: anything with a shape and a dtype suffices to trace a function for it:
     jit(f).lower(*jit(f).lower(x).args_info[0])
 """
 
+import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
-from attrs import Attribute, evolve, field, frozen
+from attrs import Attribute, field, frozen
 
 from verax.api.tracing.trace import Traced
 from verax.backend.arrays.formats import Format, Layout
@@ -55,6 +56,16 @@ def only_default(struct: object, attribute: "Attribute[Any]", value: object) -> 
         )
 
 
+def indivisible[T](cls: type[T]) -> type[T]:
+    """A class that libraries of trees take for a leaf, as they take JAX's.
+
+    Some (dm-tree) take classes of attrs for containers, by this attribute.
+    """
+    del cls.__attrs_attrs__  # type: ignore[attr-defined]  # attrs sets it
+    return cls
+
+
+@indivisible
 @frozen(repr=False)
 class ShapeDtypeStruct:
     """A shape and a dtype, standing for an array in `eval_shape` and `lower`.
@@ -127,7 +138,11 @@ class ShapeDtypeStruct:
         Raises:
             TypeError: there is no such field.
         """
-        return evolve(self, **changes)
+        same = {name: getattr(self, name) for name in FIELDS}
+        return ShapeDtypeStruct(**(same | changes))
+
+
+FIELDS: Final = tuple(inspect.signature(ShapeDtypeStruct).parameters)
 
 
 @frozen

@@ -43,7 +43,7 @@ class PreparedCall:
     outputs; None where that is one array, of type `aval`.
 
     The runtime notes the stack for each array that it makes, which takes it 0.1 us a
-    frame: so `JitFunction` does in its own frame what `__call__` does here.
+    frame: so `PjitFunction` does in its own frame what `__call__` does here.
     """
 
     execute: Execute

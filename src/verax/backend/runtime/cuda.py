@@ -180,7 +180,7 @@ def start_cuda_client(device_count: int | None = None) -> xla_client.Client:
             if glob.glob(GPU_FILES)
             else f"this machine has no NVIDIA GPU ({GPU_FILES} matches nothing)"
         )
-        raise RuntimeError(f"The platform 'cuda' cannot start: {reason}.")
+        raise RuntimeError(f"The platform 'cuda' failed to initialize: {reason}.")
     options = client_options()
     load_nvidia_libraries()
     c_api = xla_client.load_pjrt_plugin_dynamically(NAME, str(plugin.library))

@@ -1,4 +1,4 @@
-"""`jax._src.dtypes`: bases of dtypes of a program's own."""
+"""`jax._src.dtypes`: bases of dtypes of a program's own, kinds of dtypes."""
 
 from typing import Any
 
@@ -14,6 +14,12 @@ DType = np.dtype[Any]
 def supports_inf(dtype: Any) -> bool:
     """Whether a dtype of floats has infinities."""
     return bool(np.isinf(np.array(np.inf).astype(dtype)))
+
+
+def to_complex_dtype(dtype: Any) -> DType:
+    """Complex128 for what has 64 bits or more, complex64 for the rest."""
+    wide = ["float64", "complex128", "int64", "uint64"]
+    return np.dtype("complex128" if np.dtype(dtype).name in wide else "complex64")
 
 
 class ExtendedDType:

@@ -1,3 +1,26 @@
 """`jax._src.xla_bridge`: the backends that have been started."""
 
-_backends = None
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from verax.backend.runtime.client import SLOT, platform_name
+
+
+class Started(Mapping[str, Any]):
+    """The clients by platform, as they are when it is read."""
+
+    def running(self) -> dict[str, Any]:
+        first = SLOT.client
+        return SLOT.others | ({} if first is None else {platform_name(first): first})
+
+    def __getitem__(self, platform: str) -> Any:
+        return self.running()[platform]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.running())
+
+    def __len__(self) -> int:
+        return len(self.running())
+
+
+_backends = Started()

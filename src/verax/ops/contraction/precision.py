@@ -32,6 +32,9 @@ class Precision(Enum):
     HIGH = 1
     HIGHEST = 2
 
+    def __str__(self) -> str:
+        return self.name
+
 
 @frozen(cache_hash=True)
 class DotAlgorithm:

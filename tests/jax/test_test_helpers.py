@@ -1,0 +1,90 @@
+"""What libraries' tests ask of jax's internals."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import tree_util
+from verax.jax.internals import dtypes, xla_bridge
+from verax.jax.internals.public_test_util import check_close
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def test_close_trees_pass() -> None:
+    check_close({"a": 1.0, "b": (3,)}, {"a": np.float32(1.0 + 1e-7), "b": (3,)})
+    check_close(vnp.ones(3, vnp.bfloat16), np.full(3, 1.02, np.float32), atol=0.01)
+    check_close(np.ones(1000), np.full(1000, 1.0 + 5e-4), rtol={"float32": 1e-6})
+    check_close(np.array([np.nan, np.inf]), np.array([np.nan, np.inf]))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "limits"),
+    [
+        (np.float32(1.0), np.float32(1.001), {}),
+        (np.ones(2), np.ones(3), {}),
+        (np.int32(2), np.int32(3), {}),
+        (np.float32(1.0), np.float32(1.1), {"rtol": {"float32": 1e-2}}),
+        (np.float32(1.0), np.float32(1.1), {"rtol": {"float64": 1.0}}),
+        (np.ones(1, vnp.bfloat16), np.full(1, 1.1), {}),
+    ],
+)
+def test_distant_trees_fail(x: object, y: object, limits: dict[str, object]) -> None:
+    with pytest.raises(AssertionError):
+        check_close([x], [y], **limits)  # type: ignore[arg-type]  # of several kinds
+
+
+def test_complex_dtypes_have_the_width_of_the_real_ones() -> None:
+    wide = [name for name in NAMES if dtypes.to_complex_dtype(name) == "complex128"]
+    assert wide == ["float64", "int64", "complex128"]
+
+
+NAMES = [
+    "bool",
+    "int32",
+    "uint8",
+    "float16",
+    "float32",
+    "float64",
+    "int64",
+    "complex64",
+    "complex128",
+]
+
+
+def test_backends_are_there_once_they_have_started() -> None:
+    code = (
+        "from verax.jax.internals.xla_bridge import _backends as b\n"
+        "import verax\n"
+        "assert not b and 'cpu' not in b and len(b) == 0\n"
+        "verax.devices()\n"
+        "assert list(b) == ['cpu'] and b['cpu'].platform == 'cpu'\n"
+    )
+    env = os.environ | {"PYTHONPATH": str(SOURCE), "VERAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=60)
+
+
+def test_backends_can_be_asked_for_by_name() -> None:
+    verax.devices()
+    assert xla_bridge._backends.get("no such platform") is None
+
+
+def test_structs_are_not_taken_for_containers() -> None:
+    struct = verax.ShapeDtypeStruct((2,), np.float32)
+    assert not hasattr(struct, "__attrs_attrs__")  # by which dm-tree knows containers
+    assert tree_util.tree_leaves(struct) == [struct]
+    assert struct.update(shape=()).update(dtype=np.int8) == verax.ShapeDtypeStruct(
+        (), np.int8
+    )
+    with pytest.raises(TypeError):
+        struct.update(size=3)
+
+
+def test_precisions_print_as_their_names() -> None:
+    assert [str(p) for p in verax.lax.Precision] == ["DEFAULT", "HIGH", "HIGHEST"]
