@@ -17,9 +17,9 @@ def supports_inf(dtype: Any) -> bool:
 
 
 def to_complex_dtype(dtype: Any) -> DType:
-    """Complex128 for what has 64 bits or more, complex64 for the rest."""
-    wide = ["float64", "complex128", "int64", "uint64"]
-    return np.dtype("complex128" if np.dtype(dtype).name in wide else "complex64")
+    """A complex dtype of the same precision, with parts of 64 or 32 bits."""
+    wide = np.dtype(dtype).name in ("float64", "complex128", "int64", "uint64")
+    return np.dtype("complex128" if wide else "complex64")
 
 
 class ExtendedDType:
