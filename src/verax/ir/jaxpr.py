@@ -164,6 +164,9 @@ class Primitive:
     __module__ = "verax.ir"
 
     transient: ClassVar[bool] = False
+    # Programs within are params, never operands of `bind`.
+    call_primitive: ClassVar[bool] = False
+    map_primitive: ClassVar[bool] = False
 
     name: str
     params: type[Params]
