@@ -9,7 +9,7 @@ one line does not know of each other::
 
 ORDER = {
     "ops": (
-        "base",
+        "base symbols",
         "elementwise",
         "structure",
         "reductions",

@@ -9,13 +9,12 @@ under a trace::
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from operator import index
 
 from verax.api.inspect.named_scope import (
     ensure_compile_time_eval as ensure_compile_time_eval,
 )
 from verax.api.tracing.apply import apply
-from verax.ir.avals import ShapedArray as ShapedArray
+from verax.ir.avals import ShapedArray as ShapedArray, larger_size, smaller_size
 from verax.ir.jaxpr import (
     ClosedJaxpr as ClosedJaxpr,
     Jaxpr as Jaxpr,
@@ -25,6 +24,7 @@ from verax.ir.jaxpr import (
 from verax.rules.rows.builder import Tracer as Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.sizes import as_size
 from verax.rules.values.state import STATE, interpreting
 
 __all__ = [
@@ -62,21 +62,21 @@ def eval_context() -> AbstractContextManager[None]:
 
 
 def max_dim(d1: int, d2: int) -> int:
-    """The larger of two sizes of dimensions, which are integers.
+    """The larger of two sizes of dimensions, whichever that is if they are symbolic.
 
     >>> max_dim(2, 3)
     3
     """
-    return max(index(d1), index(d2))
+    return larger_size(as_size(d1), as_size(d2))
 
 
 def min_dim(d1: int, d2: int) -> int:
-    """The smaller of two sizes of dimensions, which are integers.
+    """The smaller of two sizes of dimensions, whichever that is if they are symbolic.
 
     >>> min_dim(2, 3)
     2
     """
-    return min(index(d1), index(d2))
+    return smaller_size(as_size(d1), as_size(d2))
 
 
 def eval_jaxpr(

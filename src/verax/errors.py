@@ -49,6 +49,7 @@ from verax.rules.values.conversions import (
 )
 from verax.rules.values.sizes import (
     AxisError as AxisError,
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     ShapeError as ShapeError,
 )
 from verax.transforms.nans.report import NonFinite as NonFinite

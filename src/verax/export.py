@@ -17,11 +17,18 @@ from verax.api.export.export import (
     deserialize,
     export,
 )
+from verax.api.export.symbolic import (
+    is_symbolic_dim,
+    symbolic_args_specs,
+    symbolic_dim_bounds,
+    symbolic_shape,
+)
 from verax.api.trees.serialization import (
     register_namedtuple_serialization,
     register_pytree_node_serialization,
 )
 from verax.backend.runtime.client import default_backend as default_export_platform
+from verax.ops.symbols.scope import SymbolicScope
 
 maximum_supported_calling_convention_version = CALLING_CONVENTIONS[-1]
 minimum_supported_calling_convention_version = CALLING_CONVENTIONS[0]
@@ -29,11 +36,16 @@ minimum_supported_calling_convention_version = CALLING_CONVENTIONS[0]
 __all__ = [
     "DisabledSafetyCheck",
     "Exported",
+    "SymbolicScope",
     "default_export_platform",
     "deserialize",
     "export",
+    "is_symbolic_dim",
     "maximum_supported_calling_convention_version",
     "minimum_supported_calling_convention_version",
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
+    "symbolic_args_specs",
+    "symbolic_dim_bounds",
+    "symbolic_shape",
 ]

@@ -7,7 +7,7 @@ cache that is keyed by types costs one pointer comparison::
 """
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from threading import RLock
 from typing import ClassVar
@@ -23,6 +23,56 @@ type Shape = tuple[int, ...]
 type NamedDType = DType | type | str
 RECENT = 1 << 13
 type InternKey = tuple[Shape, DType, bool]
+
+
+class SymbolicSize:
+    """A size that programs are traced with before it is known.
+
+    It counts, adds and compares as an integer does, so a rule that computes sizes need
+    not know; `verax.export.symbolic_shape` makes them. Shapes are annotated as tuples
+    of ints, which they are in every program that runs.
+    """
+
+    __slots__ = ()
+    transient: ClassVar[bool] = False
+
+    def __jax_array__(self) -> object:
+        """The size as the value of a scalar."""
+        raise NotImplementedError
+
+    def in_dtype(self, dtype: DType) -> object:
+        """`__jax_array__` in a dtype, not weak."""
+        raise NotImplementedError
+
+    def maximum(self, other: int) -> int:
+        """The larger of two sizes, whichever that is."""
+        raise NotImplementedError
+
+    def minimum(self, other: int) -> int:
+        """The smaller of two sizes."""
+        raise NotImplementedError
+
+    def evaluated(self, env: Mapping[str, int]) -> int:
+        """The size where its variables have the values of `env`."""
+        raise NotImplementedError
+
+    def variables(self) -> set[str]:
+        """The names of its variables."""
+        raise NotImplementedError
+
+
+def larger_size(x: int, y: int) -> int:
+    """The larger of two sizes, which may be symbolic."""
+    if isinstance(x, SymbolicSize):
+        return x.maximum(y)
+    return y.maximum(x) if isinstance(y, SymbolicSize) else max(x, y)
+
+
+def smaller_size(x: int, y: int) -> int:
+    """The smaller of two sizes, which may be symbolic."""
+    if isinstance(x, SymbolicSize):
+        return x.minimum(y)
+    return y.minimum(x) if isinstance(y, SymbolicSize) else min(x, y)
 
 
 @locked
@@ -198,11 +248,15 @@ def interned(shape: Shape, like: NamedDType, weak_type: bool) -> ShapedArray:
 
 def check_dimension(size: int, shape: tuple[int, ...]) -> int:
     """`size` as an int, or an error that shows the whole shape."""
-    if not isinstance(size, int | np.integer):
+    if isinstance(size, SymbolicSize):
+        found: int = size
+    elif isinstance(size, int | np.integer):
+        found = int(size)
+    else:
         raise TypeError(
             f"a shape must hold integers, but {shape} holds {size!r} of type "
             f"{type(size).__name__}; shapes must be known while tracing"
         )
-    if size < 0:
+    if found < 0:
         raise ValueError(f"a shape cannot hold a negative size: {shape}")
-    return int(size)
+    return found

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import (
     KNOWN,
     DType,
@@ -73,7 +73,7 @@ def plain(value: object) -> str | None:
             return scalar_text(np.complex128(value).tobytes(), np.dtype(np.complex128))
         case str():
             return quoted(value)
-        case ShapedArray():
+        case ShapedArray() | SymbolicSize():
             return repr(value)
         case np.dtype() | ExtendedDType():
             return dtype_word(value)

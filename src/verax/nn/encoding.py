@@ -6,7 +6,6 @@ equations and needs no table::
     one_hot(labels, 10)            # broadcast, iota, eq, convert
 """
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,6 +31,7 @@ from verax.ops.elementwise.exp_log import rsqrt
 from verax.ops.structure.create import broadcasted_iota
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
+from verax.rules.values.sizes import as_size
 
 ALGORITHMS = ("fast", "stable")
 
@@ -102,7 +102,7 @@ def one_hot(
     """
     unsharded("one_hot", out_sharding)
     places = asarray(x)
-    count = operator.index(num_classes)
+    count = as_size(num_classes)
     result = chosen_dtype("one_hot", dtype) or default_float()
     if is_bool(places.dtype):
         places = convert(places, default_integer())

@@ -49,6 +49,7 @@ from verax.ops.special import (
     incomplete_gamma,
 )
 from verax.ops.structure import create, joining, shape, slicing
+from verax.ops.symbols import dim_as_value
 from verax.ops.windows import general_reduce, reduce_window, select_and_scatter
 from verax.rules.rows.row import Row, names
 
@@ -68,6 +69,7 @@ ROWS: tuple[Row[Any], ...] = (
     *select.ROWS,
     *convert.ROWS,
     *create.ROWS,
+    *dim_as_value.ROWS,
     *shape.ROWS,
     *slicing.ROWS,
     *joining.ROWS,

@@ -7,7 +7,6 @@ One idea: anything with a shape and a dtype suffices to trace a function for it:
 """
 
 import inspect
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -21,13 +20,14 @@ from verax.ir.dtypes import as_dtype, canonical
 from verax.ir.meshes import says_nothing
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.sizes import as_size
 from verax.rules.values.state import STATE
 from verax.rules.values.typed import NotAnArray
 
 
 def as_shape(sizes: Iterable[int]) -> tuple[int, ...]:
     """The sizes as a tuple of Python integers."""
-    return tuple([operator.index(size) for size in sizes])
+    return tuple([as_size(size) for size in sizes])
 
 
 def sharding_of(place: Sharding | Format | None) -> Sharding | None:

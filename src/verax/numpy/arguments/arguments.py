@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from verax.backend.arrays.placed import fresh
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import Shape, ShapedArray, SymbolicSize
 from verax.ir.dtypes import (
     INEXACT_SET,
     INTEGER_SET,
@@ -58,6 +58,7 @@ type ShapeLike = int | Sequence[int]
 # Tuples made once: a union would be made again by every check.
 PYTHON_NUMBERS = (bool, int, float, complex)
 VALUES = (np.ndarray, np.generic, *PYTHON_NUMBERS)
+OPERANDS = (*VALUES, SymbolicSize)
 
 
 # ---------------------------------------------------------------------- operands
@@ -71,7 +72,7 @@ def operand_aval(name: str, position: int, x: object) -> ShapedArray:
     """
     if isinstance(x, Array):
         return x.aval
-    if isinstance(x, VALUES):
+    if isinstance(x, OPERANDS):
         return aval_of(x)
     later = hasattr(x, "__jax_array__")
     advice = ""
@@ -116,12 +117,14 @@ def scalar_constant(value: Scalar, dtype: DType) -> np.ndarray:
     return found
 
 
-def constant_of(value: Any, dtype: DType) -> np.ndarray:
-    """A Python scalar or NumPy value in `dtype`."""
+def constant_of(value: Any, dtype: DType) -> Any:
+    """A Python scalar, NumPy value or symbolic size in `dtype`."""
     kind = type(value)
     # Zeros of either sign are equal as keys, and so are complex numbers with them.
     if kind is int or (kind is float and (value or math.copysign(1.0, value) > 0)):
         return scalar_constant(value, dtype)
+    if isinstance(value, SymbolicSize):
+        return value.in_dtype(dtype)
     with np.errstate(all="ignore"):
         return scalar_of(value, ShapedArray((), dtype))
 
@@ -133,6 +136,8 @@ def as_type(x: Any, aval: ShapedArray, dtype: DType, weak: bool) -> Any:
     """
     if isinstance(x, Array):
         return x if aval.dtype == dtype else convert(x, dtype, weak)
+    if isinstance(x, SymbolicSize):
+        return convert(x, dtype, weak)
     if weak:
         return weak_scalar(x, aval, dtype)
     if aval.shape:

@@ -120,10 +120,10 @@ def hosted_values(x: ConcreteArray, values: object) -> np.ndarray | None:
     if type(values) is ConcreteArray:
         return values.numpy() if values.aval.dtype == dtype else None
     if type(values) in (int, float) and is_float(dtype):
-        return constant_of(values, dtype)
+        constant: np.ndarray = constant_of(values, dtype)
+        return constant
     if type(values) is int and is_integer(dtype):
         limits = iinfo(dtype)
-        return (
-            constant_of(values, dtype) if limits.min <= values <= limits.max else None
-        )
+        fits = limits.min <= values <= limits.max
+        return constant_of(values, dtype) if fits else None
     return None

@@ -13,7 +13,13 @@ from typing import Any, NamedTuple
 
 from attrs import frozen
 
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import (
+    Shape,
+    ShapedArray,
+    SymbolicSize,
+    larger_size,
+    smaller_size,
+)
 from verax.ir.jaxpr import Params
 from verax.numpy.arguments.arguments import joined_shape
 from verax.numpy.indexing.parse import Kind, Picked
@@ -28,6 +34,7 @@ from verax.ops.structure.shape import (
 from verax.ops.structure.slicing import SliceParams, slice_p
 from verax.rules.rows.row import Row
 from verax.rules.values.memo import pure
+from verax.rules.values.sizes import slice_count, slice_places, surely_less
 
 type Step = tuple[Row[Any], Params]
 type View = tuple[Any, ...]
@@ -114,8 +121,8 @@ def canonical_int(i: int, size: int, axis: int, wrap: bool) -> int:
 
 def canonical_slice(part: slice, size: int) -> slice:
     """A slice of ints, `0 <= start`, whose range has the elements it picks."""
-    start, stop, step = part.indices(size)
-    count = len(range(start, stop, step))
+    start, stop, step = slice_places(part, size)
+    count = slice_count(start, stop, step)
     return slice(start, start + count * step, step) if count else slice(0, 0, 1)
 
 
@@ -133,11 +140,12 @@ def layout(kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool) -> 
             kind = canonical_slice(kind, size)
         elif isinstance(kind, int):
             asked, kind = kind, canonical_int(kind, size, axis, wrap)
-            if beyond is None and not 0 <= kind < size:
+            inside = not surely_less(kind, 0) and not surely_less(size - 1, kind)
+            if beyond is None and not inside:
                 beyond = (asked, axis, size)
-            outside |= filling and not 0 <= kind < size
-            kind = min(max(kind, 0), size - 1)
-        assert isinstance(kind, int | slice | Picked)
+            outside |= filling and not inside
+            kind = smaller_size(larger_size(kind, 0), size - 1)
+        assert isinstance(kind, int | SymbolicSize | slice | Picked)
         parts.append(Part(kind, axis))
         axis += 1
     shapes = tuple(k.shape for k in kinds if isinstance(k, Picked))
@@ -148,12 +156,13 @@ def layout(kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool) -> 
 
 def numpy_slice(part: slice) -> slice:
     """A canonical slice as NumPy reads it: a stop before the start of the array."""
-    return slice(part.start, None if part.stop < 0 else part.stop, part.step)
+    before = surely_less(part.stop, 0)
+    return slice(part.start, None if before else part.stop, part.step)
 
 
 def length(part: slice) -> int:
     """How many elements a canonical slice picks."""
-    return len(range(part.start, part.stop, part.step))
+    return slice_count(part.start, part.stop, part.step)
 
 
 def result_shape(found: Layout) -> Shape:
@@ -249,10 +258,11 @@ def unit_steps(parts: Sequence[Part]) -> bool:
 
 def lowest(part: slice) -> int:
     """The least place that a slice picks."""
-    if not length(part):
+    count = length(part)
+    if not count:
         return 0
-    places = range(part.start, part.stop, part.step)
-    return min(places[0], places[-1])
+    first: int = part.start
+    return first if part.step > 0 else first + (count - 1) * part.step
 
 
 def dynamic_starts(parts: Sequence[Part], merged: bool) -> Shape:
@@ -278,9 +288,11 @@ def static_steps(parts: Sequence[Part], shape: Shape) -> tuple[Step, ...]:
             count = length(kind)
             start, stride = lowest(kind), abs(kind.step)
             limit = start + (count - 1) * stride + 1 if count else start
-            whole = stride == 1 or count < 2
+            whole = stride == 1 or surely_less(count, 2)
             starts.append(start)
-            limits.append(limit if whole else min(size, start + count * stride))
+            limits.append(
+                limit if whole else smaller_size(size, start + count * stride)
+            )
             strides.append(1 if whole else stride)
         else:
             start, limit = (kind, kind + 1) if isinstance(kind, int) else (0, size)
@@ -302,7 +314,9 @@ def reversal(parts: Sequence[Part], wanted: bool) -> tuple[Step, ...]:
     axes = tuple(
         p.axis
         for p in parts
-        if isinstance(p.kind, slice) and p.kind.step < 0 and length(p.kind) > 1
+        if isinstance(p.kind, slice)
+        and p.kind.step < 0
+        and not surely_less(length(p.kind), 2)
     )
     return ((rev_p, RevParams(axes)),) if axes and wanted else ()
 

@@ -29,6 +29,7 @@ from verax.numpy.indexing.read_plans import (
 from verax.ops.indexing.geometry import GatherDimensionNumbers
 from verax.ops.structure.slicing import slice_p
 from verax.rules.values.memo import pure
+from verax.rules.values.sizes import surely_less
 
 
 @frozen
@@ -58,7 +59,9 @@ def write_plan(
     found = layout(kinds, shape, filling, wrap)
     parts = [part for part in found.parts if part.kind is not None]
     slices = [p.kind if isinstance(p.kind, slice) else None for p in parts]
-    strides = tuple(1 if s is None or length(s) < 2 else abs(s.step) for s in slices)
+    strides = tuple(
+        1 if s is None or surely_less(length(s), 2) else abs(s.step) for s in slices
+    )
     return WritePlan(
         view=view_of(found),
         outside=found.outside,

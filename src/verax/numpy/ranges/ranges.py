@@ -8,14 +8,13 @@ shapes never depend on values that are traced::
 """
 
 import math
-from operator import index
 from typing import Any
 
 import numpy as np
 
 from verax.backend.arrays.placed import fresh
 from verax.backend.eager.composites import remembered
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
@@ -57,6 +56,7 @@ from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
+from verax.rules.values.sizes import as_size, slice_count
 from verax.rules.values.state import STATE
 
 
@@ -103,10 +103,17 @@ def arange(
     stride = known("arange", "step", 1 if step is None else step)
     if stride == 0:
         raise ZeroDivisionError("arange: step must not be 0")
-    size = max(0, math.ceil((last - first) / stride))
+    size = steps_between(first, last, stride)
     if found == bool_:
         return placed("arange", convert(ramp(first, stride, size, INTS), bool_), device)
     return placed("arange", ramp(first, stride, size, found), device)
+
+
+def steps_between(first: Any, last: Any, stride: Any) -> int:
+    """How many numbers `first + i * stride` lie before `last`."""
+    if any(isinstance(x, SymbolicSize) for x in (first, last, stride)):
+        return slice_count(first, last, stride)
+    return int(max(0, math.ceil((last - first) / stride)))
 
 
 INTS = np.dtype(np.int32)
@@ -130,6 +137,8 @@ def known(name: str, argument: str, x: Any) -> Any:
     """
     if isinstance(x, Tracer):
         x.concrete(f"{name}: the shape of the result, which depends on {argument},")
+    if isinstance(x, SymbolicSize):
+        return x
     value = np.asarray(x)
     if value.ndim:
         raise ValueError(
@@ -177,7 +186,7 @@ def counted(name: str, num: Any) -> int:
     Raises:
         ValueError: a negative number.
     """
-    found = index(known(name, "num", num))
+    found = as_size(known(name, "num", num))
     if found < 0:
         raise ValueError(f"{name}: num must not be negative, but is {found}")
     return found

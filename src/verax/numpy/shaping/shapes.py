@@ -9,7 +9,6 @@ once per shape and remembered::
 import warnings
 from collections.abc import Sequence
 from math import prod
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,13 @@ from verax.rules.values.array import Array
 from verax.rules.values.axes import kept, unsharded
 from verax.rules.values.conversions import AbstractValueError, integer_of
 from verax.rules.values.memo import pure
-from verax.rules.values.sizes import AxisError, ShapeError, is_index, one_or_more
+from verax.rules.values.sizes import (
+    AxisError,
+    ShapeError,
+    as_size,
+    is_index,
+    one_or_more,
+)
 
 type AxisLike = int | Sequence[int]
 
@@ -138,7 +143,7 @@ def target_shape(target: Any) -> Shape:
 
 
 def size_of(n: Any) -> int:
-    return integer_of(n, "reshape: a size") if isinstance(n, Array) else index(n)
+    return integer_of(n, "reshape: a size") if isinstance(n, Array) else as_size(n)
 
 
 def reshape(

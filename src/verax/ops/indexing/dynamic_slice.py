@@ -57,7 +57,7 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.operands import alike
 from verax.rules.values.shape_samples import draw_shape, draw_size
-from verax.rules.values.sizes import as_axis, as_integers, as_sizes
+from verax.rules.values.sizes import as_axis, as_integers, as_sizes, surely_less
 
 
 @frozen(eq=False, repr=False)
@@ -353,7 +353,7 @@ def from_the_front(name: str, start: object, size: int, negative: bool) -> objec
         return found if isinstance(start, int) else type(start)(found)
     if not negative or is_unsigned(dtype):
         return start
-    if size > iinfo(dtype).max:
+    if surely_less(iinfo(dtype).max, size):
         start = convert(start, int32)
     return select(lt(start, 0), add(start, size), start)
 

@@ -39,7 +39,7 @@ from verax.rules.values.axes import beside, kept, without
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ORDERED
 from verax.rules.values.shape_samples import draw_shape
-from verax.rules.values.sizes import as_axis
+from verax.rules.values.sizes import as_axis, surely_less
 from verax.rules.values.state import STATE
 
 
@@ -88,7 +88,7 @@ def arg_typing(
     size = x.shape[p.axes[0]]
     if size == 0:
         raise ValueError(f"{name}: {x} is empty along axis {p.axes[0]}")
-    if size - 1 > iinfo(p.index_dtype).max:
+    if surely_less(iinfo(p.index_dtype).max, size - 1):
         raise ValueError(
             f"{name}: index_dtype {p.index_dtype} cannot hold the index {size - 1}"
         )

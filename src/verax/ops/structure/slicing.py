@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import Shape, ShapedArray, larger_size, smaller_size
 from verax.ir.jaxpr import Params
 from verax.ir.memo import memoised
 from verax.ops.elementwise.select import select
@@ -26,7 +26,7 @@ from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Sample, Tange
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.operands import alike
-from verax.rules.values.sizes import ShapeError, as_axis, as_integers
+from verax.rules.values.sizes import ShapeError, as_axis, as_integers, slice_count
 
 type Padding = tuple[tuple[int, int, int], ...]
 
@@ -39,11 +39,10 @@ class SliceParams(Params):
     limit_indices: Shape
     strides: Shape | None
 
-    def ranges(self) -> list[range]:
-        """The indices that are kept, dimension by dimension."""
+    def places(self) -> list[tuple[int, int, int]]:
+        """Start, limit and stride, dimension by dimension."""
         strides = self.strides or (1,) * len(self.start_indices)
-        places = zip(self.start_indices, self.limit_indices, strides, strict=True)
-        return [range(*place) for place in places]
+        return list(zip(self.start_indices, self.limit_indices, strides, strict=True))
 
 
 slice_params = memoised(SliceParams)
@@ -65,14 +64,18 @@ def slice_typing(p: SliceParams, avals: Sequence[ShapedArray]) -> Sequence[Shape
         )
     if any(stride < 1 for stride in strides):
         raise TypeError(f"slice takes positive strides, not {strides}")
-    return (x.with_shape(len(kept) for kept in p.ranges()),)
+    return (x.with_shape([slice_count(*place) for place in p.places()]),)
 
 
 def transpose_slice(p: SliceParams, ct: Array, x: ShapedArray) -> Array:
     config = []
-    for kept, size in zip(p.ranges(), x.shape, strict=True):
-        end = kept[-1] + 1 if kept else kept.start
-        config.append((kept.start, size - end, kept.step - 1))
+    for (start, limit, stride), size in zip(p.places(), x.shape, strict=True):
+        end = limit
+        if stride != 1:
+            count = slice_count(start, limit, stride)
+            last = start + larger_size(count - 1, 0) * stride
+            end = last + smaller_size(count, 1)
+        config.append((start, size - end, stride - 1))
     return pad(ct, 0.0, config)
 
 
@@ -107,9 +110,7 @@ slice_p = linear(
     "slice",
     SliceParams,
     typing=slice_typing,
-    evaluate=lambda p, x: x[
-        tuple(builtins.slice(r.start, r.stop, r.step) for r in p.ranges())
-    ],
+    evaluate=lambda p, x: x[tuple(builtins.slice(*place) for place in p.places())],
     transpose=one_linear(transpose_slice),
     batch=one_batched(batch_slice),
     lower=lambda e, p, xs, outs: e.op(
@@ -118,7 +119,7 @@ slice_p = linear(
         outs,
         start_indices=i64s(p.start_indices),
         limit_indices=i64s(p.limit_indices),
-        strides=i64s([r.step for r in p.ranges()]),
+        strides=i64s([stride for _, _, stride in p.places()]),
     ),
     draw=draw_slice,
 )
@@ -138,7 +139,7 @@ def padded(size: int, edges: tuple[int, int, int]) -> int:
     7
     """
     low, high, interior = edges
-    return low + high + size + max(size - 1, 0) * interior
+    return low + high + size + larger_size(size - 1, 0) * interior
 
 
 def pad_typing(p: PadParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, larger_size
 from verax.rules.rows.emitter import ints
 from verax.rules.rows.row import NDArray
 from verax.rules.values.sizes import ShapeError, as_integers
@@ -26,17 +26,17 @@ def dilated(size: int, dilation: int) -> int:
     >>> dilated(3, 2)
     5
     """
-    return 0 if size == 0 else 1 + dilation * (size - 1)
+    return larger_size(1 + dilation * (size - 1), 0)
 
 
 def padded(size: int, pad: tuple[int, int]) -> int:
     """A size with padding at both ends, which may be negative."""
-    return max(0, size + sum(pad))
+    return larger_size(0, size + sum(pad))
 
 
 def strided(size: int, window: int, stride: int) -> int:
     """At how many places a window stands when it moves in strides."""
-    return 0 if size < window else (size - window) // stride + 1
+    return larger_size((size - window) // stride + 1, 0)
 
 
 def window_counts(geometry: Geometry) -> Shape:
@@ -103,7 +103,8 @@ def named_pads(
         )
     pads = []
     for size, window, stride in zip(sizes, windows, strides, strict=True):
-        extra = max(0, (-(-size // stride) - 1) * stride + window - size)
+        last = (-(-size // stride) - 1) * stride
+        extra = larger_size(0, last + window - size)
         small, large = extra // 2, extra - extra // 2
         pads.append((small, large) if kind == "SAME" else (large, small))
     return tuple(pads)

@@ -22,7 +22,7 @@ import numpy as np
 from pyrsistent import pvector
 
 from verax.ir.atoms import RESULTS
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.jaxpr import (
     Atom,
     Eqn,
@@ -170,10 +170,16 @@ class Builder(Scope):
             TypeError: `x` is not an array.
         """
         if not isinstance(x, Tracer):
-            return constant(x)
+            return self.atom_of(x)
         if x.builder is self or isinstance(x.atom, Literal):
             return x.atom
         return self.capture(x)
+
+    def atom_of(self, x: object) -> Atom:
+        """What stands for an operand that is not a tracer."""
+        if isinstance(x, SymbolicSize):
+            return self.atom(x.__jax_array__())
+        return constant(x)
 
     def capture(self, x: Tracer) -> Var:
         """The input that stands for `x`, a tracer of a trace around this one."""

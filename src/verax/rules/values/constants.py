@@ -11,7 +11,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import canonical
 from verax.ir.jaxpr import Literal, array_literal, scalar_literal
 from verax.rules.values.array import Array
@@ -74,7 +74,8 @@ def aval_of(x: object) -> ShapedArray:
         return array_aval(x.shape, x.dtype, STATE.enable_x64)
     if isinstance(x, Literal):
         return x.aval
-    found = scalar_aval(type(x), STATE.enable_x64)  # type: ignore[arg-type]  # mypy#11469
+    kind = int if isinstance(x, SymbolicSize) else type(x)
+    found = scalar_aval(kind, STATE.enable_x64)  # type: ignore[arg-type]  # mypy#11469
     if found is None:
         raise not_an_array(x)
     return found

@@ -9,7 +9,7 @@ does; a scalar that would change the dtype is an error, since only
 
 import numpy as np
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import is_bool, is_complex, is_inexact
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of, typed_scalar
@@ -40,6 +40,8 @@ def adopt(x: object, aval: ShapedArray) -> object:
     """A Python scalar as a constant of `aval`'s dtype; other operands unchanged."""
     if isinstance(x, Array | np.ndarray | np.generic):
         return x
+    if isinstance(x, SymbolicSize):
+        return x.in_dtype(aval.dtype)
     own = aval_of(x)
     if aval.weak_type and own.dtype == aval.dtype:
         return x

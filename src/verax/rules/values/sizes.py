@@ -9,9 +9,9 @@ an error that names the function and the argument::
 
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, SymbolicSize, larger_size, smaller_size
 from verax.rules.values.conversions import Convertible, integer_of
 from verax.rules.values.typed import described, shown
 
@@ -35,6 +35,12 @@ class AxisError(ShapeError, IndexError):
     __module__ = "verax.errors"
 
 
+class InconclusiveDimensionOperation(Exception):
+    """A question about symbolic dimensions that has no one answer for all sizes."""
+
+    __module__ = "verax.errors"
+
+
 def is_index(x: object) -> bool:
     """Whether `x` stands for one integer; an array of several does not.
 
@@ -51,7 +57,70 @@ def one_or_more(x: Any) -> Shape:
     >>> one_or_more(2), one_or_more([0, 1])
     ((2,), (0, 1))
     """
-    return (operator.index(x),) if is_index(x) else tuple(map(operator.index, x))
+    return (as_size(x),) if is_index(x) else tuple(map(as_size, x))
+
+
+def as_size(x: Any) -> int:
+    """An integer as an int; a symbolic dimension as it is.
+
+    Raises:
+        TypeError: `x` is not an integer.
+
+    >>> import numpy as np
+    >>> as_size(np.int8(3))
+    3
+    """
+    return cast(int, x) if isinstance(x, SymbolicSize) else operator.index(x)
+
+
+def surely_less(x: int, y: int) -> bool:
+    """Whether `x < y`, for all values of the variables if the sizes are symbolic.
+
+    >>> surely_less(2, 3)
+    True
+    """
+    if isinstance(x, SymbolicSize) or isinstance(y, SymbolicSize):
+        try:
+            return bool(x < y)
+        except InconclusiveDimensionOperation:
+            return False
+    return x < y
+
+
+def slice_places(part: slice, size: int) -> tuple[int, int, int]:
+    """`part.indices(size)`, for sizes that may be symbolic.
+
+    >>> slice_places(slice(-3, None), 10)
+    (7, 10, 1)
+    """
+    if type(size) is int:
+        try:
+            return part.indices(size)
+        except InconclusiveDimensionOperation:
+            pass  # a bound is symbolic
+    step = 1 if part.step is None else part.step
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+
+    def clamped(bound: int) -> int:
+        if bound >= 0:
+            return smaller_size(bound, high)
+        return larger_size(bound + size, low)
+
+    first, last = (low, high) if step > 0 else (high, low)
+    start = first if part.start is None else clamped(part.start)
+    return start, last if part.stop is None else clamped(part.stop), step
+
+
+def slice_count(start: int, stop: int, step: int) -> int:
+    """The length of `range(start, stop, step)`, for sizes that may be symbolic.
+
+    >>> slice_count(1, 6, 2)
+    3
+    """
+    if type(start) is type(stop) is type(step) is int:
+        return len(range(start, stop, step))
+    span, stride = (stop - start, step) if step > 0 else (start - stop, -step)
+    return larger_size((span + stride - 1) // stride, 0)
 
 
 def as_integers(function: str, argument: str, values: object) -> Shape:
@@ -84,7 +153,7 @@ def as_integers(function: str, argument: str, values: object) -> Shape:
         if isinstance(value, Convertible):
             found.append(integer_of(value, f"{function}: {argument}"))
         else:
-            found.append(operator.index(value))
+            found.append(as_size(value))
     return tuple(found)
 
 
@@ -101,7 +170,7 @@ def as_sizes(function: str, argument: str, values: object) -> Shape:
     if type(values) is not tuple and is_index(values):
         values = (values,)
     sizes = as_integers(function, argument, values)
-    if sizes and min(sizes) < 0:
+    if sizes and any([size < 0 for size in sizes]):
         raise ShapeError(
             f"{function}: {argument} must not contain a negative size: {sizes}"
         )

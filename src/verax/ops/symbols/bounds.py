@@ -1,0 +1,344 @@
+"""Floor 2: what is true of a symbolic dimension for all values of its variables.
+
+A dimension is linear in its terms, and much is known of each term: its interval, what
+an operation means (`0 <= x - 2*floordiv(x, 2) <= 1`), what the user assumed. The least
+value of the dimension under these facts is a linear program, and a lower bound of all
+its values; where a max or min is inside, the two cases are bounded one by one::
+
+    facts_for(terms, scope's assumptions) -> forms that are >= 0
+    bounds_of_terms({b: 2, ONE: -1}, assumed, best=True) -> (1, inf)
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil, gcd, inf
+
+from attrs import frozen
+
+from verax.ops.symbols.expression import (
+    FLOORDIV,
+    MAX,
+    MOD,
+    ONE,
+    Bounds,
+    Factor,
+    Term,
+    Terms,
+    terms_of,
+)
+from verax.ops.symbols.linear_program import least
+
+# So many max and min are taken apart into cases.
+CASES = 3
+# Beyond these, only intervals are used: the program would be too large.
+TERMS, FACTS = 40, 160
+
+
+@frozen(eq=False)
+class Assumptions:
+    """What a scope assumes: forms that are >= 0, and intervals of single terms."""
+
+    forms: tuple[Terms, ...]
+    intervals: Mapping[Term, Bounds]
+
+
+def product(x: float, y: float) -> float:
+    """A product in which 0 times infinity is 0."""
+    return 0 if x == 0 or y == 0 else x * y
+
+
+def product_interval(x: Bounds, y: Bounds) -> Bounds:
+    """The interval of products of values in two intervals."""
+    ends = [product(a, b) for a in x for b in y]
+    return min(ends), max(ends)
+
+
+def quotient(x: float, y: float) -> float:
+    """The quotient rounded down; infinite values are limits."""
+    if x in (inf, -inf):
+        return x
+    if y == inf:
+        return -1 if x < 0 else 0
+    return x // y
+
+
+def interval_of_quotient(x: Bounds, y: Bounds) -> Bounds:
+    """The interval of quotients, rounded down."""
+    if y[1] < 0:
+        x, y = (-x[1], -x[0]), (-y[1], -y[0])
+    if y[0] <= 0:
+        return -inf, inf
+    return (
+        quotient(x[0], y[1] if x[0] >= 0 else y[0]),
+        quotient(x[1], y[0] if x[1] >= 0 else y[1]),
+    )
+
+
+def interval_of_remainder(x: Bounds, y: Bounds) -> Bounds:
+    """The interval of remainders, which have the sign of the divisor."""
+    if y[0] > 0:
+        return 0, min(y[1] - 1, x[1]) if x[0] >= 0 else y[1] - 1
+    return (y[0] + 1, 0) if y[1] < 0 else (-inf, inf)
+
+
+def interval_of_factor(factor: Factor, known: Mapping[Term, Bounds]) -> Bounds:
+    """The interval of a factor: its meaning, and what is assumed of it."""
+    low: float = 1
+    high: float = inf
+    if factor.operands:
+        x, y = [interval(terms_of(z), known) for z in factor.operands]
+        if factor.name == FLOORDIV:
+            low, high = interval_of_quotient(x, y)
+        elif factor.name == MOD:
+            low, high = interval_of_remainder(x, y)
+        else:
+            pick = max if factor.name == MAX else min
+            low, high = pick(x[0], y[0]), pick(x[1], y[1])
+    least_, most = known.get(Term([(factor, 1)]), (-inf, inf))
+    return max(low, least_), min(high, most)
+
+
+def interval_of_term(term: Term, known: Mapping[Term, Bounds]) -> Bounds:
+    """The interval of a product."""
+    found: Bounds = (1, 1)
+    for factor, n in term.powers:
+        one = interval_of_factor(factor, known)
+        for _ in range(n):
+            found = product_interval(found, one)
+        if n % 2 == 0 and found[0] < 0 and len(term.powers) == 1:
+            found = (0, found[1])
+    if term.factor is None and term in known:
+        low, high = known[term]
+        return max(found[0], low), min(found[1], high)
+    return found
+
+
+def interval(terms: Terms, known: Mapping[Term, Bounds]) -> Bounds:
+    """The interval of a sum, each term taken for itself."""
+    low: float = 0
+    high: float = 0
+    for term, n in terms.items():
+        one, other = interval_of_term(term, known) if term.powers else (1, 1)
+        low += product(n, one if n > 0 else other)
+        high += product(n, other if n > 0 else one)
+    return low, high
+
+
+def tightened(form: Terms) -> dict[Term, int]:
+    """A form that is >= 0, with its coefficients divided by what they share."""
+    common = gcd(*[n for term, n in form.items() if term.powers])
+    if common <= 1:
+        return dict(form)
+    return {term: n // common for term, n in form.items()}
+
+
+def combined(*parts: tuple[Terms, int]) -> dict[Term, int]:
+    """A sum of multiples of forms, as it stands: a fact is not rewritten."""
+    total: dict[Term, int] = {}
+    for form, n in parts:
+        for term, m in form.items():
+            total[term] = total.get(term, 0) + n * m
+    return {term: n for term, n in total.items() if n}
+
+
+def multiplied(x: Terms, y: Terms) -> dict[Term, int]:
+    """A product of forms, as it stands."""
+    return combined(*[({t * u: m for u, m in y.items()}, n) for t, n in x.items()])
+
+
+def interval_facts(term: Term, known: Mapping[Term, Bounds]) -> list[Terms]:
+    """The interval of a term, as forms that are >= 0."""
+    low, high = interval_of_term(term, known)
+    found: list[Terms] = []
+    if low > -inf:
+        found.append({term: 1, ONE: -int(low)})
+    if high < inf:
+        found.append({term: -1, ONE: int(high)})
+    return found
+
+
+def meaning(factor: Factor, known: Mapping[Term, Bounds]) -> list[Terms]:
+    """What an operation means, as forms that are >= 0."""
+    x, y = map(terms_of, factor.operands)
+    value: Terms = {Term([(factor, 1)]): 1}
+    if factor.name == MAX:
+        return [combined((value, 1), (z, -1)) for z in (x, y)]
+    if factor.name not in (FLOORDIV, MOD):
+        return [combined((value, -1), (z, 1)) for z in (x, y)]
+    low, high = interval(y, known)
+    if low <= 0 <= high:
+        return []
+    sign = 1 if low > 0 else -1
+    positive = sign > 0 and interval(x, known)[0] >= 0
+    found: list[Terms] = [combined((x, 1), (value, -1))] if positive else []
+    whole, rest = value, value
+    if factor.name == FLOORDIV:
+        rest = combined((x, 1), (multiplied(value, y), -1))
+    else:
+        whole = {Term([(Factor(FLOORDIV, *factor.operands), 1)]): 1}
+        exact = combined((x, 1), (multiplied(whole, y), -1), (rest, -1))
+        found += [exact, combined((exact, -1))]
+    found.append(combined((rest, sign)))
+    found.append(combined((y, sign), (rest, -sign), ({ONE: 1}, -1)))
+    return found
+
+
+def products(term: Term, known: Mapping[Term, Bounds]) -> list[Terms]:
+    """What holds of a product because its parts are in their intervals.
+
+    From x >= p and y >= q follows (x - p)*(y - q) >= 0, and so for upper bounds.
+    """
+    factor, n = term.powers[0]
+    one = Term([(factor, 1)])
+    rest = Term([*([(factor, n - 1)] if n > 1 else []), *term.powers[1:]])
+    found: list[Terms] = []
+    for sign, p in zip((1, -1), interval_of_term(one, known), strict=True):
+        for other, q in zip((1, -1), interval_of_term(rest, known), strict=True):
+            if abs(p) == inf or abs(q) == inf:
+                continue
+            s, a, b = sign * other, int(p), int(q)
+            form = {term: s, ONE: s * a * b}
+            form[rest] = form.get(rest, 0) - s * a
+            form[one] = form.get(one, 0) - s * b
+            found.append(form)
+    return found
+
+
+def assumed_products(term: Term, assumed: Assumptions) -> list[Terms]:
+    """Assumptions multiplied by what makes `term` of one of their terms."""
+    found: list[Terms] = []
+    for form in assumed.forms:
+        for part in form:
+            rest = term.over(part) if part.powers and part != term else None
+            if rest is None or not rest.powers:
+                continue
+            low = interval_of_term(rest, assumed.intervals)[0]
+            if low >= 0:
+                found.append({other * rest: n for other, n in form.items()})
+    return found
+
+
+def facts_for(terms: Iterable[Term], assumed: Assumptions) -> list[Terms]:
+    """Forms that are >= 0, for `terms` and the terms that come with them."""
+    known = assumed.intervals
+    found: list[Terms] = list(assumed.forms)
+    waiting = [(term, True) for term in sorted(terms) if term.powers]
+    waiting += [(t, True) for form in assumed.forms for t in sorted(form) if t.powers]
+    seen: dict[Term, bool] = {}
+    while waiting and len(seen) < TERMS and len(found) < FACTS:
+        term, first = waiting.pop(0)
+        if seen.get(term, False) >= first and term in seen:
+            continue
+        again = term in seen
+        seen[term] = first
+        new = [] if again else interval_facts(term, known)
+        factor = term.factor
+        if factor is not None and factor.operands and not again:
+            new += meaning(factor, known)
+        elif factor is None and first:
+            new += products(term, known)
+            new += assumed_products(term, assumed)
+        found += new
+        for form in new:
+            waiting += [(t, False) for t in sorted(form) if t.powers and t not in seen]
+    return found
+
+
+def bounds_of_terms(terms: Terms, assumed: Assumptions, best: bool) -> Bounds | None:
+    """The least and greatest value of a dimension, as far as facts tell.
+
+    Unless the `best` bounds are asked for, such as tell its sign suffice. None where
+    the facts contradict each other.
+    """
+    low, high = interval(terms, assumed.intervals)
+    if low == high or (not best and (low > 0 or high < 0)):
+        return low, high
+    constant = terms.get(ONE, 0)
+    common = gcd(*[n for term, n in terms.items() if term.powers])
+    form = {term: n // common for term, n in terms.items() if term.powers}
+    found = bounds_by_cases(form, assumed, (), CASES)
+    if found is None:
+        return None
+    return found[0] * common + constant, found[1] * common + constant
+
+
+def bounds_by_cases(
+    form: Terms, assumed: Assumptions, cases: tuple[Terms, ...], depth: int
+) -> Bounds | None:
+    """The bounds of a form; None where the facts and `cases` contradict each other."""
+    involved = {term for one in (form, *cases) for term in one}
+    facts = [tightened(fact) for fact in (*cases, *facts_for(involved, assumed))]
+    found = by_program(form, facts)
+    if found is None or found[0] == found[1] or not depth:
+        return found
+    factor = next(iter(choices([form, *cases], cases)), None)
+    if factor is None:
+        return found
+    return united(form, assumed, cases, depth, factor, found)
+
+
+def united(
+    form: Terms,
+    assumed: Assumptions,
+    cases: tuple[Terms, ...],
+    depth: int,
+    factor: Factor,
+    whole: Bounds,
+) -> Bounds | None:
+    """The bounds where a max or min is its first operand, and where the second."""
+    x, y = map(terms_of, factor.operands)
+    value: Terms = {Term([(factor, 1)]): 1}
+    sign = 1 if factor.name == MAX else -1
+    parts = []
+    for one, other, margin in ((x, y, 0), (y, x, -1)):
+        less = combined((one, sign), (other, -sign), ({ONE: 1}, margin))
+        same = combined((value, 1), (one, -1))
+        case = (less, same, combined((same, -1)))
+        found = bounds_by_cases(form, assumed, (*cases, *case), depth - 1)
+        if found is not None:
+            parts.append(found)
+    if not parts:
+        return None
+    low, high = min(p[0] for p in parts), max(p[1] for p in parts)
+    return max(low, whole[0]), min(high, whole[1])
+
+
+def choices(forms: Iterable[Terms], cases: Sequence[Terms]) -> list[Factor]:
+    """The max and min inside that are not taken apart yet, the smallest first."""
+    taken = {Term([(f, 1)]) for f in taken_apart(cases)}
+    found = {f for form in forms for f in inner(form) if f.operands}
+    picks = [f for f in found if f.name not in (FLOORDIV, MOD)]
+    return sorted([f for f in picks if Term([(f, 1)]) not in taken])
+
+
+def taken_apart(cases: Sequence[Terms]) -> set[Factor]:
+    """The max and min that a case has made equal to an operand."""
+    equalities = [form for form in cases if {t: -n for t, n in form.items()} in cases]
+    return {
+        t.factor
+        for form in equalities
+        for t in form
+        if t.factor is not None and t.factor.operands
+    }
+
+
+def inner(form: Terms) -> set[Factor]:
+    """All factors of a form, those inside of operations included."""
+    found: set[Factor] = set()
+    for term in form:
+        for factor, _ in term.powers:
+            found.add(factor)
+            for operand in factor.operands:
+                found |= inner(terms_of(operand))
+    return found
+
+
+def by_program(form: Terms, facts: Sequence[Terms]) -> Bounds | None:
+    """The bounds by linear programs; None where the facts contradict each other."""
+    low = least(form, facts)
+    if low == inf:
+        return None
+    high = least({term: -n for term, n in form.items()}, facts)
+    return (
+        -inf if low == -inf else ceil(low),
+        inf if high in (inf, -inf) else -ceil(high),
+    )
