@@ -69,6 +69,9 @@ ALLOWED: dict[str, str] = {
     "class-methods src/verax/rules/values/array.py Operators": (
         "Python has that many operators, and NumPy's arrays all of them"
     ),
+    "class-methods src/verax/ops/symbols/expression.py SymbolicDim": (
+        "Python has that many operators on integers, and a size has all of them"
+    ),
     "class-methods src/verax/scipy/spatial/transform.py Rotation": (
         "SciPy gives rotations that many forms, and a method to and from each"
     ),

@@ -176,8 +176,8 @@ class SymbolicScope:
         return InconclusiveDimensionOperation(
             f"Symbolic dimension comparison {question} is inconclusive.\nIt is true "
             f"for some sizes only, in a {self}.\nIf it holds for all sizes that you "
-            f"mean, say so: symbolic_shape(..., constraints=['{minus(less, constant)} >= "
-            f"{-constant}'])"
+            "mean, say so: symbolic_shape(..., "
+            f"constraints=['{minus(less, constant)} >= {-constant}'])"
         )
 
     def check_same(self, other: Any, dim: SymbolicDim) -> None:
