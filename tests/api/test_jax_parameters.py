@@ -9,7 +9,8 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import P
-from verax.ir.jaxpr import NO_PARAMS
+from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.rules.programs.derived import composite
 
 
 def test_specs_are_put_together() -> None:
@@ -114,8 +115,8 @@ def test_jaxprs_are_interpreted_as_in_jax() -> None:
             return atom.val if literal else known[atom]
 
         for eqn in jaxpr.eqns:
-            outs = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
-            assert eqn.primitive.multiple_results
+            found = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+            outs = found if eqn.primitive.multiple_results else [found]
             known |= zip(eqn.outvars, outs, strict=True)
         return [read(atom) for atom in jaxpr.outvars]
 
@@ -132,6 +133,33 @@ def test_jaxprs_are_interpreted_as_in_jax() -> None:
             np.testing.assert_array_equal(found, due)
 
 
+def test_what_bind_returns() -> None:
+    x = vnp.array([3.0, 1.0, 2.0])
+    assert verax.lax.sin_p.bind(x).shape == (3,)
+    assert verax.lax.sin_p.bind(NO_PARAMS, x)[0].shape == (3,)
+    kind = {"dimension": 0, "is_stable": True, "num_keys": 1}
+    assert verax.lax.sort_p.bind(x, **kind)[0].tolist() == [1, 2, 3]
+    two_p = composite("two", NoParams, lambda p, x: (x, -x))
+    with pytest.raises(TypeError, match="2 results; give its row multiple_results"):
+        two_p.bind(x)
+    two_p = composite("two", NoParams, lambda p, x: (x, -x), multiple_results=True)
+    assert len(two_p.bind(x)) == 2
+
+
+def test_constants_of_closed_jaxprs_by_keyword() -> None:
+    table = np.arange(3, dtype=np.float32)
+    closed = verax.make_jaxpr(lambda c, x: (c + table, x))(vnp.ones(3), 1.0)
+    assert len(closed.consts) == 1
+
+    def f(x: Any) -> Any:
+        return verax.lax.scan(lambda c, y: (c, y), x, vnp.ones(2))
+
+    eqn = verax.make_jaxpr(f)(vnp.ones(3)).eqns[-1]
+    params = {**eqn.params, "jaxpr": closed}
+    found = eqn.primitive.bind(vnp.zeros(3), vnp.ones(2), **params)
+    assert [x.tolist() for x in found] == [[0, 2, 4], [1, 1]]
+
+
 def test_members_of_equations() -> None:
     closed = verax.make_jaxpr(lambda x: verax.jit(vnp.sum)(x))(vnp.ones(3))
     (eqn,) = closed.eqns
@@ -141,6 +169,10 @@ def test_members_of_equations() -> None:
     assert "jaxpr" in params
     with pytest.raises(KeyError):
         params["nothing"]
+    assert params.get("nothing", 3) == 3
+    assert params.get("name") == "sum"
+    assert dict(params.items()) == dict(params)
+    assert list(params.values()) == [params[name] for name in params]
     inner = params["jaxpr"]
     assert inner.jaxpr is inner
     assert inner.consts == inner.literals == ()

@@ -9,6 +9,7 @@ import verax
 import verax.lax as lax
 import verax.numpy as vnp
 from verax.core import jaxpr_as_fun
+from verax.jax import flattree
 from verax.jax.overlays import core
 from verax.jax.overlays.core import set_current_trace, take_current_trace
 from verax.jax.primitives import Primitive
@@ -226,3 +227,39 @@ def test_classes() -> None:
     assert core.TraceTag() != core.TraceTag()
     with pytest.raises(verax.errors.ConcretizationTypeError):
         bool(LoggedTracer(trace, 1.0))
+
+
+def test_params_are_those_of_jax() -> None:
+    seen: dict[str, Any] = {}
+
+    class Noting(core.Trace):
+        """Notes the params, and binds again with what a program would write."""
+
+        def process_primitive(
+            self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any]
+        ) -> Any:
+            seen[str(primitive)] = params
+            if "ft_in" in params:
+                carry, xs = params["ft_in"].update(tracers).unpack()[1:]
+                groups = flattree.pack([flattree.nones(n) for n in (0, 1, 1)])
+                assert [len(carry), len(xs)] == [1, 1]
+                params = {**params, "ft_in": groups}
+            return primitive.bind(*tracers, **params)
+
+    x = vnp.arange(3.0)
+    with set_current_trace(Noting()):
+        total, _ = lax.scan(lambda c, y: (c + y, None), 0.0, x)
+        last = lax.while_loop(lambda c: c < 5, lambda c: c * 2, 1.0)
+        chosen = lax.cond(x[1] > 0, lambda y: y, lambda y: -y, 2.0)
+        sine = verax.jit(vnp.sin)(x)
+    assert (total, last, chosen) == (3, 8, 2)
+    assert sine.tolist() == pytest.approx(vnp.sin(x).tolist())
+    assert set(seen["scan"]) == {
+        *("ft_in", "ft_out", "jaxpr", "length", "reverse", "unroll")
+    }
+    assert [len(group) for group in seen["scan"]["ft_out"].unpack()] == [1, 0]
+    assert set(seen["while"]) == {
+        *("body_jaxpr", "body_nconsts", "cond_jaxpr", "cond_nconsts")
+    }
+    assert set(seen["cond"]) == {"branches"}
+    assert seen["jit"]["inline"] is verax.Inline.AUTO

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from types import CodeType
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 from attrs import AttrsInstance, define, evolve, field, fields, frozen
 from pyrsistent import PVector, pvector
@@ -77,6 +77,26 @@ class Params(Record):
             raise KeyError(name)
         found: object = getattr(self, name)
         return found
+
+    def values(self) -> tuple[object, ...]:
+        """The fields, in their order."""
+        return tuple([self[name] for name in self.keys()])
+
+    def items(self) -> tuple[tuple[str, object], ...]:
+        """Names and fields."""
+        return tuple([(name, self[name]) for name in self.keys()])
+
+    def get(self, name: str, default: object = None) -> object:
+        """The field of a name, or `default` if there is none."""
+        return dict(self.items()).get(name, default)
+
+    @classmethod
+    def from_keywords(cls, fields: Mapping[str, object]) -> Self:
+        """The params that `bind` was called with by keyword.
+
+        A class may take other names as well: those that JAX's primitive has.
+        """
+        return cls(**fields)
 
     def __iter__(self) -> Iterator[str]:
         return iter(field_names(type(self)))
@@ -159,7 +179,11 @@ NO_PARAMS = NoParams()
 
 @frozen(eq=False, repr=False)
 class Primitive:
-    """The name of an operation; its rules live in a row one floor up."""
+    """The name of an operation; its rules live in a row one floor up.
+
+    Of one with `multiple_results`, `bind(*operands, **params)` returns a sequence, as
+    JAX's does; of others, their only result.
+    """
 
     __module__ = "verax.ir"
 
@@ -170,11 +194,7 @@ class Primitive:
 
     name: str
     params: type[Params]
-
-    @property
-    def multiple_results(self) -> bool:
-        """Whether `bind` returns several results: always, a tuple."""
-        return True
+    multiple_results: bool = field(default=False, kw_only=True)
 
     def get_bind_params(
         self, params: "Params"

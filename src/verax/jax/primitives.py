@@ -274,6 +274,7 @@ class Primitive(metaclass=AllPrimitives):
             composition=composition,
             compiled=composition is None,
             lower=self.refused if composition is None else None,
+            multiple_results=self.multiple_results,
             made_from=self,
         )
         return row
@@ -373,11 +374,6 @@ class FromRegistered(Row[Keywords]):
 
     def __hash__(self) -> int:
         return hash(self.made_from)
-
-    @property
-    def multiple_results(self) -> bool:
-        """Whether `bind` returns a list, which the program has said."""
-        return self.made_from.multiple_results
 
     def bind(self, params: Any = None, /, *args: Any, **fields: Any) -> Any:
         """The results, or what the program's primitive returns if there are no params.

@@ -20,11 +20,13 @@ from typing import Any, ClassVar
 
 import verax
 from verax.api.tracing.apply import as_array
+from verax.backend.eager.interpreter import EagerInterpreter
 from verax.core import jaxpr_as_fun
 from verax.ir.atoms import variable
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Atom, Params, Primitive as Named
 from verax.jax.overlays.linear_util import WrappedFun, wrap_init
+from verax.jax.overlays.params import jax_params
 from verax.jax.primitives import FromRegistered
 from verax.ops.custom.jvp import custom_jvp_call_p
 from verax.ops.custom.vjp import custom_vjp_call_p
@@ -36,7 +38,16 @@ from verax.rules.values.memo import asked
 from verax.rules.values.state import STATE, Interpreter, interpreting
 
 
-class Trace(Scope):
+class AllTraces(type):
+    """Makes `isinstance(x, Trace)` true of verax's interpreters too."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        if cls.__module__ == __name__:
+            return isinstance(x, (Scope, EagerInterpreter))
+        return super().__instancecheck__(x)
+
+
+class Trace(Scope, metaclass=AllTraces):
     """What gives operations their meaning while it is current."""
 
     immediate: ClassVar[bool] = False
@@ -83,7 +94,8 @@ class Trace(Scope):
             return self.process_custom_vjp_call(
                 primitive, fun, NO_RULE, NO_RULE, list(args), None, False
             )
-        return self.process_primitive(primitive, list(args), dict(params))
+        named = jax_params(primitive, params)
+        return self.process_primitive(primitive, list(args), named)
 
     def process_primitive(
         self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any]
@@ -146,7 +158,7 @@ def check_results(
 ) -> None:
     """Refuse results that are not as many and of the shapes that the operation has.
 
-    A rule that returns one array where verax wants a list would otherwise be read as a
+    A rule that returns an array where a list is needed would otherwise be read as a
     list of its rows.
     """
     avals = [aval_of(x) for x in args]
@@ -155,8 +167,8 @@ def check_results(
     if found != due:
         raise TypeError(
             f"{type(trace).__name__} returned results of shapes {found} for the "
-            f"primitive {primitive.name}, whose results have the shapes {due}; all "
-            "primitives of verax have multiple_results, so a rule returns a list"
+            f"primitive {primitive.name}, whose results have the shapes {due}; a rule "
+            "returns a list only if the primitive has multiple_results"
         )
 
 
@@ -218,7 +230,7 @@ def take_current_trace() -> Iterator[Any]:
 @contextmanager
 def set_current_trace(trace: Any, check_leaks: bool = False) -> Iterator[Any]:
     """A block whose operations a trace gets; None computes them."""
-    if isinstance(trace, Trace):
+    if type(type(trace)) is AllTraces:
         trace.entered(STATE.interpreter)
     with interpreting(STATE.eager if trace is None else trace):
         yield trace
@@ -254,7 +266,7 @@ def pushed(primitive: Any, params: Params) -> WrappedFun:
 
 def top(args: Sequence[Any]) -> Any:
     """The trace of the first tracer of a program's own, or what is current."""
-    own = [x._trace for x in args if type(x).__class__ is AllTracers]
+    own = [x._trace for x in args if type(type(x)) is AllTracers]
     return own[0] if own else STATE.interpreter
 
 

@@ -10,12 +10,42 @@ OTHERS = {
     "pjit_p": "jit_p",
     "remat_p": "checkpoint_p",
     "custom_jvp_call_jaxpr_p": "custom_jvp_call_p",
+    "linear_solve_p": "custom_linear_solve_p",
 }
 UNWRITTEN = {
     name: Primitive(name.removesuffix("_p"))
-    for name in ("call_p", "closed_call_p", "core_call_p", "custom_lin_p")
+    for name in [
+        "add_jaxvals_p",
+        "after_all_p",
+        "approx_top_k_p",
+        "call_p",
+        "cholesky_update_p",
+        "closed_call_p",
+        "core_call_p",
+        "create_token_p",
+        "custom_lin_p",
+        "device_put_p",
+        "empty2_p",
+        "get_p",
+        "ormqr_p",
+        "pmax_p",
+        "pmin_p",
+        "polynomial_p",
+        "ragged_all_to_all_p",
+        "random_gamma_p",
+        "rng_uniform_p",
+        "select_and_gather_add_p",
+        "select_and_scatter_p",
+        "split_p",
+        "stack_p",
+        "stage_p",
+        "swap_p",
+        "symmetric_product_p",
+        "tile_p",
+        "unstack_p",
+    ]
 }
-"""Primitives of JAX's that no program of verax has."""
+"""Primitives of JAX's that no program of verax has: rules for them are never asked."""
 
 
 def __getattr__(name: str) -> Any:

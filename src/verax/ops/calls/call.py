@@ -6,9 +6,10 @@ jaxpr and calls that; the rewrites are memoised, for jaxprs hash by structure::
     b:f32[3] = jit[name=f jaxpr={ lambda ; a:f32[3]. let ... }] a
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from random import Random
+from typing import Any, Self
 
 from attrs import evolve, field, frozen
 
@@ -77,6 +78,11 @@ class CallParams(NamedCall):
 
     asked: bool = field(default=True, metadata=QUIET)
     metadata: Metadata | None = field(default=None, metadata=QUIET)
+
+    @classmethod
+    def from_keywords(cls, fields: Mapping[str, Any]) -> Self:
+        """Params by keyword; JAX's `inline` says nothing of a call that is there."""
+        return cls(**{name: x for name, x in fields.items() if name != "inline"})
 
     def subjaxprs(self, aside: bool = True) -> Iterator[Jaxpr]:
         """The jaxpr, without a look at the other fields: most programs hold calls."""
@@ -177,6 +183,7 @@ def call_row[P: NamedCall](
         draw=draw,
         compiled=compiled,
         spelled=spelled,
+        multiple_results=True,
     )
     return row
 

@@ -131,6 +131,7 @@ call_exported_p: Row[ExportedParams] = Row(
     transpose=no_derivative,
     lower=lower_exported,
     compiled=True,
+    multiple_results=True,
 )
 
 ROWS = (call_exported_p,)

@@ -226,6 +226,7 @@ def callback_row(
         batch=lambda engine, p, size, xs, axes: batch_callback(row, p, size, xs, axes),
         lower_on=dict.fromkeys(HOSTING, lower_callback),
         hosted=True,
+        multiple_results=True,
     )
     return row
 

@@ -246,6 +246,7 @@ optimization_barrier_p: Row[NoBarrierParams] = Row(
     ),
     lower=lambda e, p, xs, outs: apart(e, xs),
     draw=lambda random: Sample(BARRIER, drawn_avals(random, random.randint(0, 3))),
+    multiple_results=True,
 )
 
 

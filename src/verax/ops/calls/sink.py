@@ -47,6 +47,7 @@ dce_sink_p: Row[SinkParams] = Row(
     jvp=jvp_sink,
     batch=lambda engine, p, size, xs, axes: (dce_sink_p.bind(p, *xs), ()),
     lower=lambda e, p, xs, outs: (),
+    multiple_results=True,
 )
 
 ROWS: tuple[Row[Any], ...] = (dce_sink_p,)

@@ -350,6 +350,7 @@ cond_p: Row[CondParams] = Row(
     split=split_cond,
     dce=dce_cond,
     compiled=True,
+    multiple_results=True,
 )
 cond_lanes_p: Row[CondLanesParams] = Row(
     "cond_lanes",
@@ -363,6 +364,7 @@ cond_lanes_p: Row[CondLanesParams] = Row(
     split=split_cond,
     dce=dce_cond,  # type: ignore[arg-type]  # a batch stays a batch
     compiled=True,
+    multiple_results=True,
 )
 
 ROWS: tuple[Row[Any], ...] = (platform_index_p, cond_p, cond_lanes_p)

@@ -70,5 +70,6 @@ def loop_row[P: Params](
         split=lambda engine, p, args: split(engine, bind, p, args),
         dce=dce,
         compiled=True,
+        multiple_results=True,
     )
     return row

@@ -6,12 +6,15 @@ carries and arrays of rows::
     consts, carry, xs = p.parts(operands)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from attrs import frozen
 
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.rules.rows.masks import Mask
+
+GROUPS = ("ft_in", "ft_out")
 
 
 @frozen(eq=False, repr=False)
@@ -30,6 +33,20 @@ class ScanParams(Params):
     num_consts: int
     reverse: bool
     unroll: int
+
+    @classmethod
+    def from_keywords(cls, fields: Mapping[str, Any]) -> Self:
+        """Params by keyword; `ft_in` and `ft_out` may have the operands in groups.
+
+        `ft_in` is what JAX's scan has instead of the counts: its `unpack()` returns
+        constants, carries and rows. Which operands are linear is not known then.
+        """
+        if "ft_in" not in fields:
+            return super().from_keywords(fields)
+        consts, carry, xs = [len(group) for group in fields["ft_in"].unpack()]
+        named = {n: value for n, value in fields.items() if n not in GROUPS}
+        counts = {"num_consts": consts, "num_carry": carry}
+        return cls(**{"linear": (False,) * (consts + carry + xs), **named, **counts})
 
     def parts[T](self, xs: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
         """Operands: constants, carries, arrays of rows."""

@@ -60,6 +60,7 @@ def custom_row[P: NamedCall](
         dce=dce,
         spelled=lambda p: p.jaxpr,
         draw=draw,
+        multiple_results=True,
     )
 
 

@@ -286,6 +286,7 @@ linear_solve_p: Row[CustomLinearSolveParams] = Row(
     batch=batch_solve,
     lower=lambda e, p, xs, outs: e.inline(p.solve, xs),
     compiled=True,
+    multiple_results=True,
 )
 custom_root_p: Row[CustomRootParams] = Row(
     "custom_root",
@@ -296,6 +297,7 @@ custom_root_p: Row[CustomRootParams] = Row(
     batch=batch_root,
     lower=lambda e, p, xs, outs: e.inline(p.solve, xs),
     compiled=True,
+    multiple_results=True,
 )
 
 ROWS: tuple[Row[Any], ...] = (linear_solve_p, custom_root_p)

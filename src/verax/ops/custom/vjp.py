@@ -330,5 +330,6 @@ custom_vjp_linear_p: Row[CustomLinearParams] = Row(
     transpose=transpose_linear,
     batch=batch_linear,
     lower=lambda e, p, xs, outs: forward_mode(p.name),
+    multiple_results=True,
 )
 ROWS = (custom_vjp_call_p, custom_vjp_linear_p)

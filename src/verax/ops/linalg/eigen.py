@@ -140,6 +140,7 @@ eigh_p: Row[EighParams] = matrix_row(
     evaluate=evaluate_eigh,
     jvp=one_pushed(jvp_eigh),
     lower_on=dict.fromkeys(SOLVING, lower_eigh),
+    multiple_results=True,
 )
 
 
@@ -267,6 +268,7 @@ eig_p: Row[EigParams] = matrix_row(
     evaluate=evaluate_eig,
     jvp=one_pushed(jvp_eig),
     lower_on={"cpu": lower_eig},
+    multiple_results=True,
 )
 
 

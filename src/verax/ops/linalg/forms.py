@@ -90,6 +90,7 @@ schur_p: Row[SchurParams] = matrix_row(
     results=schur_results,
     evaluate=evaluate_schur,
     lower_on={"cpu": lower_schur},
+    multiple_results=True,
 )
 
 
@@ -138,6 +139,7 @@ hessenberg_p: Row[NoParams] = matrix_row(
     results=hessenberg_results,
     evaluate=evaluate_hessenberg,
     lower_on={"cpu": lower_hessenberg},
+    multiple_results=True,
 )
 
 
@@ -196,6 +198,7 @@ tridiagonal_p: Row[TridiagonalParams] = matrix_row(
     results=tridiagonal_results,
     evaluate=evaluate_tridiagonal,
     lower_on=dict.fromkeys(SOLVING, lower_tridiagonal),
+    multiple_results=True,
 )
 
 

@@ -222,6 +222,7 @@ lu_p: Row[NoParams] = matrix_row(
     evaluate=evaluate_lu,
     jvp=one_pushed(jvp_lu),
     lower_on=dict.fromkeys(SOLVING, lower_lu),
+    multiple_results=True,
 )
 
 

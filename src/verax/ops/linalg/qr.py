@@ -81,6 +81,7 @@ geqrf_p: Row[NoParams] = matrix_row(
     results=geqrf_results,
     evaluate=evaluate_geqrf,
     lower_on=dict.fromkeys(SOLVING, lambda e, p, xs, outs: reflectors(e, xs, outs)),
+    multiple_results=True,
 )
 
 
@@ -259,6 +260,7 @@ qr_p: Row[QrParams] = matrix_row(
     evaluate=evaluate_qr,
     jvp=one_pushed(jvp_qr),
     lower_on=dict.fromkeys(SOLVING, lower_qr),
+    multiple_results=True,
 )
 
 

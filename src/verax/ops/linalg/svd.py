@@ -241,6 +241,7 @@ svd_p: Row[SvdParams] = matrix_row(
     evaluate=evaluate_svd,
     jvp=one_pushed(jvp_svd),
     lower_on={"cpu": lower_svd, "gpu": lower_svd_on_gpu},
+    multiple_results=True,
 )
 
 

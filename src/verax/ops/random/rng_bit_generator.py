@@ -226,6 +226,7 @@ rng_bit_generator_p: Row[GeneratorParams] = Row(
     lower=lower_generator,
     draw=draw_generator,
     costly=large,
+    multiple_results=True,
 )
 
 

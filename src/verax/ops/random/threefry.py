@@ -129,6 +129,7 @@ threefry2x32_p: Row[HashParams] = Row(
     lower=lower_threefry,
     draw=draw_threefry,
     costly=large,
+    multiple_results=True,
 )
 
 

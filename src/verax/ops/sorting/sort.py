@@ -188,6 +188,7 @@ sort_p: Row[SortParams] = Row(
     ),
     draw=draw_sort,
     domains=(EXTREMES,),
+    multiple_results=True,
 )
 
 
@@ -281,6 +282,7 @@ top_k_p: Row[TopKParams] = Row(
     draw=draw_top_k,
     domains=(EXTREMES,),
     costly=reading(ANYTHING, SMALL),
+    multiple_results=True,
 )
 
 

@@ -406,6 +406,7 @@ reduce_p: Row[FoldParams] = Row(
     batch=batch_fold,
     lower=lower_fold,
     draw=draw_fold,
+    multiple_results=True,
 )
 
 ROWS: tuple[Row[Any], ...] = (reduce_p,)

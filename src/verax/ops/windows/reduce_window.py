@@ -320,6 +320,7 @@ reduce_window_p: Row[FoldWindowParams] = Row(
     batch=batch_fold_window,
     lower=lower_fold_window,
     draw=draw_fold_window,
+    multiple_results=True,
 )
 
 ROWS: tuple[Row[Any], ...] = (

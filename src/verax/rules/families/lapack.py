@@ -71,6 +71,7 @@ def matrix_row[P: Params](
     transpose: TransposeRule[P] | None = None,
     batch: BatchRule[P] | None = None,
     integers: bool = False,
+    multiple_results: bool = False,
 ) -> Row[P]:
     """A row on operands whose last `ranks[i]` dimensions are one matrix or vector.
 
@@ -100,6 +101,7 @@ def matrix_row[P: Params](
         ),
         lower=None if lower is None else stacked(lower),
         lower_on={name: stacked(rule) for name, rule in lower_on.items()},
+        multiple_results=multiple_results,
     )
     return row
 

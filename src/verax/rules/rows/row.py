@@ -20,8 +20,9 @@ from attrs import field, frozen
 from pyrsistent import PMap, pmap
 
 from verax.ir.avals import Shape, ShapedArray
+from verax.ir.consts import close
 from verax.ir.dtypes import DType
-from verax.ir.jaxpr import Jaxpr, Params, Primitive
+from verax.ir.jaxpr import ClosedJaxpr, Jaxpr, Params, Primitive
 from verax.ir.records import ReprMixin
 from verax.rules.rows.eager_costs import Costly
 from verax.rules.rows.emitter import Emitter, Operand, by_platform
@@ -202,7 +203,8 @@ class Row[P: Params](Primitive):
     `spelled(params)` gives a jaxpr, its equations run instead, one by one: the row is
     only a name for them. Rows that are `hosted` call functions of the user's, who sees
     there what he sees around the call: his context variables, and what NumPy does about
-    floating-point errors.
+    floating-point errors. A row whose results are not always one array says
+    `multiple_results`.
     """
 
     __module__ = "verax.extend"
@@ -259,16 +261,28 @@ class Row[P: Params](Primitive):
     @overload
     def bind(self, params: P, /, *args: object) -> tuple[Array, ...]: ...
     @overload
-    def bind(self, /, *args: object, **fields: Any) -> tuple[Array, ...]: ...
+    def bind(self, /, *args: object, **fields: Any) -> Any: ...
     def bind(self, params: Any = None, /, *args: Any, **fields: Any) -> Any:
         """Apply the primitive under the current interpreter; all results.
 
-        Params may be given by their fields instead: `bind(x, y, **params)`.
+        Params may be given by their fields instead, as programs for JAX do:
+        `bind(x, y, **params)`. That returns an array, not a tuple with one, unless
+        the row has `multiple_results`.
         """
-        if not isinstance(params, Params):
-            operands = args if params is None else (params, *args)
-            return STATE.interpreter.bind(self, self.params(**fields), operands)
-        return STATE.interpreter.bind(self, params, args)
+        if isinstance(params, Params):
+            return STATE.interpreter.bind(self, params, args)
+        operands = args if params is None else (params, *args)
+        closed = {name: without_constvars(value) for name, value in fields.items()}
+        found = self.params.from_keywords(closed)
+        results = STATE.interpreter.bind(self, found, operands)
+        if self.multiple_results:
+            return results
+        if len(results) != 1:
+            raise TypeError(
+                f"the primitive {self.name} has {len(results)} results; give its row "
+                "multiple_results=True"
+            )
+        return results[0]
 
     def bind_with_trace(
         self,
@@ -284,6 +298,17 @@ class Row[P: Params](Primitive):
     def call(self, params: P, *args: object) -> Array:
         """Apply a primitive of one result under the current interpreter."""
         return STATE.interpreter.bind(self, params, args)[0]
+
+
+def without_constvars(value: Any) -> Any:
+    """A param by keyword: constants of closed jaxprs are literals in equations."""
+    if isinstance(value, ClosedJaxpr):
+        return close(value)
+    if isinstance(value, (tuple, list)) and any(
+        isinstance(item, ClosedJaxpr) for item in value
+    ):
+        return tuple([without_constvars(item) for item in value])
+    return value
 
 
 class MissingRule(NotImplementedError):

@@ -1,0 +1,38 @@
+"""`jax._src.literals`: Python scalars with a dtype. verax makes none."""
+
+from typing import Any, Self
+
+import numpy as np
+
+
+class Typed:
+    """What knows the dtype of a scalar."""
+
+    dtype: np.dtype[Any]
+
+
+class TypedInt(int, Typed):
+    """An integer with a dtype."""
+
+    def __new__(cls, value: int, dtype: np.dtype[Any]) -> Self:
+        self = super().__new__(cls, value)
+        self.dtype = dtype
+        return self
+
+
+class TypedFloat(float, Typed):
+    """A float with a dtype."""
+
+    def __new__(cls, value: float, dtype: np.dtype[Any]) -> Self:
+        self = super().__new__(cls, value)
+        self.dtype = dtype
+        return self
+
+
+class TypedComplex(complex, Typed):
+    """A complex number with a dtype."""
+
+    def __new__(cls, value: complex, dtype: np.dtype[Any]) -> Self:
+        self = super().__new__(cls, value)
+        self.dtype = dtype
+        return self

@@ -1,0 +1,53 @@
+"""Params of operations by the names that JAX's primitives have for them.
+
+Rules that a library registers for a primitive take its params by keyword, often without
+`**`, so they get what JAX's primitive has and nothing else::
+
+    jax_params(while_p, params)    # body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from verax import Inline
+from verax.ir.jaxpr import Params, Primitive
+from verax.ir.printer import quiet_fields
+from verax.jax.flattree import nones, pack
+from verax.ops.calls.call import CallParams, jit_p
+from verax.ops.control.scan import scan_p
+from verax.ops.control.scan_params import ScanParams
+
+COUNTS = ("num_consts", "num_carry", "linear")
+
+
+def jit_params(p: CallParams) -> dict[str, Any]:
+    """A call that is in a program is not one that was to be written out early."""
+    return {"inline": Inline.AUTO}
+
+
+def scan_params(p: ScanParams) -> dict[str, Any]:
+    """Operands and results in groups, instead of counts."""
+    avals = p.jaxpr.in_avals, p.jaxpr.out_avals
+    inputs, outputs = p.parts(avals[0]), p.results(avals[1])
+    return {
+        "ft_in": pack([nones(len(group)) for group in inputs]),
+        "ft_out": pack([nones(len(group)) for group in outputs]),
+    }
+
+
+MORE: Mapping[Primitive, Callable[[Any], dict[str, Any]]] = MappingProxyType(
+    {jit_p: jit_params, scan_p: scan_params}
+)
+FEWER: Mapping[Primitive, tuple[str, ...]] = MappingProxyType({scan_p: COUNTS})
+
+
+def jax_params(primitive: Primitive, params: Params) -> dict[str, Any]:
+    """The params; what only verax has is left out where it is the default."""
+    quiet, fewer = quiet_fields(type(params)), FEWER.get(primitive, ())
+    shown = {
+        name: value
+        for name, value in params.items()
+        if name not in fewer and not (name in quiet and value == quiet[name])
+    }
+    return shown | (MORE[primitive](params) if primitive in MORE else {})

@@ -1,1 +1,0 @@
-"""`jax.interpreters.pxla`."""
