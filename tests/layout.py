@@ -59,7 +59,7 @@ ORDER = {
         "public",
     ),
     "jax": (
-        "names record inert startup",
+        "names record inert startup flattree",
         "views primitives",
         "finder doctor",
         "overlays",
