@@ -27,7 +27,7 @@ from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.row import MissingRule, Sample
-from verax.rules.values.state import NAMES, widths_of
+from verax.rules.values.state import NAMES, changing, widths_of
 from verax.verify.cases.case import traced
 from verax.verify.cases.nested import DRAWS
 from verax.verify.strategies import samples
@@ -66,6 +66,7 @@ DRAWN: Mapping[str, tuple[str, Option]] = {
     "execution": ("no_execution", lambda: verax.no_execution(True)),
     "user": ("user_contexts", lambda: SCALE(3.0)),
     "metadata": ("xla_metadata", lambda: set_xla_metadata(a="b")),
+    "checks": ("checking", lambda: changing({"checking": True})),
 }
 """The blocks, with the attribute of the state that each sets."""
 OPTIONS: Mapping[str, Option] = {

@@ -4,7 +4,7 @@ What is to blame is known from an interpreter that looks at every equation as it
 NaNs are planted at every equation of random programs, in bodies of loops and branches.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,7 +113,7 @@ def planted(jaxpr: Jaxpr, path: Path) -> Jaxpr:
         ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
         here = number == path[0]
         if here and len(path) > 1:
-            eqn = evolve_inside(eqn, path[1], path[2:])
+            eqn = evolve_inside(eqn, path[1], lambda inner: planted(inner, path[2:]))
         outs: list[Atom] = list(builder.copy(eqn, ins))
         if here and len(path) == 1:
             for i, out in enumerate(outs):
@@ -127,16 +127,16 @@ def planted(jaxpr: Jaxpr, path: Path) -> Jaxpr:
     return builder.close(outvars)[0]
 
 
-def evolve_inside(eqn: Eqn, which: int, path: Path) -> Eqn:
-    """The equation with one of its jaxprs planted."""
+def evolve_inside(eqn: Eqn, which: int, change: Callable[[Jaxpr], Jaxpr]) -> Eqn:
+    """The equation with one of its jaxprs changed."""
     target = tuple(eqn.params.subjaxprs())[which]
     changes: dict[str, Any] = {}
     for name, value in fields_of(eqn):
         if value is target:
-            changes[name] = planted(target, path)
+            changes[name] = change(target)
         elif isinstance(value, tuple) and any(item is target for item in value):
             changes[name] = tuple(
-                planted(item, path) if item is target else item for item in value
+                change(item) if item is target else item for item in value
             )
     return evolve(eqn, params=evolve(eqn.params, **changes))
 

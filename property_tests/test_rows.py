@@ -78,6 +78,7 @@ def test_row_keeps_laws(row: Row[Any], law: Law) -> None:
 ELSEWHERE = {
     "call_exported": "test_export",
     "dce_sink": "test_sharded",
+    "check": "test_checks",
     "pure_callback": "test_callbacks",
     "io_callback": "test_effects",
     "debug_callback": "test_effects",

@@ -56,6 +56,7 @@ ORDER = {
     "transforms": (
         "engine",
         "passes patterns nans tables",
+        "checks",
         "public",
     ),
     "jax": (

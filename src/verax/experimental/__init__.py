@@ -16,7 +16,7 @@ __getattr__, __dir__ = facade(
         "verax.api.host.callbacks": "io_callback",
     },
     modules=(
-        "compilation_cache key_reuse layout mesh_utils pjit serialize_executable "
-        "shard_map topologies xla_metadata"
+        "checkify compilation_cache key_reuse layout mesh_utils pjit "
+        "serialize_executable shard_map topologies xla_metadata"
     ),
 )

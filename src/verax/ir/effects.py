@@ -38,7 +38,11 @@ DEBUG: Final = Effect("debug")
 ORDERED_DEBUG: Final = Effect("debug", ordered=True)
 IO: Final = Effect("io")
 ORDERED_IO: Final = Effect("io", ordered=True)
+CHECK: Final = Effect("check")
 NO_EFFECTS: Final[frozenset[Effect]] = frozenset()
+CHECKS: Final = frozenset((CHECK,))
+SHOWN: Final = frozenset((DEBUG, ORDERED_DEBUG, CHECK))
+"""Effects without results: what is computed a second time is computed without them."""
 
 
 def is_ordered(effects: Iterable[Effect]) -> bool:

@@ -15,8 +15,6 @@ WHY: Mapping[str, str] = MappingProxyType(
     {
         "jax": "mutable references",
         "jax.experimental.sparse": "sparse arrays",
-        "jax.experimental.checkify": "checks in programs",
-        "jax._src.checkify": "checks in programs",
         "jax.experimental.hijax": "types of a program's own",
         "jax.experimental.colocated_python": "programs on other hosts",
         "jax.experimental.colocated_python.serialization": "programs on other hosts",
@@ -34,8 +32,6 @@ CLASSES: Mapping[str, str] = MappingProxyType(
     {
         "jax": "Ref",
         "jax.experimental.sparse": "JAXSparse BCOO BCSR CSR CSC COO",
-        "jax.experimental.checkify": "Error ErrorCategory JaxException",
-        "jax._src.checkify": "Error ErrorCategory JaxException",
         "jax.experimental.hijax": "HiType HiPrim VJPHiPrimitive MutableHiType QDD",
         "jax._src.state.types": "AbstractRef",
         "jax.experimental.colocated_python.serialization": "DeviceList",
@@ -50,8 +46,6 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
             "bcoo_concatenate bcoo_broadcast_in_dim sparsify_raw todense empty eye "
             "random_bcoo"
         ),
-        "jax.experimental.checkify": "check check_error checkify init_error",
-        "jax._src.checkify": "check check_error checkify init_error",
         "jax.experimental.hijax": "instantiate_zeros",
         "jax.experimental.multihost_utils": (
             "process_allgather sync_global_devices broadcast_one_to_all "

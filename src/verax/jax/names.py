@@ -18,7 +18,7 @@ VERSION_INFO = (0, 12, 0)
 SAME = (
     "ad_checkpoint checkpoint_policies custom_batching custom_derivatives debug "
     "dlpack dtypes errors example_libraries example_libraries.optimizers "
-    "example_libraries.stax experimental.compilation_cache "
+    "example_libraries.stax experimental.checkify experimental.compilation_cache "
     "experimental.compilation_cache.compilation_cache experimental.layout "
     "experimental.mesh_utils experimental.ode experimental.pjit "
     "experimental.serialize_executable experimental.shard_map experimental.topologies "
@@ -84,7 +84,10 @@ OVERLAID = {
     "jax.interpreters.xla": ("verax.jax.overlays.xla",),
     "jax._src": (),
     "jax._src.ad_util": ("verax.jax.internals.ad_util",),
-    "jax._src.checkify": ("verax.jax.internals.checkify",),
+    "jax._src.checkify": (
+        "verax.experimental.checkify",
+        "verax.jax.internals.checkify",
+    ),
     "jax._src.compiler": ("verax.jax.internals.compiler",),
     "jax._src.core": ("verax.jax.internals.core", "verax.core"),
     "jax._src.dispatch": ("verax.jax.internals.dispatch",),
@@ -105,7 +108,6 @@ OVERLAID = {
     "jax._src.tree_util": ("verax.jax.internals.tree_util", "verax.tree_util"),
     "jax._src.xla_bridge": ("verax.jax.internals.xla_bridge",),
     "jax.experimental.sparse": ("verax.jax.internals.sparse",),
-    "jax.experimental.checkify": ("verax.jax.internals.checkify",),
     "jax.experimental.colocated_python": (),
     "jax.experimental.colocated_python.func": (),
     "jax.experimental.colocated_python.serialization": (),

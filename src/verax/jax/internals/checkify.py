@@ -1,9 +1,19 @@
-"""`jax.experimental.checkify`: the sets of checks, which are empty here."""
+"""`jax._src.checkify`: the exceptions, by the names that JAX has for them."""
 
-user_checks: frozenset[type] = frozenset()
-nan_checks: frozenset[type] = frozenset()
-index_checks: frozenset[type] = frozenset()
-div_checks: frozenset[type] = frozenset()
-float_checks: frozenset[type] = frozenset()
-automatic_checks: frozenset[type] = frozenset()
-all_checks: frozenset[type] = frozenset()
+from verax.rules.programs.failures import (
+    BatchedError,
+    DivisionByZeroError,
+    FailedCheckError,
+    JaxException,
+    NaNError,
+    OOBError,
+)
+
+__all__ = [
+    "BatchedError",
+    "DivisionByZeroError",
+    "FailedCheckError",
+    "JaxException",
+    "NaNError",
+    "OOBError",
+]

@@ -25,6 +25,7 @@ from verax.numpy.indexing.parse import (
     IndexArray,
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
     ParsedIndex,
+    note_beyond,
     parse,
     plain_index,
 )
@@ -64,7 +65,7 @@ def getitem(x: Array, index: Index) -> Array:
         return read(x, parse(index, x.aval.shape), PROMISE, None, NOTHING_PROMISED)
     plan = read_plan(items, x.aval, False, True)
     if plan.beyond is not None:
-        check_static(plan.beyond)
+        check_static(x, plan.beyond)
     if type(x) is ConcreteArray and is_eager():
         return from_host(x.numpy()[plan.view], plan.aval)
     for row, params in plan.before:
@@ -92,7 +93,7 @@ def read(
         x = expand_dims(x, parsed.flags)
     plan = read_plan(parsed.kinds, x.aval, mode is FILL, promises.wrap)
     if plan.beyond is not None:
-        check_static(plan.beyond)
+        check_static(x, plan.beyond)
     if plan.outside:
         return filled(plan.aval, fill_value)
     if 0 in plan.aval.shape and plan.picked:
@@ -107,8 +108,10 @@ def read(
     return run(plan.after, x)
 
 
-def check_static(beyond: Shape) -> None:
+def check_static(x: Array, beyond: Shape) -> None:
     """What is done about an int out of bounds, with its dimension and its size.
+
+    While `checkify` traces the function, it is written down as a failed check.
 
     Raises:
         IndexError: `config.check_static_indices` is on.
@@ -119,6 +122,8 @@ def check_static(beyond: Shape) -> None:
             f"index {index} out of bounds for axis {axis} with size {size}; "
             "check_static_indices is on"
         )
+    if STATE.checking:
+        note_beyond("gather", x, beyond)
 
 
 def filled(aval: ShapedArray, fill_value: Any) -> Array:

@@ -22,6 +22,10 @@ from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import AbstractValueError
+from verax.rules.values.lazy import LazyModule
+
+# For functions that checkify traces.
+CHECK = LazyModule("verax.ops.calls.check")
 
 
 @frozen(cache_hash=True)
@@ -263,3 +267,10 @@ def consumed(item: object) -> int:
         return 1
     aval = aval_of(as_index_array(item))
     return aval.ndim if is_bool(aval.dtype) else 1
+
+
+def note_beyond(primitive: str, x: Array, beyond: Shape) -> None:
+    """Write a failed check for an int out of bounds, as an index with a value has."""
+    index, axis, size = beyond
+    counted = index + size if index < -size else index
+    CHECK.report_outside(primitive, x.shape, counted, axis)

@@ -28,7 +28,7 @@ from verax.numpy.arguments.arguments import (
     stretched,
 )
 from verax.numpy.elementwise import arithmetic
-from verax.numpy.indexing.parse import IndexArray, parse
+from verax.numpy.indexing.parse import IndexArray, note_beyond, parse
 from verax.numpy.indexing.vectors import common, index_column, joined, typed, wrapped
 from verax.numpy.indexing.write_plans import (
     Column,
@@ -177,6 +177,8 @@ def broadcast_values(values: Any, shape: Shape, target: Shape) -> Array:
 
 def update_window(x: Array, plan: WritePlan, values: Any, how: str) -> Array:
     """x with the window of a static index replaced, or combined with values."""
+    if plan.beyond is not None and STATE.checking:
+        note_beyond("scatter", x, plan.beyond)
     if plan.outside or 0 in plan.shape:
         return x
     new = values
@@ -225,6 +227,8 @@ def update_scattered(
 ) -> Array:
     """x with values scattered to an index that has arrays."""
     plan = scatter_plan(kinds, x.shape, mode is DROP, promises.wrap)
+    if plan.beyond is not None and STATE.checking:
+        note_beyond("scatter", x, plan.beyond)
     new = broadcast_values(values, plan.shape, plan.updates)
     if plan.outside or 0 in plan.shape:
         return x

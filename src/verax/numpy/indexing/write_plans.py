@@ -43,6 +43,7 @@ class WritePlan:
 
     view: View
     outside: bool
+    beyond: Shape | None
     shape: Shape
     window: Shape
     reverse: tuple[Step, ...]
@@ -65,6 +66,7 @@ def write_plan(
     return WritePlan(
         view=view_of(found),
         outside=found.outside,
+        beyond=found.beyond,
         shape=result_shape(found),
         window=tuple(1 if s is None else length(s) for s in slices),
         reverse=reversal(parts, True),
@@ -102,6 +104,7 @@ class ScatterPlan:
 
     view: View
     outside: bool
+    beyond: Shape | None
     shape: Shape
     updates: Shape
     columns: tuple[Column, ...]
@@ -127,6 +130,7 @@ def scatter_plan(
     return ScatterPlan(
         view=view_of(found),
         outside=found.outside,
+        beyond=found.beyond,
         shape=value_shape,
         updates=tuple(n for n, keep in zip(value_shape, kept, strict=True) if keep),
         columns=columns,

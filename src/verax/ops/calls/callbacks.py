@@ -18,8 +18,8 @@ from pyrsistent import pvector
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
-from verax.ir.effects import DEBUG, NO_EFFECTS, ORDERED_DEBUG, Effect
-from verax.ir.jaxpr import Eqn, Jaxpr, Params
+from verax.ir.effects import CHECKS, NO_EFFECTS, SHOWN, Effect
+from verax.ir.jaxpr import Eqn, Jaxpr, Params, Primitive
 from verax.ir.records import ReprMixin
 from verax.ir.walk import map_subjaxprs, walk
 from verax.ops.structure.shape import at_front, broadcast, broadcast_in_dim, move_axis
@@ -38,7 +38,10 @@ from verax.rules.rows.row import (
     Zero,
 )
 from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
 
+# Few programs have checks.
+CHECK = LazyModule("verax.ops.calls.check")
 LANE_BY_LANE = ("sequential", "sequential_unrolled")
 WHOLE_BATCH = ("expand_dims", "broadcast_all")
 METHODS = (*LANE_BY_LANE, *WHOLE_BATCH)
@@ -252,24 +255,37 @@ def refuse_callbacks(name: str, jaxpr: Jaxpr) -> None:
             )
 
 
-def silenced(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` without debug callbacks, for where it is computed a second time.
+def dropping(
+    jaxpr: Jaxpr, effects: frozenset[Effect], rows: Sequence[Primitive]
+) -> Jaxpr:
+    """`jaxpr` without equations of some rows, which have these effects and no results.
 
-    They have no results, so every variable keeps its number. Rules for derivatives
-    keep theirs: they have not run.
+    Every variable keeps its number. Rules for derivatives keep theirs: they have not
+    run.
     """
-    if jaxpr.effects.isdisjoint((DEBUG, ORDERED_DEBUG)):
+    if jaxpr.effects.isdisjoint(effects):
         return jaxpr
     kept = []
     for eqn in jaxpr.eqns:
         params = eqn.params
         if eqn.effects:
-            params = map_subjaxprs(params, silenced, aside=False)
+            params = map_subjaxprs(
+                params, lambda inner: dropping(inner, effects, rows), aside=False
+            )
         silent = Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
         mute = eqn.effects and not silent.outvars and not silent.effects
-        if eqn.primitive is not debug_callback_p and not mute:
+        if eqn.primitive not in rows and not mute:
             kept.append(silent)
     return evolve(jaxpr, eqns=pvector(kept))
+
+
+def silenced(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr` without debug callbacks and checks, where it is computed a second time.
+
+    They have no results, so every variable keeps its number.
+    """
+    checks = () if jaxpr.effects.isdisjoint(CHECKS) else (CHECK.check_p,)
+    return dropping(jaxpr, SHOWN, (debug_callback_p, *checks))
 
 
 ROWS: tuple[Row[Any], ...] = (pure_callback_p, io_callback_p, debug_callback_p)

@@ -21,6 +21,7 @@ from attrs import evolve
 from verax.ir.atoms import Var
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32
+from verax.ir.effects import CHECKS
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.subjaxprs import (
     batched_results,
@@ -165,7 +166,7 @@ def batch_cond(
         index, place = platform_index_p.call(PlatformIndexParams(p.platforms)), None
     if place is not None:
         meets = engine.axis is not None and engine.axis.name in p.named_axes
-        if not meets and (p.sequential or p.effects):
+        if not meets and (p.sequential or not p.effects <= CHECKS):
             return one_by_one(lambda *xs: cond_p.bind(p, *xs), size, args, axes)
         front = move_axis(index, place, 0)
         if meets:

@@ -15,6 +15,7 @@ from attrs import evolve
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, int32
+from verax.ir.effects import CHECKS
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.walk import map_subjaxprs
 from verax.ops.calls.callbacks import silenced
@@ -68,6 +69,7 @@ from verax.rules.rows.row import (
 )
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
+from verax.rules.values.state import STATE
 
 
 def on_more(jaxpr: Jaxpr, extra: Sequence[ShapedArray]) -> Jaxpr:
@@ -153,8 +155,8 @@ def batch_while(
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
     """Carries that are the same for all elements stay one, if all end together.
 
-    A sequential loop, or one with effects, whose elements end at different times runs
-    for one after another.
+    A sequential loop, or one with effects other than checks, whose elements end at
+    different times runs for one after another.
     """
     cond_consts, body_consts, carry = p.parts(args)
     cond_axes, body_axes, start = p.parts(axes)
@@ -177,7 +179,7 @@ def batch_while(
     changed = tuple([out != var for out, var in pairs])
     mask = fixpoint(tuple([axis is not None for axis in start]), step)
     lanes = apart(mask)
-    if lanes and (p.sequential or p.effects):
+    if lanes and (p.sequential or not p.effects <= CHECKS):
         return one_by_one(lambda *xs: bind(p, *xs), size, args, axes)
     cond = forced_batch(
         engine, p.cond_jaxpr, size, (*cond_axes, *axes_of(mask)), (lanes,)
@@ -233,11 +235,12 @@ def lanes_body(
 
     Where the loop may run backwards, the step is a choice for each batch element: the
     cotangent of a batch element that has ended goes around the step, not through it
-    times zero.
+    times zero. The same holds of checks: what the step makes of an element that has
+    ended is not checked.
     """
     consts, carry = cut((p.body_nconsts, len(mask)), p.body_jaxpr.in_avals)
     on = ShapedArray((), bool_)
-    if p.reversible:
+    if p.reversible or p.body_jaxpr.effects or STATE.checking:
 
         def chosen_step(on: Array, *xs: Array) -> Sequence[object]:
             before = xs[len(consts) :]

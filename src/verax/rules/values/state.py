@@ -96,6 +96,7 @@ TRACED: Final = (
     ("no_execution", "config.no_execution"),
     ("user_contexts", "the user contexts of the enclosing blocks"),
     ("xla_metadata", "the XLA metadata of the enclosing blocks"),
+    ("checking", "whether checkify, with automatic checks, traces the function"),
 )
 """The attributes of the state that a context holds, and what messages call them.
 
@@ -180,6 +181,7 @@ class State(threading.local):
     fetching: bool = False
     user_contexts: tuple[tuple[object, object], ...] = ()
     xla_metadata: tuple[tuple[str, str], ...] = ()
+    checking: bool = False
     meshes: tuple[Any, ...] = ()
     mesh: tuple[Any, ...] = ()
     axes: tuple[tuple[str, int], ...] = ()

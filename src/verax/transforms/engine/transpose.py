@@ -10,7 +10,7 @@ reverse and hand each what its results have gathered::
 from collections.abc import Sequence
 
 from verax.ir.avals import ShapedArray
-from verax.ir.effects import DEBUG, ORDERED_DEBUG
+from verax.ir.effects import SHOWN
 from verax.ir.jaxpr import (
     NO_PARAMS,
     Atom,
@@ -32,8 +32,6 @@ from verax.transforms.engine.templates import (
     transpose_template,
     types,
 )
-
-SHOWN = frozenset((DEBUG, ORDERED_DEBUG))
 
 
 def transpose(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import frozen
 
-from verax.ir.effects import DEBUG, ORDERED_DEBUG
+from verax.ir.effects import SHOWN
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Var
 from verax.ir.records import ReprMixin
 from verax.ir.walk import Path, walk
@@ -167,4 +167,4 @@ def element_of(x: Array, p: CondLanesParams, lane: int) -> Array:
 
 def repeatable(jaxpr: Jaxpr) -> bool:
     """Whether a program may run again: it has no effects but to show values."""
-    return jaxpr.effects <= {DEBUG, ORDERED_DEBUG}
+    return jaxpr.effects <= SHOWN

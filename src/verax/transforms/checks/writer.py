@@ -1,0 +1,173 @@
+"""Floor 3: a program that returns, besides its results, what failed in it first.
+
+One idea: each check is one boolean beside the equation that it is about, and the least
+number of one that failed is one more output, with what its message shows::
+
+    body = checked(jaxpr, frozenset((NaNError,)))    # outputs of jaxpr, code, values
+    sites_of(jaxpr, errors)[code]                    # the check, with the user's line
+
+The result is a program like any other: it is compiled, differentiated and batched,
+where each batch element has an error.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from verax.ir.effects import CHECK
+from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Source, Var
+from verax.ops.calls.check import CheckParams
+from verax.ops.elementwise.compare import eq
+from verax.ops.elementwise.select import select
+from verax.rules.programs.failures import (
+    PASSED,
+    Category,
+    Kind,
+    Site,
+    by_kind,
+    kinds_of,
+)
+from verax.rules.rows.builder import Builder
+from verax.rules.values.memo import memo, recall
+from verax.rules.values.state import Context, current_context, interpreting
+from verax.transforms.checks.automatic import Check, checks_of
+from verax.transforms.checks.bodies import bodies_of, with_bodies
+from verax.transforms.checks.errors import (
+    NOTHING,
+    Checked,
+    Failure,
+    first_of,
+    shifted,
+    shown,
+)
+
+PROGRAMS = 1 << 10
+
+type Errors = frozenset[Category]
+
+
+def sites_of(
+    jaxpr: Jaxpr, errors: Errors, around: Source = UNKNOWN_SOURCE
+) -> Iterator[Site]:
+    """The checks of a program in these categories, in the order of their numbers.
+
+    Equal programs may come from different lines, so this is asked of the program
+    itself, while `checked` is remembered. `around` is the line of the call.
+    """
+    for eqn in jaxpr.eqns:
+        source = eqn.source if eqn.source.code is not None else around
+        p = eqn.params
+        if p is not NO_PARAMS:
+            if isinstance(p, CheckParams):
+                if wanted(p.sites, errors):
+                    yield from [site.at(source) for site in p.sites]
+                continue
+            bodies = bodies_of(p)
+            if bodies:
+                for body in bodies:
+                    yield from sites_of(body, errors, source)
+                continue
+        yield from [check.site(eqn).at(source) for check in checks_of(eqn, errors)]
+
+
+def wanted(sites: Sequence[Site], errors: Errors) -> bool:
+    """Whether some of the checks are in the categories."""
+    return any(site.category in errors for site in sites)
+
+
+def checked(jaxpr: Jaxpr, errors: Errors) -> Checked:
+    """`written`, found again where that was asked before."""
+    found, kinds, count = recall(written, jaxpr, current_context(), jaxpr, errors)
+    return Checked(found, kinds, count)
+
+
+@memo(PROGRAMS)
+def written(
+    context: Context, jaxpr: Jaxpr, errors: Errors
+) -> tuple[Jaxpr, tuple[Kind, ...], int]:
+    """The program with its error, the kinds of values in that, and how many checks.
+
+    Contract: outputs are those of `jaxpr`, then the int32 number of the check that
+    failed first (PASSED if none did), and values of each kind.
+    """
+    writer = Writer(jaxpr, errors)
+    with interpreting(writer.builder):
+        for eqn in jaxpr.eqns:
+            writer.write(eqn)
+        writer.builder.source = UNKNOWN_SOURCE
+        kinds = tuple(writer.kinds)
+        outs = [writer.read(a) for a in jaxpr.outvars]
+        error = list(map(writer.builder.atom, writer.failure.flat(kinds)))
+    return writer.builder.close([*outs, *error])[0], kinds, writer.number
+
+
+class Writer:
+    """One jaxpr while it is written again: values, and the error so far."""
+
+    def __init__(self, jaxpr: Jaxpr, errors: Errors) -> None:
+        self.errors = errors
+        self.builder = Builder("checkify", source=UNKNOWN_SOURCE)
+        self.env: list[Atom] = [self.builder.input(v.aval).atom for v in jaxpr.invars]
+        self.failure = NOTHING
+        self.kinds: dict[Kind, None] = {}
+        self.number = 0
+
+    def read(self, atom: Atom) -> Atom:
+        return self.env[atom.index] if type(atom) is Var else atom
+
+    def write(self, eqn: Eqn) -> None:
+        """Write an equation, and the checks of it or of the jaxprs inside it."""
+        builder, p = self.builder, eqn.params
+        builder.source = eqn.source
+        ins = tuple([self.read(a) for a in eqn.invars])
+        bodies: Sequence[Jaxpr] = ()
+        if p is not NO_PARAMS:
+            if isinstance(p, CheckParams):
+                self.take(p, ins)
+                return
+            bodies = bodies_of(p)
+            inner = [checked(body, self.errors) for body in bodies]
+            count = sum([body.count for body in inner])
+            if count or any([CHECK in body.effects for body in bodies]):
+                args = builder.tracers(ins)
+                outs, found = with_bodies(p, args, lambda b: checked(b, self.errors))
+                self.env += [builder.atom(x) for x in outs]
+                self.add(found, count)
+                return
+        made = builder.copy(eqn, ins)
+        self.env += made
+        if not bodies:
+            for check in checks_of(eqn, self.errors):
+                self.test(check, eqn, ins, made)
+
+    def add(self, found: Failure, count: int) -> None:
+        """Take over an error, whose numbers are `count` many."""
+        self.failure = first_of(self.failure, shifted(found, self.number))
+        self.kinds |= dict.fromkeys(found.values)
+        self.number += count
+
+    def test(
+        self, check: Check, eqn: Eqn, ins: Sequence[Atom], outs: Sequence[Var]
+    ) -> None:
+        """Write one automatic check."""
+        tracers = self.builder.tracers
+        failed, payload = check.test(eqn.params, tracers(ins), tracers(outs))
+        code = select(failed, np.int32(self.number), PASSED)
+        values = {check.kind: shown(payload, check.kind)} if check.kind else {}
+        self.failure = first_of(self.failure, Failure(code, values))
+        self.kinds |= dict.fromkeys(values)
+        self.number += 1
+
+    def take(self, p: CheckParams, ins: Sequence[Atom]) -> None:
+        """Take over the error that an equation would raise, as far as it is wanted."""
+        if not wanted(p.sites, self.errors):
+            return
+        code, *values = self.builder.tracers(ins)
+        found: object = code
+        for i, site in enumerate(p.sites):
+            if site.category not in self.errors:
+                found = select(eq(found, np.int32(i)), PASSED, found)
+        kinds = kinds_of(p.sites)
+        groups = by_kind(kinds, values)
+        payload = {kind: shown(groups[kind], kind) for kind in kinds}
+        self.add(Failure(found, payload), len(p.sites))
