@@ -569,3 +569,11 @@ def test_the_program_does_not_grow_with_the_loop() -> None:
         return len(str(verax.make_jaxpr(g)(1.0)))
 
     assert abs(size(10) - size(99)) < 10
+
+
+def test_scalars_and_empty_arrays_have_no_index_to_check() -> None:
+    f = lambda x: lax.dynamic_slice(x, (), ())  # noqa: E731
+    assert message(f, vnp.ones(()), errors=checkify.all_checks) is None
+    g = lambda x, i: x[i]  # noqa: E731
+    empty = vnp.zeros((0,), "int32")
+    assert message(g, vnp.ones(3), empty, errors=checkify.all_checks) is None

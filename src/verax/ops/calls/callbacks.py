@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
-from pyrsistent import pvector
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.effects import CHECKS, NO_EFFECTS, SHOWN, Effect
-from verax.ir.jaxpr import Eqn, Jaxpr, Params, Primitive
+from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.records import ReprMixin
-from verax.ir.walk import map_subjaxprs, walk
+from verax.ir.walk import walk
+from verax.ops.calls.subjaxprs import dropping
 from verax.ops.structure.shape import at_front, broadcast, broadcast_in_dim, move_axis
 from verax.rules.programs.host import HostFunction, called
 from verax.rules.rows.emitter import HOSTING, Emitter, Operand
@@ -253,30 +253,6 @@ def refuse_callbacks(name: str, jaxpr: Jaxpr) -> None:
                 f"{eqn.source}: {name} applies it in any order and any number of "
                 "times, so it must not contain callbacks; use scan instead"
             )
-
-
-def dropping(
-    jaxpr: Jaxpr, effects: frozenset[Effect], rows: Sequence[Primitive]
-) -> Jaxpr:
-    """`jaxpr` without equations of some rows, which have these effects and no results.
-
-    Every variable keeps its number. Rules for derivatives keep theirs: they have not
-    run.
-    """
-    if jaxpr.effects.isdisjoint(effects):
-        return jaxpr
-    kept = []
-    for eqn in jaxpr.eqns:
-        params = eqn.params
-        if eqn.effects:
-            params = map_subjaxprs(
-                params, lambda inner: dropping(inner, effects, rows), aside=False
-            )
-        silent = Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
-        mute = eqn.effects and not silent.outvars and not silent.effects
-        if eqn.primitive not in rows and not mute:
-            kept.append(silent)
-    return evolve(jaxpr, eqns=pvector(kept))
 
 
 def silenced(jaxpr: Jaxpr) -> Jaxpr:

@@ -18,7 +18,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.effects import CHECKS, Effect
 from verax.ir.jaxpr import Jaxpr, Params
-from verax.ops.calls.callbacks import dropping
+from verax.ops.calls.subjaxprs import dropping
 from verax.ops.elementwise.compare import ne
 from verax.ops.structure.shape import at_front, reshape
 from verax.rules.programs.failures import (

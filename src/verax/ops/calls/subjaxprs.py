@@ -11,13 +11,16 @@ interface forced upon them::
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from attrs import frozen
+from attrs import evolve, frozen
+from pyrsistent import pvector
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import uint32
+from verax.ir.effects import Effect
 from verax.ir.extended import ExtendedDType, KeyDType
-from verax.ir.jaxpr import Jaxpr, Var
+from verax.ir.jaxpr import Eqn, Jaxpr, Primitive, Var
 from verax.ir.records import ReprMixin
+from verax.ir.walk import map_subjaxprs
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front
@@ -191,6 +194,30 @@ def forced_split(engine: Engine, jaxpr: Jaxpr, unknown: Mask, wanted: Mask) -> H
         program((*extra, *second.in_avals), after),
         saved + count,
     )
+
+
+def dropping(
+    jaxpr: Jaxpr, effects: frozenset[Effect], rows: Sequence[Primitive]
+) -> Jaxpr:
+    """`jaxpr` without equations of some rows, which have these effects and no results.
+
+    Every variable keeps its number. Rules for derivatives keep theirs: they have not
+    run.
+    """
+    if jaxpr.effects.isdisjoint(effects):
+        return jaxpr
+    kept = []
+    for eqn in jaxpr.eqns:
+        params = eqn.params
+        if eqn.effects:
+            params = map_subjaxprs(
+                params, lambda inner: dropping(inner, effects, rows), aside=False
+            )
+        silent = Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
+        mute = eqn.effects and not silent.outvars and not silent.effects
+        if eqn.primitive not in rows and not mute:
+            kept.append(silent)
+    return evolve(jaxpr, eqns=pvector(kept))
 
 
 def positions(jaxpr: Jaxpr) -> dict[object, int]:
