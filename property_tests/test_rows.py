@@ -79,6 +79,11 @@ ELSEWHERE = {
     "call_exported": "test_export",
     "dce_sink": "test_sharded",
     "check": "test_checks",
+    # They mean something only in a program around: test_references.py here.
+    "get_ref": "test_references",
+    "set_ref": "test_references",
+    "new_ref": "test_references",
+    "freeze": "test_references",
     "pure_callback": "test_callbacks",
     "io_callback": "test_effects",
     "debug_callback": "test_effects",

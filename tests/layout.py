@@ -16,7 +16,7 @@ ORDER = {
         "indexing random special",
         "calls contraction parallel sorting",
         "control linalg windows",
-        "conv core fft",
+        "conv core fft references",
         "custom",
         "table standard hoisting",
     ),
@@ -55,7 +55,7 @@ ORDER = {
     ),
     "transforms": (
         "engine",
-        "passes patterns nans tables",
+        "passes patterns nans tables references",
         "checks",
         "public",
     ),

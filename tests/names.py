@@ -22,7 +22,7 @@ CORE = (
     "ad_checkpoint api_util checkpoint_policies core custom_batching",
     "custom_derivatives debug dlpack dtypes errors export flatten_util image lax",
     "lax.linalg monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops",
-    "profiler random scipy scipy.cluster.vq scipy.fft scipy.integrate",
+    "profiler random ref scipy scipy.cluster.vq scipy.fft scipy.integrate",
     "scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal",
     "scipy.sparse.linalg scipy.spatial.transform scipy.special scipy.stats sharding",
     "stages test_util tree tree_util typing",
@@ -47,7 +47,7 @@ OUT = {
     # Tokens and halves of asynchronous collectives are XLA's to make here; rng_uniform
     # would give what depends on calls before it: verax.random has samples.
     "lax": "after_all create_token psum_scatter_start rng_uniform",
-    "": "Ref ad empty_ref free_ref freeze lib new_ref reshard",
+    "": "lib reshard",
     "api_util": "argnums_partial debug_info",  # of linear_util, which is internal
     "debug": "DebugEffect OrderedDebugEffect",  # effects are values here, not classes
     "sharding": (

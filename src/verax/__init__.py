@@ -61,6 +61,7 @@ __getattr__, __dir__ = facade(
         ".api.parallel.pmap": "pmap",
         ".api.parallel.process_data": "make_array_from_process_local_data",
         ".api.parallel.shard_map": "shard_map smap",
+        ".api.tracing.references": "empty_ref free_ref freeze new_ref",
         ".api.tracing.structs": "ShapeDtypeStruct",
         ".api.vmap": "vmap",
         ".backend.arrays.concrete": "Shard",
@@ -80,12 +81,13 @@ __getattr__, __dir__ = facade(
         ".numpy.indexing.slices": "ds=dslice",
         ".rules.rows.leaks": "LeakedTracer",
         ".rules.values.array": "Array",
+        ".rules.values.reference": "Ref",
     },
     modules=(
         "ad_checkpoint api_util checkpoint_policies core custom_batching "
         "custom_derivatives debug dlpack dtypes errors example_libraries experimental "
         "export extend flatten_util image ir lax memory monitoring nn numpy ops "
-        "profiler random rewrites scipy sharding stages test_util transforms tree "
+        "profiler random ref rewrites scipy sharding stages test_util transforms tree "
         "tree_util typing"
     ),
 )

@@ -9,7 +9,7 @@ from verax import (
     example_libraries as example_libraries, experimental as experimental,
     export as export, extend as extend, flatten_util as flatten_util, image as image,
     ir as ir, lax as lax, memory as memory, monitoring as monitoring, nn as nn,
-    numpy as numpy, ops as ops, profiler as profiler, random as random,
+    numpy as numpy, ops as ops, profiler as profiler, random as random, ref as ref,
     rewrites as rewrites, scipy as scipy, sharding as sharding, stages as stages,
     test_util as test_util, transforms as transforms, tree as tree,
     tree_util as tree_util, typing as typing,
@@ -88,6 +88,9 @@ from verax.api.parallel.process_data import (
     make_array_from_process_local_data as make_array_from_process_local_data,
 )
 from verax.api.parallel.shard_map import shard_map as shard_map, smap as smap
+from verax.api.tracing.references import (
+    empty_ref as empty_ref, free_ref as free_ref, freeze as freeze, new_ref as new_ref,
+)
 from verax.api.tracing.structs import ShapeDtypeStruct as ShapeDtypeStruct
 from verax.api.vmap import vmap as vmap
 from verax.backend.arrays.concrete import Shard as Shard
@@ -110,6 +113,7 @@ from verax.monitoring import metrics as metrics
 from verax.numpy.indexing.slices import dslice
 from verax.rules.rows.leaks import LeakedTracer as LeakedTracer
 from verax.rules.values.array import Array as Array
+from verax.rules.values.reference import Ref as Ref
 jacobian = jacrev
 checking_leaks = check_tracer_leaks
 remat = checkpoint
@@ -122,7 +126,7 @@ __version__: str
 __version_info__: tuple[int, int, int]
 __all__ = [
     "Array", "CompilerEffortLevel", "Device", "ImpureFunction", "Inline",
-    "LeakedTracer", "Mesh", "NamedSharding", "P", "ShapeDtypeStruct", "Shard",
+    "LeakedTracer", "Mesh", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard",
     "ad_checkpoint", "allow_f16_reductions", "api_util",
     "array_garbage_collection_guard", "auto_pcast", "block_until_ready", "check_purity",
     "check_tracer_leaks", "checking_leaks", "checkpoint", "checkpoint_policies",
@@ -132,20 +136,21 @@ __all__ = [
     "default_backend", "default_device", "default_matmul_precision",
     "default_prng_impl", "device_count", "device_get", "device_put",
     "device_put_replicated", "device_put_sharded", "devices", "disable_jit", "dlpack",
-    "ds", "dtypes", "effects_barrier", "enable_checks", "enable_custom_prng",
-    "enable_x64", "ensure_compile_time_eval", "errors", "eval_shape",
-    "example_libraries", "experimental", "explain_cache_misses", "explicit_x64_dtypes",
-    "export", "extend", "flatten_util", "float0", "fwd_and_bwd", "get_abstract_mesh",
-    "get_mesh", "grad", "hessian", "host_count", "host_id", "host_ids", "image", "ir",
-    "jacfwd", "jacobian", "jacrev", "jax2tf_associative_scan_reductions", "jit", "jvp",
-    "lax", "legacy_prng_key", "linear_transpose", "linearize", "live_arrays",
-    "local_device_count", "local_devices", "log_compiles", "make_array_from_callback",
+    "ds", "dtypes", "effects_barrier", "empty_ref", "enable_checks",
+    "enable_custom_prng", "enable_x64", "ensure_compile_time_eval", "errors",
+    "eval_shape", "example_libraries", "experimental", "explain_cache_misses",
+    "explicit_x64_dtypes", "export", "extend", "flatten_util", "float0", "free_ref",
+    "freeze", "fwd_and_bwd", "get_abstract_mesh", "get_mesh", "grad", "hessian",
+    "host_count", "host_id", "host_ids", "image", "ir", "jacfwd", "jacobian", "jacrev",
+    "jax2tf_associative_scan_reductions", "jit", "jvp", "lax", "legacy_prng_key",
+    "linear_transpose", "linearize", "live_arrays", "local_device_count",
+    "local_devices", "log_compiles", "make_array_from_callback",
     "make_array_from_process_local_data", "make_array_from_single_device_arrays",
     "make_jaxpr", "make_mesh", "make_user_context", "memory", "metrics", "monitoring",
-    "named_call", "named_scope", "nn", "no_execution", "no_tracing", "numpy",
+    "named_call", "named_scope", "new_ref", "nn", "no_execution", "no_tracing", "numpy",
     "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "pmap",
     "print_environment_info", "process_count", "process_index", "process_indices",
-    "profiler", "pure_callback", "random", "remat",
+    "profiler", "pure_callback", "random", "ref", "remat",
     "remove_size_one_mesh_axis_from_type", "rewrites", "scipy", "set_mesh", "shard_map",
     "sharding", "smap", "softmax_custom_jvp", "stages", "test_util", "thread_guard",
     "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",

@@ -14,6 +14,7 @@ from verax.api.config.config import from_environment
 from verax.api.tracing.apply import EAGER
 from verax.ir.library import Library
 from verax.ir.meshes import Unsaid
+from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import inferred
 from verax.rules.values.array import Operators
 from verax.rules.values.lazy import LazyFunction, LazyMapping
@@ -21,6 +22,7 @@ from verax.rules.values.state import State
 
 State.interpreter = State.eager = EAGER
 Operators.namespace = numpy
+Builder.reference = LazyFunction("verax.rules.rows.references", "TracedRef")
 Library.primitives = LazyMapping("verax.ops.table", "PRIMITIVES")
 Library.typing = staticmethod(inferred)
 Unsaid.sharding = LazyFunction("verax.backend.placement.mesh_context", "unsaid")

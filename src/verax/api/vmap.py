@@ -16,6 +16,7 @@ from verax.api.tracing.argument_names import (
     describe_arguments,
     function_name,
 )
+from verax.api.tracing.references import OnValues, on_values
 from verax.api.tracing.trace import Traced, leaf_avals, trace
 from verax.api.tracing.wrapping import wraps
 from verax.api.trees.pytrees import prefix_leaves
@@ -83,15 +84,57 @@ def vmap[**P, R](
         size = mapped_size(fun, avals, axes, axis_size, describe)
         with axis_scope([] if name is None else [(name, size)]):
             traced = trace_element(fun, tree, leaves, avals, axes, held, describe)
-        places = (*[None] * len(traced.captured), *axes)
         wanted = wanted_axes(out_axes, traced.out_tree)
-        args_flat = [*traced.captured, *leaves]
-        outs = apply_batched(
-            traced.jaxpr, args_flat, places, size, wanted, engine, sum_match
-        )
+        pure = on_values(traced, leaves, describe)
+        outs = outputs(pure, axes, size, wanted, engine, sum_match)
         return result_tree(traced.out_tree, outs)
 
     return vmapped
+
+
+def outputs(
+    pure: OnValues,
+    axes: Sequence[Axis],
+    size: int,
+    wanted: Sequence[Axis],
+    engine: StandardEngine,
+    sum_match: bool,
+) -> list[Array]:
+    """The outputs of a function over `size` elements, batched at the axes `wanted`.
+
+    A reference is mapped as an array would be, and holds afterwards what each element
+    has written into its part of it.
+
+    Raises:
+        ValueError: an element writes what is its own into a reference for all.
+    """
+    places = (*[None] * len(pure.captured), *axes)
+    args = [*pure.captured, *pure.leaves]
+    if not pure.refs:
+        return apply_batched(pure.jaxpr, args, places, size, wanted, engine, sum_match)
+    state = [places[i] for i in pure.written]
+    outs, found = rewritten(
+        args,
+        lambda: stacked(pure.jaxpr, size, places),
+        lambda writer, values: batch_into(
+            engine, writer, pure.jaxpr, size, places, values
+        ),
+        lambda: batch(engine, pure.jaxpr, size, places),
+    )
+    count = len(wanted)
+    for ref, axis, got in zip(pure.refs, state, found[count:], strict=True):
+        if axis is None and got is not None:
+            raise ValueError(
+                "vmap: the function writes a value for each element to an unbatched "
+                f"array reference, {ref!r}, of which there is one for all; pass it as "
+                "an argument that in_axes maps"
+            )
+    moved = [
+        move(x, a, b, size, sum_match)
+        for x, a, b in zip(outs, found, (*wanted, *state), strict=True)
+    ]
+    pure.write(moved[count:])
+    return moved[:count]
 
 
 def axes_of(

@@ -4,13 +4,15 @@ One idea: a type is interned, so equality and hash are those of identity and eve
 cache that is keyed by types costs one pointer comparison::
 
     ShapedArray((2, 3), np.dtype("float32")) is ShapedArray((2, 3), np.dtype("float32"))
+
+The type of a mutable reference says what it holds: `Ref{f32[2,3]}`.
 """
 
 import weakref
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from threading import RLock
-from typing import ClassVar
+from typing import ClassVar, Protocol, TypeGuard
 
 import numpy as np
 from attrs import frozen
@@ -228,6 +230,80 @@ class ShapedArray:
         self,
     ) -> tuple[type["ShapedArray"], tuple[Shape, DType, bool]]:
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
+
+
+@locked
+class RefTable(InternTable):
+    """Gives one `AbstractRef` for each type of contents, while it lives."""
+
+
+REFS = RefTable()
+
+
+class AbstractRef(ShapedArray):
+    """The type of a reference to an array of type `inner_aval`, which is never weak.
+
+    >>> import numpy as np
+    >>> AbstractRef(ShapedArray((3,), np.dtype("float32")))
+    Ref{f32[3]}
+    """
+
+    __module__ = "verax.ref"
+    __slots__ = ("inner_aval",)
+
+    inner_aval: ShapedArray
+
+    def __new__(cls, inner_aval: ShapedArray) -> "AbstractRef":
+        inner = inner_aval.strong()
+        key = (inner.shape, inner.dtype, False)
+        found = REFS.get(key)
+        if found is None:
+            made = object.__new__(cls)
+            for name in ("shape", "dtype", "weak_type"):
+                object.__setattr__(made, name, getattr(inner, name))
+            object.__setattr__(made, "inner_aval", inner)
+            found = REFS.add(key, made)
+        assert isinstance(found, AbstractRef)
+        return found
+
+    def update(
+        self,
+        shape: Iterable[int] | None = None,
+        dtype: NamedDType | None = None,
+        weak_type: bool | None = None,
+    ) -> "AbstractRef":
+        """The type of a reference to arrays with other fields."""
+        return AbstractRef(self.inner_aval.update(shape, dtype, weak_type))
+
+    def with_shape(self, shape: Iterable[int]) -> "AbstractRef":
+        """The type of a reference to arrays of another shape."""
+        return AbstractRef(self.inner_aval.with_shape(shape))
+
+    def tangent(self) -> ShapedArray:
+        """The type of tangents of the contents."""
+        return self.inner_aval.tangent()
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """The type of the contents in braces: `Ref{float32[3]}`."""
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
+
+    def __repr__(self) -> str:
+        return f"Ref{{{self.inner_aval!r}}}"
+
+    def __reduce__(self) -> tuple[type["AbstractRef"], tuple[ShapedArray]]:  # type: ignore[override]  # other arguments
+        return AbstractRef, (self.inner_aval,)
+
+
+class HasType(Protocol):
+    """What has a type: a variable, an array, a reference."""
+
+    @property
+    def aval(self) -> ShapedArray: ...
+
+
+def is_reference(x: object) -> TypeGuard[HasType]:
+    """Whether a value is a mutable reference, which its type says."""
+    return type(getattr(x, "aval", None)) is AbstractRef
 
 
 @lru_cache(maxsize=RECENT, typed=True)

@@ -34,6 +34,29 @@ class Effect(ReprMixin):
         return f"ordered {self.name}" if self.ordered else self.name
 
 
+@frozen(cache_hash=True, repr=False)
+class RefEffect(Effect):
+    """A read or write of a reference: operand `index` of an equation.
+
+    Of a program it is the input `index`; None for a reference that the program closes
+    over. Reads and writes happen in the order of the program.
+
+    >>> str(RefEffect("write", 0))
+    'write 0'
+    """
+
+    __module__ = "verax.ref"
+
+    index: int | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.index is None else f"{self.name} {self.index}"
+
+
+READ: Final = "read"
+WRITE: Final = "write"
+MAKE: Final = "make"
+"""The effect of making a reference, which nothing outside of the program sees."""
 DEBUG: Final = Effect("debug")
 ORDERED_DEBUG: Final = Effect("debug", ordered=True)
 IO: Final = Effect("io")

@@ -29,7 +29,7 @@ from verax.ir.atoms import (
     variable as variable,
 )
 from verax.ir.avals import ShapedArray
-from verax.ir.effects import NO_EFFECTS as NO_EFFECTS, Effect as Effect
+from verax.ir.effects import MAKE, NO_EFFECTS as NO_EFFECTS, Effect as Effect, RefEffect
 from verax.ir.facade import module_named
 from verax.ir.holding import holds, is_plain_type
 from verax.ir.memo import memoised
@@ -151,6 +151,16 @@ class Params(Record):
         """The effects that these params cause: those of the jaxprs that run here."""
         inside = self.subjaxprs(aside=False)
         return NO_EFFECTS.union(*(inner.effects for inner in inside))
+
+    def shifted_effects(self, *offsets: int) -> frozenset[Effect]:
+        """The effects of the jaxprs inside, whose inputs begin at these operands."""
+        inside = zip(self.subjaxprs(aside=False), offsets, strict=True)
+        return NO_EFFECTS.union(
+            *(
+                [moved_effect(e, offset.__add__) for e in inner.effects]
+                for inner, offset in inside
+            )
+        )
 
     @property
     def named_axes(self) -> frozenset[str]:
@@ -322,6 +332,31 @@ def equation(
     made = EqnFields(primitive, params, invars, outvars, source)
     made.__class__ = Eqn
     return made  # type: ignore[return-value]  # typing.cast would be a fifth of it
+
+
+def moved_effect(effect: Effect, place: Callable[[int], int | None]) -> Effect:
+    """An effect, of a reference with another number."""
+    if type(effect) is not RefEffect or effect.index is None:
+        return effect
+    return RefEffect(effect.name, effect.ordered, place(effect.index))
+
+
+def touched(eqn: Eqn, inputs: int) -> frozenset[Effect]:
+    """The effects of an equation in a program with so many inputs."""
+
+    def place(index: int) -> int | None:
+        atom = eqn.invars[index]
+        return None if isinstance(atom, Literal) else atom.index
+
+    moved = [moved_effect(effect, place) for effect in eqn.effects]
+    return frozenset(
+        [
+            effect
+            for effect in moved
+            if type(effect) is not RefEffect
+            or (effect.name != MAKE and (effect.index is None or effect.index < inputs))
+        ]
+    )
 
 
 type Pick = int | Callable[[Sequence[Atom]], tuple[Atom, ...]]
@@ -535,10 +570,18 @@ class Jaxpr(ProgramMembers):
 
     @cached_property
     def effects(self) -> frozenset[Effect]:
-        """Every effect of every equation, those of nested jaxprs included."""
-        return NO_EFFECTS.union(
+        """Every effect of every equation, those of nested jaxprs included.
+
+        References are named by the inputs; what happens to others, which the program
+        makes itself, is not an effect of it.
+        """
+        found = NO_EFFECTS.union(
             *(e.effects for e in self.eqns if e.params is not NO_PARAMS)
         )
+        if found and any([type(effect) is RefEffect for effect in found]):
+            inputs = len(self.constvars) + len(self.invars)
+            return NO_EFFECTS.union(*(touched(e, inputs) for e in self.eqns))
+        return found
 
     @cached_property
     def named_axes(self) -> frozenset[str]:

@@ -13,7 +13,8 @@ from typing import Final, NoReturn
 
 REAL: Final = r"(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|inf|nan)"
 NUMBER: Final = rf"-?(?:0x[0-9a-f]*|{REAL}[+-]{REAL}j|{REAL})"
-AVAL: Final = r"~?[a-z]\w*(?:<[^>\s]*>)?\[[\d,]*\]"
+ARRAY: Final = r"~?[a-z]\w*(?:<[^>\s]*>)?\[[\d,]*\]"
+AVAL: Final = rf"(?:{ARRAY}|Ref\{{{ARRAY}\}})"
 STRING: Final = r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
 TOKEN: Final = rf"""
     (?P<gap>(?:\s+|\#[^\n]*)*)

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from verax.ir.avals import ShapedArray, SymbolicSize
+from verax.ir.avals import AbstractRef, ShapedArray, SymbolicSize
 from verax.ir.dtypes import (
     KNOWN,
     DType,
@@ -115,6 +115,8 @@ def aval_of_word(text: str) -> ShapedArray:
     >>> aval_of_word("~f32[2,3]")
     ~f32[2,3]
     """
+    if text.startswith("Ref{"):
+        return AbstractRef(aval_of_word(text[4:-1]))
     name, _, dims = text.lstrip("~").partition("[")
     shape = [int(size) for size in dims.rstrip("]").split(",") if size]
     return ShapedArray(shape, from_short_name(name), text.startswith("~"))

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 WHY: Mapping[str, str] = MappingProxyType(
     {
-        "jax": "mutable references",
         "jax.experimental.sparse": "sparse arrays",
         "jax.experimental.hijax": "types of a program's own",
         "jax.experimental.colocated_python": "programs on other hosts",
@@ -23,23 +22,19 @@ WHY: Mapping[str, str] = MappingProxyType(
         "jax.experimental.pallas": "kernels of a program's own",
         "jax.experimental.pallas.ops.tpu.splash_attention": "kernels for TPUs",
         "jax.experimental.pallas.triton": "kernels of a program's own",
-        "jax._src.state.types": "mutable references",
     }
 )
 """What verax would need for the names of a module."""
 
 CLASSES: Mapping[str, str] = MappingProxyType(
     {
-        "jax": "Ref",
         "jax.experimental.sparse": "JAXSparse BCOO BCSR CSR CSC COO",
         "jax.experimental.hijax": "HiType HiPrim VJPHiPrimitive MutableHiType QDD",
-        "jax._src.state.types": "AbstractRef",
         "jax.experimental.colocated_python.serialization": "DeviceList",
     }
 )
 FUNCTIONS: Mapping[str, str] = MappingProxyType(
     {
-        "jax": "new_ref freeze ref",
         "jax.experimental.sparse": (
             "bcoo_reduce_sum bcoo_sum_duplicates bcoo_update_layout "
             "bcoo_dot_general bcoo_fromdense bcoo_todense bcoo_multiply_sparse "

@@ -97,7 +97,7 @@ OVERLAID = {
     "jax._src.interpreters": (),
     "jax._src.interpreters.pxla": (),
     "jax._src.state": (),
-    "jax._src.state.types": (),
+    "jax._src.state.types": ("verax.ref",),
     "jax._src.api_util": ("verax.jax.internals.api_util", "verax.api_util"),
     "jax._src.public_test_util": ("verax.jax.internals.public_test_util",),
     "jax._src.literals": ("verax.jax.internals.literals",),

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from verax.api.tracing.apply import as_typed_array, is_tracing
 from verax.api.tracing.argument_names import describe_arguments, name_and_line
-from verax.api.tracing.trace import shared_trace
+from verax.api.tracing.trace import Traced, shared_trace
 from verax.api.trees.mismatch import first_difference
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
@@ -23,10 +23,11 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.promotion import TypePromotionError, result_type
 from verax.ops.calls.subjaxprs import inlined
 from verax.ops.elementwise.convert import convert
-from verax.rules.rows.builder import Tracer
+from verax.rules.rows.builder import Staged
+from verax.rules.rows.references import operand_aval
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of, typed_scalar
+from verax.rules.values.constants import typed_scalar
 from verax.rules.values.state import STATE
 
 LEAF: Final = type("array", (), {})()
@@ -40,6 +41,7 @@ class Body:
     jaxpr: Jaxpr
     consts: tuple[object, ...]
     out_tree: PyTreeDef
+    traced: Traced
 
     @property
     def out_avals(self) -> tuple[ShapedArray, ...]:
@@ -61,7 +63,7 @@ def trace_body(
     describe = describe_arguments(called or fun, tree)
     traced = shared_trace(fun, tree, avals, purpose, owner=owner, describe=describe)
     opened = traced.opened
-    return Body(opened.jaxpr, opened.captured, opened.out_tree)
+    return Body(opened.jaxpr, opened.captured, opened.out_tree, traced)
 
 
 def with_common_consts(
@@ -76,7 +78,7 @@ def with_common_consts(
                 consts.append(x)
     if len(bodies) == 1:
         return (bodies[0].jaxpr,), consts
-    types = [aval_of(x) for x in consts]
+    types = [operand_aval(x) for x in consts]
     return tuple([on_consts(body, places, types) for body in bodies]), consts
 
 
@@ -97,7 +99,7 @@ def on_consts(
 
 def identity(x: object) -> object:
     """What tells constants apart."""
-    return (id(x.builder), x.atom) if isinstance(x, Tracer) else id(x)
+    return (id(x.builder), x.atom) if isinstance(x, Staged) else id(x)
 
 
 def with_out_types(body: Body, avals: Sequence[ShapedArray]) -> Body:
@@ -143,7 +145,7 @@ def typed_as(xs: Sequence[Array], avals: Sequence[ShapedArray]) -> list[Array]:
 
 def as_operand(x: object, aval: ShapedArray) -> object:
     """A leaf in the dtype that was settled for it."""
-    if aval_of(x) is aval:
+    if operand_aval(x) is aval:
         return x
     if isinstance(x, Array) or aval.shape:
         return convert(x, aval.dtype, aval.weak_type)

@@ -9,8 +9,9 @@ under vmap with one index for all, still only one of them runs::
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from verax.api.tracing.argument_names import name_and_line
+from verax.api.tracing.argument_names import describe_arguments, name_and_line
 from verax.api.tracing.concrete_values import is_known
+from verax.api.tracing.reference_checks import check_closed_over
 from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
 from verax.backend.results import result_tree
@@ -224,6 +225,9 @@ def choose(
     types = common_types(name, functions, bodies, names)
     alike = [with_out_types(body, types) for body in bodies]
     jaxprs, consts = with_common_consts(alike)
+    for fun, body in zip(functions, bodies, strict=True):
+        if body.traced.refs:
+            check_closed_over(body.traced.opened, leaves, describe_arguments(fun, tree))
     given = [as_operand(x, aval) for x, aval in zip(leaves, avals, strict=True)]
     params = CondParams(jaxprs, sequential=sequential, platforms=platforms)
     outs = cond_p.bind(params, index, *consts, *given)

@@ -10,12 +10,13 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.argument_names import function_name, stands_for
 from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import int32
 from verax.ir.jaxpr import field_names
 from verax.lax.bodies import (
     Body,
@@ -30,12 +31,14 @@ from verax.lax.plans import Checkpoints, blocks_of
 from verax.ops.control.checkpointed_loops import checkpointed_scan_p
 from verax.ops.control.scan import scan_p
 from verax.ops.control.scan_params import CheckpointedScanParams, ScanParams
+from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast
 from verax.ops.structure.slicing import index_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import AbstractValueError
+from verax.rules.values.reference import Ref
 from verax.rules.values.state import STATE
 from verax.rules.values.typed import check_callable
 
@@ -76,8 +79,7 @@ def scan(
     (6, [0, 1, 3, 6])
     """
     check_callable("scan", f)
-    rows, row_tree = pytrees.flatten(xs)
-    count = scan_length(rows, row_tree, length)
+    f, rows, row_tree, count = rows_of(f, xs, length)
     at_once = unrolling(unroll, count)
     blocks = None if checkpoints is None else blocks_of("scan", count, checkpoints)
     if STATE.disable_jit:
@@ -100,6 +102,43 @@ def scan(
     outs = bind_loop(params, blocks, operands)
     carry, ys = params.results(outs)
     return result_tree(tree, carry), result_tree(y_tree, ys)
+
+
+type Step = Callable[[Any, Any], tuple[Any, Any]]
+
+
+def rows_of(
+    f: Step, xs: Any, length: int | None
+) -> tuple[Step, list[Any], PyTreeDef, int]:
+    """The step, the arrays over whose rows it goes, their structure, and how often."""
+    rows, tree = pytrees.flatten(xs)
+    count = scan_length(rows, tree, length)
+    if any([isinstance(x, Ref) for x in rows]):
+        f, rows, tree = over_references(f, rows, tree, count)
+    return f, rows, tree, count
+
+
+def over_references(
+    f: Step, rows: Sequence[Any], tree: PyTreeDef, count: int
+) -> tuple[Step, list[Any], PyTreeDef]:
+    """A step that gets rows of references as parts of the whole ones.
+
+    So the loop needs not split and join what they hold.
+    """
+    flags = [isinstance(x, Ref) for x in rows]
+    arrays = [x for x, flag in zip(rows, flags, strict=True) if not flag]
+
+    def step(carry: Any, row: Any) -> tuple[Any, Any]:
+        i, *given = row
+        own = iter(given)
+        parts = [
+            x.at[i] if flag else next(own) for x, flag in zip(rows, flags, strict=True)
+        ]
+        return f(carry, tree.unflatten(parts))
+
+    stands_for(step, f)
+    found, row_tree = pytrees.flatten([broadcasted_iota(int32, (count,), 0), *arrays])
+    return step, found, row_tree
 
 
 def bind_loop(
@@ -151,7 +190,7 @@ def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int
     """The number of steps, on which all arrays of rows agree."""
     sizes: dict[str, int] = {}
     for path, x in zip(paths(tree), rows, strict=True):
-        aval = aval_of(x)
+        aval = x.aval if isinstance(x, Ref) else aval_of(x)
         if not aval.shape:
             raise ValueError(
                 f"scan runs over the first dimension, but xs{path} is {aval}"

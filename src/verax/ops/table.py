@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from verax.ops import fft
+from verax.ops import fft, references
 from verax.ops.calls import (
     call,
     call_exported,
@@ -115,5 +115,6 @@ ROWS: tuple[Row[Any], ...] = (
     *cond.ROWS,
     *scan.ROWS,
     *while_.ROWS,
+    *references.ROWS,
 )
 PRIMITIVES: Mapping[str, Row[Any]] = MappingProxyType(names(ROWS))

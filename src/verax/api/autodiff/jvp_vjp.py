@@ -32,6 +32,7 @@ from verax.api.tracing.argument_names import (
     describe_arguments,
     function_name,
 )
+from verax.api.tracing.references import OnValues, on_values
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.trees.classes import register_pytree_node_class
 from verax.api.trees.kept_leaves import KeptLeaves, split_leaves
@@ -42,6 +43,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0, is_complex, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.structure import create
+from verax.rules.rows.references import BoundRef
 from verax.rules.values.constants import aval_of, is_operand
 from verax.rules.values.sizes import ShapeError
 from verax.rules.values.typed import shown
@@ -62,6 +64,8 @@ class Signature:
     out_tree: PyTreeDef
     out_avals: tuple[ShapedArray, ...]
     moving: tuple[bool, ...] | None = None
+    finals: tuple[int | None, ...] = ()
+    """For each reference that is written, its leaf; None if it is closed over."""
 
     @property
     def active(self) -> tuple[bool, ...]:
@@ -98,11 +102,33 @@ class Primals:
     aux: KeptLeaves | None
     signature: Signature
     describe: Describe
+    refs: tuple[BoundRef, ...] = ()
 
     @property
     def active(self) -> tuple[bool, ...]:
         """Which inputs of the jaxpr have tangents."""
         return (False,) * len(self.captured) + self.signature.active
+
+    def write(self, outs: Sequence[Any], nonzero: Sequence[bool]) -> Sequence[Any]:
+        """Have references hold what comes out; the other outputs.
+
+        Raises:
+            ValueError: what a reference holds has a tangent, and the reference none.
+        """
+        count = len(outs) - len(self.refs)
+        marks = nonzero[len(nonzero) - len(self.refs) :]
+        given = zip(self.refs, outs[count:], marks, self.signature.finals, strict=True)
+        written = list(given)
+        for ref, _, flag, place in written:
+            if flag and (place is None or not self.signature.active[place]):
+                raise ValueError(
+                    f"{self.signature.name} writes a value that is differentiated to "
+                    f"{ref!r}, which is not. Move the array reference to the "
+                    "differentiated arguments, or write lax.stop_gradient of the value"
+                )
+        for ref, value, _, _ in written:
+            ref.write(ref.filled(value))
+        return outs[:count]
 
     def unpack(self, outs: Sequence[Any]) -> tuple[Any, Any]:
         """Output and auxiliary output, as the user's trees."""
@@ -151,7 +177,23 @@ def trace_primals(
     jaxpr, [(out_tree, kept)] = traced.jaxpr, found
     out_avals = tuple(jaxpr.out_avals[: out_tree.num_leaves])
     signature = Signature(name, tree, tuple(avals), out_tree, out_avals)
+    if traced.refs:
+        return on_contents(
+            on_values(traced, leaves, describe), kept, signature, describe
+        )
     return Primals(jaxpr, traced.captured, tuple(leaves), kept, signature, describe)
+
+
+def on_contents(
+    pure: OnValues, kept: KeptLeaves | None, signature: Signature, describe: Describe
+) -> Primals:
+    """A function of arrays instead of references, with what they hold at the end."""
+    count = len(pure.captured)
+    finals = tuple([None if i < count else i - count for i in pure.written])
+    at = evolve(signature, finals=finals)
+    return Primals(
+        pure.jaxpr, pure.captured, pure.leaves, kept, at, describe, pure.refs
+    )
 
 
 def check_pair(fun: object, out: Any) -> tuple[Any, Any]:
@@ -194,7 +236,7 @@ def jvp[R](
     live = [t for t, flag in zip(pushed, active, strict=True) if flag]
     outs, nonzero = pushed_forward(at, mask, live)
     count = len(at.jaxpr.outvars)
-    out, aux = at.unpack(outs[:count])
+    out, aux = at.unpack(at.write(outs[:count], nonzero))
     tangent = signature.out_tree.unflatten(
         fill(signature.pad(nonzero), outs[count:], signature.out_avals)
     )
@@ -619,7 +661,8 @@ def linearized(
         at = evolve(at, signature=evolve(at.signature, moving=tuple(flags)))
     operands = [*at.captured, *at.leaves]
     first = len(at.captured) if placed else None
-    return at, *linear_part(at.jaxpr, at.active, operands, first)
+    outs, linear = linear_part(at.jaxpr, at.active, operands, first)
+    return at, at.write(outs, linear.nonzero) if at.refs else outs, linear
 
 
 def linearize(

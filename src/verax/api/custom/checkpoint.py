@@ -27,6 +27,7 @@ from verax.ops.calls.checkpoint import (
     named,
     optimization_barrier_p,
 )
+from verax.rules.values.reference import Ref
 from verax.rules.values.typed import check_callable
 
 
@@ -70,7 +71,7 @@ def checkpoint[**P, R](
         avals = leaf_avals(leaves, describe)
         if not is_tracing():
             inner = call_args.with_statics(fun)
-            ins, named = result_tree(tree, [as_array(leaf) for leaf in leaves])
+            ins, named = result_tree(tree, [stable(leaf) for leaf in leaves])
             return inner(*ins, **named)
         opened = trace(
             call_args.with_statics(fun),
@@ -88,6 +89,11 @@ def checkpoint[**P, R](
     return rematerialised
 
 
+def stable(leaf: Any) -> Any:
+    """An argument as an array that nobody changes; a reference as it is."""
+    return leaf if isinstance(leaf, Ref) else as_array(leaf)
+
+
 def checkpoint_name(x: Any, name: str) -> Any:
     """`x`, a pytree of arrays, known by `name` to policies that select by name."""
     if not isinstance(name, str):
@@ -99,12 +105,19 @@ def checkpoint_name(x: Any, name: str) -> Any:
 def optimization_barrier(operand: Any) -> Any:
     """`operand`, a pytree of arrays; the compiler moves nothing across.
 
+    References among them stay as they are.
+
     >>> import verax
     >>> float(verax.lax.optimization_barrier(1.0))
     1.0
     """
     leaves, tree = pytrees.flatten(operand)
-    return tree.unflatten(optimization_barrier_p.bind(BARRIER, *leaves))
+    refs = [isinstance(leaf, Ref) for leaf in leaves]
+    arrays = [x for x, flag in zip(leaves, refs, strict=True) if not flag]
+    outs = iter(optimization_barrier_p.bind(BARRIER, *arrays))
+    return tree.unflatten(
+        [x if flag else next(outs) for x, flag in zip(leaves, refs, strict=True)]
+    )
 
 
 def everything_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:

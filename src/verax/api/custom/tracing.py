@@ -24,7 +24,8 @@ from verax.ir.dtypes import DType, float0, is_inexact
 from verax.ir.jaxpr import Atom, Jaxpr
 from verax.ops.structure.create import zeros
 from verax.rules.programs.batched import on_inputs
-from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.builder import Builder, Staged
+from verax.rules.rows.references import operand_aval
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.typed import described
@@ -148,7 +149,7 @@ def fits(given: ShapedArray, aval: ShapedArray) -> bool:
 
 def identity(x: object) -> object:
     """What tells captured arrays and tracers apart."""
-    return (id(x.builder), x.atom) if isinstance(x, Tracer) else id(x)
+    return (id(x.builder), x.atom) if isinstance(x, Staged) else id(x)
 
 
 def union(*groups: Sequence[object]) -> tuple[Any, ...]:
@@ -161,7 +162,7 @@ def with_captured(
 ) -> Jaxpr:
     """A jaxpr whose first inputs stand for `inner`, with inputs for all `captured`."""
     builder = Builder("captured")
-    heads = {identity(x): builder.input(aval_of(x)).atom for x in captured}
+    heads = {identity(x): builder.input(operand_aval(x)).atom for x in captured}
     rest = [builder.input(v.aval).atom for v in jaxpr.invars[len(inner) :]]
     atoms: list[Atom] = [heads[identity(x)] for x in inner]
     return builder.close(builder.inline(jaxpr, [*atoms, *rest]))[0]

@@ -40,7 +40,12 @@ from verax.api.tracing.structs import (
     out_info,
     struct_avals,
 )
-from verax.api.tracing.trace import TRACES, leaf_avals, shared_trace, trace
+from verax.api.tracing.trace import (
+    TRACES,
+    leaf_avals,
+    shared_trace,
+    trace,
+)
 from verax.api.tracing.wrapping import WrappedSignature, look_like
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.calls.fast_call import Call, caller
@@ -54,6 +59,7 @@ from verax.backend.runtime.log import log_stage
 from verax.backend.runtime.metrics import RECORDER
 from verax.backend.xla.executable import FAILED, fail
 from verax.ops.calls.call import call
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import (
     STATE,
     UNKEPT,
@@ -62,6 +68,8 @@ from verax.rules.values.state import (
 )
 
 CACHE_SIZE = 4096
+# Few functions take references.
+REFERENCES = LazyModule("verax.api.tracing.reference_checks")
 
 
 class PjitFunction[**P, R](Copyable):
@@ -137,6 +145,8 @@ class PjitFunction[**P, R](Copyable):
                 with interpreting(around):
                     return self.slow_call(args, kwargs)
             program, entry = self.program(sig)
+            if program is None:
+                return staged(entry, sig, self.settings)
             kinds = leaf_kinds(sig.leaves)
             made: Maker = partial(caller, program, entry.traced.out_tree, kinds)
             make = debugged(entry, sig.describe, made)
@@ -150,16 +160,7 @@ class PjitFunction[**P, R](Copyable):
             entry = known
             RECORDER.record("trace_hits")
         warn_changed(entry.name, entry.watched)
-        shardings = self.settings.shardings
-        placed = constrained(sig.leaves, shardings.of_inputs(*sig.call_args.dynamic))
-        traced = entry.traced
-        if self.settings.inline:
-            outs = apply(traced.jaxpr, [*traced.captured, *placed])
-        else:
-            opened = traced.opened
-            outs = call(entry.name, opened.jaxpr, *opened.captured, *placed)
-        outs = constrained(outs, shardings.of_outputs(entry.traced.out_tree))
-        return result_tree(entry.traced.out_tree, outs)
+        return staged(entry, sig, self.settings)
 
     def remember(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], entry: Entry, make: Maker
@@ -180,8 +181,11 @@ class PjitFunction[**P, R](Copyable):
             trees = self.direct[key] = TreeCalls(places, len(kinds))
         trees.add(given, watching(entry, make()))
 
-    def program(self, sig: Signature) -> tuple[Program, Entry]:
-        """The compiled program for a signature, made on the first call."""
+    def program(self, sig: Signature) -> tuple[Program | None, Entry]:
+        """The compiled program for a signature, made on the first call.
+
+        None for a function that takes references or closes over some.
+        """
         key = sig.program_key
         found = self.programs.get(key)
         RECORDER.record("program_misses" if found is None else "program_hits")
@@ -192,6 +196,8 @@ class PjitFunction[**P, R](Copyable):
             miss = self.miss(sig, key)
             with log_failure(miss):
                 entry = self.trace_once(sig)
+        if entry.traced.refs:
+            return None, entry
         with self.locks.turn(key), log_failure(miss):
             found = self.programs.get(key)
             if found is not None:  # made by another thread meanwhile
@@ -389,6 +395,22 @@ class PjitFunction[**P, R](Copyable):
 
     def __repr__(self) -> str:
         return f"<PjitFunction of {self.fun!r}>"
+
+
+def staged(entry: Entry, sig: Signature, settings: Settings) -> Any:
+    """The call as an equation: within a trace, or on references."""
+    if entry.traced.refs:
+        REFERENCES.check_closed_over(entry.traced.opened, sig.leaves, sig.describe)
+    shardings = settings.shardings
+    placed = constrained(sig.leaves, shardings.of_inputs(*sig.call_args.dynamic))
+    traced = entry.traced
+    if settings.inline:
+        outs = apply(traced.jaxpr, [*traced.captured, *placed])
+    else:
+        opened = traced.opened
+        outs = call(entry.name, opened.jaxpr, *opened.captured, *placed)
+    outs = constrained(outs, shardings.of_outputs(entry.traced.out_tree))
+    return result_tree(entry.traced.out_tree, outs)
 
 
 def recipe_for(entry: Entry, settings: Settings, placement: Placement | None) -> Recipe:

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from verax.ir.jaxpr import Params, Primitive
 from verax.ir.records import ReprMixin
-from verax.rules.rows.builder import Scope, Tracer
+from verax.rules.rows.builder import Scope, Staged
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE, Interpreter, interpreting
 
@@ -41,11 +41,11 @@ class CompileTime(ReprMixin):
 
 def has_tracers(values: Sequence[object]) -> bool:
     """Whether one of the values is a tracer."""
-    return any([isinstance(x, Tracer) for x in values])
+    return any([isinstance(x, Staged) for x in values])
 
 
 def trace_around(
-    values: Sequence[object], captured: Callable[[], Sequence[Tracer]]
+    values: Sequence[object], captured: Callable[[], Sequence[object]]
 ) -> Interpreter | None:
     """The interpreter of the trace around a compile-time block, for calls that need it.
 

@@ -18,7 +18,7 @@ from attrs import evolve
 from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.compile_time import enclosing_scope
 from verax.backend.arrays.concrete import ConcreteArray
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_inexact
 from verax.ir.effects import CHECK, SHOWN
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
@@ -102,7 +102,7 @@ class Oracle:
         """The value of one input, or why it has none."""
         if var.index in self.env or var.index in self.refusals:
             return
-        if x is None:
+        if x is None or is_reference(x):
             self.refusals[var.index] = None
             return
         try:

@@ -15,7 +15,7 @@ from attrs import Attribute, field, frozen
 from verax.api.tracing.trace import Traced
 from verax.backend.arrays.formats import Format, Layout
 from verax.backend.placement.sharding import Sharding
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import as_dtype, canonical
 from verax.ir.meshes import says_nothing
 from verax.rules.values.array import Array
@@ -186,6 +186,8 @@ def struct_aval(x: object) -> ShapedArray:
     try:
         return aval_of(x)
     except NotAnArray:
+        if is_reference(x):
+            return x.aval
         shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
         if isinstance(x, Array) or shape is None or dtype is None:
             raise

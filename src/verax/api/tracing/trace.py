@@ -23,12 +23,12 @@ from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.backend.runtime.metrics import RECORDER
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.check import check_jaxpr
 from verax.ir.consts import hoist
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.hoisting import as_operands
-from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.builder import Builder, Staged, Tracer
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.leaks import abandoned, left_behind
 from verax.rules.values.constants import aval_of
@@ -39,6 +39,9 @@ from verax.rules.values.typed import SHOWN, shown
 
 # For what blocks of metadata say.
 METADATA = LazyModule("verax.ops.calls.metadata")
+# Few programs make references.
+STATEFUL = LazyModule("verax.transforms.references.control_flow")
+REFERENCES = LazyModule("verax.api.tracing.reference_checks")
 EMPTY: Mapping[int, object] = MappingProxyType({})
 SHARED = 256
 """How many traces are kept for one function."""
@@ -50,9 +53,11 @@ class Traced:
     """A traced function: its jaxpr takes the captured tracers, then the leaves."""
 
     jaxpr: Jaxpr
-    captured: tuple[Tracer, ...]
+    captured: tuple[Staged, ...]
     out_tree: PyTreeDef
     seconds: float = 0.0
+    refs: bool = False
+    """Whether it takes, or closes over, mutable references."""
 
     @cached_property
     def opened(self) -> "Opened":
@@ -87,7 +92,7 @@ class Opened:
     @property
     def reads_tracers(self) -> bool:
         """Whether the function captured tracers."""
-        return any([isinstance(x, Tracer) for x in self.captured])
+        return any([isinstance(x, Staged) for x in self.captured])
 
 
 def trace(
@@ -135,7 +140,8 @@ def trace(
     if STATE.enable_checks:
         check_jaxpr(jaxpr, inferred)
     RECORDER.record_all(traces=1, trace_seconds=seconds, equations=len(jaxpr.eqns))
-    return Traced(jaxpr, captured, out_tree, seconds)
+    refs = builder.refs and REFERENCES.has_references(jaxpr)
+    return Traced(jaxpr, captured, out_tree, seconds, refs)
 
 
 TRACES: Final = ByFunction[Traced]()
@@ -187,7 +193,7 @@ def recorded(
     avals: Sequence[ShapedArray],
     builder: Builder,
     held: Mapping[int, object],
-) -> tuple[Jaxpr, tuple[Tracer, ...], PyTreeDef]:
+) -> tuple[Jaxpr, tuple[Staged, ...], PyTreeDef]:
     """What `fun` writes into `builder`; no variable here outlives the call."""
     tracers = [builder.input(aval) for aval in avals]
     given = [held.get(i, x) for i, x in enumerate(tracers)] if held else tracers
@@ -199,6 +205,8 @@ def recorded(
     if STATE.xla_metadata:
         builder.eqns[:] = METADATA.told(builder.eqns, STATE.xla_metadata)
     jaxpr, captured = builder.finish(leaves)
+    if builder.refs:
+        jaxpr = STATEFUL.without_own(jaxpr)
     return jaxpr, captured, out_tree
 
 
@@ -212,6 +220,8 @@ def check_outputs(
         try:
             aval_of(leaf)
         except TypeError as error:
+            if is_reference(leaf):
+                raise REFERENCES.returned(fun, leaf) from None
             path, _ = pytrees.flatten_with_path(out)[0][i]
             place = "".join(map(str, path))
             raise TypeError(
@@ -232,5 +242,7 @@ def leaf_avals(leaves: Sequence[object], describe: Describe) -> list[ShapedArray
         try:
             avals.append(aval_of(leaf))
         except TypeError as error:
-            raise TypeError(f"{describe()[i]}: {error}") from None
+            if not is_reference(leaf):
+                raise TypeError(f"{describe()[i]}: {error}") from None
+            avals.append(REFERENCES.reference_aval(leaves, i, describe))
     return avals

@@ -23,7 +23,7 @@ from verax.backend.arrays.concrete import ConcreteArray, from_host
 from verax.backend.arrays.placed import PlacedArray, put
 from verax.backend.programs.placement import common_place
 from verax.backend.runtime.client import Device
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import NARROWED, stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, Params, Primitive
 from verax.ir.records import ReprMixin
@@ -36,10 +36,12 @@ from verax.rules.values.constants import array_aval, aval_of, scalar_of
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import Unshared, asked, pure
 from verax.rules.values.state import STATE
+from verax.rules.values.typed import NotAnArray
 from verax.transforms.engine.evaluate import literal_value
 
 ALONE = LazyModule("verax.backend.eager.single_op")
 alone, run_alone = ALONE.alone, ALONE.run_alone
+bind_stateful = LazyModule("verax.backend.eager.stateful").bind_stateful
 
 
 class Quiet(threading.local):
@@ -142,6 +144,9 @@ class EagerInterpreter(ReprMixin):
             ]
         except HasPlace:
             return bind_placed(engine, primitive, params, args)
+        except HasReference:
+            done: tuple[Array, ...] = bind_stateful(engine, primitive, params, args)
+            return done
         try:
             plan = planned(engine, primitive, params, *avals)
         except Unshared as found:
@@ -219,6 +224,10 @@ class HasPlace(Exception):
     """An operand has a place of its own, so that the short way is not for it."""
 
 
+class HasReference(Exception):
+    """An operand is a mutable reference."""
+
+
 def operand_type(x: object) -> ShapedArray:
     """The type of an operand that is not a plain array of ours."""
     if type(x) is np.ndarray:
@@ -227,7 +236,12 @@ def operand_type(x: object) -> ShapedArray:
         raise leaked(x)
     if type(x) is PlacedArray:
         raise HasPlace
-    return aval_of(x)
+    try:
+        return aval_of(x)
+    except NotAnArray:
+        if is_reference(x):
+            raise HasReference from None
+        raise
 
 
 def on_host(
@@ -252,7 +266,13 @@ def bind_placed(
     On one processor NumPy computes, since its devices share the memory; on several
     devices, and on others, a compiled program does.
     """
-    avals = [aval_of(x) for x in args]
+    try:
+        avals = [aval_of(x) for x in args]
+    except NotAnArray:
+        if any([is_reference(x) for x in args]):
+            done: tuple[Array, ...] = bind_stateful(engine, primitive, params, args)
+            return done
+        raise
     plan = asked(planned, params, engine, primitive, params, *avals)
     evaluate, outs, row, body = plan
     if body is not None:

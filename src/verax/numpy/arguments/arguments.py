@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from verax.backend.arrays.placed import fresh
-from verax.ir.avals import Shape, ShapedArray, SymbolicSize
+from verax.ir.avals import Shape, ShapedArray, SymbolicSize, is_reference
 from verax.ir.dtypes import (
     INEXACT_SET,
     INTEGER_SET,
@@ -78,6 +78,8 @@ def operand_aval(name: str, position: int, x: object) -> ShapedArray:
     advice = ""
     if later or isinstance(x, list | tuple):
         advice = "; convert it with verax.numpy.asarray"
+    if is_reference(x):
+        advice = "; read what it holds first: ref[...]"
     raise (NotYetAnArray if later else NotAnArray)(
         f"{name} takes arrays and scalars, but argument {position} is "
         f"{shown(x)} of type {type(x).__name__}{advice}"

@@ -13,6 +13,7 @@ from attrs import field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32
+from verax.ir.effects import Effect
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.printer import QUIET
 from verax.ops.calls.subjaxprs import same_types
@@ -62,6 +63,10 @@ class CondParams(Params):
     branches: tuple[Jaxpr, ...]
     sequential: bool = field(default=False, kw_only=True, metadata=QUIET)
     platforms: Platforms | None = field(default=None, kw_only=True, metadata=QUIET)
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        return self.shifted_effects(*[1] * len(self.branches))
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:

@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, is_bool
-from verax.ir.effects import is_ordered
+from verax.ir.effects import Effect, is_ordered
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.printer import QUIET
 from verax.ops.calls.subjaxprs import same_types
@@ -41,6 +41,10 @@ class WhileParams(Params):
         """Operands: constants of the predicate, constants of the step, carries."""
         first, second = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
         return list(xs[:first]), list(xs[first:second]), list(xs[second:])
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        return self.shifted_effects(self.cond_nconsts, 0)
 
     @property
     def reversible(self) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 from pyrsistent import pvector
 
 from verax.ir.atoms import RESULTS
-from verax.ir.avals import ShapedArray, SymbolicSize
+from verax.ir.avals import AbstractRef, ShapedArray, SymbolicSize, is_reference
 from verax.ir.jaxpr import (
     Atom,
     Eqn,
@@ -32,6 +32,7 @@ from verax.ir.jaxpr import (
     Primitive,
     Source,
     Var,
+    array_literal,
     equation,
     results,
     results_like,
@@ -47,13 +48,24 @@ from verax.rules.values.conversions import (
 )
 from verax.rules.values.memo import Unshared
 from verax.rules.values.source import user_source
+from verax.rules.values.typed import NotAnArray
 
 # Equations up to which a jaxpr counts as a template, which is written many times.
 TEMPLATE = 32
 type Oracle = Callable[["Tracer", str, Refusal], np.ndarray]
 
 
-class Tracer(Array):
+class Staged:
+    """What stands for an atom of a jaxpr that is being built: a tracer, or a `Ref`."""
+
+    __slots__ = ()
+
+    aval: ShapedArray
+    builder: "Builder"
+    atom: Atom
+
+
+class Tracer(Array, Staged):
     """A value under tracing: a type, and an atom of the jaxpr that is being built."""
 
     __module__ = "verax.core"
@@ -112,10 +124,18 @@ class Scope:
     thread: int
     inputs: list[Var]
     eqns: list[Eqn]
-    captured: dict[tuple[int, Atom], tuple[Tracer, Var]]
+    captured: dict[tuple[int, Atom], tuple[Staged, Var]]
     converted: dict[object, tuple[object, Array]]
     describe: Callable[[], Sequence[str]] | None
     oracle: Oracle | None
+    refs: bool
+
+
+def no_reference(*_: object) -> NoReturn:
+    """What makes references in a process without `verax.wiring`."""
+    raise RuntimeError(
+        "a program takes a reference, and none can be made; import verax"
+    )
 
 
 class Builder(Scope):
@@ -127,6 +147,7 @@ class Builder(Scope):
     """
 
     immediate: ClassVar[bool] = False
+    reference: ClassVar[Callable[..., Any]] = no_reference
 
     def __init__(
         self,
@@ -149,17 +170,22 @@ class Builder(Scope):
         self.converted = {} if outer is None else outer.converted
         self.describe = None
         self.oracle = None
+        # Whether it has met a reference.
+        self.refs = False
 
     @property
     def main(self) -> "Builder":
         """The trace itself, which is what older libraries compare."""
         return self
 
-    def input(self, aval: ShapedArray) -> Tracer:
-        """A new input of type `aval`."""
+    def input(self, aval: ShapedArray) -> Any:
+        """A new input of type `aval`: a tracer, or a reference."""
         var = variable(self.count, aval)
         self.count += 1
         self.inputs.append(var)
+        if type(aval) is AbstractRef:
+            self.refs = True
+            return self.reference(self, var)
         return Tracer(self, var)
 
     def atom(self, x: object) -> Atom:
@@ -169,7 +195,7 @@ class Builder(Scope):
             LeakedTracer: `x` belongs to a trace that has ended or is not around this.
             TypeError: `x` is not an array.
         """
-        if not isinstance(x, Tracer):
+        if not isinstance(x, Staged):
             return self.atom_of(x)
         if x.builder is self or isinstance(x.atom, Literal):
             return x.atom
@@ -179,10 +205,18 @@ class Builder(Scope):
         """What stands for an operand that is not a tracer."""
         if isinstance(x, SymbolicSize):
             return self.atom(x.__jax_array__())
-        return constant(x)
+        try:
+            return constant(x)
+        except NotAnArray:
+            if not is_reference(x):
+                raise
+        self.refs = True
+        return array_literal(x, x.aval)
 
-    def capture(self, x: Tracer) -> Var:
+    def capture(self, x: Staged) -> Var:
         """The input that stands for `x`, a tracer of a trace around this one."""
+        if type(x.aval) is AbstractRef:
+            self.refs = True
         key = (id(x.builder), x.atom)
         if key in self.captured:
             return self.captured[key][1]
@@ -289,14 +323,14 @@ class Builder(Scope):
         """Tracers of this builder for some of its atoms."""
         return [Tracer(self, atom) for atom in atoms]
 
-    def finish(self, outputs: Sequence[object]) -> tuple[Jaxpr, tuple[Tracer, ...]]:
+    def finish(self, outputs: Sequence[object]) -> tuple[Jaxpr, tuple[Staged, ...]]:
         """End the trace: the jaxpr, and the outer tracers that are its first inputs.
 
         The inputs that stand for captured tracers come before the arguments.
         """
         return self.close([self.atom(x) for x in outputs])
 
-    def close(self, outvars: Sequence[Atom]) -> tuple[Jaxpr, tuple[Tracer, ...]]:
+    def close(self, outvars: Sequence[Atom]) -> tuple[Jaxpr, tuple[Staged, ...]]:
         """`finish` for outputs that are atoms already."""
         self.alive = False
         outer = tuple([tracer for tracer, _ in self.captured.values()])

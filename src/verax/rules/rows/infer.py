@@ -7,7 +7,8 @@ One idea: a type rule is pure, so its answer is a cache entry::
 
 from typing import Any
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import AbstractRef, ShapedArray
+from verax.ir.effects import RefEffect
 from verax.ir.jaxpr import Params
 from verax.rules.rows.row import Row
 from verax.rules.values.memo import asked, pure
@@ -22,7 +23,18 @@ def infer(
     Raises:
         TypeError, ValueError: the operands do not fit; the text names the primitive.
     """
+    if AbstractRef in map(type, avals) and not takes_references(params):
+        raise TypeError(
+            f"{row.name} takes arrays, not references {avals}; read them: ref[...]"
+        )
     return tuple(row.typing(params, avals))
+
+
+def takes_references(params: Params) -> bool:
+    """Whether operands may be references: to touch, or for a program inside."""
+    return any([type(effect) is RefEffect for effect in params.effects]) or any(
+        True for _ in params.subjaxprs()
+    )
 
 
 def inferred(

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from verax.ir.avals import ShapedArray, SymbolicSize
+from verax.ir.avals import ShapedArray, SymbolicSize, is_reference
 from verax.ir.dtypes import canonical
 from verax.ir.jaxpr import Literal, array_literal, scalar_literal
 from verax.rules.values.array import Array
@@ -49,6 +49,12 @@ def array_aval(
 
 def not_an_array(x: object) -> NotAnArray:
     """The error for an operand that is not an array, with the three ways out."""
+    if is_reference(x):
+        # Not its repr, which would look at what it holds.
+        return NotAnArray(
+            f"a mutable reference of type {x.aval} stands where an array is expected; "
+            "read what it holds first: ref[...]"
+        )
     if hasattr(x, "__jax_array__"):
         return NotYetAnArray(
             f"{described(x)} is not an array yet: convert it (verax.numpy.asarray), "

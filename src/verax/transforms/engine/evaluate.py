@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import AbstractRef, ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import Eqn, Jaxpr, Literal, Var
 from verax.rules.rows.row import Engine, NDArray, missing
@@ -71,6 +71,8 @@ def as_typed(value: object, aval: ShapedArray) -> NDArray:
     array = value.stored() if isinstance(value, Array) else np.asarray(value)
     if array.dtype == dtype:
         return array
+    if type(aval) is AbstractRef:
+        return value  # type: ignore[return-value]  # what stands for a reference
     with np.errstate(all="ignore"):  # what is too large is infinite
         return array.astype(dtype)
 

@@ -128,7 +128,7 @@ class Values:
 
     def input(self, aval: ShapedArray, domain: Domain = REALS) -> Tracer:
         """A new input of the program."""
-        tracer = self.builder.input(aval)
+        tracer: Tracer = self.builder.input(aval)
         self.known.append(tracer)
         self.domains.append(domain)
         return tracer

@@ -1,0 +1,98 @@
+"""Floor 5: references among the arguments and results of traces: what is refused.
+
+A reference comes into a trace once, and never out of it::
+
+    check_closed_over(opened, leaves, describe)     # passed, and closed over, too
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from verax.api.tracing.argument_names import Describe, name_and_line
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Jaxpr
+from verax.rules.rows.leaks import depends_on
+from verax.rules.rows.references import BoundRef, TracedRef
+from verax.rules.values.reference import Ref
+from verax.transforms.references.discharge import references
+
+
+def has_references(jaxpr: Jaxpr) -> bool:
+    """Whether a program takes references, or closes over some."""
+    if any(references(jaxpr)):
+        return True
+    return any([isinstance(c.literal.value, Ref) for c in jaxpr.used_consts])
+
+
+def returned(fun: Callable[..., Any], ref: Ref) -> ValueError:
+    """The error for a reference among the outputs of a trace."""
+    origin = "was passed in or closed over"
+    if isinstance(ref, TracedRef):
+        named = depends_on(ref)
+        if ref.made is not None:
+            origin = f"was created on line {ref.made}"
+        elif named:
+            origin = f"was passed in as the argument {short_name(named[0])}"
+    purpose = ref.builder.purpose if isinstance(ref, TracedRef) else "a trace"
+    return ValueError(
+        f"function {name_and_line(fun)} traced for {purpose} returned a mutable array "
+        f"reference of type {ref.aval}, but references cannot be returned; return what "
+        f"it holds: ref[...]\n\nThe returned reference {origin}."
+    )
+
+
+def reference_aval(leaves: Sequence[object], i: int, describe: Describe) -> ShapedArray:
+    """The type of leaf `i`, a reference.
+
+    Raises:
+        TypeError: it is a part of another.
+        ValueError: it was frozen, or is an earlier leaf, too.
+    """
+    leaf = leaves[i]
+    if not isinstance(leaf, BoundRef):
+        raise TypeError(
+            f"{describe()[i]}: {leaf!r} cannot be passed; pass the whole reference"
+        )
+    leaf.check_alive()
+    for k, other in enumerate(leaves[:i]):
+        if same_reference(leaf, other):
+            names = describe()
+            raise ValueError(
+                "only one reference to a mutable array may be passed as an argument to "
+                f"a function, but the mutable array reference of type {leaf.aval} "
+                f"appeared at both {short_name(names[k])} and {short_name(names[i])}"
+            )
+    return leaf.aval
+
+
+def same_reference(x: object, y: object) -> bool:
+    """Whether two values are the same reference."""
+    if isinstance(x, TracedRef) and isinstance(y, TracedRef):
+        return x.builder is y.builder and x.atom == y.atom
+    return x is y
+
+
+def short_name(described: str) -> str:
+    """The name in `argument x of f`."""
+    return described.removeprefix("argument ").rsplit(" of ", 1)[0]
+
+
+class HasCaptured(Protocol):
+    """A function as a part of an equation: see `Opened`."""
+
+    @property
+    def captured(self) -> tuple[Any, ...]: ...
+
+
+def check_closed_over(
+    opened: HasCaptured, leaves: Sequence[object], describe: Describe
+) -> None:
+    """Raise ValueError if a reference is an argument and closed over, too."""
+    for x in opened.captured:
+        for i, leaf in enumerate(leaves):
+            if isinstance(x, Ref) and same_reference(x, leaf):
+                raise ValueError(
+                    f"a mutable array reference of type {x.aval} was both closed over "
+                    f"and passed as the argument {short_name(describe()[i])}; use the "
+                    "argument only"
+                )

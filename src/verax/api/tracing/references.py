@@ -1,0 +1,225 @@
+"""Floor 5: making and ending references; discharge as users call it.
+
+A reference belongs to the trace in which it is made, or to none::
+
+    ref = new_ref(jnp.zeros(3))
+    ref[0] = 1.0
+    freeze(ref)
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import evolve, frozen
+
+from verax.api.tracing.apply import current_builder
+from verax.api.tracing.argument_names import Describe
+from verax.api.tracing.reference_checks import check_closed_over
+from verax.api.tracing.trace import Traced
+from verax.ir.avals import is_reference
+from verax.ir.consts import hoist as raised
+from verax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, array_literal
+from verax.ops.hoisting import as_operands
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.references import (
+    FREEZE,
+    NEW,
+    BoundRef,
+    ConcreteRef,
+    TracedRef,
+    freeze_p,
+    new_ref_p,
+)
+from verax.rules.values.array import Array, Operators
+from verax.rules.values.reference import Ref
+from verax.rules.values.source import user_source
+from verax.transforms.public import AnyJaxpr, hoist, opened
+from verax.transforms.references.control_flow import discharged
+from verax.transforms.references.discharge import references
+
+
+def new_ref(
+    init_val: Any, *, memory_space: object = None, kind: str | None = None
+) -> Ref:
+    """A mutable array that holds `init_val`, of its shape and dtype, to begin with.
+
+    In a trace it lives as long as the trace, and cannot be returned. `memory_space` and
+    `kind` change nothing.
+
+    Raises:
+        TypeError: `init_val` is a reference, or not an array.
+
+    >>> import verax, verax.numpy as vnp
+    >>> ref = verax.new_ref(vnp.zeros(3))
+    >>> ref[1] += 2.0
+    >>> ref
+    Ref([0., 2., 0.], dtype=float32)
+    """
+    if isinstance(init_val, Ref):
+        raise TypeError(
+            f"new_ref takes an array, not {init_val!r}; there are no references to "
+            "references: pass what it holds (ref[...])"
+        )
+    value = Operators.namespace.array(init_val, copy=False)
+    if value.weak_type:
+        value = value.astype(value.dtype)
+    builder = current_builder()
+    if builder is None:
+        return ConcreteRef(value, user_source(1))
+    builder.refs = True
+    made: Any = new_ref_p.call(NEW, value)
+    return TracedRef(builder, made.atom, user_source(1))
+
+
+def empty_ref(ty: Any, memory_space: object = None) -> Ref:
+    """A mutable array of the shape and dtype of `ty`, which holds zeros.
+
+    >>> import verax
+    >>> verax.empty_ref(verax.ShapeDtypeStruct((2,), "int32"))
+    Ref([0, 0], dtype=int32)
+    """
+    ref = new_ref(Operators.namespace.zeros(ty.shape, ty.dtype))
+    if isinstance(ref, TracedRef):
+        ref.made = user_source(1)
+    return ref
+
+
+def freeze(ref: Ref) -> Array:
+    """What a reference holds; it cannot be used any more.
+
+    Raises:
+        ValueError: it was made elsewhere than in the function that is being traced, or
+            was frozen before.
+
+    >>> import verax
+    >>> verax.freeze(verax.new_ref(2.0)).item()
+    2.0
+    """
+    if not isinstance(ref, BoundRef):
+        raise TypeError(f"freeze takes a reference that new_ref made, not {ref!r}")
+    ref.check_alive()
+    builder = current_builder()
+    foreign = isinstance(ref, TracedRef) and (
+        ref.made is None or ref.builder is not builder
+    )
+    if foreign or (isinstance(ref, ConcreteRef) and builder is not None):
+        raise ValueError(
+            f"a reference to {ref.inner_aval} can be frozen or freed only by the "
+            "function that made it; read it instead: ref[...]"
+        )
+    found = freeze_p.call(FREEZE, ref)
+    ref.ended = user_source(1)
+    return found
+
+
+def free_ref(ref: Ref) -> None:
+    """End a reference, which cannot be used any more.
+
+    Raises:
+        ValueError: see `freeze`.
+    """
+    freeze(ref)
+
+
+def discharge(program: AnyJaxpr) -> ClosedJaxpr:
+    """A program with references as one that takes and gives what they hold.
+
+    Inputs are those of `program`, with arrays instead of references; outputs are those
+    of `program`, then what each reference among its inputs holds at the end, also if
+    nothing has written to it. References that the program closes over become inputs,
+    in front of the others.
+
+    Raises:
+        ValueError: a reference is used after it was frozen.
+        NotImplementedError: a primitive that takes a reference cannot pass it on.
+
+    >>> import verax
+    >>> def double(ref):
+    ...     ref[...] = ref[...] * 2.0
+    >>> print(discharge(verax.make_jaxpr(double)(verax.new_ref(1.0))))
+    { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
+    """
+    jaxpr = with_constants(opened(program))
+    found = discharged(jaxpr)
+    given = dict(
+        zip(found.written, found.jaxpr.outvars[len(jaxpr.outvars) :], strict=True)
+    )
+    finals = [
+        given.get(i, found.jaxpr.invars[i])
+        for i, flag in enumerate(references(jaxpr))
+        if flag
+    ]
+    outs = (*found.jaxpr.outvars[: len(jaxpr.outvars)], *finals)
+    pure = evolve(found.jaxpr, outvars=outs)
+    return hoist(pure)
+
+
+def with_constants(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with the references that it closes over as its first inputs."""
+    closed = raised(jaxpr, as_operands)
+    inner = closed.jaxpr
+    if not any(references_in(inner.constvars)):
+        return jaxpr
+    builder = Builder("discharge")
+    atoms: list[Atom] = [
+        builder.input(var.aval).atom if flag else array_literal(value, var.aval)
+        for var, value, flag in zip(
+            inner.constvars, closed.consts, references_in(inner.constvars), strict=True
+        )
+    ]
+    atoms += [builder.input(aval).atom for aval in inner.in_avals]
+    whole = Jaxpr((), (*inner.constvars, *inner.invars), inner.eqns, inner.outvars)
+    return builder.close(builder.inline(whole, atoms))[0]
+
+
+def references_in(variables: Sequence[Var]) -> list[bool]:
+    """Which variables are references."""
+    return [is_reference(var) for var in variables]
+
+
+@frozen(eq=False)
+class OnValues:
+    """A traced function as a program on what its references hold.
+
+    Outputs of `jaxpr`, on `captured` and `leaves`, are those of the function, then what
+    the operands of numbers `written` hold at the end.
+    """
+
+    jaxpr: Jaxpr
+    captured: tuple[Any, ...]
+    leaves: tuple[Any, ...]
+    written: tuple[int, ...] = ()
+    refs: tuple[BoundRef, ...] = ()
+
+    def split(self, outs: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """The outputs of the function, and what the references hold at the end."""
+        count = len(outs) - len(self.written)
+        return outs[:count], outs[count:]
+
+    def write(self, finals: Sequence[Any]) -> None:
+        """Have the references hold what they hold at the end."""
+        for ref, final in zip(self.refs, finals, strict=True):
+            ref.write(ref.filled(final))
+
+
+def on_values(traced: Traced, leaves: Sequence[Any], describe: Describe) -> OnValues:
+    """The function of a trace, with arrays instead of references.
+
+    Raises:
+        ValueError: a reference is passed and closed over, too.
+    """
+    if not traced.refs:
+        return OnValues(traced.jaxpr, traced.captured, tuple(leaves))
+    found = traced.opened
+    check_closed_over(found, leaves, describe)
+    args = [*found.captured, *leaves]
+    pure = discharged(found.jaxpr)
+    values = [x.read() if isinstance(x, BoundRef) else x for x in args]
+    count = len(found.captured)
+    return OnValues(
+        pure.jaxpr,
+        tuple(values[:count]),
+        tuple(values[count:]),
+        pure.written,
+        tuple([args[i] for i in pure.written]),
+    )

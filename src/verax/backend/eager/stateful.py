@@ -1,0 +1,119 @@
+"""Floor 4: programs that touch references with values, run at once.
+
+The program is discharged, compiled with the memory of what it writes donated, and run
+on what the references hold; they hold afterwards what comes out::
+
+    bind_stateful(engine, jit_p, params, (ref, x))
+"""
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+from verax.backend.eager.single_op import OPTIONS
+from verax.backend.programs.placement import placement_of
+from verax.backend.programs.program import compiled
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Jaxpr, Params, Primitive
+from verax.ops.calls.call import CallParams
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.leaks import leaked
+from verax.rules.rows.references import (
+    BoundRef,
+    ConcreteRef,
+    TracedRef,
+    freeze_p,
+    get_ref_p,
+    operand_aval,
+    set_ref_p,
+)
+from verax.rules.rows.row import Engine, Row
+from verax.rules.values.array import Array
+from verax.rules.values.memo import asked, pure
+from verax.rules.values.source import user_source
+from verax.transforms.references.control_flow import discharged
+from verax.transforms.references.discharge import Discharged
+
+
+def bind_stateful(
+    engine: Engine, primitive: Primitive, params: Params, args: Sequence[object]
+) -> tuple[Array, ...]:
+    """The results of an equation some of whose operands are references.
+
+    Raises:
+        LeakedTracer: a reference belongs to a trace that has ended.
+        ValueError: a reference is passed twice, or was frozen.
+    """
+    for x in args:
+        if isinstance(x, TracedRef):
+            raise leaked(x)
+        if isinstance(x, BoundRef):
+            x.check_alive()
+    first: Any = args[0]
+    if primitive is get_ref_p:
+        first.shared = True
+        return (first.value,)
+    if primitive is set_ref_p:
+        first.value, first.shared = args[1], True
+        return ()
+    if primitive is freeze_p:
+        first.ended = user_source(1)
+        return (first.value,)
+    return run_stateful(engine, primitive, params, args)
+
+
+def run_stateful(
+    engine: Engine, primitive: Any, params: Params, args: Sequence[Any]
+) -> tuple[Array, ...]:
+    """The results of a program, which reads and writes references."""
+    order: dict[int, int] = {}
+    places = tuple([order.setdefault(id(x), len(order)) for x in args])
+    known = dict(zip(map(id, args), args, strict=True))
+    given = [known[key] for key in order]
+    found, name = pure_program(engine.rules[primitive], params, given, places)
+    values = [x.value if isinstance(x, ConcreteRef) else x for x in given]
+    for i in found.written:
+        values[i] = taken(given[i])
+    program = compiled(
+        engine,
+        found.jaxpr,
+        name,
+        OPTIONS,
+        donated=tuple([i in found.written for i in range(len(values))]),
+        placement=placement_of(found.jaxpr, values),
+    )
+    outs = list(program.run(values))
+    count = len(outs) - len(found.written)
+    for i, value in zip(found.written, outs[count:], strict=True):
+        given[i].value, given[i].shared = value, False
+    return tuple(outs[:count])
+
+
+def pure_program(
+    row: Row[Any], params: Params, given: Sequence[Any], places: tuple[int, ...]
+) -> tuple[Discharged, str]:
+    """The program of an equation whose operands are `given` at `places`; its name."""
+    if isinstance(params, CallParams) and len(given) == len(places):
+        return discharged(params.jaxpr, final=True), params.name
+    avals = tuple(map(operand_aval, given))
+    jaxpr = asked(on_places, params, row, params, avals, places)
+    return discharged(jaxpr, final=True), row.name
+
+
+@pure(1 << 12)
+def on_places(
+    row: Row[Any],
+    params: Params,
+    avals: tuple[ShapedArray, ...],
+    places: tuple[int, ...],
+) -> Jaxpr:
+    """The program of one equation, whose operands are inputs at these places."""
+    builder = Builder("eager")
+    inputs = [builder.input(aval) for aval in avals]
+    return builder.finish(builder.bind(row, params, [inputs[i] for i in places]))[0]
+
+
+def taken(ref: ConcreteRef) -> Array:
+    """What a reference holds, in memory that nobody else uses."""
+    found: Array = copy(ref.value) if ref.shared else ref.value
+    return found

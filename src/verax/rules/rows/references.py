@@ -1,0 +1,249 @@
+"""Floor 1: reading and writing references: the primitives, and references with values.
+
+A reference is made, read, written and frozen by an equation each; what it holds is read
+and written as a whole::
+
+    { lambda ; a:Ref{f32[3]}. let b:f32[3] = get_ref a; set_ref a b in () }
+
+`verax.transforms.passes.discharge` turns these into equations on arrays.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Never
+
+from attrs import frozen
+
+from verax.ir.avals import AbstractRef, ShapedArray
+from verax.ir.effects import MAKE, READ, WRITE, Effect, RefEffect
+from verax.ir.jaxpr import Atom, Params, Source
+from verax.rules.rows.builder import Builder, Staged
+from verax.rules.rows.row import Engine, MissingRule, NDArray, Row, TypeRule
+from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
+from verax.rules.values.reference import Ref
+
+
+@frozen(eq=False, repr=False)
+class RefParams(Params):
+    """The params of what touches a reference: none, but its effect."""
+
+    touch: ClassVar[frozenset[Effect]]
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        return self.touch
+
+
+@frozen(eq=False, repr=False)
+class GetRefParams(RefParams):
+    """Of a read."""
+
+    touch = frozenset((RefEffect(READ, index=0),))
+
+
+@frozen(eq=False, repr=False)
+class SetRefParams(RefParams):
+    """Of a write."""
+
+    touch = frozenset((RefEffect(WRITE, index=0),))
+
+
+@frozen(eq=False, repr=False)
+class NewRefParams(RefParams):
+    """Of the making of a reference."""
+
+    touch = frozenset((RefEffect(MAKE),))
+
+
+@frozen(eq=False, repr=False)
+class FreezeParams(RefParams):
+    """Of the end of a reference, after which nothing may touch it."""
+
+    touch = frozenset((RefEffect(WRITE, index=0),))
+
+
+class Cell:
+    """A reference to the evaluator: a NumPy array that can be exchanged for another."""
+
+    def __init__(self, value: NDArray) -> None:
+        self.value = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.value.dtype
+
+
+def reference(avals: Sequence[ShapedArray]) -> AbstractRef:
+    """The type of the first operand, which is a reference."""
+    first = avals[0]
+    if not isinstance(first, AbstractRef):
+        raise TypeError(f"the first operand must be a reference, not {first}")
+    return first
+
+
+def set_typing(p: SetRefParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    inner = reference(avals).inner_aval
+    if avals[1] is not inner:
+        raise TypeError(f"a reference to {inner} cannot hold {avals[1]}")
+    return ()
+
+
+def new_typing(p: NewRefParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    (init,) = avals
+    if isinstance(init, AbstractRef) or init.weak_type:
+        raise TypeError(f"a reference holds an array that is not weak, not {init}")
+    return (AbstractRef(init),)
+
+
+def evaluate_get(engine: Engine, p: RefParams, xs: Sequence[Any]) -> Sequence[Any]:
+    return (xs[0].value,)
+
+
+def evaluate_new(engine: Engine, p: NewRefParams, xs: Sequence[Any]) -> Sequence[Any]:
+    return (Cell(xs[0]),)
+
+
+def evaluate_set(engine: Engine, p: SetRefParams, xs: Sequence[Any]) -> Sequence[Any]:
+    cell, value = xs
+    cell.value = value
+    return ()
+
+
+def touching_row[P: RefParams](
+    name: str,
+    kind: type[P],
+    typing: TypeRule[P],
+    evaluate: Callable[[Engine, P, Sequence[Any]], Sequence[Any]],
+) -> Row[P]:
+    """The row of what touches a reference: transformations discharge it first."""
+
+    def undischarged(*_: object) -> Never:
+        raise MissingRule(
+            f"{name} touches a mutable reference, which this transformation does not "
+            "know; make the program pure first: verax.ref.discharge"
+        )
+
+    return Row(
+        name,
+        kind,
+        typing=typing,
+        evaluate=evaluate,
+        jvp=undischarged,
+        batch=undischarged,
+        lower=undischarged,
+    )
+
+
+get_ref_p = touching_row(
+    "get_ref",
+    GetRefParams,
+    lambda p, avals: (reference(avals).inner_aval,),
+    evaluate_get,
+)
+set_ref_p = touching_row("set_ref", SetRefParams, set_typing, evaluate_set)
+new_ref_p = touching_row("new_ref", NewRefParams, new_typing, evaluate_new)
+freeze_p = touching_row(
+    "freeze",
+    FreezeParams,
+    lambda p, avals: (reference(avals).inner_aval,),
+    evaluate_get,
+)
+GET, SET = GetRefParams(), SetRefParams()
+NEW, FREEZE = NewRefParams(), FreezeParams()
+TOUCHING = (get_ref_p, set_ref_p, new_ref_p, freeze_p)
+
+
+class BoundRef(Ref):
+    """A reference that equations take as an operand."""
+
+    __slots__ = ("ended",)
+
+    ended: Source | None
+
+    def check_alive(self) -> None:
+        """Raise ValueError if it was frozen or freed."""
+        if self.ended is not None:
+            raise ValueError(
+                f"a reference to {self.inner_aval} was used after it was frozen or "
+                f"freed at {self.ended}"
+            )
+
+    def read(self) -> Array:
+        self.check_alive()
+        return get_ref_p.call(GET, self)
+
+    def write(self, value: Array) -> None:
+        self.check_alive()
+        set_ref_p.bind(SET, self, value)
+
+
+def operand_aval(x: object) -> ShapedArray:
+    """The type of an operand: an array, or a reference."""
+    return x.aval if isinstance(x, BoundRef) else aval_of(x)
+
+
+class ConcreteRef(BoundRef):
+    """A reference outside of traces: it holds an array.
+
+    Arrays never change, so what it holds may be shared with whoever read it; `shared`
+    says so, for the memory must not be reused then.
+    """
+
+    __module__ = "verax"
+    __slots__ = ("__weakref__", "made", "shared", "value")
+
+    value: Any
+
+    def __init__(self, value: Array, made: Source, shared: bool = True) -> None:
+        self.aval = AbstractRef(value.aval)
+        self.value = value
+        self.shared = shared
+        self.made = made
+        self.ended = None
+
+    @property
+    def sharding(self) -> Any:
+        """Where the values lie."""
+        return self.value.sharding
+
+    @property
+    def committed(self) -> Any:
+        """Whether the user chose the device."""
+        return self.value.committed
+
+    @property
+    def format(self) -> Any:
+        """Where the values lie, and in which layout."""
+        return self.value.format
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the values on their device, as long as nobody writes."""
+        pointer: int = self.value.unsafe_buffer_pointer()
+        return pointer
+
+    def __repr__(self) -> str:
+        text = repr(self.value)
+        return f"Ref{text[text.index('(') :]}" if "(" in text else f"Ref({text})"
+
+
+class TracedRef(BoundRef, Staged):
+    """A reference under tracing: an input of the jaxpr, or one that is made there."""
+
+    __module__ = "verax"
+    __slots__ = ("__weakref__", "atom", "builder", "made")
+
+    def __init__(
+        self, builder: Builder, atom: Atom, made: Source | None = None
+    ) -> None:
+        self.aval = atom.aval
+        self.builder = builder
+        self.atom = atom
+        self.made = made
+        self.ended = None
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval}> under {self.builder.purpose}"

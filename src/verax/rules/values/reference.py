@@ -1,0 +1,179 @@
+"""Floor 1: `Ref`, the type that users see: a mutable array.
+
+A reference is read and written as a whole; indexing, exchanging and accumulating are
+arithmetic on what was read, by the functions behind the operators of arrays::
+
+    ref[0] += 1.0        # ref.write(namespace.at(ref.read())[0].set(...))
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Never, cast
+
+from verax.ir.avals import AbstractRef, ShapedArray
+from verax.ir.promotion import TypePromotionError, result_type
+from verax.rules.values.array import Array, Operators
+from verax.rules.values.state import STATE
+from verax.rules.values.typed import Typed
+
+
+class Ref(Typed):
+    """A mutable array, of a fixed shape and dtype; made by `new_ref`.
+
+    `ref[...]` reads it and `ref[...] = x` writes it; any index of NumPy's does for a
+    part of it. A reference is not an array: to compute with what it holds, read it.
+    """
+
+    __module__ = "verax"
+    __slots__ = ()
+
+    def read(self) -> Array:
+        """All that it holds."""
+        raise NotImplementedError
+
+    def write(self, value: Array) -> None:
+        """Have it hold `value`, which has its type."""
+        raise NotImplementedError
+
+    @property
+    def inner_aval(self) -> ShapedArray:
+        """The type of what it holds."""
+        return cast(AbstractRef, self.aval).inner_aval
+
+    def get(self, idx: Any = ()) -> Array:
+        """What it holds at an index, all of it by default."""
+        found = self.read()
+        return found if is_whole(idx) else Operators.namespace.getitem(found, idx)
+
+    def set(self, value: Any, idx: Any = ()) -> None:
+        """Write `value` at an index, over all of it by default.
+
+        Raises:
+            ValueError: the value has another dtype, or a shape that does not fit.
+        """
+        self.check_value("a write", value)
+        if is_whole(idx):
+            self.write(self.filled(value))
+        else:
+            at: Any = Operators.namespace.at(self.read())
+            self.write(at[idx].set(value))
+
+    def swap(self, value: Any, idx: Any = ()) -> Array:
+        """Write `value` at an index, and return what was there."""
+        found = self.get(idx)
+        self.set(value, idx)
+        return found
+
+    def addupdate(self, x: Any, idx: Any = ()) -> None:
+        """Add `x` to what it holds at an index; what is named twice is added twice.
+
+        Raises:
+            ValueError: `x` has another dtype, or a shape that does not fit.
+        """
+        self.check_value("an update", x)
+        if is_whole(idx):
+            self.write(self.filled(Operators.namespace.add(self.read(), x)))
+        else:
+            at: Any = Operators.namespace.at(self.read())
+            self.write(at[idx].add(x))
+
+    def filled(self, value: Any) -> Array:
+        """A value in exactly the type of what it holds."""
+        inner, namespace = self.inner_aval, Operators.namespace
+        array = namespace.asarray(value)
+        if array.aval is inner:
+            return array
+        if array.aval.with_shape(inner.shape) is not inner:
+            array = array.astype(inner.dtype)
+        try:
+            return namespace.broadcast_to(array, inner.shape)
+        except ValueError:
+            raise ValueError(
+                f"a value of shape {array.shape} cannot be written to all of {self!r}"
+            ) from None
+
+    def check_value(self, what: str, value: Any) -> None:
+        """Raise ValueError unless a value has the dtype, or is weak and adopts it."""
+        if isinstance(value, Ref):
+            raise TypeError(
+                f"{what} takes an array, not {value!r}; read it first (ref[...])"
+            )
+        given: ShapedArray = Operators.namespace.asarray(value).aval
+        dtype = given.dtype
+        if given.weak_type:
+            with suppress(TypePromotionError):
+                dtype, _ = result_type(self.inner_aval, given, x64=STATE.enable_x64)
+        if dtype != self.dtype:
+            raise ValueError(
+                f"{what} of dtype {given.dtype} to a reference of dtype {self.dtype}: "
+                f"convert the value (astype) or make the reference with that dtype"
+            )
+
+    def __getitem__(self, idx: Any) -> Array:
+        return self.get(idx)
+
+    def __setitem__(self, idx: Any, value: Any) -> None:
+        self.set(value, idx)
+
+    @property
+    def at(self) -> "RefIndexer":
+        """Parts of it, as references to the same memory: `ref.at[1:3]`."""
+        return RefIndexer(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        raise TypeError("iteration over a reference; read it first: ref[...]")
+
+    def __array__(self, *_: object, **__: object) -> Never:
+        raise TypeError(f"{self!r} is not an array; read it first: ref[...]")
+
+    def __repr__(self) -> str:
+        return f"Ref({self.inner_aval})"
+
+
+def is_whole(idx: Any) -> bool:
+    """Whether an index means everything."""
+    if idx is Ellipsis:
+        return True
+    if isinstance(idx, slice):
+        return idx == slice(None)
+    return isinstance(idx, tuple) and all([i is Ellipsis for i in idx])
+
+
+class RefIndexer:
+    """`ref.at`, to be indexed."""
+
+    __slots__ = ("ref",)
+
+    def __init__(self, ref: Ref) -> None:
+        self.ref = ref
+
+    def __getitem__(self, idx: Any) -> "RefView":
+        return RefView(self.ref, idx)
+
+
+class RefView(Ref):
+    """A part of a reference: it reads and writes there.
+
+    The indices are those of the moment when it was made; each use goes to the whole.
+    """
+
+    __slots__ = ("__weakref__", "idx", "parent")
+
+    def __init__(self, parent: Ref, idx: Any) -> None:
+        self.parent = parent
+        self.idx = idx
+        self.aval = AbstractRef(self.read().aval)
+
+    def read(self) -> Array:
+        return self.parent.get(self.idx)
+
+    def write(self, value: Array) -> None:
+        self.parent.set(value, self.idx)
+
+    def __repr__(self) -> str:
+        return f"a part of {self.parent!r}"
