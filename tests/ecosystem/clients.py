@@ -29,6 +29,7 @@ class Client:
 CLIENTS = (
     Client("optax", "optax"),
     Client("flax_linen", "flax", tolerance=1e-3),
+    Client("flax_optax", "flax", tolerance=1e-3),
     Client("flax_nnx", "flax", tolerance=1e-3),
     Client("haiku", "dm-haiku"),
     Client("keras", "keras", tolerance=1e-2),

@@ -6,6 +6,7 @@ results = run(find(["optax"]), sides, rounds=3, progress=print)
 
 import json
 import os
+import resource
 import subprocess
 import tempfile
 import time
@@ -18,7 +19,7 @@ from .clients import HERE, Client
 
 ROOT = HERE.parents[1]
 TIMEOUT = 300.0
-CLOCKS = ("import", "first call", "total")
+CLOCKS = ("import", "trace + lower", "first call", "total", "total, wall")
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,10 @@ def work(side: Side, client: Client, outcome: Outcome) -> None:
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.json"
         worker = [str(HERE / "worker.py"), str(client.example), str(figures)]
-        started = time.monotonic()
+        started, used = time.monotonic(), children()
         try:
             done = subprocess.run(
-                [*side.command, *worker, str(started)],
+                [*side.command, *worker],
                 cwd=folder,
                 env=environment(),
                 capture_output=True,
@@ -88,7 +89,10 @@ def work(side: Side, client: Client, outcome: Outcome) -> None:
         except OSError as error:
             outcome.error = f"cannot start {side.python}: {error.strerror}"
             return
-        total = time.monotonic() - started
+        totals = {
+            "total": children() - used,
+            "total, wall": time.monotonic() - started,
+        }
         outcome.output = done.stdout
         if done.returncode or not figures.exists():
             outcome.error = reason(done.stderr) or f"exit status {done.returncode}"
@@ -98,7 +102,13 @@ def work(side: Side, client: Client, outcome: Outcome) -> None:
         outcome.error = f"ran on {found['library']}, not on {side.library}"
         return
     for clock in CLOCKS:
-        outcome.times.setdefault(clock, []).append(found.get(clock, total))
+        outcome.times.setdefault(clock, []).append((found | totals)[clock])
+
+
+def children() -> float:
+    """The CPU time of all processes below this one that have ended, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def reason(stderr: str) -> str:
