@@ -217,6 +217,28 @@ def check_memos(modules: Sequence[Module]) -> Iterator[Violation]:
                 yield module.violation(line, "memos", name, message)
 
 
+def check_reprs(modules: Sequence[Module]) -> Iterator[Violation]:
+    """Attrs classes share their text: attrs would compile one at each import."""
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef) and compiles_repr(node):
+                message = f"{node.name} has a repr of its own: repr=False, ReprMixin"
+                yield module.violation(node.lineno, "reprs", node.name, message)
+
+
+def compiles_repr(node: ast.ClassDef) -> bool:
+    """Whether attrs writes a method `__repr__` for the class."""
+    for mark in node.decorator_list:
+        name, options = (
+            (mark.func, mark.keywords) if isinstance(mark, ast.Call) else (mark, [])
+        )
+        if isinstance(name, ast.Name) and name.id in ("frozen", "define"):
+            methods = [item.name for item in node.body if isinstance(item, FUNCTIONS)]
+            chosen = [option.arg for option in options]
+            return "repr" not in chosen and "__repr__" not in methods
+    return False
+
+
 def mentions(tree: ast.AST, name: str) -> list[int]:
     """The lines on which a name is read, reached as an attribute, or imported."""
     lines = set()
@@ -318,6 +340,7 @@ CHECKS: tuple[Check, ...] = (
     check_module_state,
     check_any,
     check_memos,
+    check_reprs,
     check_sizes,
     check_docstrings,
 )

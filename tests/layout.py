@@ -61,7 +61,7 @@ ORDER = {
     ),
     "jax": (
         "names record inert startup flattree",
-        "views primitives",
+        "views primitives distribution",
         "finder doctor",
         "overlays",
         "internals",

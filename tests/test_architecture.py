@@ -20,6 +20,7 @@ from tests.architecture import (
     check_order,
     check_package_sizes,
     check_packages,
+    check_reprs,
     check_sizes,
     check_type_checking,
     load,
@@ -359,6 +360,16 @@ def test_memos_above_ir_have_the_context_in_their_keys() -> None:
         assert messages(check_memos, planted(ir__avals=source)) == []
     wrapped = "from verax.ir.memo import memoised\nparams = memoised(Params)\n"
     assert messages(check_memos, planted(ops__shape=wrapped)) == []
+
+
+@pytest.mark.parametrize("mark", ["frozen", "define", "frozen(eq=False)"])
+def test_repr_made_by_attrs_is_found(mark: str) -> None:
+    source = f"@{mark}\nclass Place:\n    line: int\n"
+    assert len(messages(check_reprs, planted(api__jit=source))) == 1
+    own = f"{source}    def __repr__(self) -> str: ...\n"
+    assert messages(check_reprs, planted(api__jit=own)) == []
+    shared = "@frozen(repr=False)\nclass Place(ReprMixin):\n    line: int\n"
+    assert messages(check_reprs, planted(api__jit=shared)) == []
 
 
 def test_sizes_at_the_limit_pass_and_beyond_it_are_found() -> None:

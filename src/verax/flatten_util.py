@@ -17,6 +17,7 @@ from verax.api.trees.pytrees import tree_flatten, tree_unflatten
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, float32, is_complex
+from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import as_array, promote
 from verax.numpy.creation.filling import zeros
 from verax.numpy.elementwise.float_parts import real
@@ -52,8 +53,8 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     return flat, Unravel(tree, avals, flat.dtype if mixed else None)
 
 
-@frozen
-class Unravel:
+@frozen(repr=False)
+class Unravel(ReprMixin):
     """From a vector to its pytree; equal ones do the same, so one may be static."""
 
     tree: PyTreeDef

@@ -27,6 +27,11 @@ class Empty(Record):
     pass
 
 
+@frozen(eq=False, repr=False)
+class Holder(Record):
+    held: list[object]
+
+
 def test_equal_in_class_and_fields() -> None:
     assert Pair(1, (2,)) == Pair(1, (2,))
     assert hash(Pair(1, (2,))) == hash(Pair(1, (2,)))
@@ -64,3 +69,9 @@ def test_keeping_leaves_the_collector_as_it_was() -> None:
     assert gc.isenabled() is before
     assert gc.get_freeze_count() <= frozen_before
     assert any(found is made for found in gc.get_objects(generation=2))
+
+
+def test_text_of_what_holds_itself_ends() -> None:
+    record = Holder([])
+    record.held.append(record)
+    assert repr(record) == "Holder(held=[...])"

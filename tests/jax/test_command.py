@@ -164,6 +164,19 @@ def test_without_the_mode_nothing_of_it_is_imported() -> None:
     assert done.stdout == "[]\nFalse\n", done.stderr
 
 
+def test_the_mode_loads_what_few_programs_ask_for_when_they_do() -> None:
+    source = (
+        "import sys, jax, jax.numpy, jax.nn.initializers as i, jax.random as r\n"
+        "few = 'importlib.metadata', 'verax.random.many', 'verax.ops.linalg.qr'\n"
+        "print([name for name in few if name in sys.modules])\n"
+        "import importlib.metadata as metadata\n"
+        "print(metadata.version('jax') == jax.__version__)\n"
+        "print(i.orthogonal()(r.key(0), (2, 2)).shape)"
+    )
+    done = run_as_jax("-c", source)
+    assert done.stdout == "[]\nTrue\n(2, 2)\n", done.stderr
+
+
 def test_the_record_lists_what_a_program_asked_for_in_vain() -> None:
     source = "import jax\nfor i in range(2):\n    hasattr(jax.numpy, 'odd_name')\n"
     done = run_as_jax("-c", source, env={"VERAX_JAX_RECORD": "1"})

@@ -25,6 +25,7 @@ from verax.backend.placement.sharding import (
     check_memory_kind,
 )
 from verax.backend.runtime.client import Device, local_devices
+from verax.ir.records import ReprMixin
 from verax.ops.parallel.sharding_constraint import sharding_constraint
 from verax.rules.values.array import Array
 from verax.rules.values.typed import described
@@ -115,8 +116,8 @@ def place_leaves(
     return tuple([as_place(what, x, error) for x in place_entries(what, prefix, tree)])
 
 
-@frozen(eq=False)
-class Shardings:
+@frozen(eq=False, repr=False)
+class Shardings(ReprMixin):
     """What `jit` was told about places; `fixed` says whether it was told anything."""
 
     ins: Any = None

@@ -27,13 +27,14 @@ from jaxlib._jax.pytree import (
 )
 
 from verax.ir.holding import holds
+from verax.ir.records import ReprMixin
 
 type Children = tuple[Iterable[Any], Any]
 type KeyChildren = tuple[Iterable[tuple[Any, Any]], Any]
 
 
-@frozen
-class NodeType:
+@frozen(repr=False)
+class NodeType(ReprMixin):
     """How the values of one class are taken apart and built."""
 
     node_type: type

@@ -25,6 +25,7 @@ from verax.api.trees.pytrees import (
     tree_map,
     tree_unflatten,
 )
+from verax.ir.records import ReprMixin
 
 __all__ = [
     "JoinPoint",
@@ -357,8 +358,8 @@ def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
     )
 
 
-@frozen(eq=False)
-class JoinPoint:
+@frozen(eq=False, repr=False)
+class JoinPoint(ReprMixin):
     """The place of a tree inside another, where the inner one starts."""
 
     subtree: Any

@@ -22,6 +22,7 @@ from typing import Any
 from attrs import frozen
 
 from verax import lax, numpy as vnp, random
+from verax.ir.records import ReprMixin
 from verax.nn import (
     elu,
     gelu,
@@ -276,8 +277,8 @@ Selu = elementwise(selu)
 Gelu = elementwise(gelu)
 
 
-@frozen
-class Windows:
+@frozen(repr=False)
+class Windows(ReprMixin):
     """The windows of a pooling layer, with batch and channels among the dimensions."""
 
     shape: tuple[int, ...]

@@ -28,6 +28,7 @@ from verax.api.trees.pytrees import tree_leaves, tree_map, tree_structure
 from verax.api.vmap import vmap
 from verax.flatten_util import ravel_pytree
 from verax.ir.dtypes import is_float, is_inexact
+from verax.ir.records import ReprMixin
 from verax.numpy import where
 from verax.numpy.arguments.arguments import as_array, shown
 from verax.rules.values.array import Array
@@ -66,8 +67,8 @@ SAFETY, LEAST_FACTOR, LARGEST_FACTOR = 0.9, 0.2, 10.0
 type Slope = Callable[[Array, Array], Array]
 
 
-@frozen
-class Limits:
+@frozen(repr=False)
+class Limits(ReprMixin):
     """Tolerances, the most steps between two times, and the longest step."""
 
     rtol: Any

@@ -19,6 +19,7 @@ from verax.api.tracing.trace import leaf_avals, trace
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.typed import check_callable
@@ -27,8 +28,8 @@ from verax.transforms.tables.propagation import Propagation, flat, grouped
 NO_KWARGS: Mapping[str, Any] = MappingProxyType({})
 
 
-@frozen(eq=False)
-class Opened:
+@frozen(eq=False, repr=False)
+class Opened(ReprMixin):
     """A traced function.
 
     `jaxpr` takes `operands`: first, `captured` many tracers of traces around this one

@@ -17,6 +17,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.consts import close
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr, Source, UsedConst
+from verax.ir.records import ReprMixin
 
 
 class HasJaxpr(Protocol):
@@ -34,8 +35,8 @@ class HasTrace(Protocol):
     def traced(self) -> HasJaxpr: ...
 
 
-@frozen(eq=False)
-class CapturedConstant:
+@frozen(eq=False, repr=False)
+class CapturedConstant(ReprMixin):
     """One captured array: what it is, and the user's line that reads it first."""
 
     value: object

@@ -24,6 +24,7 @@ from verax.ir.atoms import (
 )
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, UsedConst, equation
 from verax.ir.memo import memoised
+from verax.ir.records import ReprMixin
 from verax.ir.walk import map_eqns, map_subjaxprs
 
 type Hoistable = Callable[[Eqn, tuple[Literal, ...]], Eqn | None]
@@ -53,8 +54,8 @@ def close(closed: ClosedJaxpr) -> Jaxpr:
     return rebuilt(closed.jaxpr, literals, {})
 
 
-@frozen
-class Slot:
+@frozen(repr=False)
+class Slot(ReprMixin):
     """What stands for an array constant: its number, and where the array lies."""
 
     number: int

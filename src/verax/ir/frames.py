@@ -17,6 +17,8 @@ from typing import Final
 
 from attrs import frozen
 
+from verax.ir.records import ReprMixin
+
 type Json = bool | int | float | str | list["Json"] | dict[str, Json] | None
 
 VERSION: Final = struct.Struct("<I")
@@ -52,8 +54,8 @@ def canonical_json(document: Json, indent: int | None = None) -> str:
     return json.dumps(document, sort_keys=True, separators=separators, indent=indent)
 
 
-@frozen
-class Frame:
+@frozen(repr=False)
+class Frame(ReprMixin):
     """The frame of one kind of file.
 
     Attributes:

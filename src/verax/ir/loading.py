@@ -38,6 +38,7 @@ from verax.ir.jaxpr import (
 )
 from verax.ir.library import Library
 from verax.ir.parser import scalar
+from verax.ir.records import ReprMixin
 from verax.ir.saving import FORMAT, FRAME
 from verax.ir.tokens import Cursor
 from verax.ir.values import build, classes_in, field_types, fits, read_value
@@ -171,8 +172,8 @@ def restored_program(
     return ClosedJaxpr(jaxpr, tuple([c.value for c in values]))
 
 
-@frozen
-class Decoder:
+@frozen(repr=False)
+class Decoder(ReprMixin):
     """What programs refer to: primitives by name; arrays and programs by number."""
 
     primitives: Mapping[str, Primitive]

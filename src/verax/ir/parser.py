@@ -23,6 +23,7 @@ from verax.ir.atoms import (
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Primitive
 from verax.ir.library import Library
 from verax.ir.memo import memoised
+from verax.ir.records import ReprMixin
 from verax.ir.scalars import element, scalar_bytes
 from verax.ir.tokens import Cursor
 from verax.ir.values import read_params
@@ -81,8 +82,8 @@ def parse_closed(
     return ClosedJaxpr(jaxpr, tuple(consts[:wanted]))
 
 
-@frozen
-class Binder:
+@frozen(repr=False)
+class Binder(ReprMixin):
     """A variable with its type, such as `a:f32[8]`, and where it stands."""
 
     token: str
@@ -124,8 +125,8 @@ class Scope:
         return var
 
 
-@frozen
-class Reader:
+@frozen(repr=False)
+class Reader(ReprMixin):
     """What programs refer to: primitives by name, array constants by number."""
 
     primitives: Mapping[str, Primitive]

@@ -13,6 +13,7 @@ So they inherit one method that reads the fields in one call::
 
 from collections.abc import Callable
 from operator import attrgetter
+from reprlib import recursive_repr
 from typing import ClassVar, Self
 
 from attrs import Attribute, fields
@@ -25,6 +26,7 @@ class ReprMixin:
 
     __slots__ = ()
 
+    @recursive_repr("...")
     def __repr__(self) -> str:
         kind = type(self)
         shown = [

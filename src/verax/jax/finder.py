@@ -8,38 +8,26 @@ real jax can be loaded in this process::
 """
 
 import sys
-from collections.abc import Iterable, Sequence
-from importlib.abc import Loader, MetaPathFinder
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
-from importlib.metadata import Distribution, DistributionFinder
-from pathlib import Path
 from types import FrameType, ModuleType
 
-from verax.jax.names import MODULES, VERSION
+from verax.jax.names import MODULES
 from verax.jax.record import RECORD
 from verax.jax.views import WHERE, View, is_real_jax
+from verax.rules.values.lazy import LazyModule
 
-ANY = DistributionFinder.Context()
-
-
-class Jax(Distribution):
-    """The distribution `jax`, of the version whose surface verax follows."""
-
-    def read_text(self, filename: str) -> str | None:
-        if filename == "METADATA":
-            return f"Metadata-Version: 2.1\nName: jax\nVersion: {VERSION}\n"
-        return None
-
-    def locate_file(self, path: object) -> Path:
-        return Path(__file__).parent / str(path)
-
-    @property
-    def version(self) -> str:
-        return VERSION
+DISTRIBUTION = LazyModule("verax.jax.distribution")
 
 
-class Finder(DistributionFinder, MetaPathFinder, Loader):
-    """Finds `jax` and its modules among the views of verax."""
+class Finder:
+    """Finds `jax` and its modules among the views of verax.
+
+    Python asks no finder or loader for a base class, and `importlib.abc` is slow to
+    import.
+    """
+
+    find_distributions = DISTRIBUTION.find_distributions
 
     def find_spec(
         self,
@@ -63,12 +51,6 @@ class Finder(DistributionFinder, MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing runs: a view looks names up when they are read."""
-
-    def find_distributions(
-        self, context: DistributionFinder.Context = ANY
-    ) -> Iterable[Distribution]:
-        wanted = context.name is None or context.name.lower() == "jax"
-        return [Jax()] if wanted else []
 
 
 def asked_by(module: str) -> bool:

@@ -11,9 +11,11 @@ from typing import Any
 
 from attrs import frozen
 
+from verax.ir.records import ReprMixin
 
-@frozen
-class FlatTree:
+
+@frozen(repr=False)
+class FlatTree(ReprMixin):
     """Values, and how many of them each group has; None if they are one group."""
 
     vals: tuple[Any, ...]

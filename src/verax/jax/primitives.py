@@ -20,6 +20,7 @@ import verax
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS, Effect
 from verax.ir.jaxpr import Jaxpr, Params, Primitive as Named
+from verax.ir.records import ReprMixin
 from verax.rules.rows.row import (
     Axis,
     BatchAxis,
@@ -35,8 +36,8 @@ from verax.rules.values.state import STATE, interpreting, widths_of
 type Rule = Callable[..., Any]
 
 
-@frozen(eq=False)
-class Same:
+@frozen(eq=False, repr=False)
+class Same(ReprMixin):
     """A value that cannot be hashed, equal to itself alone."""
 
     value: object
@@ -140,8 +141,8 @@ AXIS_BATCHERS: Rules[Rule] = Rules("batching.axis_primitive_batchers")
 LOWERINGS: Rules[dict[str | None, Rule]] = Rules("mlir.register_lowering")
 
 
-@frozen(eq=False)
-class LowerFun:
+@frozen(eq=False, repr=False)
+class LowerFun(ReprMixin):
     """A lowering that is a function of operations: what `mlir.lower_fun` makes."""
 
     function: Rule
@@ -386,8 +387,8 @@ class FromRegistered(Row[Keywords]):
         return self.made_from.bind(*operands, **fields)
 
 
-@frozen
-class AxisData:
+@frozen(repr=False)
+class AxisData(ReprMixin):
     """What batch rules of `axis_primitive_batchers` are told of the new axis."""
 
     axis: BatchAxis | None

@@ -21,6 +21,7 @@ from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.promotion import TypePromotionError, result_type
+from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import inlined
 from verax.ops.elementwise.convert import convert
 from verax.rules.rows.builder import Staged
@@ -34,8 +35,8 @@ LEAF: Final = type("array", (), {})()
 """Stands for a leaf where structures are compared; messages show its class."""
 
 
-@frozen(eq=False)
-class Body:
+@frozen(eq=False, repr=False)
+class Body(ReprMixin):
     """A traced function: its jaxpr takes `consts`, then the leaves of the arguments."""
 
     jaxpr: Jaxpr

@@ -17,6 +17,7 @@ from verax.api.tracing.apply import as_array
 from verax.backend import pytrees
 from verax.ir.avals import Shape
 from verax.ir.dtypes import float32, int32, is_bool, is_inexact, is_integer
+from verax.ir.records import ReprMixin
 from verax.ops.elementwise.arith import div
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
@@ -72,8 +73,8 @@ def axes_of(what: str, axis_name: AxisName) -> tuple[tuple[str, ...], Shape]:
     return names, tuple([known[name] for name in names])
 
 
-@frozen(eq=False)
-class Meeting:
+@frozen(eq=False, repr=False)
+class Meeting(ReprMixin):
     """Which elements meet in a collective: all along the axes, or those of a group.
 
     `groups` partition the elements, whose numbers count along all axes together, the

@@ -20,6 +20,7 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
+from verax.ir.records import ReprMixin
 from verax.lax.bodies import (
     Body,
     as_operand,
@@ -41,8 +42,8 @@ from verax.rules.values.sizes import ShapeError
 from verax.rules.values.typed import check_callable
 
 
-@frozen(eq=False)
-class System:
+@frozen(eq=False, repr=False)
+class System(ReprMixin):
     """A tree of arrays, and functions from such trees to such trees.
 
     `what` is how messages call the tree.

@@ -16,6 +16,7 @@ from attrs import frozen
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, bool_, float32, float64, int32
 from verax.ir.limits import finfo
+from verax.ir.records import ReprMixin
 from verax.nn.reductions import logsumexp, softmax
 from verax.numpy.arguments.arguments import ArrayLike, as_array, stretched
 from verax.numpy.elementwise.arithmetic import add
@@ -32,8 +33,8 @@ from verax.rules.values.array import Array
 Window = int | tuple[int, int] | None
 
 
-@frozen
-class Sizes:
+@frozen(repr=False)
+class Sizes(ReprMixin):
     """The sizes of one call: batch, queries, keys, key heads, group, head dimension."""
 
     batch: int

@@ -41,7 +41,6 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import log, sqrt
 from verax.ops.elementwise.trig import cos, sin
 from verax.random.keys import split
-from verax.random.many import orthogonal as orthogonal_samples
 from verax.random.normals import (
     normal as normal_samples,
     truncated_normal as truncated_samples,
@@ -49,6 +48,10 @@ from verax.random.normals import (
 from verax.random.raw_bits import uniform as uniform_samples
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
+from verax.rules.values.lazy import LazyModule
+
+# Factorisations and the samplers that call them: most programs draw no such weights.
+MANY = LazyModule("verax.random.many")
 
 type Axes = int | Sequence[int]
 type Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]
@@ -211,7 +214,7 @@ def orthogonal(
         columns = shape[column_axis]
         rest = list(shape)
         del rest[column_axis]
-        found = orthogonal_samples(key, math.prod(rest), (), dtype, columns)
+        found = MANY.orthogonal(key, math.prod(rest), (), dtype, columns)
         moved = moveaxis(found.reshape(*rest, columns), -1, column_axis)
         return times(moved, scale)
 

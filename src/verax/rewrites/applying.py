@@ -17,6 +17,7 @@ from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from verax.ir.records import ReprMixin
 from verax.rules.values.memo import kept_with, memo
 from verax.rules.values.state import Context, current_context
 from verax.transforms.patterns.rewrite_rules import Rewrite
@@ -62,8 +63,8 @@ def apply(rules: Rewrite | Iterable[Rewrite], *, passes: int = PASSES) -> "Appli
     return Applied(tuple(found), passes)
 
 
-@frozen(eq=False)
-class Applied:
+@frozen(eq=False, repr=False)
+class Applied(ReprMixin):
     """Rules, ready to be applied to functions and jaxprs."""
 
     rules: tuple[Rewrite, ...]

@@ -13,6 +13,7 @@ from attrs import frozen
 from hypothesis import strategies as st
 
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder, renumber
 from verax.rules.rows.row import Domain, Row
 from verax.verify.cases.case import Case
@@ -26,8 +27,8 @@ DEPTH = 2
 """Bodies in bodies; the program itself is not counted."""
 
 
-@frozen
-class Program:
+@frozen(repr=False)
+class Program(ReprMixin):
     """A program, with the domains and smoothness of its inputs."""
 
     jaxpr: Jaxpr

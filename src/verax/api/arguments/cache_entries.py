@@ -26,14 +26,14 @@ from verax.backend.eager.key_checks import checked_keys
 from verax.backend.eager.nan_checks import checked_call, kinds_of
 from verax.backend.eager.nan_search import Search
 from verax.backend.xla.executable import CompileOptions
-from verax.ir.records import Unchanging
+from verax.ir.records import ReprMixin, Unchanging
 from verax.rules.values.state import STATE
 
 type Maker = Callable[..., Call]
 
 
-@frozen(eq=False)
-class Settings(Unchanging):
+@frozen(eq=False, repr=False)
+class Settings(Unchanging, ReprMixin):
     """How a jitted function treats its arguments and its program."""
 
     statics: Statics
@@ -43,8 +43,8 @@ class Settings(Unchanging):
     shardings: Shardings
 
 
-@frozen(eq=False)
-class Entry:
+@frozen(eq=False, repr=False)
+class Entry(ReprMixin):
     """What one signature led to."""
 
     traced: Traced

@@ -16,14 +16,15 @@ from attrs import field, frozen
 from verax.api.arguments.static_keys import typed
 from verax.api.tracing.argument_names import function_name
 from verax.backend.pytrees import PyTreeDef
+from verax.ir.records import ReprMixin
 from verax.rules.values.typed import SHOWN, shown
 
 type Numbers = int | Sequence[int] | None
 type Names = str | Iterable[str] | None
 
 
-@frozen(eq=False)
-class CallArguments:
+@frozen(eq=False, repr=False)
+class CallArguments(ReprMixin):
     """The arguments of one call: those that are traced, and those that are not.
 
     `dynamic` is (positional arguments without the static ones, keyword arguments
@@ -85,8 +86,8 @@ class CallArguments:
         return tuple(marks)
 
 
-@frozen(eq=False)
-class Statics:
+@frozen(eq=False, repr=False)
+class Statics(ReprMixin):
     """Which arguments are static and which donated, by position and by name."""
 
     positions: tuple[int, ...]

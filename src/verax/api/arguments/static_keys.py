@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from verax.ir.records import ReprMixin
 from verax.rules.values.source import LIBRARY
 
 # Classes whose equal values are the same value, which are most static values.
@@ -55,8 +56,8 @@ def is_floating(cls: type) -> bool:
     return issubclass(cls, FLOATS)
 
 
-@frozen(eq=False)
-class Watched:
+@frozen(eq=False, repr=False)
+class Watched(ReprMixin):
     """A static object that compares by identity, as it was when it was traced."""
 
     label: str

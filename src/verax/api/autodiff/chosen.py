@@ -11,10 +11,11 @@ from typing import Any
 from attrs import frozen
 
 from verax.api.tracing.argument_names import function_name
+from verax.ir.records import ReprMixin
 
 
-@frozen(eq=False)
-class OfChosen:
+@frozen(eq=False, repr=False)
+class OfChosen(ReprMixin):
     """`fun` as a function of the arguments at `numbers` alone."""
 
     fun: Callable[..., Any]

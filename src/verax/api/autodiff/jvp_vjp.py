@@ -42,6 +42,7 @@ from verax.backend.pytrees import Partial, PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0, is_complex, is_inexact
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ops.structure import create
 from verax.rules.rows.references import BoundRef
 from verax.rules.values.constants import aval_of, is_operand
@@ -51,8 +52,8 @@ from verax.transforms.engine.jvp import jvp as push_forward, jvp_into, pushed_ty
 from verax.transforms.engine.transpose import transpose
 
 
-@frozen(cache_hash=True)
-class Signature:
+@frozen(cache_hash=True, repr=False)
+class Signature(ReprMixin):
     """The types of a function's arguments and outputs, without auxiliary ones.
 
     `name` is what messages call the function: two of one type are equal.
@@ -92,8 +93,8 @@ class Signature:
         return describe_arguments(self.name, self.in_tree)()
 
 
-@frozen(eq=False)
-class Primals:
+@frozen(eq=False, repr=False)
+class Primals(ReprMixin):
     """A function traced at some arguments, ready to be differentiated."""
 
     jaxpr: Jaxpr
@@ -392,8 +393,8 @@ class Pushforward:
         return fill(self.at.pad(self.nonzero), outs, avals)
 
 
-@frozen(cache_hash=True)
-class Slots:
+@frozen(cache_hash=True, repr=False)
+class Slots(ReprMixin):
     """Where the residuals of a pullback come from.
 
     Attributes:

@@ -15,13 +15,14 @@ from attrs import frozen
 from verax.api.trees.classes import register_pytree_node_class
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
+from verax.ir.records import ReprMixin
 
 type Layout = PyTreeDef | tuple[Layout, ...]
 """The structure of an argument, or a tuple where `saveable_args` has one."""
 
 
-@frozen
-class Absent:
+@frozen(repr=False)
+class Absent(ReprMixin):
     """Stands where an argument is not kept; a pytree without leaves."""
 
     def tree_flatten(self) -> tuple[tuple[()], None]:

@@ -25,6 +25,7 @@ from verax.api.tracing.apply import (
     typed_atoms,
 )
 from verax.ir.jaxpr import Jaxpr, Literal, consts_of
+from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.row import MissingRule
 from verax.transforms.engine.linearize import (
@@ -43,8 +44,8 @@ type Mask = tuple[bool, ...]
 NO_OPERANDS: Final[Mapping[int, int]] = MappingProxyType({})
 
 
-@frozen(eq=False)
-class LinearPart:
+@frozen(eq=False, repr=False)
+class LinearPart(ReprMixin):
     """The derivative of a program at a point.
 
     Attributes:

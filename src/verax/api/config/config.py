@@ -12,12 +12,12 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import wraps
 from types import SimpleNamespace
 from typing import Any, Final, Protocol
 
 from verax.api.config.options import EAGER, OPTIONS, Option, flags_of, jax_name, option
 from verax.api.tracing.apply import ENGINE
-from verax.api.tracing.wrapping import wraps
 from verax.backend.eager.interpreter import eager_interpreter
 from verax.backend.runtime.client import (
     ClientOptions,

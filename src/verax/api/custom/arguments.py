@@ -21,6 +21,7 @@ from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0
 from verax.ir.holding import holds
+from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Scope, Tracer
 from verax.rules.values.constants import aval_of
 
@@ -56,8 +57,8 @@ class Held:
         return isinstance(other, Held) and self.key == other.key
 
 
-@frozen
-class Positions:
+@frozen(repr=False)
+class Positions(ReprMixin):
     """Where the held arguments of a function are, and how to call it."""
 
     held: tuple[int, ...]
@@ -70,8 +71,8 @@ class Positions:
         return [values[i] if i in values else next(rest) for i in range(count)]
 
 
-@frozen(eq=False)
-class SortedArguments:
+@frozen(eq=False, repr=False)
+class SortedArguments(ReprMixin):
     """The arguments of one call: `tree` is the tuple of the differentiable ones."""
 
     leaves: list[Any]

@@ -38,6 +38,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.holding import holds
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.rules.rows.leaks import LeakedTracer, leaked
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import AbstractValueError
@@ -104,8 +105,8 @@ def at_home[R](home: Home | None, what: Callable[..., R], *key: Any) -> R:
     return found
 
 
-@frozen(cache_hash=True)
-class CallRules:
+@frozen(cache_hash=True, repr=False)
+class CallRules(ReprMixin):
     """The rules of one call: what tells them from others is what they are called with.
 
     `tree` and `avals` are those of the arguments that the rules are about.
@@ -135,7 +136,7 @@ class CallRules:
         return matching_leaves(purpose, what, self.out_tree, like, found, "the output")
 
 
-@frozen(cache_hash=True)
+@frozen(cache_hash=True, repr=False)
 class UserRules(CallRules):
     """Rules of derivatives; `held` are the arguments that they are not about."""
 

@@ -19,6 +19,7 @@ from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
 from verax.backend.results import result_tree
 from verax.ir.jaxpr import Primitive
+from verax.ir.records import ReprMixin
 from verax.ops.calls.checkpoint import (
     BARRIER,
     CheckpointParams,
@@ -145,8 +146,8 @@ def dots_with_no_batch_dims_saveable(
     return not any(batch)
 
 
-@frozen
-class ByName:
+@frozen(repr=False)
+class ByName(ReprMixin):
     """Keeps values by their names: those among `names`, or all the others."""
 
     names: frozenset[str]
@@ -160,8 +161,8 @@ class ByName:
         return (params["name"] in self.names) == self.among
 
 
-@frozen
-class Either:
+@frozen(repr=False)
+class Either(ReprMixin):
     """Keeps what one of two policies keeps."""
 
     first: Policy
@@ -189,8 +190,8 @@ def save_anything_except_these_names(*names: str) -> ByName:
     return ByName(frozenset(names), False, True)
 
 
-@frozen
-class Offloadable:
+@frozen(repr=False)
+class Offloadable(ReprMixin):
     """What a policy returns for a value that may move from one memory to another."""
 
     __module__ = "verax.ad_checkpoint"
@@ -199,8 +200,8 @@ class Offloadable:
     dst: str
 
 
-@frozen
-class OffloadedDots:
+@frozen(repr=False)
+class OffloadedDots(ReprMixin):
     """Keeps matrix products without batch dimensions, as `Offloadable`."""
 
     where: Offloadable
@@ -213,8 +214,8 @@ class OffloadedDots:
         return self.where if kept else False
 
 
-@frozen
-class OffloadedNames:
+@frozen(repr=False)
+class OffloadedNames(ReprMixin):
     """Keeps values by their names, some of them as `Offloadable`."""
 
     saved: frozenset[str]

@@ -24,6 +24,7 @@ from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ops.custom.linear_call import LinearCallParams, linear_call_p
 from verax.ops.elementwise.select import stop_gradient as stop_gradient_of
 from verax.rules.values.array import Array
@@ -42,8 +43,8 @@ def stop_gradient(x: Any) -> Any:
     )
 
 
-@frozen(cache_hash=True)
-class PullbackProgram:
+@frozen(cache_hash=True, repr=False)
+class PullbackProgram(ReprMixin):
     """What a user's pullback does, beside what it captured."""
 
     jaxpr: Jaxpr

@@ -45,6 +45,7 @@ from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ops.custom.jvp import (
     CustomJvpParams,
     JvpRule,
@@ -55,7 +56,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.state import entered
 
 
-@frozen(cache_hash=True)
+@frozen(cache_hash=True, repr=False)
 class UserJvp(UserRules):
     """A rule of the user's, for the calls with arguments of some types."""
 
@@ -277,8 +278,8 @@ def jvp_rule(
     return TracedJvp(pushed, nonzero, mask), captured, jaxpr
 
 
-@frozen(cache_hash=True)
-class Shifted:
+@frozen(cache_hash=True, repr=False)
+class Shifted(ReprMixin):
     """A rule that captures nothing, of a function that does."""
 
     rule: JvpRule

@@ -22,6 +22,7 @@ from verax.backend import pytrees
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, float0, is_inexact
 from verax.ir.jaxpr import Atom, Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ops.structure.create import zeros
 from verax.rules.programs.batched import on_inputs
 from verax.rules.rows.builder import Builder, Staged
@@ -31,8 +32,8 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.typed import described
 
 
-@frozen
-class SymbolicZero:
+@frozen(repr=False)
+class SymbolicZero(ReprMixin):
     """A tangent or cotangent that is known to be zero, of the given type."""
 
     __module__ = "verax.custom_derivatives"
@@ -52,8 +53,8 @@ class SymbolicZero:
         return self.aval.ndim
 
 
-@frozen(eq=False)
-class CustomVJPPrimal:
+@frozen(eq=False, repr=False)
+class CustomVJPPrimal(ReprMixin):
     """An argument of a forward rule with symbolic zeros: is it differentiated?"""
 
     __module__ = "verax.custom_derivatives"

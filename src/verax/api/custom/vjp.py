@@ -51,6 +51,7 @@ from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ops.custom.vjp import (
     CustomVjpParams,
     TracedVjp,
@@ -63,7 +64,7 @@ from verax.rules.values.state import entered
 from verax.rules.values.typed import NotAnArray, described
 
 
-@frozen(cache_hash=True)
+@frozen(cache_hash=True, repr=False)
 class UserVjp(UserRules):
     """A pair of rules, for the calls with arguments of some types."""
 
@@ -278,8 +279,8 @@ def traced_backward(rule: UserVjp, nonzero: Mask, given: Mask) -> tuple[Jaxpr, M
     return on_its_own(traced), mask
 
 
-@frozen(cache_hash=True)
-class Shifted:
+@frozen(cache_hash=True, repr=False)
+class Shifted(ReprMixin):
     """Rules that capture nothing, of a function that does."""
 
     rule: VjpRule

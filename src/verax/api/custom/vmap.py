@@ -36,7 +36,7 @@ from verax.rules.values.state import current_context, entered
 type Mask = tuple[bool, ...]
 
 
-@frozen(cache_hash=True)
+@frozen(cache_hash=True, repr=False)
 class UserVmap(CallRules):
     """A batching rule, for the calls with arguments of some types."""
 

@@ -24,6 +24,7 @@ from verax.backend.programs.disk_lookup import Stored, stored
 from verax.backend.programs.placed_program import spread_of
 from verax.backend.programs.program import Made, Program, Recipe, made_of
 from verax.ir.captured import CapturedConstants, captured_constants
+from verax.ir.records import ReprMixin
 from verax.ir.walk import count_eqns
 
 type Reason = tuple[str, tuple[Difference, ...]]
@@ -39,8 +40,8 @@ REHASHED: Final = (
 BEFORE, NOW, LATER = "before", "now", "at the call"
 
 
-@frozen(eq=False)
-class Asked:
+@frozen(eq=False, repr=False)
+class Asked(ReprMixin):
     """A call of a jitted function that was asked about, and what the function knows.
 
     `key` is that of its program, `seen` are those of the programs and traces there are.

@@ -24,6 +24,7 @@ from verax.api.explain.keys import (
 )
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
+from verax.ir.records import ReprMixin
 
 # A function with so many signatures has a bigger problem than the nearest of them.
 COMPARED: Final = 512
@@ -61,8 +62,8 @@ ADVICE: Final[Mapping[str, str]] = MappingProxyType(
 """What to do, for each kind of difference."""
 
 
-@frozen
-class Difference:
+@frozen(repr=False)
+class Difference(ReprMixin):
     """One thing in which a call differs from an earlier one.
 
     `kind` is a key of `ADVICE`, `where` the argument or leaf, such as `params['w']`.

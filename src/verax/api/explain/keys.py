@@ -22,6 +22,7 @@ from verax.api.tracing.argument_names import (
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
+from verax.ir.records import ReprMixin
 from verax.rules.values.state import TRACED
 
 type Key = tuple[Any, ...]
@@ -31,8 +32,8 @@ PLAIN: Final = (dict, list, tuple, NoneType)
 BY_POSITION, BY_KEYWORD = "by position", "by keyword"
 
 
-@frozen(eq=False)
-class Argument:
+@frozen(eq=False, repr=False)
+class Argument(ReprMixin):
     """An argument that is traced: its structure, and the types of its leaves.
 
     `places` has (sharding, committed) for each leaf that somebody placed, else None.
@@ -57,8 +58,8 @@ class Argument:
             return [f"leaf {i} of {label}" for i in range(self.tree.num_leaves)]
 
 
-@frozen(eq=False)
-class StaticArgument:
+@frozen(eq=False, repr=False)
+class StaticArgument(ReprMixin):
     """An argument that is part of the key: its value as text, its class, its key.
 
     `identity` says that no other object is equal to it.
@@ -71,8 +72,8 @@ class StaticArgument:
     identity: bool
 
 
-@frozen(eq=False)
-class Signature:
+@frozen(eq=False, repr=False)
+class Signature(ReprMixin):
     """What one call of a jitted function is told apart by."""
 
     arguments: Mapping[str, Argument]

@@ -25,12 +25,13 @@ from verax.api.tracing.argument_names import codes, name_and_line
 from verax.backend.programs.program import Made, Program
 from verax.backend.runtime.log import LOGGER
 from verax.ir.memo import Recent
+from verax.ir.records import ReprMixin
 from verax.ir.walk import count_eqns
 from verax.rules.values.source import user_source
 
 
-@frozen(eq=False)
-class Miss:
+@frozen(eq=False, repr=False)
+class Miss(ReprMixin):
     """A call that found nothing: of what, from where, and why."""
 
     heading: str

@@ -17,6 +17,7 @@ from attrs import field, frozen
 from verax.api.explain.differences import Difference, advice
 from verax.backend.xla.executable import MemoryAnalysis
 from verax.ir.captured import CapturedConstants
+from verax.ir.records import ReprMixin
 from verax.ir.views import escaped
 
 # So many differences are printed; the value holds all of them.
@@ -24,8 +25,8 @@ SHOWN: Final = 8
 NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
 
 
-@frozen
-class CacheAnswer:
+@frozen(repr=False)
+class CacheAnswer(ReprMixin):
     """What one of the caches said; `hit` is None where it was not asked."""
 
     cache: str
@@ -37,8 +38,8 @@ class CacheAnswer:
         return f"{word}: {self.note}" if self.note else word
 
 
-@frozen
-class StageReport:
+@frozen(repr=False)
+class StageReport(ReprMixin):
     """One stage of a call: its time and what it made.
 
     `seconds` is None for what has not happened. `when` is "before" (for an earlier

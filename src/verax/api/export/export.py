@@ -42,6 +42,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.printer import aval_text
+from verax.ir.records import ReprMixin
 from verax.ir.words import aval_of_word
 from verax.ops.calls.call_exported import (
     ExportedModule,
@@ -63,8 +64,8 @@ ROUTINES = ("lapack_", "cusolver_", "hipsolver_")
 STABLE_TARGETS = frozenset(("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"))
 
 
-@frozen
-class DisabledSafetyCheck:
+@frozen(repr=False)
+class DisabledSafetyCheck(ReprMixin):
     """A check of `export` that the caller turns off.
 
     >>> DisabledSafetyCheck.custom_call("my_kernel")
@@ -91,8 +92,8 @@ class DisabledSafetyCheck:
         return self.target if self.kind == "custom_call" else None
 
 
-@frozen(eq=False, kw_only=True)
-class Exported:
+@frozen(eq=False, kw_only=True, repr=False)
+class Exported(ReprMixin):
     """A function as a StableHLO module, with all that a caller needs to know.
 
     `in_tree` is the structure of (args, kwargs); `in_avals` and `out_avals` are the

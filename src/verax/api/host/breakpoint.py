@@ -24,6 +24,7 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.dtypes import is_inexact
 from verax.ir.locks import locked
+from verax.ir.records import ReprMixin
 from verax.ops.elementwise.select import stop_gradient
 from verax.rules.rows.builder import Scope, Tracer
 from verax.rules.values.constants import aval_of
@@ -116,8 +117,8 @@ def stack(frame: FrameType | None, filtered: bool) -> list[FrameType]:
     return found
 
 
-@frozen(eq=False)
-class Pick:
+@frozen(eq=False, repr=False)
+class Pick(ReprMixin):
     """A variable that holds tracers: its structure, and what its leaves are.
 
     An integer is the number of an operand, and anything else a leaf in a tuple.
@@ -133,8 +134,8 @@ class Pick:
         )
 
 
-@frozen(eq=False)
-class Moment:
+@frozen(eq=False, repr=False)
+class Moment(ReprMixin):
     """A frame at the time of tracing; some variables are picked from operands."""
 
     code: CodeType

@@ -26,6 +26,7 @@ from verax.ir.effects import IO, ORDERED_IO, Effect
 from verax.ir.extended import ExtendedDType
 from verax.ir.holding import holds
 from verax.ir.jaxpr import Source
+from verax.ir.records import ReprMixin
 from verax.ops.calls.callbacks import (
     METHODS,
     CallbackParams,
@@ -75,8 +76,8 @@ class Held:
         return id(self.value) if found is None else found
 
 
-@frozen(cache_hash=True)
-class UserFunction:
+@frozen(cache_hash=True, repr=False)
+class UserFunction(ReprMixin):
     """A user's function on arrays of NumPy: see `HostFunction` of floor 1.
 
     `statics` are the leaves of the arguments that are not arrays, with their places;

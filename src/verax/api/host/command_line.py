@@ -18,9 +18,11 @@ from typing import IO, Any
 
 from attrs import frozen
 
+from verax.ir.records import ReprMixin
 
-@frozen(eq=False)
-class Stop:
+
+@frozen(eq=False, repr=False)
+class Stop(ReprMixin):
     """A frame of a stopped program: where it is, and the values of its variables."""
 
     code: CodeType

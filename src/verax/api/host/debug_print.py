@@ -24,6 +24,7 @@ from verax.backend.runtime.log import LOGGER
 from verax.ir.dtypes import DType
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
 from verax.ir.jaxpr import Source
+from verax.ir.records import ReprMixin
 from verax.ops.calls.callbacks import debug_callback_p
 from verax.rules.values.constants import aval_of
 from verax.rules.values.source import user_source
@@ -139,8 +140,8 @@ def has_fields(fmt: str) -> bool:
     return any(name is not None for _, name, _, _ in string.Formatter().parse(fmt))
 
 
-@frozen
-class Printing:
+@frozen(repr=False)
+class Printing(ReprMixin):
     """What `debug.print` calls: a format, and how NumPy printed when it was traced."""
 
     fmt: str

@@ -18,6 +18,7 @@ from attrs import frozen
 
 from verax.backend import pytrees
 from verax.backend.placement.sharding import Sharding
+from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.typed import described
@@ -119,8 +120,8 @@ def visualize_sharding(
     sys.stdout.write("".join(line + "\n" for line in lines))
 
 
-@frozen
-class Cells:
+@frozen(repr=False)
+class Cells(ReprMixin):
     """A table of parts: what each says, and how wide and high it is in its frame."""
 
     words: tuple[tuple[str, ...], ...]

@@ -24,6 +24,7 @@ from verax.api.jit.function import PjitFunction
 from verax.api.sharding_args import Shardings, resolve_shardings
 from verax.backend.runtime.client import Device
 from verax.backend.xla.executable import CompileOptions
+from verax.ir.records import ReprMixin
 
 
 @overload
@@ -120,8 +121,8 @@ def jit(
     return decorator if fun is None else decorator(fun)
 
 
-@frozen(eq=False)
-class JitDecorator:
+@frozen(eq=False, repr=False)
+class JitDecorator(ReprMixin):
     """`jit` with its options, waiting for the function."""
 
     static_argnums: Numbers

@@ -30,13 +30,13 @@ from verax.backend import pytrees
 from verax.backend.placement.mesh import Mesh, PartitionSpec
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.runtime.client import Device, local_devices
-from verax.ir.records import Unchanging
+from verax.ir.records import ReprMixin, Unchanging
 from verax.rules.rows.row import Axis
 from verax.rules.values.typed import check_callable
 
 
-@frozen(eq=False)
-class Settings(Unchanging):
+@frozen(eq=False, repr=False)
+class Settings(Unchanging, ReprMixin):
     """What `pmap` was told."""
 
     name: str

@@ -39,6 +39,7 @@ from verax.backend.results import result_tree
 from verax.ir.avals import Shape
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import Split
+from verax.ir.records import ReprMixin
 from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
 from verax.ops.structure.slicing import index_in_dim
 from verax.rules.programs.batched import batch_to
@@ -57,8 +58,8 @@ class Infer(enum.Enum):
 INFER: Final = Infer.INFER
 
 
-@frozen(eq=False)
-class Parts:
+@frozen(eq=False, repr=False)
+class Parts(ReprMixin):
     """How one array is made of parts: the mesh, and the axes that split each dim."""
 
     sharding: NamedSharding
@@ -300,8 +301,8 @@ def as_layouts(
     return found
 
 
-@frozen(eq=False)
-class Mapped:
+@frozen(eq=False, repr=False)
+class Mapped(ReprMixin):
     """A function of parts as one of wholes."""
 
     f: Callable[..., Any]

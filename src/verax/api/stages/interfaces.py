@@ -19,7 +19,7 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import canonical
-from verax.ir.records import Unchanging
+from verax.ir.records import ReprMixin, Unchanging
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
@@ -27,8 +27,8 @@ from verax.rules.values.state import STATE
 KEYWORDS: Final = "the keyword arguments"
 
 
-@frozen(eq=False)
-class Interface:
+@frozen(eq=False, repr=False)
+class Interface(ReprMixin):
     """The arguments and results of a program.
 
     `in_tree` is the structure of (positional arguments, keyword arguments) without the

@@ -18,6 +18,7 @@ from attrs import frozen
 
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
+from verax.ir.records import ReprMixin
 
 CALL: Final = "__call__"
 type Describe = Callable[[], Sequence[str]]
@@ -28,8 +29,8 @@ BY_POSITION = (
 )
 
 
-@frozen
-class Callee:
+@frozen(repr=False)
+class Callee(ReprMixin):
     """What is left of a function in a program: its name and those of its arguments.
 
     `parameters` are those of the positional arguments, as far as they have one.

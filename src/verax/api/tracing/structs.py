@@ -18,6 +18,7 @@ from verax.backend.placement.sharding import Sharding
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import as_dtype, canonical
 from verax.ir.meshes import says_nothing
+from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import as_size
@@ -145,8 +146,8 @@ class ShapeDtypeStruct:
 FIELDS: Final = tuple(inspect.signature(ShapeDtypeStruct).parameters)
 
 
-@frozen
-class ArgInfo:
+@frozen(repr=False)
+class ArgInfo(ReprMixin):
     """What a stage says about an argument: its type, and whether it is donated."""
 
     __module__ = "verax.stages"

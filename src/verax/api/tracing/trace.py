@@ -27,6 +27,7 @@ from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.check import check_jaxpr
 from verax.ir.consts import hoist
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ops.hoisting import as_operands
 from verax.rules.rows.builder import Builder, Staged, Tracer
 from verax.rules.rows.infer import inferred
@@ -48,8 +49,8 @@ SHARED = 256
 ARRAYS = (Tracer, ConcreteArray)
 
 
-@frozen(eq=False)
-class Traced:
+@frozen(eq=False, repr=False)
+class Traced(ReprMixin):
     """A traced function: its jaxpr takes the captured tracers, then the leaves."""
 
     jaxpr: Jaxpr
@@ -71,8 +72,8 @@ class Traced:
         return Opened(jaxpr, (*closed.consts, *self.captured), self.out_tree)
 
 
-@frozen(eq=False)
-class Opened:
+@frozen(eq=False, repr=False)
+class Opened(ReprMixin):
     """A traced function whose jaxpr holds no array: it takes `captured`, then leaves.
 
     What it captured are arrays and tracers of traces around it. As operands of the

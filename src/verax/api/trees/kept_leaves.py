@@ -13,10 +13,11 @@ from attrs import frozen
 
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
+from verax.ir.records import ReprMixin
 
 
-@frozen(eq=False)
-class KeptLeaves:
+@frozen(eq=False, repr=False)
+class KeptLeaves(ReprMixin):
     """The structure of a tree, and the leaves that are kept as they are, by place."""
 
     tree: PyTreeDef

@@ -17,6 +17,7 @@ from attrs import frozen
 
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
+from verax.ir.records import ReprMixin
 
 type Json = bool | int | float | str | list["Json"] | dict[str, Json] | None
 KEYED: Final[dict[type, str]] = {dict: "dict", OrderedDict: "OrderedDict"}
@@ -27,8 +28,8 @@ BUILTINS: Final[dict[str, type]] = {
 LEAF: Final = pytrees.flatten(0)[1]
 
 
-@frozen
-class NodeFormat:
+@frozen(repr=False)
+class NodeFormat(ReprMixin):
     """How the nodes of a class are written; a namedtuple has no metadata to write."""
 
     nodetype: type

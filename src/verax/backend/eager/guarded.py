@@ -13,6 +13,7 @@ from attrs import frozen
 
 from verax.backend.runtime.transfers import check_transfer
 from verax.ir.jaxpr import Params, Primitive
+from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure
@@ -43,8 +44,8 @@ def allow_arguments(name: str, args: Sequence[object]) -> None:
             check_transfer("host_to_device", f"{aval_of(x)}, argument {i} of {name}")
 
 
-@frozen(eq=False)
-class GuardedInterpreter:
+@frozen(eq=False, repr=False)
+class GuardedInterpreter(ReprMixin):
     """An eager interpreter whose operations ask first.
 
     Those that NumPy computes transfer nothing.

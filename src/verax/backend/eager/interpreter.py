@@ -202,7 +202,7 @@ def typed(x: object, aval: ShapedArray) -> Array:
     return as_array(host_of(x), aval)
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class PlacingInterpreter(EagerInterpreter):
     """An eager interpreter while the default device is not the first one."""
 

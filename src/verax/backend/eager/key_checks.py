@@ -17,6 +17,7 @@ from attrs import frozen
 from verax.backend.pytrees import flatten
 from verax.ir.jaxpr import Jaxpr, Params, Primitive
 from verax.ir.locks import locked
+from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure
@@ -95,8 +96,8 @@ def take_down(found: Signature, args: Sequence[Any], outs: Sequence[Any]) -> Non
         USED.set(out, True if source is None else bool(np.any(USED.of(args[source]))))
 
 
-@frozen(eq=False)
-class KeyCheckingInterpreter:
+@frozen(eq=False, repr=False)
+class KeyCheckingInterpreter(ReprMixin):
     """An eager interpreter that raises where a key is used twice."""
 
     immediate: ClassVar[bool] = True

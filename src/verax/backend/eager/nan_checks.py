@@ -18,6 +18,7 @@ from verax.backend.eager.nan_search import Search, search
 from verax.backend.pytrees import flatten
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr, Params, Primitive
+from verax.ir.records import ReprMixin
 from verax.ops.calls.callbacks import silenced
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Engine
@@ -45,8 +46,8 @@ def holds(x: object, kind: Kind) -> bool:
     return is_bad_value(host_of(x), kind)
 
 
-@frozen(eq=False)
-class CheckingInterpreter:
+@frozen(eq=False, repr=False)
+class CheckingInterpreter(ReprMixin):
     """The eager interpreter, which raises where a result is NaN or infinite.
 
     An infinity among the operands may be intended; a NaN never is.

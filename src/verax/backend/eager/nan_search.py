@@ -16,6 +16,7 @@ from verax.backend.eager.single_op import OPTIONS
 from verax.backend.programs.program import compiled
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Engine
 from verax.transforms.engine.evaluate import as_typed
 from verax.transforms.nans.control_flow import NONE
@@ -24,8 +25,8 @@ from verax.transforms.nans.probe import place_of, probe, repeatable
 from verax.transforms.nans.report import Finding
 
 
-@frozen(eq=False)
-class Search:
+@frozen(eq=False, repr=False)
+class Search(ReprMixin):
     """How a program is searched: names for the report, and what runs it."""
 
     name: str

@@ -21,6 +21,7 @@ from verax.backend.lowering.function_writer import FunctionText, scalar_bytes
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import device_value
 from verax.ir.jaxpr import Atom, Jaxpr, Params, Var
+from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import Operand, Region
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, LowerRule, Row
@@ -34,8 +35,8 @@ type Platforms = tuple[str, ...]
 type Rule = Callable[["Recorder", Sequence[Operand]], Sequence[Operand]]
 
 
-@frozen(eq=False)
-class Needed:
+@frozen(eq=False, repr=False)
+class Needed(ReprMixin):
     """A constant of type `aval`: that of operand `place`, or else `value`."""
 
     aval: ShapedArray
@@ -46,8 +47,8 @@ class Needed:
 type Result = tuple[int, str] | Needed
 
 
-@frozen(eq=False)
-class EquationText:
+@frozen(eq=False, repr=False)
+class EquationText(ReprMixin):
     """Lines with `%s` for names; a name is an operand, a constant, or a fresh one.
 
     The names are those of the operands, then of the constants that are `needed`, which

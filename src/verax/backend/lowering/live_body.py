@@ -24,6 +24,7 @@ from verax.ir.jaxpr import (
     Var,
     consts_of,
 )
+from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Engine
 from verax.transforms.engine.dce import live, variables
 
@@ -32,8 +33,8 @@ from verax.transforms.engine.dce import live, variables
 SMALL: Final = 2048
 
 
-@frozen(eq=False)
-class Body:
+@frozen(eq=False, repr=False)
+class Body(ReprMixin):
     """What a function writes of a jaxpr: inputs, equations, constants, outputs.
 
     An equation is None where nothing needs it; variables keep their numbers, of which

@@ -16,22 +16,23 @@ from verax.backend.lowering.callback_calls import NO_CALLS, HostCalls
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Literal, Params
 from verax.ir.meshes import Layout
+from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import Operand
 from verax.transforms.engine.evaluate import literal_value
 
 OPERATION: Final = re.compile(r"(?<![#!\w])(?:stablehlo|chlo)\.")
 
 
-@frozen
-class Seconds:
+@frozen(repr=False)
+class Seconds(ReprMixin):
     """What making a module took: rewriting the program, and writing the text."""
 
     rewrite: float = 0.0
     write: float = 0.0
 
 
-@frozen
-class Lowered:
+@frozen(repr=False)
+class Lowered(ReprMixin):
     """A module as text, the constants it takes first, and the arguments it keeps.
 
     `kept[i]` says whether argument i of the jaxpr is an argument of the module;
@@ -61,8 +62,8 @@ class Lowered:
         return len(OPERATION.findall(self.text))
 
 
-@frozen
-class Spread:
+@frozen(repr=False)
+class Spread(ReprMixin):
     """How a program over several devices spreads its arguments and results.
 
     `order` are the numbers of the devices. An output is None where XLA chooses.

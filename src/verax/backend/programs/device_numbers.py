@@ -20,12 +20,13 @@ from verax.backend.placement.sharding import (
 )
 from verax.backend.programs.placement import Placement
 from verax.backend.runtime.client import Device
+from verax.ir.records import ReprMixin
 
 FREE = "*"
 
 
-@frozen
-class SavedPlaces:
+@frozen(repr=False)
+class SavedPlaces(ReprMixin):
     """Writes and reads places over some devices, which are in a fixed order."""
 
     devices: tuple[Device, ...]

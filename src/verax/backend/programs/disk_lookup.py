@@ -14,11 +14,12 @@ from verax.backend.programs.program import Recipe
 from verax.backend.runtime.client import default_client, local_devices
 from verax.backend.xla.compile_options import jaxlib_options
 from verax.backend.xla.disk_cache import entry_for
+from verax.ir.records import ReprMixin
 from verax.rules.values.state import STATE
 
 
-@frozen
-class Stored:
+@frozen(repr=False)
+class Stored(ReprMixin):
     """The answer; `hit` is None where the cache is not asked, and `note` says why."""
 
     hit: bool | None

@@ -24,6 +24,7 @@ from verax.backend.runtime.client import local_devices
 from verax.backend.xla.executable import Executable, Execute, ResultHandler, Run
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import device_value
+from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Tracer
 from verax.rules.rows.leaks import leaked
 from verax.rules.values.constants import scalar_of
@@ -33,8 +34,8 @@ type After = Callable[[Sequence[Any], list[Buffer], list[Buffer]], None]
 type Finish = Callable[[list[Buffer]], Any]
 
 
-@frozen(eq=False)
-class PreparedCall:
+@frozen(eq=False, repr=False)
+class PreparedCall(ReprMixin):
     """What a call of a program does, in pieces.
 
     `fetch` makes the buffers that the program takes from the arguments of a call; None

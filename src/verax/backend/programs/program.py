@@ -53,6 +53,7 @@ from verax.ir.consts import Slot, numbered
 from verax.ir.dtypes import float0, stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, empty_jaxpr
 from verax.ir.memo import Recent
+from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Engine
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE
@@ -67,8 +68,8 @@ PROGRAMS = 1 << 12
 LOCKS: Final = Locks(COMPILING)
 
 
-@frozen(eq=False)
-class Program:
+@frozen(eq=False, repr=False)
+class Program(ReprMixin):
     """An executable with the constants it takes first and the arguments it keeps."""
 
     lowered: Lowered
@@ -183,8 +184,8 @@ def build(lowered: Lowered, options: CompileOptions, late: bool = False) -> Prog
     )
 
 
-@frozen
-class Recipe:
+@frozen(repr=False)
+class Recipe(ReprMixin):
     """All that decides about a program, except its name in messages.
 
     The jaxpr has slots for its array constants, so that closures over other arrays of
@@ -211,8 +212,8 @@ def platform_of(placement: Placement | None) -> str:
     return platform_name(placement.devices[0].client)
 
 
-@frozen(eq=False)
-class Made:
+@frozen(eq=False, repr=False)
+class Made(ReprMixin):
     """A program without its constants, and the jaxpr it was made of.
 
     The source lines of the jaxpr are those of its first use. It is empty where the

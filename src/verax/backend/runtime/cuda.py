@@ -25,6 +25,7 @@ from attrs import frozen
 from jaxlib import _profiler, plugin_support, xla_client
 
 from verax.backend.runtime.environment import first_variable
+from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule
 
 NAME: Final = "cuda"
@@ -57,8 +58,8 @@ NVIDIA_LIBRARIES: Final[Sequence[tuple[str, Sequence[str]]]] = (
 KERNELS: Final = ("gpu_solver", "gpu_linalg", "gpu_prng", "gpu_sparse")
 
 
-@frozen
-class CudaPlugin:
+@frozen(repr=False)
+class CudaPlugin(ReprMixin):
     """An installed plugin: its shared library."""
 
     library: Path

@@ -24,6 +24,7 @@ from attrs import frozen
 from jaxlib import _jax
 
 from verax.backend.runtime.metrics import RECORDER
+from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
@@ -44,8 +45,8 @@ class CompilationCacheWarning(UserWarning):
     """The compilation cache could not read or write an entry; the program runs."""
 
 
-@frozen
-class Entry:
+@frozen(repr=False)
+class Entry(ReprMixin):
     """One program of the cache: a file that is there whole, or not."""
 
     directory: Path

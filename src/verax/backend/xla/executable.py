@@ -40,6 +40,7 @@ from verax.backend.xla.compile_options import (
     jaxlib_options,
 )
 from verax.backend.xla.disk_cache import Load, entry_for, through_cache
+from verax.ir.records import ReprMixin
 
 __all__ = [
     "CompileError",
@@ -62,8 +63,8 @@ ResultHandler = _jax.ResultHandler
 FAILED: Final = (_jax.JaxRuntimeError, TypeError)
 
 
-@frozen
-class MemoryAnalysis:
+@frozen(repr=False)
+class MemoryAnalysis(ReprMixin):
     """Bytes that one run of a program needs on each device."""
 
     arguments: int
@@ -94,8 +95,8 @@ class MemoryAnalysis:
         return self.generated_code
 
 
-@frozen(eq=False)
-class Executable:
+@frozen(eq=False, repr=False)
+class Executable(ReprMixin):
     """A compiled program, tied to its devices.
 
     `execute(buffers)` runs it: one buffer per argument, in order, each of the dtype,

@@ -7,6 +7,7 @@ from attrs import frozen
 
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
+from verax.ir.records import ReprMixin
 from verax.jax.overlays.linear_util import (
     WrappedFun,
     with_aux,
@@ -15,8 +16,8 @@ from verax.jax.overlays.linear_util import (
 __all__ = ["DebugInfo", "debug_info", "flatten_fun", "flatten_fun_nokwargs"]
 
 
-@frozen
-class DebugInfo:
+@frozen(repr=False)
+class DebugInfo(ReprMixin):
     """What a function is traced for, and the names of its arguments."""
 
     traced_for: str

@@ -17,6 +17,7 @@ from attrs import frozen
 
 from verax.api.inspect.make_jaxpr import eval_shape
 from verax.ir.dtypes import DType, DTypeLike
+from verax.ir.records import ReprMixin
 from verax.lax.looping import fori_loop
 from verax.lax.scanning import scan
 from verax.numpy.applying.vectorize_apply import vectorize
@@ -39,8 +40,8 @@ from verax.ops.structure.create import full
 from verax.rules.values.array import Array
 
 
-@frozen
-class Ways:
+@frozen(repr=False)
+class Ways(ReprMixin):
     """The library's own functions for methods; a name for updates by `x.at`."""
 
     reduce: Callable[..., Array] | None = None
@@ -48,8 +49,8 @@ class Ways:
     update: str | None = None
 
 
-@frozen
-class Traits:
+@frozen(repr=False)
+class Traits(ReprMixin):
     """What a ufunc knows of its function."""
 
     nin: int

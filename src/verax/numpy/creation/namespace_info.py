@@ -15,6 +15,7 @@ from attrs import frozen
 
 from verax.backend.runtime.client import Device, devices as client_devices
 from verax.ir.dtypes import default_dtype
+from verax.ir.records import ReprMixin
 from verax.rules.values.array import API_VERSIONS
 from verax.rules.values.state import STATE
 
@@ -40,8 +41,8 @@ GROUPS: Final = MappingProxyType(
 WIDE: Final = frozenset(("int64", "uint64", "float64", "complex128"))
 
 
-@frozen
-class ArrayNamespaceInfo:
+@frozen(repr=False)
+class ArrayNamespaceInfo(ReprMixin):
     """The answers of `verax.numpy` to the inspection functions of the standard."""
 
     def capabilities(self) -> dict[str, Any]:

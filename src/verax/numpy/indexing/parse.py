@@ -17,6 +17,7 @@ from attrs import frozen
 
 from verax.ir.avals import Shape
 from verax.ir.dtypes import INTEGER_SET, is_bool, is_integer
+from verax.ir.records import ReprMixin
 from verax.numpy.creation.creation import as_values, leaves
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
@@ -28,8 +29,8 @@ from verax.rules.values.lazy import LazyModule
 CHECK = LazyModule("verax.ops.calls.check")
 
 
-@frozen(cache_hash=True)
-class Picked:
+@frozen(cache_hash=True, repr=False)
+class Picked(ReprMixin):
     """The place of an integer array in an index, by its shape; `()` is a traced int."""
 
     shape: Shape

@@ -21,6 +21,7 @@ from verax.ir.avals import (
     smaller_size,
 )
 from verax.ir.jaxpr import Params
+from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import joined_shape
 from verax.numpy.indexing.parse import Kind, Picked
 from verax.ops.indexing.geometry import GatherDimensionNumbers
@@ -47,8 +48,8 @@ class Part(NamedTuple):
     axis: int
 
 
-@frozen
-class Layout:
+@frozen(repr=False)
+class Layout(ReprMixin):
     """Where the dimensions of a result come from.
 
     `parts` has one for each dimension of the operand and for each None, in the order
@@ -178,8 +179,8 @@ def result_shape(found: Layout) -> Shape:
     )
 
 
-@frozen
-class ReadPlan:
+@frozen(repr=False)
+class ReadPlan(ReprMixin):
     """How to read an index.
 
     `view` is an index for NumPy that ends in an ellipsis, with `Picked` where arrays

@@ -16,6 +16,7 @@ from attrs import field, frozen
 
 from verax.api.trees.classes import register_pytree_node_class
 from verax.ir.dtypes import int32, is_integer
+from verax.ir.records import ReprMixin
 from verax.numpy.elementwise.comparison import logical_and
 from verax.numpy.indexing.parse import dimensions_before
 from verax.numpy.indexing.vectors import wrapped
@@ -40,8 +41,8 @@ def check_stride(struct: object, attribute: object, stride: int) -> None:
 
 
 @register_pytree_node_class
-@frozen
-class Slice:
+@frozen(repr=False)
+class Slice(ReprMixin):
     """A part of a dimension: `size` elements from `start` on, `stride` apart.
 
     A pytree: start and size are leaves where they are not integers.
@@ -130,8 +131,8 @@ def is_sliced(index: object) -> bool:
     return type(index) is Slice or (type(index) is tuple and Slice in map(type, index))
 
 
-@frozen(eq=False)
-class Window:
+@frozen(eq=False, repr=False)
+class Window(ReprMixin):
     """A block of an array, and what is left of the index to be read from it.
 
     Attributes:

@@ -19,6 +19,7 @@ from verax.ir.avals import Shape
 from verax.ir.dtypes import is_extended, is_integer, numpy_dtype
 from verax.ir.limits import iinfo
 from verax.ir.promotion import join
+from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_type,
@@ -82,8 +83,8 @@ SCATTER: Final[Mapping[str, Callable[..., Array]]] = MappingProxyType(
 )
 
 
-@frozen
-class Promises:
+@frozen(repr=False)
+class Promises(ReprMixin):
     """What a caller says of an index: sorted, without duplicates, and of negatives."""
 
     sorted: bool = False

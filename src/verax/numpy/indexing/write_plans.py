@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from verax.ir.avals import Shape
+from verax.ir.records import ReprMixin
 from verax.numpy.indexing.parse import Kind, Picked
 from verax.numpy.indexing.read_plans import (
     Layout,
@@ -32,8 +33,8 @@ from verax.rules.values.memo import pure
 from verax.rules.values.sizes import surely_less
 
 
-@frozen
-class WritePlan:
+@frozen(repr=False)
+class WritePlan(ReprMixin):
     """How to write to a static index: through a window of the operand.
 
     Values of `shape` are reshaped to the `window`, which has a size for every
@@ -82,8 +83,8 @@ def window_read(parts: Sequence[Part], shape: Shape) -> bool:
     return bool(steps) and steps[0][0] is slice_p
 
 
-@frozen
-class Column:
+@frozen(repr=False)
+class Column(ReprMixin):
     """One element of the index vectors of a scatter.
 
     It is array number `array` of the index, or the places `values`, which run along
@@ -95,8 +96,8 @@ class Column:
     start: int
 
 
-@frozen
-class ScatterPlan:
+@frozen(repr=False)
+class ScatterPlan(ReprMixin):
     """How to write to an index with arrays.
 
     Values of `shape` lose their dimensions of size 1 for None, which makes `updates`.

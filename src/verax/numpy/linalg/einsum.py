@@ -17,6 +17,7 @@ from attrs import frozen
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, is_bool
+from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import (
     as_array,
     as_type,
@@ -53,8 +54,8 @@ class Reduction(NamedTuple):
     summed: Shape
 
 
-@frozen
-class Step:
+@frozen(repr=False)
+class Step(ReprMixin):
     """One contraction: the operands that it takes, and how.
 
     `numbers` is None for a single operand. `swapped` says that the second operand is

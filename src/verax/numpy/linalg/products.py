@@ -14,6 +14,7 @@ from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, DTypeLike, is_complex
+from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -94,8 +95,8 @@ def operands(
 # ----------------------------------------------------------------------- matrices
 
 
-@frozen
-class MatmulPlan:
+@frozen(repr=False)
+class MatmulPlan(ReprMixin):
     """How to multiply stacks of matrices: what to squeeze, contract and transpose.
 
     The dimensions of size 1 that meet larger ones are squeezed away, so that nothing is

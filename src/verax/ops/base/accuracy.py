@@ -11,6 +11,7 @@ from enum import Enum
 from attrs import frozen
 
 from verax.ir.jaxpr import NO_PARAMS, NoParams
+from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Row
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
@@ -25,8 +26,8 @@ class AccuracyMode(Enum):
     DEFAULT = 2
 
 
-@frozen
-class Tolerance:
+@frozen(repr=False)
+class Tolerance(ReprMixin):
     """An error that is allowed: absolute, relative, or in units of the last place."""
 
     __module__ = "verax.lax"

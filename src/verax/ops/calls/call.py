@@ -16,6 +16,7 @@ from attrs import evolve, field, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.printer import QUIET
+from verax.ir.records import ReprMixin
 from verax.rules.programs.calling import Rebind, pull, push, spread_batch
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.masks import Mask, chosen, knowns, merged, unknowns
@@ -47,8 +48,8 @@ class NamedCall(Params):
 type Attributes = tuple[tuple[str, str], ...]
 
 
-@frozen(cache_hash=True)
-class Metadata:
+@frozen(cache_hash=True, repr=False)
+class Metadata(ReprMixin):
     """What the compiler is told of the operations of a call.
 
     `attributes` are keys with their values; `derived` those of what derivatives make of

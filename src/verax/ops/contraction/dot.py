@@ -29,6 +29,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Params
 from verax.ir.limits import finfo, iinfo
+from verax.ir.records import ReprMixin
 from verax.ops.contraction.dot_chains import LONG_CHAIN, product
 from verax.ops.contraction.dot_samples import (
     Numbers,
@@ -143,8 +144,8 @@ def rank_of(dtype: DType) -> tuple[bool, int, int, int, bool]:
 type NumPyDType = np.dtype[np.generic]
 
 
-@frozen
-class Blocks:
+@frozen(repr=False)
+class Blocks(ReprMixin):
     """How a product of two types is a product of stacked matrices in NumPy.
 
     `stored` are the dtypes to which an algorithm rounds the operands, if there is one;

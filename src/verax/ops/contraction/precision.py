@@ -19,6 +19,7 @@ from verax.ir.dtypes import (
     float64,
     numpy_dtype,
 )
+from verax.ir.records import ReprMixin
 from verax.rules.values.state import STATE
 
 
@@ -36,8 +37,8 @@ class Precision(Enum):
         return self.name
 
 
-@frozen(cache_hash=True)
-class DotAlgorithm:
+@frozen(cache_hash=True, repr=False)
+class DotAlgorithm(ReprMixin):
     """How a product is computed: in which types, in how many parts.
 
     `accumulation_type` is the type of sums. `*_component_count` is into how many parts

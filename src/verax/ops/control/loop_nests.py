@@ -21,6 +21,7 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ops.calls.checkpoint import CheckpointParams, checkpoint_p
 from verax.ops.calls.subjaxprs import blank, inlined
 from verax.ops.control.any_lane import any_lane
@@ -37,8 +38,8 @@ from verax.rules.values.array import Array
 COUNTER = ShapedArray((), int32)
 
 
-@frozen
-class BlockedLoop:
+@frozen(repr=False)
+class BlockedLoop(ReprMixin):
     """A loop on constants, carries and rows, to be written as a nest.
 
     `step` gives carries and a row of results; `goes_on` tells from constants and

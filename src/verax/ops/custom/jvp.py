@@ -16,6 +16,7 @@ from attrs import evolve, field, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32, float64
 from verax.ir.jaxpr import Aside, Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ops.calls.call import NamedCall, jit_p, rule_call
 from verax.ops.core import CORE
 from verax.ops.custom.base import custom_row, derivative_in_captured, with_captured
@@ -52,7 +53,7 @@ def on_last_inputs(jaxpr: Jaxpr, given: Sequence[bool]) -> Jaxpr:
     return on_inputs(jaxpr, chosen(has, jaxpr.in_avals), places, CORE)
 
 
-@frozen(cache_hash=True)
+@frozen(cache_hash=True, repr=False)
 class TracedJvp(Aside):
     """A rule that has been traced already, for tangents of the operands `nonzero`."""
 
@@ -68,8 +69,8 @@ class TracedJvp(Aside):
         return on_last_inputs(self.jaxpr, given), self.out_nonzero
 
 
-@frozen(cache_hash=True)
-class BatchedJvp:
+@frozen(cache_hash=True, repr=False)
+class BatchedJvp(ReprMixin):
     """A rule over `size` elements; tangents are batched as what they belong to."""
 
     engine: Engine = field(repr=False)
@@ -88,8 +89,8 @@ class BatchedJvp:
         return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
 
 
-@frozen(cache_hash=True)
-class PrunedJvp:
+@frozen(cache_hash=True, repr=False)
+class PrunedJvp(ReprMixin):
     """A rule of which only the results that `used` marks are requested."""
 
     engine: Engine = field(repr=False)

@@ -16,6 +16,7 @@ from attrs import evolve, field, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Aside, Jaxpr, Params
+from verax.ir.records import ReprMixin
 from verax.ops.calls.call import NamedCall, jit_p, rule_call
 from verax.ops.custom.base import (
     custom_row,
@@ -57,7 +58,7 @@ class VjpRule(Protocol):
         ...
 
 
-@frozen(cache_hash=True)
+@frozen(cache_hash=True, repr=False)
 class TracedVjp(Aside):
     """Rules that have been traced already, for all cotangents and `nonzero` operands.
 
@@ -81,8 +82,8 @@ class TracedVjp(Aside):
         return evolve(jaxpr, outvars=tuple(outs)), mask
 
 
-@frozen(cache_hash=True)
-class BatchedVjp:
+@frozen(cache_hash=True, repr=False)
+class BatchedVjp(ReprMixin):
     """Rules over `size` elements; cotangents of what is not batched are summed."""
 
     engine: Engine = field(repr=False)
@@ -112,8 +113,8 @@ class BatchedVjp:
         return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
 
 
-@frozen(cache_hash=True)
-class PrunedVjp:
+@frozen(cache_hash=True, repr=False)
+class PrunedVjp(ReprMixin):
     """Rules of a function of which only the results that `used` marks are used."""
 
     engine: Engine = field(repr=False)
@@ -134,8 +135,8 @@ class PrunedVjp:
         )
 
 
-@frozen(cache_hash=True)
-class BatchedLinear:
+@frozen(cache_hash=True, repr=False)
+class BatchedLinear(ReprMixin):
     """The backward rule of a derivative that is batched after it was taken.
 
     Results are batched in front, residuals and tangents as they are given.

@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Atom, Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ops.calls.call import NamedCall, jit_p, rule_call, split_call
 from verax.ops.calls.callbacks import silenced
 from verax.ops.calls.subjaxprs import with_inputs
@@ -45,8 +46,8 @@ class CustomVmapParams(NamedCall):
     rule: VmapRule
 
 
-@frozen(cache_hash=True)
-class PushedVmap:
+@frozen(cache_hash=True, repr=False)
+class PushedVmap(ReprMixin):
     """The rule of the derivative: the derivative of what the rule gives.
 
     Operands are those of the function in types `avals`, then tangents of the `nonzero`
@@ -104,8 +105,8 @@ class PushedVmap:
         return [builder.atom(x) for x in moved]
 
 
-@frozen(cache_hash=True)
-class PrunedVmap:
+@frozen(cache_hash=True, repr=False)
+class PrunedVmap(ReprMixin):
     """The rule of a function of which only the results that `used` marks are used."""
 
     engine: Engine = field(repr=False)

@@ -14,6 +14,7 @@ import numpy as np
 from attrs import field, frozen
 
 from verax.ir.avals import Shape
+from verax.ir.records import ReprMixin
 from verax.rules.values.memo import pure
 
 
@@ -54,8 +55,8 @@ class GatherScatterMode(Enum):
         )
 
 
-@frozen(cache_hash=True)
-class GatherDimensionNumbers:
+@frozen(cache_hash=True, repr=False)
+class GatherDimensionNumbers(ReprMixin):
     """Where the dimensions of a gather come from.
 
     `offset_dims` are the dimensions of the result that run inside a window;
@@ -84,8 +85,8 @@ class GatherDimensionNumbers:
         return tuple(d for d in range(rank) if d not in self.offset_dims)
 
 
-@frozen(cache_hash=True)
-class ScatterDimensionNumbers:
+@frozen(cache_hash=True, repr=False)
+class ScatterDimensionNumbers(ReprMixin):
     """Where the dimensions of a scatter go: those of the gather that reads them back.
 
     `update_window_dims` answer to `offset_dims`, `inserted_window_dims` to

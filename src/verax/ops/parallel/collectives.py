@@ -36,7 +36,7 @@ type Groups = tuple[tuple[int, ...], ...]
 INT32 = np.dtype(np.int32)
 
 
-@frozen(cache_hash=True)
+@frozen(cache_hash=True, repr=False)
 class CollectiveParams(Params):
     """The named axes, and how many elements lie along each.
 
@@ -53,7 +53,7 @@ class CollectiveParams(Params):
         return frozenset(self.axes)
 
 
-@frozen(cache_hash=True)
+@frozen(cache_hash=True, repr=False)
 class GatherAxisParams(CollectiveParams):
     """`dimension` is new and runs over the elements, or grows by them if `tiled`."""
 
@@ -61,7 +61,7 @@ class GatherAxisParams(CollectiveParams):
     tiled: bool
 
 
-@frozen(cache_hash=True)
+@frozen(cache_hash=True, repr=False)
 class ExchangeParams(CollectiveParams):
     """Dimension `split` is dealt out to the elements; they line up along `joined`."""
 
@@ -69,7 +69,7 @@ class ExchangeParams(CollectiveParams):
     joined: int
 
 
-@frozen(cache_hash=True)
+@frozen(cache_hash=True, repr=False)
 class PermuteParams(CollectiveParams):
     """Pairs (from, to) of elements; who gets nothing has zeros."""
 

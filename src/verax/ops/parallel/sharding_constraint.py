@@ -22,7 +22,7 @@ from verax.rules.rows.row import Axis, Engine, Row, Sample
 from verax.rules.values.array import Array
 
 
-@frozen(cache_hash=True)
+@frozen(cache_hash=True, repr=False)
 class ShardingParams(Params):
     """Where the values shall lie."""
 

@@ -18,6 +18,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import complex128, float64, stored_dtype, uint32, uint64
 from verax.ir.extended import KEY_WORDS, STORED, Impl, KeyDType
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Params
+from verax.ir.records import ReprMixin
 from verax.ops.elementwise.complex import complex_p, imag_p, real_p
 from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p
 from verax.ops.random import rbg, threefry
@@ -38,8 +39,8 @@ WHOLE = ((2,), (4,))
 type Batched = tuple[Sequence[Array], Sequence[Axis]]
 
 
-@frozen
-class Generator:
+@frozen(repr=False)
+class Generator(ReprMixin):
     """A generator of random bits, as functions of raw keys of shape (*s, *key_shape).
 
     `random_bits(key, width, shape)` and `split(key, shape)` put `shape` after s. The

@@ -14,6 +14,7 @@ from math import ceil, gcd, inf
 
 from attrs import frozen
 
+from verax.ir.records import ReprMixin
 from verax.ops.symbols.expression import (
     FLOORDIV,
     MAX,
@@ -33,8 +34,8 @@ CASES = 3
 TERMS, FACTS = 40, 160
 
 
-@frozen(eq=False)
-class Assumptions:
+@frozen(eq=False, repr=False)
+class Assumptions(ReprMixin):
     """What a scope assumes: forms that are >= 0, and intervals of single terms."""
 
     forms: tuple[Terms, ...]

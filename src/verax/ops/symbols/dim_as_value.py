@@ -20,7 +20,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
 
 
-@frozen
+@frozen(repr=False)
 class DimParams(Params):
     """The dimension, and the type of its value."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
+from verax.ir.records import ReprMixin
 from verax.ops.symbols.bounds import Assumptions, bounds_of_terms, tightened
 from verax.ops.symbols.expression import (
     FLOORDIV,
@@ -37,8 +38,8 @@ from verax.rules.values.sizes import InconclusiveDimensionOperation
 STEPS = 64
 
 
-@frozen(eq=False)
-class Constraint:
+@frozen(eq=False, repr=False)
+class Constraint(ReprMixin):
     """An assumption: `less` is 0, or else >= 0; `text` is what the user wrote."""
 
     text: str
@@ -46,8 +47,8 @@ class Constraint:
     equal: bool
 
 
-@frozen(eq=False)
-class Rewriting:
+@frozen(eq=False, repr=False)
+class Rewriting(ReprMixin):
     """An equality, as `n * term == value`."""
 
     term: Term

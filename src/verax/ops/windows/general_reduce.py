@@ -18,6 +18,7 @@ from attrs import evolve, frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import float32, float64, int32, is_inexact
 from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.records import ReprMixin
 from verax.ops.calls.call import call
 from verax.ops.calls.callbacks import refuse_callbacks
 from verax.ops.calls.subjaxprs import inlined
@@ -337,8 +338,8 @@ def first_largest(x: Array, i: Array, y: Array, j: Array) -> Sequence[Array]:
 AROUND = Domain(-4, 4)
 
 
-@frozen
-class Monoid:
+@frozen(repr=False)
+class Monoid(ReprMixin):
     """A computation for tests, the types of what it folds, and where values lie.
 
     Initial values are neutral: how often they take part is up to XLA. So is the order

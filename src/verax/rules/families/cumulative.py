@@ -17,6 +17,7 @@ from attrs import evolve, frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, float32, int32, is_float, is_integer
 from verax.ir.jaxpr import Params
+from verax.ir.records import ReprMixin
 from verax.rules.families.chained_sums import doubled
 from verax.rules.families.linear import one_batched
 from verax.rules.families.reducer import Scalar, wide
@@ -47,8 +48,8 @@ class ScanParams(Params):
     reverse: bool = False
 
 
-@frozen
-class Step:
+@frozen(repr=False)
+class Step(ReprMixin):
     """How one row is folded into the next, in StableHLO, and from what on."""
 
     combine: Combine

@@ -46,8 +46,8 @@ class Message(ReprMixin):
         return self.text.format(*args, **kwargs)
 
 
-@frozen
-class Bounds:
+@frozen(repr=False)
+class Bounds(ReprMixin):
     """The primitive that took an index, and the shape of what it went into."""
 
     primitive: str

@@ -150,8 +150,8 @@ type DceRule[P] = Callable[
 ]
 
 
-@frozen
-class Sample[P]:
+@frozen(repr=False)
+class Sample[P](ReprMixin):
     """One call that tests may make: params, operand types, and where values lie.
 
     `domains` has one entry per operand, or none for the domains of the row.

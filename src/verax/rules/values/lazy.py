@@ -55,8 +55,8 @@ class LazyModule(ReprMixin):
         return LazyFunction(self.module, name)
 
 
-@frozen(eq=False)
-class LazyMapping(Mapping[str, Any]):
+@frozen(eq=False, repr=False)
+class LazyMapping(Mapping[str, Any], ReprMixin):
     """A table of a module that is imported at the first lookup.
 
     >>> LazyMapping("verax.ops.elementwise.trig", "__dict__")["sin_p"].name

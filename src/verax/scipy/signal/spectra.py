@@ -19,6 +19,7 @@ from attrs import frozen
 
 from verax import lax, numpy as vnp
 from verax.ir.dtypes import is_complex
+from verax.ir.records import ReprMixin
 from verax.numpy import where
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -43,8 +44,8 @@ BOUNDARIES = {
 }
 
 
-@frozen
-class Segments:
+@frozen(repr=False)
+class Segments(ReprMixin):
     """How a signal is cut: a window, and how far segments overlap."""
 
     window: np.ndarray

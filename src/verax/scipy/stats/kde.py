@@ -16,6 +16,7 @@ from attrs import frozen
 from verax import numpy as vnp, random
 from verax.api.trees.classes import register_pytree_node_class
 from verax.ir.dtypes import is_complex
+from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -75,8 +76,8 @@ def bandwidth(kde: "gaussian_kde", method: Bandwidth) -> ArrayLike:
 
 
 @register_pytree_node_class
-@frozen(eq=False, init=False)
-class gaussian_kde:
+@frozen(eq=False, init=False, repr=False)
+class gaussian_kde(ReprMixin):
     """The density of which a data set is a sample, as a sum of normal kernels.
 
     Args:

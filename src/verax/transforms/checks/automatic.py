@@ -19,6 +19,7 @@ from verax.ir.avals import Shape
 from verax.ir.dtypes import int32, is_inexact
 from verax.ir.jaxpr import Atom, Eqn, Literal, Params
 from verax.ir.limits import iinfo
+from verax.ir.records import ReprMixin
 from verax.ops.elementwise.bits import bitwise_or
 from verax.ops.elementwise.compare import eq, gt, lt
 from verax.ops.elementwise.convert import convert
@@ -47,8 +48,8 @@ type Failed = tuple[Array, Arrays]
 """Whether the check fails, a boolean scalar, and what it shows then."""
 
 
-@frozen(eq=False)
-class Check:
+@frozen(eq=False, repr=False)
+class Check(ReprMixin):
     """One check of equations: its category and its test.
 
     `about` is what the message says besides values, and `applies` whether there is

@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 from verax.ir.dtypes import is_inexact
 from verax.ir.effects import SHOWN
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ops.calls.callbacks import silenced
 from verax.ops.calls.check import unchecked
 from verax.ops.calls.subjaxprs import inlined
@@ -26,8 +27,8 @@ from verax.rules.values.array import Array
 from verax.transforms.checks.errors import Checked, Failure
 
 
-@frozen(cache_hash=True)
-class CheckedJvp:
+@frozen(cache_hash=True, repr=False)
+class CheckedJvp(ReprMixin):
     """A rule for a function that also returns its error, which has no tangent.
 
     `error` is the program of the error alone, for `count` results of the function.
@@ -44,8 +45,8 @@ class CheckedJvp:
         return beside(unchecked(jaxpr), self.error, self.count), (*mask, *none)
 
 
-@frozen(cache_hash=True)
-class CheckedVjp:
+@frozen(cache_hash=True, repr=False)
+class CheckedVjp(ReprMixin):
     """Rules for a function that also returns its error, whose cotangents are dropped.
 
     `error` is the program of the error alone, for `count` results of the function.

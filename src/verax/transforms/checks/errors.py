@@ -15,6 +15,7 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import blank
 from verax.ops.elementwise.arith import add, min
 from verax.ops.elementwise.compare import eq
@@ -26,8 +27,8 @@ from verax.rules.values.array import Array
 NUMBER = ShapedArray((), int32)
 
 
-@frozen(eq=False)
-class Failure:
+@frozen(eq=False, repr=False)
+class Failure(ReprMixin):
     """The number of a check, PASSED for none, and the values of each kind.
 
     Values of a kind mean something only where the check shows values of that kind.
@@ -42,8 +43,8 @@ class Failure:
         return [self.code, *[x for values in found for x in values]]
 
 
-@frozen(eq=False)
-class Checked:
+@frozen(eq=False, repr=False)
+class Checked(ReprMixin):
     """A program that has the outputs of another, then its error.
 
     The error is a number, then values for each of the `kinds`; there are `count`

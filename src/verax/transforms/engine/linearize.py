@@ -106,8 +106,8 @@ class Step[V](NamedTuple):
     source: Source
 
 
-@frozen(eq=False)
-class Steps[V]:
+@frozen(eq=False, repr=False)
+class Steps[V](ReprMixin):
     """The derivative of a program at a point, equation by equation.
 
     Attributes:

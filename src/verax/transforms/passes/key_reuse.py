@@ -20,6 +20,7 @@ from verax.ir.atoms import Atom, Literal
 from verax.ir.avals import ShapedArray
 from verax.ir.extended import KeyDType
 from verax.ir.jaxpr import Eqn, Jaxpr, Params
+from verax.ir.records import ReprMixin
 from verax.rules.values.conversions import JAXTypeError
 
 type Mask = np.ndarray | bool
@@ -35,8 +36,8 @@ class KeyReuseError(JAXTypeError):
     __module__ = "verax.errors"
 
 
-@frozen
-class Signature:
+@frozen(repr=False)
+class Signature(ReprMixin):
     """What a program does with keys.
 
     `uses` are the inputs, by number, whose keys it uses up; `makes` the outputs that

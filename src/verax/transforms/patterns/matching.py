@@ -18,6 +18,7 @@ import numpy as np
 from attrs import frozen
 
 from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Literal, Primitive, Var
+from verax.ir.records import ReprMixin
 from verax.ops.elementwise.arith import add_p, max_p, min_p, mul_p
 from verax.ops.elementwise.bits import and_p, or_p, xor_p
 from verax.ops.elementwise.compare import eq_p, ne_p
@@ -70,8 +71,8 @@ class Program:
         )
 
 
-@frozen(eq=False)
-class Match:
+@frozen(eq=False, repr=False)
+class Match(ReprMixin):
     """A rule at a place: what its variables stand for, and the results to replace.
 
     `place` is the number of the first equation that goes, before which the
@@ -161,8 +162,8 @@ def occurrences(
         yield from unifier.roots(bound, pattern.outputs)
 
 
-@frozen(eq=False)
-class Unifier:
+@frozen(eq=False, repr=False)
+class Unifier(ReprMixin):
     """Finds bindings; `exact` compares types, params and literals too."""
 
     pattern: Pattern

@@ -23,6 +23,7 @@ from attrs import field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Literal, Var
+from verax.ir.records import ReprMixin
 from verax.ir.words import aval_of_word
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.row import Engine
@@ -44,8 +45,8 @@ class RewriteError(ValueError):
     __module__ = "verax.rewrites"
 
 
-@frozen(eq=False)
-class Operand(Typed):
+@frozen(eq=False, repr=False)
+class Operand(Typed, ReprMixin):
     """What a guard sees of a value that a pattern variable stands for."""
 
     __module__ = "verax.rewrites"
@@ -164,8 +165,8 @@ def rewrite(
     return decorated
 
 
-@frozen(eq=False)
-class Pattern:
+@frozen(eq=False, repr=False)
+class Pattern(ReprMixin):
     """A traced pattern: its jaxpr, and which equation makes which variable."""
 
     jaxpr: Jaxpr

@@ -21,6 +21,7 @@ from pyrsistent import PMap, pmap
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Params, Primitive, Var
+from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import inlined
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import MissingRule
@@ -65,8 +66,8 @@ def as_map(
     return pmap(dict(rules))
 
 
-@frozen(eq=False)
-class Propagation:
+@frozen(eq=False, repr=False)
+class Propagation(ReprMixin):
     """A transformation: what each primitive does to the parts of its operands.
 
     Equations on untouched values are copied, effects included, and need no rule.

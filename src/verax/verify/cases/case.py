@@ -21,6 +21,7 @@ from verax.ir.dtypes import is_complex, is_inexact, numpy_dtype, real_dtype
 from verax.ir.jaxpr import Jaxpr, Params, Primitive, field_names
 from verax.ir.parser import parse_jaxpr
 from verax.ir.printer import print_jaxpr
+from verax.ir.records import ReprMixin
 from verax.ir.walk import walk
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.builder import Builder
@@ -38,8 +39,8 @@ class Skipped(Exception):
     __module__ = "verax.verify"
 
 
-@frozen
-class Case:
+@frozen(repr=False)
+class Case(ReprMixin):
     """A program and values for it.
 
     Every stack holds several values of one operand along its first dimension: laws
@@ -104,8 +105,8 @@ def traced[P: Params](row: Row[P], sample: Sample[P]) -> Jaxpr:
     return builder.finish(builder.bind(row, sample.params, inputs))[0]
 
 
-@frozen(eq=False)
-class Evidence:
+@frozen(eq=False, repr=False)
+class Evidence(ReprMixin):
     """Everything that is needed to see a broken law again.
 
     `got` and `want` are both values and `first` is where they first differ; `after` is

@@ -32,6 +32,7 @@ from verax.ir.jaxpr import (
     array_literal,
     scalar_literal,
 )
+from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder, Tracer, renumber
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import REALS, Domain, Row, Sample
@@ -54,8 +55,8 @@ LARGEST = 64
 """Programs stay small: no value has more elements."""
 
 
-@frozen
-class Step:
+@frozen(repr=False)
+class Step(ReprMixin):
     """One equation: the row by its place in the pool, what decides the call, bodies.
 
     `inside` are the steps of the bodies, which rows without bodies leave alone.
@@ -66,8 +67,8 @@ class Step:
     inside: tuple["Step", ...] = ()
 
 
-@frozen
-class Pool:
+@frozen(repr=False)
+class Pool(ReprMixin):
     """The rows that programs are made of: those without bodies, then the others."""
 
     leaves: tuple[Row[Any], ...]
@@ -106,8 +107,8 @@ INSIDE = 3
 """Steps of a body, at most."""
 
 
-@frozen(eq=False)
-class Values:
+@frozen(eq=False, repr=False)
+class Values(ReprMixin):
     """What a program under construction can use: tracers, and domains of its inputs."""
 
     builder: Builder
@@ -176,8 +177,8 @@ def anything(domain: Domain) -> bool:
     return domain.smooth and free and not domain.kinks
 
 
-@frozen(eq=False)
-class GrownBody:
+@frozen(eq=False, repr=False)
+class GrownBody(ReprMixin):
     """A body, see `nested.Body`; `own` are its inputs, others it takes from around."""
 
     values: Values
@@ -219,8 +220,8 @@ class GrownBody:
         )
 
 
-@frozen(eq=False)
-class GrownNest:
+@frozen(eq=False, repr=False)
+class GrownNest(ReprMixin):
     """Where bodies grow, see `nested.Nest`: the pool, their steps, what is around."""
 
     pool: Pool

@@ -14,12 +14,14 @@ from typing import Any
 
 from attrs import frozen
 
+from verax.ir.records import ReprMixin
+
 OWN = "verax"
 INSTALLED = ("site-packages", "dist-packages")
 
 
-@frozen
-class Place:
+@frozen(repr=False)
+class Place(ReprMixin):
     """A name in a module, and the folder that must be on the path to import it."""
 
     module: str

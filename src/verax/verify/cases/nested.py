@@ -32,6 +32,7 @@ from verax.ir.dtypes import (
     uint8,
 )
 from verax.ir.jaxpr import Jaxpr, Literal, NoParams, scalar_literal
+from verax.ir.records import ReprMixin
 from verax.ops.calls.call import CallParams, jit_p
 from verax.ops.calls.checkpoint import CheckpointParams, checkpoint_p
 from verax.ops.control.checkpointed_loops import bounded_while_p, checkpointed_scan_p
@@ -97,8 +98,8 @@ class Nest(Protocol):
     def at_hand(self) -> Sequence[ShapedArray]: ...
 
 
-@frozen
-class Grown:
+@frozen(repr=False)
+class Grown(ReprMixin):
     """A body, and the types and domains of the inputs that it has in front.
 
     Its inputs are what it reads from around, then its own.
@@ -397,8 +398,8 @@ def pullback(jaxpr: Jaxpr, active: Mask) -> tuple[Jaxpr, Jaxpr, Mask, Mask]:
     return forward, back, inexact, tuple([flag and next(flags) for flag in active])
 
 
-@frozen(cache_hash=True)
-class DerivedVmap:
+@frozen(cache_hash=True, repr=False)
+class DerivedVmap(ReprMixin):
     """The batching rule that a function has anyway, as one of the user's own."""
 
     jaxpr: Jaxpr

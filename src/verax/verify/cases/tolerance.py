@@ -27,6 +27,7 @@ from attrs import frozen
 from verax.ir.dtypes import float0, is_complex, is_inexact, numpy_dtype, real_dtype
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.limits import finfo
+from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Engine, NDArray
 from verax.transforms.engine.evaluate import evaluate_eqn, read
 from verax.transforms.passes.inline import inline
@@ -35,8 +36,8 @@ ULPS = 16.0
 """Special functions of NumPy and XLA have errors of up to about eight units each."""
 
 
-@frozen
-class Difference:
+@frozen(repr=False)
+class Difference(ReprMixin):
     """The first element in which two results differ, and by how much it might."""
 
     index: tuple[int, ...]

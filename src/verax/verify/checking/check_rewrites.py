@@ -29,6 +29,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr, Primitive
 from verax.ir.printer import print_jaxpr
+from verax.ir.records import ReprMixin
 from verax.ops.table import ROWS
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.rows.builder import Builder
@@ -154,8 +155,8 @@ def check_rewrite(
     return Report(rule.name, tuple(findings))
 
 
-@frozen
-class Sides:
+@frozen(repr=False)
+class Sides(ReprMixin):
     """A pattern, what replaces it, and the pattern in double precision, if any."""
 
     pattern: Jaxpr

@@ -39,6 +39,7 @@ from verax.ir.dtypes import (
 from verax.ir.extended import ExtendedDType
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.printer import print_jaxpr
+from verax.ir.records import ReprMixin
 from verax.rules.rows.leaks import leaked
 from verax.rules.rows.row import REALS, Domain, NDArray
 from verax.rules.values.array import Array
@@ -60,8 +61,8 @@ NEAR = 8
 """Values are drawn within this many 64ths of the examples, up or down."""
 
 
-@frozen(eq=False)
-class Function:
+@frozen(eq=False, repr=False)
+class Function(ReprMixin):
     """A function, the types of its arguments, and values near which it makes sense.
 
     `examples` has None for a leaf of which only the type is known; `domains` has the

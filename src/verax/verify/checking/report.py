@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 from attrs import field, frozen
 
+from verax.ir.records import ReprMixin
 from verax.verify.cases.case import Case, Evidence
 
 try:
@@ -34,8 +35,8 @@ STYLES: Mapping[str, str] = MappingProxyType(
 )
 
 
-@frozen
-class Finding:
+@frozen(repr=False)
+class Finding(ReprMixin):
     """What trying a law on a subject has shown.
 
     `verdict` is `holds`, `broken`, `vacuous` (all cases were skipped) or `does not

@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from verax.ir.records import ReprMixin
 from verax.ops.special.erf_gamma import NoDerivative
 from verax.rules.rows.row import Row
 from verax.rules.values.state import STATE
@@ -31,8 +32,8 @@ from verax.verify.laws import (
 from verax.verify.laws.invariance import Runner
 
 
-@frozen
-class Law:
+@frozen(repr=False)
+class Law(ReprMixin):
     """A law, and what it needs.
 
     `wide` asks for cases in double precision at smooth points, or at points of special

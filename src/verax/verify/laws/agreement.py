@@ -14,6 +14,7 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.check import IllTyped, check_jaxpr
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import NDArray
 from verax.transforms.engine.engine import StandardEngine
@@ -25,8 +26,8 @@ SLACK = 16.0
 than the worst, and a sum of n terms may be taken in any order."""
 
 
-@frozen
-class Run:
+@frozen(repr=False)
+class Run(ReprMixin):
     """A program and arguments at which its rounding errors are measured."""
 
     jaxpr: Jaxpr

@@ -14,6 +14,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ops.calls.checkpoint import CheckpointParams, checkpoint_p
 from verax.ops.special.erf_gamma import NoDerivative
 from verax.rules.rows.builder import Builder
@@ -38,8 +39,8 @@ type Rewrite = Callable[[StandardEngine, Case], Case]
 SIZE = 2
 
 
-@frozen
-class Link:
+@frozen(repr=False)
+class Link(ReprMixin):
     """A transformation of cases, and the law that holds it to its meaning."""
 
     rewrite: Rewrite

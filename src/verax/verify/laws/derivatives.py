@@ -14,6 +14,7 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex128, float64, is_complex, is_inexact
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ir.walk import walk
 from verax.ops.control.while_ import while_p
 from verax.rules.rows.masks import Mask
@@ -145,8 +146,8 @@ def compare_differences(
     return held
 
 
-@frozen
-class Slope:
+@frozen(repr=False)
+class Slope(ReprMixin):
     """A derivative by differences: its value, its error, and where it exists."""
 
     value: NDArray

@@ -14,6 +14,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Eqn
+from verax.ir.records import ReprMixin
 from verax.ops.indexing.gather_impl import CLIP, FILL, GatherParams, evaluate_gather
 from verax.ops.indexing.scatter_impl import ScatterParams, reading
 from verax.rules.rows.row import NDArray
@@ -80,8 +81,8 @@ def linear_parts(
     yield "the transpose", Run(back, (*saved, *cts))
 
 
-@frozen
-class Access:
+@frozen(repr=False)
+class Access(ReprMixin):
     """Where a gather or scatter reaches, as a gather, and what it promises."""
 
     params: GatherParams
