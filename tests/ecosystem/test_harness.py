@@ -7,7 +7,8 @@ import pytest
 from .clients import CLIENTS, HERE, find
 from .compare import difference
 from .report import table
-from .runs import Outcome, reason
+from .runs import CLOCKS, Outcome, reason
+from .worker import Stages
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_reason_names_the_exception() -> None:
 
 
 def test_rows_say_ratios_and_reasons() -> None:
-    times = {"import": [0.5], "first call": [1.0], "total": [2.0]}
+    times = {clock: [0.5] for clock in CLOCKS}
     doubled = {clock: [2 * value[0]] for clock, value in times.items()}
     results = {
         ("optax", "verax"): Outcome("1.0", None, times),
@@ -67,6 +68,17 @@ def test_every_client_has_an_example_and_a_pinned_version() -> None:
     assert {client.distribution for client in CLIENTS} <= set(pinned)
     examples = set((HERE / "examples").glob("*.py"))
     assert {client.example for client in CLIENTS} == examples
+
+
+def test_stages_inside_each_other_count_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stages, ends = Stages(), iter([2.0, 3.0, 5.0, 9.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(ends))
+    for seconds in (1.0, 3.0, 1.0, 8.0):
+        stages.hear("/jax/core/compile/jaxpr_trace_duration", seconds)
+    stages.hear("/jax/core/compile/backend_compile_duration", 100.0)
+    assert stages.seconds() == 9.0
 
 
 def test_unknown_clients_are_named() -> None:

@@ -19,6 +19,7 @@ from verax.api.tracing.trace import Traced
 from verax.ir.avals import is_reference
 from verax.ir.consts import hoist as raised
 from verax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, array_literal
+from verax.ir.records import ReprMixin
 from verax.ops.hoisting import as_operands
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.references import (
@@ -177,8 +178,8 @@ def references_in(variables: Sequence[Var]) -> list[bool]:
     return [is_reference(var) for var in variables]
 
 
-@frozen(eq=False)
-class OnValues:
+@frozen(eq=False, repr=False)
+class OnValues(ReprMixin):
     """A traced function as a program on what its references hold.
 
     Outputs of `jaxpr`, on `captured` and `leaves`, are those of the function, then what

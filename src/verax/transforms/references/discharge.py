@@ -35,8 +35,8 @@ class Discharged(ReprMixin):
     written: tuple[int, ...]
 
 
-@define(eq=False)
-class Slot:
+@define(eq=False, repr=False)
+class Slot(ReprMixin):
     """A reference while a program is written again: the value that it holds now."""
 
     value: Atom | None
@@ -77,8 +77,8 @@ def references(jaxpr: Jaxpr) -> Mask:
     return tuple([is_reference(v) for v in jaxpr.invars])
 
 
-@frozen(eq=False)
-class Writer:
+@frozen(eq=False, repr=False)
+class Writer(ReprMixin):
     """One program while it is written again; `rules` are those of other primitives.
 
     With `final` the result will be run and not be rewritten, so that a function with
