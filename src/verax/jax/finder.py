@@ -44,7 +44,12 @@ class Finder:
             raise ModuleNotFoundError(
                 f"No module named {fullname!r} ({WHERE})", name=fullname
             )
-        return ModuleSpec(fullname, self, origin=WHERE, is_package=True)
+        return ModuleSpec(
+            fullname,
+            self,  # type: ignore[arg-type]  # see above: it has a loader's methods
+            origin=WHERE,
+            is_package=True,
+        )
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return View(spec.name, MODULES[spec.name], submodules(spec.name))
