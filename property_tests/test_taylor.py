@@ -1,4 +1,4 @@
-"""The Taylor example goes through every row that has a derivative.
+"""Series, as `verax.experimental.jet` makes them, go through every differentiable row.
 
 It is a law of one's own, tried on the calls that rows draw, as those of the kit are.
 """
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from docs.examples.taylor import DERIVED, TAYLOR
+from verax.experimental.jet import DERIVED, TAYLOR
 from verax.extend import PRIMITIVES, Parts, Propagation
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_float

@@ -1,8 +1,6 @@
 """The worked extensions of docs/examples, held to what they are made to be."""
 
 import doctest
-import functools
-import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -15,7 +13,6 @@ import verax.numpy as vnp
 from docs.examples import (
     inversion,
     recurrence as recurrence_module,
-    taylor as taylor_module,
 )
 from docs.examples.inversion import (
     INVERSES,
@@ -25,12 +22,8 @@ from docs.examples.inversion import (
     with_log_det,
 )
 from docs.examples.recurrence import Kernel, pullback, recurrence, recurrence_p
-from docs.examples.taylor import DERIVED, TAYLOR, taylor
-from verax import Array, lax, verify
-from verax.extend import MissingRule, Parts, Propagation
-from verax.ir.dtypes import is_float
-from verax.ir.jaxpr import Jaxpr
-from verax.rules.rows.writing import program
+from verax import Array, lax
+from verax.extend import MissingRule
 from verax.verify import check_function, check_primitive
 
 DECAYS = np.linspace(0.1, 0.9, 6, dtype=np.float32).reshape(2, 3)
@@ -68,164 +61,6 @@ def test_recurrence_pullbacks_agree() -> None:
 def test_recurrence_refuses_other_shapes() -> None:
     with pytest.raises(TypeError, match="one shape and one float dtype"):
         recurrence(vnp.ones(3), vnp.ones(4))
-
-
-def looped(x: Any) -> Any:
-    _, ys = lax.scan(lambda c, a: (vnp.sin(c) * a + x, c * c), x, vnp.arange(3.0))
-    return ys.sum()
-
-
-def counted(x: Any) -> Any:
-    def step(carry: Any) -> Any:
-        i, y = carry
-        return i + 1, y * x + vnp.cos(y)
-
-    return lax.while_loop(lambda carry: carry[0] < 3, step, (0, x))[1]
-
-
-def solved(x: Any) -> Array:
-    matrix = vnp.array([[2.0, x], [x * x, x + 1]])
-    return vnp.linalg.inv(matrix).sum() + vnp.linalg.det(matrix)
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "exp": vnp.exp,
-    "log": vnp.log,
-    "sqrt": vnp.sqrt,
-    "sin": vnp.sin,
-    "cosh": verax.jit(vnp.cosh),
-    "tanh": vnp.tanh,
-    "rational": lambda x: (x - 3) / (1 + x * x),
-    "power": lambda x: x**3.5,
-    "lgamma": lax.lgamma,
-    "softplus": verax.nn.softplus,
-    "branches": lambda x: lax.cond(x > 0, lambda y: y * x, vnp.sin, x),
-    "scan": looped,
-    "while": counted,
-    "linear algebra": solved,
-    "an own primitive": lambda x: recurrence(
-        x * vnp.arange(1.0, 4.0), vnp.stack([x, x * x, vnp.exp(x)])
-    ).sum(),
-}
-
-
-def by_nesting(f: Callable[..., Any], x: Array, order: int) -> list[float]:
-    """Coefficients by jvp of jvp."""
-
-    def slope(g: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda t: verax.jvp(g, (t,), (vnp.ones_like(t),))[1]
-
-    found = []
-    for k in range(order + 1):
-        found.append(float(f(x)) / math.factorial(k))
-        f = slope(f)
-    return found
-
-
-@pytest.mark.parametrize("table", [TAYLOR, DERIVED], ids=["closed", "derived"])
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_taylor_is_nested_jvp(name: str, table: Any) -> None:
-    f, order = FUNCTIONS[name], 3
-    with verax.enable_x64(True):
-        x = vnp.array(0.7)
-        curve: list[Any] = [(1.0,), *[(None,)] * (order - 1)]
-        value, found = taylor(f, (x,), curve, table)
-        want = by_nesting(f, x, order)
-    np.testing.assert_allclose([value, *found], want, rtol=1e-9)
-
-
-def test_taylor_composes() -> None:
-    def second(x: Any) -> Any:
-        return taylor(lambda y: vnp.tanh(y) * vnp.sin(y), (x,), [(1.0,), (None,)])[1][1]
-
-    def plain(x: Any) -> Any:
-        return verax.grad(verax.grad(lambda y: vnp.tanh(y) * vnp.sin(y)))(x) / 2
-
-    xs = vnp.linspace(-1.0, 1.0, 5)
-    for f in (second, verax.grad(second)):
-        g = plain if f is second else verax.grad(plain)
-        np.testing.assert_allclose(
-            verax.jit(verax.vmap(f))(xs), verax.vmap(g)(xs), rtol=1e-4, atol=1e-5
-        )
-    laws = ["eager", "compiled", "jvp", "vjp", "vmap"]
-    check_function(second, 0.5, cases=4, laws=laws, seed=1).raise_if_broken()
-
-
-def test_taylor_through_a_loop_does_not_grow() -> None:
-    def size(length: int) -> int:
-        def f(x: Any) -> Any:
-            steps = vnp.arange(float(length))
-            return lax.scan(lambda c, a: (vnp.sin(c) + a, c), x, steps)[0]
-
-        program = verax.make_jaxpr(lambda x: taylor(f, (x,), [(1.0,), (None,)]))(0.1)
-        return len(str(program).splitlines())
-
-    assert size(3) == size(300)
-
-
-def test_taylor_of_trees_and_constants() -> None:
-    def f(tree: Any) -> Any:
-        return {"sum": tree["x"] + tree["y"], "fixed": vnp.ones(2)}
-
-    curve = ({"x": vnp.ones(2), "y": None},)
-    value, (first,) = taylor(f, ({"x": vnp.zeros(2), "y": vnp.ones(2)},), [curve])
-    assert value["sum"].tolist() == [1.0, 1.0]
-    assert first["sum"].tolist() == [1.0, 1.0]
-    assert first["fixed"].tolist() == [0.0, 0.0]
-
-
-STEP = 2.0**-6
-SMOOTH = [
-    verify.row_of(name)
-    for name in ("add", "sub", "mul", "neg", "exp", "sin", "cos", "tanh", "logistic")
-]
-
-
-def advanced(table: Propagation) -> Callable[[Jaxpr], Jaxpr]:
-    """The sum of the Taylor series at x + t; without a rounding error, f(x + t)."""
-
-    def changed(jaxpr: Jaxpr) -> Jaxpr:
-        def body(*xs: Array) -> list[Array]:
-            curve: list[Parts] = [
-                (x, vnp.full_like(x, STEP), *[None] * 5) if is_float(x.dtype) else (x,)
-                for x in xs
-            ]
-            return [
-                functools.reduce(lambda a, b: a + b, [c for c in y if c is not None])
-                for y in table(jaxpr, curve)
-            ]
-
-        return program(jaxpr.in_avals, body)
-
-    return changed
-
-
-def nearby(f: Any, args: Any) -> Any:
-    return f(*[x + x.dtype.type(STEP) if x.dtype.kind == "f" else x for x in args])
-
-
-def test_taylor_of_random_programs_is_the_function_nearby() -> None:
-    verify.check_transformation(
-        advanced(TAYLOR), reference=nearby, rows=SMOOTH, cases=10, ulps=1e5, seed=1
-    ).raise_if_broken()
-
-
-def test_a_wrong_rule_is_found() -> None:
-    def halved(walk: Propagation, p: Any, values: Any) -> Any:
-        (x, y), right = values, TAYLOR.rule(lax.mul_p)
-        return right(walk, p, (x, (y[0],))) if len(x) > 1 else right(walk, p, (x, y))
-
-    wrong = TAYLOR | {lax.mul_p: halved}
-    report = verify.check_transformation(
-        advanced(wrong), reference=nearby, rows=SMOOTH, cases=20, ulps=1e5, seed=1
-    )
-    assert report["values"].verdict == "broken"
-
-
-def test_coefficients_must_fit() -> None:
-    for x, coefficient in ((vnp.ones(3), vnp.ones(2)), (3, 1)):
-        with pytest.raises(TypeError, match="is given for an argument of"):
-            taylor(lambda x: x * x, (x,), [(coefficient,)])
 
 
 RANDOM = np.random.default_rng(0)
@@ -321,7 +156,7 @@ def test_a_rule_more_inverts_more() -> None:
     np.testing.assert_allclose([x, log_det], [0.5, -np.log(np.sin(0.5))], rtol=1e-5)
 
 
-@pytest.mark.parametrize("module", [inversion, recurrence_module, taylor_module])
+@pytest.mark.parametrize("module", [inversion, recurrence_module])
 def test_examples_of_docstrings(module: ModuleType) -> None:
     result = doctest.testmod(module)
     assert result.attempted

@@ -29,6 +29,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.memo import memo, recall
 from verax.rules.values.state import Context, current_context, interpreting
 from verax.transforms.engine.templates import located
+from verax.transforms.passes.cse import cse
 
 PROGRAMS = 1 << 12
 
@@ -223,7 +224,10 @@ def template_of(
             tuple([None if x is None else builder.atom(x) for x in parts])
             for parts in outs
         ]
-    return builder.close(flat(atoms))[0], tuple(map(atom_types, atoms))
+    # What a rule walks may compute the same again: without this, programs of rules that
+    # walk twice would double with each order of a series.
+    template = cse(builder.close(flat(atoms))[0])
+    return template, tuple(map(atom_types, atoms))
 
 
 def check_parts(table: Propagation, primitive: Primitive, outs: object) -> None:
