@@ -55,8 +55,8 @@ ORDER = {
     ),
     "transforms": (
         "engine",
-        "passes patterns nans tables references",
-        "checks",
+        "passes patterns nans checkify",
+        "tables",
         "public",
     ),
     "jax": (
