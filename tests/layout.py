@@ -55,8 +55,9 @@ ORDER = {
     ),
     "transforms": (
         "engine",
-        "passes patterns nans checkify",
+        "passes patterns nans references",
         "tables",
+        "checks",
         "public",
     ),
     "jax": (
