@@ -105,7 +105,7 @@ def test_an_error_says_the_line() -> None:
     failure = error.get_exception()
     assert isinstance(failure, FailedCheckError)
     assert failure.source.function == "positive"
-    with pytest.raises(JaxRuntimeError, match=r"checked at .*test_checkify.py:\d+"):
+    with pytest.raises(JaxRuntimeError, match=r"check failed at .*test_checkify.py:\d+"):
         error.throw()
     assert "test_checkify.py" in failure.__notes__[0]
 

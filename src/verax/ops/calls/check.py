@@ -70,7 +70,7 @@ class CheckParams(Params):
 def raised(failure: JaxException) -> JaxRuntimeError:
     """The error for a failure: its message, and the user's line."""
     source = failure.source
-    place = "" if source.code is None else f"\n  checked at {source}"
+    place = "" if source.code is None else f" (check failed at {source})"
     error = JaxRuntimeError(f"{failure}{place}")
     error.__cause__ = failure
     return error

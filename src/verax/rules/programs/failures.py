@@ -74,7 +74,7 @@ class JaxException(Exception):
         self.source = source
         super().__init__(about, self.payload, source)
         if source.code is not None:
-            self.add_note(f"checked at {source}")
+            self.add_note(f"check failed at {source}")
 
     def __str__(self) -> str:
         """The message."""

@@ -27,7 +27,6 @@ from verax.ops.elementwise.select import select
 from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
 from verax.ops.indexing.scatter_impl import slice_sizes
 from verax.ops.reductions.argminmax import argmax
-from verax.ops.reductions.reduce import reduce_or
 from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.rules.programs.failures import (
     INDEX,
@@ -41,11 +40,12 @@ from verax.rules.programs.failures import (
 )
 from verax.rules.values.array import Array
 from verax.transforms.engine.evaluate import literal_value
-from verax.transforms.nans.flags import Kind as Wanted, has_bad
+from verax.transforms.nans.flags import Kind as Wanted, bad_elements
 
 type Arrays = Sequence[Array]
-type Failed = tuple[Array, Arrays]
-"""Whether the check fails, a boolean scalar, and what it shows then."""
+type Failed = tuple[Arrays, Arrays]
+"""Booleans of any shape, one of which is true if the check fails; what it shows then.
+"""
 
 
 @frozen(eq=False, repr=False)
@@ -67,11 +67,6 @@ class Check(ReprMixin):
         return Site(self.category, self.about(eqn), self.kind, eqn.source)
 
 
-def some(x: Array) -> Array:
-    """Whether an element is true."""
-    return reduce_or(x, range(x.ndim)) if x.ndim else x
-
-
 def zero_of(x: Array) -> float | int:
     """Zero, as a number that takes the dtype of `x`."""
     return 0.0 if is_inexact(x.aval.dtype) else 0
@@ -79,7 +74,7 @@ def zero_of(x: Array) -> float | int:
 
 def zero_divisor(p: Params, ins: Arrays, outs: Arrays) -> Failed:
     """Whether an element of the divisor is zero."""
-    return some(eq(ins[1], zero_of(ins[1]))), ()
+    return (eq(ins[1], zero_of(ins[1])),), ()
 
 
 def nonzero_constant(atom: Atom) -> bool:
@@ -89,13 +84,8 @@ def nonzero_constant(atom: Atom) -> bool:
 
 def made_nan(p: Params, ins: Arrays, outs: Arrays) -> Failed:
     """Whether a result has a NaN."""
-    found = None
-    for x in outs:
-        if is_inexact(x.aval.dtype):
-            bad = has_bad(x, Wanted.NAN)
-            found = bad if found is None else bitwise_or(found, bad)
-    assert found is not None, "the check applies to equations with inexact results"
-    return found, ()
+    inexact = [x for x in outs if is_inexact(x.aval.dtype) and x.aval.size]
+    return [bad_elements(x, Wanted.NAN) for x in inexact], ()
 
 
 def bounds_of(eqn: Eqn) -> Bounds:
@@ -116,7 +106,7 @@ def window_outside(ins: Arrays, sizes: Shape, first: int) -> Failed:
         failed = bad if failed is None else bitwise_or(bad, failed)
         index = here if index is None else select(bad, here, index)
         axis = np.int32(d) if axis is None else select(bad, np.int32(d), axis)
-    return failed, (index, axis)  # type: ignore[return-value]  # it has a dimension
+    return (failed,), (index, axis)  # type: ignore[return-value]  # it has a dimension
 
 
 def outside(x: Array, last: int) -> Array:
@@ -148,7 +138,7 @@ def vectors_outside(indices: Array, axes: Shape, shape: Shape, sizes: Shape) -> 
     axis: object = np.int32(axes[0])
     if len(axes) > 1:
         axis = dynamic_index_in_dim(dims, place, 0, False, allow_negative_indices=False)
-    return some(bad), (convert(index, int32), axis)  # type: ignore[return-value]  # a scalar stands for an array
+    return (bad,), (convert(index, int32), axis)  # type: ignore[return-value]  # a scalar stands for an array
 
 
 def read_vectors(p: Any, ins: Arrays, outs: Arrays) -> Failed:
@@ -258,6 +248,39 @@ MOVING: Final = frozenset(
     ]
 )
 """What makes no NaN of other values: it moves or picks them, or they are the host's."""
+
+
+HEAVY: Final = frozenset(
+    [
+        "cholesky",
+        "conv_general_dilated",
+        "cumlogsumexp",
+        "cummax",
+        "cummin",
+        "cumprod",
+        "cumsum",
+        "dot_general",
+        "eig",
+        "eigh",
+        "fft",
+        "householder_product",
+        "lu",
+        "qr",
+        "reduce_window",
+        "reduce_window_sum",
+        "scatter",
+        "scatter-add",
+        "scatter-max",
+        "scatter-min",
+        "scatter-mul",
+        "scatter-sub",
+        "sort",
+        "svd",
+        "top_k",
+        "triangular_solve",
+    ]
+)
+"""What XLA does not compute a second time as a part of something else."""
 
 
 def checks_of(eqn: Eqn, errors: frozenset[Category]) -> list[Check]:

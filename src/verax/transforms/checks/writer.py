@@ -10,15 +10,19 @@ The result is a program like any other: it is compiled, differentiated and batch
 where each batch element has an error.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
+from verax.ir.avals import Shape
 from verax.ir.effects import CHECK
 from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Source, Var
 from verax.ops.calls.check import CheckParams
+from verax.ops.elementwise.arith import min
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.select import select
+from verax.ops.reductions.reduce import reduce_min
 from verax.rules.programs.failures import (
     PASSED,
     Category,
@@ -28,9 +32,10 @@ from verax.rules.programs.failures import (
     kinds_of,
 )
 from verax.rules.rows.builder import Builder
+from verax.rules.values.array import Array
 from verax.rules.values.memo import memo, recall
 from verax.rules.values.state import Context, current_context, interpreting
-from verax.transforms.checks.automatic import Check, checks_of
+from verax.transforms.checks.automatic import HEAVY, Check, checks_of
 from verax.transforms.checks.bodies import bodies_of, with_bodies
 from verax.transforms.checks.errors import (
     NOTHING,
@@ -44,6 +49,9 @@ from verax.transforms.checks.errors import (
 PROGRAMS = 1 << 10
 
 type Errors = frozenset[Category]
+type Values = Mapping[Kind, Sequence[object]]
+
+NO_VALUES: Values = MappingProxyType({})
 
 
 def sites_of(
@@ -95,6 +103,7 @@ def written(
         for eqn in jaxpr.eqns:
             writer.write(eqn)
         writer.builder.source = UNKNOWN_SOURCE
+        writer.settle()
         kinds = tuple(writer.kinds)
         outs = [writer.read(a) for a in jaxpr.outvars]
         error = list(map(writer.builder.atom, writer.failure.flat(kinds)))
@@ -109,6 +118,7 @@ class Writer:
         self.builder = Builder("checkify", source=UNKNOWN_SOURCE)
         self.env: list[Atom] = [self.builder.input(v.aval).atom for v in jaxpr.invars]
         self.failure = NOTHING
+        self.pending: dict[Shape, Array] = {}
         self.kinds: dict[Kind, None] = {}
         self.number = 0
 
@@ -136,12 +146,15 @@ class Writer:
                 return
         made = builder.copy(eqn, ins)
         self.env += made
+        if eqn.primitive.name in HEAVY:
+            self.settle()
         if not bodies:
             for check in checks_of(eqn, self.errors):
                 self.test(check, eqn, ins, made)
 
     def add(self, found: Failure, count: int) -> None:
         """Take over an error, whose numbers are `count` many."""
+        self.settle()
         self.failure = first_of(self.failure, shifted(found, self.number))
         self.kinds |= dict.fromkeys(found.values)
         self.number += count
@@ -149,14 +162,32 @@ class Writer:
     def test(
         self, check: Check, eqn: Eqn, ins: Sequence[Atom], outs: Sequence[Var]
     ) -> None:
-        """Write one automatic check."""
+        """Write one automatic check; what shows no values waits for `settle`."""
         tracers = self.builder.tracers
         failed, payload = check.test(eqn.params, tracers(ins), tracers(outs))
-        code = select(failed, np.int32(self.number), PASSED)
-        values = {check.kind: shown(payload, check.kind)} if check.kind else {}
-        self.failure = first_of(self.failure, Failure(code, values))
-        self.kinds |= dict.fromkeys(values)
+        if check.kind:
+            self.settle()
+        for bad in failed:
+            code = select(bad, np.int32(self.number), PASSED)
+            known = self.pending.get(bad.shape)
+            self.pending[bad.shape] = code if known is None else min(known, code)
+        if check.kind:
+            self.settle({check.kind: shown(payload, check.kind)})
+            self.kinds |= {check.kind: None}
         self.number += 1
+
+    def settle(self, values: Values = NO_VALUES) -> None:
+        """Ask which of the waiting checks failed first, if one did.
+
+        They wait for the end of what XLA computes in one go: if it had to know it of
+        each check, it would compute all that comes before once more for each.
+        """
+        found: object = PASSED
+        for code in self.pending.values():
+            least = reduce_min(code, range(code.ndim)) if code.ndim else code
+            found = least if found is PASSED else min(found, least)
+        self.pending.clear()
+        self.failure = first_of(self.failure, Failure(found, values))
 
     def take(self, p: CheckParams, ins: Sequence[Atom]) -> None:
         """Take over the error that an equation would raise, as far as it is wanted."""
