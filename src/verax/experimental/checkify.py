@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from verax.api.tracing.apply import apply
+from verax.api.tracing.apply import apply, as_array, is_tracing
 from verax.api.tracing.argument_names import describe_arguments
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.trees.classes import register_pytree_node_class
@@ -31,6 +31,7 @@ from verax.ops.calls.check import (
     JaxRuntimeError as JaxRuntimeError,
     check_p,
     first_failure,
+    raised,
 )
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
@@ -115,7 +116,7 @@ class Error:
         """What failed, as an exception with a `source`; None if nothing did."""
         code = np.asarray(self.code)
         if not code.shape:
-            return failure_of(self.sites, int(code), self.values)
+            return failure_of(self.sites, int(code), list(map(as_array, self.values)))
         found = {
             index: failure_of(
                 self.sites, int(code[index]), [x[index] for x in self.values]
@@ -290,9 +291,10 @@ def bind_check(
     kind = tuple([aval_of(x).strong() for x in leaves])
     message = Message(msg, tree, pytrees.tree_holds(tree))
     site = Site(FailedCheckError, message, kind)
-    values = [convert(x, a.dtype) for x, a in zip(leaves, kind, strict=True)]
+    pairs = zip(map(as_array, leaves), kind, strict=True)
+    values = [convert(x, a.dtype) if x.aval != a else x for x, a in pairs]
     code = select(pred, PASSED, np.int32(0))
-    check_p.bind(CheckParams((site,), debug), code, *values)
+    raise_or_write(CheckParams((site,), debug), [code, *values])
 
 
 def is_predicate(pred: object) -> bool:
@@ -331,13 +333,18 @@ def check_error(error: Error) -> None:
     aval = aval_of(error.code)
     if not error.sites or not aval.size:
         return
-    found = (error.code, *error.values)
+    found = [as_array(x) for x in (error.code, *error.values)]
     if aval.shape:
-        code, *values = map(as_operand, found)
-        found = tuple(first_failure(code, values))
-    check_p.bind(CheckParams(error.sites), *found)
+        found = first_failure(found[0], found[1:])
+    raise_or_write(CheckParams(error.sites), found)
 
 
-def as_operand(x: Any) -> Array:
-    """A leaf as an array."""
-    return convert(x, aval_of(x).dtype)
+def raise_or_write(p: CheckParams, found: Sequence[Any]) -> None:
+    """Raise what failed, or write that down in a trace."""
+    if is_tracing():
+        check_p.bind(p, *found)
+        return
+    code, *values = found
+    failure = None if p.debug else failure_of(p.sites, int(code), values)
+    if failure is not None:
+        raise raised(failure)

@@ -127,7 +127,7 @@ class OOBError(JaxException):
         shape = self.about.shape
         return (
             f"out-of-bounds indexing for array of shape {shape}: index {index} is out "
-            f"of bounds for axis {axis} with size {shape[axis]}. "
+            f"of bounds for axis {axis} with size {shape[axis]}."
         )
 
 

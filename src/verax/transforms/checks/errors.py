@@ -13,7 +13,7 @@ import numpy as np
 from attrs import frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import int32
+from verax.ir.dtypes import int32, is_extended
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import blank
@@ -88,7 +88,10 @@ def all_kinds(parts: Sequence[Checked]) -> tuple[Kind, ...]:
 def shown(values: Sequence[object], kind: Kind) -> list[object]:
     """What a message shows, in the types of its kind, and without derivatives."""
     pairs = zip(values, kind, strict=True)
-    return [stop_gradient(convert(x, aval.dtype)) for x, aval in pairs]
+    return [
+        x if is_extended(aval.dtype) else stop_gradient(convert(x, aval.dtype))
+        for x, aval in pairs
+    ]
 
 
 def shifted(found: Failure, base: int) -> Failure:
