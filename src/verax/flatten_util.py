@@ -71,8 +71,9 @@ class Unravel(ReprMixin):
             )
         if self.dtype is not None and found.dtype != self.dtype:
             raise TypeError(
-                "the function returned by ravel_pytree takes a vector of dtype "
-                f"{self.dtype}, to which the leaves promote, not {found.dtype}"
+                "the function returned by ravel_pytree was called with dtype "
+                f"{found.dtype}, but expected dtype {self.dtype}, to which the leaves "
+                "promote"
             )
         leaves = [
             self.restored(found[start:end].reshape(aval.shape), aval)

@@ -349,7 +349,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     ),
     (lambda: lax.while_loop(lambda c: c < 1, lambda c: "x", 0.0), TypeError, "arrays"),
     (lambda: lax.while_loop(lambda c: c < 1, lambda c: None, 0.0), TypeError, "struct"),
-    (lambda: lax.map(lambda x: x, 1.0), ValueError, "first dimension"),
+    (lambda: lax.map(lambda x: x, 1.0), ValueError, "no leading axis"),
     (lambda: lax.associative_scan(lambda x, y: (x, y), XS), TypeError, "structure"),
     (
         lambda: lax.platform_dependent(1.0, gpu=cast(Any, 1)),
@@ -358,7 +358,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     ),
     (lambda: lax.platform_dependent(1.0, tpu=vnp.sin), NotImplementedError, "cpu=..."),
     (lambda: verax.jit(lax.platform_dependent)(1.0), TypeError, "at least one"),
-    (lambda: lax.fori_loop(0, 2.5, lambda i, c: c, 0), TypeError, "bounds"),
+    (lambda: lax.fori_loop(0, 2.5, lambda i, c: c, 0), TypeError, "lower and upper"),
     (lambda: lax.scan(lambda c, x: (c, "y"), 0, XS), TypeError, "only arrays"),
 ]
 

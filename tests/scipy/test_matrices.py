@@ -165,7 +165,7 @@ def test_wrong_calls() -> None:
         ("shorter", lambda: linalg.leslie(np.ones(3), np.ones(3))),
         ("mode must be", lambda: linalg.convolution_matrix(np.ones(3), 2, "other")),
         ("positive", lambda: linalg.convolution_matrix(np.ones(3), 0)),
-        ("power of two", lambda: linalg.hadamard(3)),
+        ("power of 2", lambda: linalg.hadamard(3)),
         ("complex", lambda: linalg.dft(3, dtype=np.float32)),
         ("kind", lambda: linalg.pascal(3, "other")),
         ("side", lambda: linalg.polar(A, "other")),

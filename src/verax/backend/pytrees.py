@@ -216,8 +216,9 @@ def flatten_error(error: Exception) -> Exception:
     if "Comparator raised" in str(error):
         return ValueError(
             "Comparator raised exception while sorting pytree dictionary keys: they "
-            "have different types. Use keys of one type, or an OrderedDict, which "
-            "keeps the order in which they were inserted."
+            "cannot be sorted, because they have different types. Use keys of one "
+            "type, or an OrderedDict, which keeps the order in which they were "
+            "inserted."
         )
     return error
 

@@ -12,6 +12,7 @@ takes the dtype of the array that it is combined with, unless its kind of number
 higher.
 """
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -147,6 +148,9 @@ def least_upper_bound(nodes: frozenset[str], x64: bool, strict: bool) -> str:
     return lowest[0]
 
 
+SMALL_FLOAT: Final = re.compile(r"f(\d)_")
+
+
 def no_promotion(nodes: frozenset[str], strict: bool) -> str:
     """Why `nodes` have no common dtype, and what to write instead."""
     shown = " and ".join(sorted(map(long_name, nodes)))
@@ -158,6 +162,9 @@ def no_promotion(nodes: frozenset[str], strict: bool) -> str:
         )
     if strict:
         return f"numpy_dtype_promotion='strict' does not promote {shown}; {advice}"
+    narrow = sorted({m[1] for node in nodes if (m := SMALL_FLOAT.match(node))})
+    if narrow:
+        shown += f", of which {narrow[0]}-bit floats do not support implicit promotion,"
     return f"{shown} have no common dtype by implicit promotion; {advice}"
 
 

@@ -275,7 +275,9 @@ def fori_loop(
     counter = counter_type(lower, upper)
     if not (is_known(lower) and is_known(upper)):
         if unroll is not None:
-            raise ValueError("fori_loop: unroll needs bounds known while tracing")
+            raise ValueError(
+                "fori_loop: Can only use `unroll` with bounds known while tracing"
+            )
         start = (as_operand(lower, counter), as_operand(upper, counter), init_val)
         return counting(body_fun, start, vmap_method, max_steps, checkpoints)
     number = float if is_float(counter.dtype) else int
@@ -341,8 +343,8 @@ def counter_type(lower: Any, upper: Any) -> ShapedArray:
     real = all(is_integer(a.dtype) or is_float(a.dtype) for a in avals)
     if any(a.shape for a in avals) or not real or len(strong) > 1 or len(floats) > 1:
         raise TypeError(
-            "fori_loop takes integer or float scalars of the same dtype as bounds, not "
-            f"{avals[0]} and {avals[1]}"
+            "The lower and upper arguments to fori_loop must have equal types, and be "
+            f"integer or float scalars, not {avals[0]} and {avals[1]}"
         )
     return ShapedArray((), strong.pop()) if strong else avals[0]
 

@@ -209,8 +209,8 @@ def window_params(
     for argument, values in found.items():
         if len(values) != rank or any(value < 1 for value in values):
             raise ShapeError(
-                f"{name}: {argument} must have a positive number for each of the "
-                f"{rank} dimensions, not {values}"
+                f"{name}: {argument} must have every element be positive, one "
+                f"for each of the {rank} dimensions, not {values}"
             )
     windows, strides, base, spread = found.values()
     sizes = tuple(map(dilated, shape, base))

@@ -193,7 +193,7 @@ def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int
         aval = x.aval if isinstance(x, Ref) else aval_of(x)
         if not aval.shape:
             raise ValueError(
-                f"scan runs over the first dimension, but xs{path} is {aval}"
+                f"scan got value with no leading axis to scan over: xs{path} is {aval}"
             )
         sizes[f"xs{path}"] = aval.shape[0]
     if length is not None:
@@ -222,7 +222,7 @@ def unrolling(unroll: object, count: int) -> int:
     steps = operator.index(unroll)  # type: ignore[arg-type]  # what has no index raises
     if steps < 0:
         raise ValueError(
-            f"unroll must be a boolean or an integer of at least 0, not {unroll!r}"
+            f"`unroll` must be a boolean or an integer of at least 0, not {unroll!r}"
         )
     if isinstance(unroll, bool):
         return max(count, 1) if unroll else 1

@@ -62,8 +62,8 @@ class Joiner:
             numbers = []
         if not 1 <= len(numbers) <= 3:
             raise ValueError(
-                f"r_: unknown directive {directive!r}; write 'axis', 'axis,rank', "
-                "'axis,rank,start', 'r' or 'c'"
+                f"r_: could not understand directive {directive!r}; write 'axis', "
+                "'axis,rank', 'axis,rank,start', 'r' or 'c'"
             )
         settings = (self.axis, self.rank, self.start)
         axis, rank, start = (*numbers, *settings[len(numbers) :])

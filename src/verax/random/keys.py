@@ -68,18 +68,22 @@ def resolved(
         ValueError: there is no such generator, or both are given.
     """
     if impl is not None and dtype is not None:
-        raise ValueError("pass either impl or dtype, not both")
+        raise ValueError("Cannot specify both `impl` and `dtype`: pass one of them")
     chosen = impl or dtype or STATE.default_prng_impl or "threefry2x32"
     if isinstance(chosen, KeyDType):
         return chosen.impl
     if isinstance(chosen, Generator):
         return chosen.tag if BUILT_IN.get(chosen.tag) == chosen else chosen
     if not isinstance(chosen, str):
-        raise TypeError(f"impl must be the name of a generator, not {shown(chosen)}")
+        raise TypeError(
+            f"unrecognized type {type(chosen).__name__} of a PRNG implementation: impl "
+            f"must be the name of a generator, not {shown(chosen)}"
+        )
     found = GENERATORS.get(chosen, chosen if chosen in LONG_NAMES else None)
     if found is None:
         raise ValueError(
-            f"unknown generator {chosen!r}; use one of {', '.join(GENERATORS)}"
+            f"unrecognized PRNG implementation {chosen!r}; use one of "
+            f"{', '.join(GENERATORS)}"
         )
     return found
 
@@ -165,7 +169,7 @@ def one_key(name: str, key: object) -> Array:
 def new_key(name: str, seed: int | ArrayLike, impl: extended.Impl) -> Array:
     """A typed key from a seed and, if that is configured, an offset."""
     if is_typed(seed):
-        raise TypeError(f"{name} takes an integer seed, but was given a key")
+        raise TypeError(f"{name} accepts a scalar seed, an integer, not a key")
     if isinstance(seed, int) and not -(1 << 63) <= seed < 1 << 63:
         raise OverflowError(
             f"{name}: the seed {seed} has more than 64 bits; fold the others in with "
@@ -174,13 +178,13 @@ def new_key(name: str, seed: int | ArrayLike, impl: extended.Impl) -> Array:
     aval = aval_of(seed)
     if aval.shape:
         raise TypeError(
-            f"{name} takes one seed, but was given {aval}; map over seeds with "
+            f"{name} accepts a scalar seed, but was given {aval}; map over seeds with "
             "verax.vmap"
         )
     if not is_integer(aval.dtype):
         if isinstance(seed, bool | np.bool_):
             return new_key(name, int(seed), impl)
-        raise TypeError(f"{name} takes an integer seed, not {aval}")
+        raise TypeError(f"PRNG key seed must be an integer: {name} was given {aval}")
     offset = STATE.random_seed_offset
     if offset:
         moved = seed + offset if isinstance(seed, int) else add(seed, offset)

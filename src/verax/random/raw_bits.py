@@ -52,7 +52,9 @@ def unsigned_dtype(name: str, dtype: DTypeLike | None) -> DType:
     """
     found = chosen_dtype(name, dtype) or canonical(np.uint64, STATE.enable_x64)
     if not is_unsigned(found):
-        raise ValueError(f"{name}: dtype must be an unsigned integer type, not {found}")
+        raise ValueError(
+            f"dtype argument to {name} must be an unsigned int dtype, not {found}"
+        )
     return found
 
 

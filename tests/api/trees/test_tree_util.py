@@ -233,7 +233,7 @@ def test_structures() -> None:
     assert both == tree_structure((1, [2]))
     assert tree_util.treedef_children(both) == [one, tree_structure([2])]
     assert tree_util.flatten_one_level(None) == ((), None)
-    with pytest.raises(ValueError, match="leaf has no children: int"):
+    with pytest.raises(ValueError, match="can't tree-flatten type int"):
         tree_util.flatten_one_level(3)
 
 
@@ -301,7 +301,7 @@ def test_register_dataclass() -> None:
         name: str = tree.static(default="dense", metadata={"unit": "m"})
         size: int = dataclasses.field(init=False, default=7)
 
-    with pytest.raises(ValueError, match=r"\['size'\].*drop_fields"):
+    with pytest.raises(ValueError, match=r"Unexpected fields: {'size'}.*drop_fields"):
         tree_util.register_dataclass(Layer)
     tree_util.register_dataclass(Layer, drop_fields=["size"])
     assert tree.static(metadata={"static": False}).metadata == {"static": False}
@@ -321,11 +321,11 @@ def test_register_dataclass_with_lists() -> None:
     register = tree_util.register_dataclass
     with pytest.raises(TypeError, match="or neither"):
         register(Point, ["x"])
-    with pytest.raises(ValueError, match=r"\['y'\] of .*Point are neither"):
+    with pytest.raises(ValueError, match=r"fields of .*Point.* Missing fields: {'y'}"):
         register(Point, ["x"], [])
-    with pytest.raises(ValueError, match=r"\['x'\] are both"):
+    with pytest.raises(ValueError, match="Overlapping fields: {'x'}"):
         register(Point, ["x"], ["x", "y"])
-    with pytest.raises(ValueError, match=r"\['q'\] are not parameters"):
+    with pytest.raises(ValueError, match="Unexpected fields: {'q'}"):
         register(Point, ["x", "y", "q"], [])
     assert register(Point, ["x"], [], drop_fields=["y"]) is Point
     assert tree_map(lambda x: x + 1, Point(1, 5)) == Point(2, 0)

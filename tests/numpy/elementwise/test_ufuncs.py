@@ -303,3 +303,12 @@ def test_closeness() -> None:
     assert not jnp.array_equal(x, x)
     assert jnp.array_equal(x, x, equal_nan=True)
     assert not jnp.array_equal(x, x[:2])
+
+
+def test_arrays_of_64_bits_outlive_the_block_with_x64() -> None:
+    with verax.enable_x64(True):
+        places, values = verax.numpy.arange(3), verax.numpy.ones(2)
+    assert (places + 1).dtype == (1 + places).dtype == np.int32
+    assert (
+        (values * 2.5).dtype == verax.jit(lambda x: 2 * x)(values).dtype == np.float32
+    )

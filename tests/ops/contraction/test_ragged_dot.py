@@ -39,5 +39,32 @@ def test_sizes_of_groups_for_each_element_of_a_batch() -> None:
     for i in range(2):
         wanted = lax.ragged_dot(x[i], y[i], sizes[i])
         np.testing.assert_allclose(found[i], wanted, rtol=1e-5, atol=1e-6)
-    with pytest.raises(TypeError, match="ragged_dot_general takes"):
+    with pytest.raises(
+        TypeError, match=r"expected group_sizes to have shape .2, 2., got .1, 2."
+    ):
         lax.ragged_dot_general(x, y, sizes[:1], numbers)
+
+
+@pytest.mark.parametrize(
+    ("ragged", "groups", "sizes", "words"),
+    [
+        ((1, 2), (1,), (2, 2), "exactly one lhs ragged dimension"),
+        ((3,), (1,), (2, 2), "less than the number of axes of the lhs"),
+        ((1,), (2,), (2, 2), "distinct from contracting and batch dimensions"),
+        ((1,), (), (2, 2), "exactly one rhs group dimension"),
+        ((2,), (1,), (2, 2), "zero group dimensions in the rhs"),
+        ((1,), (1,), (2, 3), "expected rhs group dimension size to be 3, got 2"),
+    ],
+)
+def test_what_does_not_fit_is_named(
+    ragged: tuple[int, ...],
+    groups: tuple[int, ...],
+    sizes: tuple[int, ...],
+    words: str,
+) -> None:
+    numbers = lax.RaggedDotDimensionNumbers(
+        (((2,), (2,)), ((0,), (0,))), ragged, groups
+    )
+    x, y = np.ones((2, 5, 3), np.float32), np.ones((2, 2, 3, 2), np.float32)
+    with pytest.raises(TypeError, match=words):
+        lax.ragged_dot_general(x, y, np.ones(sizes, np.int32), numbers)

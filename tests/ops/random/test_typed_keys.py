@@ -60,7 +60,7 @@ def test_typed_keys_batch_as_a_loop_does() -> None:
 def test_key_errors() -> None:
     with pytest.raises(TypeError, match="typed keys"):
         trace(lambda k: random_bits(k, 32, (2,)), KEY)
-    with pytest.raises(ValueError, match="unknown generator"):
+    with pytest.raises(ValueError, match="unrecognized PRNG"):
         trace(lambda k: random_wrap(k, "xyz"), KEY)
     with pytest.raises(ValueError, match="width"):
         trace(lambda k: threefry.random_bits(k, 7, (2,)), KEY)

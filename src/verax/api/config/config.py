@@ -253,7 +253,7 @@ def debug_nans(new_val: bool = True) -> OptionBlock:
     ...     vnp.log(-1.0)
     Traceback (most recent call last):
     ...
-    verax.errors.NonFinite: NaN in log: made by log
+    verax.errors.NonFinite: invalid value (nan) encountered in log: made by log
     ...
     """
     return override("debug_nans", new_val)
@@ -432,7 +432,7 @@ def explicit_x64_dtypes(new_val: str) -> OptionBlock:
     ...     verax.numpy.zeros(2, "float64")
     Traceback (most recent call last):
     ...
-    ValueError: zeros: dtype float64 was requested, but 64-bit types are off; ...
+    ValueError: zeros: Explicitly requested dtype float64, but 64-bit types are off; ...
     """
     return override("explicit_x64_dtypes", new_val)
 

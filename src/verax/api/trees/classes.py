@@ -16,7 +16,7 @@ write that pair for the common cases.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from verax.backend import pytrees
@@ -127,24 +127,34 @@ def check_fields(
     nodetype: type, data: list[str], meta: list[str], drop: Sequence[str]
 ) -> None:
     """The lists must name each field of the constructor exactly once."""
-    if both := sorted(set(data) & set(meta)):
+    name = f"of {nodetype.__qualname__}"
+    if both := set(data) & set(meta):
         raise ValueError(
-            f"register_dataclass: {both} are both data and metadata of "
-            f"{nodetype.__qualname__}; a field is one of the two."
+            "register_dataclass: data_fields and meta_fields must not overlap: a field "
+            f"{name} is one of the two. Overlapping fields: {braced(both)}"
         )
     if not dataclasses.is_dataclass(nodetype):
         return
     fields = {entry.name for entry in dataclasses.fields(nodetype) if entry.init}
-    if missing := sorted(fields - set(data) - set(meta) - set(drop)):
+    rule = (
+        "register_dataclass: data_fields and meta_fields must include all dataclass "
+        f"fields {name} that its constructor takes, and no others"
+    )
+    if missing := fields - set(data) - set(meta) - set(drop):
         raise ValueError(
-            f"register_dataclass: the fields {missing} of {nodetype.__qualname__} are "
-            "neither data nor metadata: add them to a list, or to drop_fields."
+            f"{rule}. Missing fields: {braced(missing)}; add them to a list, or to "
+            "drop_fields."
         )
-    if unexpected := sorted((set(data) | set(meta)) - fields):
+    if unexpected := (set(data) | set(meta)) - fields:
         raise ValueError(
-            f"register_dataclass: {unexpected} are not parameters of the constructor "
-            f"of {nodetype.__qualname__}: pass fields with init=False as drop_fields."
+            f"{rule}. Unexpected fields: {braced(unexpected)}; pass fields with "
+            "init=False as drop_fields."
         )
+
+
+def braced(names: Iterable[str]) -> str:
+    """Names in order, as a set is written."""
+    return f"{{{', '.join(map(repr, sorted(names)))}}}"
 
 
 def register_dataclass[C: type[Any]](

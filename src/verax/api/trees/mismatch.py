@@ -5,7 +5,8 @@ says more than the two whole structures would.
 
     >>> from verax.api.trees.mismatch import structure_mismatch
     >>> print(structure_mismatch({"a": [1]}, {"a": (1,)}, "Tree 2", None))
-    Tree 2 has another structure at tree['a']: expected list, got tuple.
+    pytree structure error: Tree 2 has another structure at tree['a']: expected list,
+    got tuple.
 """
 
 from collections.abc import Callable
@@ -20,15 +21,18 @@ def structure_mismatch(
     """The error for a tree that does not begin with the structure of another.
 
     >>> print(structure_mismatch({"a": 1}, {"b": 1}, "Tree 2", None))
-    Tree 2 has another structure at tree: the keys differ: 'a' is missing, 'b' is
-    unexpected.
+    pytree structure error: Tree 2 has another structure at tree: the keys differ: 'a'
+    is missing, 'b' is unexpected.
     """
     found = first_difference(expected, actual, "tree", is_leaf)
     if found is None:
         # Equal level by level, so that only the whole can tell them apart.
         return ValueError(f"{name} does not have the structure of the first tree.")
     place, difference = found
-    return ValueError(f"{name} has another structure at {place}: {difference}.")
+    return ValueError(
+        f"pytree structure error: {name} has another structure at {place}: "
+        f"{difference}."
+    )
 
 
 def first_difference(

@@ -392,7 +392,9 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
     (([1],), ('a',))
     """
     if (level := pytrees.flatten_one_level(tree)) is None:
-        raise ValueError(f"A leaf has no children: {type(tree).__name__}.")
+        raise ValueError(
+            f"can't tree-flatten type {type(tree).__name__}: a leaf has no children."
+        )
     return level
 
 
@@ -406,7 +408,9 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[Any], Any]:
     (((SequenceKey(idx=0), 5),), None)
     """
     if (level := pytrees.flatten_one_level_with_keys(tree)) is None:
-        raise ValueError(f"A leaf has no children: {type(tree).__name__}.")
+        raise ValueError(
+            f"can't tree-flatten type {type(tree).__name__}: a leaf has no children."
+        )
     return level
 
 

@@ -147,7 +147,8 @@ def blame(
     if finding is None:
         if kind is Kind.NAN:
             raise NonFinite(
-                f"NaN in an output of {how.name}, but none when it was run again"
+                f"invalid value (nan) encountered in an output of {how.name}, but the "
+                "de-optimized function did not produce one: it ran again without NaN"
             )
         return
     if finding.eqn is not None or kind is Kind.NAN:

@@ -100,7 +100,9 @@ def check_options(mode: str, options: Mapping[str, Any]) -> None:
         )
     for name in options:
         if name not in OPTIONS[mode]:
-            raise ValueError(f"pad: mode {mode!r} does not take {name}")
+            raise ValueError(
+                f"pad: unsupported keyword arguments for mode {mode!r}: {name}"
+            )
     kind = options.get("reflect_type", "even")
     if kind not in ("even", "odd"):
         raise ValueError(f"pad: reflect_type must be 'even' or 'odd', not {kind!r}")

@@ -10,8 +10,9 @@ constant of the common dtype, and only arrays of another dtype are converted::
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from verax.ir.avals import Shape, ShapedArray, SymbolicSize, is_reference
 from verax.ir.dtypes import (
     INEXACT_SET,
     INTEGER_SET,
+    NARROWED,
     DType,
     DTypeLike,
     as_dtype,
@@ -160,18 +162,27 @@ def weak_scalar(x: Scalar, aval: ShapedArray, dtype: DType) -> Any:
     return found if aval_of(found).dtype == dtype else convert(found, dtype, True)
 
 
+def adapting(narrowed: Collection[DType]) -> Mapping[type, frozenset[DType]]:
+    """The dtypes of arrays that a Python number adapts to, without those narrowed."""
+    floats = INEXACT_SET.difference(narrowed)
+    return MappingProxyType(
+        {float: floats, int: floats | INTEGER_SET.difference(narrowed)}
+    )
+
+
+ADAPTING: Final = (adapting(NARROWED), adapting(()))
+
+
 def adapted(x: object, aval: ShapedArray) -> Any:
     """A Python number as a constant beside an array of type `aval`.
 
     None where promotion has to be asked: for other operands, and where the array is
-    weak or of a lower kind of number.
+    weak, of a lower kind of number, or of 64 bits from a block in which x64 was on.
     """
-    kind = type(x)
     if aval.weak_type:
         return None
-    if (kind is float and aval.dtype in INEXACT_SET) or (
-        kind is int and (aval.dtype in INEXACT_SET or aval.dtype in INTEGER_SET)
-    ):
+    dtypes = ADAPTING[STATE.enable_x64].get(type(x))
+    if dtypes is not None and aval.dtype in dtypes:
         return constant_of(x, aval.dtype)
     return None
 
@@ -470,13 +481,14 @@ def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:
     if asked != found:
         if STATE.explicit_x64_dtypes == "error":
             raise ValueError(
-                f"{name}: dtype {asked} was requested, but 64-bit types are off; turn "
-                'them on with verax.config.update("enable_x64", True)'
+                f"{name}: Explicitly requested dtype {asked}, but 64-bit types are "
+                "off; "
+                'turn them on with verax.config.update("enable_x64", True)'
             )
         warnings.warn(
-            f"{name}: dtype {asked} was requested, but 64-bit types are off, so the "
-            f'result is {found}; turn them on with verax.config.update("enable_x64", '
-            "True)",
+            f"{name}: Explicitly requested dtype {asked}, but 64-bit types are off, so "
+            f"the result is {found}; turn them on with verax.config.update("
+            '"enable_x64", True)',
             stacklevel=3,
         )
     return found

@@ -226,7 +226,8 @@ def from_nest(name: str, x: Sequence[Any], dtype: DType | None) -> Array:
             raise ValueError(f"{name}: {shown(x)} holds None, which is not a value")
         if all(isinstance(leaf, int | float) for leaf in leaves(x)):
             raise OverflowError(
-                f"{name}: {shown(x)} holds an integer of more than 64 bits"
+                f"Python int too large: {name} takes integers of at most 64 bits, not "
+                f"{shown(x)}"
             )
         raise TypeError(f"{name}: {shown(x)} contains something that is not a number")
     if values.dtype.kind == "i" and values.size:

@@ -24,6 +24,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.lazy import LazyModule
+from verax.rules.values.typed import shown
 
 # For functions that checkify traces.
 CHECK = LazyModule("verax.ops.calls.check")
@@ -99,8 +100,9 @@ def parse(index: object, shape: Shape) -> ParsedIndex:
     items = index if isinstance(index, tuple) else (index,)
     if isinstance(index, list | range):
         raise TypeError(
-            f"x[{index!r}] is ambiguous: write x[verax.numpy.array(...)] for an "
-            "integer array or x[tuple(...)] for several dimensions"
+            "Using a non-tuple sequence for multidimensional indexing is not allowed: "
+            "write arr[array(seq)] for an integer array, or arr[tuple(seq)] for "
+            f"several dimensions, not arr[{shown(index)}]"
         )
     found = Collected()
     for place, item in enumerate(items):
@@ -157,8 +159,8 @@ class Collected:
         )
         if not fits:
             raise IndexError(
-                f"a boolean index of shape {mask.shape} at position {place} does not "
-                f"match the dimensions {expected} of an array of shape {shape}"
+                f"boolean index did not match shape {shape} of the indexed array: the "
+                f"mask at position {place} has shape {mask.shape}, not {expected}"
             )
         for places in mask.nonzero():
             self.pick(places.astype(np.int32), places.shape)
@@ -191,8 +193,9 @@ def as_index_array(item: object) -> IndexArray:
         return item
     if isinstance(item, str | float | complex | np.generic):
         raise TypeError(
-            "an index may hold integers, slices, None, ... and integer or boolean "
-            f"arrays, not {item!r} of type {type(item).__name__}"
+            "Indexer must have integer or boolean type, got indexer with type "
+            f"{type(item).__name__}: {shown(item)}; an index may hold integers, "
+            "slices, None, ... and integer or boolean arrays"
         )
     if isinstance(item, Sequence):
         return nested(item) if item else np.zeros(0, np.int32)
@@ -224,8 +227,9 @@ def plain_slice(item: slice, place: int) -> slice:
         ]
     except AbstractValueError as error:
         raise IndexError(
-            f"the slice at position {place} of the index has a traced bound, so that "
-            "the shape of the result would depend on values. For a slice of static "
+            "Array slice indices must have static start/stop/step: the slice at "
+            f"position {place} of the index has a traced bound, so that the shape of "
+            "the result would depend on values. For a slice of static "
             "size at a traced start, use verax.lax.dynamic_slice_in_dim(x, start, "
             "size, axis) or dynamic_update_slice_in_dim"
         ) from error

@@ -95,8 +95,8 @@ def expanded(kinds: Sequence[Kind], shape: Shape) -> list[Kind]:
         raise IndexError("an index can have only one ellipsis (...)")
     if taken > len(shape):
         raise IndexError(
-            f"too many indices: an array of shape {shape} has {len(shape)} dimensions, "
-            f"but {taken} were indexed"
+            f"Too many indices: array is {len(shape)}-dimensional, but {taken} were "
+            f"indexed, for shape {shape}"
         )
     place = ellipses[0] if ellipses else len(kinds)
     filling: list[Kind] = [slice(None)] * (len(shape) - taken)
@@ -116,7 +116,7 @@ def canonical_int(i: int, size: int, axis: int, wrap: bool) -> int:
         IndexError: the dimension has no elements.
     """
     if not size:
-        raise IndexError(f"index {i} is out of bounds for dimension {axis} of size 0")
+        raise IndexError(f"index {i} is out of bounds for axis {axis} with size 0")
     return i + size if i < 0 and wrap else i
 
 

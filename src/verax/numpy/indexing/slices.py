@@ -196,7 +196,7 @@ def checked(item: Slice, x: Array, axis: int) -> tuple[Array, int]:
     if aval.shape or not is_integer(aval.dtype):
         raise TypeError(f"the start of a slice must be an integer, not {aval}")
     if axis >= x.ndim:
-        raise IndexError(f"too many indices for an array of shape {x.shape}")
+        raise IndexError(f"Too many indices for an array of shape {x.shape}")
     room = x.shape[axis] - item.span
     if room < 0:
         raise ShapeError(

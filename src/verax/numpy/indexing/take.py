@@ -46,7 +46,7 @@ def integer_indices(name: str, indices: ArrayLike, position: int = 1) -> Array:
     """
     aval = operand_aval(name, position, indices)
     if not is_integer(aval.dtype):
-        raise TypeError(f"{name}: indices must be integers, not {aval.dtype}")
+        raise TypeError(f"{name} indices must be of integer type, got {aval.dtype}")
     return as_array(name, indices, position)
 
 

@@ -148,8 +148,8 @@ def together(x: Array, values: ArrayLike) -> tuple[Array, Any]:
     if found == aval.dtype:
         return x, as_type(values, new, aval.dtype, False)
     warnings.warn(
-        f"an update of type {new} is converted to that of the array, {aval}, which "
-        "may lose precision; convert it yourself: "
+        f"scatter inputs have incompatible types: an update of type {new} is converted "
+        f"to that of the array, {aval}, which may lose precision; convert it yourself: "
         f"values.astype({aval.dtype.name!r}). This will be an error in the future",
         FutureWarning,
         stacklevel=4,

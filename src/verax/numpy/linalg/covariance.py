@@ -120,7 +120,9 @@ def inexact_of(name: str, dtype: DTypeLike | None) -> DType | None:
     """
     found = chosen_dtype(name, dtype)
     if found is not None and not is_inexact(found):
-        raise ValueError(f"{name}: dtype must be a float or complex, not {found}")
+        raise ValueError(
+            f"{name}: dtype must be a subclass of float or complex, not {found}"
+        )
     return found
 
 

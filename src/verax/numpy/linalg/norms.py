@@ -87,7 +87,7 @@ def vector_norm_of(
     x: Array, axes: tuple[int, ...], ord: Order, keepdims: bool
 ) -> Array:
     if isinstance(ord, str) or ord is None:
-        raise ValueError(f"the order of a vector norm must be a number, not {ord!r}")
+        raise ValueError(f"Invalid order {ord!r} for vector norm. It must be a number")
     if ord == 2:
         return euclidean(x, axes, keepdims)
     sizes = magnitude(x)

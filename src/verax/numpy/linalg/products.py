@@ -356,8 +356,8 @@ def contracted_axes(x: ShapedArray, y: ShapedArray, axes: Any) -> tuple[Shape, S
         n = int(axes)
         if not 0 <= n <= min(x.ndim, y.ndim):
             raise TypeError(
-                f"tensordot: axes={n} does not fit operands of {x.ndim} and {y.ndim} "
-                "dimensions"
+                f"Number of tensordot axes ({n}) is negative or exceeds input ranks "
+                f"({x.ndim} and {y.ndim})"
             )
         return tuple(range(x.ndim - n, x.ndim)), tuple(range(n))
     if len(axes) != 2:

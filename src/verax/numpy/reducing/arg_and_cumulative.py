@@ -55,7 +55,10 @@ def place_of(
     given = as_array(name, a)
     x, along = flat_or_along(name, given, axis)
     if not x.shape[along]:
-        raise ValueError(f"{name}: {given.aval} has no elements along axis={axis}")
+        raise ValueError(
+            f"attempt to get {name} of an empty sequence: {given.aval} has no elements "
+            f"along axis={axis}"
+        )
     if is_complex(x.dtype):
         x = attained(x, along, upward=search is argminmax.argmax)
         search = argminmax.argmax
@@ -188,7 +191,7 @@ def standard(
     given = as_array(name, x)
     if not given.ndim:
         raise ValueError(
-            f"{name} takes an array with at least one dimension, not {given.aval}"
+            f"The input must be non-scalar to take its {name}: it is {given.aval}"
         )
     if axis is None and given.ndim > 1:
         raise ValueError(f"{name}: {given.aval} has several dimensions; pass axis")

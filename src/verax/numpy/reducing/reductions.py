@@ -93,7 +93,9 @@ def boolean_mask(name: str, where: ArrayLike) -> Array:
     """
     mask = as_array(name, where)
     if mask.dtype != bool_:
-        raise ValueError(f"{name}: where must be a boolean mask, not {mask.aval}")
+        raise ValueError(
+            f"{name}: where must be None or a boolean array, not {mask.aval}"
+        )
     return mask
 
 
@@ -141,7 +143,9 @@ def initial_value(name: str, initial: ArrayLike) -> Array:
     """
     found = as_array(name, initial)
     if found.ndim:
-        raise ValueError(f"{name}: initial must be a scalar, not {found.aval}")
+        raise ValueError(
+            f"{name}: initial value must be a scalar. Got array of shape {found.shape}"
+        )
     return found
 
 

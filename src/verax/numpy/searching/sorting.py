@@ -296,8 +296,8 @@ def top_k(
         raise TypeError(f"top_k takes ordered numbers, not {x.aval}")
     if not 0 <= k <= x.shape[place]:
         raise ValueError(
-            f"top_k: k must be between 0 and the {x.shape[place]} elements of the "
-            f"axis, not {k}"
+            "k argument to top_k must be nonnegative and at most "
+            f"{x.shape[place]}, the size of the axis, not {k}"
         )
     if mode == "largest":
         return sorts.top_k(x, k, axis=place)

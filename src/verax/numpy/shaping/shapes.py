@@ -380,8 +380,16 @@ def broadcast_to(
     sizes = as_shape("broadcast_to", shape)
     own = x.shape
     pairs = zip(own, sizes[len(sizes) - len(own) :], strict=False)
-    if len(own) > len(sizes) or any(a not in (1, b) for a, b in pairs):
-        raise ValueError(f"broadcast_to: shape {own} does not broadcast to {sizes}")
+    if len(own) > len(sizes):
+        raise ValueError(
+            "broadcast_to: Cannot broadcast to shape with fewer dimensions: "
+            f"{own} to {sizes}"
+        )
+    if any(a not in (1, b) for a, b in pairs):
+        raise ValueError(
+            "broadcast_to: Incompatible shapes for broadcasting: "
+            f"shape {own} does not broadcast to {sizes}"
+        )
     found: Array = stretched(x, sizes)
     return found
 

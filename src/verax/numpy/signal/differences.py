@@ -263,8 +263,8 @@ def interp(
     (values,) = inexact_arrays("interp", fp)
     if knots.ndim != 1 or knots.shape != values.shape or not knots.size:
         raise ValueError(
-            f"interp takes xp and fp as vectors of the same size, not {knots.shape} "
-            f"and {values.shape}"
+            "xp and fp must be one-dimensional arrays of equal size, which interp "
+            f"takes, not {knots.shape} and {values.shape}"
         )
     if period is not None:
         places, knots, values = periodic(places, knots, values, period)

@@ -120,12 +120,6 @@ def membership(
     (cut,) = numbers.lhs_ragged_dimensions
     given = aval_of(sizes)
     outer = outer_dimensions(x, numbers) if given.ndim > 1 else ()
-    if given.shape[:-1] != tuple(x.shape[i] for i in outer) or not given.ndim:
-        raise TypeError(
-            f"ragged_dot_general takes one vector of group sizes for all of {x}, or "
-            f"one for each index of its dimensions {outer_dimensions(x, numbers)}, "
-            f"not {given}"
-        )
     own = convert(sizes, int32)
     ends = cumsum(own, given.ndim - 1)
     starts = sub(ends, own)
@@ -141,6 +135,56 @@ def membership(
     )
     rows = broadcasted_iota(np.int32, shape, cut + 1)
     return bitwise_and(ge(rows, low), lt(rows, high))
+
+
+def check_ragged(
+    numbers: RaggedDotDimensionNumbers,
+    x: ShapedArray,
+    y: ShapedArray,
+    sizes: ShapedArray,
+    all_groups: bool,
+) -> None:
+    """Raise TypeError unless ragged and group dimensions fit the operands.
+
+    `all_groups` says that `rhs` has all the groups that have sizes.
+    """
+    name = "ragged_dot_general"
+    (left, right), (batch, right_batch) = numbers.dot_dimension_numbers
+    cut, groups = numbers.lhs_ragged_dimensions, tuple(numbers.rhs_group_dimensions)
+    if not is_integer(sizes.dtype):
+        raise TypeError(f"{name} takes integer group sizes, not {sizes}")
+    if len(cut) != 1:
+        raise TypeError(f"{name} expects exactly one lhs ragged dimension, not {cut}")
+    if not 0 <= cut[0] < x.ndim:
+        raise TypeError(
+            f"{name} requires lhs ragged dimension numbers to be nonnegative and less "
+            f"than the number of axes of the lhs, not {cut} for {x}"
+        )
+    if not set(groups).isdisjoint((*right, *right_batch)):
+        raise TypeError(
+            f"{name} requires rhs group dimension numbers to be distinct from "
+            f"contracting and batch dimensions, not {groups}"
+        )
+    free = cut[0] not in (*left, *batch)
+    if len(groups) != free:
+        raise TypeError(
+            f"{name} requires exactly one rhs group dimension when lhs ragged "
+            f"dimension is noncontracting, not {groups}"
+            if free
+            else f"{name} requires zero group dimensions in the rhs when lhs ragged "
+            f"dimension is contracting or batch, not {groups}"
+        )
+    outer = tuple([x.shape[i] for i in outer_dimensions(x, numbers)])
+    if not sizes.ndim or sizes.shape[:-1] not in ((), outer):
+        raise TypeError(
+            f"{name}: expected group_sizes to have shape "
+            f"{(*outer, *sizes.shape[-1:])}, got {sizes.shape}"
+        )
+    if free and all_groups and y.shape[groups[0]] != sizes.shape[-1]:
+        raise TypeError(
+            f"{name}: expected rhs group dimension size to be {sizes.shape[-1]}, got "
+            f"{y.shape[groups[0]]}"
+        )
 
 
 def ragged_dot_general(
@@ -169,19 +213,9 @@ def ragged_dot_general(
     groups = tuple(numbers.rhs_group_dimensions)
     (left, right), (batch, right_batch) = numbers.dot_dimension_numbers
     cut = tuple(numbers.lhs_ragged_dimensions)
-    free = len(cut) == 1 and cut[0] not in (*left, *batch)
-    if len(cut) != 1 or len(groups) != free or not is_integer(sizes.dtype):
-        raise TypeError(
-            "ragged_dot_general takes integer group sizes, one ragged dimension of "
-            "lhs, and one group dimension of rhs if the ragged one is neither "
-            f"contracted nor a batch dimension, not {sizes}, {cut} and {groups}"
-        )
+    check_ragged(numbers, x, aval_of(rhs), sizes, group_offset is None)
+    free = cut[0] not in (*left, *batch)
     count = aval_of(rhs).shape[groups[0]] if free else None
-    if group_offset is None and free and sizes.shape[-1:] != (count,):
-        raise TypeError(
-            f"ragged_dot_general takes one group size for each of the {count} groups "
-            f"of {aval_of(rhs)}, not {sizes}"
-        )
 
     def dot(a: object, pairs: tuple[Sequence[int], Sequence[int]], moved: int) -> Array:
         places = tuple(i + moved for i in batch)

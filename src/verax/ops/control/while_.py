@@ -138,10 +138,11 @@ def transpose_while(
     args: Sequence[Known],
 ) -> Sequence[Tangent | None]:
     raise IrreversibleLoop(
-        "reverse-mode differentiation does not work for while_loop, nor for fori_loop "
-        "with bounds that are not known while tracing, since the number of steps to "
-        "store is unknown. Give the loop a bound (such as max_steps=1000), or use "
-        "scan, fori_loop with Python integers as bounds, or forward mode (jvp, jacfwd)"
+        "Reverse-mode differentiation does not work for lax.while_loop, nor for "
+        "lax.fori_loop with bounds that are not known while tracing, since the number "
+        "of steps to store is unknown. Give the loop a bound (such as "
+        "max_steps=1000), or use scan, fori_loop with Python integers as bounds, or "
+        "forward mode (jvp, jacfwd)"
     )
 
 

@@ -88,7 +88,7 @@ def check_window(
         )
     if not all(is_integer(i.dtype) and i.dtype == starts[0].dtype for i in starts):
         raise TypeError(
-            f"{name} takes starts of the same integer dtype, not "
+            f"index arguments to {name} must be integers of the same type, not "
             f"{', '.join(str(i.dtype) for i in starts)}; convert them "
             "(verax.lax.convert_element_type)"
         )

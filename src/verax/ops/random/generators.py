@@ -103,7 +103,8 @@ def generator(impl: Impl) -> Generator:
     found = GENERATORS.get(impl)
     if found is None:
         raise ValueError(
-            f"unknown generator {impl!r}; use one of {', '.join(GENERATORS)}"
+            f"unrecognized PRNG implementation {impl!r}; use one of "
+            f"{', '.join(GENERATORS)}"
         )
     return found
 

@@ -87,7 +87,10 @@ def arg_typing(
         )
     size = x.shape[p.axes[0]]
     if size == 0:
-        raise ValueError(f"{name}: {x} is empty along axis {p.axes[0]}")
+        raise ValueError(
+            f"{name}: argmin and argmax require non-empty reduced dimension, but {x} "
+            f"is empty along axis {p.axes[0]}"
+        )
     if surely_less(iinfo(p.index_dtype).max, size - 1):
         raise ValueError(
             f"{name}: index_dtype {p.index_dtype} cannot hold the index {size - 1}"

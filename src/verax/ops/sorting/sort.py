@@ -208,8 +208,8 @@ def top_k_typing(p: TopKParams, avals: Sequence[ShapedArray]) -> Sequence[Shaped
         )
     if not 0 <= p.k <= x.shape[-1]:
         raise ValueError(
-            f"top_k: k must be between 0 and the {x.shape[-1]} elements of {x}, not "
-            f"{p.k}"
+            f"k argument to top_k must be nonnegative and at most {x.shape[-1]}, the "
+            f"size of the last dimension of {x}, not {p.k}"
         )
     shape = (*x.shape[:-1], p.k)
     return x.with_shape(shape), ShapedArray(shape, int32)

@@ -108,15 +108,32 @@ def broadcast_in_dim_typing(
 ) -> Sequence[ShapedArray]:
     (x,) = avals
     dims, rank = p.broadcast_dimensions, len(p.shape)
-    if len(dims) != x.ndim or list(dims) != sorted({d for d in dims if 0 <= d < rank}):
+    given = f"{dims} for {x} and shape {p.shape}"
+    if len(dims) != x.ndim:
         raise TypeError(
-            f"broadcast_in_dim takes {x.ndim} increasing dimensions of the {rank} of "
-            f"{p.shape}, one for each dimension of {x}, not {dims}"
+            "broadcast_in_dim: broadcast_dimensions must have length equal to operand "
+            f"ndim; got {given}"
+        )
+    if rank < x.ndim:
+        raise TypeError(
+            "broadcast_in_dim: target broadcast shape must have equal or higher rank "
+            f"to the operand shape; got {given}"
+        )
+    if not all(0 <= d < rank for d in dims):
+        raise TypeError(
+            "broadcast_in_dim broadcast_dimensions must be a subset of output "
+            f"dimensions; got {given}"
+        )
+    if list(dims) != sorted(set(dims)):
+        what = "contain duplicates" if len(set(dims)) < len(dims) else "decrease"
+        raise TypeError(
+            f"broadcast_in_dim broadcast_dimensions must not {what}; got {given}"
         )
     if any(n not in (1, p.shape[d]) for n, d in zip(x.shape, dims, strict=True)):
         raise TypeError(
-            f"broadcast_in_dim cannot stretch {x} to {p.shape} along {dims}: each "
-            "size must be 1 or stay the same"
+            "broadcast_in_dim: operand dimension sizes must either be 1, or be equal "
+            "to their corresponding dimensions in the target broadcast shape; got "
+            f"{given}"
         )
     return (x.with_shape(p.shape),)
 
@@ -265,7 +282,8 @@ def squeeze_typing(
     (x,) = avals
     if any(not 0 <= d < x.ndim or x.shape[d] != 1 for d in p.dimensions):
         raise ValueError(
-            f"squeeze: dimensions {p.dimensions} of {x} must all have size 1"
+            "squeeze: cannot select an axis to squeeze out which has size not equal to "
+            f"one, as in dimensions {p.dimensions} of {x}"
         )
     return (x.with_shape(n for i, n in enumerate(x.shape) if i not in p.dimensions),)
 

@@ -145,7 +145,9 @@ def padded(size: int, edges: tuple[int, int, int]) -> int:
 def pad_typing(p: PadParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     x, value = avals
     if value.shape or value.dtype != x.dtype:
-        raise ShapeError(f"pad takes a padding value of type {x.dtype}[], not {value}")
+        raise ShapeError(
+            f"pad: padding_value must be a scalar of dtype {x.dtype}, not {value}"
+        )
     if len(p.padding_config) != x.ndim:
         raise TypeError(
             f"pad takes (low, high, interior) for each dimension of {x}, not "

@@ -91,8 +91,8 @@ def check_windows(name: str, p: WindowParams, x: ShapedArray) -> Shape:
         values = getattr(p, argument)
         if len(values) != x.ndim or any(value < 1 for value in values):
             raise ValueError(
-                f"{name}: {argument} must have a positive number for each dimension "
-                f"of {x}, not {values}"
+                f"{name}: {argument} must have every element be positive, one for "
+                f"each dimension of {x}, not {values}"
             )
     if len(p.padding) != x.ndim:
         raise ValueError(

@@ -187,7 +187,7 @@ def elementwise_typing[P](
         dtype = avals[0].dtype
         if any(aval.dtype != dtype for aval in avals):
             raise TypeError(
-                f"{name} takes operands of the same dtype, not "
+                f"{name} requires arguments to have the same dtypes, not "
                 f"{', '.join(str(aval.dtype) for aval in avals)}; convert them "
                 "(verax.lax.convert_element_type) or use verax.numpy, which promotes"
             )

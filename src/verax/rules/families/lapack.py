@@ -149,8 +149,9 @@ def check_operand(
         raise TypeError(f"{name} takes int32 arrays, not {dtype}")
     if not integers and dtype not in LETTERS:
         raise TypeError(
-            f"{name} takes float32, float64, complex64 or complex128 arrays, not "
-            f"{dtype}; convert them with verax.lax.convert_element_type"
+            f"{name} does not accept dtype {dtype}: it takes float32, float64, "
+            "complex64 or complex128 arrays; convert them with "
+            "verax.lax.convert_element_type"
         )
     if aval.ndim < rank:
         raise ShapeError(

@@ -29,8 +29,8 @@ class Kind(ReprMixin):
         """Raise TypeError, naming the operation, unless `dtype` is of this kind."""
         if kind_name(dtype) not in self.names:
             raise TypeError(
-                f"{name} takes {self}, not {dtype}; convert the operand "
-                "(verax.lax.convert_element_type)"
+                f"{name} does not accept dtype {dtype}: it takes {self}; convert the "
+                "operand (verax.lax.convert_element_type)"
             )
 
     def samples(self) -> tuple[DType, ...]:

@@ -9,7 +9,7 @@ an error that names the function and the argument::
 
 import operator
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from verax.ir.avals import Shape, SymbolicSize, larger_size, smaller_size
 from verax.rules.values.conversions import Convertible, integer_of
@@ -123,6 +123,9 @@ def slice_count(start: int, stop: int, step: int) -> int:
     return larger_size((span + stride - 1) // stride, 0)
 
 
+SHAPES: Final = ". Shapes must be 1D sequences of concrete values of integer type"
+
+
 def as_integers(function: str, argument: str, values: object) -> Shape:
     """A tuple of ints from any sequence of integers.
 
@@ -141,19 +144,21 @@ def as_integers(function: str, argument: str, values: object) -> Shape:
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):
         raise TypeError(
             f"{function}: {argument} must be a sequence of integers, not "
-            f"{shown(values)}"
+            f"{shown(values)}{SHAPES if argument == 'shape' else ''}"
         )
     found = []
     for value in values:
-        if not hasattr(value, "__index__"):
-            raise TypeError(
-                f"{function}: {argument} must contain integers known while tracing, "
-                f"not {described(value)}"
-            )
         if isinstance(value, Convertible):
             found.append(integer_of(value, f"{function}: {argument}"))
-        else:
+            continue
+        try:
             found.append(as_size(value))
+        except TypeError:
+            raise TypeError(
+                f"{function}: {argument} must contain integers known while tracing; "
+                f"{described(value)} cannot be interpreted as an integer"
+                f"{SHAPES if argument == 'shape' else ''}"
+            ) from None
     return tuple(found)
 
 
@@ -191,8 +196,7 @@ def as_axis(function: str, axis: object, rank: int) -> int:
         (index,) = as_integers(function, "a dimension", (axis,))
     if not -rank <= index < rank:
         raise AxisError(
-            f"{function}: dimension {index} is out of bounds for an array of {rank} "
-            "dimensions"
+            f"{function}: axis {index} is out of bounds for array of dimension {rank}"
         )
     return index + rank if index < 0 else index
 
@@ -206,5 +210,7 @@ def as_axes(function: str, axes: object, rank: int) -> Shape:
     given = as_integers(function, "dimensions", axes)
     found = tuple([as_axis(function, i, rank) for i in given])
     if len(set(found)) != len(found):
-        raise AxisError(f"{function}: a dimension appears twice in {found}")
+        raise AxisError(
+            f"{function}: repeated axis: dimensions are not unique: {found}"
+        )
     return found

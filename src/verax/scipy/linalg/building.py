@@ -57,7 +57,7 @@ def as_blocks(arrs: tuple[ArrayLike, ...]) -> list[Array]:
     return found
 
 
-def vector(name: str, x: ArrayLike, least: int = 0) -> Array:
+def vector(name: str, x: ArrayLike, least: int = 0, argument: str = "a") -> Array:
     """A vector, or a stack of them; a scalar is one of length 1.
 
     Raises:
@@ -66,7 +66,10 @@ def vector(name: str, x: ArrayLike, least: int = 0) -> Array:
     found = vnp.atleast_1d(as_array(name, x))
     assert isinstance(found, Array)
     if found.shape[-1] < least:
-        raise ValueError(f"{name} takes at least {least} numbers, not {found.aval}")
+        raise ValueError(
+            f"{name}: the length of `{argument}` along the last axis must be at least "
+            f"{least}, not {found.aval}"
+        )
     return found
 
 
@@ -156,8 +159,8 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     x = as_array("convolution_matrix", a)
     if not x.ndim or not x.shape[-1] or size <= 0:
         raise ValueError(
-            "convolution_matrix takes a nonempty vector and a positive n, not "
-            f"{x.aval} and {n}"
+            "convolution_matrix: n must be a positive integer and a a nonempty vector, "
+            f"not {n} and {x.aval}"
         )
     if mode not in ("full", "valid", "same"):
         raise ValueError(
@@ -231,7 +234,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     [[0.5, 2.0], [0.75, 0.0]]
     """
     births, survival = promote("leslie", f, s)
-    first, below = vector("leslie", births, 2), vector("leslie", survival)
+    first, below = vector("leslie", births, 2, "f"), vector("leslie", survival)
     n = first.shape[-1]
     if below.shape[-1] != n - 1:
         raise ValueError(

@@ -28,7 +28,8 @@ def order(name: str, n: int, least: int = 0) -> int:
     """
     found = operator.index(n)
     if found < least:
-        raise ValueError(f"{name} takes a size of at least {least}, not {found}")
+        kind = "positive" if least else "nonnegative"
+        raise ValueError(f"{name}: n must be a {kind} integer, not {found}")
     return found
 
 
@@ -73,7 +74,7 @@ def invhilbert(n: int) -> Array:
 def check_kind(name: str, kind: str | None) -> str:
     """Raise ValueError unless a kind is known; None is the symmetric one."""
     if kind is not None and kind not in KINDS:
-        raise ValueError(f"{name}: kind must be one of {KINDS}, not {kind!r}")
+        raise ValueError(f"{name}: Expected kind to be one of {KINDS}, got {kind!r}")
     return kind or "symmetric"
 
 
@@ -131,9 +132,9 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     >>> hadamard(2).tolist()
     [[1, 1], [1, -1]]
     """
-    size = order("hadamard", n, 1)
-    if size & (size - 1):
-        raise ValueError(f"hadamard takes a power of two, not {size}")
+    size = operator.index(n)
+    if size < 1 or size & (size - 1):
+        raise ValueError(f"hadamard: n must be a positive power of 2, not {size}")
     found = np.ones((1, 1), np.int64)
     while found.shape[0] < size:
         found = np.block([[found, found], [found, -found]])

@@ -108,18 +108,24 @@ def bad_in(value: np.ndarray, kind: str) -> np.ndarray:
         return np.zeros(value.shape, bool)
 
 
+def encountered(kind: str) -> str:
+    """How the report about a `NaN` or an `infinity` begins."""
+    return f"invalid value ({'nan' if kind == 'NaN' else 'inf'}) encountered in"
+
+
 def report(finding: Finding) -> list[str]:
     """The lines of the report."""
     eqn = finding.eqn
     if eqn is None:
         came = ", ".join(finding.bad_inputs)
-        what = f"{finding.kind} in {finding.function}"
+        what = f"{encountered(finding.kind)} {finding.function}"
         return [f"{what}: not made by any equation; it came in with {came}"]
     derived = finding.transformation
     phase = " in the backward pass" if finding.backward else ""
     where = f"{phase} ({derived})" if derived else ""
     lines = [
-        f"{finding.kind} in {finding.function}: made by {finding.primitive}{where}"
+        f"{encountered(finding.kind)} {finding.function}: made by "
+        f"{finding.primitive}{where}"
     ]
     source = finding.source
     if source.code is not None:

@@ -159,13 +159,15 @@ def check_loop(
     for i in (-1, *uses) if constant else uses:
         if i < consts:
             raise KeyReuseError(
-                f"{what} uses a key that it has captured, so each step uses it again; "
-                "split it before the loop, or fold the number of the step into it"
+                f"{what} function leads to key reuse: it uses a key that it has "
+                "captured, so each step uses it again; split it before the loop, or "
+                "fold the number of the step into it"
             )
         if i - consts not in made:
             raise KeyReuseError(
-                f"{what} uses the key of carry {i - consts}, but does not make a new "
-                "one for the next step; split it in the step and carry a part on"
+                f"{what} function leads to key reuse: it uses the key of carry "
+                f"{i - consts}, but does not make a new one for the next step; split "
+                "it in the step and carry a part on"
             )
 
 
@@ -173,9 +175,7 @@ def scan_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
     inner = signature_of(params.jaxpr)
     rows = params.num_consts + params.num_carry
     repeated = {i: mask for i, mask in inner.uses.items() if i < rows}
-    check_loop(
-        "the body of scan", repeated, params.num_consts, inner.makes, inner.constant
-    )
+    check_loop("scan body", repeated, params.num_consts, inner.makes, inner.constant)
     uses = {i: True for i in inner.uses}
     carried = {o: i for o, i in inner.passes.items() if i - params.num_consts == o}
     return Signature(uses, inner.makes, carried)
@@ -184,10 +184,8 @@ def scan_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
 def while_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
     step, test = signature_of(params.body_jaxpr), signature_of(params.cond_jaxpr)
     body, cond = params.body_nconsts, params.cond_nconsts
-    check_loop("the body of while_loop", step.uses, body, step.makes, step.constant)
-    check_loop(
-        "the condition of while_loop", test.uses, cond, step.makes, test.constant
-    )
+    check_loop("while_loop body", step.uses, body, step.makes, step.constant)
+    check_loop("while_loop cond", test.uses, cond, step.makes, test.constant)
     both = {i - body for i in step.uses} & {i - cond for i in test.uses}
     if both:
         raise KeyReuseError(
