@@ -323,9 +323,9 @@ def test_register_dataclass_with_lists() -> None:
         register(Point, ["x"])
     with pytest.raises(ValueError, match=r"fields of .*Point.* Missing fields: {'y'}"):
         register(Point, ["x"], [])
-    with pytest.raises(ValueError, match="Overlapping fields: {'x'}"):
+    with pytest.raises(ValueError, match=r"Overlapping fields: {'x'}"):
         register(Point, ["x"], ["x", "y"])
-    with pytest.raises(ValueError, match="Unexpected fields: {'q'}"):
+    with pytest.raises(ValueError, match=r"Unexpected fields: {'q'}"):
         register(Point, ["x", "y", "q"], [])
     assert register(Point, ["x"], [], drop_fields=["y"]) is Point
     assert tree_map(lambda x: x + 1, Point(1, 5)) == Point(2, 0)

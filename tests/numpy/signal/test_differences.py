@@ -48,3 +48,34 @@ def test_gradient_with_parabolas_at_the_edges(places: Any) -> None:
     assert "3 elements" in error_of(
         lambda: jnp.gradient(x, axis=0, edge_order=2), ValueError
     )
+
+
+@pytest.mark.parametrize(
+    ("shape", "steps", "axis"),
+    [
+        ((3, 4, 5), (), 0),
+        ((3, 4, 5), (5,), 1),
+        ((3, 4, 5), (3, 3, 5), 1),
+        ((2, 3, 4, 5), (2, 1, 3, 5), 2),
+        ((4,), (3,), -1),
+    ],
+)
+def test_steps_of_trapezoid_broadcast_as_in_numpy(
+    shape: tuple[int, ...], steps: tuple[int, ...], axis: int
+) -> None:
+    draw = np.random.default_rng(0).normal
+    y: Any = draw(size=shape)
+    dx: Any = draw(size=steps)
+    with verax.numpy_rank_promotion("raise"):
+        found = jnp.trapezoid(y, dx=dx, axis=axis)
+    np.testing.assert_allclose(found, np.trapezoid(y, dx=dx, axis=axis), 1e-5, 1e-5)
+
+
+def test_polyfit_and_reduceat_without_rank_promotion() -> None:
+    x, y = np.arange(6.0), np.random.default_rng(0).normal(size=(6, 5))
+    with verax.numpy_rank_promotion("raise"):
+        _, spread = jnp.polyfit(x, y, 1, cov=True)
+        added = jnp.frompyfunc(lambda a, b: a + b, 2, 1)
+        found = added.reduceat(y, jnp.array([0, 2, 5]))
+    assert spread.shape == (2, 2, 5)
+    np.testing.assert_allclose(found, np.add.reduceat(y, [0, 2, 5]), 1e-5)

@@ -340,7 +340,7 @@ class ufunc(partial[Any]):
 
         def step(i: Array, total: Array) -> Array:
             inside = reshape((i > first) & (i < ends), shape)
-            after = convert(self(total, rows[i]), found)
+            after = convert(self(total, expand_dims(rows[i], 0)), found)
             chosen: Array = where_of(inside, after, total)
             return chosen
 

@@ -223,20 +223,22 @@ def trapezoid(
 ) -> Array:
     """The integral along `axis` by the trapezoidal rule.
 
-    `x` has the coordinates; without it they lie `dx` apart.
+    `x` has the coordinates; without it they lie `dx` apart, which broadcasts with the
+    pairs of neighbours.
     """
     if x is None:
-        (values,) = inexact_arrays("trapezoid", y)
-        values = moveaxis(values, axis, -1)
-        step: Any = dx
+        values, steps = inexact_arrays("trapezoid", y, dx)
     else:
         values, places = inexact_arrays("trapezoid", y, x)
-        values = moveaxis(values, axis, -1)
-        step = diff(places) if places.ndim == 1 else diff(moveaxis(places, axis, -1))
-    if not values.shape[-1]:
-        return sum(values, axis=-1)
-    later, earlier = neighbours(values, values.ndim - 1)
-    return multiply(sum(multiply(step, later + earlier), axis=-1), 0.5)
+        steps = places if places.ndim == 1 else moveaxis(places, axis, -1)
+        steps, values, axis = diff(steps), moveaxis(values, axis, -1), -1
+    place = canonical_axis("trapezoid", axis, values.ndim)
+    if not values.shape[place]:
+        return sum(values, axis=place)
+    later, earlier = neighbours(values, place)
+    missing = max(values.ndim - steps.ndim, 0) if steps.ndim else 0
+    steps = reshape(steps, (*(1,) * missing, *steps.shape))
+    return multiply(sum(multiply(steps, later + earlier), axis=place), 0.5)
 
 
 # -------------------------------------------------------------------- interpolation

@@ -420,4 +420,4 @@ def spread(
     if rank == 1:
         # One variance in a vector; none where the points lie on one polynomial.
         return multiply(base, reshape(variance, (1, variance.size)))
-    return multiply(expand_dims(base, 2), variance)
+    return multiply(expand_dims(base, 2), reshape(variance, (1, 1, variance.size)))
