@@ -275,9 +275,7 @@ def fori_loop(
     counter = counter_type(lower, upper)
     if not (is_known(lower) and is_known(upper)):
         if unroll is not None:
-            raise ValueError(
-                "fori_loop: Can only use `unroll` with bounds known while tracing"
-            )
+            raise ValueError("fori_loop: Can only use `unroll` with known bounds")
         start = (as_operand(lower, counter), as_operand(upper, counter), init_val)
         return counting(body_fun, start, vmap_method, max_steps, checkpoints)
     number = float if is_float(counter.dtype) else int

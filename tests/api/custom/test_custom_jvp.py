@@ -285,3 +285,41 @@ def test_widths_may_change_after_a_rule_was_traced() -> None:
         assert (vnp.sin(np.array([0.3])).dtype == np.float64) is not before
     finally:
         verax.config.update("enable_x64", before)
+
+
+def test_a_collective_of_what_is_not_batched_stays_unbatched() -> None:
+    @verax.custom_jvp
+    def total(x: Any) -> Any:
+        return verax.lax.psum(x, "i")
+
+    total.defjvp(lambda p, t: (verax.lax.psum(p[0], "i"), t[0]))
+
+    @verax.custom_vjp
+    def pulled(x: Any) -> Any:
+        return verax.lax.psum(x, "i")
+
+    pulled.defvjp(lambda x: (pulled(x), None), lambda _, ct: (ct,))
+    xs = vnp.arange(4.0)
+    for f in (total, pulled):
+        found = verax.vmap(lambda _, x, f=f: f(x), (0, None), None, axis_name="i")
+        assert found(xs, 2.0) == 8.0
+
+        def weighed(x: Any, f: Any = f) -> Any:
+            each = verax.vmap(lambda a, x: a * f(x), (0, None), axis_name="i")
+            return each(xs, x).sum()
+
+        assert verax.grad(weighed)(2.0) == 6.0
+
+
+def test_a_rule_may_not_differ_between_elements_where_its_function_does_not() -> None:
+    @verax.custom_jvp
+    def total(x: Any) -> Any:
+        return verax.lax.psum(x, "i")
+
+    @total.defjvp
+    def rule(p: Any, t: Any) -> Any:
+        return verax.lax.psum(p[0], "i"), t[0] * verax.lax.axis_index("i")
+
+    each = verax.vmap(lambda _, x: total(x), (0, None), axis_name="i")
+    with pytest.raises(ValueError, match="batched along the mapped axis"):
+        verax.jvp(lambda x: each(vnp.arange(3.0), x), (2.0,), (1.0,))

@@ -16,7 +16,7 @@ from verax.api.tracing.trace import Traced
 from verax.backend.arrays.formats import Format, Layout
 from verax.backend.placement.sharding import Sharding
 from verax.ir.avals import ShapedArray, is_reference
-from verax.ir.dtypes import as_dtype, canonical
+from verax.ir.dtypes import DType, as_dtype, canonical
 from verax.ir.meshes import says_nothing
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
@@ -29,6 +29,17 @@ from verax.rules.values.typed import NotAnArray
 def as_shape(sizes: Iterable[int]) -> tuple[int, ...]:
     """The sizes as a tuple of Python integers."""
     return tuple([as_size(size) for size in sizes])
+
+
+def needed_dtype(dtype: Any) -> DType:
+    """The dtype of a struct.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if dtype is None:
+        raise ValueError("ShapeDtypeStruct: dtype must be specified")
+    return as_dtype(dtype)
 
 
 def sharding_of(place: Sharding | Format | None) -> Sharding | None:
@@ -82,7 +93,7 @@ class ShapeDtypeStruct:
     __module__ = "verax"
 
     shape: tuple[int, ...] = field(converter=as_shape)
-    dtype: Any = field(converter=as_dtype)
+    dtype: Any = field(converter=needed_dtype)
     weak_type: bool = False
     sharding: Sharding | None = field(default=None, kw_only=True, converter=sharding_of)
     manual_axis_type: None = field(default=None, kw_only=True, validator=only_default)

@@ -429,5 +429,8 @@ def within(name: str, places: Array, size: int, mode: str) -> Array:
         return places.clip(0, size - 1)
     values = places.concrete(f"{name}(mode='raise'), where 'wrap' or 'clip' would do")
     if values.size and (values.min() < 0 or values.max() >= size):
-        raise ValueError(f"{name}: an index is out of bounds for size {size}")
+        raise ValueError(
+            f"invalid entry in the indices of {name}: one is out of bounds for size "
+            f"{size}"
+        )
     return places

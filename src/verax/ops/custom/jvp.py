@@ -23,7 +23,7 @@ from verax.ops.custom.base import custom_row, derivative_in_captured, with_captu
 from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.trig import cos, sin
 from verax.rules.families.elementwise import SHAPES
-from verax.rules.programs.batched import batch_to, on_inputs, somewhere, with_outputs
+from verax.rules.programs.batched import batch_to, on_inputs, result_axes, with_outputs
 from verax.rules.rows.masks import Mask, chosen, filled, live, nonzeros
 from verax.rules.rows.row import Axis, Engine, Sample, Tangent
 from verax.rules.rows.writing import program
@@ -78,7 +78,7 @@ class BatchedJvp(ReprMixin):
     captured: int
     size: int
     axes: tuple[Axis, ...]
-    out_axes: tuple[int, ...]
+    out_axes: tuple[Axis, ...]
 
     def pushed(self, nonzero: Mask) -> tuple[Jaxpr, Mask]:
         """See `JvpRule.pushed`."""
@@ -147,7 +147,7 @@ def batch_custom(
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
     """Function and rule batched alike, so that later derivatives are the user's."""
-    out_axes = somewhere(engine.batch(p.jaxpr, size, tuple(axes))[1])
+    out_axes = result_axes(axes, engine.batch(p.jaxpr, size, tuple(axes))[1])
     jaxpr = batch_to(engine, p.jaxpr, size, axes, out_axes)
     rule = settled(
         BatchedJvp(engine, p.rule, p.captured, size, tuple(axes), out_axes), p.rule

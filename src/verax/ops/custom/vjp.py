@@ -25,7 +25,14 @@ from verax.ops.custom.base import (
     with_captured,
 )
 from verax.ops.custom.jvp import on_last_inputs
-from verax.rules.programs.batched import batch_to, or_summed, somewhere, with_outputs
+from verax.rules.programs.batched import (
+    Wanted,
+    batch_to,
+    is_unbatched,
+    or_summed,
+    result_axes,
+    with_outputs,
+)
 from verax.rules.rows.masks import (
     Mask,
     arrays_of,
@@ -91,7 +98,7 @@ class BatchedVjp(ReprMixin):
     captured: int
     size: int
     axes: tuple[Axis, ...]
-    out_axes: tuple[int, ...]
+    out_axes: tuple[Axis, ...]
 
     def residual_axes(self, nonzero: Mask) -> tuple[Axis, ...]:
         """Where the residuals are batched."""
@@ -109,7 +116,9 @@ class BatchedVjp(ReprMixin):
         """See `VjpRule.backward`."""
         jaxpr, mask = self.rule.backward(nonzero, given)
         axes = (*self.residual_axes(nonzero), *chosen(given, self.out_axes))
-        wanted = or_summed(chosen(mask, self.axes[self.captured :]))
+        wanted: Sequence[Wanted] = chosen(mask, self.axes[self.captured :])
+        if not (is_unbatched(self.axes) and is_unbatched(self.out_axes)):
+            wanted = or_summed(wanted)
         return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
 
 
@@ -231,7 +240,7 @@ def batch_custom(
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
     """Function and rules batched alike, so that later derivatives are the user's."""
-    out_axes = somewhere(engine.batch(p.jaxpr, size, tuple(axes))[1])
+    out_axes = result_axes(axes, engine.batch(p.jaxpr, size, tuple(axes))[1])
     jaxpr = batch_to(engine, p.jaxpr, size, axes, out_axes)
     active = tuple(is_inexact(aval.dtype) for aval in jaxpr.out_avals)
     rule = settled(

@@ -37,7 +37,8 @@ def batch_to(
 ) -> Jaxpr:
     """The batched jaxpr with output i batched at `wanted[i]`, or summed over the batch.
 
-    An output may be wanted unbatched (None) only if it is.
+    Raises:
+        ValueError: an output is wanted unbatched (None), but is batched.
     """
     batched, found = engine.batch(jaxpr, size, tuple(axes))
     if tuple(found) == tuple(wanted):
@@ -62,9 +63,12 @@ def with_batch_axis(
         return core.reduce_sum(stacked, (source or 0,))
     if source == target:
         return x
-    assert isinstance(target, int), (
-        "a result that differs between elements cannot be unbatched"
-    )
+    if not isinstance(target, int):
+        raise ValueError(
+            "a user's rule gives a result that is batched along the mapped axis, which "
+            "that of its function is not: let the function, too, use what differs "
+            "between the elements (such as axis_index)"
+        )
     if source is None:
         dims = tuple(i for i in range(x.ndim + 1) if i != target)
         shape = (*x.shape[:target], size, *x.shape[target:])
@@ -77,6 +81,22 @@ def with_batch_axis(
 def somewhere(axes: Sequence[Axis]) -> tuple[int, ...]:
     """Axes at which results can be wanted whatever a rule makes of them."""
     return tuple(0 if axis is None else axis for axis in axes)
+
+
+def result_axes(axes: Sequence[Axis], found: Sequence[Axis]) -> tuple[Axis, ...]:
+    """Where the results of a function with rules are batched, with operands at `axes`.
+
+    They may be `found` not to be where no operand is, as in a psum of what is not
+    batched. Then neither may be what the rules give.
+    """
+    if is_unbatched(axes) and is_unbatched(found):
+        return tuple(found)
+    return somewhere(found)
+
+
+def is_unbatched(axes: Sequence[Axis]) -> bool:
+    """Whether nothing is batched."""
+    return all([axis is None for axis in axes])
 
 
 def or_summed(axes: Sequence[Axis]) -> list[Wanted]:
