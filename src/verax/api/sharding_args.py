@@ -28,7 +28,7 @@ from verax.backend.runtime.client import Device, local_devices
 from verax.ir.records import ReprMixin
 from verax.ops.parallel.sharding_constraint import sharding_constraint
 from verax.rules.values.array import Array
-from verax.rules.values.typed import described
+from verax.rules.values.typed import described, shown
 
 type Places = tuple[Sharding | None, ...]
 
@@ -164,7 +164,9 @@ def resolve_shardings(
         ValueError: arguments that exclude each other.
     """
     if device is not None and not isinstance(device, Device):
-        raise TypeError(f"jit takes one of verax.devices() as device, not {device!r}")
+        raise TypeError(
+            f"jit takes one of verax.devices() as device, not {shown(device)}"
+        )
     if device is not None and backend is not None:
         raise ValueError("jit takes a device or a backend, not both")
     if (device is not None or backend is not None) and (

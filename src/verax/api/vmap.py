@@ -30,7 +30,7 @@ from verax.rules.rows.row import Axis, BatchAxis
 from verax.rules.values.array import Array
 from verax.rules.values.constants import PYTHON_SCALARS, is_operand
 from verax.rules.values.state import STATE, UNCHANGED, changing
-from verax.rules.values.typed import check_callable, described
+from verax.rules.values.typed import check_callable, described, shown
 from verax.transforms.engine.engine import StandardEngine, over_axis
 from verax.transforms.engine.vmap import batch, batch_into, stacked
 
@@ -196,7 +196,7 @@ def as_spmd_names(names: object) -> tuple[str, ...]:
     if not isinstance(found, tuple) or not all(isinstance(n, str) for n in found):
         raise TypeError(
             "vmap takes the name of a mesh axis as spmd_axis_name, or a tuple of "
-            f"names, not {names!r}"
+            f"names, not {shown(names)}"
         )
     return found
 

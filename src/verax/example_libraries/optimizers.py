@@ -26,6 +26,7 @@ from verax.api.trees.pytrees import (
     tree_unflatten,
 )
 from verax.ir.records import ReprMixin
+from verax.rules.values.typed import shown
 
 __all__ = [
     "JoinPoint",
@@ -383,6 +384,6 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     for point in points:
         if not isinstance(point, JoinPoint):
             raise TypeError(
-                f"pack_optimizer_state takes a tree of JoinPoints, not {point!r}"
+                f"pack_optimizer_state takes a tree of JoinPoints, not {shown(point)}"
             )
     return packed([point.subtree for point in points], tree)

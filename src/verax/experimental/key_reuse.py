@@ -19,6 +19,7 @@ from verax.ops.random.keys import impl_of, random_bits
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
+from verax.rules.values.typed import shown
 from verax.transforms.passes.key_reuse import (
     KeyReuseError,
     Ledger,
@@ -50,7 +51,7 @@ class Masked(Unchanging):
 
     def __init__(self, idx: int, mask: Mask = True) -> None:
         if not isinstance(idx, int):
-            raise TypeError(f"idx must be an integer, not {idx!r}")
+            raise TypeError(f"idx must be an integer, not {shown(idx)}")
         elements = np.array(mask)
         if elements.dtype != bool:
             raise TypeError(f"mask must be boolean, not {elements.dtype}")

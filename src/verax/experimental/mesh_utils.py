@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from verax.backend.runtime.client import Device, devices as all_devices
+from verax.rules.values.typed import shown
 
 __all__ = [
     "create_device_mesh",
@@ -65,7 +66,9 @@ def checked_shape(what: str, shape: Sequence[int]) -> tuple[int, ...]:
     try:
         return tuple([operator.index(size) for size in shape])
     except TypeError:
-        raise ValueError(f"{what} is a sequence of integers, not {shape!r}") from None
+        raise ValueError(
+            f"{what} is a sequence of integers, not {shown(shape)}"
+        ) from None
 
 
 def create_hybrid_device_mesh(

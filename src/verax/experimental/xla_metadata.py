@@ -27,6 +27,7 @@ from verax.backend import pytrees
 from verax.ops.calls.call import Attributes, CallParams, Metadata, jit_p
 from verax.ops.calls.metadata import marked, told
 from verax.rules.values.state import STATE, changing
+from verax.rules.values.typed import shown
 
 __all__ = [
     "fuse_limit",
@@ -174,7 +175,7 @@ def xla_metadata_call2(
             xla_metadata_call2, metadata=metadata, ad_metadata=ad_metadata
         )
     if not callable(f):
-        raise TypeError(f"xla_metadata_call expected a callable, not {f!r}")
+        raise TypeError(f"xla_metadata_call expected a callable, not {shown(f)}")
     told = Metadata(checked({} if metadata is None else metadata), derived(ad_metadata))
     return with_metadata(f, told)
 
@@ -186,7 +187,7 @@ def checked(metadata: Any) -> Attributes:
         TypeError: it is not a dict, or a value has another type.
     """
     if not isinstance(metadata, Mapping):
-        raise TypeError(f"metadata must be a dict, not {metadata!r}")
+        raise TypeError(f"metadata must be a dict, not {shown(metadata)}")
     for key, value in metadata.items():
         if not isinstance(value, str | bool | int | float):
             raise TypeError(
@@ -208,7 +209,7 @@ def derived(ad_metadata: Any) -> Attributes | None:
         return ()
     if not isinstance(ad_metadata, Mapping):
         raise TypeError(
-            f"ad_metadata must be 'same', 'drop' or a dict, not {ad_metadata!r}"
+            f"ad_metadata must be 'same', 'drop' or a dict, not {shown(ad_metadata)}"
         )
     return checked(ad_metadata)
 

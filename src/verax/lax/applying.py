@@ -35,6 +35,7 @@ from verax.ops.indexing.scatter import scatter
 from verax.ops.random.keys import key_pair, same_keys
 from verax.ops.structure.shape import reshape
 from verax.rules.values.array import Array
+from verax.rules.values.typed import shown
 
 
 class FftType(IntEnum):
@@ -171,7 +172,7 @@ def composite(
     """
     if not name or not isinstance(version, int):
         raise ValueError(
-            f"composite takes a name and a version, not {name!r} and {version!r}"
+            f"composite takes a name and a version, not {shown(name)} and {version!r}"
         )
 
     def called(*args: Any, **attributes: Any) -> Any:

@@ -41,7 +41,7 @@ from verax.ops.elementwise.select import clamp
 from verax.rules.rows.emitter import PLATFORMS
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import check_callable
+from verax.rules.values.typed import check_callable, shown
 
 
 class Absent:
@@ -102,7 +102,7 @@ def cond(
         operands = (*operands, operand)
     for name, fun in (("true_fun", true_fun), ("false_fun", false_fun)):
         if not callable(fun):
-            raise TypeError(f"cond takes a function as {name}, not {fun!r}")
+            raise TypeError(f"cond takes a function as {name}, not {shown(fun)}")
     check_predicate(pred)
     if STATE.disable_jit and is_known(pred):
         return true_fun(*operands) if bool(pred) else false_fun(*operands)
@@ -140,7 +140,7 @@ def of_two_operands(
     for fun in (true_fun, false_fun):
         if not callable(fun):
             raise TypeError(
-                f"cond takes functions as true_fun and false_fun, not {fun!r}"
+                f"cond takes functions as true_fun and false_fun, not {shown(fun)}"
             )
 
     def on_true(yes: Any, no: Any) -> Any:
@@ -177,7 +177,7 @@ def switch(
     functions = list(branches)
     for fun in functions:
         if not callable(fun):
-            raise TypeError(f"switch takes functions as branches, not {fun!r}")
+            raise TypeError(f"switch takes functions as branches, not {shown(fun)}")
     aval = aval_of(index)
     if aval.shape or not is_integer(aval.dtype):
         raise TypeError(f"switch takes an integer scalar as its index, not {aval}")

@@ -56,7 +56,7 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.sizes import as_axis
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import check_callable, described
+from verax.rules.values.typed import check_callable, described, shown
 
 
 def while_loop(
@@ -165,7 +165,7 @@ def whole_steps(max_steps: int) -> int:
         raise
     except TypeError as error:
         raise TypeError(
-            f"max_steps must be an integer known while tracing, not {max_steps!r}"
+            f"max_steps must be an integer known while tracing, not {shown(max_steps)}"
         ) from error
     if steps < 0:
         raise ValueError(f"max_steps must be at least 0, not {max_steps}")

@@ -44,6 +44,7 @@ from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import as_axis
 from verax.rules.values.state import STATE
+from verax.rules.values.typed import shown
 
 type AxisName = str | Sequence[str]
 type IndexGroups = Sequence[Sequence[int]]
@@ -63,7 +64,7 @@ def axes_of(what: str, axis_name: AxisName) -> tuple[tuple[str, ...], Shape]:
     known = dict(STATE.axes)
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"{what}: axis names must be strings, not {name!r}")
+            raise TypeError(f"{what}: axis names must be strings, not {shown(name)}")
         if name not in known:
             around = ", ".join(map(repr, known)) or "none"
             raise NameError(
@@ -179,12 +180,12 @@ def meeting(
     if sorted(every) != list(range(prod(sizes))):
         raise ValueError(
             f"{what}: axis_index_groups must name each of the {prod(sizes)} elements "
-            f"along {', '.join(map(repr, names))} once, not {groups!r}"
+            f"along {', '.join(map(repr, names))} once, not {shown(groups)}"
         )
     met = Meeting(names, sizes, tuple([group for group in found if group]))
     if even and not met.even:
         raise ValueError(
-            f"{what}: axis_index_groups must be of one size here, not {groups!r}"
+            f"{what}: axis_index_groups must be of one size here, not {shown(groups)}"
         )
     return met
 
@@ -336,7 +337,9 @@ def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
         ValueError: `to` is not "varying".
     """
     if isinstance(axis_name, set | frozenset):
-        raise TypeError(f"pcast takes a name or a tuple of names, not {axis_name!r}")
+        raise TypeError(
+            f"pcast takes a name or a tuple of names, not {shown(axis_name)}"
+        )
     axes_of("pcast", axis_name)
     only_varying("pcast", to)
     return each_leaf(lambda leaf: leaf, x)
@@ -346,8 +349,8 @@ def only_varying(what: str, to: str) -> None:
     """Raise ValueError for results that explicit axes alone can have."""
     if to != "varying":
         raise ValueError(
-            f'{what} takes to="varying", not {to!r}: types do not hold along which '
-            "axes a value differs"
+            f'{what} takes to="varying", not {shown(to)}: types do not hold along '
+            "which axes a value differs"
         )
 
 

@@ -40,7 +40,7 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.reference import Ref
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import check_callable
+from verax.rules.values.typed import check_callable, shown
 
 
 def scan(
@@ -203,7 +203,8 @@ def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int
             raise
         except TypeError as error:
             raise TypeError(
-                f"scan: length must be an integer known while tracing, not {length!r}"
+                "scan: length must be an integer known while tracing, not "
+                f"{shown(length)}"
             ) from error
         if sizes["length"] < 0:
             raise ValueError(f"scan: length must be at least 0, not {length}")
@@ -222,7 +223,8 @@ def unrolling(unroll: object, count: int) -> int:
     steps = operator.index(unroll)  # type: ignore[arg-type]  # what has no index raises
     if steps < 0:
         raise ValueError(
-            f"`unroll` must be a boolean or an integer of at least 0, not {unroll!r}"
+            "`unroll` must be a boolean or an integer of at least 0, not "
+            f"{shown(unroll)}"
         )
     if isinstance(unroll, bool):
         return max(count, 1) if unroll else 1

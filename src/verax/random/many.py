@@ -38,6 +38,7 @@ from verax.random.samplers import Sizes, asked, float_dtype, from_key, inexact_d
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
 from verax.rules.values.conversions import AbstractValueError
+from verax.rules.values.typed import shown
 
 FACTORS = ("cholesky", "eigh", "svd")
 
@@ -118,7 +119,9 @@ def index_of(name: str, argument: str, x: Any) -> int:
     except AbstractValueError:
         raise
     except TypeError as error:
-        raise TypeError(f"{name}: {argument} must be an integer, not {x!r}") from error
+        raise TypeError(
+            f"{name}: {argument} must be an integer, not {shown(x)}"
+        ) from error
 
 
 def orthogonal(

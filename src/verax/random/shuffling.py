@@ -45,6 +45,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import as_sizes
+from verax.rules.values.typed import shown
 
 # Sorted by words of 32 bits; n elements need 3 log n bits for few ties.
 EXPONENT = 3
@@ -60,7 +61,7 @@ def count_of(name: str, x: Any) -> int:
     if isinstance(x, Tracer):
         return operator.index(x)
     if not is_integer(aval_of(x).dtype):
-        raise TypeError(f"{name} takes an array or an integer, not {x!r}")
+        raise TypeError(f"{name} takes an array or an integer, not {shown(x)}")
     return int(np.asarray(x))
 
 
@@ -142,7 +143,9 @@ def choice(
     """
     typed = one_key("choice", key)
     if not isinstance(shape, Sequence):
-        raise TypeError(f"choice: shape must be a sequence of sizes, not {shape!r}")
+        raise TypeError(
+            f"choice: shape must be a sequence of sizes, not {shown(shape)}"
+        )
     sizes = as_sizes("choice", "shape", shape)
     aval = aval_of(a)
     array = as_array("choice", a, 1) if aval.shape else None

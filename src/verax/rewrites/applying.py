@@ -20,6 +20,7 @@ from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rules.values.memo import kept_with, memo
 from verax.rules.values.state import Context, current_context
+from verax.rules.values.typed import shown
 from verax.transforms.patterns.rewrite_rules import Rewrite
 from verax.transforms.patterns.rewriting import PASSES, rewritten
 from verax.transforms.public import hoist, opened
@@ -79,7 +80,7 @@ class Applied(ReprMixin):
             return hoist(self.rewritten(opened(program)))
         if not callable(program):
             raise TypeError(
-                f"rewrite rules apply to functions and jaxprs, not {program!r}"
+                f"rewrite rules apply to functions and jaxprs, not {shown(program)}"
             )
         return self.function(program)
 

@@ -18,7 +18,7 @@ from verax.api.tracing.argument_names import function_name
 from verax.backend.xla.compile_options import OptionValue
 from verax.ir.avals import ShapedArray
 from verax.rules.values.source import LIBRARY
-from verax.rules.values.typed import check_callable
+from verax.rules.values.typed import check_callable, shown
 
 
 class Inline(Enum):
@@ -97,7 +97,7 @@ def checked_options(given: object) -> tuple[tuple[str, OptionValue], ...]:
         if not isinstance(name, str) or not isinstance(value, str | bool | int | float):
             raise TypeError(
                 f"the compiler option {name!r} must have a string as its name and a "
-                f"string, boolean or number as its value, not {value!r}"
+                f"string, boolean or number as its value, not {shown(value)}"
             )
     return tuple(sorted(given.items()))
 
@@ -106,7 +106,7 @@ def check_flags(**flags: object) -> None:
     """Raise TypeError unless all of them are booleans."""
     for word, flag in flags.items():
         if not isinstance(flag, bool):
-            raise TypeError(f"jit takes True or False as {word}, not {flag!r}")
+            raise TypeError(f"jit takes True or False as {word}, not {shown(flag)}")
 
 
 def check_function(fun: object) -> None:

@@ -176,7 +176,8 @@ def numbers(name: str, given: Numbers) -> tuple[int, ...]:
         word = name.removesuffix("argnums")
         more = f"; for names use {word}argnames" if word else ""
         raise TypeError(
-            f"{name} takes an integer or a sequence of integers, not {given!r}{more}"
+            f"{name} takes an integer or a sequence of integers, not "
+            f"{shown(given)}{more}"
         ) from None
 
 
@@ -194,7 +195,7 @@ def names(word: str, given: Names) -> frozenset[str]:
         if all(isinstance(name, str) for name in found):
             return frozenset(found)
     raise TypeError(
-        f"{word}_argnames takes a name or a sequence of names, not {given!r}; for "
+        f"{word}_argnames takes a name or a sequence of names, not {shown(given)}; for "
         f"numbers use {word}_argnums"
     )
 

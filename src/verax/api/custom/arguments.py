@@ -24,6 +24,7 @@ from verax.ir.holding import holds
 from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Scope, Tracer
 from verax.rules.values.constants import aval_of
+from verax.rules.values.typed import shown
 
 DEPTH = 3
 """How often a rule is traced inside itself: such a rule has one more derivative."""
@@ -161,7 +162,7 @@ def held_positions(
     for number in found:
         if not isinstance(number, int) or number < 0:
             raise ValueError(
-                f"nondiff_argnums must hold non-negative integers, not {number!r}"
+                f"nondiff_argnums must hold non-negative integers, not {shown(number)}"
             )
     return tuple(sorted(set(found)))
 

@@ -29,7 +29,7 @@ from verax.ops.calls.checkpoint import (
     optimization_barrier_p,
 )
 from verax.rules.values.reference import Ref
-from verax.rules.values.typed import check_callable
+from verax.rules.values.typed import check_callable, shown
 
 
 def checkpoint[**P, R](
@@ -59,7 +59,7 @@ def checkpoint[**P, R](
     if policy is not None and not callable(policy):
         raise TypeError(
             f"checkpoint takes a policy of verax.checkpoint_policies, or a function "
-            f"(primitive, *types, **params) -> bool, not {policy!r}"
+            f"(primitive, *types, **params) -> bool, not {shown(policy)}"
         )
     numbers, names = static_argnums or None, static_argnames or None
     statics = resolve_statics(fun, numbers, names, None, None)
@@ -98,7 +98,7 @@ def stable(leaf: Any) -> Any:
 def checkpoint_name(x: Any, name: str) -> Any:
     """`x`, a pytree of arrays, known by `name` to policies that select by name."""
     if not isinstance(name, str):
-        raise TypeError(f"checkpoint_name takes a string as name, not {name!r}")
+        raise TypeError(f"checkpoint_name takes a string as name, not {shown(name)}")
     leaves, tree = pytrees.flatten(x)
     return tree.unflatten([named(leaf, name) for leaf in leaves])
 

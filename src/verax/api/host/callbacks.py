@@ -39,7 +39,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.source import user_source
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import described
+from verax.rules.values.typed import described, shown
 
 
 class Held:
@@ -196,7 +196,7 @@ def check_sharding(name: str, sharding: Any) -> None:
     if sharding is not None and len(devices) != 1:
         raise ValueError(
             f"{name} takes a sharding over one device, from which the callback is "
-            f"called, not {sharding!r}"
+            f"called, not {shown(sharding)}"
         )
 
 
@@ -212,7 +212,7 @@ def user_function(
         TypeError: it is not a function, or an argument is not an array.
     """
     if not callable(callback):
-        raise TypeError(f"a callback must be a function, not {callback!r}")
+        raise TypeError(f"a callback must be a function, not {shown(callback)}")
     leaves, tree = pytrees.flatten((args, kwargs))
     avals = leaf_avals(leaves, describe_arguments(callback, tree))
     name, dtypes = function_name(callback), tuple([a.dtype for a in avals])

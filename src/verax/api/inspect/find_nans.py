@@ -19,6 +19,7 @@ from verax.backend import pytrees
 from verax.backend.eager.nan_search import Search, search
 from verax.rules.rows.leaks import leaked
 from verax.rules.values.conversions import ConcretizationTypeError
+from verax.rules.values.typed import shown
 from verax.transforms.nans.flags import Kind
 from verax.transforms.nans.report import Finding
 
@@ -89,7 +90,7 @@ def searching[**P](
 ) -> Callable[P, Finding | None]:
     if not callable(fun):
         raise TypeError(
-            f"find_nans takes a function, not {fun!r}; write find_nans(f)(*args)"
+            f"find_nans takes a function, not {shown(fun)}; write find_nans(f)(*args)"
         )
     unsaid = static_argnums is None and static_argnames is None
     if isinstance(fun, PjitFunction) and unsaid:

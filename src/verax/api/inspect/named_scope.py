@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from verax.api.tracing.compile_time import CompileTime
 from verax.api.tracing.wrapping import wraps
 from verax.rules.values.state import STATE, interpreting
-from verax.rules.values.typed import check_callable
+from verax.rules.values.typed import check_callable, shown
 
 
 def named_call[**P, R](
@@ -46,7 +46,7 @@ def named_scope(name: str) -> Iterator[None]:
         TypeError: `name` is not a string.
     """
     if not isinstance(name, str):
-        raise TypeError(f"named_scope takes a string, not {name!r}")
+        raise TypeError(f"named_scope takes a string, not {shown(name)}")
     yield
 
 

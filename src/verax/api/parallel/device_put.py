@@ -46,7 +46,7 @@ from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE, UNCHANGED, changing
-from verax.rules.values.typed import described
+from verax.rules.values.typed import described, shown
 
 
 def device_put(
@@ -173,7 +173,7 @@ def stack_place(devices: Sequence[Device]) -> Sharding:
     if not given or not all(isinstance(d, Device) for d in given):
         raise ValueError(
             "device_put_sharded and device_put_replicated take a non-empty sequence "
-            f"of devices, such as verax.devices(), not {devices!r}"
+            f"of devices, such as verax.devices(), not {shown(devices)}"
         )
     if len(given) == 1:
         return SingleDeviceSharding(given[0])
@@ -351,7 +351,7 @@ def make_array_from_single_device_arrays(
     found: dict[Device, ConcreteArray] = {}
     for part in arrays:
         if not isinstance(part, ConcreteArray):
-            raise TypeError(f"the parts must be arrays on devices, not {part!r}")
+            raise TypeError(f"the parts must be arrays on devices, not {shown(part)}")
         (device,) = part.devices() if len(part.devices()) == 1 else (None,)
         if device is None or device in found or device not in sharding.device_set:
             raise ValueError(

@@ -45,7 +45,7 @@ from verax.ops.structure.slicing import index_in_dim
 from verax.rules.programs.batched import batch_to
 from verax.rules.rows.row import Axis, BatchAxis
 from verax.rules.values.array import Array
-from verax.rules.values.typed import check_callable
+from verax.rules.values.typed import check_callable, shown
 from verax.transforms.engine.engine import over_axis
 
 
@@ -181,9 +181,9 @@ def check_call(f: object, in_specs: object, mesh: object, axis_names: object) ->
             "only explicit axes, which verax lacks, would say it"
         )
     if mesh is not None and not isinstance(mesh, Mesh | AbstractMesh):
-        raise TypeError(f"shard_map takes a verax Mesh as mesh, not {mesh!r}")
+        raise TypeError(f"shard_map takes a verax Mesh as mesh, not {shown(mesh)}")
     if isinstance(axis_names, str) or not isinstance(axis_names, Collection):
-        raise TypeError(f"shard_map takes a set as axis_names, not {axis_names!r}")
+        raise TypeError(f"shard_map takes a set as axis_names, not {shown(axis_names)}")
 
 
 def smap(
@@ -212,11 +212,11 @@ def smap(
             smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name
         )
     if not isinstance(axis_name, str):
-        raise TypeError(f"smap takes one name as axis_name, not {axis_name!r}")
+        raise TypeError(f"smap takes one name as axis_name, not {shown(axis_name)}")
     if in_axes is not None and not isinstance(in_axes, int | tuple):
         raise TypeError(
             "smap takes an integer, None or a tuple with an entry for each argument as "
-            f"in_axes, not {in_axes!r}"
+            f"in_axes, not {shown(in_axes)}"
         )
     return shard_map(
         f,
@@ -232,7 +232,9 @@ def axis_specs(what: str, axes: Any, name: str) -> Any:
     specs = []
     for axis in leaves:
         if axis is not None and not isinstance(axis, int):
-            raise TypeError(f"smap takes integers and None in {what}, not {axis!r}")
+            raise TypeError(
+                f"smap takes integers and None in {what}, not {shown(axis)}"
+            )
         if axis is not None and axis < 0:
             raise ValueError(f"smap takes dimensions from 0 on in {what}, not {axis}")
         before = () if axis is None else (*[None] * axis, name)
@@ -288,7 +290,7 @@ def as_layouts(
     for spec in place_entries(what, specs, tree):
         if spec is not None and not isinstance(spec, PartitionSpec):
             raise TypeError(
-                f"shard_map {what} must be made of PartitionSpecs, not {spec!r}"
+                f"shard_map {what} must be made of PartitionSpecs, not {shown(spec)}"
             )
         parts = Parts(NamedSharding(mesh, spec or PartitionSpec()))
         for name in parts.axes(0):

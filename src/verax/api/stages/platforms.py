@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from verax.backend.runtime.client import ALIASES, default_client, platform_name
 from verax.rules.rows.emitter import PLATFORMS
+from verax.rules.values.typed import shown
 
 
 def checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
@@ -20,7 +21,7 @@ def checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
     if platforms is None:
         return (platform_name(default_client()),)
     if isinstance(platforms, str) or not platforms:
-        raise ValueError(f"platforms takes a sequence of names, not {platforms!r}")
+        raise ValueError(f"platforms takes a sequence of names, not {shown(platforms)}")
     found = tuple(dict.fromkeys([ALIASES.get(name, name) for name in platforms]))
     for name in found:
         if name not in PLATFORMS:

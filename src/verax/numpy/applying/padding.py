@@ -29,6 +29,7 @@ from verax.ops.structure.joining import rev
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import AbstractValueError, ConcretizationTypeError
+from verax.rules.values.typed import shown
 
 type Pairs = tuple[tuple[Any, Any], ...]
 
@@ -105,7 +106,9 @@ def check_options(mode: str, options: Mapping[str, Any]) -> None:
             )
     kind = options.get("reflect_type", "even")
     if kind not in ("even", "odd"):
-        raise ValueError(f"pad: reflect_type must be 'even' or 'odd', not {kind!r}")
+        raise ValueError(
+            f"pad: reflect_type must be 'even' or 'odd', not {shown(kind)}"
+        )
 
 
 def pad_widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
@@ -126,11 +129,11 @@ def pad_widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
     except AbstractValueError as error:
         raise ConcretizationTypeError(
             "pad: pad_width must be known while tracing, since the shape of the result "
-            f"depends on it, not {pad_width!r}"
+            f"depends on it, not {shown(pad_width)}"
         ) from error
     except TypeError as error:
         raise TypeError(
-            f"pad: pad_width must hold integers, not {pad_width!r}"
+            f"pad: pad_width must hold integers, not {shown(pad_width)}"
         ) from error
     if any(low < 0 or high < 0 for low, high in widths):
         raise ValueError(f"pad: pad_width must not be negative, but is {pad_width}")
@@ -158,7 +161,7 @@ def pairs(name: str, value: Any, rank: int) -> Pairs:
 def wrong(name: str, value: Any, rank: int) -> Pairs:
     raise ValueError(
         f"pad: {name} must be one value, a pair, or one pair for each of the {rank} "
-        f"dimensions, not {value!r}"
+        f"dimensions, not {shown(value)}"
     )
 
 

@@ -390,7 +390,7 @@ def frompyfunc(
     for name, count in (("nin", nin), ("nout", nout)):
         if not isinstance(count, int) or count < 0:
             raise TypeError(
-                f"frompyfunc: {name} must be a nonnegative integer, not {count!r}"
+                f"frompyfunc: {name} must be a nonnegative integer, not {shown(count)}"
             )
     return made(vectorize(func), nin, nout, identity, Ways())
 

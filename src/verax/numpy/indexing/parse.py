@@ -203,7 +203,7 @@ def as_index_array(item: object) -> IndexArray:
         return np.asarray(as_index(item))
     raise IndexError(
         "only integers, slices, None, ... and integer or boolean arrays are valid "
-        f"indices, not {item!r} of type {type(item).__name__}"
+        f"indices, not {shown(item)} of type {type(item).__name__}"
     )
 
 

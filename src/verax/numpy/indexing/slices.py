@@ -32,6 +32,7 @@ from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import ShapeError
+from verax.rules.values.typed import shown
 
 
 def check_stride(struct: object, attribute: object, stride: int) -> None:
@@ -119,7 +120,7 @@ def dslice(start: Any, size: Any = None, stride: int | None = None) -> slice | S
     if start is None and size is None:
         return slice(None, None, stride)
     if not isinstance(stride, int | None):
-        raise ValueError(f"the stride of a slice is static, not {stride!r}")
+        raise ValueError(f"the stride of a slice is static, not {shown(stride)}")
     step = 1 if stride is None else stride
     if size is None:
         return Slice(0, start, step)

@@ -35,6 +35,7 @@ from verax.ops.reductions.reduce import reduce_max, reduce_min
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
+from verax.rules.values.typed import shown
 
 
 def bincount(
@@ -96,7 +97,7 @@ def histogram_bin_edges(
     """
     if isinstance(bins, str):
         raise TypeError(
-            f"histogram: bins must be a number or a vector of edges, not {bins!r}"
+            f"histogram: bins must be a number or a vector of edges, not {shown(bins)}"
         )
     (x,) = promote_inexact("histogram", as_array("histogram", a))
     edges = as_array("histogram", bins, 1)

@@ -42,6 +42,7 @@ from verax.ops.structure.joining import ConcatenateParams, concatenate_p
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError, one_or_more
+from verax.rules.values.typed import shown
 
 concatenate_params = memoised(ConcatenateParams)
 
@@ -60,7 +61,7 @@ def operands(name: str, arrays: Arrays, dtype: DTypeLike | None = None) -> list[
             raise ValueError(f"{name} takes a sequence of arrays, not a single scalar")
         arrays = [arrays[i] for i in range(arrays.shape[0])]
     if not isinstance(arrays, Sequence):
-        raise TypeError(f"{name} takes a sequence of arrays, not {arrays!r}")
+        raise TypeError(f"{name} takes a sequence of arrays, not {shown(arrays)}")
     if not arrays:
         raise ValueError(f"{name} needs at least one array")
     if dtype is None and isinstance(arrays[0], Array):

@@ -49,6 +49,7 @@ from verax.rules.values.sizes import (
     is_index,
     one_or_more,
 )
+from verax.rules.values.typed import shown
 
 type AxisLike = int | Sequence[int]
 
@@ -138,7 +139,8 @@ def target_shape(target: Any) -> Shape:
         raise
     except TypeError as error:
         raise TypeError(
-            f"reshape: the shape must be integers known while tracing, not {target!r}"
+            "reshape: the shape must be integers known while tracing, not "
+            f"{shown(target)}"
         ) from error
 
 
@@ -171,7 +173,7 @@ def reshape(
         back = tuple(range(len(sizes) - 1, -1, -1))
         return transpose(reshape(transpose(x, dims), sizes[::-1]), back)
     if order != "C":
-        raise ValueError(f"reshape: order must be 'C' or 'F', not {order!r}")
+        raise ValueError(f"reshape: order must be 'C' or 'F', not {shown(order)}")
     return x if own == sizes else reshape_p.call(reshape_params(sizes), x)
 
 

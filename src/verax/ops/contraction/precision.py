@@ -21,6 +21,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.records import ReprMixin
 from verax.rules.values.state import STATE
+from verax.rules.values.typed import shown
 
 
 @unique
@@ -132,7 +133,7 @@ def one_precision(precision: object) -> Precision:
         raise ValueError(
             "precision must be None, a verax.lax.Precision, one of "
             f"{', '.join(NAMES)}, a pair of these, a verax.lax.DotAlgorithmPreset or "
-            f"its name, or a verax.lax.DotAlgorithm, not {precision!r}"
+            f"its name, or a verax.lax.DotAlgorithm, not {shown(precision)}"
         )
     return found
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from verax.ir.avals import Shape
 from verax.rules.values.sizes import ShapeError
+from verax.rules.values.typed import shown
 
 
 class ConvDimensionNumbers(NamedTuple):
@@ -64,7 +65,7 @@ def conv_dimension_numbers(
     if not isinstance(dimension_numbers, tuple | list) or len(dimension_numbers) != 3:
         raise TypeError(
             "dimension_numbers must be None, three strings or a ConvDimensionNumbers, "
-            f"not {dimension_numbers!r}"
+            f"not {shown(dimension_numbers)}"
         )
     return named_dimensions(rank, *dimension_numbers)
 

@@ -32,6 +32,7 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.operands import alike
 from verax.rules.values.sizes import as_integers, as_sizes
 from verax.rules.values.state import STATE
+from verax.rules.values.typed import shown
 
 NAME = "conv_general_dilated"
 CHANNELS_LAST = {
@@ -273,7 +274,7 @@ def fractional_pads(padding: str, windows: Shape, strides: Shape) -> Pads:
     if kind not in ("SAME", "VALID"):
         raise ValueError(
             "conv_transpose: padding must be 'SAME', 'VALID' or pairs (low, high), "
-            f"not {padding!r}"
+            f"not {shown(padding)}"
         )
     pads = []
     for window, stride in zip(windows, strides, strict=True):

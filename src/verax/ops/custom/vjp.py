@@ -116,9 +116,9 @@ class BatchedVjp(ReprMixin):
         """See `VjpRule.backward`."""
         jaxpr, mask = self.rule.backward(nonzero, given)
         axes = (*self.residual_axes(nonzero), *chosen(given, self.out_axes))
-        wanted: Sequence[Wanted] = chosen(mask, self.axes[self.captured :])
-        if not (is_unbatched(self.axes) and is_unbatched(self.out_axes)):
-            wanted = or_summed(wanted)
+        own = chosen(mask, self.axes[self.captured :])
+        apart = is_unbatched(self.axes) and is_unbatched(self.out_axes)
+        wanted: Sequence[Wanted] = own if apart else or_summed(own)
         return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
 
 

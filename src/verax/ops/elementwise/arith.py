@@ -44,6 +44,7 @@ from verax.rules.values.kinds import (
     SIGNED,
 )
 from verax.rules.values.operands import alike
+from verax.rules.values.typed import shown
 
 DIVISORS = (Domain(), Domain(special=(0.0, -1.0, 1.0)))
 
@@ -361,7 +362,7 @@ def integer_pow(x: object, y: int) -> Array:
     """
     if not isinstance(y, int | np.integer):
         raise TypeError(
-            f"integer_pow takes a Python integer as exponent, not {y!r} of type "
+            f"integer_pow takes a Python integer as exponent, not {shown(y)} of type "
             f"{type(y).__name__}; use verax.lax.pow"
         )
     return integer_pow_p.call(IntegerPowParams(int(y)), x)

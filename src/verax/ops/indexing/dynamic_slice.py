@@ -58,6 +58,7 @@ from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.operands import alike
 from verax.rules.values.shape_samples import draw_shape, draw_size
 from verax.rules.values.sizes import as_axis, as_integers, as_sizes, surely_less
+from verax.rules.values.typed import shown
 
 
 @frozen(eq=False, repr=False)
@@ -313,7 +314,7 @@ def as_start_list(name: str, shape: Shape, start_indices: object) -> list[object
         starts = list(start_indices)
     else:
         raise TypeError(
-            f"{name}: start_indices must be a sequence, not {start_indices!r}"
+            f"{name}: start_indices must be a sequence, not {shown(start_indices)}"
         )
     if len(starts) != len(shape):
         raise ValueError(

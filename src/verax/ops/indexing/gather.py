@@ -48,6 +48,7 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING, NUMBER
 from verax.rules.values.operands import alike
 from verax.rules.values.sizes import as_sizes
+from verax.rules.values.typed import shown
 
 type Mode = str | GatherScatterMode | None
 
@@ -161,7 +162,9 @@ def plain_fill(fill_value: Any, operand: object) -> FillValue:
         return fill_value
     value = np.asarray(fill_value)
     if value.shape:
-        raise TypeError(f"gather: the fill value must be a scalar, not {fill_value!r}")
+        raise TypeError(
+            f"gather: the fill value must be a scalar, not {shown(fill_value)}"
+        )
     if is_complex(value.dtype):
         return complex(value)
     number = float(value) if is_inexact(value.dtype) else int(value)

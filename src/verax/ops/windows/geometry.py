@@ -14,6 +14,7 @@ from verax.ir.avals import Shape, larger_size
 from verax.rules.rows.emitter import ints
 from verax.rules.rows.row import NDArray
 from verax.rules.values.sizes import ShapeError, as_integers
+from verax.rules.values.typed import shown
 
 type Pads = tuple[tuple[int, int], ...]
 type Geometry = tuple[Shape, Shape, Shape, Pads, Shape, Shape]
@@ -99,7 +100,7 @@ def named_pads(
     if kind not in ("SAME", "SAME_LOWER"):
         raise ValueError(
             f"{name}: padding must be 'SAME', 'SAME_LOWER', 'VALID' or pairs (low, "
-            f"high), not {padding!r}"
+            f"high), not {shown(padding)}"
         )
     pads = []
     for size, window, stride in zip(sizes, windows, strides, strict=True):

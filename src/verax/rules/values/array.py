@@ -15,7 +15,7 @@ import numpy as np
 
 from verax.rules.values.conversions import Convertible
 from verax.rules.values.no_placement import Located
-from verax.rules.values.typed import NotAnArray
+from verax.rules.values.typed import NotAnArray, shown
 
 type Axes = int | Sequence[int] | None
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -223,7 +223,7 @@ class Array(Operators, Convertible, Located):
                 f"x in array: x must be a scalar, not of type {type(other).__name__}"
             )
         if np.ndim(other):
-            raise ValueError(f"x in array: x must be a scalar, not {other!r}")
+            raise ValueError(f"x in array: x must be a scalar, not {shown(other)}")
         return bool(found.any())
 
     def __round__(self, ndigits: SupportsIndex | None = None) -> "Array":
@@ -533,7 +533,7 @@ class Array(Operators, Convertible, Located):
         if api_version not in (None, *API_VERSIONS):
             raise ValueError(
                 f"verax.numpy follows versions {', '.join(API_VERSIONS)} of the array "
-                f"API standard, not {api_version!r}"
+                f"API standard, not {shown(api_version)}"
             )
         return self.namespace
 

@@ -18,6 +18,7 @@ from verax.ops.standard import standard
 from verax.ops.table import PRIMITIVES
 from verax.rules.programs.derived import derived_columns
 from verax.rules.rows.row import Row, RuleTable, Sample
+from verax.rules.values.typed import shown
 from verax.transforms.engine.engine import StandardEngine
 from verax.verify.cases.nested import DRAWS
 from verax.verify.checking.report import BROKEN, SILENT, Finding, Report
@@ -39,7 +40,7 @@ def engine_of(rules: Rules, derived: str = "use") -> StandardEngine:
         ValueError: `derived` is neither "use" nor "error".
     """
     if derived not in DERIVED:
-        raise ValueError(f'derived must be "use" or "error", not {derived!r}')
+        raise ValueError(f'derived must be "use" or "error", not {shown(derived)}')
     if isinstance(rules, StandardEngine):
         engine = rules
     elif rules is None:
@@ -103,7 +104,7 @@ def row_of(primitive: Primitive | str) -> Row[Any]:
     if not isinstance(primitive, Row):
         raise TypeError(
             f"check_primitive takes a row (see verax.extend.Row) or the name "
-            f"of one, not {primitive!r}; a function goes to check_function"
+            f"of one, not {shown(primitive)}; a function goes to check_function"
         )
     return primitive
 

@@ -35,6 +35,7 @@ from verax.rules.families.elementwise import SHAPES
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Domain, NDArray, Row, RuleTable
 from verax.rules.values.state import interpreting
+from verax.rules.values.typed import shown
 from verax.transforms.engine.engine import StandardEngine
 from verax.transforms.patterns.rewrite_rules import Rewrite, RewriteError
 from verax.transforms.patterns.rewriting import rewritten
@@ -409,7 +410,7 @@ def on_jaxprs(transformation: Any) -> Callable[[Jaxpr], Jaxpr]:
         if isinstance(found, ClosedJaxpr):
             return close(found)
         if not isinstance(found, Jaxpr):
-            raise TypeError(f"a transformation must return a jaxpr, not {found!r}")
+            raise TypeError(f"a transformation must return a jaxpr, not {shown(found)}")
         return found
 
     return change
