@@ -182,7 +182,8 @@ def test_einsum_takes_a_path() -> None:
     order = jnp.einsum_path(
         operands[0], [0, 1], operands[1], [1, 2], operands[2], [2, 3], [0, 3]
     )
-    assert order[0] == paths[0]
+    assert order[0] == paths[0] == [(0, 1), (0, 1)]
+    assert jnp.einsum_path("ij,jk,kl->il", *operands, optimize=False)[0] == paths[2]
     assert "not a path" in error_of(
         lambda: jnp.einsum("ij,jk", *operands[:2], optimize=["greed"]), ValueError
     )

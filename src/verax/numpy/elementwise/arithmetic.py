@@ -282,7 +282,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @remembered
 def clip(
-    arr: ArrayLike,
+    arr: ArrayLike | None = None,
     /,
     min: ArrayLike | None = None,
     max: ArrayLike | None = None,
@@ -290,8 +290,10 @@ def clip(
     """arr, but at least `min` and at most `max`; None leaves a side open.
 
     Raises:
-        TypeError: an argument is complex.
+        ValueError: an argument is complex, or there is no array.
     """
+    if arr is None:
+        raise ValueError("No input was provided to the clip function: pass an array")
     given = [x for x in (arr, min, max) if x is not None]
     refuse_complex("clip", *given, error=ValueError)
     found = arr

@@ -394,19 +394,22 @@ def letters(names: Sequence[Any]) -> str:
 
 
 def einsum_path(
-    subscripts: Any, /, *operands: Any, optimize: Optimize = "greedy"
-) -> tuple[list[Any], Any]:
+    subscripts: Any, /, *operands: Any, optimize: Optimize = "auto"
+) -> tuple[list[tuple[int, ...]], Any]:
     """The order in which `einsum` would contract, and a report on its cost.
 
-    The order can be given to `einsum` as `optimize`.
+    The order is a list of the numbers of operands that are contracted together, whose
+    result is appended to the others; `einsum` takes it as `optimize`.
     """
     arrays: Sequence[Any] = operands
     if not isinstance(subscripts, str):
         subscripts, arrays = named(subscripts, operands)
     shapes = [a.shape for a in avals_of("einsum_path", arrays)]
     key = as_key(optimize)
+    if key is False:
+        key = ((0, 1),) * (len(shapes) - 1)  # from the left, pair by pair
     wanted = "optimal" if key is True else list(key) if isinstance(key, tuple) else key
     path, report = OPT_EINSUM.contract_path(
         subscripts, *shapes, shapes=True, optimize=wanted
     )
-    return ["einsum_path", *path], report
+    return path, report
