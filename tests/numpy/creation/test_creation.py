@@ -75,7 +75,7 @@ def test_refused_values() -> None:
 
 
 def test_wide_dtypes_warn() -> None:
-    with pytest.warns(UserWarning, match=r"(?s)float64 .* float32.*enable_x64"):
+    with pytest.warns(UserWarning, match=r"(?s)float64, .* float32.*enable_x64"):
         assert jnp.zeros(2, "float64").dtype == np.float32
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -115,3 +115,12 @@ def test_arrays_of_ranges_and_buffers() -> None:
     assert jnp.asarray(array("d", [1, 2])).dtype == "float32"
     assert jnp.asarray(array("h", [1, 2])).dtype == "int16"
     assert jnp.asarray(array("i", [1, 2]), dtype=float).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty"])
+def test_sizes_that_are_not_in_a_tuple(name: str) -> None:
+    make: Any = getattr(verax.numpy, name)
+    with pytest.raises(TypeError, match=rf"meant `verax.numpy.{name}\(\(2, 3\)\)`"):
+        make(2, 3)
+    with pytest.raises(TypeError, match="is not a dtype"):
+        make((2,), "nonsense")

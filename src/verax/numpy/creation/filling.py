@@ -31,6 +31,7 @@ from verax.rules.rows.builder import Builder
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
+from verax.rules.values.sizes import is_index
 from verax.rules.values.state import STATE
 
 
@@ -96,10 +97,23 @@ def constant_array(
     device: Placement,
     out_sharding: object,
 ) -> Array:
-    """What `zeros`, `ones` and `empty` share."""
+    """What `zeros`, `ones` and `empty` share.
+
+    Raises:
+        TypeError: the shape or the dtype is not one; sizes belong in one tuple.
+    """
     if out_sharding is not None:
         unsharded(name, out_sharding)
-    found = chosen_dtype(name, dtype) or default_float()
+    try:
+        found = chosen_dtype(name, dtype) or default_float()
+    except TypeError as error:
+        if not (is_index(shape) and is_index(dtype)):
+            raise
+        call = f"verax.numpy.{name}"
+        raise TypeError(
+            f"{error}. Did you accidentally write `{call}({shape}, {dtype})` when you "
+            f"meant `{call}(({shape}, {dtype}))`?"
+        ) from None
     return placed(name, filled(as_shape(name, shape), value, found), device)
 
 

@@ -82,6 +82,11 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
         ValueError: `axes` are not two different dimensions.
     """
     x = as_array("rot90", m)
+    if x.ndim < 2:
+        raise ValueError(
+            "rot90 requires its first argument to have ndim at least two, but got "
+            f"first argument of {x.aval}"
+        )
     places = canonical_axes("rot90", axes, x.ndim)
     if len(places) != 2:
         raise ValueError(f"rot90 takes two axes, not {axes}")
