@@ -21,7 +21,7 @@ from attrs import frozen
 
 from verax.backend.arrays.concrete import ConcreteArray, from_host
 from verax.backend.arrays.placed import PlacedArray, put
-from verax.backend.programs.placement import common_place
+from verax.backend.programs.placement import common_place, result_place
 from verax.backend.runtime.client import Device
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import NARROWED, stored_dtype
@@ -287,7 +287,8 @@ def bind_placed(
     else:
         found = quietly(evaluate, engine, params, [host_of(x) for x in args])
         results = list(map(as_array, found, outs))
-    return tuple([put(x, place, committed) for x in results])
+    places = [result_place(place, x.shape, args) for x in results]
+    return tuple([put(x, p, committed) for x, p in zip(results, places, strict=True)])
 
 
 def host_of(x: object) -> np.ndarray:

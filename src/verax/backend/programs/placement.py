@@ -22,6 +22,7 @@ from verax.backend.placement.sharding import (
     SingleDeviceSharding,
 )
 from verax.backend.runtime.client import Device, default_client, local_devices
+from verax.ir.avals import Shape
 from verax.ir.consts import Slot
 from verax.ir.jaxpr import Jaxpr, Literal
 from verax.ir.meshes import MeshAxes, says_nothing
@@ -235,6 +236,16 @@ def common_place(args: Sequence[object]) -> tuple[Sharding | None, bool]:
     check_agreement(claims)
     found: Sharding = claims[0].sharding if claims else default_place()
     return (found if found.num_devices == 1 else None), bool(claims)
+
+
+def result_place(place: Sharding, shape: Shape, args: Sequence[object]) -> Sharding:
+    """Where an eager result lies: as the operand of its shape, or undivided."""
+    if not isinstance(place, NamedSharding):
+        return place
+    for x in args:
+        if isinstance(x, PlacedArray) and x.shape == shape and x.place == place:
+            return place
+    return place.update(spec=PartitionSpec())
 
 
 def relocated(
