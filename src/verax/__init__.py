@@ -84,7 +84,7 @@ __getattr__, __dir__ = facade(
         ".rules.values.reference": "Ref",
     },
     modules=(
-        "ad_checkpoint api_util checkpoint_policies core custom_batching "
+        "ad ad_checkpoint api_util checkpoint_policies core custom_batching "
         "custom_derivatives debug dlpack dtypes errors example_libraries experimental "
         "export extend flatten_util image ir lax memory monitoring nn numpy ops "
         "profiler random ref rewrites scipy sharding stages test_util transforms tree "

@@ -2,7 +2,7 @@
 # fmt: off
 # isort: skip_file
 from verax import (
-    ad_checkpoint as ad_checkpoint, api_util as api_util,
+    ad as ad, ad_checkpoint as ad_checkpoint, api_util as api_util,
     checkpoint_policies as checkpoint_policies, core as core,
     custom_batching as custom_batching, custom_derivatives as custom_derivatives,
     debug as debug, dlpack as dlpack, dtypes as dtypes, errors as errors,
@@ -127,7 +127,7 @@ __version_info__: tuple[int, int, int]
 __all__ = [
     "Array", "CompilerEffortLevel", "Device", "ImpureFunction", "Inline",
     "LeakedTracer", "Mesh", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard",
-    "ad_checkpoint", "allow_f16_reductions", "api_util",
+    "ad", "ad_checkpoint", "allow_f16_reductions", "api_util",
     "array_garbage_collection_guard", "auto_pcast", "block_until_ready", "check_purity",
     "check_tracer_leaks", "checking_leaks", "checkpoint", "checkpoint_policies",
     "clear_caches", "closure_convert", "config", "copy_to_host_async", "core",

@@ -389,3 +389,98 @@ def test_keys_and_sizes_zero_and_one() -> None:
         ref = verax.new_ref(vnp.zeros(shape))
         verax.jit(lambda r: act(r.addupdate, 1.0))(ref)
         assert held(ref) == np.ones(shape).tolist()
+
+
+def test_the_gradient_for_a_reference_is_the_state_backwards() -> None:
+    def f(ref: verax.Ref) -> Any:
+        ref[...] = vnp.sin(ref[...])
+        return ref[...] ** 2
+
+    for change in (lambda f: f, verax.jit):
+        ref, total = verax.new_ref(2.0), verax.new_ref(100.0)
+        value, pull = verax.vjp(change(f), ref)
+        assert np.isclose(held(ref), np.sin(2.0))
+        assert np.isclose(value, np.sin(2.0) ** 2)
+        assert pull.with_refs(total)(1.0) == (verax.ad.GradRef(),)
+        # Of 100 * state at the end + output, by what the state was.
+        expected = 100 * np.cos(2.0) + 2 * np.sin(2.0) * np.cos(2.0)
+        assert np.isclose(held(total), expected)
+    read, pull = verax.vjp(lambda r: r[...] ** 2, verax.new_ref(vnp.arange(3.0)))
+    total = verax.new_ref(vnp.ones(3))
+    pull.with_refs(total)(vnp.ones(3))
+    assert held(total) == [1, 3, 5]
+    assert read.tolist() == [0, 1, 4]
+
+
+def test_gradients_accumulate_in_references() -> None:
+    def f(p: dict[str, Any], x: Any) -> Any:
+        return vnp.sum(p["w"] * x + p["b"])
+
+    p = {"w": vnp.arange(3.0), "b": 1.0}
+    total = verax.new_ref(vnp.zeros(3))
+
+    def run(total: verax.Ref, xs: Any) -> Any:
+        def step(_: Any, x: Any) -> tuple[None, Any]:
+            value, pull = verax.vjp(f, p, x)
+            entries = {"w": total, "b": verax.ad.GradValue()}
+            found, skipped = pull.with_refs(entries, verax.ad.DontWant())(1.0)
+            assert found["w"] == verax.ad.GradRef()
+            assert skipped == verax.ad.DidntWant()
+            return None, (value, found["b"])
+
+        return lax.scan(step, None, xs)[1]
+
+    xs = vnp.array([[1.0, 0.0, 2.0], [0.0, 5.0, 1.0]])
+    for change in (lambda f: f, verax.jit):
+        _, slopes = change(run)(total, xs)
+        assert slopes.tolist() == [3, 3]
+    assert held(total) == [2, 10, 6]
+
+
+def test_gradients_that_are_not_wanted_are_not_computed() -> None:
+    w, x = vnp.ones((4, 4)), vnp.ones(4)
+    _, pull = verax.vjp(lambda w, x: w @ x, w, x)
+    value, dont = verax.ad.GradValue(), verax.ad.DontWant()
+    for entries, count in (((value, value), 2), ((value, dont), 1), ((dont, dont), 0)):
+        jaxpr = verax.make_jaxpr(lambda e=entries: pull.with_refs(*e)(x))()
+        assert str(jaxpr).count("dot_general") == count
+    assert pull.with_refs(dont, value)(x)[1].tolist() == pull(x)[1].tolist()
+
+
+def test_wrong_entries_for_gradients() -> None:
+    ref = verax.new_ref(2.0)
+    _, pull = verax.vjp(lambda r, x: r[...] * x["a"], ref, {"a": 3.0})
+    value = verax.ad.GradValue()
+    with pytest.raises(ValueError, match=r"args\[0\] of .* accumulated into a ref"):
+        pull(1.0)
+    with pytest.raises(ValueError, match=r"args\[0\] of .* accumulated into a ref"):
+        pull.with_refs(value, {"a": value})(1.0)
+    with pytest.raises(ValueError, match="an entry for each leaf"):
+        pull.with_refs(value, value)
+    with pytest.raises(ValueError, match=r"args\[1\]\['a'\].*Ref\{f32\[\]\}, not"):
+        pull.with_refs(value, {"a": verax.new_ref(vnp.zeros(3))})
+    with pytest.raises(TypeError, match="with_refs"):
+        verax.grad(lambda r: r[...])(ref)
+
+
+def test_a_reference_without_gradients_takes_what_is_differentiated() -> None:
+    seen = verax.new_ref(1.0, kind="no_grad_no_remat")
+
+    def f(y: Any) -> Any:
+        out = y * y
+        seen[...] += out
+        return out
+
+    for change in (lambda f: f, verax.jit, verax.checkpoint):
+        assert verax.grad(change(f))(2.0).item() == 4
+    assert held(seen) == 13
+
+
+def test_references_stay_on_their_devices() -> None:
+    mesh = verax.make_mesh((1,), ("i",))
+    place = verax.NamedSharding(mesh, verax.P("i"))
+    ref: Any = verax.new_ref(verax.device_put(vnp.arange(2), place))
+    for _ in range(2):
+        assert ref.sharding == place
+        verax.jit(lambda r: act(r.addupdate, 1))(ref)
+    assert held(ref) == [2, 3]

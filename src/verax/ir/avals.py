@@ -244,6 +244,7 @@ class AbstractRef(ShapedArray):
     """The type of a reference to an array of type `inner_aval`, which is never weak.
 
     >>> import numpy as np
+    >>> from verax.ir.avals import ShapedArray
     >>> AbstractRef(ShapedArray((3,), np.dtype("float32")))
     Ref{f32[3]}
     """

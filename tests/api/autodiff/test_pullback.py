@@ -59,7 +59,7 @@ def by_program(pull: Pullback, *cts: Any) -> Any:
     """What the pullback gives by way of its tangent program."""
     leaves = [ct for ct in verax.tree_util.tree_leaves(cts)]
     given, live = pull.given(leaves)
-    return pull.pack(*pull.linear.transposed(given, live))
+    return pull.at.pack(*pull.linear.transposed(given, live))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

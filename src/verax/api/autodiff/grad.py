@@ -15,6 +15,7 @@ from verax.api.tracing.apply import as_typed_array
 from verax.api.tracing.argument_names import ParameterNames, function_name
 from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
+from verax.ir.avals import is_reference
 from verax.ir.dtypes import is_complex, is_float, is_inexact
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -169,8 +170,14 @@ def check_inputs(
         try:
             dtype = aval_of(leaf).dtype
         except TypeError as error:
+            why = str(error)
+            if is_reference(leaf):
+                why = (
+                    f"{name} cannot differentiate with respect to a reference, whose "
+                    "gradient needs another; use vjp, and with_refs of its pullback"
+                )
             raise TypeError(
-                f"{place(fun, places, path)} of {function_name(fun)}: {error}"
+                f"{place(fun, places, path)} of {function_name(fun)}: {why}"
             ) from None
         if holomorphic and not is_complex(dtype):
             raise TypeError(

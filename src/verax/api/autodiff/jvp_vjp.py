@@ -14,6 +14,7 @@ from typing import Any, Self, cast
 import numpy as np
 from attrs import evolve, field, frozen
 
+from verax.api.autodiff.accumulate import Accumulating, check_no_references
 from verax.api.autodiff.chosen import OfChosen
 from verax.api.autodiff.kept_arguments import (
     Layout,
@@ -88,6 +89,51 @@ class Signature(ReprMixin):
         """The part of an output mask that belongs to the output proper."""
         return mask[: self.out_tree.num_leaves]
 
+    def checked(self, cotangents: tuple[Any, ...]) -> list[object | None]:
+        """The leaves of the cotangent, which is to be the only one."""
+        if len(cotangents) != 1:
+            raise TypeError(
+                f"the function returned by vjp applied to {self.name} takes one "
+                f"cotangent with the structure of the output, {self.out_tree}, not "
+                f"{len(cotangents)} arguments; for several outputs pass a tuple"
+            )
+        (cotangent,) = cotangents
+        leaves, tree = pytrees.flatten(cotangent)
+        if tree != self.out_tree:
+            raise ValueError(
+                f"unexpected tree structure: the cotangent has the structure {tree}, "
+                f"but the output of {self.name} has {self.out_tree}"
+            )
+        avals = self.out_avals
+        return [
+            check_cotangent(
+                lambda: [f"output {k}" for k in range(len(avals))], i, a, ct
+            )
+            for i, (a, ct) in enumerate(zip(avals, leaves, strict=True))
+        ]
+
+    def pack(
+        self, outs: Sequence[Any], mask: Sequence[bool], stack: tuple[int, ...] = ()
+    ) -> tuple[Any, ...]:
+        """Cotangents as trees like the arguments, zeros where there is none.
+
+        `stack` are the sizes of leading dimensions that the leaves have in addition.
+        """
+        args, _ = self.in_tree.unflatten(self.cotangents(outs, mask, stack))
+        return tuple(args)
+
+    def cotangents(
+        self, outs: Sequence[Any], mask: Sequence[bool], stack: tuple[int, ...] = ()
+    ) -> list[Any]:
+        """`pack`, as a list of leaves."""
+        found, flags = iter(outs), iter(mask)
+        return [
+            next(found)
+            if moves and next(flags)
+            else zero(aval.tangent().with_shape((*stack, *aval.shape)))
+            for aval, moves in zip(self.avals, self.active, strict=True)
+        ]
+
     def describe(self) -> Sequence[str]:
         """The names of the leaves of the arguments in messages."""
         return describe_arguments(self.name, self.in_tree)()
@@ -121,7 +167,8 @@ class Primals(ReprMixin):
         given = zip(self.refs, outs[count:], marks, self.signature.finals, strict=True)
         written = list(given)
         for ref, _, flag, place in written:
-            if flag and (place is None or not self.signature.active[place]):
+            moving = place is not None and self.signature.active[place]
+            if flag and not moving and not ref.takes_constants:
                 raise ValueError(
                     f"{self.signature.name} writes a value that is differentiated to "
                     f"{ref!r}, which is not. Move the array reference to the "
@@ -580,32 +627,36 @@ class Pullback:
 
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
         """The cotangents of the arguments for a cotangent of the output."""
-        if len(cotangents) != 1:
-            raise TypeError(
-                f"the function returned by vjp applied to {self.at.name} takes one "
-                f"cotangent with the structure of the output, {self.at.out_tree}, not "
-                f"{len(cotangents)} arguments; for several outputs pass a tuple"
-            )
-        (cotangent,) = cotangents
-        leaves, tree = pytrees.flatten(cotangent)
-        if tree != self.at.out_tree:
-            raise ValueError(
-                f"unexpected tree structure: the cotangent has the structure {tree}, "
-                f"but the output of {self.at.name} has {self.at.out_tree}"
-            )
-        avals = self.at.out_avals
-        cts = [
-            check_cotangent(
-                lambda: [f"output {k}" for k in range(len(avals))], i, a, ct
-            )
-            for i, (a, ct) in enumerate(zip(avals, leaves, strict=True))
-        ]
+        cts = self.at.checked(cotangents)
+        check_no_references(self.at)
         return self.pull(cts)
+
+    def with_refs(self, *entries: Any) -> Accumulating:
+        """The pullback whose results go where the entries say, one for each leaf.
+
+        The gradient for a leaf is added to a `Ref`, returned for `ad.GradValue()`, and
+        not computed for `ad.DontWant()`. An argument that is a reference needs one.
+
+        Raises:
+            ValueError: the entries have another structure than the arguments, or a
+                reference has another type than the gradient.
+
+        >>> import verax
+        >>> total = verax.new_ref(0.0)
+        >>> for x in (1.0, 2.0):
+        ...     _, pull = verax.vjp(lambda x: x * x, x)
+        ...     pull.with_refs(total)(1.0)
+        (GradRef(),)
+        (GradRef(),)
+        >>> total
+        Ref(6., dtype=float32)
+        """
+        return Accumulating(self, entries)
 
     def pull(self, cts: Sequence[object | None]) -> tuple[Any, ...]:
         """Cotangents of the arguments, from checked cotangent leaves."""
         given, live = self.given(cts)
-        return self.pack(*self.linear.pulled(given, live))
+        return self.at.pack(*self.linear.pulled(given, live))
 
     def rows(self, stacked: Sequence[Any], size: int) -> tuple[Any, ...]:
         """Cotangents of the arguments for `size` cotangents, stacked in the first."""
@@ -617,7 +668,7 @@ class Pullback:
         axes = (*[None] * len(residuals), *[0] * len(live))
         wanted = [0] * len(jaxpr.outvars)
         outs = apply_batched(jaxpr, [*residuals, *live], axes, size, wanted)
-        return self.pack(outs, mask, (size,))
+        return self.at.pack(outs, mask, (size,))
 
     def given(
         self, cts: Sequence[object | None]
@@ -628,23 +679,6 @@ class Pullback:
         live = [ct for ct, flag in zip(cts, proper, strict=True) if flag]
         aux = sum(nonzero[len(proper) :])
         return (True,) * len(live) + (False,) * aux, live
-
-    def pack(
-        self, outs: Sequence[Any], mask: Sequence[bool], stack: tuple[int, ...] = ()
-    ) -> tuple[Any, ...]:
-        """Cotangents as trees like the arguments, zeros where there is none.
-
-        `stack` are the sizes of leading dimensions that the leaves have in addition.
-        """
-        found, flags = iter(outs), iter(mask)
-        leaves = [
-            next(found)
-            if moves and next(flags)
-            else zero(aval.tangent().with_shape((*stack, *aval.shape)))
-            for aval, moves in zip(self.at.avals, self.at.active, strict=True)
-        ]
-        args, _ = self.at.in_tree.unflatten(leaves)
-        return tuple(args)
 
 
 def linearized(

@@ -143,6 +143,20 @@ class LinearPart(ReprMixin):
             pass  # the program knows the line that the message names
         return self.transposed(given, cts)
 
+    def pulled_for(
+        self, given: Mask, cts: Sequence[object], wanted: Sequence[bool]
+    ) -> tuple[Any, Mask]:
+        """`pulled`, of which only the `wanted` cotangents are computed."""
+        if all(wanted):
+            return self.pulled(given, cts)
+        tangent, linear = self.tangent, self.linear_inputs
+        jaxpr, mask = transpose(ENGINE, tangent, linear, given)
+        used = [w for w, flag in zip(wanted, mask, strict=True) if flag]
+        slim, needed = ENGINE.dce(jaxpr, tuple(used))
+        args = zip([*self.residuals, *cts], needed, strict=True)
+        found = apply(slim, [x for x, flag in args if flag])
+        return found, tuple([m and w for m, w in zip(mask, wanted, strict=True)])
+
     def pulled_into(
         self, builder: Builder, steps: Steps[Any], given: Mask, cts: Sequence[object]
     ) -> tuple[Any, Mask]:

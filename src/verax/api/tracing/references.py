@@ -44,8 +44,10 @@ def new_ref(
 ) -> Ref:
     """A mutable array that holds `init_val`, of its shape and dtype, to begin with.
 
-    In a trace it lives as long as the trace, and cannot be returned. `memory_space` and
-    `kind` change nothing.
+    In a trace it lives as long as the trace, and cannot be returned. Outside of traces
+    a `kind` that begins with "no_grad" lets functions that are differentiated write
+    what depends on their arguments, which is a constant from then on. `memory_space`
+    changes nothing.
 
     Raises:
         TypeError: `init_val` is a reference, or not an array.
@@ -61,12 +63,14 @@ def new_ref(
             f"new_ref takes an array, not {init_val!r}; there are no references to "
             "references: pass what it holds (ref[...])"
         )
-    value = Operators.namespace.array(init_val, copy=False)
+    value = init_val
+    if not isinstance(init_val, Array):
+        value = Operators.namespace.array(init_val)
     if value.weak_type:
         value = value.astype(value.dtype)
     builder = current_builder()
     if builder is None:
-        return ConcreteRef(value, user_source(1))
+        return ConcreteRef(value, user_source(1), kind)
     builder.refs = True
     made: Any = new_ref_p.call(NEW, value)
     return TracedRef(builder, made.atom, user_source(1))

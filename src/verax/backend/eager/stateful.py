@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
+from verax.backend.arrays.placed import PlacedArray
 from verax.backend.eager.single_op import OPTIONS
+from verax.backend.placement.sharding import Sharding
 from verax.backend.programs.placement import placement_of
 from verax.backend.programs.program import compiled
 from verax.ir.avals import ShapedArray
@@ -80,7 +82,7 @@ def run_stateful(
         name,
         OPTIONS,
         donated=tuple([i in found.written for i in range(len(values))]),
-        placement=placement_of(found.jaxpr, values),
+        placement=placement_of(found.jaxpr, values, outs=places_of(found, values)),
     )
     outs = list(program.run(values))
     count = len(outs) - len(found.written)
@@ -111,6 +113,14 @@ def on_places(
     builder = Builder("eager")
     inputs = [builder.input(aval) for aval in avals]
     return builder.finish(builder.bind(row, params, [inputs[i] for i in places]))[0]
+
+
+def places_of(found: Discharged, values: Sequence[Any]) -> tuple[Sharding | None, ...]:
+    """Where the outputs go: what references hold stays where it was placed."""
+    held = [values[i] for i in found.written]
+    places = [x.place if isinstance(x, PlacedArray) else None for x in held]
+    count = len(found.jaxpr.outvars) - len(places)
+    return (*[None] * count, *places) if any(places) else ()
 
 
 def taken(ref: ConcreteRef) -> Array:

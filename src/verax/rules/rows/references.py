@@ -164,6 +164,11 @@ class BoundRef(Ref):
 
     ended: Source | None
 
+    @property
+    def takes_constants(self) -> bool:
+        """Whether what is written is a constant to derivatives."""
+        return False
+
     def check_alive(self) -> None:
         """Raise ValueError if it was frozen or freed."""
         if self.ended is not None:
@@ -194,16 +199,22 @@ class ConcreteRef(BoundRef):
     """
 
     __module__ = "verax"
-    __slots__ = ("__weakref__", "made", "shared", "value")
+    __slots__ = ("__weakref__", "kind", "made", "shared", "value")
 
     value: Any
 
-    def __init__(self, value: Array, made: Source, shared: bool = True) -> None:
+    def __init__(self, value: Array, made: Source, kind: str | None = None) -> None:
         self.aval = AbstractRef(value.aval)
         self.value = value
-        self.shared = shared
+        self.shared = True
+        self.kind = kind
         self.made = made
         self.ended = None
+
+    @property
+    def takes_constants(self) -> bool:
+        """Whether what is written is a constant to derivatives."""
+        return self.kind is not None and self.kind.startswith("no_grad")
 
     @property
     def sharding(self) -> Any:
