@@ -484,3 +484,60 @@ def test_references_stay_on_their_devices() -> None:
         assert ref.sharding == place
         verax.jit(lambda r: act(r.addupdate, 1))(ref)
     assert held(ref) == [2, 3]
+
+
+def test_a_backward_rule_writes_to_a_reference() -> None:
+    @verax.custom_vjp
+    def stash(seen: verax.Ref, x: Any) -> Any:
+        return x
+
+    def backward(seen: verax.Ref, ct: Any) -> Any:
+        seen[...] += ct
+        return None, ct
+
+    stash.defvjp(lambda seen, x: (x, seen), backward)
+
+    def f(seen: verax.Ref, x: Any) -> Any:
+        return vnp.sin(stash(seen, vnp.sin(x)))
+
+    def looping(seen: verax.Ref, x: Any) -> Any:
+        return lax.scan(lambda c, _: (f(seen, c), None), x, length=2)[0]
+
+    plain: Callable[..., Any] = lambda f: f  # noqa: E731  # one of two ways
+    middle = float(np.sin(np.sin(1.0)))
+    second = np.cos(np.sin(middle))
+    first = second * np.cos(middle) * np.cos(np.sin(1.0))
+    for inner in (plain, verax.jit, verax.checkpoint):
+        for outer in (plain, verax.jit):
+            seen = verax.new_ref(0.0)
+            slope = outer(verax.grad(inner(f), 1))(seen, 1.0)
+            assert np.isclose(slope, np.cos(np.sin(1.0)) * np.cos(1.0))
+            assert np.isclose(held(seen), np.cos(np.sin(1.0)))
+            seen = verax.new_ref(0.0)
+            outer(verax.grad(inner(looping), 1))(seen, 1.0)
+            assert np.isclose(held(seen), second + first)
+    seen = verax.new_ref(0.0)
+    _, pull = verax.vjp(lambda x: f(seen, x), 1.0)
+    assert held(seen) == 0
+    pull(1.0)
+    pull(1.0)
+    assert np.isclose(held(seen), 2 * np.cos(np.sin(1.0)))
+    assert np.isclose(verax.jit(f)(seen, 1.0), f(seen, 1.0))
+
+
+def test_a_forward_rule_passes_on_only_what_it_takes() -> None:
+    @verax.custom_vjp
+    def f(x: Any, ref: verax.Ref) -> Any:
+        return x
+
+    f.defvjp(lambda x, ref: (x, verax.new_ref(0.0)), lambda res, ct: (ct, None))
+    with pytest.raises(ValueError, match="returned a mutable array reference"):
+        verax.grad(f)(1.0, verax.new_ref(0.0))
+    seen = verax.new_ref(0.0)
+
+    def leak(x: Any) -> Any:
+        seen[...] = x
+        return f(x, seen)
+
+    with pytest.raises(ValueError, match="Move the array reference"):
+        verax.grad(leak)(1.0)

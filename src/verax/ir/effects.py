@@ -55,6 +55,8 @@ class RefEffect(Effect):
 
 READ: Final = "read"
 WRITE: Final = "write"
+HOLD: Final = "hold"
+"""The effect of a call whose rule for derivatives may touch a reference later."""
 MAKE: Final = "make"
 """The effect of making a reference, which nothing outside of the program sees."""
 DEBUG: Final = Effect("debug")

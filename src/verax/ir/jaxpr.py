@@ -59,9 +59,12 @@ class Params(Record):
     """What an equation knows besides operands: one frozen subclass per primitive.
 
     A field is an attribute, and an item by its name too: `dict(params)`, `**params`.
+    Where it `touches` references they may be operands, as where programs are inside.
     """
 
     __module__ = "verax.ir"
+
+    touches: ClassVar[bool] = False
 
     def keys(self) -> tuple[str, ...]:
         """The names of the fields."""

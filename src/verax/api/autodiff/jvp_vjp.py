@@ -227,7 +227,7 @@ def trace_primals(
     signature = Signature(name, tree, tuple(avals), out_tree, out_avals)
     if traced.refs:
         return on_contents(
-            on_values(traced, leaves, describe), kept, signature, describe
+            on_values(traced, leaves, describe, keep=True), kept, signature, describe
         )
     return Primals(jaxpr, traced.captured, tuple(leaves), kept, signature, describe)
 

@@ -118,7 +118,9 @@ class UserVjp(UserRules):
         flat.__name__ = self.purpose
         _, tree = pytrees.flatten(((0,) * len(self.avals), {}))
         with entered(self.context):
-            traced = trace(flat, tree, self.avals, self.purpose, values=values)
+            traced = trace(
+                flat, tree, self.avals, self.purpose, values=values, passes=True
+            )
         return traced, found[0]
 
     def call_forward(

@@ -7,14 +7,14 @@ are written into it, else they are computed::
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import fresh
 from verax.backend.eager.interpreter import eager_interpreter
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Source, Var
 from verax.rules.rows.builder import Builder, Scope
@@ -153,6 +153,8 @@ def as_array(x: object) -> Array:
     """An operand as an array: Python scalars and NumPy arrays are converted."""
     if isinstance(x, Array):
         return x
+    if is_reference(x):  # an operand as it is
+        return cast(Array, x)
     return as_typed_array(x, aval_of(x))
 
 

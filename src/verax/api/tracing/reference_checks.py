@@ -24,6 +24,13 @@ def has_references(jaxpr: Jaxpr) -> bool:
     return any([isinstance(c.literal.value, Ref) for c in jaxpr.used_consts])
 
 
+def is_input(ref: Ref) -> bool:
+    """Whether a reference came into the trace, rather than being made there."""
+    return isinstance(ref, BoundRef) and not (
+        isinstance(ref, TracedRef) and ref.made is not None
+    )
+
+
 def returned(fun: Callable[..., Any], ref: Ref) -> ValueError:
     """The error for a reference among the outputs of a trace."""
     origin = "was passed in or closed over"

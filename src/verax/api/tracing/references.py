@@ -18,6 +18,7 @@ from verax.api.tracing.reference_checks import check_closed_over
 from verax.api.tracing.trace import Traced
 from verax.ir.avals import is_reference
 from verax.ir.consts import hoist as raised
+from verax.ir.effects import HOLD, RefEffect
 from verax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, array_literal
 from verax.ir.records import ReprMixin
 from verax.ops.hoisting import as_operands
@@ -207,8 +208,18 @@ class OnValues(ReprMixin):
             ref.write(ref.filled(final))
 
 
-def on_values(traced: Traced, leaves: Sequence[Any], describe: Describe) -> OnValues:
+def held(jaxpr: Jaxpr) -> frozenset[int | None]:
+    """The inputs that rules for derivatives may touch later."""
+    touched = [e for e in jaxpr.effects if isinstance(e, RefEffect)]
+    return frozenset([e.index for e in touched if e.name == HOLD])
+
+
+def on_values(
+    traced: Traced, leaves: Sequence[Any], describe: Describe, keep: bool = False
+) -> OnValues:
     """The function of a trace, with arrays instead of references.
+
+    With `keep`, those that rules of the user's for derivatives may touch stay.
 
     Raises:
         ValueError: a reference is passed and closed over, too.
@@ -218,8 +229,11 @@ def on_values(traced: Traced, leaves: Sequence[Any], describe: Describe) -> OnVa
     found = traced.opened
     check_closed_over(found, leaves, describe)
     args = [*found.captured, *leaves]
-    pure = discharged(found.jaxpr)
-    values = [x.read() if isinstance(x, BoundRef) else x for x in args]
+    kept = held(found.jaxpr) if keep else frozenset()
+    marks = references(found.jaxpr)
+    chosen = tuple([flag and i not in kept for i, flag in enumerate(marks)])
+    pure = discharged(found.jaxpr, chosen)
+    values = [x.read() if flag else x for x, flag in zip(args, chosen, strict=True)]
     count = len(found.captured)
     return OnValues(
         pure.jaxpr,

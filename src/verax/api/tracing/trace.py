@@ -106,13 +106,15 @@ def trace(
     values: Sequence[object | None] | None = None,
     held: Mapping[int, object] = EMPTY,
     differentiates: bool = False,
+    passes: bool = False,
 ) -> Traced:
     """Trace `fun(*args, **kwargs)`, where `in_tree` is the structure of both.
 
     `held` are leaves, by number, that the function gets as they are. `values`, the
     arguments themselves, let Python branch on what it computes from them alone; None
     stands for an argument without a value, such as a tracer. A trace `differentiates`
-    if its arguments get tangents.
+    if its arguments get tangents. One that `passes` references may return those that it
+    takes.
 
     Raises:
         IllTyped: the jaxpr breaks a rule of the language, and `enable_checks` is on.
@@ -129,7 +131,9 @@ def trace(
     try:
         gc.disable()  # as `paused` does, in a third of the time
         with interpreting(builder):
-            jaxpr, captured, out_tree = recorded(fun, in_tree, avals, builder, held)
+            jaxpr, captured, out_tree = recorded(
+                fun, in_tree, avals, builder, held, passes
+            )
     finally:
         builder.alive = False
         builder.oracle = None  # it knows the builder: a cycle for the collector
@@ -194,6 +198,7 @@ def recorded(
     avals: Sequence[ShapedArray],
     builder: Builder,
     held: Mapping[int, object],
+    passes: bool,
 ) -> tuple[Jaxpr, tuple[Staged, ...], PyTreeDef]:
     """What `fun` writes into `builder`; no variable here outlives the call."""
     tracers = [builder.input(aval) for aval in avals]
@@ -202,7 +207,7 @@ def recorded(
     del tracers, given
     out = fun(*args, **kwargs)
     leaves, out_tree = pytrees.flatten(out)
-    check_outputs(fun, out, leaves)
+    check_outputs(fun, out, leaves, passes)
     if STATE.xla_metadata:
         builder.eqns[:] = METADATA.told(builder.eqns, STATE.xla_metadata)
     jaxpr, captured = builder.finish(leaves)
@@ -212,7 +217,7 @@ def recorded(
 
 
 def check_outputs(
-    fun: Callable[..., Any], out: object, leaves: Sequence[object]
+    fun: Callable[..., Any], out: object, leaves: Sequence[object], passes: bool
 ) -> None:
     """Raise TypeError with the place in the output of what is not an array."""
     for i, leaf in enumerate(leaves):
@@ -222,6 +227,8 @@ def check_outputs(
             aval_of(leaf)
         except TypeError as error:
             if is_reference(leaf):
+                if passes and REFERENCES.is_input(leaf):
+                    continue
                 raise REFERENCES.returned(fun, leaf) from None
             path, _ = pytrees.flatten_with_path(out)[0][i]
             place = "".join(map(str, path))

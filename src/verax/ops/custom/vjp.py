@@ -9,15 +9,17 @@ backward program::
 """
 
 from collections.abc import Sequence
-from typing import Never, Protocol, runtime_checkable
+from typing import ClassVar, Never, Protocol, runtime_checkable
 
 from attrs import evolve, field, frozen
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_inexact
+from verax.ir.effects import HOLD, Effect, RefEffect
 from verax.ir.jaxpr import Aside, Jaxpr, Params
 from verax.ir.records import ReprMixin
 from verax.ops.calls.call import NamedCall, jit_p, rule_call
+from verax.ops.calls.subjaxprs import positions
 from verax.ops.custom.base import (
     custom_row,
     derivative_in_captured,
@@ -179,14 +181,23 @@ class CustomVjpParams(NamedCall):
     jaxpr: Jaxpr
     rule: TracedVjp | VjpRule
 
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """Those of the function; its rules may touch the references that it takes."""
+        refs = [i for i, v in enumerate(self.jaxpr.invars) if is_reference(v)]
+        return self.jaxpr.effects.union([RefEffect(HOLD, index=i) for i in refs])
+
 
 @frozen(eq=False, repr=False)
 class CustomLinearParams(Params):
     """Whose derivative this is: operands are the residuals, then tangents.
 
     `nonzero` marks the operands of the function whose tangents these are, `active` the
-    results of it whose tangents come out, in the types `out_avals`.
+    results of it whose tangents come out, in the types `out_avals`. A residual may be a
+    reference, for the backward program.
     """
+
+    touches: ClassVar[bool] = True
 
     name: str
     residuals: int
@@ -221,15 +232,29 @@ def jvp_custom(
     nonzero, avals = nonzeros(own), p.jaxpr.out_avals
     if not any(nonzero):
         return derivative_in_captured(engine, p, p.jaxpr, captured, primals, tangents)
-    forward = p.rule.forward(nonzero)
-    found = jit_p.bind(rule_call(f"fwd_{p.name}", forward), *primals)
-    outs, residuals = found[: len(avals)], found[len(avals) :]
+    forward, held = without_references(p.rule.forward(nonzero))
+    found = iter(jit_p.bind(rule_call(f"fwd_{p.name}", forward), *primals))
+    given = [next(found) if i is None else primals[i] for i in held]
+    outs, residuals = given[: len(avals)], given[len(avals) :]
     active = tuple(is_inexact(aval.dtype) for aval in avals)
     due = tuple([a.tangent() for a in chosen(active, avals)])
     params = CustomLinearParams(p.name, len(residuals), nonzero, active, due, p.rule)
     made = custom_vjp_linear_p.bind(params, *residuals, *live(own)) if due else ()
     pushed = filled(active, made, avals)
     return outs, with_captured(engine, p, captured, primals, tangents, pushed)
+
+
+def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, list[int | None]]:
+    """The program without results that are references, and which inputs those are.
+
+    A forward program passes references on to the backward one.
+    """
+    places = positions(jaxpr)
+    held = [places[x] if is_reference(x) else None for x in jaxpr.outvars]
+    if held.count(None) == len(held):
+        return jaxpr, held
+    outs = [x for x, i in zip(jaxpr.outvars, held, strict=True) if i is None]
+    return Jaxpr((), jaxpr.invars, jaxpr.eqns, tuple(outs)), held
 
 
 def batch_custom(

@@ -8,7 +8,6 @@ One idea: a type rule is pure, so its answer is a cache entry::
 from typing import Any
 
 from verax.ir.avals import AbstractRef, ShapedArray
-from verax.ir.effects import RefEffect
 from verax.ir.jaxpr import Params
 from verax.rules.rows.row import Row
 from verax.rules.values.memo import asked, pure
@@ -32,9 +31,7 @@ def infer(
 
 def takes_references(params: Params) -> bool:
     """Whether operands may be references: to touch, or for a program inside."""
-    return any([type(effect) is RefEffect for effect in params.effects]) or any(
-        True for _ in params.subjaxprs()
-    )
+    return params.touches or any(True for _ in params.subjaxprs())
 
 
 def inferred(

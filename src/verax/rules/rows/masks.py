@@ -105,7 +105,7 @@ def unknowns(args: Iterable[Known]) -> Mask:
 
 def knowns(args: Iterable[Known]) -> list[Array]:
     """The operands that are values."""
-    return [x for x in args if isinstance(x, Array)]
+    return [x for x in args if not isinstance(x, Linear)]
 
 
 def for_unknowns(

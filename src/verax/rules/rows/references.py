@@ -27,6 +27,7 @@ from verax.rules.values.reference import Ref
 class RefParams(Params):
     """The params of what touches a reference: none, but its effect."""
 
+    touches: ClassVar[bool] = True
     touch: ClassVar[frozenset[Effect]]
 
     @property
@@ -103,6 +104,18 @@ def evaluate_get(engine: Engine, p: RefParams, xs: Sequence[Any]) -> Sequence[An
     return (xs[0].value,)
 
 
+def constants_only(*_: object) -> Never:
+    """Raise the error for a tangent that would be lost.
+
+    A reference that rules of the user's for derivatives take is not discharged.
+    """
+    raise ValueError(
+        "a value that is differentiated is written to a reference which is not. Move "
+        "the array reference to the differentiated arguments, or write "
+        "lax.stop_gradient of the value"
+    )
+
+
 def evaluate_new(engine: Engine, p: NewRefParams, xs: Sequence[Any]) -> Sequence[Any]:
     return (Cell(xs[0]),)
 
@@ -118,6 +131,7 @@ def touching_row[P: RefParams](
     kind: type[P],
     typing: TypeRule[P],
     evaluate: Callable[[Engine, P, Sequence[Any]], Sequence[Any]],
+    jvp: Callable[..., Never] | None = None,
 ) -> Row[P]:
     """The row of what touches a reference: transformations discharge it first."""
 
@@ -132,7 +146,7 @@ def touching_row[P: RefParams](
         kind,
         typing=typing,
         evaluate=evaluate,
-        jvp=undischarged,
+        jvp=jvp or undischarged,
         batch=undischarged,
         lower=undischarged,
     )
@@ -144,7 +158,9 @@ get_ref_p = touching_row(
     lambda p, avals: (reference(avals).inner_aval,),
     evaluate_get,
 )
-set_ref_p = touching_row("set_ref", SetRefParams, set_typing, evaluate_set)
+set_ref_p = touching_row(
+    "set_ref", SetRefParams, set_typing, evaluate_set, constants_only
+)
 new_ref_p = touching_row("new_ref", NewRefParams, new_typing, evaluate_new)
 freeze_p = touching_row(
     "freeze",
