@@ -156,6 +156,11 @@ class ShapedArray:
             size *= dimension
         return size
 
+    @property
+    def symbolic(self) -> bool:
+        """Whether a size is a symbol."""
+        return any([isinstance(size, SymbolicSize) for size in self.shape])
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError(f"len() of the type {self}, which has no dimensions")

@@ -25,7 +25,7 @@ from verax.api.vmap import vmap
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import bool_, is_float, is_integer
 from verax.lax.bodies import (
     Body,
@@ -54,7 +54,7 @@ from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import AbstractValueError
-from verax.rules.values.sizes import as_axis
+from verax.rules.values.sizes import as_axis, as_size, slice_count
 from verax.rules.values.state import STATE
 from verax.rules.values.typed import check_callable, described, shown
 
@@ -279,7 +279,10 @@ def fori_loop(
         start = (as_operand(lower, counter), as_operand(upper, counter), init_val)
         return counting(body_fun, start, vmap_method, max_steps, checkpoints)
     number = float if is_float(counter.dtype) else int
-    steps = max(math.ceil(number(upper) - number(lower)), 0)
+    if isinstance(lower, SymbolicSize) or isinstance(upper, SymbolicSize):
+        steps = slice_count(as_size(lower), as_size(upper), 1)
+    else:
+        steps = max(math.ceil(number(upper) - number(lower)), 0)
     if max_steps is not None:
         steps = min(steps, whole_steps(max_steps))
     if STATE.disable_jit:

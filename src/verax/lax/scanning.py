@@ -39,6 +39,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.reference import Ref
+from verax.rules.values.sizes import as_size
 from verax.rules.values.state import STATE
 from verax.rules.values.typed import check_callable, shown
 
@@ -198,7 +199,7 @@ def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int
         sizes[f"xs{path}"] = aval.shape[0]
     if length is not None:
         try:
-            sizes["length"] = operator.index(length)
+            sizes["length"] = as_size(length)
         except AbstractValueError:
             raise
         except TypeError as error:

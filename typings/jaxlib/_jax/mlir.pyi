@@ -12,3 +12,9 @@ def hlo_to_stablehlo(computation: bytes) -> bytes: ...
 def mlir_module_to_xla_computation(
     mlir_module: object, use_tuple_args: bool = False, return_tuple: bool = False
 ) -> XlaComputation: ...
+def refine_polymorphic_shapes(
+    mlir_module: bytes,
+    enable_shape_assertions: bool = ...,
+    validate_static_shapes: bool = ...,
+    enable_shardy: bool = ...,
+) -> bytes: ...

@@ -10,7 +10,7 @@ another exported function::
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -28,9 +28,11 @@ from verax.api.stages.stages import Traced
 from verax.api.tracing.apply import EAGER, ENGINE, apply
 from verax.api.tracing.argument_names import describe_arguments
 from verax.api.tracing.structs import ShapeDtypeStruct
+from verax.api.trees.pytrees import keystr
 from verax.api.trees.serialization import read_tree, write_tree
 from verax.backend import pytrees
 from verax.backend.lowering.lower import lower
+from verax.backend.lowering.refine import refined
 from verax.backend.lowering.stablehlo_io import (
     custom_targets,
     from_portable,
@@ -38,8 +40,8 @@ from verax.backend.lowering.stablehlo_io import (
 )
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
-from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import float0, is_inexact
+from verax.ir.avals import ShapedArray, SymbolicSize
+from verax.ir.dtypes import float0, int32, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.printer import aval_text
 from verax.ir.records import ReprMixin
@@ -49,6 +51,10 @@ from verax.ops.calls.call_exported import (
     ExportedParams,
     call_exported_p,
 )
+from verax.ops.symbols.expression import SymbolicDim
+from verax.ops.symbols.parse import parsed_shape
+from verax.ops.symbols.scope import SymbolicScope
+from verax.ops.symbols.solve import Plan, solved, solving_plan
 from verax.rules.rows.leaks import leaked
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE, interpreting
@@ -60,8 +66,18 @@ CALLING_CONVENTIONS = (1, 2)
 OF_VALUES: Final = re.compile(r"Array|Where|Any|float|complex")
 # The prefixes of the names of routines that jaxlib promises to keep.
 ROUTINES = ("lapack_", "cusolver_", "hipsolver_")
+# The number of the platform that the module runs on.
+PLATFORM_NUMBER: Final = ShapedArray((), int32)
 # XLA itself has these on every platform.
-STABLE_TARGETS = frozenset(("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"))
+STABLE_TARGETS = frozenset(
+    (
+        "Sharding",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "shape_assertion",
+        "stablehlo.dynamic_rng_bit_generator",
+    )
+)
 
 
 @frozen(repr=False)
@@ -205,7 +221,7 @@ class Exported(ReprMixin):
         names = describe_arguments(self.fun_name, tree)
         for i, (leaf, due) in enumerate(zip(leaves, self.in_avals, strict=True)):
             given = aval_of(leaf)
-            if given.strong() is not due.strong():
+            if not fits(given, due):
                 place = names()[i].removesuffix(f" of {self.fun_name}")
                 raise ValueError(
                     f"{place} of the exported function {self.fun_name} is {given}, but "
@@ -215,11 +231,13 @@ class Exported(ReprMixin):
     @cached_property
     def flat(self) -> Callable[..., tuple[Any, ...]]:
         """The function on leaves, with its derivative if there is one."""
-        kept, params = self.module_kept_var_idx, params_of(self)
+        kept = self.module_kept_var_idx
 
         @named(self.fun_name)
         def plain(*leaves: Any) -> tuple[Any, ...]:
-            return tuple(call_exported_p.bind(params, *[leaves[i] for i in kept]))
+            operands = [leaves[i] for i in kept]
+            params = params_of(self, tuple(map(aval_of, leaves)))
+            return tuple(call_exported_p.bind(params, *operands))
 
         if self.get_vjp is None:
             return plain
@@ -241,6 +259,27 @@ class Exported(ReprMixin):
         function.defvjp(forward, backward)
         return function
 
+    @cached_property
+    def plan(self) -> Plan:
+        """How the values of symbolic sizes follow from those of the arguments."""
+        return solving_plan([aval.shape for aval in self.in_avals])
+
+    def sizes_for(self, avals: Sequence[ShapedArray]) -> Mapping[str, Any]:
+        """The values of the variables for arguments of these types.
+
+        Raises:
+            ValueError: a size does not fit.
+        """
+        numbers = self.in_tree.unflatten(range(len(self.in_avals)))
+        paths = pytrees.flatten_with_path(numbers)[0]
+
+        def name_of(argument: int, axis: int) -> str:
+            (kind, *rest), _ = paths[argument]
+            place = "args" if kind.idx == 0 else "kwargs"
+            return f"{place}{keystr(tuple(rest))}.shape[{axis}]"
+
+        return solved(self.plan, [aval.shape for aval in avals], name_of)
+
     def serialize(self, vjp_order: int = 0) -> bytes:
         """The function as bytes, with its derivatives up to `vjp_order`.
 
@@ -253,21 +292,53 @@ class Exported(ReprMixin):
     def run(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """The module on NumPy arrays: how the interpreter evaluates a call."""
         with interpreting(EAGER):
-            return [x.stored() for x in call_exported_p.bind(params_of(self), *arrays)]
+            params = params_of(self, tuple(map(aval_of, arrays)))
+            return [x.stored() for x in call_exported_p.bind(params, *arrays)]
 
 
-def params_of(exported: Exported) -> ExportedParams:
-    """What an equation that calls an exported function holds."""
+def fits(aval: ShapedArray, due: ShapedArray) -> bool:
+    """Whether an argument may have this type; sizes that are symbols are solved for."""
+    if not due.symbolic:
+        return aval.strong() is due.strong()
+    return aval.dtype == due.dtype and aval.ndim == due.ndim
+
+
+def params_of(exported: Exported, avals: tuple[ShapedArray, ...]) -> ExportedParams:
+    """What an equation holds that calls an exported function on these types."""
+    kept = exported.module_kept_var_idx
+    ins, outs = tuple([exported.in_avals[i] for i in kept]), exported.out_avals
+    text = exported.text
+    declared = None
+    if any([aval.symbolic for aval in exported.in_avals]):
+        env = exported.sizes_for(avals)
+        declared = ins, outs
+        ins = tuple([given_sizes(aval, env) for aval in ins])
+        outs = tuple([given_sizes(aval, env) for aval in outs])
+        if not any([aval.symbolic for aval in ins]):
+            extra = (PLATFORM_NUMBER,) if exported.uses_global_constants else ()
+            text = refined(
+                text, (*extra, *declared[0]), declared[1], (*extra, *ins), outs
+            )
+            declared = None
     module = ExportedModule(
         exported.fun_name,
-        exported.text,
+        text,
         exported.run,
         exported.platforms,
         takes_platform=exported.uses_global_constants,
         unchecked=DisabledSafetyCheck.platform() in exported.disabled_safety_checks,
+        declared=declared,
     )
-    ins = tuple([exported.in_avals[i] for i in exported.module_kept_var_idx])
-    return ExportedParams(module, ins, exported.out_avals)
+    return ExportedParams(module, ins, outs)
+
+
+def given_sizes(aval: ShapedArray, env: Mapping[str, Any]) -> ShapedArray:
+    """The type with the sizes that the variables of `env` give."""
+    if not aval.symbolic:
+        return aval
+    return aval.with_shape(
+        [n.evaluated(env) if isinstance(n, SymbolicSize) else n for n in aval.shape]
+    )
 
 
 def named[F: Callable[..., Any]](name: str) -> Callable[[F], F]:
@@ -364,7 +435,7 @@ def exported_program(
         jaxpr,
         name,
         platforms=platforms,
-        keep_unused=stage.keep_unused,
+        keep_unused=stage.keep_unused or any([a.symbolic for a in jaxpr.in_avals]),
         inline_constants=True,
     )
     x64 = STATE.enable_x64
@@ -437,6 +508,24 @@ def exported_vjp(
         return exported_program(jit(pull_back).trace(*structs), platforms, checks)
 
 
+def constraints_of(avals: Sequence[ShapedArray]) -> tuple[str, ...]:
+    """What is assumed of the variables in the sizes of some types."""
+    sizes: list[Any] = [size for aval in avals for size in aval.shape]
+    for size in sizes:
+        if isinstance(size, SymbolicDim):
+            return tuple([one.text for one in size.scope.constraints])
+    return ()
+
+
+def read_aval(word: str, scope: SymbolicScope) -> ShapedArray:
+    """The type that prints as `word`, with its symbols in `scope`."""
+    name, _, sizes = word.partition("[")
+    if not any([c.isalpha() for c in sizes]):
+        return aval_of_word(word)
+    shape: Any = parsed_shape(sizes.rstrip("]"), scope)
+    return aval_of_word(f"{name}[]").with_shape(shape)
+
+
 def write_exported(exported: Exported, vjp_order: int) -> bytes:
     """The function and its derivatives up to an order, as bytes."""
     if isinstance(vjp_order, bool) or not isinstance(vjp_order, int) or vjp_order < 0:
@@ -460,6 +549,7 @@ def described(exported: Exported) -> dict[str, Any]:
         "kept": list(exported.module_kept_var_idx),
         "nr_devices": exported.nr_devices,
         "calling_convention": exported.calling_convention_version,
+        "constraints": list(constraints_of(exported.in_avals)),
     }
 
 
@@ -520,12 +610,13 @@ def read_exported(
             f"the exported function has the calling convention {version}, but this "
             f"verax only supports {' and '.join(map(str, CALLING_CONVENTIONS))}"
         )
+    scope = SymbolicScope(description.get("constraints", ()))
     return Exported(
         fun_name=description["fun_name"],
         in_tree=read_tree(description["in_tree"]),
-        in_avals=tuple(map(aval_of_word, description["in_avals"])),
+        in_avals=tuple([read_aval(word, scope) for word in description["in_avals"]]),
         out_tree=read_tree(description["out_tree"]),
-        out_avals=tuple(map(aval_of_word, description["out_avals"])),
+        out_avals=tuple([read_aval(word, scope) for word in description["out_avals"]]),
         platforms=tuple(description["platforms"]),
         disabled_safety_checks=tuple(
             [DisabledSafetyCheck(*check) for check in description["checks"]]

@@ -10,6 +10,7 @@ own cache key::
 
 from collections.abc import Sequence
 from time import perf_counter
+from typing import Final
 
 from verax.backend.lowering.callback_calls import HostCalls
 from verax.backend.lowering.equation_templates import Platforms
@@ -20,7 +21,13 @@ from verax.backend.lowering.source_locations import LocatedModule
 from verax.backend.runtime.metrics import RECORDER
 from verax.ir.jaxpr import Jaxpr, Literal
 from verax.rules.rows.row import Engine
+from verax.rules.values.lazy import LazyFunction
 from verax.rules.values.state import NEUTRAL, entered, widths_of
+
+# Few programs have symbolic sizes.
+symbolic_module: Final = LazyFunction(
+    "verax.backend.lowering.symbolic", "symbolic_module"
+)
 
 
 def lower(
@@ -82,8 +89,14 @@ def lowered_here(
     else:
         body, kept = live_body(engine, jaxpr)
     rewritten = perf_counter()
+    order = () if spread is None else spread.order
+    symbolic = any([aval.symbolic for aval in body.in_avals])
     kind = LocatedModule if located else Module
-    module = kind(engine, platforms, () if spread is None else spread.order)
+    module = (
+        symbolic_module(engine, platforms, body)
+        if symbolic
+        else kind(engine, platforms, order)
+    )
     consts = () if inline_constants else body.consts
     given = [d for d, flag in zip(donated, kept, strict=False) if flag]
     marks, ends = attributes(module, body, consts, given, kept, spread)
@@ -98,7 +111,7 @@ def lowered_here(
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
     calls = HostCalls(tuple(module.calls), body.effects)
     ins, outs = body.in_avals, body.out_avals
-    small = '"stablehlo.while"' not in text and is_small(body)
+    small = not symbolic and '"stablehlo.while"' not in text and is_small(body)
     seconds = Seconds(rewritten - started, perf_counter() - rewritten)
     RECORDER.record("lowerings")
     RECORDER.record("lower_seconds", seconds.rewrite + seconds.write)

@@ -84,7 +84,8 @@ def mlir_type(aval: ShapedArray) -> str:
     """
     if aval is TOKEN:
         return "!stablehlo.token"
-    dims = "".join(f"{size}x" for size in stored_shape(aval))
+    sizes = [n if type(n) is int else "?" for n in stored_shape(aval)]
+    dims = "".join([f"{size}x" for size in sizes])
     return f"tensor<{dims}{element_type(aval.dtype)}>"
 
 

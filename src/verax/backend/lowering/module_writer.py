@@ -199,6 +199,7 @@ class Module:
         for var in body.inputs:
             inputs.append(writer.name(var.aval))
             env[var.index] = inputs[-1].name
+        writer.begin(inputs[len(consts) :], public=public)
         ordered = is_ordered(body.effects)
         if ordered:
             writer.start_order(public=public)
@@ -225,7 +226,10 @@ class Module:
         """
         if writer.choosing:
             self.choosing.add(name)
-            inputs, marks = [PLATFORM, *inputs], [OF_PLATFORM, *marks]
+        first = writer.parameters(public=public)
+        if first:
+            inputs = [*[x for x, _ in first], *inputs]
+            marks = [*[mark for _, mark in first], *marks]
         params = ", ".join(
             f"{x.name}: {mlir_type(x.aval)}" + (f" {{{mark}}}" if mark else "")
             for x, mark in zip(inputs, [*marks, *[""] * len(inputs)], strict=False)
@@ -262,6 +266,20 @@ class Writer(FunctionText):
     def platform(self) -> str:
         """See `Emitter.platform`."""
         return only(self.module.platforms)
+
+    def begin(self, arguments: Sequence[Operand], *, public: bool) -> None:
+        """Write what a function begins with, which has these arguments."""
+
+    def parameters(self, *, public: bool) -> list[tuple[Operand, str]]:
+        """What the function takes before its arguments, with attributes."""
+        return [(PLATFORM, OF_PLATFORM)] if self.choosing else []
+
+    def passed(self, symbol: str) -> list[Operand]:
+        """What a call of a function of the module passes before the arguments."""
+        if symbol not in self.module.choosing:
+            return []
+        self.choosing = True
+        return [PLATFORM]
 
     def threaded(
         self,
@@ -525,7 +543,5 @@ def called(
     outs: Sequence[ShapedArray],
 ) -> tuple[Operand, ...]:
     """A call of a function of the module, which may ask for the platform."""
-    if symbol in writer.module.choosing:
-        writer.choosing = True
-        operands = [PLATFORM, *operands]
+    operands = [*writer.passed(symbol), *operands]
     return writer.op("func.call", operands, outs, callee=f"@{symbol}")

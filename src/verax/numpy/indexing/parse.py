@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from attrs import frozen
 
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, SymbolicSize
 from verax.ir.dtypes import INTEGER_SET, is_bool, is_integer
 from verax.ir.records import ReprMixin
 from verax.numpy.creation.creation import as_values, leaves
@@ -24,6 +24,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.lazy import LazyModule
+from verax.rules.values.sizes import as_size
 from verax.rules.values.typed import shown
 
 # For functions that checkify traces.
@@ -129,6 +130,8 @@ class Collected:
             self.flag(bool(item), items[:place], items[place + 1 :], shape)
         elif isinstance(item, int | np.integer):
             self.kinds.append(int(item))
+        elif isinstance(item, SymbolicSize):
+            self.kinds.append(as_size(item))
         else:
             self.array(as_index_array(item), place, items, shape)
 
@@ -222,7 +225,7 @@ def plain_slice(item: slice, place: int) -> slice:
     """
     try:
         start, stop, step = [
-            None if part is None else as_index(part)
+            None if part is None else as_size(part)
             for part in (item.start, item.stop, item.step)
         ]
     except AbstractValueError as error:

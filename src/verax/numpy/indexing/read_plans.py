@@ -105,7 +105,11 @@ def expanded(kinds: Sequence[Kind], shape: Shape) -> list[Kind]:
 
 def separated(kinds: Sequence[Kind]) -> bool:
     """Whether arrays and ints of an index stand apart from each other."""
-    places = [i for i, kind in enumerate(kinds) if isinstance(kind, int | Picked)]
+    places = [
+        i
+        for i, kind in enumerate(kinds)
+        if isinstance(kind, int | SymbolicSize | Picked)
+    ]
     return bool(places) and places[-1] - places[0] + 1 != len(places)
 
 
@@ -139,7 +143,7 @@ def layout(kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool) -> 
         size = shape[axis]
         if isinstance(kind, slice):
             kind = canonical_slice(kind, size)
-        elif isinstance(kind, int):
+        elif isinstance(kind, int | SymbolicSize):
             asked, kind = kind, canonical_int(kind, size, axis, wrap)
             inside = not surely_less(kind, 0) and not surely_less(size - 1, kind)
             if beyond is None and not inside:
@@ -274,7 +278,7 @@ def dynamic_starts(parts: Sequence[Part], merged: bool) -> Shape:
         lowest(p.kind)
         if isinstance(p.kind, slice)
         else p.kind
-        if isinstance(p.kind, int)
+        if isinstance(p.kind, int | SymbolicSize)
         else 0
         for p in parts
     )
@@ -296,7 +300,9 @@ def static_steps(parts: Sequence[Part], shape: Shape) -> tuple[Step, ...]:
             )
             strides.append(1 if whole else stride)
         else:
-            start, limit = (kind, kind + 1) if isinstance(kind, int) else (0, size)
+            start, limit = (
+                (kind, kind + 1) if isinstance(kind, int | SymbolicSize) else (0, size)
+            )
             starts.append(start)
             limits.append(limit)
             strides.append(1)

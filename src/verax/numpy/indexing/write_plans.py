@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, SymbolicSize
 from verax.ir.records import ReprMixin
 from verax.numpy.indexing.parse import Kind, Picked
 from verax.numpy.indexing.read_plans import (
@@ -173,7 +173,7 @@ def scatter_columns(
         if isinstance(kind, slice) and in_window(part):
             if length(kind) != shape[part.axis]:
                 columns.append((part.axis, Column(None, kind.start, start)))
-        elif isinstance(kind, int):
+        elif isinstance(kind, int | SymbolicSize):
             columns.append((part.axis, Column(None, kind, start)))
     arrays = [part.axis for part in found.parts if type(part.kind) is Picked]
     columns += [(axis, Column(i, 0, start)) for i, axis in enumerate(arrays)]

@@ -211,7 +211,7 @@ def read_quantiles(x: Array, share: Array, method: str, skip_nan: bool) -> Array
     else:
         spoilt = broadcast_in_dim(reduce_or(nan, (1,)), x.shape, (0,))
         x = select(spoilt, constant_of(np.nan, x.dtype), x)
-        last = broadcast_in_dim(constant_of(float(size - 1), x.dtype), (rows,), ())
+        last = broadcast_in_dim(constant_of(size - 1, x.dtype), (rows,), ())
     count = share.size
     line: Array = sort(x, 1)
     flat = reshape(share, (count,))

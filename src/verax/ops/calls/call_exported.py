@@ -18,6 +18,7 @@ from verax.ir.jaxpr import Params
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Engine, MissingRule, Row
 
+type Types = tuple[ShapedArray, ...]
 type Run = Callable[..., Sequence[np.ndarray]]
 
 
@@ -25,12 +26,14 @@ class ExportedModule:
     """The text of a module, what runs it on NumPy arrays, and its function's name.
 
     It is for `platforms`; where it `takes_platform`, its first argument is the number
-    of the one that it runs on. If it is `unchecked` it may run on others, too. It is
-    not a record, so that printed jaxprs show the name and not the text.
+    of the one that it runs on. If it is `unchecked` it may run on others, too.
+    Where sizes are symbols, the module has the `declared` types, of arguments and of
+    results, and the equation says more of them. It is not a record, so that printed jaxprs show the name and not the text.
     """
 
     __slots__ = (
         "__name__",
+        "declared",
         "platforms",
         "run",
         "takes_platform",
@@ -48,6 +51,7 @@ class ExportedModule:
         *,
         takes_platform: bool,
         unchecked: bool,
+        declared: "tuple[Types, Types] | None" = None,
     ) -> None:
         self.__name__ = name
         self.text = text
@@ -55,11 +59,18 @@ class ExportedModule:
         self.platforms = platforms
         self.takes_platform = takes_platform
         self.unchecked = unchecked
+        self.declared = declared
 
     @property
     def key(self) -> tuple[object, ...]:
         """What makes two modules equal: all but the name and what runs it."""
-        return self.text, self.platforms, self.takes_platform, self.unchecked
+        return (
+            self.text,
+            self.platforms,
+            self.takes_platform,
+            self.unchecked,
+            self.declared,
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ExportedModule) and self.key == other.key
@@ -117,9 +128,19 @@ def lower_exported(
     e: Emitter, p: ExportedParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
     number = p.module.number_of(e.platform)
+    ins, results = (p.ins, outs) if p.module.declared is None else p.module.declared
+    xs = [in_type(e, x, aval) for x, aval in zip(xs, ins, strict=True)]
     if p.module.takes_platform:
-        xs = (e.constant(number, ShapedArray((), int32)), *xs)
-    return e.embed(p.module.text, xs, outs)
+        xs = [e.constant(number, ShapedArray((), int32)), *xs]
+    found = e.embed(p.module.text, xs, results)
+    return [in_type(e, x, aval) for x, aval in zip(found, outs, strict=True)]
+
+
+def in_type(e: Emitter, x: Operand, aval: ShapedArray) -> Operand:
+    """A value in a type of the same dtype that says more or less of its sizes."""
+    if x.aval.shape == aval.shape:
+        return x
+    return e.op("stablehlo.convert", (x,), (aval,))[0]
 
 
 call_exported_p: Row[ExportedParams] = Row(

@@ -9,7 +9,7 @@ each step reads its rows and writes its results in place::
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import int32
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr
@@ -41,8 +41,10 @@ def lower_scan(
     """A loop of `unroll` steps at a time, and what is left over after it."""
     consts, carry, xs = p.parts(operands)
     ys = [empty(e, aval) for aval in p.results(outs)[1]]
-    at_once = max(p.unroll, 1)
-    trips = p.length // at_once if at_once < p.length else 0
+    # Of a symbolic length it is not known what would be left over.
+    symbolic = isinstance(p.length, SymbolicSize)
+    at_once = 1 if symbolic else max(p.unroll, 1)
+    trips = p.length // at_once if symbolic or at_once < p.length else 0
 
     def steps(first: Operand | int, count: int, state: list[Operand]) -> list[Operand]:
         carry, ys = p.results(state)

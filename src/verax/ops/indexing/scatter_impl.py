@@ -49,6 +49,7 @@ from verax.rules.rows.row import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import Kind
+from verax.rules.values.sizes import surely_less
 
 # The updates of an element, on average, from which on they are combined in double.
 MANY = 1024
@@ -138,7 +139,7 @@ def working_dtype(
     """
     if combine not in ROUNDING or p.unique_indices:
         return dtype
-    if many > MANY * size:
+    if surely_less(MANY * size, many):
         return doubled(dtype)
     return float32 if is_float(dtype) and dtype.itemsize < 4 else dtype
 

@@ -44,7 +44,7 @@ from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure
-from verax.rules.values.sizes import as_sizes
+from verax.rules.values.sizes import as_sizes, surely_less
 from verax.rules.values.state import STATE
 
 type Word = Array | np.uint32
@@ -180,7 +180,7 @@ def counter(shape: Shape) -> tuple[Word, Word]:
     n = prod(shape)
     if not shape:
         return np.uint32(0), np.uint32(0)
-    if n <= 1 << 32:
+    if not surely_less(1 << 32, n):
         places = iota_p.call(IotaParams(uint32, (n,), 0))
         return np.uint32(0), reshape(places, shape)
     low, high = low_and_high(iota_p.call(IotaParams(uint64, (n,), 0)))

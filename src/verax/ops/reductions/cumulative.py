@@ -31,7 +31,7 @@ from verax.rules.rows.row import JvpRule, NDArray, Row
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANY_FLOAT, NUMBER, REAL
-from verax.rules.values.sizes import as_axis
+from verax.rules.values.sizes import as_axis, surely_less
 
 type Elements = tuple[Array, ...]
 
@@ -45,7 +45,7 @@ def associative_scan(
     """
     x, *_ = elements
     n = x.shape[axis]
-    if n < 2:
+    if surely_less(n, 2):
         return elements
 
     def part(start: int, limit: int) -> Elements:

@@ -12,7 +12,7 @@ Each has a key that orders it, so equal polynomials are written alike::
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from functools import total_ordering
-from typing import Any, NoReturn, Protocol, Self, override
+from typing import Any, ClassVar, NoReturn, Protocol, Self, override
 
 import numpy as np
 
@@ -30,6 +30,8 @@ FLOORDIV, MOD, MAX, MIN = "floordiv", "mod", "max", "min"
 class Scope(Protocol):
     """What a dimension asks of its scope, which knows what is assumed of variables."""
 
+    @property
+    def constraints(self) -> tuple[Any, ...]: ...
     def normalized(self, terms: Terms) -> Terms: ...
     def bounds(self, dim: "SymbolicDim") -> Bounds: ...
     def inconclusive(self, question: str, less: "SymbolicDim") -> Exception: ...
@@ -40,6 +42,7 @@ class Keyed:
     """Equal, hashed and ordered by `key`: a tuple of sizes, names and keys."""
 
     __slots__ = ("code", "key")
+    transient: ClassVar[bool] = False
     key: tuple[Any, ...]
 
     def __init__(self, key: tuple[Any, ...]) -> None:
@@ -156,7 +159,9 @@ class SymbolicDim(SymbolicSize):
     def __init__(self, terms: Terms, scope: Scope) -> None:
         self.terms = tuple(sorted(terms.items(), reverse=True))
         self.scope = scope
-        self.code = hash((self.terms, id(scope)))
+        # Python's hashes of -1 and -2 are equal, and such dimensions often meet.
+        odd = tuple([(term, 2 * n + 1) for term, n in self.terms])
+        self.code = hash((odd, id(scope)))
 
     @override
     def __hash__(self) -> int:

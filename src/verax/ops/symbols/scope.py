@@ -9,7 +9,7 @@ dimensions that it makes equal are written alike::
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import frozen
 
@@ -71,6 +71,7 @@ class SymbolicScope:
     """
 
     __module__ = "verax.export"
+    transient: ClassVar[bool] = False
 
     def __init__(self, constraints_str: Sequence[str] = ()) -> None:
         if isinstance(constraints_str, str):
@@ -78,7 +79,7 @@ class SymbolicScope:
                 "The symbolic constraints should be a sequence of strings, but got "
                 f"the string {constraints_str!r}"
             )
-        self.constraints: tuple[Constraint, ...] = ()
+        self.constraints: tuple[Any, ...] = ()
         self.rewritings: tuple[Rewriting, ...] = ()
         self.assumed = Assumptions((), {})
         self.complete = False
@@ -169,7 +170,8 @@ class SymbolicScope:
 
     def bounds(self, dim: SymbolicDim) -> Bounds:
         """The least and greatest value of a dimension, so that its sign is known."""
-        return (kept_bounds if self.complete else bounds_now)(dim, False)
+        bounds = kept_bounds if self.complete else bounds_now
+        return bounds(dim.terms, self, best=False)
 
     def inconclusive(self, question: str, less: SymbolicDim) -> Exception:
         """The error for a comparison that the assumptions do not decide."""
@@ -191,23 +193,28 @@ class SymbolicScope:
             )
 
 
-def bounds_now(dim: SymbolicDim, best: bool) -> Bounds:
+type Sorted = tuple[tuple[Term, int], ...]
+
+
+def bounds_now(terms: Sorted, scope: SymbolicScope, *, best: bool) -> Bounds:
     """The bounds of a dimension under what its scope assumes.
 
     Raises:
         ValueError: it assumes what cannot be.
     """
-    scope: Any = dim.scope
-    found = bounds_of_terms(dict(dim.terms), scope.assumed, best)
+    found = bounds_of_terms(dict(terms), scope.assumed, best)
     if found is None:
         raise ValueError(f"Unsatisfiable constraints in a {scope}")
     return found
 
 
 @pure(1 << 14)
-def kept_bounds(dim: SymbolicDim, best: bool) -> Bounds:
-    """`bounds_now` of a scope that is complete."""
-    return bounds_now(dim, best)
+def kept_bounds(terms: Sorted, scope: SymbolicScope, *, best: bool) -> Bounds:
+    """`bounds_now` of a scope that is complete.
+
+    The key is not the dimension: whether two are equal may need their bounds.
+    """
+    return bounds_now(terms, scope, best=best)
 
 
 def best_bounds(dim: Size) -> Bounds:
@@ -221,7 +228,8 @@ def best_bounds(dim: Size) -> Bounds:
     if not isinstance(dim, SymbolicDim):
         return dim, dim
     scope: Any = dim.scope
-    return (kept_bounds if scope.complete else bounds_now)(dim, True)
+    bounds = kept_bounds if scope.complete else bounds_now
+    return bounds(dim.terms, scope, best=True)
 
 
 def shared(term: Term, terms: Sequence[Term]) -> bool:

@@ -35,6 +35,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.axes import beside
 from verax.rules.values.kinds import Kind
 from verax.rules.values.shape_samples import draw_shape
+from verax.rules.values.sizes import surely_less
 
 type Combine = Callable[[Emitter, Operand, Operand], Operand]
 LONGEST = 4096
@@ -142,13 +143,13 @@ def lower_scan(e: Emitter, p: ScanParams, x: Operand, step: Step) -> Operand:
     Small floats are folded as float32: two levels would round them twice.
     """
     shape, axis, dtype = x.aval.shape, p.axis, x.aval.dtype
-    if shape[axis] < 2:
+    if surely_less(shape[axis], 2):
         return x
     small = is_float(dtype) and dtype.itemsize < 4
     x = converted(e, x, float32) if small else x
     order = (axis, *(i for i in range(len(shape)) if i != axis))
     rows = transposed(e, x, order)
-    fold = two_levels if shape[axis] > LONGEST else loop
+    fold = two_levels if surely_less(LONGEST, shape[axis]) else loop
     found = fold(e, rows, step, p.reverse)
     y = transposed(e, found, tuple(order.index(i) for i in range(len(shape))))
     return converted(e, y, dtype)

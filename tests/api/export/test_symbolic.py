@@ -1,0 +1,146 @@
+"""Exported programs for all sizes: one file, refined for each call."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax
+from verax.export import Exported, deserialize, export, symbolic_args_specs
+
+X = np.arange(24, dtype=np.float32).reshape(4, 6) / 10
+
+
+def saved(
+    function: Callable[..., Any], *args: Any, shapes: Any, **more: Any
+) -> Exported:
+    """The function, exported for symbolic shapes, after a way through bytes."""
+    specs = symbolic_args_specs(args, shapes, **more)
+    return deserialize(export(verax.jit(function))(*specs).serialize())
+
+
+def layer(x: Any, w: Any) -> Any:
+    return vnp.tanh(x @ w).mean(0)
+
+
+def normal(x: Any) -> Any:
+    return (x - x.mean(-1, keepdims=True)) / vnp.sqrt(x.var(-1, keepdims=True) + 1)
+
+
+def running(x: Any) -> Any:
+    return lax.scan(lambda total, row: (total + row, total), x[0], x)
+
+
+def counting(x: Any) -> Any:
+    return lax.fori_loop(0, x.shape[0], lambda i, total: total + x[i], x[0])
+
+
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "sin": vnp.sin,
+    "normal": normal,
+    "ravel": lambda x: x.reshape(-1) / x.shape[0],
+    "broadcast": lambda x: vnp.zeros((2, *x.shape)) + x,
+    "slices": lambda x: (x[1:, ::2], x[::-1, -1], x[0]),
+    "concatenate": lambda x: vnp.concatenate([x, x[:1], vnp.pad(x, ((1, 0), (0, 0)))]),
+    "gather": lambda x: x[vnp.array([0, 1, 1])],
+    "scatter": lambda x: x.at[0].set(1.0).at[:, 0].add(x[:, 1]),
+    "arange": lambda x: x * vnp.arange(x.shape[1]),
+    "cumsum": lambda x: vnp.cumsum(x, 0),
+    "sort": lambda x: (vnp.sort(x, 0), vnp.argmax(x, 1), lax.top_k(x, 1)[0]),
+    "softmax": verax.nn.softmax,
+    "scan": running,
+    "fori": counting,
+    "cond": lambda x: lax.cond(x.sum() > 0, lambda: x, lambda: -vnp.ones(x.shape)),
+    "jit": lambda x: verax.jit(lambda y: y + vnp.ones(y.shape))(x) * 2,
+    "vmap": verax.vmap(lambda row: row / row.shape[0]),
+    "grad": verax.grad(lambda x: (vnp.sin(x) ** 2).mean()),
+    "random": lambda x: verax.random.normal(verax.random.key(0), x.shape) + x,
+    "windows": lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2), (1, 2), "SAME"),
+    "roll": lambda x: vnp.roll(x, 1, 0),
+    "rest": lambda x: x[: x.shape[0] - x.shape[0] % 3],
+    "quantile": lambda x: vnp.quantile(x, 0.5, axis=0),
+}
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_one_file_serves_all_sizes(name: str) -> None:
+    function = PROGRAMS[name]
+    exported = saved(function, X, shapes=("b, c",))
+    for x in (X, X[:2, :3], X[:3]):
+        verax.tree.map(
+            lambda found, due: np.testing.assert_allclose(found, due, 1e-5, 1e-5),
+            exported.call(x),
+            verax.jit(function)(x),
+        )
+
+
+def test_sizes_of_several_arguments_agree() -> None:
+    w = np.ones((6, 5), np.float32)
+    exported = saved(layer, X, w, shapes=("b, c", "c, _"))
+    np.testing.assert_allclose(exported.call(X, w), layer(X, w), 1e-6)
+    with pytest.raises(ValueError, match=r"args\[1\].shape\[0\] \(= 3\).*'c' \(= 6\)"):
+        exported.call(X, w[:3])
+    with pytest.raises(ValueError, match="must be f32"):
+        exported.call(X.astype(np.int32), w)
+
+
+def test_linear_algebra_of_a_batch() -> None:
+    x = np.eye(3, dtype=np.float32) + np.ones((4, 3, 3), np.float32)
+    exported = saved(vnp.linalg.inv, x, shapes=("b, ...",))
+    np.testing.assert_allclose(exported.call(x[:2]), np.linalg.inv(x[:2]), 1e-5, 1e-5)
+
+
+def test_convolution_of_images_of_any_size() -> None:
+    def conv(x: Any, kernel: Any) -> Any:
+        return lax.conv_general_dilated(x, kernel, (2, 2), "SAME")
+
+    x, kernel = vnp.ones((2, 3, 8, 8)), vnp.ones((4, 3, 3, 3))
+    exported = saved(conv, x, kernel, shapes=("b, _, h, w", None))
+    for images in (x, x[:1, :, :5, :7]):
+        np.testing.assert_allclose(exported.call(images, kernel), conv(images, kernel))
+
+
+def test_sizes_are_checked_when_called() -> None:
+    exported = saved(lambda x: x, X, shapes=("3*b, ...",))
+    with pytest.raises(ValueError, match="remainder 1 when computing the value of 'b'"):
+        exported.call(X)
+    exported = saved(lambda x: x, X[0], shapes=("a",), constraints=["a <= 4"])
+    assert exported.call(X[0, :4]).shape == (4,)
+    with pytest.raises(ValueError, match="'- a \\+ 4' to be greater or equal to 0"):
+        exported.call(X[0])
+    with pytest.raises(ValueError, match="Cannot solve for values"):
+        saved(lambda x: x, X, shapes=("b*c, c*b",))
+
+
+def test_derivatives_of_exported_programs() -> None:
+    specs = symbolic_args_specs((X,), ("b, c",))
+    data = export(verax.jit(lambda x: (vnp.sin(x) ** 2).mean()))(*specs).serialize(1)
+    exported = deserialize(data)
+    due = verax.grad(lambda x: (vnp.sin(x) ** 2).mean())
+    for x in (X, X[:2, :3]):
+        np.testing.assert_allclose(verax.grad(exported.call)(x), due(x), 1e-5, 1e-6)
+
+
+def test_exported_program_in_another() -> None:
+    inner = saved(lambda x: x.sum(0) / x.shape[0], X, shapes=("b, c",))
+
+    def twice(x: Any) -> Any:
+        return inner.call(x) + inner.call(x[1:])
+
+    outer = saved(twice, X, shapes=("n, _",), constraints=["n >= 2"])
+    np.testing.assert_allclose(outer.call(X), X.mean(0) + X[1:].mean(0), 1e-6)
+    found = verax.jit(inner.call)(X)
+    np.testing.assert_allclose(found, X.mean(0), 1e-6)
+
+
+def test_module_says_what_it_needs() -> None:
+    exported = saved(lambda x: x * 2, X, shapes=("b, 2*c",), constraints=["b >= 2"])
+    text = exported.mlir_module()
+    assert "tensor<?x?xf32>" in text
+    assert "get_dimension_size" in text
+    assert text.count("@shape_assertion") == 4
+    assert str(exported.in_avals[0]) == "f32[b,2*c]"
+    assert str(exported.out_avals[0]) == "f32[b,2*c]"
