@@ -240,6 +240,13 @@ def unchanging(value: Any) -> Any:
     )
 
 
+def steps_between(lower: Any, upper: Any, number: Callable[[Any], float]) -> int:
+    """How many integers there are from `lower` up to `upper`, which is left out."""
+    if isinstance(lower, SymbolicSize) or isinstance(upper, SymbolicSize):
+        return slice_count(as_size(lower), as_size(upper), 1)
+    return max(math.ceil(number(upper) - number(lower)), 0)
+
+
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -279,10 +286,7 @@ def fori_loop(
         start = (as_operand(lower, counter), as_operand(upper, counter), init_val)
         return counting(body_fun, start, vmap_method, max_steps, checkpoints)
     number = float if is_float(counter.dtype) else int
-    if isinstance(lower, SymbolicSize) or isinstance(upper, SymbolicSize):
-        steps = slice_count(as_size(lower), as_size(upper), 1)
-    else:
-        steps = max(math.ceil(number(upper) - number(lower)), 0)
+    steps = steps_between(lower, upper, number)
     if max_steps is not None:
         steps = min(steps, whole_steps(max_steps))
     if STATE.disable_jit:

@@ -109,6 +109,24 @@ class Module:
         """What writes the operations of one more function."""
         return Writer(self)
 
+    def begin(
+        self, writer: "Writer", arguments: Sequence[Operand], *, public: bool
+    ) -> None:
+        """Write what a function begins with that has these arguments."""
+
+    def parameters(
+        self, writer: "Writer", *, public: bool
+    ) -> list[tuple[Operand, str]]:
+        """What a function takes before its arguments, with attributes."""
+        return [(PLATFORM, OF_PLATFORM)] if writer.choosing else []
+
+    def passed(self, writer: "Writer", symbol: str) -> list[Operand]:
+        """What a call of a function of the module passes before its arguments."""
+        if symbol not in self.choosing:
+            return []
+        writer.choosing = True
+        return [PLATFORM]
+
     def row_of(self, eqn: Eqn) -> Row[Any]:
         """The row of an equation.
 
@@ -199,7 +217,7 @@ class Module:
         for var in body.inputs:
             inputs.append(writer.name(var.aval))
             env[var.index] = inputs[-1].name
-        writer.begin(inputs[len(consts) :], public=public)
+        self.begin(writer, inputs[len(consts) :], public=public)
         ordered = is_ordered(body.effects)
         if ordered:
             writer.start_order(public=public)
@@ -226,7 +244,7 @@ class Module:
         """
         if writer.choosing:
             self.choosing.add(name)
-        first = writer.parameters(public=public)
+        first = self.parameters(writer, public=public)
         if first:
             inputs = [*[x for x, _ in first], *inputs]
             marks = [*[mark for _, mark in first], *marks]
@@ -266,20 +284,6 @@ class Writer(FunctionText):
     def platform(self) -> str:
         """See `Emitter.platform`."""
         return only(self.module.platforms)
-
-    def begin(self, arguments: Sequence[Operand], *, public: bool) -> None:
-        """Write what a function begins with, which has these arguments."""
-
-    def parameters(self, *, public: bool) -> list[tuple[Operand, str]]:
-        """What the function takes before its arguments, with attributes."""
-        return [(PLATFORM, OF_PLATFORM)] if self.choosing else []
-
-    def passed(self, symbol: str) -> list[Operand]:
-        """What a call of a function of the module passes before the arguments."""
-        if symbol not in self.module.choosing:
-            return []
-        self.choosing = True
-        return [PLATFORM]
 
     def threaded(
         self,
@@ -543,5 +547,5 @@ def called(
     outs: Sequence[ShapedArray],
 ) -> tuple[Operand, ...]:
     """A call of a function of the module, which may ask for the platform."""
-    operands = [*writer.passed(symbol), *operands]
+    operands = [*writer.module.passed(writer, symbol), *operands]
     return writer.op("func.call", operands, outs, callee=f"@{symbol}")

@@ -1,7 +1,7 @@
 """A module with symbolic sizes, for arguments of known sizes (floor 4).
 
-A public `main` on types without symbols calls what was `main`; jaxlib then replaces each
-`?` by the size that follows, and what was computed from sizes by its value::
+A public `main` on types without symbols calls what was `main`; jaxlib then replaces
+each `?` by the size that follows, and what was computed from sizes by its value::
 
     refined(text, declared, ins, outs)      # the text of an ordinary module
 """

@@ -47,6 +47,27 @@ class SymbolicModule(Module):
     def writer(self) -> "SymbolicWriter":
         return SymbolicWriter(self)
 
+    def begin(
+        self, writer: Writer, arguments: Sequence[Operand], *, public: bool
+    ) -> None:
+        """See `Module.begin`: `main` finds the values of the variables."""
+        assert isinstance(writer, SymbolicWriter)
+        if public:
+            writer.find_sizes(arguments)
+            writer.check_sizes(arguments)
+
+    def parameters(self, writer: Writer, *, public: bool) -> list[tuple[Operand, str]]:
+        """See `Module.parameters`: the values of the variables, but for `main`."""
+        assert isinstance(writer, SymbolicWriter)
+        sizes = [] if public else list(writer.values.items())
+        marks = [(x, f'jax.global_constant = "{name}"') for name, x in sizes]
+        return [*super().parameters(writer, public=public), *marks]
+
+    def passed(self, writer: Writer, symbol: str) -> list[Operand]:
+        """See `Module.passed`."""
+        assert isinstance(writer, SymbolicWriter)
+        return [*super().passed(writer, symbol), *writer.values.values()]
+
     def text_for(self, eqn: Eqn, kind: Kind, scalars: Mask) -> EquationText | None:
         """None: the sizes of a function are not in the text of an equation."""
         self.row_of(eqn)
@@ -73,10 +94,8 @@ class SymbolicWriter(Writer):
         super().__init__(module)
         self.values = {n: Operand(f"%size_{n}", COUNT) for n in module.plan.names}
 
-    def begin(self, arguments: Sequence[Operand], *, public: bool) -> None:
-        """See `Writer.begin`: `main` finds the values of the variables."""
-        if not public:
-            return
+    def find_sizes(self, arguments: Sequence[Operand]) -> None:
+        """Find the values of the variables, in the order of the plan."""
         plan, self.values = self.module.plan, {}
         for step in plan.steps:
             total = self.axis_size(arguments[step.argument], step.axis)
@@ -98,7 +117,6 @@ class SymbolicWriter(Writer):
                 "{0}",
                 found,
             )
-        self.check_sizes(arguments)
 
     def check_sizes(self, arguments: Sequence[Operand]) -> None:
         """What must hold of the sizes and has not been used to find the variables."""
@@ -114,8 +132,9 @@ class SymbolicWriter(Writer):
             )
             self.assert_that(
                 compared(self, total, "EQ", due),
-                f"Found inconsistency between the size {{0}} of dimension {one.axis} of "
-                f"argument {one.argument} and the specification '{one.dim}' (= {{1}})",
+                f"Found inconsistency between the size {{0}} of dimension {one.axis} "
+                f"of argument {one.argument} and the specification '{one.dim}' "
+                "(= {1})",
                 total,
                 due,
             )
@@ -140,16 +159,6 @@ class SymbolicWriter(Writer):
             has_side_effect="true",
             error_message=f'"{escaped(message)}"',
         )
-
-    def parameters(self, *, public: bool) -> list[tuple[Operand, str]]:
-        """See `Writer.parameters`."""
-        sizes = [] if public else list(self.values.items())
-        marks = [(x, f'jax.global_constant = "{name}"') for name, x in sizes]
-        return [*super().parameters(public=public), *marks]
-
-    def passed(self, symbol: str) -> list[Operand]:
-        """See `Writer.passed`."""
-        return [*super().passed(symbol), *self.values.values()]
 
     def embed(
         self, text: str, operands: Sequence[Operand], results: Sequence[ShapedArray]

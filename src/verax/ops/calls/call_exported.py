@@ -28,7 +28,8 @@ class ExportedModule:
     It is for `platforms`; where it `takes_platform`, its first argument is the number
     of the one that it runs on. If it is `unchecked` it may run on others, too.
     Where sizes are symbols, the module has the `declared` types, of arguments and of
-    results, and the equation says more of them. It is not a record, so that printed jaxprs show the name and not the text.
+    results, and the equation says more of them. It is not a record, so that printed
+    jaxprs show the name and not the text.
     """
 
     __slots__ = (

@@ -14,6 +14,7 @@ from typing import Any
 from attrs import frozen
 
 from verax.ir.avals import Shape, SymbolicSize
+from verax.ir.records import ReprMixin
 from verax.ops.symbols.expression import (
     Size,
     SymbolicDim,
@@ -24,8 +25,8 @@ from verax.ops.symbols.expression import (
 )
 
 
-@frozen(eq=False)
-class Step:
+@frozen(eq=False, repr=False)
+class Step(ReprMixin):
     """How a variable is found: `factor * name + rest` is the size of an axis."""
 
     name: str
@@ -35,8 +36,8 @@ class Step:
     rest: Size
 
 
-@frozen(eq=False)
-class Equation:
+@frozen(eq=False, repr=False)
+class Equation(ReprMixin):
     """A dimension, and the axis of an argument that has its size."""
 
     dim: Size
@@ -44,8 +45,8 @@ class Equation:
     axis: int
 
 
-@frozen(eq=False)
-class Plan:
+@frozen(eq=False, repr=False)
+class Plan(ReprMixin):
     """How the variables of some shapes are found, and what must hold of the sizes."""
 
     steps: tuple[Step, ...]
