@@ -61,6 +61,14 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "windows": lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2), (1, 2), "SAME"),
     "roll": lambda x: vnp.roll(x, 1, 0),
     "rest": lambda x: x[: x.shape[0] - x.shape[0] % 3],
+    "linspace": lambda x: vnp.linspace(x[0], x[1], x.shape[0]),
+    "strides": lambda x: (x[-2:4:2], x[:4:2], x[1 : x.shape[0] : x.shape[0]]),
+    "top_k": lambda x: lax.top_k(x, x.shape[1]),
+    "pad": lambda x: vnp.pad(x, ((x.shape[0], 1), (0, x.shape[1] - 1))),
+    "repeat": lambda x: vnp.repeat(x, x.shape[1], 0),
+    "along": lambda x: vnp.take_along_axis(x, vnp.argsort(x, 0), 0),
+    "clipped": lambda x: x.at[vnp.arange(3), vnp.arange(3)].add(1.0, mode="clip"),
+    "segments": lambda x: verax.ops.segment_sum(x, vnp.arange(x.shape[0]), x.shape[1]),
     "quantile": lambda x: vnp.quantile(x, 0.5, axis=0),
 }
 

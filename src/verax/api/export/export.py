@@ -76,6 +76,7 @@ STABLE_TARGETS = frozenset(
         "SPMDShardToFullShape",
         "shape_assertion",
         "stablehlo.dynamic_rng_bit_generator",
+        "stablehlo.dynamic_top_k",
     )
 )
 

@@ -406,6 +406,26 @@ def custom_call(
     )
 
 
+def top_k(
+    e: SymbolicWriter,
+    xs: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+    attributes: Attributes,
+) -> tuple[Operand, ...] | None:
+    """The largest elements, as many as a size says: a call that refining replaces."""
+    text = attributes["k"].removesuffix(" : i64")
+    if not any([c.isalpha() for c in text]):
+        return None
+    (count,) = parsed_shape(text, e.scope)
+    return e.plain(
+        "stablehlo.custom_call",
+        (*xs, e.size(count)),
+        outs,
+        (),
+        call_target_name='"stablehlo.dynamic_top_k"',
+    )
+
+
 def random_bits(
     e: SymbolicWriter,
     xs: Sequence[Operand],
@@ -487,6 +507,7 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
         "stablehlo.dynamic_slice": dynamic_slice,
         "stablehlo.convolution": convolution,
         "stablehlo.custom_call": custom_call,
+        "chlo.top_k": top_k,
         "stablehlo.rng_bit_generator": random_bits,
     }
 )

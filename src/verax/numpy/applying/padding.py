@@ -29,6 +29,7 @@ from verax.ops.structure.joining import rev
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import AbstractValueError, ConcretizationTypeError
+from verax.rules.values.sizes import as_size
 from verax.rules.values.typed import shown
 
 type Pairs = tuple[tuple[Any, Any], ...]
@@ -125,7 +126,7 @@ def pad_widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
         pad_width = found
     try:
         given = pairs("pad_width", pad_width, rank)
-        widths = tuple([(index(low), index(high)) for low, high in given])
+        widths = tuple([(as_size(low), as_size(high)) for low, high in given])
     except AbstractValueError as error:
         raise ConcretizationTypeError(
             "pad: pad_width must be known while tracing, since the shape of the result "

@@ -300,6 +300,12 @@ def broadcast_shapes_of(name: str, shapes: Sequence[Shape]) -> Shape:
     return joined_shape(name, tuple(shapes))
 
 
+def in_order(sizes: Iterable[int]) -> list[int]:
+    """Different sizes as messages list them: numbers first, then symbols."""
+    known = [size for size in sizes if not isinstance(size, SymbolicSize)]
+    return sorted(known) + sorted(set(sizes) - set(known), key=str)
+
+
 @pure(1 << 12)
 def joined_shape(name: str, shapes: tuple[Shape, ...]) -> Shape:
     rank = max(len(shape) for shape in shapes)
@@ -310,7 +316,7 @@ def joined_shape(name: str, shapes: tuple[Shape, ...]) -> Shape:
             raise ShapeError(
                 f"{name}: shapes {', '.join(map(str, shapes))} do not broadcast "
                 f"together: dimension {i} has sizes "
-                f"{' and '.join(map(str, sorted(found)))}; sizes must be equal or 1"
+                f"{' and '.join(map(str, in_order(found)))}; sizes must be equal or 1"
             )
         sizes.append(found.pop() if found else 1)
     return tuple(sizes)

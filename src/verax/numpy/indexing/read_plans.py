@@ -128,6 +128,8 @@ def canonical_slice(part: slice, size: int) -> slice:
     """A slice of ints, `0 <= start`, whose range has the elements it picks."""
     start, stop, step = slice_places(part, size)
     count = slice_count(start, stop, step)
+    if isinstance(count, SymbolicSize) and step > 0:
+        return slice(start, larger_size(start, stop), step)  # inside, as is easily seen
     return slice(start, start + count * step, step) if count else slice(0, 0, 1)
 
 
@@ -293,11 +295,15 @@ def static_steps(parts: Sequence[Part], shape: Shape) -> tuple[Step, ...]:
             count = length(kind)
             start, stride = lowest(kind), abs(kind.step)
             limit = start + (count - 1) * stride + 1 if count else start
-            whole = stride == 1 or surely_less(count, 2)
+            if isinstance(count, SymbolicSize) and kind.step > 0:
+                limit = kind.stop
+            whole = stride == 1 or (type(count) is int and count < 2)
             starts.append(start)
-            limits.append(
-                limit if whole else smaller_size(size, start + count * stride)
-            )
+            if not whole and not isinstance(count, SymbolicSize):
+                limit = min(size, start + count * stride)
+            elif not whole and kind.step < 0:
+                limit = smaller_size(size, start + count * stride)
+            limits.append(limit)
             strides.append(1 if whole else stride)
         else:
             start, limit = (

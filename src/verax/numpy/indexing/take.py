@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verax.backend.eager.composites import remembered
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, smaller_size
 from verax.ir.dtypes import is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -190,7 +190,7 @@ def along_plan(own: Shape, indices: Shape, axis: int) -> AlongPlan:
         else:
             batching.append(place)
             together.append(len(kept))
-            sizes.append(min(n, 1))
+            sizes.append(smaller_size(n, 1))
             kept.append(m)
             place += 1
     dims = GatherDimensionNumbers(offsets, (new_axis,), (new_axis,), batching, together)

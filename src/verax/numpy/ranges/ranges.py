@@ -253,7 +253,10 @@ def between(x: Array, y: Array, parts: int) -> Array:
         broadcast_in_dim(end, shape, inner) for end in (x, y, sub(y, x))
     )
     line = add(first, quotient(mul(steps, way), count))
-    bound = constant_of(float(finfo(kind).max) / (4 * parts), kind)
+    if isinstance(parts, SymbolicSize):
+        bound = div(constant_of(float(finfo(kind).max) / 4, kind), count)
+    else:
+        bound = constant_of(float(finfo(kind).max) / (4 * parts), kind)
     small = bitwise_and(le(magnitude(x), bound), le(magnitude(y), bound))
     weight = div(steps, count)
     weighed = add(

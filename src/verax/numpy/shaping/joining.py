@@ -41,7 +41,7 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.structure.joining import ConcatenateParams, concatenate_p
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
-from verax.rules.values.sizes import ShapeError, one_or_more
+from verax.rules.values.sizes import ShapeError, as_size, one_or_more
 from verax.rules.values.typed import shown
 
 concatenate_params = memoised(ConcatenateParams)
@@ -265,7 +265,7 @@ def sections(
     place = canonical_axis(name, axis, x.ndim)
     n = x.shape[place]
     if not hasattr(where, "__index__") or shape_of(where):
-        cuts = [index(i) for i in where]
+        cuts = [as_size(i) for i in where]
         return pieces(x, [0, *cuts, n], place)
     count = index(where)
     if count < 1 or (even and n % count):
@@ -364,7 +364,7 @@ def repeat(
     place = canonical_axis("repeat", axis, x.ndim)
     n = x.shape[place]
     if total_repeat_length is None and np.ndim(repeats) == 0:
-        return repeat_evenly(x, index(repeats), place)
+        return repeat_evenly(x, as_size(repeats), place)
     counts = repeats if isinstance(repeats, Array) else np.asarray(repeats)
     if counts.ndim > 1 or (counts.ndim and counts.shape[0] not in (1, n)):
         raise ValueError(

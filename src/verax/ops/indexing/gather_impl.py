@@ -19,7 +19,6 @@ from verax.ir.dtypes import (
     is_extended,
     is_inexact,
     is_signed,
-    numpy_dtype,
     stored_dtype,
 )
 from verax.ir.jaxpr import Params
@@ -43,12 +42,14 @@ from verax.rules.rows.emitter import (
     Emitter,
     Operand,
     compared,
+    constants,
     flag,
     folded,
     i64s,
     ints,
 )
 from verax.rules.rows.row import Axis
+from verax.rules.values.sizes import surely_less
 
 type Scalar = bool | int | float | complex
 type FillValue = Scalar | None
@@ -251,7 +252,7 @@ def lower_gather(
 def capped(upper: Shape, dtype: DType) -> Shape:
     """Bounds that the dtype of the indices can hold; none of its values lies above."""
     largest = 2 ** (bit_width(dtype) - is_signed(dtype)) - 1
-    return tuple(min(bound, largest) for bound in upper)
+    return tuple(largest if surely_less(largest, n) else n for n in upper)
 
 
 def emit_inside(e: Emitter, indices: Operand, upper: Shape) -> Operand:
@@ -264,8 +265,7 @@ def emit_inside(e: Emitter, indices: Operand, upper: Shape) -> Operand:
     if len(set(upper)) == 1:
         limit = e.constant(upper[0], aval)
     else:
-        row = np.array(upper, numpy_dtype(aval.dtype))
-        limit = e.constant(row, aval.with_shape(row.shape))
+        limit = constants(e, upper, aval.with_shape((len(upper),)))
         limit = e.broadcast(limit, aval.shape, (aval.ndim - 1,))
     mask = compared(e, indices, "LE", limit)
     if len(upper) == 1:

@@ -38,7 +38,7 @@ from verax.ops.indexing.geometry import (
 from verax.ops.structure.shape import at_front
 from verax.rules.families.chained_sums import doubled
 from verax.rules.families.subbyte import whole_bytes
-from verax.rules.rows.emitter import Emitter, Operand, converted, flag, ints
+from verax.rules.rows.emitter import Emitter, Operand, constants, converted, flag, ints
 from verax.rules.rows.row import (
     REALS,
     Axis,
@@ -339,8 +339,7 @@ def emit_clipped(e: Emitter, indices: Operand, upper: Shape) -> Operand:
     if len(set(upper)) == 1:
         high = e.constant(upper[0], aval.with_shape(()))
     else:
-        row = np.array(upper, numpy_dtype(aval.dtype))
-        high = e.constant(row, aval.with_shape(row.shape))
+        high = constants(e, upper, aval.with_shape((len(upper),)))
         high = e.broadcast(high, aval.shape, (aval.ndim - 1,))
     return e.op("stablehlo.clamp", (low, indices, high), (aval,))[0]
 

@@ -30,6 +30,7 @@ from verax.rules.values.conversions import (
     AbstractValueError,
     ConcretizationTypeError,
 )
+from verax.rules.values.sizes import as_size
 
 COMMON: Final = """
     `segment_ids` (n,) says for each element along the first axis of `data` (n, ...)
@@ -80,7 +81,7 @@ def segments_of(name: str, ids: object, num_segments: object) -> int:
                 "num_segments, a Python integer"
             ) from error
         return max(largest + 1, 0)
-    count = index(num_segments)  # type: ignore[arg-type]  # raises what we document
+    count = as_size(num_segments)
     if count < 0:
         raise ValueError(f"{name}: num_segments must not be negative, but is {count}")
     return count

@@ -254,6 +254,9 @@ class SymbolicDim(SymbolicSize):
     def __pos__(self) -> Size:
         return self
 
+    def __abs__(self) -> Size:
+        return extreme(MAX, self, times(self, -1))
+
     def __eq__(self, other: object) -> Any:
         if self is other:
             return True

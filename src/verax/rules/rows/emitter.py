@@ -15,8 +15,8 @@ from typing import Final, Protocol
 import numpy as np
 from attrs import field, frozen
 
-from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType, bool_, float0
+from verax.ir.avals import Shape, ShapedArray, SymbolicSize
+from verax.ir.dtypes import DType, bool_, float0, numpy_dtype
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import Layout
 from verax.ir.records import ReprMixin
@@ -181,6 +181,15 @@ def converted(e: Emitter, x: Operand, dtype: DType) -> Operand:
     if x.aval.dtype == dtype:
         return x
     return e.op("stablehlo.convert", (x,), (x.aval.with_dtype(dtype),))[0]
+
+
+def constants(e: Emitter, sizes: Sequence[int], aval: ShapedArray) -> Operand:
+    """Sizes, which may be symbolic, as a constant with one dimension."""
+    if not any([isinstance(size, SymbolicSize) for size in sizes]):
+        return e.constant(np.array(sizes, numpy_dtype(aval.dtype)), aval)
+    one, scalar = aval.with_shape((1,)), aval.with_shape(())
+    parts = [e.broadcast(e.constant(size, scalar), one.shape, ()) for size in sizes]
+    return e.op("stablehlo.concatenate", parts, (aval,), dimension=i64(0))[0]
 
 
 def direction(way: str) -> str:
