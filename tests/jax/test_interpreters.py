@@ -10,7 +10,7 @@ import verax.lax as lax
 import verax.numpy as vnp
 from verax.core import jaxpr_as_fun
 from verax.jax import flattree
-from verax.jax.overlays import core
+from verax.jax.overlays import core, linear_util
 from verax.jax.overlays.core import set_current_trace, take_current_trace
 from verax.jax.primitives import Primitive
 from verax.ops.calls.call import jit_p
@@ -263,3 +263,74 @@ def test_params_are_those_of_jax() -> None:
     }
     assert set(seen["cond"]) == {"branches"}
     assert seen["jit"]["inline"] is verax.Inline.AUTO
+
+
+def test_params_that_only_jax_has_are_none() -> None:
+    seen: dict[str, Any] = {}
+
+    class Noting(core.Trace):
+        """Notes the params, and binds again with them."""
+
+        def process_primitive(
+            self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any]
+        ) -> Any:
+            seen[str(primitive)] = params
+            return primitive.bind(*tracers, **params)
+
+    with set_current_trace(Noting()):
+        assert lax.sin(0.0) == 0
+        assert lax.broadcast_in_dim(vnp.ones(2), (2, 1), (0,)).shape == (2, 1)
+    assert seen["sin"] == {"accuracy": None}
+    assert set(seen["broadcast_in_dim"]) == {
+        *("shape", "broadcast_dimensions", "sharding")
+    }
+    with pytest.raises(TypeError, match="sharding"):
+        lax.sin_p.bind(0.0, sharding="x")
+
+
+def test_jaxprs_in_params_are_closed() -> None:
+    (eqn,) = verax.make_jaxpr(lambda x: verax.jit(vnp.sin)(x))(1.0).eqns
+    closed: Any = core.ClosedJaxpr
+    assert isinstance(eqn.params["jaxpr"], closed)
+    assert isinstance(verax.make_jaxpr(vnp.sin)(1.0), closed)
+    assert not isinstance(eqn, closed)
+    made = closed(eqn.params["jaxpr"], [])
+    assert made == verax.core.ClosedJaxpr(eqn.params["jaxpr"])
+
+
+def test_a_step_ends_with_the_function_that_fails() -> None:
+    ended = []
+
+    def step(*args: Any) -> Any:
+        block = set_current_trace(core.Trace())
+        block.__enter__()
+        try:
+            yield args, {}
+        except GeneratorExit:  # as quax does, which leaves the block to be collected
+            ended.append(core.trace_ctx.trace)
+            raise
+        block.__exit__(None, None, None)
+
+    def fails(x: Any) -> Any:
+        raise ValueError("failed")
+
+    before = core.trace_ctx.trace
+    with pytest.raises(ValueError, match="failed"):
+        linear_util.transformation(step)(linear_util.wrap_init(fails)).call_wrapped(1.0)
+    assert [type(x) for x in ended] == [core.Trace]
+    assert core.trace_ctx.trace is before
+
+
+def test_what_two_steps_hand_out() -> None:
+    def step(*args: Any) -> Any:
+        out = yield args, {}
+        yield out, "aside"
+
+    wrap = linear_util.transformation_with_aux(step)
+    ran, first = wrap(linear_util.wrap_init(lambda x: x))
+    _, second = wrap(linear_util.wrap_init(lambda x: x))
+    with pytest.raises(linear_util.StoreException):
+        linear_util.merge_linear_aux(first, second)
+    assert ran.call_wrapped(1) == 1
+    assert linear_util.merge_linear_aux(first, second) == (True, "aside")
+    assert linear_util.merge_linear_aux(second, first) == (False, "aside")

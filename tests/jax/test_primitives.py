@@ -196,3 +196,54 @@ def test_refusals() -> None:
         verax.jit(built_p.bind)(1.0)
     with pytest.raises(NotImplementedError, match="no abstract evaluation rule"):
         Primitive("bare").bind(1.0)
+
+
+def test_what_moves_is_told_from_what_does_not() -> None:
+    seen: list[bool] = []
+
+    def f(x: Any) -> Any:
+        fixed = vnp.ones(3) * 2
+        inner = verax.jit(lambda a, b: (a * 2, b * 3))
+        for y in (x, x * 2, fixed, *inner(x, fixed), lax.stop_gradient(x), x > 1, 1.0):
+            seen.append(isinstance(y, ad.JVPTracer))
+        return x
+
+    verax.jvp(f, (vnp.ones(3),), (vnp.ones(3),))
+    due = [True, True, False, True, False, False, False, False]
+    assert seen == due
+    verax.jit(lambda x: verax.jvp(f, (x,), (x,)))(vnp.ones(3))
+    assert seen[len(due) :] == due
+    with pytest.raises(NotImplementedError, match="makes the tracers"):
+        ad.JVPTracer(None)
+
+
+def test_a_lowering_that_calls_python() -> None:
+    calls: list[str] = []
+    look_p = Primitive("look")
+    look_p.multiple_results = True
+
+    def look(x: Any) -> list[Any]:
+        calls.append("impl")
+        return [x + float(x.max())]  # so it needs the value
+
+    look_p.def_impl(look)
+    look_p.def_abstract_eval(lambda x: [x])
+
+    def host(x: Any) -> Any:
+        calls.append("host")
+        return (np.asarray(x) + np.asarray(x).max(),)
+
+    def lowering(ctx: Any, x: Any) -> Any:
+        found, token, keep = mlir.emit_python_callback(
+            ctx, host, None, [x], ctx.avals_in, ctx.avals_out, has_side_effect=False
+        )
+        ctx.module_context.add_keepalive(keep)
+        assert token is None
+        return found
+
+    mlir.register_lowering(look_p, lowering)
+    x = vnp.array([1.0, 2.0])
+    assert look_p.bind(x)[0].tolist() == [3, 4]
+    assert calls == ["impl"]
+    assert verax.jit(lambda x: look_p.bind(x * 2)[0])(x).tolist() == [6, 8]
+    assert calls[-1] == "host"

@@ -97,9 +97,11 @@ class Params(Record):
     def from_keywords(cls, fields: Mapping[str, object]) -> Self:
         """The params that `bind` was called with by keyword.
 
-        A class may take other names as well: those that JAX's primitive has.
+        Those of JAX's primitives have more names, for shardings and the like. None says
+        nothing, and is dropped; a class may know what other values mean.
         """
-        return cls(**fields)
+        known = field_names(cls)
+        return cls(**{n: x for n, x in fields.items() if x is not None or n in known})
 
     def __iter__(self) -> Iterator[str]:
         return iter(field_names(type(self)))
@@ -179,6 +181,12 @@ class NoParams(Params):
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
+
+    @classmethod
+    def from_keywords(cls, fields: Mapping[str, object]) -> "NoParams":
+        """The only instance."""
+        super().from_keywords(fields)
+        return NO_PARAMS
 
     def __repr__(self) -> str:
         return "NO_PARAMS"

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+import numpy as np
 from attrs import field, frozen
 
 import verax
+from verax.api.tracing.apply import as_array
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS, Effect
 from verax.ir.jaxpr import Jaxpr, Params, Primitive as Named
@@ -31,6 +33,7 @@ from verax.rules.rows.row import (
     Tangent,
 )
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.state import STATE, interpreting, widths_of
 
 type Rule = Callable[..., Any]
@@ -139,6 +142,22 @@ PRIMITIVE_TRANSPOSES: Rules[Rule] = Rules("ad.primitive_transposes")
 PRIMITIVE_BATCHERS: Rules[Rule] = Rules("batching.primitive_batchers")
 AXIS_BATCHERS: Rules[Rule] = Rules("batching.axis_primitive_batchers")
 LOWERINGS: Rules[dict[str | None, Rule]] = Rules("mlir.register_lowering")
+
+
+class KeepAlives:
+    """Takes what must live as long as the program; verax's programs hold it anyway."""
+
+    def add_keepalive(self, keepalive: object) -> None:
+        """Nothing has to be done."""
+
+
+@frozen(repr=False)
+class LoweringContext(ReprMixin):
+    """What a lowering is told that only emits calls of Python functions."""
+
+    avals_in: Sequence[ShapedArray]
+    avals_out: Sequence[ShapedArray]
+    module_context: KeepAlives = field(factory=KeepAlives)
 
 
 @frozen(eq=False, repr=False)
@@ -269,6 +288,7 @@ class Primitive(metaclass=AllPrimitives):
             name=self.name,
             params=Keywords,
             typing=self.typing,
+            evaluate=self.on_values if self.host_lowering() else None,
             jvp=None if jvp is None else jvp_column(self, jvp),
             transpose=None if transpose is None else transpose_column(self, transpose),
             batch=batch_column(self, plain, with_axis) if plain or with_axis else None,
@@ -302,6 +322,8 @@ class Primitive(metaclass=AllPrimitives):
             function, several = chosen.function, chosen.multiple_results
         elif self.impl is not None and not is_applied(self.impl):
             function, several = self.impl, self.multiple_results
+            if (lowering := self.host_lowering()) is not None:
+                function = self.with_host_calls(self.impl, lowering)
         else:
             return None
 
@@ -311,6 +333,45 @@ class Primitive(metaclass=AllPrimitives):
             return list(found) if several else found
 
         return composed
+
+    def host_lowering(self) -> Rule | None:
+        """The lowering of what has an implementation, if it is no function itself."""
+        rules = LOWERINGS.get(self, {})
+        chosen = rules.get("cpu", rules.get(None))
+        if self.impl is None or is_applied(self.impl) or isinstance(chosen, LowerFun):
+            return None
+        return chosen
+
+    def on_values(
+        self, engine: Engine, p: Keywords, xs: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """What the implementation computes of values, which it may look at."""
+        assert self.impl is not None
+        with p.configured(), interpreting(STATE.eager):
+            found = self.impl(*map(as_array, xs), **p.dictionary())
+        return [np.asarray(y) for y in self.listed(found)]
+
+    def with_host_calls(self, impl: Rule, lowering: Rule) -> Rule:
+        """The implementation; if it needs values, the lowering, which calls the host.
+
+        A lowering that builds MLIR cannot run here. One that only emits calls of Python
+        functions can.
+        """
+
+        def function(*xs: Array, **params: Any) -> Any:
+            writer: Any = STATE.interpreter
+            try:
+                with writer.undone_on_error():
+                    return impl(*xs, **params)
+            except AbstractValueError:
+                avals = [x.aval for x in xs]
+                typed: Any = self.abstract_eval
+                outs, _ = typed(*avals, **params)
+                context = LoweringContext(avals, self.listed(outs))
+                found = lowering(context, *xs, **params)
+                return found if self.multiple_results else found[0]
+
+        return function
 
     def refused(self, *_: object) -> Any:
         raise MissingRule(

@@ -265,3 +265,26 @@ def test_copies_of_a_tracer_are_the_tracer() -> None:
     assert float(verax.jit(fun)(2.0)) == float(verax.grad(fun)(2.0)) + 2 == 4
     with pytest.raises(TypeError, match=r"pickle.*argument obj"):
         verax.jit(pickle.dumps)(2.0)
+
+
+def test_auxiliary_outputs_that_do_not_depend_on_the_trace_stay_as_they_are() -> None:
+    table = np.ones(2)
+    fixed = (2.0, True, np.float32(3), table, vnp.ones(2))
+
+    def f(x: Any) -> Any:
+        return x * 2, (fixed, x * 3)
+
+    for aux in (
+        verax.vjp(f, 1.0, has_aux=True)[2],
+        verax.jvp(f, (1.0,), (1.0,), has_aux=True)[2],
+        verax.linearize(f, 1.0, has_aux=True)[2],
+        verax.grad(f, has_aux=True)(1.0)[1],
+        verax.value_and_grad(f, has_aux=True)(1.0)[0][1],
+        verax.jacfwd(f, has_aux=True)(1.0)[1],
+        verax.jacrev(f, has_aux=True)(1.0)[1],
+    ):
+        assert all(x is y for x, y in zip(aux[0], fixed, strict=True))
+        assert aux[1] == 3
+    gradient, aux = verax.jit(verax.grad(f, has_aux=True))(1.0)
+    assert gradient == 2
+    assert (aux[0][0], aux[0][3].tolist(), aux[1]) == (2, [1, 1], 3)

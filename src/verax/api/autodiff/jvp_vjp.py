@@ -45,8 +45,9 @@ from verax.ir.dtypes import float0, is_complex, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ops.structure import create
+from verax.rules.rows.builder import Tracer
 from verax.rules.rows.references import BoundRef
-from verax.rules.values.constants import aval_of, is_operand
+from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import ShapeError
 from verax.rules.values.typed import shown
 from verax.transforms.engine.jvp import jvp as push_forward, jvp_into, pushed_types
@@ -208,7 +209,7 @@ def trace_primals(
             return leaves
         value, aux = check_pair(fun, out)
         leaves, out_tree = pytrees.flatten(value)
-        arrays, kept = split_leaves(aux, is_operand)
+        arrays, kept = split_leaves(aux, is_tracer)
         found[:] = [(out_tree, kept)]
         return [*leaves, *arrays]
 
@@ -244,6 +245,10 @@ def on_contents(
     )
 
 
+def is_tracer(x: object) -> bool:
+    return isinstance(x, Tracer)
+
+
 def check_pair(fun: object, out: Any) -> tuple[Any, Any]:
     if not isinstance(out, tuple | list) or len(out) != 2:
         raise TypeError(
@@ -263,7 +268,8 @@ def jvp[R](
 
     `tangents` has the structure, shapes and dtypes of `primals`; the tangent of an
     integer or boolean has dtype `float0`. Returns (output, output tangent), and the
-    auxiliary output third with `has_aux`; it may hold leaves that are not arrays.
+    auxiliary output third with `has_aux`; it may hold leaves that are not arrays, and
+    what does not depend on the trace comes out of it as it is.
 
     Raises:
         TypeError: primals and tangents do not match; the message says where.

@@ -3,15 +3,20 @@
 from collections.abc import Callable
 from typing import Any
 
+from pyrsistent import pvector
+
 import verax.lax as lax
 import verax.numpy as vnp
+from verax.api.tracing.apply import ENGINE
 from verax.custom_derivatives import SymbolicZero as SymbolicZero
+from verax.ir.dtypes import is_inexact
+from verax.ir.jaxpr import Jaxpr, Var
 from verax.jax.primitives import (
     PRIMITIVE_JVPS as primitive_jvps,
     PRIMITIVE_TRANSPOSES as primitive_transposes,
     Primitive,
 )
-from verax.rules.rows.builder import Tracer as JVPTracer
+from verax.rules.rows.builder import Builder, Tracer, renumber
 from verax.rules.rows.row import Linear, Zero as Zero
 
 UndefinedPrimal = Linear
@@ -33,6 +38,33 @@ __all__ = [
 ]
 
 type Rule = Callable[..., Any]
+
+
+class AllMoving(type):
+    """Makes `isinstance(x, JVPTracer)` true of what can have a tangent where it is."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, Tracer) and depends_on_inputs(x)
+
+
+def depends_on_inputs(x: Tracer) -> bool:
+    """Whether derivatives by the inputs of its trace give `x` a tangent."""
+    if not isinstance(x.builder, Builder) or not isinstance(x.atom, Var):
+        return False
+    inputs, eqns = tuple(x.builder.inputs), pvector(x.builder.eqns)
+    caught = {inner for _, inner in x.builder.captured.values()}
+    mask = [v not in caught and is_inexact(v.aval.dtype) for v in inputs]
+    written = renumber(Jaxpr((), inputs, eqns, (x.atom,)), inputs)
+    needed, kept = ENGINE.dce(written, (True,))
+    moving = tuple([flag for flag, keep in zip(mask, kept, strict=True) if keep])
+    return any(moving) and any(ENGINE.jvp(needed, moving)[1])
+
+
+class JVPTracer(metaclass=AllMoving):
+    """What depends on the inputs of its trace, if that is one of derivatives."""
+
+    def __init__(self, *_: object) -> None:
+        raise NotImplementedError("verax makes the tracers of jax.jvp itself")
 
 
 def is_undefined_primal(x: object) -> bool:

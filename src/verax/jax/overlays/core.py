@@ -5,7 +5,7 @@ from typing import Any
 
 from verax.backend.eager.interpreter import EagerInterpreter as EvalTrace
 from verax.ir.avals import ShapedArray as ShapedArray
-from verax.ir.jaxpr import Literal, Var
+from verax.ir.jaxpr import ClosedJaxpr as PlainClosedJaxpr, Jaxpr, Literal, Var
 from verax.jax.overlays.handlers import Handlers
 from verax.jax.overlays.interpreters import (
     Trace as Trace,
@@ -22,6 +22,7 @@ from verax.rules.values.state import STATE
 __all__ = [
     "AbstractValue",
     "Atom",
+    "ClosedJaxpr",
     "DropVar",
     "EvalTrace",
     "Primitive",
@@ -42,6 +43,32 @@ __all__ = [
 AbstractValue = ShapedArray
 Atom = Var | Literal
 pytype_aval_mappings = Handlers()
+
+
+class AllClosed(type):
+    """Makes `isinstance(x, ClosedJaxpr)` true of jaxprs without constants too."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, (Jaxpr, PlainClosedJaxpr))
+
+
+class ClosedJaxpr(metaclass=AllClosed):
+    """A program with its constants; those in params have none, as all that run."""
+
+    def __new__(cls, jaxpr: Jaxpr, consts: Sequence[object] = ()) -> Any:
+        return PlainClosedJaxpr(jaxpr, tuple(consts))
+
+
+class CurrentTrace:
+    """What is current in this thread."""
+
+    @property
+    def trace(self) -> Any:
+        """The trace that operations ask."""
+        return STATE.interpreter
+
+
+trace_ctx = CurrentTrace()
 
 
 class DropVar:

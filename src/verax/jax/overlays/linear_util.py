@@ -51,7 +51,13 @@ class WrappedFun:
             (step, extra, store), *rest = steps
             running = step(*extra, *args, **kwargs)
             inner_args, inner_kwargs = next(running)
-            found = running.send(call(tuple(rest), inner_args, inner_kwargs))
+            try:
+                within = call(tuple(rest), inner_args, inner_kwargs)
+            except BaseException:
+                # Blocks that the step is in end now, and not when it is collected.
+                running.close()
+                raise
+            found = running.send(within)
             if store is not None:
                 found, aside = found
                 store.store(aside)
@@ -85,3 +91,13 @@ def transformation_with_aux(step: Step, fun: Any = None, *extra: Any) -> Any:
     if fun is None:
         return lambda fun, *extra: with_aux(step, fun, *extra)
     return with_aux(step, fun, *extra)
+
+
+def merge_linear_aux(
+    aux1: Callable[[], Any], aux2: Callable[[], Any]
+) -> tuple[bool, Any]:
+    """What two steps handed out, of which at least one ran: the first, if it did."""
+    try:
+        return True, aux1()
+    except StoreException:
+        return False, aux2()

@@ -36,6 +36,21 @@ def scan_params(p: ScanParams) -> dict[str, Any]:
     }
 
 
+ELEMENTWISE = "cbrt cos exp exp2 expm1 log log1p logistic rsqrt sin sqrt tan tanh"
+UNSET: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        **dict.fromkeys(ELEMENTWISE.split(), ("accuracy",)),
+        **dict.fromkeys(("broadcast_in_dim", "convert_element_type"), ("sharding",)),
+        **dict.fromkeys(("conv_general_dilated", "dot_general"), ("out_sharding",)),
+        **dict.fromkeys(
+            ("reduce_max", "reduce_min", "reduce_prod", "reduce_sum"), ("out_sharding",)
+        ),
+        "iota": ("sharding",),
+        "mul": ("out_dtype",),
+        "reshape": ("dimensions", "sharding"),
+    }
+)
+"""Params of JAX's primitives that verax's do not have: they are None."""
 MORE: Mapping[Primitive, Callable[[Any], dict[str, Any]]] = MappingProxyType(
     {jit_p: jit_params, scan_p: scan_params}
 )
@@ -50,4 +65,5 @@ def jax_params(primitive: Primitive, params: Params) -> dict[str, Any]:
         for name, value in params.items()
         if name not in fewer and not (name in quiet and value == quiet[name])
     }
-    return shown | (MORE[primitive](params) if primitive in MORE else {})
+    unset = dict.fromkeys(UNSET.get(primitive.name, ()))
+    return {**unset, **shown, **(MORE[primitive](params) if primitive in MORE else {})}

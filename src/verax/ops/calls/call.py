@@ -83,7 +83,7 @@ class CallParams(NamedCall):
     @classmethod
     def from_keywords(cls, fields: Mapping[str, Any]) -> Self:
         """Params by keyword; JAX's `inline` says nothing of a call that is there."""
-        return cls(**{name: x for name, x in fields.items() if name != "inline"})
+        return super().from_keywords({n: x for n, x in fields.items() if n != "inline"})
 
     def subjaxprs(self, aside: bool = True) -> Iterator[Jaxpr]:
         """The jaxpr, without a look at the other fields: most programs hold calls."""

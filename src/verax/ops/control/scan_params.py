@@ -46,7 +46,8 @@ class ScanParams(Params):
         consts, carry, xs = [len(group) for group in fields["ft_in"].unpack()]
         named = {n: value for n, value in fields.items() if n not in GROUPS}
         counts = {"num_consts": consts, "num_carry": carry}
-        return cls(**{"linear": (False,) * (consts + carry + xs), **named, **counts})
+        flags = {"linear": (False,) * (consts + carry + xs)}
+        return super().from_keywords({**flags, **named, **counts})
 
     def parts[T](self, xs: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
         """Operands: constants, carries, arrays of rows."""
