@@ -334,3 +334,21 @@ def test_what_two_steps_hand_out() -> None:
     assert ran.call_wrapped(1) == 1
     assert linear_util.merge_linear_aux(first, second) == (True, "aside")
     assert linear_util.merge_linear_aux(second, first) == (False, "aside")
+
+
+def test_scalars_reach_a_trace_as_arrays() -> None:
+    seen: list[Any] = []
+
+    class Noting(core.Trace):
+        """Notes the operands."""
+
+        def process_primitive(
+            self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any]
+        ) -> Any:
+            seen.extend(tracers)
+            return primitive.bind(*tracers, **params)
+
+    with set_current_trace(Noting()):
+        assert vnp.percentile(vnp.arange(3.0), 50) == 1
+    assert seen
+    assert not [x for x in seen if isinstance(x, verax.core.Literal)]

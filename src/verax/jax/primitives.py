@@ -288,7 +288,7 @@ class Primitive(metaclass=AllPrimitives):
             name=self.name,
             params=Keywords,
             typing=self.typing,
-            evaluate=self.on_values if self.host_lowering() else None,
+            evaluate=self.on_values if host_lowering(self) else None,
             jvp=None if jvp is None else jvp_column(self, jvp),
             transpose=None if transpose is None else transpose_column(self, transpose),
             batch=batch_column(self, plain, with_axis) if plain or with_axis else None,
@@ -322,8 +322,8 @@ class Primitive(metaclass=AllPrimitives):
             function, several = chosen.function, chosen.multiple_results
         elif self.impl is not None and not is_applied(self.impl):
             function, several = self.impl, self.multiple_results
-            if (lowering := self.host_lowering()) is not None:
-                function = self.with_host_calls(self.impl, lowering)
+            if (lowering := host_lowering(self)) is not None:
+                function = with_host_calls(self, self.impl, lowering)
         else:
             return None
 
@@ -334,14 +334,6 @@ class Primitive(metaclass=AllPrimitives):
 
         return composed
 
-    def host_lowering(self) -> Rule | None:
-        """The lowering of what has an implementation, if it is no function itself."""
-        rules = LOWERINGS.get(self, {})
-        chosen = rules.get("cpu", rules.get(None))
-        if self.impl is None or is_applied(self.impl) or isinstance(chosen, LowerFun):
-            return None
-        return chosen
-
     def on_values(
         self, engine: Engine, p: Keywords, xs: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
@@ -351,34 +343,44 @@ class Primitive(metaclass=AllPrimitives):
             found = self.impl(*map(as_array, xs), **p.dictionary())
         return [np.asarray(y) for y in self.listed(found)]
 
-    def with_host_calls(self, impl: Rule, lowering: Rule) -> Rule:
-        """The implementation; if it needs values, the lowering, which calls the host.
-
-        A lowering that builds MLIR cannot run here. One that only emits calls of Python
-        functions can.
-        """
-
-        def function(*xs: Array, **params: Any) -> Any:
-            writer: Any = STATE.interpreter
-            try:
-                with writer.undone_on_error():
-                    return impl(*xs, **params)
-            except AbstractValueError:
-                avals = [x.aval for x in xs]
-                typed: Any = self.abstract_eval
-                outs, _ = typed(*avals, **params)
-                context = LoweringContext(avals, self.listed(outs))
-                found = lowering(context, *xs, **params)
-                return found if self.multiple_results else found[0]
-
-        return function
-
     def refused(self, *_: object) -> Any:
         raise MissingRule(
             f"the primitive {self.name} has no lowering that verax can use: a rule of "
             "mlir.register_lowering must come from mlir.lower_fun, or the primitive "
             "needs an implementation in operations (def_impl)"
         )
+
+
+def host_lowering(primitive: Primitive) -> Rule | None:
+    """The lowering of what has an implementation, if it is no function itself."""
+    rules, impl = LOWERINGS.get(primitive, {}), primitive.impl
+    chosen = rules.get("cpu", rules.get(None))
+    if impl is None or is_applied(impl) or isinstance(chosen, LowerFun):
+        return None
+    return chosen
+
+
+def with_host_calls(primitive: Primitive, impl: Rule, lowering: Rule) -> Rule:
+    """The implementation; if it needs values, the lowering, which calls the host.
+
+    A lowering that builds MLIR cannot run here. One that only emits calls of Python
+    functions can.
+    """
+
+    def function(*xs: Array, **params: Any) -> Any:
+        writer: Any = STATE.interpreter
+        try:
+            with writer.undone_on_error():
+                return impl(*xs, **params)
+        except AbstractValueError:
+            avals = [x.aval for x in xs]
+            typed: Any = primitive.abstract_eval
+            outs, _ = typed(*avals, **params)
+            context = LoweringContext(avals, primitive.listed(outs))
+            found = lowering(context, *xs, **params)
+            return found if primitive.multiple_results else found[0]
+
+    return function
 
 
 def jvp_column(primitive: Primitive, rule: Rule) -> Callable[..., Any]:

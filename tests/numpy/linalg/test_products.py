@@ -120,6 +120,16 @@ def test_einsum_paths(optimize: Any) -> None:
     )
 
 
+def test_einsum_names_in_lists() -> None:
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    due = (x @ y).astype(np.float32).tolist()
+    given: Any = (x, ("row", "inner"), y, ("inner", "zone"))
+    assert jnp.einsum(*given).tolist() == due
+    assert jnp.einsum(*given, ("zone", "row")).T.tolist() == due
+    with pytest.raises(TypeError, match="compared with each other"):
+        jnp.einsum(x, ("row", 1))
+
+
 def test_einsum_lists() -> None:
     agree(
         lambda x, y: jnp.einsum(x, [0, 1], y, [1, 2], [0, 2]),

@@ -19,12 +19,12 @@ from threading import get_ident
 from typing import Any, ClassVar
 
 import verax
-from verax.api.tracing.apply import as_array
+from verax.api.tracing.apply import as_array, literal_array
 from verax.backend.eager.interpreter import EagerInterpreter
 from verax.core import jaxpr_as_fun
 from verax.ir.atoms import variable
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import Atom, Params, Primitive as Named
+from verax.ir.jaxpr import Atom, Literal, Params, Primitive as Named
 from verax.jax.overlays.linear_util import WrappedFun, wrap_init
 from verax.jax.overlays.params import jax_params
 from verax.jax.primitives import FromRegistered
@@ -76,8 +76,9 @@ class Trace(Scope, metaclass=AllTraces):
         known: Any = primitive
         if isinstance(primitive, FromRegistered):
             known = primitive.made_from
+        values = [literal_array(x) if isinstance(x, Literal) else x for x in args]
         with interpreting(self.beneath or STATE.eager):
-            found = self.processed(known, params, args)
+            found = self.processed(known, params, values)
         outs = found if isinstance(found, (list, tuple)) else [found]
         results = tuple([as_array(x) for x in outs])
         check_results(self, primitive, params, args, results)

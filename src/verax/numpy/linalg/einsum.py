@@ -376,21 +376,29 @@ def finished(x: Array, dtype: DType) -> Array:
 
 
 def named(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Subscripts from the form with lists: `einsum(x, [0, 1], y, [1], [0])`."""
+    """Subscripts from the form with lists: `einsum(x, [0, 1], y, [1], [0])`.
+
+    Numbers or other names that have an order, such as strings, get letters in it.
+
+    Raises:
+        TypeError: the names have no order.
+    """
     items = [first, *rest]
     operands, lists = items[: len(items) // 2 * 2 : 2], items[1::2]
-    terms = [letters(names) for names in lists]
-    subscripts = ",".join(terms)
-    if len(items) % 2:
-        subscripts += "->" + letters(items[-1])
-    return subscripts, operands
-
-
-def letters(names: Sequence[Any]) -> str:
-    """The subscripts of one operand from numbers and an ellipsis."""
-    return "".join(
-        "..." if n is Ellipsis else EINSUM_PARSER.get_symbol(n) for n in names
-    )
+    ends = [items[-1]] if len(items) % 2 else []
+    names = {n for some in (*lists, *ends) for n in some if n is not Ellipsis}
+    try:
+        ordered = sorted(names)
+    except TypeError as error:
+        raise TypeError(
+            "einsum: subscripts in lists must be integers or other objects that can be "
+            f"compared with each other, not {shown(names)}"
+        ) from error
+    symbols = {n: EINSUM_PARSER.get_symbol(i) for i, n in enumerate(ordered)}
+    symbols[Ellipsis] = "..."
+    terms = ["".join([symbols[n] for n in some]) for some in (*lists, *ends)]
+    inputs = ",".join(terms[: len(lists)])
+    return (f"{inputs}->{terms[-1]}" if ends else inputs), operands
 
 
 def einsum_path(
