@@ -85,14 +85,32 @@ def vmap[**P, R](
         with axis_scope([] if name is None else [(name, size)]):
             traced = trace_element(fun, tree, leaves, avals, axes, held, describe)
         wanted = wanted_axes(out_axes, traced.out_tree)
-        pure = on_values(traced, leaves, describe)
-        outs = outputs(pure, axes, size, wanted, engine, sum_match)
+        how = (axes, size, wanted, engine, sum_match)
+        if traced.refs:
+            outs = stateful(on_values(traced, leaves, describe), *how)
+        else:
+            outs = plain(traced, leaves, *how)
         return result_tree(traced.out_tree, outs)
 
     return vmapped
 
 
-def outputs(
+def plain(
+    traced: Traced,
+    leaves: Sequence[object],
+    axes: Sequence[Axis],
+    size: int,
+    wanted: Sequence[Axis],
+    engine: StandardEngine,
+    sum_match: bool,
+) -> list[Array]:
+    """The outputs of a function over `size` elements, batched at the axes `wanted`."""
+    places = (*[None] * len(traced.captured), *axes)
+    args = [*traced.captured, *leaves]
+    return apply_batched(traced.jaxpr, args, places, size, wanted, engine, sum_match)
+
+
+def stateful(
     pure: OnValues,
     axes: Sequence[Axis],
     size: int,
@@ -100,7 +118,7 @@ def outputs(
     engine: StandardEngine,
     sum_match: bool,
 ) -> list[Array]:
-    """The outputs of a function over `size` elements, batched at the axes `wanted`.
+    """The outputs of a function that reads and writes references.
 
     A reference is mapped as an array would be, and holds afterwards what each element
     has written into its part of it.
@@ -110,8 +128,6 @@ def outputs(
     """
     places = (*[None] * len(pure.captured), *axes)
     args = [*pure.captured, *pure.leaves]
-    if not pure.refs:
-        return apply_batched(pure.jaxpr, args, places, size, wanted, engine, sum_match)
     state = [places[i] for i in pure.written]
     outs, found = rewritten(
         args,
