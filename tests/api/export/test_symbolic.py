@@ -132,6 +132,18 @@ def test_derivatives_of_exported_programs() -> None:
         np.testing.assert_allclose(verax.grad(exported.call)(x), due(x), 1e-5, 1e-6)
 
 
+def test_derivatives_beside_integers() -> None:
+    def scaled(n: Any, x: Any) -> Any:
+        return x * n, x.shape[0], n
+
+    n = np.arange(4, dtype=np.int32)
+    specs = symbolic_args_specs((n, X[0, :4]), ("b", "b"))
+    exported = deserialize(export(verax.jit(scaled))(*specs).serialize(1))
+    due = verax.grad(lambda n, x: scaled(n, x)[0].sum(), 1)(n, X[0, :4])
+    found = verax.grad(lambda n, x: exported.call(n, x)[0].sum(), 1)(n, X[0, :4])
+    np.testing.assert_allclose(found, due)
+
+
 def test_exported_program_in_another() -> None:
     inner = saved(lambda x: x.sum(0) / x.shape[0], X, shapes=("b, c",))
 

@@ -41,7 +41,7 @@ from verax.backend.lowering.stablehlo_io import (
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray, SymbolicSize
-from verax.ir.dtypes import float0, int32, is_inexact
+from verax.ir.dtypes import int32, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.printer import aval_text
 from verax.ir.records import ReprMixin
@@ -488,16 +488,19 @@ def exported_vjp(
 ) -> Exported:
     """The derivative of a program, exported: leaves and cotangents to cotangents."""
     ins, outs = jaxpr.in_avals, jaxpr.out_avals
+    moving = [i for i, aval in enumerate(ins) if is_inexact(aval.dtype)]
 
     def pull_back(*args: Any) -> tuple[Any, ...]:
-        given = iter(args[len(ins) :])
-        _, pull = vjp(lambda *xs: tuple(apply(jaxpr, xs)), *args[: len(ins)])
-        cts = tuple(
-            next(given) if is_inexact(aval.dtype) else np.zeros(aval.shape, float0)
-            for aval in outs
-        )
-        found = zip(pull(cts), ins, strict=True)
-        return tuple(ct for ct, aval in found if is_inexact(aval.dtype))
+        leaves, cts = list(args[: len(ins)]), args[len(ins) :]
+
+        def of_moving(*xs: Any) -> tuple[Any, ...]:
+            for i, x in zip(moving, xs, strict=True):
+                leaves[i] = x
+            found = zip(apply(jaxpr, leaves), outs, strict=True)
+            return tuple(y for y, aval in found if is_inexact(aval.dtype))
+
+        _, pull = vjp(of_moving, *[leaves[i] for i in moving])
+        return tuple(pull(cts))
 
     pull_back.__name__ = f"{name}_vjp"
     cotangents = [aval.strong() for aval in outs if is_inexact(aval.dtype)]
