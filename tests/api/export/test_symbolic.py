@@ -69,6 +69,10 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "along": lambda x: vnp.take_along_axis(x, vnp.argsort(x, 0), 0),
     "clipped": lambda x: x.at[vnp.arange(3), vnp.arange(3)].add(1.0, mode="clip"),
     "segments": lambda x: verax.ops.segment_sum(x, vnp.arange(x.shape[0]), x.shape[1]),
+    "buckets": lambda x: verax.ops.segment_max(
+        x, vnp.arange(x.shape[0]), 2, bucket_size=2
+    ),
+    "masked": lambda x: x.mean(0, where=x > 0.3),
     "quantile": lambda x: vnp.quantile(x, 0.5, axis=0),
 }
 

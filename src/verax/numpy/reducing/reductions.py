@@ -28,6 +28,7 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
     as_array,
+    broadcast_shapes_of,
     chosen_dtype,
     constant_of,
     keep_dims,
@@ -102,7 +103,8 @@ def boolean_mask(name: str, where: ArrayLike) -> Array:
 def as_mask(name: str, where: ArrayLike, shape: Shape) -> Array:
     """A boolean mask, broadcast to `shape`."""
     mask = boolean_mask(name, where)
-    if len(mask.shape) > len(shape) or np.broadcast_shapes(mask.shape, shape) != shape:
+    joined = broadcast_shapes_of(name, (mask.shape, shape))
+    if joined != shape:
         raise ValueError(f"{name}: where={mask.aval} does not broadcast to {shape}")
     return stretched(mask, shape) if mask.shape else mask
 

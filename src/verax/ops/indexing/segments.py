@@ -30,7 +30,7 @@ from verax.rules.values.conversions import (
     AbstractValueError,
     ConcretizationTypeError,
 )
-from verax.rules.values.sizes import as_size
+from verax.rules.values.sizes import as_size, surely_less
 
 COMMON: Final = """
     `segment_ids` (n,) says for each element along the first axis of `data` (n, ...)
@@ -98,7 +98,7 @@ def columns(ids: object, buckets: int, bucket_size: int | None) -> Array:
     """The index vectors of the scatter: (bucket, id), or (id,) where there is one."""
     shape = aval_of(ids).shape
     column = reshape(ids, (*shape, 1))
-    if buckets <= 1 or bucket_size is None:
+    if surely_less(buckets, 2) or bucket_size is None:
         return column
     dtype = aval_of(ids).dtype
     rows = convert_element_type(div(iota(int32, shape[0]), bucket_size), dtype)
@@ -145,7 +145,7 @@ def segment_function(
         count = segments_of(name, segment_ids, num_segments)
         aval, depth = aval_of(data), len(aval_of(segment_ids).shape)
         buckets = buckets_of(name, aval.shape[0] if depth else 1, bucket_size)
-        split = (buckets,) if buckets > 1 else ()
+        split = () if surely_less(buckets, 2) else (buckets,)
         places = tuple(range(len(split) + 1))
         window = tuple(range(depth, len(aval.shape)))
         scatter, reduce = fold

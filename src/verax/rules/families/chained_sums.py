@@ -24,6 +24,7 @@ from verax.ir.dtypes import (
     is_float,
     numpy_dtype,
 )
+from verax.rules.values.sizes import surely_less
 
 type NDArray = np.ndarray
 
@@ -57,7 +58,8 @@ def working_dtype(ufunc: np.ufunc, dtype: DType, terms: int) -> DType:
         return dtype
     if is_float(dtype) and dtype.itemsize < 4:
         dtype = float32
-    return doubled(dtype) if ufunc is np.multiply and terms > CHAIN else dtype
+    long = ufunc is np.multiply and surely_less(CHAIN, terms)
+    return doubled(dtype) if long else dtype
 
 
 def total(x: NDArray, axes: Shape) -> NDArray:
