@@ -66,6 +66,10 @@ DRAWN: Mapping[str, tuple[str, Option]] = {
     "execution": ("no_execution", lambda: verax.no_execution(True)),
     "user": ("user_contexts", lambda: SCALE(3.0)),
     "metadata": ("xla_metadata", lambda: set_xla_metadata(a="b")),
+    "runtime errors": (
+        "experimental_unsafe_xla_runtime_errors",
+        lambda: option_block({"experimental_unsafe_xla_runtime_errors": True}),
+    ),
     "checks": ("checking", lambda: changing({"checking": True})),
 }
 """The blocks, with the attribute of the state that each sets."""

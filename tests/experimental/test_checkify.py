@@ -595,3 +595,17 @@ def test_messages_show_trees_and_keys() -> None:
     error, _ = verax.vmap(checkify.checkify(f), (None, 0))(x, key[None])
     with pytest.raises(JaxRuntimeError, match=r"{'a': Array\(-1."):
         verax.device_get(error).throw()
+
+
+def test_compiled_programs_raise_while_the_option_is_on() -> None:
+    option = "experimental_unsafe_xla_runtime_errors"
+    with pytest.raises(ValueError, match="Cannot abstractly"):
+        verax.jit(positive)(2.0)
+    verax.config.update(option, True)
+    try:
+        f = verax.jit(lambda x: lax.fori_loop(0, 3, lambda i, c: positive(c) + 2, x))
+        assert f(3.0).shape == ()
+        with pytest.raises(verax.errors.JaxRuntimeError, match=r"but is -1\.0"):
+            verax.block_until_ready(f(-1.0))
+    finally:
+        verax.config.update(option, False)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
+from attrs import evolve
 
 from verax.api.tracing.apply import apply, as_array, is_tracing
 from verax.api.tracing.argument_names import describe_arguments
@@ -50,7 +51,7 @@ from verax.rules.programs.failures import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of, is_operand
-from verax.rules.values.state import UNCHANGED, changing
+from verax.rules.values.state import STATE, UNCHANGED, changing
 from verax.transforms.checks.writer import checked, sites_of
 
 __all__ = [
@@ -243,7 +244,9 @@ def check(
     Raises:
         JaxRuntimeError: the predicate is false.
         TypeError: it is not a boolean scalar, or an argument is not an array.
-        ValueError: when a program with the check is compiled, without `checkify`.
+        ValueError: when a program with the check is compiled, without `checkify`. While
+            the option `experimental_unsafe_xla_runtime_errors` is on, the program is
+            compiled, and a call of it raises a `JaxRuntimeError` of `verax.errors`.
     """
     bind_check(
         "debug_check" if debug else "check", pred, msg, debug, fmt_args, fmt_kwargs
@@ -342,7 +345,8 @@ def check_error(error: Error) -> None:
 def raise_or_write(p: CheckParams, found: Sequence[Any]) -> None:
     """Raise what failed, or write that down in a trace."""
     if is_tracing():
-        check_p.bind(p, *found)
+        hosted = STATE.experimental_unsafe_xla_runtime_errors
+        check_p.bind(evolve(p, hosted=hosted) if hosted else p, *found)
         return
     code, *values = found
     failure = None if p.debug else failure_of(p.sites, int(code), values)

@@ -36,8 +36,8 @@ def test_each_option_stands_once_and_the_state_has_its_default() -> None:
     assert len(OPTIONS) == len(ROWS)
     for row in ROWS:
         assert vars(State).get(row.name, row.default) == row.default
-    known = OPTIONS.keys() | {"mesh", "axes", "forked", "user_contexts", "xla_metadata"}
-    assert set(NAMES) <= known
+    blocks = {"mesh", "axes", "forked", "user_contexts", "xla_metadata", "checking"}
+    assert set(NAMES) <= OPTIONS.keys() | blocks
 
 
 @pytest.mark.parametrize("name", [row.name for row in ROWS if not row.client])

@@ -308,6 +308,11 @@ ROWS: Final = (
     flag("debug_infs", False, "raise where an infinity appears"),
     flag("check_tracer_leaks", False, "raise where a trace leaves a tracer behind"),
     flag("debug_key_reuse", False, "raise where a random key is used twice"),
+    flag(
+        "experimental_unsafe_xla_runtime_errors",
+        False,
+        "`checkify.check` raises from compiled programs, too",
+    ),
     flag("enable_checks", False, "check the types of each traced program"),
     flag("explain_cache_misses", False, "log why a call of a jitted function misses"),
     flag("log_compiles", False, "log each trace and each compilation"),

@@ -18,6 +18,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.effects import CHECKS, Effect
 from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import dropping
 from verax.ops.elementwise.compare import ne
 from verax.ops.structure.shape import at_front, reshape
@@ -31,7 +32,8 @@ from verax.rules.programs.failures import (
     failure_of,
     kinds_of,
 )
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.programs.host import CallbackError
+from verax.rules.rows.emitter import HOSTING, Emitter, Operand
 from verax.rules.rows.row import Axis, Engine, NDArray, Row, Tangent
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
@@ -56,11 +58,13 @@ class CheckParams(Params):
     """The checks of which one may have failed.
 
     Operands are its number, then values for each kind of values that the checks show.
-    What is for `debug` does nothing unless its error is taken as a value.
+    What is for `debug` does nothing unless its error is taken as a value. What is
+    `hosted` has the host raise the exception where a compiled program runs.
     """
 
     sites: tuple[Site, ...]
     debug: bool = False
+    hosted: bool = False
 
     @property
     def effects(self) -> frozenset[Effect]:
@@ -130,6 +134,24 @@ def first_failure(code: Array, values: Sequence[Array]) -> list[Array]:
     return [pick(x, place) for x in flat]
 
 
+@frozen(cache_hash=True, repr=False)
+class RaiseOnHost(ReprMixin):
+    """What a compiled program calls: raise what failed, if anything did."""
+
+    params: CheckParams
+
+    def __call__(self, *arrays: NDArray) -> Sequence[NDArray]:
+        code, *values = arrays
+        failure = failure_of(self.params.sites, int(code), values)
+        if failure is not None:
+            raise CallbackError(str(raised(failure))) from failure
+        return ()
+
+    def blanks(self) -> Sequence[NDArray]:
+        """See `HostCall.blanks`."""
+        return ()
+
+
 def lower_check(
     e: Emitter, p: CheckParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
@@ -140,6 +162,8 @@ def lower_check(
     """
     if p.debug:
         return ()
+    if p.hosted and e.platform in HOSTING:
+        return e.callback(RaiseOnHost(p), xs, outs, effect=True, ordered=False)
     about = getattr(p.sites[0].about, "text", "") if len(p.sites) == 1 else ""
     named = f"the check {about!r}" if about else "a check of an error"
     raise ValueError(

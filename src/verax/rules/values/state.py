@@ -96,6 +96,10 @@ TRACED: Final = (
     ("no_execution", "config.no_execution"),
     ("user_contexts", "the user contexts of the enclosing blocks"),
     ("xla_metadata", "the XLA metadata of the enclosing blocks"),
+    (
+        "experimental_unsafe_xla_runtime_errors",
+        "config.experimental_unsafe_xla_runtime_errors",
+    ),
     ("checking", "whether checkify, with automatic checks, traces the function"),
 )
 """The attributes of the state that a context holds, and what messages call them.
@@ -170,6 +174,7 @@ class State(threading.local):
     enable_custom_prng: bool = False
     random_seed_offset: int = 0
     debug_key_reuse: bool = False
+    experimental_unsafe_xla_runtime_errors: bool = False
     enable_checks: bool = False
     log_compiles: bool = False
     no_tracing: bool = False
