@@ -106,5 +106,5 @@ def test_errors_of_shapes_are_caught_by_each_name() -> None:
         with pytest.raises(kind, match="broadcast together"):
             x + y
     for base in (TypeError, ValueError, IndexError, errors.AxisError):
-        with pytest.raises(base, match="dimension 4 is out of bounds"):
+        with pytest.raises(base, match="axis 4 is out of bounds"):
             jnp.mean(x, axis=4)

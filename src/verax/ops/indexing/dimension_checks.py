@@ -9,7 +9,7 @@ from the class that the user wrote::
 
 from collections.abc import Iterator
 
-from attrs import astuple, fields
+from attrs import astuple
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import is_integer
@@ -32,7 +32,7 @@ def faults(
     op: str, dims: DimensionNumbers, operand: ShapedArray, indices: ShapedArray
 ) -> Iterator[str]:
     """What is wrong, the first of which is worth saying."""
-    names = [a.name for a in fields(type(dims))]
+    names = [a.name for a in dims.__attrs_attrs__]
     offsets, collapsed, mapped, batching, together = astuple(dims, recurse=False)
     batch, rank, title = indices.ndim - 1, operand.ndim, f"{op.capitalize()} op"
     if batch < 0:
