@@ -88,3 +88,15 @@ def test_structs_are_not_taken_for_containers() -> None:
 
 def test_precisions_print_as_their_names() -> None:
     assert [str(p) for p in verax.lax.Precision] == ["DEFAULT", "HIGH", "HIGHEST"]
+
+
+def test_equations_have_what_interpreters_of_libraries_ask() -> None:
+    closed = verax.make_jaxpr(verax.grad(vnp.sin))(1.0)
+    (eqn,) = [e for e in closed.eqns if e.primitive.name == "cos"]
+    assert str(eqn.source_info.name_stack) == eqn.source_info.origin != ""
+    assert not eqn.primitive.call_primitive
+    assert not eqn.primitive.map_primitive
+    (call,) = verax.make_jaxpr(verax.jit(vnp.sin))(1.0).eqns
+    fields = call.params.copy()
+    assert fields.pop("name") == "sin"
+    assert call.params["name"] == "sin"

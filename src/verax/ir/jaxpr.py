@@ -115,6 +115,10 @@ class Params(Record):
     def __contains__(self, name: object) -> bool:
         return name in field_names(type(self))
 
+    def copy(self) -> dict[str, object]:
+        """The fields in a dictionary, which can be changed."""
+        return dict(self)
+
     @classmethod
     def prepare(cls) -> None:
         """Note whether no value of the class can be transient."""
@@ -256,6 +260,11 @@ class Source(ReprMixin):
     @property
     def function(self) -> str:
         return "<unknown>" if self.code is None else self.code.co_qualname
+
+    @property
+    def name_stack(self) -> str:
+        """The transformations, under JAX's name; the names of scopes are not kept."""
+        return self.origin
 
     def derived(self, transformation: str) -> "Source":
         """The same line, one transformation later."""
