@@ -62,7 +62,7 @@ ORDER = {
     ),
     "jax": (
         "names record inert startup flattree",
-        "views primitives distribution",
+        "views primitives distribution multihost_utils",
         "finder doctor",
         "overlays",
         "internals",

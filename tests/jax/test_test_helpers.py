@@ -11,8 +11,10 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import tree_util
+from verax.jax import multihost_utils
 from verax.jax.internals import dtypes, xla_bridge
 from verax.jax.internals.public_test_util import check_close
+from verax.jax.internals.tree_util import prefix_errors
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -100,3 +102,38 @@ def test_equations_have_what_interpreters_of_libraries_ask() -> None:
     fields = call.params.copy()
     assert fields.pop("name") == "sin"
     assert call.params["name"] == "sin"
+
+
+def test_values_of_the_only_process() -> None:
+    tree = {"a": vnp.ones((2, 3)), "b": 1.0}
+    stacked = multihost_utils.process_allgather(tree)
+    joined = multihost_utils.process_allgather(tree, tiled=True)
+    assert (stacked["a"].shape, stacked["b"].shape) == ((1, 2, 3), (1,))
+    assert (joined["a"].shape, joined["b"].shape) == ((2, 3), ())
+    same = multihost_utils.broadcast_one_to_all(tree)
+    assert type(same["a"]) is np.ndarray
+    assert same["a"].shape == (2, 3)
+    multihost_utils.sync_global_devices("step")
+    multihost_utils.assert_equal(tree, "differs")
+    assert not multihost_utils.reached_preemption_sync_point(3)
+    mesh = verax.make_mesh((1,), ("x",))
+    specs = {"a": verax.P(), "b": verax.P("x")}
+    local = {"a": (np.ones(2), np.ones(3)), "b": np.arange(4.0)}
+    placed = multihost_utils.host_local_array_to_global_array(local, mesh, specs)
+    assert placed["b"].sharding.spec == verax.P("x")
+    back = multihost_utils.global_array_to_host_local_array(placed, mesh, specs)
+    assert back["b"].tolist() == [0, 1, 2, 3]
+
+
+def test_more_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multihost_utils, "process_count", lambda: 2)
+    with pytest.raises(NotImplementedError, match="sync_global_devices"):
+        multihost_utils.sync_global_devices("step")
+
+
+def test_errors_of_prefixes_name_the_place() -> None:
+    errors = prefix_errors({"a": [0], "b": None}, {"a": (1,), "b": None})
+    (error,) = [make("in_axes") for make in errors]
+    assert isinstance(error, ValueError)
+    assert "in_axes['a']: expected list, got tuple" in str(error)
+    assert prefix_errors((0, [1]), ({"x": 2}, [3])) == []

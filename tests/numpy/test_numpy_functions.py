@@ -218,9 +218,46 @@ def test_objects_that_say_how_they_become_arrays() -> None:
     assert jnp.array([p, p]).shape == (2, 2, 2)
     assert jnp.asarray(p, jnp.int32).dtype == jnp.int32
     assert x + Reflected() == "radd"
-    for function in (jnp.sin, verax.lax.sin, lambda p: jnp.dot(p, p)):
-        with pytest.raises(ValueError, match=r"numpy\.asarray"):
-            function(p)
+    with pytest.raises(ValueError, match=r"numpy\.asarray"):
+        verax.lax.sin(p)
+
+
+MATRIX = np.arange(1.0, 5.0, dtype=np.float32).reshape(2, 2)
+TAKING: dict[str, Callable[[Any], Any]] = {
+    "sin": jnp.sin,
+    "abs": jnp.abs,
+    "invert": lambda p: jnp.invert(jnp.astype(p, int)),
+    "logical_not": jnp.logical_not,
+    "add": lambda p: jnp.add(p, p),
+    "add a number": lambda p: jnp.add(2.0, p),
+    "maximum": lambda p: jnp.maximum(MATRIX, p),
+    "power": lambda p: jnp.power(p, 2),
+    "dot": lambda p: jnp.dot(MATRIX, p),
+    "matmul": lambda p: jnp.matmul(p, p),
+    "einsum": lambda p: jnp.einsum("ij,kj->ik", p, MATRIX),
+    "inner": lambda p: jnp.inner(p, p),
+    "sum": jnp.sum,
+    "std": jnp.std,
+    "where": lambda p: jnp.where(MATRIX > 2, p, 0.0),
+    "concatenate": lambda p: jnp.concatenate([p, MATRIX]),
+    "reshape": lambda p: jnp.reshape(p, 4),
+    "full": lambda p: jnp.full((2, 2), p),
+    "take": lambda p: jnp.take(p, 0, axis=0),
+    "linalg.inv": jnp.linalg.inv,
+    "zeros_like": jnp.zeros_like,
+}
+
+
+@pytest.mark.parametrize("name", TAKING)
+def test_functions_take_objects_that_say_how_they_become_arrays(name: str) -> None:
+    run = TAKING[name]
+    due = run(jnp.asarray(MATRIX))
+    for value in (jnp.asarray(MATRIX), MATRIX):
+        found = run(Parameter(Parameter(value)))
+        np.testing.assert_array_equal(found, due)
+        assert found.dtype == due.dtype
+    compiled = verax.jit(lambda x: run(Parameter(x)))(MATRIX)
+    np.testing.assert_allclose(compiled, due, rtol=1e-6)
 
 
 def test_messages_cut_the_text_of_what_is_no_array() -> None:

@@ -15,9 +15,12 @@ WHY: Mapping[str, str] = MappingProxyType(
     {
         "jax.experimental.sparse": "sparse arrays",
         "jax.experimental.hijax": "types of a program's own",
+        "jax.extend.ifrt_programs": "programs of IFRT's plugins",
         "jax.experimental.colocated_python": "programs on other hosts",
         "jax.experimental.colocated_python.serialization": "programs on other hosts",
-        "jax.experimental.multihost_utils": "several processes",
+        "jax.experimental.array_serialization.serialization": (
+            "arrays of several hosts in files"
+        ),
         "jax.experimental.jax2tf": "TensorFlow",
         "jax.experimental.pallas": "kernels of a program's own",
         "jax.experimental.pallas.ops.tpu.splash_attention": "kernels for TPUs",
@@ -30,7 +33,11 @@ CLASSES: Mapping[str, str] = MappingProxyType(
     {
         "jax.experimental.sparse": "JAXSparse BCOO BCSR CSR CSC COO",
         "jax.experimental.hijax": "HiType HiPrim VJPHiPrimitive MutableHiType QDD",
+        "jax.extend.ifrt_programs": "ifrt_programs",
         "jax.experimental.colocated_python.serialization": "DeviceList",
+        "jax.experimental.array_serialization.serialization": (
+            "GlobalAsyncCheckpointManager GlobalAsyncCheckpointManagerBase"
+        ),
     }
 )
 FUNCTIONS: Mapping[str, str] = MappingProxyType(
@@ -42,11 +49,7 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
             "random_bcoo"
         ),
         "jax.experimental.hijax": "instantiate_zeros",
-        "jax.experimental.multihost_utils": (
-            "process_allgather sync_global_devices broadcast_one_to_all "
-            "host_local_array_to_global_array global_array_to_host_local_array "
-            "assert_equal"
-        ),
+        "jax.experimental.array_serialization.serialization": "get_tensorstore_spec",
         "jax.experimental.colocated_python": ("colocated_python colocated_cpu_devices"),
         "jax.experimental.pallas.ops.tpu.splash_attention": (
             "splash_attention_kernel splash_attention_mask"

@@ -1,10 +1,12 @@
 """The table of options: its page, its defaults, what it refuses, what each one does."""
 
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -356,6 +358,24 @@ def test_options_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["prog", "--jax_no_such_option=1"])
     with pytest.raises(AttributeError, match="no option"):
         verax.config.parse_flags_with_absl()
+
+
+def test_absl_has_parsed_its_flags_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Flags:
+        calls: ClassVar[list[list[str]]] = []
+
+        def is_parsed(self) -> bool:
+            return bool(self.calls)
+
+        def __call__(self, argv: list[str], known_only: bool) -> None:
+            assert known_only
+            self.calls.append(argv)
+
+    monkeypatch.setattr("sys.argv", ["prog", "--other=1"])
+    monkeypatch.setitem(sys.modules, "absl.flags", SimpleNamespace(FLAGS=Flags()))
+    verax.config.parse_flags_with_absl()
+    verax.config.parse_flags_with_absl()
+    assert Flags.calls == [[""]]
 
 
 def test_levels_set_the_effort() -> None:

@@ -81,7 +81,9 @@ class Config:
 
         They are `--jax_name=value`, for booleans also `--jax_name` and `--nojax_name`,
         before the first `--`. Despite its name, which is JAX's, this does not need
-        absl, and leaves the arguments where they are.
+        absl, and leaves the arguments where they are. If the program has loaded absl,
+        its other flags are parsed afterwards, with their default values: tests that
+        are not run by absl rely on it.
 
         Raises:
             AttributeError: there is no such option.
@@ -89,6 +91,9 @@ class Config:
         """
         for row, value in flags_of(sys.argv[1:]):
             self.update(row.name, value)
+        absl = sys.modules.get("absl.flags")
+        if absl is not None and not absl.FLAGS.is_parsed():
+            absl.FLAGS([""], known_only=True)
 
     def update(self, name: str, val: Any) -> None:
         """Set an option for every thread that has not set its own.

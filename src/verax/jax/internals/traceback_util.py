@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+_exclude_paths: list[str] = []
+"""Files to hide: libraries add theirs and take them out again; nothing reads it."""
+
 
 def register_exclusion(path: str) -> None:
     """Tracebacks hide no files."""

@@ -1,10 +1,14 @@
-"""`jax._src.tree_util`: which classes are pytree nodes.
+"""`jax._src.tree_util`: which classes are pytree nodes, where trees differ.
 
 The registry is jaxlib's, which can be asked about a class, but not listed::
 
     list in _registry    # True
 """
 
+from collections.abc import Callable
+from typing import Any
+
+from verax.api.trees.mismatch import first_difference
 from verax.backend.pytrees import is_node
 
 
@@ -22,3 +26,22 @@ def is_namedtuple(kind: type) -> bool:
 
 
 _registry = Registry()
+
+
+def prefix_errors(
+    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Callable[[str], ValueError]]:
+    """What keeps a tree from being a prefix of another: errors, but for a name.
+
+    There is one, for the first place at which they differ, or none.
+    """
+    found = first_difference(prefix_tree, full_tree, "", is_leaf)
+    if found is None:
+        return []
+    place, difference = found
+    return [
+        lambda name: ValueError(
+            f"{name} must be a prefix of the tree that it applies to, but at "
+            f"{name}{place}: {difference}"
+        )
+    ]

@@ -50,7 +50,7 @@ from verax.rules.values.constants import aval_of, scalar_of
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import ShapeError, as_axes, as_axis, as_sizes, is_index
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import NotAnArray, NotYetAnArray, shown as shown
+from verax.rules.values.typed import NotAnArray, shown as shown
 
 type Scalar = bool | int | float | complex
 type ArrayLike = Array | np.ndarray | np.generic | Scalar
@@ -76,16 +76,24 @@ def operand_aval(name: str, position: int, x: object) -> ShapedArray:
         return x.aval
     if isinstance(x, OPERANDS):
         return aval_of(x)
-    later = hasattr(x, "__jax_array__")
+    if hasattr(x, "__jax_array__"):
+        return operand_aval(name, position, x.__jax_array__())
     advice = ""
-    if later or isinstance(x, list | tuple):
+    if isinstance(x, list | tuple):
         advice = "; convert it with verax.numpy.asarray"
     if is_reference(x):
         advice = "; read what it holds first: ref[...]"
-    raise (NotYetAnArray if later else NotAnArray)(
+    raise NotAnArray(
         f"{name} takes arrays and scalars, but argument {position} is "
         f"{shown(x)} of type {type(x).__name__}{advice}"
     )
+
+
+def operand(x: Any) -> Any:
+    """An argument that has been checked, as equations take it: what it stands for."""
+    if isinstance(x, Array) or isinstance(x, OPERANDS):
+        return x
+    return operand(x.__jax_array__())
 
 
 def avals_of(name: str, args: Sequence[object]) -> list[ShapedArray]:
@@ -142,6 +150,8 @@ def as_type(x: Any, aval: ShapedArray, dtype: DType, weak: bool) -> Any:
         return x if aval.dtype == dtype else convert(x, dtype, weak)
     if isinstance(x, SymbolicSize):
         return convert(x, dtype, weak)
+    if not isinstance(x, VALUES):
+        return as_type(operand(x), aval, dtype, weak)
     if weak:
         return weak_scalar(x, aval, dtype)
     if aval.shape:
@@ -265,6 +275,8 @@ def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
     if isinstance(x, Array):
         return x
     aval = operand_aval(name, position, x)
+    if not isinstance(x, OPERANDS):
+        return as_array(name, operand(x), position)
     if isinstance(x, np.ndarray) and aval.shape:
         return as_constant(x, aval.dtype)
     return fresh(constant_of(x, numpy_dtype(aval.dtype)), aval)

@@ -22,6 +22,7 @@ from verax.numpy.arguments.arguments import (
     constant_of,
     inexact_type,
     joined_shape,
+    operand,
     ranks_differ,
     stretched,
 )
@@ -43,6 +44,7 @@ def unary(name: str, row: Row[NoParams], x: ArrayLike) -> Array:
     """`row` on an array or scalar of any dtype that it takes."""
     if not isinstance(x, Array):
         avals_of(name, (x,))
+        x = operand(x)
     return STATE.interpreter.bind(row, NO_PARAMS, (x,))[0]
 
 
@@ -127,6 +129,7 @@ def truth(name: str, x: ArrayLike) -> Any:
     (aval,) = avals_of(name, (x,))
     if aval.dtype is bool_:
         return as_type(x, aval, bool_, False)
+    x = operand(x)
     if isinstance(x, Array) or aval.shape:
         zero = constant_of(0, aval.dtype)
         return STATE.interpreter.bind(ne_p, NO_PARAMS, (x, zero))[0]

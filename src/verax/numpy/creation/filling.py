@@ -21,6 +21,7 @@ from verax.numpy.arguments.arguments import (
     chosen_dtype,
     constant_of,
     default_float,
+    operand,
     stretching,
 )
 from verax.numpy.creation.creation import Placement, placed
@@ -133,6 +134,7 @@ def full(
     """
     unsharded("full", out_sharding)
     (aval,) = avals_of("full", (fill_value,))
+    fill_value = operand(fill_value)
     found = chosen_dtype("full", dtype)
     weak = found is None and aval.weak_type
     target = aval.dtype if found is None else found

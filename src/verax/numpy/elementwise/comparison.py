@@ -22,6 +22,7 @@ from verax.numpy.arguments.elementwise_call import (
     leveled,
     logical,
     truth,
+    unary,
     unified,
 )
 from verax.ops.elementwise.arith import abs as magnitude
@@ -171,8 +172,7 @@ def bitwise_xor(
 
 def invert(x: ArrayLike, /) -> Array:
     """Every bit of x turned over; for booleans, not x."""
-    avals_of("invert", (x,))
-    return not_p.call(NO_PARAMS, x)
+    return unary("invert", not_p, x)
 
 
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:

@@ -1,0 +1,21 @@
+"""`jax._src.distributed`: that this is the only process."""
+
+from typing import Final
+
+from attrs import frozen
+
+
+@frozen
+class State:
+    """The service that connects processes, which nothing has started."""
+
+    process_id: int = 0
+    num_processes: int = 1
+    service: None = None
+    client: None = None
+    preemption_sync_manager: None = None
+    coordinator_address: None = None
+    partition_index: None = None
+
+
+global_state: Final = State()
