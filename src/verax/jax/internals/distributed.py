@@ -4,9 +4,11 @@ from typing import Final
 
 from attrs import frozen
 
+from verax.ir.records import ReprMixin
 
-@frozen
-class State:
+
+@frozen(repr=False)
+class State(ReprMixin):
     """The service that connects processes, which nothing has started."""
 
     process_id: int = 0
