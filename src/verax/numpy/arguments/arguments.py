@@ -89,11 +89,16 @@ def operand_aval(name: str, position: int, x: object) -> ShapedArray:
     )
 
 
+def stands_for(x: object) -> bool:
+    """Whether a checked argument, not an Array, only says how it becomes one."""
+    return not isinstance(x, OPERANDS)
+
+
 def operand(x: Any) -> Any:
     """An argument that has been checked, as equations take it: what it stands for."""
-    if isinstance(x, Array) or isinstance(x, OPERANDS):
-        return x
-    return operand(x.__jax_array__())
+    if not isinstance(x, Array) and stands_for(x):
+        return operand(x.__jax_array__())
+    return x
 
 
 def avals_of(name: str, args: Sequence[object]) -> list[ShapedArray]:
@@ -150,7 +155,7 @@ def as_type(x: Any, aval: ShapedArray, dtype: DType, weak: bool) -> Any:
         return x if aval.dtype == dtype else convert(x, dtype, weak)
     if isinstance(x, SymbolicSize):
         return convert(x, dtype, weak)
-    if not isinstance(x, VALUES):
+    if stands_for(x):
         return as_type(operand(x), aval, dtype, weak)
     if weak:
         return weak_scalar(x, aval, dtype)
@@ -275,7 +280,7 @@ def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
     if isinstance(x, Array):
         return x
     aval = operand_aval(name, position, x)
-    if not isinstance(x, OPERANDS):
+    if stands_for(x):
         return as_array(name, operand(x), position)
     if isinstance(x, np.ndarray) and aval.shape:
         return as_constant(x, aval.dtype)
