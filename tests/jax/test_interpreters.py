@@ -279,8 +279,10 @@ def test_params_that_only_jax_has_are_none() -> None:
 
     with set_current_trace(Noting()):
         assert lax.sin(0.0) == 0
+        assert lax.round(2.5) == 3
         assert lax.broadcast_in_dim(vnp.ones(2), (2, 1), (0,)).shape == (2, 1)
     assert seen["sin"] == {"accuracy": None}
+    assert seen["round"]["rounding_method"] is lax.RoundingMethod.AWAY_FROM_ZERO
     assert set(seen["broadcast_in_dim"]) == {
         *("shape", "broadcast_dimensions", "sharding")
     }

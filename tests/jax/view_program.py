@@ -36,6 +36,9 @@ def check_versions() -> None:
     assert importlib.metadata.version("JAX") == version
     assert importlib.metadata.metadata("jax")["Name"] == "jax"
     assert importlib.metadata.version("jaxlib").count(".") >= 2
+    assert importlib.import_module("jax.lib").__version__ == importlib.metadata.version(
+        "jaxlib"
+    )
     listed = [d.name for d in importlib.metadata.distributions()]
     assert "jax" in listed
 

@@ -78,6 +78,7 @@ OVERLAID = {
     "jax.version": ("verax.jax.overlays.top",),
     "jax.lax": ("verax.lax", "verax.jax.overlays.known_primitives"),
     "jax.interpreters": (),
+    "jax.lib": ("jaxlib.version",),
     "jax.interpreters.ad": ("verax.jax.overlays.ad",),
     "jax.interpreters.batching": ("verax.jax.overlays.batching",),
     "jax.interpreters.mlir": ("verax.jax.overlays.mlir",),

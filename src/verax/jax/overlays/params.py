@@ -17,6 +17,7 @@ from verax.jax.flattree import nones, pack
 from verax.ops.calls.call import CallParams, jit_p
 from verax.ops.control.scan import scan_p
 from verax.ops.control.scan_params import ScanParams
+from verax.ops.elementwise.rounding import RoundingMethod, RoundParams, round_p
 
 COUNTS = ("num_consts", "num_carry", "linear")
 
@@ -36,6 +37,11 @@ def scan_params(p: ScanParams) -> dict[str, Any]:
     }
 
 
+def round_params(p: RoundParams) -> dict[str, Any]:
+    """The method as a member of the enumeration."""
+    return {"rounding_method": RoundingMethod[p.rounding_method]}
+
+
 ELEMENTWISE = "cbrt cos exp exp2 expm1 log log1p logistic rsqrt sin sqrt tan tanh"
 UNSET: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -52,7 +58,7 @@ UNSET: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Params of JAX's primitives that verax's do not have: they are None."""
 MORE: Mapping[Primitive, Callable[[Any], dict[str, Any]]] = MappingProxyType(
-    {jit_p: jit_params, scan_p: scan_params}
+    {jit_p: jit_params, round_p: round_params, scan_p: scan_params}
 )
 FEWER: Mapping[Primitive, tuple[str, ...]] = MappingProxyType({scan_p: COUNTS})
 

@@ -6,8 +6,9 @@ The derivative is zero wherever it exists, and is taken to be zero::
     round(2.5, RoundingMethod.TO_NEAREST_EVEN)      # 2.0
 """
 
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from attrs import frozen
@@ -38,6 +39,14 @@ class RoundParams(Params):
     """The name of the rounding method."""
 
     rounding_method: str
+
+    @classmethod
+    def from_keywords(cls, fields: Mapping[str, Any]) -> Self:
+        """Params by keyword, where the method may be one of `RoundingMethod`."""
+        method = fields["rounding_method"]
+        if isinstance(method, int):
+            method = RoundingMethod(method).name
+        return super().from_keywords({**fields, "rounding_method": method})
 
 
 LOWERED = {
