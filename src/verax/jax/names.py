@@ -23,7 +23,7 @@ SAME = (
     "experimental.layout "
     "experimental.mesh_utils experimental.ode experimental.pjit "
     "experimental.serialize_executable experimental.shard_map experimental.topologies "
-    "experimental.xla_metadata export extend extend.backend flatten_util image "
+    "experimental.xla_metadata export extend extend.backend ffi flatten_util image "
     "lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops "
     "profiler random scipy scipy.cluster scipy.cluster.vq scipy.fft scipy.integrate "
     "scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal "

@@ -1,0 +1,198 @@
+"""Floor 2: calls of functions in other languages, by the name of a target of XLA.
+
+An equation states all that XLA is told of the call: types and layouts of operands and
+results, which operand a result may overwrite, and attributes, as text of MLIR::
+
+    b:f32[8] = ffi_call[target=rms_norm config=eps = 1e-05 : f32 ...] a
+
+Nothing is known of what happens inside, so a derivative is given around the call, and
+`vmap_method` says what a batch is to it.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from attrs import evolve, frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.effects import NO_EFFECTS, Effect
+from verax.ir.jaxpr import Params
+from verax.ops.calls.callbacks import LANE_BY_LANE, METHODS, whole
+from verax.ops.control.batch_sequentially import one_by_one
+from verax.ops.structure.shape import move_axis
+from verax.rules.rows.emitter import Emitter, Operand, flag
+from verax.rules.rows.row import Axis, Engine, MissingRule, Row
+from verax.rules.values.array import Array
+
+VECTORIZED = "legacy_vectorized"
+"""The whole batch in front of the operands that have one; others are as they were."""
+VMAP_METHODS = (*METHODS, VECTORIZED)
+FFI = Effect("FFI")
+TYPED = 4
+"""The version of XLA's calls in which attributes are typed."""
+
+type MinorToMajor = tuple[int, ...]
+
+
+class ForeignDerivative(MissingRule, ValueError):
+    """A derivative of a foreign call; JAX raises a ValueError."""
+
+    __module__ = "verax.errors"
+
+
+@frozen(cache_hash=True, repr=False)
+class ForeignParams(Params):
+    """The target, and what XLA is told of its operands and results.
+
+    Layouts are from minor to major; `aliases` are pairs of an operand and the result
+    that overwrites it; `config` is the text of the attributes, or with an `api_version`
+    below 4 a string that the target reads itself.
+    """
+
+    target: str
+    results: tuple[ShapedArray, ...]
+    input_layouts: tuple[MinorToMajor, ...]
+    output_layouts: tuple[MinorToMajor, ...]
+    aliases: tuple[tuple[int, int], ...]
+    config: str
+    api_version: int
+    has_side_effect: bool
+    vmap_method: str | None
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        return frozenset((FFI,)) if self.has_side_effect else NO_EFFECTS
+
+
+def typing_foreign(
+    p: ForeignParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    for layout, aval in zip(p.input_layouts, avals, strict=True):
+        if len(layout) != aval.ndim:
+            raise TypeError(
+                f"the foreign function {p.target} takes an operand of "
+                f"{len(layout)} dimensions here, not {aval}"
+            )
+    return p.results
+
+
+def refuse_derivative(engine: Engine, p: ForeignParams, *operands: Any) -> NoReturn:
+    raise ForeignDerivative(
+        f"The FFI call to `{p.target}` cannot be differentiated. Give the function "
+        "that calls it a derivative with verax.custom_jvp or verax.custom_vjp"
+    )
+
+
+def in_front(layout: MinorToMajor) -> MinorToMajor:
+    """The layout of a batch of such arrays: the batch is the slowest dimension."""
+    return (*[axis + 1 for axis in layout], 0)
+
+
+def batch_foreign(
+    engine: Engine,
+    p: ForeignParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """One call for each element, or one of the whole batch."""
+    if p.vmap_method in LANE_BY_LANE:
+        return one_by_one(lambda *xs: ffi_call_p.bind(p, *xs), size, args, axes)
+    if p.vmap_method not in VMAP_METHODS:
+        raise MissingRule(
+            "vmap is only supported for the ffi_call primitive when vmap_method is one "
+            f"of {', '.join(map(repr, VMAP_METHODS))}. Got vmap_method="
+            f"{p.vmap_method!r} for the target {p.target}"
+        )
+    given, layouts = [], []
+    for x, axis, layout in zip(args, axes, p.input_layouts, strict=True):
+        if p.vmap_method == VECTORIZED:
+            given.append(x if axis is None else move_axis(x, axis, 0))
+            layouts.append(layout if axis is None else in_front(layout))
+        else:
+            given.append(whole(p.vmap_method, x, axis, size))
+            layouts.append(in_front(layout))
+    params = evolve(
+        p,
+        results=tuple([a.with_shape((size, *a.shape)) for a in p.results]),
+        input_layouts=tuple(layouts),
+        output_layouts=tuple(map(in_front, p.output_layouts)),
+    )
+    outs = ffi_call_p.bind(params, *given)
+    return outs, [0] * len(outs)
+
+
+def layouts_text(layouts: Sequence[MinorToMajor]) -> str:
+    """The attribute of layouts.
+
+    >>> layouts_text([(1, 0), ()])
+    '[dense<[1, 0]> : tensor<2xindex>, dense<> : tensor<0xindex>]'
+    """
+    found = [
+        f"dense<{list(order) if order else ''}> : tensor<{len(order)}xindex>"
+        for order in layouts
+    ]
+    return f"[{', '.join(found)}]"
+
+
+def aliases_text(p: ForeignParams) -> str:
+    """The attribute of operands that results overwrite."""
+    single = len(p.results) == 1
+    found = [
+        "#stablehlo.output_operand_alias<output_tuple_indices = "
+        f"[{'' if single else out}], operand_index = {operand}, "
+        "operand_tuple_indices = []>"
+        for operand, out in p.aliases
+    ]
+    return f"[{', '.join(found)}]"
+
+
+def lower_foreign(
+    e: Emitter, p: ForeignParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    return e.op(
+        "stablehlo.custom_call",
+        xs,
+        outs,
+        (),
+        call_target_name=quoted(p.target),
+        api_version=f"{p.api_version} : i32",
+        backend_config=f"{{{p.config}}}"
+        if p.api_version >= TYPED
+        else quoted(p.config),
+        has_side_effect=flag(p.has_side_effect),
+        operand_layouts=layouts_text(p.input_layouts),
+        result_layouts=layouts_text(p.output_layouts),
+        output_operand_aliases=aliases_text(p),
+    )
+
+
+def quoted(text: str) -> str:
+    r"""A string attribute.
+
+    >>> quoted('a "b"')
+    '"a \\22b\\22"'
+    """
+    found = [
+        c if c.isascii() and c.isprintable() and c not in '"\\' else escaped(c)
+        for c in text
+    ]
+    return f'"{"".join(found)}"'
+
+
+def escaped(character: str) -> str:
+    """The bytes of a character as MLIR escapes them."""
+    return "".join([f"\\{byte:02X}" for byte in character.encode()])
+
+
+ffi_call_p: Row[ForeignParams] = Row(
+    "ffi_call",
+    ForeignParams,
+    typing=typing_foreign,
+    jvp=refuse_derivative,
+    transpose=refuse_derivative,
+    batch=batch_foreign,
+    lower=lower_foreign,
+    compiled=True,
+    multiple_results=True,
+)
