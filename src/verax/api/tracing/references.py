@@ -41,14 +41,18 @@ from verax.transforms.references.discharge import references
 
 
 def new_ref(
-    init_val: Any, *, memory_space: object = None, kind: str | None = None
+    init_val: Any,
+    *,
+    memory_space: object = None,
+    kind: str | None = None,
+    pin: bool = False,
 ) -> Ref:
     """A mutable array that holds `init_val`, of its shape and dtype, to begin with.
 
     In a trace it lives as long as the trace, and cannot be returned. Outside of traces
     a `kind` that begins with "no_grad" lets functions that are differentiated write
     what depends on their arguments, which is a constant from then on. `memory_space`
-    changes nothing.
+    and `pin` change nothing.
 
     Raises:
         TypeError: `init_val` is a reference, or not an array.
@@ -77,7 +81,7 @@ def new_ref(
     return TracedRef(builder, made.atom, user_source(1))
 
 
-def empty_ref(ty: Any, memory_space: object = None) -> Ref:
+def empty_ref(ty: Any, memory_space: object = None, pin: bool = False) -> Ref:
     """A mutable array of the shape and dtype of `ty`, which holds zeros.
 
     >>> import verax
