@@ -55,5 +55,5 @@ def test_other_vectors_are_refused() -> None:
     unravel = ravel_pytree([vnp.ones(2), 1])[1]
     with pytest.raises(ValueError, match="vector of 3 elements"):
         unravel(vnp.ones(4))
-    with pytest.raises(TypeError, match="of dtype float32, to which"):
+    with pytest.raises(TypeError, match="expected dtype float32, to which"):
         unravel(vnp.ones(3, int))

@@ -127,7 +127,7 @@ def test_the_three_copy_semantics() -> None:
     assert np.array_equal(np.asarray(moved), VALUES)
     with pytest.raises(RuntimeError, match="deleted"):
         np.asarray(x)
-    with pytest.raises(ValueError, match="cannot both be True"):
+    with pytest.raises(ValueError, match="cannot be True at the same time"):
         verax.device_put(moved, DEVICES[2], donate=True, may_alias=True)
 
 

@@ -263,7 +263,7 @@ def test_stages_show_shardings() -> None:
 def test_compiled_functions_say_where_arguments_must_be() -> None:
     plain = verax.jit(lambda x, unused: x + 1).lower(VALUES, 0).compile()
     away = verax.device_put(VALUES, DEVICES[1])
-    with pytest.raises(ValueError, match=r"argument 0 .* committed to .*id=1.*id=0"):
+    with pytest.raises(ValueError, match=r"argument x .* committed to .*id=1.*id=0"):
         plain(away, 0)
     assert np.array_equal(plain(VALUES, verax.device_put(0, DEVICES[1])), VALUES + 1)
     with verax.default_device(DEVICES[2]):

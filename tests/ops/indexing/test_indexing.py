@@ -375,11 +375,19 @@ def test_fillings() -> None:
     ("function", "error", "text"),
     [
         (lambda x: slicing.slice(x, (0,), (9,)), TypeError, "limit <= size"),
-        (lambda x: shape.squeeze(x, (0,)), ValueError, "must all have size 1"),
+        (
+            lambda x: shape.squeeze(x, (0,)),
+            ValueError,
+            "which has size not equal to one",
+        ),
         (lambda x: shape.reshape(x, (5,)), TypeError, "must stay 3"),
         (lambda x: shape.reshape(x, (-1,)), ValueError, "negative size"),
         (lambda x: shape.reshape(x, BAD), TypeError, "must contain integers"),
-        (lambda x: shape.broadcast_in_dim(x, (2,), (0,)), TypeError, "stretch"),
+        (
+            lambda x: shape.broadcast_in_dim(x, (2,), (0,)),
+            TypeError,
+            "must either be 1, or be equal",
+        ),
         (lambda x: slicing.index_in_dim(x, 3), IndexError, "out of bounds"),
         (
             lambda x: slicing.pad(x, 0.0, [(-4, 0, 0)]),

@@ -25,6 +25,8 @@ from verax.rules.values.typed import shown
 class ZeroSeries:
     """The type of `zero_series`."""
 
+    __module__ = "verax.experimental.jet"
+
     def __repr__(self) -> str:
         return "zero_series"
 
@@ -32,6 +34,8 @@ class ZeroSeries:
 @final
 class ZeroTerm:
     """The type of `zero_term`."""
+
+    __module__ = "verax.experimental.jet"
 
     def __repr__(self) -> str:
         return "zero_term"
