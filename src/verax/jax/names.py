@@ -16,8 +16,8 @@ VERSION = "0.12.0"
 VERSION_INFO = (0, 12, 0)
 
 SAME = (
-    "ad ad_checkpoint checkpoint_policies custom_batching custom_derivatives debug "
-    "dlpack dtypes errors example_libraries example_libraries.optimizers "
+    "ad ad_checkpoint checkpoint_policies custom_batching custom_derivatives "
+    "debug dlpack dtypes errors example_libraries example_libraries.optimizers "
     "example_libraries.stax experimental.checkify experimental.compilation_cache "
     "experimental.compilation_cache.compilation_cache experimental.jet "
     "experimental.layout "
@@ -25,10 +25,10 @@ SAME = (
     "experimental.serialize_executable experimental.shard_map experimental.topologies "
     "experimental.xla_metadata export extend extend.backend ffi flatten_util image "
     "lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops "
-    "profiler random ref scipy scipy.cluster scipy.cluster.vq scipy.fft scipy.integrate "
-    "scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal "
-    "scipy.sparse scipy.sparse.linalg scipy.spatial scipy.spatial.transform "
-    "scipy.special scipy.stats "
+    "profiler random ref scipy scipy.cluster scipy.cluster.vq scipy.fft "
+    "scipy.integrate scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize "
+    "scipy.signal scipy.sparse scipy.sparse.linalg scipy.spatial "
+    "scipy.spatial.transform scipy.special scipy.stats "
     + " ".join(
         f"scipy.stats.{name}"
         for name in [
