@@ -1,6 +1,6 @@
 """Shapes, joins, splits and rearrangements against NumPy."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -183,3 +183,14 @@ def test_axes_and_sizes_are_arrays_too() -> None:
     assert vnp.tile(x, swap + 1).shape == (4, 3)
     assert vnp.flip(x, axis=last).shape == (2, 3)
     assert vnp.zeros(size).shape == (2,)
+
+
+def test_shapes_of_what_is_no_array() -> None:
+    """NumPy's answers, as in JAX: libraries ask for the shape of None."""
+    with pytest.warns(DeprecationWarning, match="shape requires ndarray or scalar"):
+        assert vnp.shape(cast(Any, None)) == ()
+    with pytest.warns(DeprecationWarning, match="ndim requires"):
+        assert vnp.ndim(cast(Any, [[1, 2]])) == 2
+    with pytest.warns(DeprecationWarning, match="size requires"):
+        assert vnp.size(cast(Any, None)) == 1
+    assert vnp.size(np.ones((2, 3)), 1) == 3

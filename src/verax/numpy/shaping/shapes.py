@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import Shape
 from verax.ir.memo import memoised
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -49,7 +49,7 @@ from verax.rules.values.sizes import (
     is_index,
     one_or_more,
 )
-from verax.rules.values.typed import shown
+from verax.rules.values.typed import NotAnArray, shown
 
 type AxisLike = int | Sequence[int]
 
@@ -60,39 +60,40 @@ transpose_params = memoised(TransposeParams)
 # ----------------------------------------------------------------- what is there
 
 
-def measured(name: str, a: object) -> ShapedArray:
-    """The type of an array; of a nested sequence too, with the warning that JAX gives.
-
-    Raises:
-        TypeError: it is neither.
-    """
+def measured(name: str, a: object) -> Shape:
+    """The shape of an array; of what NumPy makes an array, too, with JAX's warning."""
     if not isinstance(a, list | tuple):
-        return operand_aval(name, 0, a)
+        try:
+            return operand_aval(name, 0, a).shape
+        except NotAnArray:
+            found = np.shape(a)  # type: ignore[call-overload]  # of anything: () of None
+    else:
+        found = asarray(a).shape
     warnings.warn(
         f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0; "
         "this will be an error, so convert it with verax.numpy.asarray",
         DeprecationWarning,
         stacklevel=3,
     )
-    return asarray(a).aval
+    return found
 
 
 def shape(a: ArrayLike) -> Shape:
     """The sizes of the dimensions."""
-    return measured("shape", a).shape
+    return measured("shape", a)
 
 
 def ndim(a: ArrayLike) -> int:
     """The number of dimensions."""
-    return measured("ndim", a).ndim
+    return len(measured("ndim", a))
 
 
 def size(a: ArrayLike, axis: AxisLike | None = None) -> int:
     """The number of elements, or the product of the sizes of some dimensions."""
-    aval = measured("size", a)
+    found = measured("size", a)
     if axis is None:
-        return aval.size
-    return prod(aval.shape[i] for i in canonical_axes("size", axis, aval.ndim))
+        return prod(found)
+    return prod(found[i] for i in canonical_axes("size", axis, len(found)))
 
 
 # ---------------------------------------------------------------------- reshaping
