@@ -122,3 +122,20 @@ def test_log_below_its_level(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, logger="verax")
     verax.debug.log("x = {}", 1)
     assert not caplog.records
+
+
+def test_what_a_callback_raises() -> None:
+    """Eagerly it is a call of the function; a program says which callback failed."""
+
+    def fail(x: Any) -> None:
+        raise ValueError("boo")
+
+    with pytest.raises(ValueError, match=r"^boo$"):
+        verax.debug.callback(fail, vnp.ones(2))
+
+    def run() -> None:
+        verax.jit(lambda x: verax.debug.callback(fail, x))(vnp.ones(2))
+        verax.effects_barrier()
+
+    with pytest.raises(verax.errors.JaxRuntimeError, match=r"fail.* raised ValueError"):
+        run()

@@ -26,6 +26,7 @@ from verax.ir.effects import DEBUG, ORDERED_DEBUG
 from verax.ir.jaxpr import Source
 from verax.ir.records import ReprMixin
 from verax.ops.calls.callbacks import debug_callback_p
+from verax.rules.programs.host import CallbackError
 from verax.rules.values.constants import aval_of
 from verax.rules.values.source import user_source
 from verax.rules.values.typed import NotAnArray, check_callable
@@ -50,8 +51,8 @@ def debug_callback(
 
     Raises:
         TypeError: `callback` is not a function.
-        CallbackError: the function raised an exception; compiled programs raise it
-            when they run.
+        CallbackError: the function raised an exception in a compiled program, which
+            raises this when it runs; otherwise the exception comes as it is.
 
     >>> import verax
     >>> seen = []
@@ -93,7 +94,11 @@ def called_with(
         user_source(1),
     )
     effect = ORDERED_DEBUG if ordered else DEBUG
-    call_host(debug_callback_p, function, operands, (), effect, "sequential")
+    try:
+        call_host(debug_callback_p, function, operands, (), effect, "sequential")
+    except CallbackError as error:
+        # Outside of programs this is a call of the function, as in JAX.
+        raise error.__cause__ or error from None
 
 
 def check_only_options(
