@@ -66,7 +66,8 @@ def measured(name: str, a: object) -> Shape:
         try:
             return operand_aval(name, 0, a).shape
         except NotAnArray:
-            found = np.shape(a)  # type: ignore[call-overload]  # of anything: () of None
+            # Of anything: NumPy says () of None.
+            found = np.asarray(a, object).shape
     else:
         found = asarray(a).shape
     warnings.warn(
