@@ -78,6 +78,8 @@ def test_row_keeps_laws(row: Row[Any], law: Law) -> None:
 ELSEWHERE = {
     "call_exported": "test_export",
     "dce_sink": "test_sharded",
+    # It has no value outside of an exported program: tests/ops/symbols/test_dims.py.
+    "dim_as_value": "test_dims",
     "check": "test_checks",
     # They mean something only in a program around: test_references.py here.
     "get_ref": "test_references",

@@ -7,7 +7,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax import lax
+from verax import lax, verify
 from verax.custom_batching import custom_vmap
 from verax.ir.avals import ShapedArray
 from verax.ir.check import check_jaxpr
@@ -136,3 +136,36 @@ def test_bodies_keep_their_types_whatever_the_weakness_of_operands(
         whole, [np.array(1.5, np.float32), np.array(2, np.int32)]
     )
     assert float(found) == 3.0
+
+
+UNREAD = """
+{ lambda ; a:i32[] b:f64[] c:f64[]. let
+    d:i32[] e:f64[] f:f64[] = while[
+      body_jaxpr={ lambda ; a:i32[] b:f64[] c:f64[]. let
+          d:f64[] = custom_jvp_call[
+            name=f
+            captured=1
+            jaxpr={ lambda ; a:f64[] b:f64[]. let c:f64[] = neg a in (c,) }
+            rule=TracedJvp(
+              jaxpr={ lambda ; a:f64[] b:f64[] c:f64[]. let d:f64[] = neg a in (d,) }
+              nonzero=(True,)
+              out_nonzero=(False,)
+            )
+          ] b c
+          e:i32[] = add a 1:i32[]
+        in (e, d, c) }
+      body_nconsts=0
+      cond_jaxpr={ lambda ; a:i32[] b:f64[] c:f64[]. let d:bool[] = lt a 3:i32[] in (d,) }
+      cond_nconsts=0
+    ] a b c
+  in (d, e, f) }
+"""
+
+
+def test_a_loop_whose_rule_does_not_read_a_tangent_is_linearized() -> None:
+    """The call has the tangent as an operand, but no result depends on it."""
+    values = [np.zeros((1,), "int32"), np.full((1,), 2.0), np.full((1,), 3.0)]
+    case = verify.read_case(UNREAD, values, seed=0, single=True)
+    forward, _, _ = ENGINE.linearize(case.jaxpr, (False, True, True))
+    outs = ENGINE.evaluate(forward, case.values)
+    assert [float(x) for x in outs[:3]] == [3.0, -2.0, 3.0]

@@ -42,6 +42,7 @@ from verax.ops.control.while_params import (
 )
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_or
+from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front, broadcast_in_dim
 from verax.rules.rows.masks import (
     Mask,
@@ -303,12 +304,15 @@ def split_while[P: WhileParams](
         return waiting(args, len(mask), lambda *xs: bind(p, *xs))
     wanted = tuple([not flag for flag in mask])
     slim, needed, _ = dce_while(engine, p, wanted)
-    if any(isinstance(x, Linear) for x in chosen(needed, args)):
+    given = chosen(needed, args)
+    if p.effects and any(isinstance(x, Linear) for x in given):
         return waiting(args, len(mask), lambda *xs: bind(p, *xs))
     again = repeated(p)
     kept = p.parts(needed)[2]
     places = [i for i, flag in enumerate(kept) if flag]
-    found = bind(slim, *knowns(chosen(needed, args)))
+    # An unknown operand is needed by its place alone, such as that of a call which does
+    # not read it: the known carries do not depend on what it is.
+    found = bind(slim, *[zeros(x.aval) if isinstance(x, Linear) else x for x in given])
     outs = dict(zip(places, found, strict=True))
 
     def finish(
