@@ -155,7 +155,8 @@ UNREAD = """
           e:i32[] = add a 1:i32[]
         in (e, d, c) }
       body_nconsts=0
-      cond_jaxpr={ lambda ; a:i32[] b:f64[] c:f64[]. let d:bool[] = lt a 3:i32[] in (d,) }
+      cond_jaxpr={ lambda ; a:i32[] b:f64[] c:f64[]. let
+          d:bool[] = lt a 3:i32[] in (d,) }
       cond_nconsts=0
     ] a b c
   in (d, e, f) }
