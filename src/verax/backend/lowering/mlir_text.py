@@ -23,7 +23,7 @@ from verax.ir.dtypes import (
     stored_dtype,
 )
 from verax.ir.extended import ExtendedDType
-from verax.rules.rows.emitter import TOKEN
+from verax.rules.rows.emitter import TOKEN, layout_text
 from verax.rules.values.memo import pure
 
 FLOATS = {
@@ -99,9 +99,7 @@ def row_major(avals: Sequence[ShapedArray]) -> str:
 
 
 def layout(aval: ShapedArray) -> str:
-    rank = len(stored_shape(aval))
-    order = ", ".join(map(str, reversed(range(rank))))
-    return f"dense<{f'[{order}]' if rank else ''}> : tensor<{rank}xindex>"
+    return layout_text(tuple(reversed(range(len(stored_shape(aval))))))
 
 
 def float_text(value: float | np.floating, dtype: DType) -> str:

@@ -20,7 +20,13 @@ from verax.ir.jaxpr import Params
 from verax.ops.calls.callbacks import LANE_BY_LANE, METHODS, whole
 from verax.ops.control.batch_sequentially import one_by_one
 from verax.ops.structure.shape import move_axis
-from verax.rules.rows.emitter import Emitter, Operand, flag
+from verax.rules.rows.emitter import (
+    Emitter,
+    Operand,
+    aliases_text,
+    flag,
+    layout_text,
+)
 from verax.rules.rows.row import Axis, Engine, MissingRule, Row
 from verax.rules.values.array import Array
 
@@ -122,31 +128,6 @@ def batch_foreign(
     return outs, [0] * len(outs)
 
 
-def layouts_text(layouts: Sequence[MinorToMajor]) -> str:
-    """The attribute of layouts.
-
-    >>> layouts_text([(1, 0), ()])
-    '[dense<[1, 0]> : tensor<2xindex>, dense<> : tensor<0xindex>]'
-    """
-    found = [
-        f"dense<{list(order) if order else ''}> : tensor<{len(order)}xindex>"
-        for order in layouts
-    ]
-    return f"[{', '.join(found)}]"
-
-
-def aliases_text(p: ForeignParams) -> str:
-    """The attribute of operands that results overwrite."""
-    single = len(p.results) == 1
-    found = [
-        "#stablehlo.output_operand_alias<output_tuple_indices = "
-        f"[{'' if single else out}], operand_index = {operand}, "
-        "operand_tuple_indices = []>"
-        for operand, out in p.aliases
-    ]
-    return f"[{', '.join(found)}]"
-
-
 def lower_foreign(
     e: Emitter, p: ForeignParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
@@ -161,10 +142,14 @@ def lower_foreign(
         if p.api_version >= TYPED
         else quoted(p.config),
         has_side_effect=flag(p.has_side_effect),
-        operand_layouts=layouts_text(p.input_layouts),
-        result_layouts=layouts_text(p.output_layouts),
-        output_operand_aliases=aliases_text(p),
+        operand_layouts=listed(p.input_layouts),
+        result_layouts=listed(p.output_layouts),
+        output_operand_aliases=aliases_text(p.aliases, len(p.results)),
     )
+
+
+def listed(layouts: Sequence[MinorToMajor]) -> str:
+    return f"[{', '.join(map(layout_text, layouts))}]"
 
 
 def quoted(text: str) -> str:

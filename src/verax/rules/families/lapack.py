@@ -27,7 +27,13 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Params
 from verax.rules.families.elementwise import moving
-from verax.rules.rows.emitter import Emitter, Operand, compared
+from verax.rules.rows.emitter import (
+    Emitter,
+    Operand,
+    aliases_text,
+    compared,
+    layout_text,
+)
 from verax.rules.rows.infer import infer
 from verax.rules.rows.row import (
     NOWHERE,
@@ -246,12 +252,7 @@ def layout(rank: int, columns: bool) -> str:
     order = list(range(rank))[::-1]
     if columns:
         order[:2] = [rank - 2, rank - 1]
-    inner = ", ".join(map(str, order))
-    return (
-        f"dense<[{inner}]> : tensor<{rank}xindex>"
-        if rank
-        else ("dense<> : tensor<0xindex>")
-    )
+    return layout_text(order)
 
 
 def layouts(avals: Sequence[ShapedArray], rank: int) -> str:
@@ -308,13 +309,6 @@ def matrix_call(
 ) -> tuple[Operand, ...]:
     """A custom call on matrices; `aliases` says which operand becomes which result."""
     rank = max(x.aval.ndim for x in operands) if columns else -1
-    single = len(outs) == 1
-    shared = ", ".join(
-        "#stablehlo.output_operand_alias<output_tuple_indices = "
-        f"[{'' if single else out}], operand_index = {operand}, "
-        "operand_tuple_indices = []>"
-        for operand, out in aliases.items()
-    )
     config = ", ".join(f"{key} = {value}" for key, value in options.items())
     return e.op(
         "stablehlo.custom_call",
@@ -326,7 +320,7 @@ def matrix_call(
         backend_config=f"{{{config}}}",
         operand_layouts=layouts([x.aval for x in operands], rank),
         result_layouts=layouts(outs, rank),
-        output_operand_aliases=f"[{shared}]",
+        output_operand_aliases=aliases_text(aliases.items(), len(outs)),
     )
 
 

@@ -7,7 +7,7 @@ the sequence of calls into a module::
         return e.op("stablehlo.transpose", operands, outs, permutation=i64s((1, 0)))
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -238,6 +238,27 @@ def i64s(values: Sequence[int]) -> str:
     'array<i64: 1, 0>'
     """
     return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
+
+
+def layout_text(order: Sequence[int]) -> str:
+    """The attribute of a layout: the dimensions from minor to major.
+
+    >>> layout_text((1, 0)), layout_text(())
+    ('dense<[1, 0]> : tensor<2xindex>', 'dense<> : tensor<0xindex>')
+    """
+    axes = f"[{', '.join(map(str, order))}]" if order else ""
+    return f"dense<{axes}> : tensor<{len(order)}xindex>"
+
+
+def aliases_text(pairs: Iterable[tuple[int, int]], results: int) -> str:
+    """The attribute of a custom call: which operand becomes which of its results."""
+    found = [
+        "#stablehlo.output_operand_alias<output_tuple_indices = "
+        f"[{out if results > 1 else ''}], operand_index = {operand}, "
+        "operand_tuple_indices = []>"
+        for operand, out in pairs
+    ]
+    return f"[{', '.join(found)}]"
 
 
 def flags(values: Sequence[bool]) -> str:
