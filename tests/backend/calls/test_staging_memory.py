@@ -13,7 +13,7 @@ from jaxlib import _jax
 
 import verax
 import verax.numpy as vnp
-from verax.backend.arrays.placed import stored_aval
+from verax.backend.arrays.places import stored_aval
 from verax.backend.calls.staging_memory import MOST, HostSlots, Pool, Transfer
 from verax.backend.runtime.client import local_devices
 from verax.ir.avals import ShapedArray

@@ -1,5 +1,8 @@
 """Eager operations on arrays with a place: where their results lie."""
 
+import copy
+import pickle
+
 import numpy as np
 
 import verax
@@ -17,3 +20,23 @@ def test_eager_results_of_another_shape_are_undivided() -> None:
     assert float(x.sum()) == 15.0
     lone = verax.device_put(np.ones((2, 3)), verax.devices()[0])
     assert lone.sum().sharding == lone.sharding
+
+
+def test_arrays_with_and_without_a_place_are_of_one_class() -> None:
+    plain, device = vnp.ones((1, 3)), verax.devices()[0]
+    there = verax.device_put(np.ones((1, 3), "f4"), device)
+    mapped = verax.pmap(lambda x: 2 * x)(plain)
+    assert type(plain) is type(there) is type(mapped) is type(verax.jit(abs)(there))
+    assert (plain.committed, there.committed, mapped.committed) == (False, True, True)
+    # A place makes no difference to a type, and all of it to a compiled program.
+    assert [row.committed for row in there] == [True]
+    assert [row.committed for row in plain] == [False]
+    assert (plain + there).committed
+    assert plain.at[0].set(there[0]).committed
+    assert not pickle.loads(pickle.dumps(there)).committed
+    assert copy.copy(there).committed
+    assert copy.deepcopy(there).committed
+    add = verax.jit(vnp.add)
+    assert [add(plain, x).committed for x in (plain, there, plain)] == [
+        *(False, True, False)
+    ]

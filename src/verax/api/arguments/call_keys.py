@@ -20,7 +20,6 @@ from verax.api.arguments.static_keys import EXACT, typed
 from verax.api.tracing.argument_names import Describe, describe_arguments
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
 from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.arrays.placed import PlacedArray
 from verax.backend.calls.fast_call import Call, kind_of
 from verax.backend.pytrees import PyTreeDef, flatten
 from verax.ir.avals import ShapedArray
@@ -44,9 +43,9 @@ def call_key(
     mode = current_mode() if State.owners else State.shared
     if len(given) == 1 and not kwargs and statics is None:
         x = given[0]
-        return (x.aval if type(x) is ConcreteArray else kind_of(x), mode)
+        return (x.kind if type(x) is ConcreteArray else kind_of(x), mode)
     key: list[object]
-    key = [x.aval if type(x) is ConcreteArray else kind_of(x) for x in given]
+    key = [x.kind if type(x) is ConcreteArray else kind_of(x) for x in given]
     if statics is not None:
         count = len(given) - len(kwargs or ())
         for i in statics.places((count, *kwargs) if kwargs else count):
@@ -57,7 +56,7 @@ def call_key(
 
 def leaf_kinds(leaves: Sequence[Any]) -> tuple[object, ...]:
     """The kinds of arguments that are all traced; None for what is not a leaf."""
-    return tuple([x.aval if type(x) is ConcreteArray else kind_of(x) for x in leaves])
+    return tuple([x.kind if type(x) is ConcreteArray else kind_of(x) for x in leaves])
 
 
 class Signature(NamedTuple):
@@ -110,8 +109,8 @@ def signature(
 
 def placed_kind(x: object) -> object:
     """The kind of an array that somebody placed, or of a type with a sharding."""
-    if type(x) is PlacedArray:
-        return x.kind
+    if type(x) is ConcreteArray:
+        return x.placed
     if type(x) is not ShapeDtypeStruct or x.sharding is None:
         return None
     return struct_aval(x), x.sharding, True

@@ -11,7 +11,6 @@ from typing import Any
 from verax.api.custom.base import Home
 from verax.api.jit.function import PjitFunction
 from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.arrays.placed import PlacedArray
 from verax.backend.runtime.client import check_backend
 from verax.ir.avals import ShapedArray
 from verax.ir.memo import Recent
@@ -36,7 +35,7 @@ def live_arrays(platform: str | None = None) -> list[ConcreteArray]:
 
     This goes through the objects of the process, which takes a while if it is large.
     """
-    found = [x for x in gc.get_objects() if type(x) in (ConcreteArray, PlacedArray)]
+    found = [x for x in gc.get_objects() if type(x) is ConcreteArray]
     held = [x for x in found if hasattr(x, "aval") and not x.is_deleted()]
     if platform is None:
         return held

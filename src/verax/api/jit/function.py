@@ -128,7 +128,8 @@ class PjitFunction[**P, R](Copyable):
             result = found.finish(outs)
             return result
         made: Any = ConcreteArray()
-        (made.buffer,), made.aval, made.host = outs, found.aval, None
+        (made.buffer,), made.host = outs, None
+        made.aval = made.kind = found.aval
         result = made
         return result
 

@@ -21,13 +21,12 @@ from verax.api.tracing.apply import as_array, is_tracing
 from verax.api.tracing.argument_names import describe_leaves
 from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
-from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.arrays.concrete import ConcreteArray, placed
 from verax.backend.arrays.placed import (
     buffer_at,
     fresh,
     is_plain,
     joined,
-    placed,
     put,
 )
 from verax.backend.eager.guarded import is_guarded

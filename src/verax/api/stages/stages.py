@@ -20,8 +20,9 @@ from verax.api.tracing.apply import ENGINE, apply
 from verax.api.tracing.structs import struct_of
 from verax.api.tracing.trace import Traced as TracedFunction
 from verax.backend import pytrees
+from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.formats import Format, Layout
-from verax.backend.arrays.placed import PlacedArray, put
+from verax.backend.arrays.placed import put
 from verax.backend.calls.fast_call import Call, caller
 from verax.backend.eager.guarded import guarded_call, is_guarded
 from verax.backend.eager.nan_checks import checked_call, kinds_of
@@ -31,7 +32,11 @@ from verax.backend.lowering.result import Lowered as LoweredModule
 from verax.backend.lowering.stablehlo_io import parsed
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
 from verax.backend.programs.placed_program import spread_of
-from verax.backend.programs.placement import Placement, committed_place, relocated
+from verax.backend.programs.placement import (
+    Placement,
+    committed_place,
+    relocated,
+)
 from verax.backend.programs.program import Program, build, compiled, platform_of
 from verax.backend.results import result_tree
 from verax.backend.runtime.client import (
@@ -339,7 +344,9 @@ class Compiled(Stage):
         found = []
         places = self.input_places()
         for i, (leaf, place) in enumerate(zip(leaves, places, strict=True)):
-            if not isinstance(leaf, PlacedArray) or not self.program.lowered.kept[i]:
+            if not isinstance(leaf, ConcreteArray) or leaf.placed is None:
+                continue
+            if not self.program.lowered.kept[i]:
                 continue
             if leaf.sharding.is_equivalent_to(place, leaf.ndim):
                 continue

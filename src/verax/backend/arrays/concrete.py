@@ -16,8 +16,9 @@ import numpy as np
 from attrs import frozen
 
 from verax.backend.arrays.formats import Format, Layout
+from verax.backend.arrays.places import Placed, spread, stored_aval, to_numpy
 from verax.backend.arrays.protocols import Exchangeable
-from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
+from verax.backend.placement.sharding import Sharding, SingleDeviceSharding, is_local
 from verax.backend.runtime import buffers
 from verax.backend.runtime.buffers import Buffer
 from verax.backend.runtime.client import Device, local_devices
@@ -34,15 +35,34 @@ from verax.rules.values.state import STATE
 FIRST_OF_USERS = 256
 
 
-class PlainPlace(Array):
-    """What arrays that were never placed say about their place."""
+class OnDevices(Array):
+    """What an array says about its place.
 
-    __slots__ = ()
+    `kind` is what compiled programs are looked up by. It is the array's type, the very
+    object `aval`, unless the array has a place of its own: what is plain takes the
+    short paths, which ask `x.kind is x.aval`.
+    """
+
+    __slots__ = ("kind",)
+    kind: ShapedArray | Placed
+
+    @property
+    def placed(self) -> Placed | None:
+        """The place of its own that the array has, if it has one."""
+        kind = self.kind
+        return kind if type(kind) is Placed else None
+
+    @property
+    def committed(self) -> bool:
+        """Whether the user chose the device."""
+        own = self.placed
+        return own is not None and own.committed
 
     @property
     def sharding(self) -> Sharding:
         """Where the values live, or will: on the first device, unless placed."""
-        return SingleDeviceSharding(local_devices()[0])
+        own = self.placed
+        return SingleDeviceSharding(local_devices()[0]) if own is None else own.place
 
     @property
     def device(self) -> Any:
@@ -79,28 +99,18 @@ class PlainPlace(Array):
         """Whether every device of the array holds all of it."""
         return self.sharding.is_fully_replicated
 
-    @property
-    def addressable_shards(self) -> list["Shard"]:
-        """The parts of the array that the devices of this process hold."""
-        return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
-
-    @property
-    def global_shards(self) -> list["Shard"]:
-        """The parts on all devices; those of other processes have no data."""
-        return self.addressable_shards
-
 
 def words(keys: np.ndarray) -> np.ndarray:
     """The 32-bit words of stored keys, in the last dimension."""
     return np.ascontiguousarray(keys).reshape(*keys.shape, 1).view(np.uint32)
 
 
-class ConcreteArray(PlainPlace, Exchangeable):
+class ConcreteArray(OnDevices, Exchangeable):
     """An array of values; made by the library, never by calling the class.
 
     `host` and `buffer` hold the same values, at least one of them unless the array
-    was deleted. `ended` is set only then, and says how. An array holds nothing else,
-    because each call makes some.
+    was deleted. `ended` is set only then, and says how. An array holds nothing else
+    but its `aval` and its `kind`, because each call makes some.
     """
 
     __slots__ = ("__weakref__", "buffer", "ended", "host")
@@ -108,11 +118,6 @@ class ConcreteArray(PlainPlace, Exchangeable):
     host: np.ndarray | None
     buffer: Buffer | None
     ended: str
-
-    @property
-    def committed(self) -> bool:
-        """Whether the user chose the device."""
-        return False
 
     def numpy(self) -> np.ndarray:
         """The values as a read-only NumPy array; waits for them.
@@ -125,7 +130,12 @@ class ConcreteArray(PlainPlace, Exchangeable):
         buffer = self.buffer  # one read: another thread may delete the array
         if buffer is None or buffers.is_deleted(buffer):
             raise self.gone()
-        self.host = values = buffers.to_numpy(buffer)
+        own = self.placed
+        if own is None:
+            values = buffers.to_numpy(buffer)
+        else:
+            values = to_numpy(buffer, own.place, stored_aval(self.aval))
+        self.host = values
         return values
 
     def stored(self) -> np.ndarray:
@@ -133,8 +143,8 @@ class ConcreteArray(PlainPlace, Exchangeable):
 
     def __iter__(self) -> Iterator[Array]:
         """The rows one after the other, each made when it is asked for."""
-        if type(self) is not ConcreteArray or not self.shape:
-            return super().__iter__()  # another class has a place for its rows
+        if self.kind is not self.aval or not self.shape:
+            return super().__iter__()  # the rows lie where the array does
         keys = isinstance(self.aval.dtype, ExtendedDType)  # whose uses are counted
         if keys or not STATE.interpreter.immediate:
             return super().__iter__()  # a trace writes the rows
@@ -150,8 +160,26 @@ class ConcreteArray(PlainPlace, Exchangeable):
             return buffer
         if (host := self.host) is None:
             raise self.gone()
-        self.buffer = buffer = to_buffer(host, self.aval)
+        own = self.placed
+        if own is None:
+            buffer = to_buffer(host, self.aval)
+        else:
+            buffer = spread(host, self.aval, own.place, copy=False)
+        self.buffer = buffer
         return buffer
+
+    @property
+    def addressable_shards(self) -> list["Shard"]:
+        """The parts of the array that the devices of this process hold."""
+        return [shard for shard in self.global_shards if shard.data is not None]
+
+    @property
+    def global_shards(self) -> list["Shard"]:
+        """The parts on all devices; those of other processes have no data."""
+        own = self.placed
+        if own is None:
+            return [Shard(self.device, (slice(None),) * self.ndim, 0, self)]
+        return shards_of(self, own.place)
 
     def __repr__(self) -> str:
         if isinstance(self.aval.dtype, ExtendedDType):
@@ -231,13 +259,20 @@ class ConcreteArray(PlainPlace, Exchangeable):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Devices belong to a process, so what is pickled are the values.
         return from_host, (np.array(self.numpy()), self.aval)
 
     def __copy__(self) -> "ConcreteArray":
-        return from_host(self.numpy(), self.aval)
+        own = self.placed
+        if own is None:
+            return from_host(self.numpy(), self.aval)
+        return placed(*own, buffer=self.device_buffer())
 
     def __deepcopy__(self, memo: object) -> "ConcreteArray":
-        return from_host(self.numpy().copy(), self.aval)
+        own = self.placed
+        if own is None:
+            return from_host(self.numpy().copy(), self.aval)
+        return placed(*own, host=self.numpy().copy())
 
 
 @frozen(eq=False, repr=False)
@@ -252,7 +287,7 @@ class Shard(ReprMixin):
     device: Device
     index: tuple[slice, ...]
     replica_id: int
-    data: PlainPlace | None
+    data: OnDevices | None
 
 
 def printable(array: np.ndarray) -> np.ndarray:
@@ -272,7 +307,7 @@ def rows_of(values: np.ndarray, aval: ShapedArray) -> Iterator[Array]:
 def from_host(array: np.ndarray, aval: ShapedArray) -> ConcreteArray:
     """An array of NumPy values of `aval`'s type, not to be written to any more."""
     made = ConcreteArray()  # half the time of `__new__`
-    made.aval = aval
+    made.aval = made.kind = aval
     made.host = array
     made.buffer = None
     return made
@@ -281,10 +316,51 @@ def from_host(array: np.ndarray, aval: ShapedArray) -> ConcreteArray:
 def from_buffer(buffer: Buffer, aval: ShapedArray) -> ConcreteArray:
     """An array of values on a device."""
     made = ConcreteArray()  # half the time of `__new__`
-    made.aval = aval
+    made.aval = made.kind = aval
     made.host = None
     made.buffer = buffer
     return made
+
+
+def placed(
+    aval: ShapedArray,
+    place: Sharding,
+    committed: bool,
+    *,
+    host: np.ndarray | None = None,
+    buffer: Buffer | None = None,
+) -> ConcreteArray:
+    """An array of read-only values of NumPy, or of a buffer that lies as `place` says.
+
+    Values that are on the host belong on the devices of `place` all the same.
+    """
+    made = ConcreteArray()
+    made.aval, made.host, made.buffer = aval, host, buffer
+    made.kind = Placed(aval, place, committed)
+    return made
+
+
+def shards_of(x: ConcreteArray, place: Sharding) -> list[Shard]:
+    """The shards on all devices; copies of one part are numbered from 0."""
+    buffer = x.device_buffer()
+    stored = stored_aval(x.aval)
+    indices = place.devices_indices_map(stored.shape)
+    tiles = place.tiling(x.ndim).places
+    held = iter(buffers.parts_of(buffer))
+    copies: dict[tuple[int, ...], int] = {}
+    found = []
+    for device, tile in zip(place.ordered, tiles, strict=True):
+        number = copies.get(tile, 0)
+        copies[tile] = number + 1
+        index = indices[device][: x.ndim]
+        data = None
+        if is_local(device):
+            shape = place.shard_shape(x.shape)
+            own = SingleDeviceSharding(device)
+            part = buffers.retyped(next(held), stored_aval(x.aval.with_shape(shape)))
+            data = placed(x.aval.with_shape(shape), own, True, buffer=part)
+        found.append(Shard(device, index, number, data))
+    return found
 
 
 def to_buffer(values: np.ndarray, aval: ShapedArray) -> Buffer:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.arrays.placed import PlacedArray, stored_aval
+from verax.backend.arrays.places import stored_aval
 from verax.backend.calls.staging_memory import Pool, Transfer, may_share
 from verax.backend.programs.prepared import (
     Fetch,
@@ -66,13 +66,10 @@ def kind_of(x: Any) -> object:
     if cls in SCALARS:
         return cls
     if cls is ConcreteArray:
-        aval: ShapedArray = x.aval
-        return aval
-    if cls is np.ndarray:
-        return x.shape, x.dtype
-    if cls is PlacedArray:
         kind: object = x.kind
         return kind
+    if cls is np.ndarray:
+        return x.shape, x.dtype
     return NoneType if x is None else None
 
 
@@ -147,7 +144,8 @@ def finishing(out_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> Finish:
         made: list[ConcreteArray] = []
         for buffer, aval in zip(outs, avals, strict=True):  # as `arrays_of`
             x = ConcreteArray()
-            x.buffer, x.aval, x.host = buffer, aval, None
+            x.buffer, x.host = buffer, None
+            x.aval = x.kind = aval
             made.append(x)
         return build(made)
 

@@ -74,7 +74,10 @@ def remembered[**P, R](function: Callable[P, R]) -> Callable[P, R]:
                 compute = recipe(
                     current_mode() if owners else State.shared,
                     function,
-                    *[x.aval if type(x) is ConcreteArray else x for x in args],
+                    *[
+                        x.aval if type(x) is ConcreteArray and x.kind is x.aval else x
+                        for x in args
+                    ],
                     **kwargs,
                 )
             except (TypeError, TransientKey):  # an argument without a hash, or no array

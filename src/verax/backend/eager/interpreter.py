@@ -20,7 +20,7 @@ import numpy as np
 from attrs import frozen
 
 from verax.backend.arrays.concrete import ConcreteArray, from_host
-from verax.backend.arrays.placed import PlacedArray, put
+from verax.backend.arrays.placed import put
 from verax.backend.programs.placement import common_place, result_place
 from verax.backend.runtime.client import Device
 from verax.ir.avals import ShapedArray, is_reference
@@ -140,7 +140,10 @@ class EagerInterpreter(ReprMixin):
         engine = self.engine
         try:
             avals = [
-                x.aval if type(x) is ConcreteArray else operand_type(x) for x in args
+                aval
+                if type(x) is ConcreteArray and x.kind is (aval := x.aval)
+                else operand_type(x)
+                for x in args
             ]
         except HasPlace:
             return bind_placed(engine, primitive, params, args)
@@ -197,7 +200,7 @@ def typed(x: object, aval: ShapedArray) -> Array:
     """A value as an array of type `aval`, which it has but for the weakness."""
     if isinstance(x, Array) and x.aval is aval:
         return x
-    if type(x) is PlacedArray:
+    if type(x) is ConcreteArray and x.kind is not x.aval:
         return x
     return as_array(host_of(x), aval)
 
@@ -234,7 +237,7 @@ def operand_type(x: object) -> ShapedArray:
         return array_aval(x.shape, x.dtype, STATE.enable_x64)
     if isinstance(x, Tracer):
         raise leaked(x)
-    if type(x) is PlacedArray:
+    if type(x) is ConcreteArray:
         raise HasPlace
     try:
         return aval_of(x)

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from verax.backend.arrays.placed import PlacedArray
 from verax.backend.eager.single_op import OPTIONS
 from verax.backend.placement.sharding import Sharding
-from verax.backend.programs.placement import placement_of
+from verax.backend.programs.placement import place_of, placement_of
 from verax.backend.programs.program import compiled
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params, Primitive
@@ -118,7 +117,7 @@ def on_places(
 def places_of(found: Discharged, values: Sequence[Any]) -> tuple[Sharding | None, ...]:
     """Where the outputs go: what references hold stays where it was placed."""
     held = [values[i] for i in found.written]
-    places = [x.place if isinstance(x, PlacedArray) else None for x in held]
+    places = [place_of(x) for x in held]
     count = len(found.jaxpr.outvars) - len(places)
     return (*[None] * count, *places) if any(places) else ()
 

@@ -12,7 +12,8 @@ import numpy as np
 from attrs import evolve
 
 from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.arrays.placed import buffer_at, spread, stored_aval
+from verax.backend.arrays.placed import buffer_at
+from verax.backend.arrays.places import spread, stored_aval
 from verax.backend.lowering.result import Lowered, Spread
 from verax.backend.placement.sharding import (
     HloSharding,

@@ -14,7 +14,9 @@ from typing import ClassVar
 import numpy as np
 from attrs import frozen
 
-from verax.backend.arrays.placed import PlacedArray, default_place, devices_text
+from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.arrays.placed import default_place, devices_text
+from verax.backend.arrays.places import Placed
 from verax.backend.placement.mesh import Mesh, PartitionSpec
 from verax.backend.placement.sharding import (
     NamedSharding,
@@ -75,7 +77,13 @@ class Placement(ReprMixin):
 
 def place_of(value: object) -> Sharding | None:
     """Where a captured array lies, if it was placed."""
-    return value.place if isinstance(value, PlacedArray) else None
+    own = placed_of(value)
+    return None if own is None else own.place
+
+
+def placed_of(x: object) -> Placed | None:
+    """The place of its own that a value has, if it is an array with one."""
+    return x.placed if isinstance(x, ConcreteArray) else None
 
 
 @frozen(repr=False)
@@ -105,7 +113,7 @@ def facts(jaxpr: Jaxpr) -> tuple[tuple[MeshAxes, ...], tuple[Literal, ...]]:
     consts = [
         use.literal
         for use in jaxpr.used_consts
-        if isinstance(use.literal.value, PlacedArray) and use.literal.value.committed
+        if (own := placed_of(use.literal.value)) is not None and own.committed
     ]
     return tuple(dict.fromkeys(meshes)), tuple(consts)
 
@@ -150,8 +158,9 @@ def placement_of(
         if (place := ins[i] or committed_place(x)) is not None
     ]
     for literal in consts:
-        assert isinstance(literal.value, PlacedArray)
-        claims.append(Claim(literal.value.place, f"a captured array {literal.aval}"))
+        place = place_of(literal.value)
+        assert place is not None
+        claims.append(Claim(place, f"a captured array {literal.aval}"))
     claims += [Claim(place, "an output") for place in outs if place is not None]
     claims += [
         Claim(NamedSharding(mesh_of(axes), PartitionSpec()), "a sharding constraint")
@@ -168,7 +177,7 @@ def placement_of(
 
 def has_place(x: object) -> bool:
     """Whether an argument lies somewhere of its own."""
-    return isinstance(x, PlacedArray) or sharding_of(x) is not None
+    return placed_of(x) is not None or sharding_of(x) is not None
 
 
 def sharding_of(x: object) -> Sharding | None:
@@ -179,8 +188,8 @@ def sharding_of(x: object) -> Sharding | None:
 
 def committed_place(x: object) -> Sharding | None:
     """Where an argument must stay, if anywhere."""
-    if isinstance(x, PlacedArray):
-        return x.place if x.committed else None
+    if (own := placed_of(x)) is not None:
+        return own.place if own.committed else None
     return sharding_of(x)
 
 
@@ -243,7 +252,8 @@ def result_place(place: Sharding, shape: Shape, args: Sequence[object]) -> Shard
     if not isinstance(place, NamedSharding):
         return place
     for x in args:
-        if isinstance(x, PlacedArray) and x.shape == shape and x.place == place:
+        own = placed_of(x)
+        if own is not None and own.aval.shape == shape and own.place == place:
             return place
     return place.update(spec=PartitionSpec())
 

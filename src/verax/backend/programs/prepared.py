@@ -15,7 +15,8 @@ import numpy as np
 from attrs import frozen
 
 from verax.backend.arrays.concrete import ConcreteArray, from_buffer
-from verax.backend.arrays.placed import buffer_at, spread, stored_aval
+from verax.backend.arrays.placed import buffer_at
+from verax.backend.arrays.places import spread, stored_aval
 from verax.backend.lowering.result import Lowered
 from verax.backend.placement.sharding import Sharding
 from verax.backend.runtime import buffers
@@ -92,7 +93,8 @@ def arrays_of(
     made: list[ConcreteArray] = []
     for buffer, aval in zip(outs, avals, strict=True):
         x = ConcreteArray()
-        x.buffer, x.aval, x.host = buffer, aval, None
+        x.buffer, x.host = buffer, None
+        x.aval = x.kind = aval
         made.append(x)
     return made
 

@@ -17,7 +17,8 @@ import numpy as np
 from attrs import evolve, frozen
 
 from verax.backend.arrays.concrete import ConcreteArray, to_buffer
-from verax.backend.arrays.placed import stored_aval, wrapper
+from verax.backend.arrays.placed import wrapper
+from verax.backend.arrays.places import stored_aval
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.result import Lowered
 from verax.backend.placement.sharding import Sharding

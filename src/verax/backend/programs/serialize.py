@@ -19,13 +19,8 @@ from typing import Any, Final
 import jaxlib.version
 import numpy as np
 
-from verax.backend.arrays.placed import (
-    devices_text,
-    spread,
-    stored_aval,
-    to_numpy,
-    wrapper,
-)
+from verax.backend.arrays.placed import devices_text, wrapper
+from verax.backend.arrays.places import spread, stored_aval, to_numpy
 from verax.backend.lowering.result import Lowered
 from verax.backend.placement.sharding import (
     Sharding,

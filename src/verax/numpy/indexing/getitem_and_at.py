@@ -66,7 +66,7 @@ def getitem(x: Array, index: Index) -> Array:
     plan = read_plan(items, x.aval, False, True)
     if plan.beyond is not None:
         check_static(x, plan.beyond)
-    if type(x) is ConcreteArray and is_eager():
+    if type(x) is ConcreteArray and x.kind is x.aval and is_eager():
         return from_host(x.numpy()[plan.view], plan.aval)
     for row, params in plan.before:
         x = row.call(params, x)
@@ -98,7 +98,8 @@ def read(
         return filled(plan.aval, fill_value)
     if 0 in plan.aval.shape and plan.picked:
         return zeros(plan.aval)
-    if mode is not FILL and promises.wrap and type(x) is ConcreteArray and is_eager():
+    wraps = mode is not FILL and promises.wrap
+    if wraps and type(x) is ConcreteArray and x.kind is x.aval and is_eager():
         found = hosted_read(x, plan, parsed.arrays)
         if found is not None:
             return found
@@ -259,7 +260,7 @@ class Update(NamedTuple):
     def update(self, values: ArrayLike, how: str, options: dict[str, Any]) -> Array:
         """The array with values combined into the part, by NumPy where that will do."""
         x = self.array
-        if not options and type(x) is ConcreteArray:
+        if not options and type(x) is ConcreteArray and x.kind is x.aval:
             found = hosted_update(x, self.index, values, how)
             if found is not None:
                 return found

@@ -60,7 +60,7 @@ def hosted_view(view: View, arrays: tuple[IndexArray, ...]) -> View | None:
         return None
     values = []
     for array in arrays:
-        if type(array) is ConcreteArray:
+        if type(array) is ConcreteArray and array.kind is array.aval:
             array = array.numpy()
         if type(array) is not np.ndarray or array.dtype.kind not in "iu":
             return None
@@ -118,7 +118,8 @@ def hosted_values(x: ConcreteArray, values: object) -> np.ndarray | None:
     if not is_eager():
         return None
     if type(values) is ConcreteArray:
-        return values.numpy() if values.aval.dtype == dtype else None
+        taken = values.kind is values.aval and values.aval.dtype == dtype
+        return values.numpy() if taken else None
     if type(values) in (int, float) and is_float(dtype):
         constant: np.ndarray = constant_of(values, dtype)
         return constant

@@ -1,0 +1,88 @@
+"""Where values lie, and how they get there and back (floor 4).
+
+The type of an array, its place and whether the user chose it are one record, by which
+compiled programs are looked up; the functions know buffers and NumPy, not arrays::
+
+    buffer = spread(np.ones(4, np.float32), aval, sharding, copy=True)
+    to_numpy(buffer, sharding, aval)
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from verax.backend.placement.sharding import Sharding, is_local, runtime_sharding
+from verax.backend.runtime import buffers
+from verax.backend.runtime.buffers import Aval, AvalLike, Buffer
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import bool_, device_value, float0
+from verax.ir.extended import ExtendedDType
+
+
+class Placed(NamedTuple):
+    """A type, and the place of its own that an array of it has."""
+
+    aval: ShapedArray
+    place: Sharding
+    committed: bool
+
+
+def stored_aval(aval: ShapedArray) -> AvalLike:
+    """The type on the device: that of keys are their words."""
+    if isinstance(aval.dtype, ExtendedDType):
+        shape = (*aval.shape, *aval.dtype.element_shape)
+        return Aval(shape, aval.dtype.element_dtype)
+    if aval.dtype == float0:
+        return Aval(aval.shape, bool_)
+    return aval  # type: ignore[return-value]  # NumPy's dtype, then
+
+
+def spread(
+    values: np.ndarray, aval: ShapedArray, place: Sharding, *, copy: bool
+) -> Buffer:
+    """NumPy values of type `aval` on the devices of `place`; one part for each.
+
+    Raises:
+        ValueError: the array cannot lie so.
+    """
+    stored = stored_aval(aval)
+    if aval.dtype == float0:
+        values = device_value(values, float0)
+    place.check(aval.shape, f"an array {aval}")
+    local = [device for device in place.ordered if is_local(device)]
+    if place.num_devices == 1:
+        return buffers.from_numpy(values, local[0], copy=copy, aval=stored)
+    indices = place.devices_indices_map(stored.shape)
+    parts = [part_of(values, indices[device], copy) for device in local]
+    sharding = runtime_sharding(place, len(stored.shape))
+    return buffers.put_parts(stored, sharding, parts, local)
+
+
+def part_of(values: np.ndarray, index: tuple[slice, ...], copy: bool) -> np.ndarray:
+    """The values of one shard, as contiguous memory that no one else writes to."""
+    part = values[index]
+    return part if part.flags.c_contiguous and not copy else part.copy()
+
+
+def to_numpy(buffer: Buffer, place: Sharding, aval: AvalLike) -> np.ndarray:
+    """The whole array, put together from the parts on the devices of this process.
+
+    Raises:
+        RuntimeError: parts are on devices of other processes.
+    """
+    if place.num_devices == 1:
+        return buffers.to_numpy(buffer)
+    if not (place.is_fully_addressable or place.is_fully_replicated):
+        raise RuntimeError(
+            f"an array with {place} spans devices of other processes, which this one "
+            "cannot read: use its addressable_shards"
+        )
+    parts = buffers.parts_of(buffer)
+    if place.is_fully_replicated:
+        return buffers.to_numpy(parts[0])
+    whole = np.empty(aval.shape, aval.dtype)
+    indices = place.devices_indices_map(aval.shape)
+    for device, part in zip(place.ordered, parts, strict=True):
+        whole[indices[device]] = buffers.to_numpy(part)
+    whole.flags.writeable = False
+    return whole
