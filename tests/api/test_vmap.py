@@ -178,6 +178,22 @@ def test_python_may_branch_on_what_is_closed_over_where_that_has_a_value() -> No
         verax.jit(verax.vmap(lambda x, y: signed(x, 1.0 * y), (0, None)))(X, 2.0)
 
 
+def test_python_may_branch_on_what_the_function_makes_or_closes_over() -> None:
+    def signs(x: Any) -> Any:
+        kernel = vnp.ones((3, 2)) + 1.0
+        assert kernel.sum() == 12
+        return x @ (kernel if X.sum() > 0 else -kernel)
+
+    twos = [[6, 6], [24, 24]]
+    assert verax.vmap(signs)(X).tolist() == twos
+    assert verax.vmap(verax.vmap(signs))(X[None]).tolist() == [twos]
+    slopes = verax.vmap(verax.grad(lambda x: signs(x).sum()))(X)
+    assert slopes.tolist() == [[4, 4, 4], [4, 4, 4]]
+    for abstract in (verax.jit(verax.vmap(signs)), verax.vmap(verax.jit(signs))):
+        with pytest.raises(TypeError, match="only types are known"):
+            abstract(X)
+
+
 def test_a_mapped_argument_has_no_value() -> None:
     def mixed(x: Any, y: Any) -> Any:
         return x if x * y > 0 else y

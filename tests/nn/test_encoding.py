@@ -109,7 +109,7 @@ def test_attention_errors() -> None:
     attend = ANY.dot_product_attention
     with pytest.raises(ValueError, match="the same shape"):
         attend(Q, K, V[:, :5])
-    with pytest.raises(ValueError, match="heads"):
+    with pytest.raises(ValueError, match="heads of the query, 3, must be a multiple"):
         attend(Q[:, :, :3], K[:, :, :2], V[:, :, :2])
     with pytest.raises(ValueError, match="boolean"):
         attend(Q, K, V, mask=np.ones((5, 6)))

@@ -205,8 +205,13 @@ class Parameter:
 
 
 class Reflected:
+    dtype = ["no dtype"]
+
     def __radd__(self, other: object) -> str:
         return "radd"
+
+    def __gt__(self, other: object) -> str:
+        return "gt"
 
 
 def test_objects_that_say_how_they_become_arrays() -> None:
@@ -218,6 +223,7 @@ def test_objects_that_say_how_they_become_arrays() -> None:
     assert jnp.array([p, p]).shape == (2, 2, 2)
     assert jnp.asarray(p, jnp.int32).dtype == jnp.int32
     assert x + Reflected() == "radd"
+    assert (x < Reflected()) == "gt"
     with pytest.raises(ValueError, match=r"numpy\.asarray"):
         verax.lax.sin(p)
 

@@ -62,8 +62,9 @@ def as_place(
             )
         return as_place(what, x.sharding, error)
     if isinstance(x, NamedSharding) and isinstance(x.mesh, AbstractMesh):
-        return x.update(mesh=concrete_mesh(x.mesh))
+        x = x.update(mesh=concrete_mesh(x.mesh))
     if x is None or isinstance(x, Sharding):
+        check_devices(what, x)
         return x
     if isinstance(x, Device):
         return SingleDeviceSharding(x)
@@ -86,6 +87,14 @@ def as_place(
             f"one device along {', '.join(sorted(manual))}: name other axes"
         )
     return place
+
+
+def check_devices(what: str, place: Sharding | None) -> None:
+    """Raise ValueError for a sharding over a mesh without devices."""
+    if isinstance(place, NamedSharding) and not place.num_devices:
+        raise ValueError(
+            f"{what} got {place}, but no array can lie on a mesh without devices"
+        )
 
 
 def memory_place(space: MemorySpace) -> None:

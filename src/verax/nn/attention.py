@@ -174,11 +174,15 @@ def sizes_of(q: Array, k: Array, v: Array) -> Sizes:
             f"of the same dtype, not {q.aval}, {k.aval} and {v.aval}"
         )
     batch, keys, heads, depth = k.shape
-    if (q.shape[0], q.shape[3]) != (batch, depth) or q.shape[2] % max(heads, 1):
+    if (q.shape[0], q.shape[3]) != (batch, depth):
         raise ValueError(
             f"dot_product_attention: the query {q.aval} must have the batch size and "
-            f"last dimension of the key {k.aval}, and a multiple of its number of "
-            "heads"
+            f"last dimension of the key {k.aval}"
+        )
+    if q.shape[2] % max(heads, 1):
+        raise ValueError(
+            f"dot_product_attention: the number of heads of the query, {q.shape[2]}, "
+            f"must be a multiple of that of key and value, {heads}"
         )
     return Sizes(batch, q.shape[1], keys, heads, q.shape[2] // max(heads, 1), depth)
 

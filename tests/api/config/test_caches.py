@@ -12,6 +12,7 @@ import verax.numpy as vnp
 def test_typeof() -> None:
     assert str(verax.typeof(1)) == "~i32[]"
     assert verax.typeof(np.ones(3)).dtype == "float32"
+    assert str(verax.typeof(verax.new_ref(np.ones(3)))) == "Ref{f32[3]}"
     with pytest.raises(TypeError, match="not an array"):
         verax.typeof("x")
 

@@ -12,14 +12,14 @@ from verax.api.custom.base import Home
 from verax.api.jit.function import PjitFunction
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.runtime.client import check_backend
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.memo import Recent
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import ByFunction, is_memo
 
 
 def typeof(x: Any) -> ShapedArray:
-    """The type of an array, tracer or scalar: shape, dtype and weakness.
+    """The type of an array, tracer, scalar or reference: shape, dtype and weakness.
 
     Raises:
         TypeError: `x` is none of them.
@@ -27,6 +27,8 @@ def typeof(x: Any) -> ShapedArray:
     >>> print(typeof(1.0))
     ~f32[]
     """
+    if is_reference(x):
+        return x.aval
     return aval_of(x)
 
 

@@ -197,8 +197,12 @@ class Flow:
 def oracle_for(
     builder: Builder, values: Sequence[object | None], differentiates: bool = False
 ) -> Oracle | None:
-    """What knows values of the trace, unless there can be none."""
-    around = builder.outer is not None and builder.outer.oracle is not None
+    """What knows values of the trace, unless there can be none.
+
+    A trace around that is abstract makes all that is not an argument abstract too;
+    where there is none, what a function closes over or makes has a value.
+    """
+    around = builder.outer is None or builder.outer.oracle is not None
     if around or not values or any([has_value(x) for x in values]):
         return Oracle(builder, values, differentiates)
     return None

@@ -86,6 +86,11 @@ class Sharding(Unchanging):
         return {d for d in self.ordered if is_local(d)}
 
     @property
+    def _addressable_device_assignment(self) -> tuple[Device, ...]:
+        """The devices of this process in order, by the name that orbax asks for."""
+        return tuple(filter(is_local, self.ordered))
+
+    @property
     def is_fully_addressable(self) -> bool:
         """Whether this process has all the devices."""
         return all(map(is_local, self.ordered))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.api.sharding_args import constrained
+from verax.api.sharding_args import check_devices, constrained
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import fresh, put
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
@@ -132,6 +132,7 @@ def placed(name: str, x: Array, device: Placement) -> Array:
             "verax.devices() lists the devices"
         )
     place = SingleDeviceSharding(device) if isinstance(device, Device) else device
+    check_devices(f"{name} device", place)
     if not isinstance(x, ConcreteArray):
         (found,) = constrained([x], (place,))
         return found  # type: ignore[no-any-return]  # an array, as x is

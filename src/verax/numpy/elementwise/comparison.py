@@ -7,6 +7,8 @@ as NumPy does; all else is one equation on promoted operands::
     logical_and(x, y)
 """
 
+import numpy as np
+
 from verax.ir.dtypes import bool_, is_complex, is_unsigned, uint8
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.numpy.arguments.arguments import (
@@ -94,7 +96,7 @@ def ordered(
 
 def is_complex_array(x: object) -> bool:
     dtype = getattr(x, "dtype", None)
-    return dtype is not None and is_complex(dtype)
+    return isinstance(dtype, np.dtype) and is_complex(dtype)
 
 
 def lexicographic(
