@@ -205,7 +205,7 @@ class Parameter:
 
 
 class Reflected:
-    dtype = ["no dtype"]
+    dtype: ClassVar = ["no dtype"]
 
     def __radd__(self, other: object) -> str:
         return "radd"
