@@ -8,7 +8,7 @@ import gc
 import inspect
 import weakref
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
