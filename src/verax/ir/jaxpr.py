@@ -60,11 +60,14 @@ class Params(Record):
 
     A field is an attribute, and an item by its name too: `dict(params)`, `**params`.
     Where it `touches` references they may be operands, as where programs are inside.
+    Its transpose `answers_zeros` if cotangents of zero may be pulled back to others: a
+    rule of the user's is any function.
     """
 
     __module__ = "verax.ir"
 
     touches: ClassVar[bool] = False
+    answers_zeros: ClassVar[bool] = False
 
     def keys(self) -> tuple[str, ...]:
         """The names of the fields."""

@@ -86,6 +86,41 @@ def test_none_and_integers() -> None:
     close(verax.grad(g)({"a": 1.0, "b": 2.0})["a"], 9)
 
 
+@verax.custom_vjp
+def recording(x: Any, state: Any) -> Any:
+    """`x`, and as the gradient of `state` what `state` is afterwards."""
+    return x
+
+
+recording.defvjp(lambda x, state: (x, state), lambda state, ct: (None, state + 7.0))
+
+
+@verax.custom_vjp
+def second(x: Any, y: Any) -> Any:
+    return 2 * y
+
+
+second.defvjp(lambda x, y: (second(x, y), None), lambda _, ct: (None, ct))
+
+
+def test_a_rule_is_called_with_zeros_that_another_rule_returned() -> None:
+    def total(x: Any, state: Any) -> Any:
+        return second(3.0 * recording(x, state), x).sum()
+
+    def unused(x: Any, state: Any) -> Any:
+        recording(x, state)
+        return x.sum()
+
+    x = vnp.ones(3)
+    for wrap in (lambda f: f, verax.jit, verax.checkpoint):
+        slope, state = verax.grad(wrap(total), (0, 1))(x, 1.0)
+        assert (slope.tolist(), float(state)) == ([1, 1, 1], 8)
+        assert float(verax.grad(wrap(unused), 1)(x, 1.0)) == 0
+    _, transposed = verax.linearize(total, x, 1.0)
+    pulled = verax.linear_transpose(transposed, x, 1.0)(1.0)
+    assert [vnp.asarray(ct).tolist() for ct in pulled] == [[1, 1, 1], 8]
+
+
 def test_nondifferentiable_arguments() -> None:
     @partial(verax.custom_vjp, nondiff_argnums=(1,))
     def clipped(x: Any, bound: Any) -> Any:

@@ -198,6 +198,7 @@ class CustomLinearParams(Params):
     """
 
     touches: ClassVar[bool] = True
+    answers_zeros: ClassVar[bool] = True
 
     name: str
     residuals: int

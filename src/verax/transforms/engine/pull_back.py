@@ -53,7 +53,8 @@ def pull_back[V](
     """The cotangents of the tangents that go in, from those of some that come out.
 
     `given` marks the tangents that have one; of those that the returned mask does not
-    mark it is zero. The steps have no effects.
+    mark it is zero. The steps have no effects. A step with no cotangents but zeros is
+    pulled back where its transpose `answers_zeros`.
 
     Raises:
         MissingRule: a step has no transpose rule; the message has no line.
@@ -64,11 +65,16 @@ def pull_back[V](
     numbers = [number for (number, _), flag in live_outs if flag]
     for number, ct in zip(numbers, cts, strict=True):
         found[number] = added(engine, writer, found[number], ct, None)
+    zeros: set[int] = set()
     for step in reversed(derivative.steps):
         outs = [found[t] for t in step.results]
         live = [ct for ct in outs if ct is not None]
         if not live:
-            continue
+            if not zeros or zeros.isdisjoint(step.results):
+                continue
+            if not any([eqn.params.answers_zeros for eqn in step.tangent.eqns]):
+                zeros.update(step.operands)
+                continue
         avals = tuple([None if ct is None else ct.aval for ct in outs])  # type: ignore[attr-defined]  # values have a type
         tangent, count = step.tangent, len(step.saved)
         try:
@@ -82,6 +88,8 @@ def pull_back[V](
                 found[number] = added(
                     engine, writer, found[number], next(pulled), source
                 )
+            else:
+                zeros.add(number)
     results = list(zip(found, derivative.avals, strict=False))
     live_ins = [coerce(engine, writer, ct, a) for ct, a in results if ct is not None]
     return live_ins, tuple([ct is not None for ct, _ in results])

@@ -98,15 +98,19 @@ def backwards(
 ) -> Sequence[Atom | None]:
     """The cotangent of each variable, as far as it has one, from those of the outputs.
 
-    `env` has the inputs in which `jaxpr` is not linear, and None for the others.
+    `env` has the inputs in which `jaxpr` is not linear, and None for the others. Where
+    no output has a cotangent, all are zeros that were pulled back to it.
     """
     backward = [eqn for eqn in jaxpr.eqns if not write_known(builder, eqn, env)]
     gathered: list[Atom | None] = [None] * len(env)
     for atom, ct in zip(jaxpr.outvars, cts, strict=True):
         gather(engine, builder, gathered, atom, ct, env)
     context = current_context()
+    zeros: set[int] = set()
+    if not any([ct is not None for ct in cts]):
+        zeros = {atom.index for atom in jaxpr.outvars if type(atom) is Var}
     for eqn in reversed(backward):
-        transpose_eqn(context, engine, builder, eqn, env, gathered)
+        transpose_eqn(context, engine, builder, eqn, env, gathered, zeros)
     return gathered
 
 
@@ -145,6 +149,18 @@ def refuse_effects(eqn: Eqn) -> None:
         )
 
 
+def is_asked(eqn: Eqn, zeros: set[int]) -> bool:
+    """Whether an equation without cotangents is pulled back all the same.
+
+    One that is not hands the zeros that it was given to its operands.
+    """
+    if not zeros or zeros.isdisjoint([v.index for v in eqn.outvars]):
+        return False
+    if not eqn.params.answers_zeros:
+        zeros.update([a.index for a in eqn.invars if type(a) is Var])
+    return eqn.params.answers_zeros
+
+
 def transpose_eqn(
     context: Context,
     engine: Engine,
@@ -152,14 +168,19 @@ def transpose_eqn(
     eqn: Eqn,
     env: list[Atom | None],
     gathered: list[Atom | None],
+    zeros: set[int],
 ) -> None:
-    """Pull the cotangents of one equation back to its linear operands."""
+    """Pull the cotangents of one equation back to its linear operands.
+
+    `zeros` are the variables that an equation which had cotangents gave none.
+    """
     invars, outvars = eqn.invars, eqn.outvars
     cts = [gathered[v.index] for v in outvars]
     live = [ct for ct in cts if ct is not None]
     if not live:
         refuse_effects(eqn)
-        return
+        if not is_asked(eqn, zeros):
+            return
     ins = [env[a.index] if type(a) is Var else a for a in invars]
     others = [a for a in ins if a is not None]
     linear = tuple([a is None for a in ins])
@@ -190,8 +211,10 @@ def transpose_eqn(
         ) from error
     source = eqn.source.derived("transpose")
     found = iter(builder.inline(template, [*others, *live], source))
-    flags = iter(mask)
-    for atom, flag in zip(invars, linear, strict=True):
-        if flag and next(flags):
+    operands = [a for a, flag in zip(invars, linear, strict=True) if flag]
+    for atom, flag in zip(operands, mask, strict=True):
+        if flag:
             # The sums of cotangents come from this equation, too.
             gather(engine, builder, gathered, atom, next(found), env, source)
+        elif type(atom) is Var:
+            zeros.add(atom.index)
