@@ -29,9 +29,10 @@ ARRAY_API_TESTS ?= ../array-api-tests
 TEST_ENV := HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} OPENBLAS_NUM_THREADS=1 \
 	OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=1
 PYTEST := -m pytest -q -n $(WORKERS) --dist worksteal
-# placement.md runs in a process with eight devices: tests/placement does that.
+# Two pages run in a process with eight devices: tests/placement does that.
 DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
-	--ignore=docs/examples --ignore=docs/placement.md
+	--ignore=docs/examples --ignore=docs/placement.md \
+	--ignore=docs/custom-partitioning.md
 CHECKED := src tests property_tests docs typings
 
 # $(call make_venv,folder,what to install)

@@ -14,7 +14,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 CASES = sorted(path.relative_to(ROOT) for path in HERE.glob("cases_*.py"))
-FILES = [*CASES, Path("docs/placement.md")]
+PAGES = [Path("docs/placement.md"), Path("docs/custom-partitioning.md")]
+FILES = [*CASES, *PAGES]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

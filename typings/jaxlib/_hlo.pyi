@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,11 @@ class HloSharding:
         tile_assignment: NDArray[np.int64],
         subgroup_types: Sequence[OpSharding.Type] = [],
     ) -> HloSharding: ...
+    @staticmethod
+    def tuple_sharding(
+        shape: Any, shardings: Sequence[HloSharding], /
+    ) -> HloSharding: ...
+    def tuple_elements(self) -> list[HloSharding]: ...
     def is_replicated(self) -> bool: ...
     def is_maximal(self) -> bool: ...
     def tile_assignment_dimensions(self) -> list[int]: ...

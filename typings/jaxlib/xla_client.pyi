@@ -25,6 +25,14 @@ def register_custom_call_handler(
 def register_custom_type(
     type_name: str, type_id: object, platform: str = "cpu"
 ) -> None: ...
+def register_custom_call_partitioner(
+    name: str,
+    prop_user_sharding: Callable[..., object],
+    partition: Callable[..., object],
+    infer_sharding_from_operands: Callable[..., object],
+    can_side_effecting_have_replicated_sharding: bool = False,
+    c_api: object = None,
+) -> None: ...
 def register_custom_call_target(
     name: str, fn: object, platform: str = "cpu", api_version: int = 0
 ) -> None: ...

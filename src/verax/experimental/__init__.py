@@ -16,7 +16,7 @@ __getattr__, __dir__ = facade(
         "verax.api.host.callbacks": "io_callback",
     },
     modules=(
-        "checkify compilation_cache jet key_reuse layout mesh_utils pjit "
-        "serialize_executable shard_map topologies xla_metadata"
+        "checkify compilation_cache custom_partitioning jet key_reuse layout "
+        "mesh_utils pjit serialize_executable shard_map topologies xla_metadata"
     ),
 )

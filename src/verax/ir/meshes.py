@@ -8,7 +8,7 @@ values lie, print it and compare it without knowing any runtime::
 
 import enum
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Protocol
 
 from attrs import frozen
@@ -189,7 +189,7 @@ class TypeSharding(Protocol):
     def mesh(self) -> BaseMesh: ...
 
     @property
-    def spec(self) -> Sequence[object]: ...
+    def spec(self) -> Iterable[object]: ...
 
 
 class Unsaid:

@@ -22,11 +22,11 @@ from verax.ops.elementwise.arith import div
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
+from verax.ops.parallel.between_devices import Groups
 from verax.ops.parallel.collectives import (
     CollectiveParams,
     ExchangeParams,
     GatherAxisParams,
-    Groups,
     PermuteParams,
     all_gather_p,
     all_to_all_p,

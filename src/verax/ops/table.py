@@ -24,7 +24,7 @@ from verax.ops.calls import (
 from verax.ops.contraction import dot
 from verax.ops.control import any_lane, checkpointed_loops, cond, scan, while_
 from verax.ops.conv import primitive
-from verax.ops.custom import jvp, linear_call, solve, vjp, vmap
+from verax.ops.custom import jvp, linear_call, partitioned, solve, vjp, vmap
 from verax.ops.elementwise import (
     arith,
     bits,
@@ -102,6 +102,7 @@ ROWS: tuple[Row[Any], ...] = (
     *sink.ROWS,
     *check.ROWS,
     *sharding_constraint.ROWS,
+    *partitioned.ROWS,
     *collectives.ROWS,
     *checkpoint.ROWS,
     *metadata.ROWS,

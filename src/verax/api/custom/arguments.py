@@ -142,8 +142,11 @@ def held_positions(
     fun: Callable[..., Any],
     numbers: int | Sequence[int],
     names: str | Sequence[str],
+    argument: str = "nondiff_argnums",
 ) -> tuple[int, ...]:
     """The positions that `nondiff_argnums` and `nondiff_argnames` name.
+
+    `argument` is what the first is called in messages.
 
     Raises:
         ValueError: there is no such argument.
@@ -162,7 +165,7 @@ def held_positions(
     for number in found:
         if not isinstance(number, int) or number < 0:
             raise ValueError(
-                f"nondiff_argnums must hold non-negative integers, not {shown(number)}"
+                f"{argument} must hold non-negative integers, not {shown(number)}"
             )
     return tuple(sorted(set(found)))
 
@@ -174,16 +177,17 @@ def sort_arguments(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     what: str,
+    argument: str = "nondiff_argnums",
 ) -> SortedArguments:
     """Tell the differentiable arguments of a call from the held ones.
 
     `signature` is that of `fun`: to find it takes longer than to trace. `what` says in
-    messages which kind of function it is.
+    messages which kind of function it is, `argument` who chose the held ones.
     """
     given = positional(fun, signature, args, kwargs, what)
     if held and held[-1] >= len(given):
         raise ValueError(
-            f"nondiff_argnums names argument {held[-1]}, but {function_name(fun)} "
+            f"{argument} names argument {held[-1]}, but {function_name(fun)} "
             f"was called with {len(given)} arguments"
         )
     others = tuple(x for i, x in enumerate(given) if i not in held)

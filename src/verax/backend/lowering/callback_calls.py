@@ -15,8 +15,18 @@ from attrs import frozen
 from verax.backend.lowering.mlir_text import row_major
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS, Effect
+from verax.ir.meshes import BaseMesh
 from verax.ir.records import ReprMixin
-from verax.rules.rows.emitter import HOSTING, TOKEN, HostCall, Operand, Region, flag
+from verax.rules.rows.emitter import (
+    HOSTING,
+    TOKEN,
+    HostCall,
+    Operand,
+    Partitioner,
+    Region,
+    flag,
+)
+from verax.rules.rows.row import Engine
 
 TARGETS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -28,12 +38,34 @@ TARGETS: Final[Mapping[str, str]] = MappingProxyType(
 type Regions = Sequence[tuple[Sequence[ShapedArray], Region]]
 
 
+@frozen(cache_hash=True, repr=False)
+class PartitionCall(ReprMixin):
+    """What XLA asks while it compiles a module: a rule for calls over a mesh.
+
+    What the rule gives is lowered for `platform`, under the rows of `engine`.
+    """
+
+    rule: Partitioner
+    mesh: BaseMesh
+    engine: Engine
+    platform: str
+
+
 @frozen(repr=False)
 class HostCalls(ReprMixin):
-    """The functions of a module, each with whether it is ordered, and its effects."""
+    """The functions of a module, each with whether it is ordered, and its effects.
+
+    `partitions` are the rules of the user's that XLA asks while it compiles it.
+    """
 
     functions: tuple[tuple[HostCall, bool], ...]
     effects: frozenset[Effect]
+    partitions: tuple[PartitionCall, ...] = ()
+
+    @property
+    def local(self) -> bool:
+        """Whether the module says something to this process alone."""
+        return bool(self.functions or self.partitions)
 
 
 NO_CALLS: Final = HostCalls((), NO_EFFECTS)
@@ -55,6 +87,23 @@ def call_attributes(
         "operand_layouts": row_major(operands),
         "result_layouts": row_major(results),
     }
+
+
+PARTITIONED: Final = "verax_custom_partitioning"
+"""The name under which XLA finds who answers for a call that a rule partitions."""
+RULES: Final = "rule of this process: "
+"""What the number of a rule stands behind in the text of a module."""
+
+
+def partition_attributes(index: int, factors: str | None) -> dict[str, str]:
+    """The attributes of a call that XLA asks rule `index` about."""
+    found = {
+        "call_target_name": f'"{PARTITIONED}"',
+        "api_version": "2 : i32",
+        "backend_config": f'"{RULES}{index}"',
+        "has_side_effect": "false",
+    }
+    return found if factors is None else found | {"sdy.sharding_rule": factors}
 
 
 class Ordering(Protocol):

@@ -15,11 +15,13 @@ from typing import Final
 from verax.backend.lowering.callback_calls import HostCalls
 from verax.backend.lowering.equation_templates import Platforms
 from verax.backend.lowering.live_body import Body, body_of, is_small, live_body
+from verax.backend.lowering.meshes import Meshes
 from verax.backend.lowering.module_writer import Module
 from verax.backend.lowering.result import Lowered, Seconds, Spread
 from verax.backend.lowering.source_locations import LocatedModule
 from verax.backend.runtime.metrics import RECORDER
 from verax.ir.jaxpr import Jaxpr, Literal
+from verax.ir.meshes import MeshAxes
 from verax.rules.rows.row import Engine
 from verax.rules.values.lazy import LazyFunction
 from verax.rules.values.state import NEUTRAL, entered, widths_of
@@ -89,27 +91,21 @@ def lowered_here(
     else:
         body, kept = live_body(engine, jaxpr)
     rewritten = perf_counter()
-    order = () if spread is None else spread.order
+    meshes = Meshes() if spread is None else Meshes(spread.order, spread.mesh)
     symbolic = any([aval.symbolic for aval in body.in_avals])
     kind = LocatedModule if located else Module
     module = (
         symbolic_module(engine, platforms, body)
         if symbolic
-        else kind(engine, platforms, order)
+        else kind(engine, platforms, meshes)
     )
     consts = () if inline_constants else body.consts
     given = [d for d, flag in zip(donated, kept, strict=False) if flag]
     marks, ends = attributes(module, body, consts, given, kept, spread)
     module.function("main", body, consts, marks, ends, public=True)
-    title = "".join(c if c.isalnum() or c in "_" else "_" for c in f"jit_{name}")
-    count = max(1, len(module.meshes.order))
-    header = (
-        f"module @{title} attributes "
-        f"{{mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32}} {{\n"
-    )
-    text = header + "".join([*module.meshes.lines(), *module.functions]) + "}\n"
+    text = module_text(module, f"jit_{name}")
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
-    calls = HostCalls(tuple(module.calls), body.effects)
+    calls = HostCalls(tuple(module.calls), body.effects, tuple(module.partitions))
     ins, outs = body.in_avals, body.out_avals
     small = not symbolic and '"stablehlo.while"' not in text and is_small(body)
     seconds = Seconds(rewritten - started, perf_counter() - rewritten)
@@ -129,6 +125,38 @@ def lowered_here(
         platforms,
         "main" in module.choosing,
     )
+
+
+def module_text(module: Module, name: str) -> str:
+    """The text of a module whose functions are written."""
+    title = "".join(c if c.isalnum() or c in "_" else "_" for c in name)
+    count = max(1, len(module.meshes.order))
+    header = (
+        f"module @{title} attributes "
+        f"{{mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32}} {{\n"
+    )
+    return header + "".join([*module.meshes.lines(), *module.functions]) + "}\n"
+
+
+def lower_part(
+    engine: Engine, jaxpr: Jaxpr, name: str, platform: str, mesh: MeshAxes
+) -> str:
+    """The module that each device of a mesh runs, with its constants, as text.
+
+    Raises:
+        TypeError: it calls functions of the host.
+    """
+    dtypes = {v.aval.dtype for eqn in jaxpr.eqns for v in eqn.outvars}
+    dtypes |= {v.aval.dtype for v in jaxpr.invars}
+    with entered(NEUTRAL), widths_of(dtypes):
+        module = Module(engine, (platform,), Meshes(own=mesh))
+        module.function("main", body_of(jaxpr), (), public=True)
+    if module.calls:
+        raise TypeError(
+            f"{name} calls functions of the host, which the program of one part "
+            "cannot: take the callbacks out of it"
+        )
+    return module_text(module, name)
 
 
 def attributes(

@@ -1,15 +1,20 @@
 """Floor 4: the meshes that a module over several devices declares and names.
 
-One idea: a mesh gets a symbol when something is first placed on it, and programs for
-one device declare none::
+A mesh gets a symbol when something is first placed on it, and programs for one device
+declare none::
 
     Meshes((0, 1)).layout(layout, aval)     # '#sdy.sharding<@mesh, [{"x"}]>'
 """
+
+from math import prod
+
+import numpy as np
 
 from verax.backend.lowering.mlir_text import stored_shape
 from verax.ir.avals import ShapedArray
 from verax.ir.meshes import (
     FIRST_DEVICE,
+    BaseMesh,
     Layout,
     MeshAxes,
     first_device_text,
@@ -19,10 +24,21 @@ from verax.ir.meshes import (
 
 
 class Meshes:
-    """Symbols of meshes; `order` are the devices of the program, by number."""
+    """Symbols of meshes; `order` are the devices of the program, by number.
 
-    def __init__(self, order: tuple[int, ...] = ()) -> None:
+    `mesh` is the one over which the program is spread. In the program of each device
+    of a mesh, `own` has its axes, and `order` is empty.
+    """
+
+    def __init__(
+        self,
+        order: tuple[int, ...] = (),
+        mesh: BaseMesh | None = None,
+        own: MeshAxes | None = None,
+    ) -> None:
         self.order = order
+        self.mesh = mesh
+        self.own = own
         self.symbols: dict[MeshAxes, str] = {}
         self.first_device = False
 
@@ -48,6 +64,24 @@ class Meshes:
         """The attribute of an argument or result with this layout."""
         text = None if layout is None else self.layout(layout, aval)
         return "" if text is None else f"sdy.sharding = {text}"
+
+    def meeting(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...] | None:
+        """See `Emitter.meeting`: programs have devices in the order of their numbers.
+
+        >>> own = MeshAxes(("x", "y"), (2, 2), (0, 1, 3, 2))
+        >>> Meshes(own=own).meeting(("y",)), Meshes(own=own).meeting(("x",))
+        (((0, 1), (3, 2)), ((0, 3), (1, 2)))
+        """
+        mesh = self.own
+        if mesh is None or not set(axes) <= set(mesh.names):
+            return None
+        order = sorted(mesh.devices)
+        places = np.array([order.index(i) for i in mesh.devices]).reshape(mesh.sizes)
+        found = np.moveaxis(
+            places, [mesh.names.index(name) for name in axes], range(-len(axes), 0)
+        )
+        count = prod([mesh.size(name) for name in axes])
+        return tuple([tuple(row) for row in found.reshape(-1, count).tolist()])
 
     def on_first_device(self, results: int) -> dict[str, str]:
         """The attribute of a call that one device of several makes for all."""

@@ -13,7 +13,12 @@ from contextlib import suppress
 from copy import copy
 from typing import Any, Final
 
-from verax.backend.lowering.callback_calls import call_attributes, ordered_regions
+from verax.backend.lowering.callback_calls import (
+    PartitionCall,
+    call_attributes,
+    ordered_regions,
+    partition_attributes,
+)
 from verax.backend.lowering.equation_templates import (
     EquationText,
     Needed,
@@ -41,8 +46,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import device_value, int32
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
-from verax.ir.meshes import Layout
-from verax.rules.rows.emitter import TOKEN, HostCall, Operand, Region
+from verax.rules.rows.emitter import TOKEN, HostCall, Operand, Partitioner, Region
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, MissingRule, Row
 from verax.rules.values.memo import recall
@@ -75,15 +79,16 @@ class Module:
     """
 
     def __init__(
-        self, engine: Engine, platforms: Platforms, order: tuple[int, ...] = ()
+        self, engine: Engine, platforms: Platforms, meshes: Meshes | None = None
     ) -> None:
         self.engine = engine
         self.platforms = platforms
         self.choosing: set[str] = set()
         self.parts: dict[str, Module] = {}
-        self.meshes = Meshes(order)
+        self.meshes = meshes or Meshes()
         self.functions: list[str] = []
         self.calls: dict[tuple[HostCall, bool], int] = {}
+        self.partitions: dict[PartitionCall, int] = {}
         self.names: dict[Jaxpr, str] = {}
         self.taken: dict[str, int] = {}
         self.kinds: dict[Kind, EquationText | None] = {}
@@ -276,6 +281,8 @@ class Writer(FunctionText):
     def __init__(self, module: Module) -> None:
         super().__init__()
         self.module = module
+        # See `Emitter`: what is said of meshes.
+        self.layout, self.meeting = module.meshes.layout, module.meshes.meeting
         self.constants: dict[bytes | Identity, Operand] = {}
         self.token = self.first_token = Operand("", TOKEN)
         self.choosing = False
@@ -327,6 +334,22 @@ class Writer(FunctionText):
             return tuple(rest)
         return found
 
+    def partitioned(
+        self,
+        rule: Partitioner,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+    ) -> tuple[Operand, ...] | None:
+        """See `Emitter.partitioned`."""
+        module = self.module
+        mesh = module.meshes.mesh
+        if mesh is None or len(module.meshes.order) < 2:
+            return None
+        call = PartitionCall(rule, mesh, module.engine, self.platform)
+        index = module.partitions.setdefault(call, len(module.partitions))
+        attributes = partition_attributes(index, rule.factors(mesh))
+        return self.op("stablehlo.custom_call", operands, results, (), **attributes)
+
     def call(
         self, jaxpr: Jaxpr, operands: Sequence[Operand], name: str
     ) -> tuple[Operand, ...]:
@@ -352,10 +375,6 @@ class Writer(FunctionText):
         env += [""] * (variables(jaxpr) - len(env))
         self.run(jaxpr.eqns, env)
         return tuple([self.read(a, env) for a in jaxpr.outvars])
-
-    def layout(self, layout: Layout, aval: ShapedArray) -> str | None:
-        """See `Emitter.layout`."""
-        return self.module.meshes.layout(layout, aval)
 
     def batch(
         self, jaxpr: Jaxpr, size: int, axes: tuple[int | None, ...]

@@ -15,7 +15,7 @@ from attrs import field, frozen
 from verax.backend.lowering.callback_calls import NO_CALLS, HostCalls
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Literal, Params
-from verax.ir.meshes import Layout
+from verax.ir.meshes import BaseMesh, Layout
 from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import Operand
 from verax.transforms.engine.evaluate import literal_value
@@ -66,10 +66,12 @@ class Lowered(ReprMixin):
 class Spread(ReprMixin):
     """How a program over several devices spreads its arguments and results.
 
-    `order` are the numbers of the devices. An output is None where XLA chooses.
+    `order` are the numbers of the devices, `mesh` names the axes along which they lie.
+    An output is None where XLA chooses.
     """
 
     order: tuple[int, ...]
+    mesh: BaseMesh | None
     ins: tuple[Layout, ...]
     outs: tuple[Layout | None, ...]
     of_constant: Callable[[Literal], Layout]

@@ -34,6 +34,8 @@ def stored(recipe: Recipe, lowered: Lowered) -> Stored:
         return Stored(None, "enable_compilation_cache is off")
     if lowered.calls.functions:
         return Stored(None, "the program calls functions of this process")
+    if lowered.calls.partitions:
+        return Stored(None, "rules of this process partition the program")
     client, devices = default_client(), local_devices()[:1]
     options = recipe.options.settled(lowered.small)
     if recipe.placement is not None:

@@ -38,6 +38,7 @@ def spread_of(placement: Placement) -> Spread | None:
     count = range(len(placement.ins))
     return Spread(
         tuple([device.id for device in placement.devices]),
+        placement.mesh,
         tuple([layout_of(placement.of_input(i)) for i in count]),
         tuple([None if s is None else layout_of(s) for s in placement.outs]),
         lambda literal: layout_of(placement.of_constant(literal)),

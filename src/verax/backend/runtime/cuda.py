@@ -166,6 +166,18 @@ def register_target(name: str, value: object, version: int) -> None:
     )
 
 
+class LoadedPlugin:
+    """The functions of the plugin, as jaxlib takes them; None until its client starts.
+
+    A plugin is loaded once for the process.
+    """
+
+    c_api: object = None
+
+
+LOADED: Final = LoadedPlugin()
+
+
 def start_cuda_client(device_count: int | None = None) -> xla_client.Client:
     """A client for the GPUs of this machine; `device_count` is for processors only.
 
@@ -185,6 +197,7 @@ def start_cuda_client(device_count: int | None = None) -> xla_client.Client:
     options = client_options()
     load_nvidia_libraries()
     c_api = xla_client.load_pjrt_plugin_dynamically(NAME, str(plugin.library))
+    LOADED.c_api = c_api
     _profiler.register_plugin_profiler(c_api)
     register_kernels(c_api)
     if not xla_client.pjrt_plugin_initialized(NAME):

@@ -34,6 +34,14 @@ class ExecutionError(JaxRuntimeError):
     __module__ = "verax.errors"
 
 
+class RuleFailed(Exception):
+    """A rule of the user's, which XLA asked while it compiled, raised `error`."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def trimmed(message: str) -> str:
     """The message without status code, boilerplate and what exceeds 2,000 letters.
 

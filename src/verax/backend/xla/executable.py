@@ -32,7 +32,12 @@ from verax.backend.lowering.mlir_text import without_algorithms
 from verax.backend.lowering.stablehlo_io import parsed
 from verax.backend.runtime.buffers import AvalLike, Buffer, Sharding, single_device
 from verax.backend.runtime.callback_errors import FAILURES
-from verax.backend.runtime.errors import CompileError, ExecutionError, explained
+from verax.backend.runtime.errors import (
+    CompileError,
+    ExecutionError,
+    RuleFailed,
+    explained,
+)
 from verax.backend.xla.callback_runs import trampolines, with_calls
 from verax.backend.xla.compile_options import (
     CompileOptions,
@@ -41,6 +46,7 @@ from verax.backend.xla.compile_options import (
 )
 from verax.backend.xla.disk_cache import Load, entry_for, through_cache
 from verax.ir.records import ReprMixin
+from verax.rules.values.lazy import LazyModule
 
 __all__ = [
     "CompileError",
@@ -51,6 +57,9 @@ __all__ = [
     "compile_text",
     "load_serialized",
 ]
+
+# Few programs are partitioned by rules of the user's.
+PARTITIONING: Final = LazyModule("verax.backend.xla.partition_calls")
 
 type Choose = Callable[[Sequence[_hlo.HloSharding]], Sequence[Sharding]]
 type Shardings = Sequence[Sharding] | Choose
@@ -300,20 +309,24 @@ def compile_text(
     how = jaxlib_options(devices, options)
     failed: list[BaseException] | None = [] if len(devices) > 1 else None
     text = without_algorithms(mlir_text) if client.platform == "cpu" else mlir_text
+
+    def made() -> _jax.LoadedExecutable:
+        if calls.partitions:
+            with PARTITIONING.asked(calls.partitions, devices, text) as named:
+                return made_of(named)
+        return made_of(text)
+
+    def made_of(text: str) -> _jax.LoadedExecutable:
+        if not calls.functions:
+            return client.compile_and_load(text, where, how)
+        callbacks = trampolines(calls, failed)
+        return client.compile_and_load(parsed(text), where, how, callbacks)
+
+    entry = None if calls.local else entry_for(client, mlir_text, devices, how)
     try:
-        if calls.functions:
-            module, callbacks = parsed(text), trampolines(calls, failed)
-            loaded, origin = through_cache(
-                None,
-                lambda: client.compile_and_load(module, where, how, callbacks),
-                loading(client, where, how),
-            )
-        else:
-            loaded, origin = through_cache(
-                entry_for(client, mlir_text, devices, how),
-                lambda: client.compile_and_load(text, where, how),
-                loading(client, where, how),
-            )
+        loaded, origin = through_cache(entry, made, loading(client, where, how))
+    except RuleFailed as failure:
+        raise failure.error from failure.error.__cause__
     except (RuntimeError, ValueError) as error:  # the second is that of bad sizes
         raise compile_error(error, options) from error
     handlers = result_handlers(loaded, devices, out_avals, out_shardings)

@@ -22,6 +22,7 @@ from verax.rules.rows.row import (
     Engine,
     JvpRule,
     Known,
+    LowerRule,
     Row,
     Sample,
     SplitRule,
@@ -45,6 +46,7 @@ def custom_row[P: NamedCall](
     split: SplitRule[P] | None = None,
     dce: DceRule[P] | None = None,
     draw: Callable[[Random], Sample[P]] | None = None,
+    lower: LowerRule[P] | None = None,
 ) -> Row[P]:
     """A call with rules of the user's own; it is transposed as the function is."""
     return Row(
@@ -55,7 +57,7 @@ def custom_row[P: NamedCall](
         jvp=jvp,
         transpose=transpose or transpose_of_call,
         batch=batch,
-        lower=lower_body,
+        lower=lower or lower_body,
         split=split,
         dce=dce,
         spelled=lambda p: p.jaxpr,

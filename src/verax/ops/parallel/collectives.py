@@ -21,6 +21,18 @@ from verax.ops.elementwise.arith import mul
 from verax.ops.elementwise.convert import convert
 from verax.ops.indexing.gather import gather
 from verax.ops.indexing.geometry import GatherDimensionNumbers
+from verax.ops.parallel.between_devices import (
+    Groups,
+    Results,
+    all_gather,
+    all_reduce,
+    all_to_all,
+    meeting,
+    own_index,
+    permuted,
+    reduce_scatter,
+    unbound,
+)
 from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.structure.create import iota
 from verax.ops.structure.shape import at_front, batched_at, move_axis, reshape
@@ -30,8 +42,6 @@ from verax.rules.rows.row import Axis, BatchRule, Engine, Row, Tangent, TypeRule
 from verax.rules.values.array import Array
 
 type Batched = tuple[Sequence[Array], Sequence[Axis]]
-type Groups = tuple[tuple[int, ...], ...]
-"""The numbers of elements that meet each other alone."""
 
 INT32 = np.dtype(np.int32)
 
@@ -40,8 +50,8 @@ INT32 = np.dtype(np.int32)
 class CollectiveParams(Params):
     """The named axes, and how many elements lie along each.
 
-    With `groups`, which are of equal size and make up the one axis, elements meet those
-    of their group alone, and `sizes` counts these.
+    With `groups` of the numbers of elements, which are of equal size and make up the
+    one axis, elements meet those of their group alone, and `sizes` counts these.
     """
 
     axes: tuple[str, ...]
@@ -125,21 +135,11 @@ def rows_at(x: Array, places: Array | np.ndarray) -> Array:
 
 def unmapped_values(p: CollectiveParams, *args: object) -> Any:
     """Outside the named axis there is no value."""
-    names = ", ".join(map(repr, p.axes))
-    raise NameError(
-        f"unbound axis name {names} in a collective: call it within a function mapped "
-        "with that axis_name"
-    )
+    raise unbound(p.axes)
 
 
-def unmapped(
-    e: Emitter,
-    p: CollectiveParams,
-    operands: Sequence[Operand],
-    outs: Sequence[ShapedArray],
-) -> Sequence[Operand]:
-    unmapped_values(p)
-    return operands
+type LowerAmong[P] = Callable[[Emitter, P, Operand, Groups, ShapedArray], Results]
+"""How a collective lowers among groups of devices."""
 
 
 def collective[P: CollectiveParams](
@@ -148,12 +148,14 @@ def collective[P: CollectiveParams](
     typing: TypeRule[P],
     transpose: Callable[[P, Array], Array],
     batch: BatchRule[P],
+    lower: LowerAmong[P],
     shift: Callable[[P], P] | None = None,
 ) -> Row[P]:
     """The row of a collective: linear, and meaningless outside the named axis.
 
-    `batch` is its rule for an axis that it names, without groups; `shift` moves the
-    dimensions in the params by one, if there are any.
+    `batch` is its rule for an axis that it names, without groups; `lower` that for the
+    devices of a mesh; `shift` moves the dimensions in the params by one, if there are
+    any.
     """
 
     def batch_any(
@@ -175,7 +177,9 @@ def collective[P: CollectiveParams](
         evaluate=unmapped_values,
         transpose=one_linear(lambda p, ct, x: transpose(p, ct)),
         batch=batch_any,
-        lower=unmapped,
+        lower=lambda e, p, xs, outs: lower(
+            e, p, xs[0], meeting(e, p.axes, p.groups), outs[0]
+        ),
         draw=None,
     )
     return row
@@ -218,6 +222,7 @@ psum_p: Row[CollectiveParams] = collective(
     same_type,
     lambda p, ct: psum_p.call(p, ct),
     batch_psum,
+    lambda e, p, x, groups, out: all_reduce(e, x, groups),
 )
 
 
@@ -274,6 +279,7 @@ all_gather_p: Row[GatherAxisParams] = collective(
     gather_axis_typing,
     lambda p, ct: reduce_scatter_p.call(p, ct),
     batch_all_gather,
+    lambda e, p, x, groups, out: all_gather(e, x, groups, p.dimension, out),
     shifted,
 )
 
@@ -310,6 +316,7 @@ reduce_scatter_p: Row[GatherAxisParams] = collective(
     reduce_scatter_typing,
     lambda p, ct: all_gather_p.call(p, ct),
     batch_reduce_scatter,
+    lambda e, p, x, groups, out: reduce_scatter(e, x, groups, p.dimension, out),
     shifted,
 )
 
@@ -349,6 +356,7 @@ all_to_all_p: Row[ExchangeParams] = collective(
     exchange_typing,
     lambda p, ct: all_to_all_p.call(evolve(p, split=p.joined, joined=p.split), ct),
     batch_exchange,
+    lambda e, p, x, groups, out: all_to_all(e, x, groups, p.split, p.joined, out),
     exchange_shifted,
 )
 
@@ -382,6 +390,7 @@ ppermute_p: Row[PermuteParams] = collective(
     same_type,
     lambda p, ct: ppermute_p.call(backwards(p), ct),
     batch_ppermute,
+    lambda e, p, x, groups, out: permuted(e, x, groups, p.pairs),
 )
 
 
@@ -418,7 +427,7 @@ axis_index_p: Row[CollectiveParams] = Row(
     evaluate=lambda engine, p, xs: unmapped_values(p),
     jvp=jvp_axis_index,
     batch=batch_axis_index,
-    lower=unmapped,
+    lower=lambda e, p, xs, outs: own_index(e, meeting(e, p.axes, p.groups)),
 )
 
 ROWS: tuple[Row[Any], ...] = (

@@ -18,7 +18,7 @@ from attrs import field, frozen
 from verax.ir.avals import Shape, ShapedArray, SymbolicSize
 from verax.ir.dtypes import DType, bool_, float0, numpy_dtype
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.meshes import Layout
+from verax.ir.meshes import BaseMesh, Layout, TypeSharding
 from verax.ir.records import ReprMixin
 from verax.rules.values.axes import without
 
@@ -56,6 +56,38 @@ class HostCall(Protocol):
     def __call__(self, *arrays: np.ndarray) -> Sequence[np.ndarray]: ...
     def blanks(self) -> Sequence[np.ndarray]:
         """Zeros of the types of the results, for where a failure must not stop."""
+        ...
+
+
+@frozen(eq=False, repr=False)
+class Part(ReprMixin):
+    """What each device computes of a call: a program of parts, and how they lie.
+
+    `ins` and `outs` are the shardings on `mesh` of which `jaxpr` takes and gives parts;
+    its collectives are between the devices of `mesh`.
+    """
+
+    jaxpr: Jaxpr
+    mesh: BaseMesh
+    ins: tuple[TypeSharding, ...]
+    outs: tuple[TypeSharding, ...]
+
+
+class Partitioner(Protocol):
+    """A user's rule for a call in a program over the devices of a mesh."""
+
+    def __hash__(self) -> int: ...
+    def factors(self, mesh: BaseMesh) -> str | None:
+        """Which dimensions of operands and results go together, as Shardy reads it."""
+        ...
+
+    def part(
+        self,
+        mesh: BaseMesh,
+        ins: Sequence[TypeSharding],
+        outs: Sequence[TypeSharding],
+    ) -> Part:
+        """The program for each device, where the compiler would spread the call so."""
         ...
 
 
@@ -105,6 +137,22 @@ class Emitter(Protocol):
         ordered: bool,
     ) -> tuple[Operand, ...]:
         """A call of a function of the host; XLA keeps it as it is if it has effects."""
+        ...
+
+    def partitioned(
+        self,
+        rule: Partitioner,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+    ) -> tuple[Operand, ...] | None:
+        """A call that XLA asks the rule about; None in a program for one device."""
+        ...
+
+    def meeting(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...] | None:
+        """The devices that differ along the axes alone, by position, in their order.
+
+        None unless this is the program of each device of a mesh that has these axes.
+        """
         ...
 
     def constant(

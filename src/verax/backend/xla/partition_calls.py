@@ -1,0 +1,192 @@
+"""Floor 4: what XLA asks while it spreads a program: the user's rules of partitioning.
+
+A module names its rules by number. While it is compiled they have names that no other
+module of the process uses, and XLA finds them in one table::
+
+    with asked(calls.partitions, devices, text) as named:
+        client.compile_and_load(named, ...)       # which may raise RuleFailed
+"""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any, ClassVar, Final
+
+from attrs import field, frozen
+from jaxlib import xla_client
+
+from verax.backend.lowering.callback_calls import PARTITIONED, RULES, PartitionCall
+from verax.backend.lowering.lower import lower_part
+from verax.backend.lowering.mlir_text import without_algorithms
+from verax.backend.placement.mesh import Mesh
+from verax.backend.placement.sharding import (
+    HloSharding,
+    NamedSharding,
+    from_hlo,
+    hlo_sharding,
+)
+from verax.backend.runtime.client import Device
+from verax.backend.runtime.cuda import LOADED
+from verax.backend.runtime.errors import RuleFailed
+from verax.backend.xla.lapack import require_routines
+from verax.ir.locks import locked
+from verax.ir.meshes import TypeSharding
+from verax.ir.records import ReprMixin
+from verax.rules.values.memo import pure
+
+type Parted = tuple[bytes, list[HloSharding], HloSharding]
+"""The program of a part, and how its operands and its result lie."""
+
+
+@frozen(eq=False, repr=False)
+class Asked(ReprMixin):
+    """The rules of one module as XLA asks them, and what went wrong.
+
+    An exception cannot travel through XLA, so `failed` keeps it.
+    """
+
+    calls: tuple[PartitionCall, ...]
+    devices: tuple[Device, ...]
+    failed: list[BaseException] = field(factory=list)
+
+    def part(
+        self,
+        number: int,
+        ins: Sequence[tuple[Any, HloSharding]],
+        outs: Sequence[tuple[Any, HloSharding]],
+    ) -> tuple[bytes, list[HloSharding], list[HloSharding]]:
+        """The program for each device, and how it wants operands and results to lie."""
+        call = self.calls[number]
+        mesh = call.mesh
+        assert isinstance(mesh, Mesh), "a program that is compiled has devices"
+
+        def place(shape: Any, hlo: HloSharding) -> NamedSharding:
+            return from_hlo(hlo, self.devices, len(shape.dimensions()), mesh)
+
+        part = call.rule.part(
+            mesh, [place(*pair) for pair in ins], [place(*pair) for pair in outs]
+        )
+        own = part.mesh
+        assert isinstance(own, Mesh), "rules give meshes with devices"
+        name = getattr(call.rule, "name", "a part")
+        text = lower_part(call.engine, part.jaxpr, name, call.platform, own.axes)
+        require_routines(text)
+        if call.platform == "cpu":
+            text = without_algorithms(text)
+        return (
+            text.encode(),
+            [self.hlo(*pair) for pair in zip(part.ins, ins, strict=True)],
+            [self.hlo(*pair) for pair in zip(part.outs, outs, strict=True)],
+        )
+
+    def hlo(self, place: TypeSharding, given: tuple[Any, HloSharding]) -> HloSharding:
+        """A sharding of the rule's as XLA has it."""
+        assert isinstance(place, NamedSharding), "rules give shardings over meshes"
+        ndim = len(given[0].dimensions())
+        return hlo_sharding(place.tiling(ndim), len(self.devices))
+
+
+@locked
+class Table:
+    """The modules that are being compiled, by the names of their rules."""
+
+    lock: ClassVar[RLock]
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.modules: dict[str, Asked] = {}
+
+    def add(self, asked: Asked) -> str:
+        """A name for the rules of a module."""
+        with self.lock:
+            self.count += 1
+            name = f"module {self.count}"
+            self.modules[name] = asked
+        return name
+
+    def find(self, config: bytes) -> tuple[Asked, int]:
+        """The module that a call names, and the number of the rule there."""
+        name, _, number = config.decode().rpartition(" rule ")
+        return self.modules[name], int(number)
+
+
+TABLE: Final = Table()
+
+
+@contextmanager
+def asked(
+    calls: tuple[PartitionCall, ...], devices: Sequence[Device], text: str
+) -> Generator[str]:
+    """Within the block XLA may compile the module in `text`, as it is named here.
+
+    Raises:
+        RuleFailed: a rule raised an exception, and so the compilation failed.
+    """
+    register(calls[0].platform)
+    found = Asked(calls, tuple(devices))
+    name = TABLE.add(found)
+    try:
+        yield text.replace(f'"{RULES}', f'"{name} rule ')
+    except RuntimeError:
+        if found.failed:
+            raise RuleFailed(found.failed[0]) from None
+        raise
+    finally:
+        with TABLE.lock:
+            TABLE.modules.pop(name)
+
+
+@pure()
+def register(platform: str) -> None:
+    """Give XLA, or the plugin of a platform, the functions that answer; once."""
+    xla_client.register_custom_call_partitioner(
+        PARTITIONED,
+        suggested,
+        partition,
+        inferred,
+        can_side_effecting_have_replicated_sharding=True,
+        c_api=LOADED.c_api if platform == "cuda" else None,
+    )
+
+
+def parts_of(shape: Any, hlo: HloSharding) -> list[tuple[Any, HloSharding]]:
+    """The values of a result, which may be several."""
+    if not shape.is_tuple():
+        return [(shape, hlo)]
+    return list(zip(shape.tuple_shapes(), hlo.tuple_elements(), strict=True))
+
+
+def partition(
+    shapes: Sequence[Any],
+    hlos: Sequence[HloSharding],
+    result: Any,
+    hlo: HloSharding,
+    config: bytes,
+) -> Parted:
+    """What XLA asks for a call whose operands and result would lie so."""
+    module, number = TABLE.find(config)
+    try:
+        ins = list(zip(shapes, hlos, strict=True))
+        text, operands, results = module.part(number, ins, parts_of(result, hlo))
+    except BaseException as error:
+        module.failed.append(error)
+        raise
+    whole = results[0]
+    if result.is_tuple():
+        whole = HloSharding.tuple_sharding(result, results)
+    return text, operands, whole
+
+
+def suggested(user: HloSharding, shape: Any, config: bytes) -> HloSharding:
+    """How a call shall lie for its user's sake: as the user; Shardy does not ask."""
+    return user
+
+
+def inferred(
+    shapes: Sequence[Any], hlos: Sequence[HloSharding], result: Any, config: bytes
+) -> HloSharding:
+    """How a result lies for its operands' sake: whole; Shardy does not ask."""
+    whole = HloSharding.replicate()
+    if not result.is_tuple():
+        return whole
+    return HloSharding.tuple_sharding(result, [whole] * len(result.tuple_shapes()))
