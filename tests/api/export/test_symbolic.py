@@ -63,6 +63,13 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "rest": lambda x: x[: x.shape[0] - x.shape[0] % 3],
     "linspace": lambda x: vnp.linspace(x[0], x[1], x.shape[0]),
     "strides": lambda x: (x[-2:4:2], x[:4:2], x[1 : x.shape[0] : x.shape[0]]),
+    "backwards": lambda x: (x[3 :: -x.shape[0]], x[: -x.shape[0] : -2], x[1:0:-2]),
+    "write_strides": lambda x: (
+        x.at[::-2].multiply(2.0),
+        x.at[1 :: x.shape[0]].set(0.0),
+        x.at[: -x.shape[0] : -1].add(1.0),
+        x.at[:, -3 : x.shape[0]].set(x[:, -3 : x.shape[0]] + 1.0),
+    ),
     "top_k": lambda x: lax.top_k(x, x.shape[1]),
     "pad": lambda x: vnp.pad(x, ((x.shape[0], 1), (0, x.shape[1] - 1))),
     "repeat": lambda x: vnp.repeat(x, x.shape[1], 0),

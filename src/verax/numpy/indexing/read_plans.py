@@ -128,8 +128,9 @@ def canonical_slice(part: slice, size: int) -> slice:
     """A slice of ints, `0 <= start`, whose range has the elements it picks."""
     start, stop, step = slice_places(part, size)
     count = slice_count(start, stop, step)
-    if isinstance(count, SymbolicSize) and step > 0:
-        return slice(start, larger_size(start, stop), step)  # inside, as is easily seen
+    if isinstance(count, SymbolicSize):  # inside, as is easily seen
+        clamp = larger_size if step > 0 else smaller_size
+        return slice(start, clamp(start, stop), step)
     return slice(start, start + count * step, step) if count else slice(0, 0, 1)
 
 
@@ -295,14 +296,14 @@ def static_steps(parts: Sequence[Part], shape: Shape) -> tuple[Step, ...]:
             count = length(kind)
             start, stride = lowest(kind), abs(kind.step)
             limit = start + (count - 1) * stride + 1 if count else start
-            if isinstance(count, SymbolicSize) and kind.step > 0:
-                limit = kind.stop
             whole = stride == 1 or (type(count) is int and count < 2)
-            starts.append(start)
-            if not whole and not isinstance(count, SymbolicSize):
+            if isinstance(count, SymbolicSize):
+                start, limit = kind.start, kind.stop
+                if kind.step < 0:  # of the reversed dimension
+                    start, limit = size - 1 - start, size - 1 - limit
+            elif not whole:
                 limit = min(size, start + count * stride)
-            elif not whole and kind.step < 0:
-                limit = smaller_size(size, start + count * stride)
+            starts.append(start)
             limits.append(limit)
             strides.append(1 if whole else stride)
         else:
@@ -312,14 +313,29 @@ def static_steps(parts: Sequence[Part], shape: Shape) -> tuple[Step, ...]:
             starts.append(start)
             limits.append(limit)
             strides.append(1)
-    steps: list[Step] = []
+    early = tuple(p.axis for p in parts if reversed_first(p))
+    steps: list[Step] = [(rev_p, RevParams(early))] if early else []
     unit = all(stride == 1 for stride in strides)
     if not unit or any(starts) or tuple(limits) != shape:
         params = SliceParams(
             tuple(starts), tuple(limits), None if unit else tuple(strides)
         )
         steps.append((slice_p, params))
-    return (*steps, *reversal(parts, True))
+    return (*steps, *reversal([p for p in parts if not reversed_first(p)], True))
+
+
+def reversed_first(part: Part) -> bool:
+    """Whether a dimension is reversed and then sliced.
+
+    That is so where a symbol says how many elements are picked, so there may be none,
+    and no lowest.
+    """
+    kind = part.kind
+    return (
+        isinstance(kind, slice)
+        and kind.step < 0
+        and isinstance(length(kind), SymbolicSize)
+    )
 
 
 def reversal(parts: Sequence[Part], wanted: bool) -> tuple[Step, ...]:

@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from verax.ir.avals import Shape
-from verax.ir.dtypes import is_extended, is_integer, numpy_dtype
+from verax.ir.avals import Shape, SymbolicSize
+from verax.ir.dtypes import int32, is_extended, is_integer, numpy_dtype
 from verax.ir.limits import iinfo
 from verax.ir.promotion import join
 from verax.ir.records import ReprMixin
@@ -55,7 +55,7 @@ from verax.ops.indexing.scatter import (
 )
 from verax.ops.structure.create import filling
 from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape, squeeze
-from verax.ops.structure.slicing import pad
+from verax.ops.structure.slicing import pad, padded
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
 from verax.rules.values.state import STATE
@@ -197,8 +197,13 @@ def update_window(x: Array, plan: WritePlan, values: Any, how: str) -> Array:
         return interleaved(x, plan, new)
     if plan.window == x.shape:
         return new
-    starts = [np.int32(start) for start in plan.starts]
+    starts = [offset(start) for start in plan.starts]
     return dynamic_update_slice_p.call(DYNAMIC_UPDATE, x, new, *starts)
+
+
+def offset(start: int) -> Any:
+    """A start of a window as an operand."""
+    return start.in_dtype(int32) if isinstance(start, SymbolicSize) else np.int32(start)
 
 
 def interleaved(x: Array, plan: WritePlan, new: Array) -> Array:
@@ -208,7 +213,8 @@ def interleaved(x: Array, plan: WritePlan, new: Array) -> Array:
     for size, n, start, stride in zip(
         x.shape, plan.window, plan.starts, plan.strides, strict=True
     ):
-        config.append((start, size - start - (n - 1) * stride - 1, stride - 1))
+        taken = padded(n, (start, 0, stride - 1))
+        config.append((start, size - taken, stride - 1))
     hit = pad(broadcast_in_dim(np.True_, plan.window, ()), False, config)
     extended = is_extended(x.dtype)
     zero = (

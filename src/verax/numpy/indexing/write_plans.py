@@ -24,6 +24,7 @@ from verax.numpy.indexing.read_plans import (
     length,
     result_shape,
     reversal,
+    reversed_first,
     static_steps,
     view_of,
 )
@@ -73,14 +74,16 @@ def write_plan(
         reverse=reversal(parts, True),
         starts=dynamic_starts(parts, True),
         strides=None if all(s == 1 for s in strides) else strides,
-        read=static_steps(parts, shape)[:1] if window_read(parts, shape) else (),
+        read=window_steps(parts, shape),
     )
 
 
-def window_read(parts: Sequence[Part], shape: Shape) -> bool:
-    """Whether reading the window takes a slice, and not the whole operand."""
+def window_steps(parts: Sequence[Part], shape: Shape) -> tuple[Step, ...]:
+    """What reads the window of an operand, in the order of its elements there."""
     steps = static_steps(parts, shape)
-    return bool(steps) and steps[0][0] is slice_p
+    if any(map(reversed_first, parts)):
+        return (*steps, *reversal(parts, True))
+    return steps[:1] if steps and steps[0][0] is slice_p else ()
 
 
 @frozen(repr=False)

@@ -498,7 +498,13 @@ def divided(x: Size, y: Size) -> tuple[Size, Size]:
     if y == 0:
         raise ZeroDivisionError(f"the dimension '{x}' is divided by 0")
     scope = scope_of(x, y)
-    whole, rest = by_integer(x, y, scope) if isinstance(y, int) else by_terms(x, y)
+    if isinstance(y, int):
+        whole, rest = by_integer(x, y, scope)
+    else:
+        found = by_monomial(x, y)
+        if found is not None:
+            return found
+        whole, rest = by_terms(x, y)
     if isinstance(rest, int) and isinstance(y, int):
         more, rest = divmod(rest, y)
         return plus(whole, more), rest
@@ -546,6 +552,32 @@ def by_terms(x: Size, y: "SymbolicDim") -> tuple[Size, Size]:
         part = dimension({quotient: n // leading}, y.scope)
         whole, rest = plus(whole, part), minus(rest, times(part, y))
     return (whole, 0) if rest == 0 else (0, x)
+
+
+def by_monomial(x: Size, y: "SymbolicDim") -> tuple[Size, Size] | None:
+    """Division by a product: the terms that it divides, if the rest is small enough.
+
+    So (b*n + b - 1) // b is n: of the rest, -1, the quotient is -1 for every b.
+    """
+    if len(y.terms) != 1 or isinstance(x, int):
+        return None
+    ((lead, leading),) = y.terms
+    whole: dict[Term, int] = {}
+    rest: dict[Term, int] = {}
+    for term, n in x.terms:
+        quotient = None if n % leading else term.over(lead)
+        if quotient is None:
+            rest[term] = n
+        else:
+            whole[quotient] = n // leading
+    if not whole or bounds_of(y)[0] <= 0:
+        return None
+    left, part = dimension(rest, y.scope), dimension(whole, y.scope)
+    for more in (0, -1):
+        small = minus(left, times(y, more))
+        if bounds_of(small)[0] >= 0 and bounds_of(minus(small, y))[1] < 0:
+            return plus(part, more), small
+    return None
 
 
 OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
