@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, smaller_size
 from verax.ir.dtypes import int32
 from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
 from verax.ops.elementwise.arith import add
@@ -53,6 +53,7 @@ from verax.rules.rows.row import NDArray, Row, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
+from verax.rules.values.sizes import surely_less
 
 lapack = LazyModule("scipy.linalg.lapack")
 
@@ -140,7 +141,7 @@ lu_pivots_to_permutation_p: Row[PermutationParams] = matrix_row(
 def lu_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     (a,) = xs
     m, n = a.shape
-    return a, ShapedArray((min(m, n),), int32), ShapedArray((m,), int32)
+    return a, ShapedArray((smaller_size(m, n),), int32), ShapedArray((m,), int32)
 
 
 @pure()
@@ -184,12 +185,12 @@ def jvp_lu(p: NoParams, a: Array, t: Array) -> Pushed:
 def factors_tangent(packed: Array, t: Array) -> Array:
     """L (L⁻¹ dA U⁻¹)⁻ + (L⁻¹ dA U⁻¹)⁺ U; factors are filled up to square ones."""
     m, n = packed.shape[-2:]
-    k = min(m, n)
+    k = smaller_size(m, n)
     lower = widened(below(columns(packed, 0, k)), 0, m - k)
     upper = widened(upper_part(rows(packed, 0, k)), n - k, 0)
     missing = eye_like(upper)
     # Rows of the identity stand for those that U lacks.
-    if n > k:
+    if not surely_less(n, k + 1):
         missing = widened(rows(missing, k, n), 0, 0, k)
         upper = add(upper, missing)
     lower = add(lower, eye_like(lower))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, smaller_size
 from verax.ir.dtypes import int32, is_complex
 from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
 from verax.ops.elementwise.arith import add, sub
@@ -39,13 +39,14 @@ from verax.rules.rows.emitter import Emitter, Operand, i64s
 from verax.rules.rows.row import MissingRule, NDArray, Row, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
+from verax.rules.values.sizes import surely_less
 
 lapack = LazyModule("scipy.linalg.lapack")
 
 
 def geqrf_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     (a,) = xs
-    return a, a.with_shape((min(a.shape),))
+    return a, a.with_shape((smaller_size(*a.shape),))
 
 
 def evaluate_geqrf(p: NoParams, a: NDArray) -> Sequence[NDArray]:
@@ -127,7 +128,7 @@ class QrParams(Params):
 def qr_results(p: QrParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     (a,) = xs
     m, n = a.shape
-    k = m if p.full_matrices else min(m, n)
+    k = m if p.full_matrices else smaller_size(m, n)
     order = (ShapedArray((n,), int32),) if p.pivoting else ()
     return a.with_shape((m, k)), a.with_shape((k, n)), *order
 
@@ -158,13 +159,14 @@ def lower_qr(
     m, n = a.aval.shape[-2:]
     q = outs[0]
     k = q.shape[-1]
-    taus = a.aval.with_shape((*stack, min(m, n)))
+    taus = a.aval.with_shape((*stack, smaller_size(m, n)))
     places: tuple[Operand, ...] = ()
     if p.pivoting:
         packed, places, factors = factor_with_pivots(e, a, outs[2], taus)
     else:
         packed, factors = reflectors(e, xs, (a.aval, taus))
-    wide = padded(e, packed, k) if k > n else cut(e, packed, (m, k))
+    narrow = surely_less(k, n + 1)
+    wide = cut(e, packed, (m, k)) if narrow else padded(e, packed, k)
     (full,) = product_of_reflectors(e, (wide, factors), (q,))
     return full, triangle_of(e, cut(e, packed, (k, n)), "LE"), *places
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve, frozen
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, smaller_size
 from verax.ir.dtypes import is_complex
 from verax.ir.jaxpr import Params
 from verax.ops.elementwise.arith import add, div, mul, sub
@@ -51,6 +51,7 @@ from verax.rules.rows.emitter import Emitter, Operand, flag, i64s
 from verax.rules.rows.row import NDArray, Row
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
+from verax.rules.values.sizes import surely_less
 
 lapack = LazyModule("scipy.linalg.lapack")
 
@@ -71,7 +72,7 @@ class SvdParams(Params):
 def svd_results(p: SvdParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     (a,) = xs
     m, n = a.shape
-    k = min(m, n)
+    k = smaller_size(m, n)
     values = real_type(a).with_shape((k,))
     if not p.compute_uv:
         return (values,)
@@ -82,7 +83,7 @@ def svd_results(p: SvdParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray
 def factor_shapes(
     p: SvdParams, m: int, n: int
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    k = min(m, n)
+    k = smaller_size(m, n)
     return ((m, m), (n, n)) if p.full_matrices else ((m, k), (k, n))
 
 
@@ -141,7 +142,7 @@ def rotated(
     adjoint, and only matrices beyond 32 x 32 have thin ones.
     """
     *stack, m, n = a.aval.shape
-    k, thin = min(m, n), not p.full_matrices and m > 32 and n > 32
+    k, thin = smaller_size(m, n), not p.full_matrices and m > 32 and n > 32
     types = (
         *(a.aval, values),
         a.aval.with_shape((*stack, m, k if thin else m)),
@@ -221,9 +222,9 @@ def vector_tangents(
         turn_u = add(turn_u, div(phase, columns_s))
     du, dv = matmul(u, turn_u), matmul(v, turn_v)
     m, n = t.shape[-2:]
-    if m > n:
+    if not surely_less(m, n + 1):
         du = add(du, outside(u, matmul(t, v), s))
-    if n > m:
+    if not surely_less(n, m + 1):
         dv = add(dv, outside(v, matmul(adjoint(t), u), s))
     return du, dv
 

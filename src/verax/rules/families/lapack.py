@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import Shape, ShapedArray, SymbolicSize
 from verax.ir.dtypes import (
     DType,
     complex64,
@@ -88,7 +88,7 @@ def matrix_row[P: Params](
     """
 
     def stacked(rule: LowerRule[P]) -> LowerRule[P]:
-        return lambda e, p, xs, outs: lower_stack(e, row, p, xs, outs, rule)
+        return lambda e, p, xs, outs: lower_stack(e, row, p, xs, outs, ranks, rule)
 
     row: Row[P] = Row(
         name,
@@ -232,16 +232,27 @@ def lower_stack[P: Params](
     p: P,
     xs: Sequence[Operand],
     outs: Sequence[ShapedArray],
+    ranks: Sequence[int],
     lower: LowerRule[P],
 ) -> Sequence[Operand]:
     """The routine, or the constants that it gives for empty operands."""
     if all(x.aval.size for x in xs):
         return lower(e, p, xs, outs)
-    empty = [np.zeros(x.aval.shape, numpy_dtype(x.aval.dtype)) for x in xs]
+    stack = xs[0].aval.shape[: xs[0].aval.ndim - ranks[0]]
+    # A stack of symbolic size is one matrix, as often as it takes.
+    skipped = len(stack) if any([isinstance(n, SymbolicSize) for n in stack]) else 0
+    shapes = [x.aval.shape[skipped:] for x in xs]
+    dtypes = [numpy_dtype(x.aval.dtype) for x in xs]
+    empty = [np.zeros(s, dtype) for s, dtype in zip(shapes, dtypes, strict=True)]
     assert row.evaluate is not None
     # What has no elements holds no information: the routines take no such operands.
     values = row.evaluate(None, p, empty)  # type: ignore[arg-type]  # not looked at
-    return [e.constant(v, aval) for v, aval in zip(values, outs, strict=True)]
+    found = []
+    for value, aval in zip(values, outs, strict=True):
+        dims = tuple(range(skipped, aval.ndim))
+        one = e.constant(value, aval.with_shape(aval.shape[skipped:]))
+        found.append(e.broadcast(one, aval.shape, dims) if skipped else one)
+    return found
 
 
 # -------------------------------------------------------------------- custom calls
