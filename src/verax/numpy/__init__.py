@@ -61,7 +61,7 @@ __getattr__, __dir__ = facade(
         ),
         ".index_tools": (
             "c_ diag_indices_from index_exp iterable ix_ mask_indices r_ s_ "
-            "tril_indices_from triu_indices_from"
+            "tril_indices tril_indices_from triu_indices triu_indices_from"
         ),
         ".indexing.getitem_and_at": "at getitem",
         ".indexing.take": "fill_diagonal put put_along_axis take take_along_axis",
@@ -71,7 +71,7 @@ __getattr__, __dir__ = facade(
         ".linalg.products": "dot inner matmul matvec tensordot vdot vecdot vecmat",
         ".ranges.grids": (
             "diag diag_indices diagflat eye fromfunction identity indices meshgrid "
-            "mgrid ogrid tri tril tril_indices triu triu_indices vander"
+            "mgrid ogrid tri tril triu vander"
         ),
         ".ranges.ranges": "arange geomspace linspace logspace",
         ".reducing.arg_and_cumulative": (

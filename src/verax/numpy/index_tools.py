@@ -12,16 +12,23 @@ from typing import Any
 
 import numpy as np
 
+from verax.ir.avals import SymbolicSize, larger_size, smaller_size
 from verax.ir.dtypes import is_bool
-from verax.numpy.arguments.arguments import ArrayLike, as_array, operand_aval
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    default_integer,
+    operand_aval,
+)
 from verax.numpy.creation.creation import asarray
 from verax.numpy.creation.filling import ones
-from verax.numpy.ranges.grids import axis_of, diag_indices, tril_indices, triu_indices
+from verax.numpy.ranges.grids import axis_of, diag_indices, tril, triu
 from verax.numpy.ranges.ranges import arange
 from verax.numpy.searching.where_nonzero import nonzero
 from verax.numpy.shaping.joining import concatenate
 from verax.numpy.shaping.shapes import reshape, swapaxes, transpose
 from verax.rules.values.array import Array
+from verax.rules.values.sizes import as_sizes
 
 
 class Joiner:
@@ -153,6 +160,64 @@ def square_size(name: str, arr: ArrayLike) -> tuple[int, ...]:
     if len(shape) != 2:
         raise ValueError(f"{name} takes a matrix, not an array of shape {shape}")
     return shape
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """Rows and columns of the elements on and below diagonal `k` of an n x m matrix."""
+    sizes = matrix_sizes("tril_indices", n, k, m)
+    if any([isinstance(size, SymbolicSize) for size in sizes]):
+        return symbolic_triangle(tril, below_diagonal(*sizes), *sizes)
+    rows, columns = np.tril_indices(*sizes)
+    return positions(rows), positions(columns)
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """Rows and columns of the elements on and above diagonal `k` of an n x m matrix."""
+    sizes = matrix_sizes("triu_indices", n, k, m)
+    if any([isinstance(size, SymbolicSize) for size in sizes]):
+        rows, diagonal, columns = sizes
+        count = rows * columns - below_diagonal(rows, diagonal - 1, columns)
+        return symbolic_triangle(triu, count, *sizes)
+    first, second = np.triu_indices(*sizes)
+    return positions(first), positions(second)
+
+
+def matrix_sizes(name: str, n: int, k: int, m: int | None) -> tuple[int, int, int]:
+    """Rows, diagonal and columns.
+
+    Raises:
+        TypeError: a size is not an integer; or negative, which is a ValueError too.
+    """
+    (rows,) = as_sizes(name, "n", n)
+    return rows, k, rows if m is None else as_sizes(name, "m", m)[0]
+
+
+def positions(x: np.ndarray) -> Array:
+    return as_array("indices", x.astype(default_integer()))
+
+
+def symbolic_triangle(
+    part: Callable[[Array, int], Array], count: int, n: int, k: int, m: int
+) -> tuple[Array, Array]:
+    """The places of the `count` elements of a triangle, where sizes are symbolic."""
+    found = part(ones((n, m), bool), k)
+    rows, columns = nonzero(found, size=larger_size(count, 0))
+    return rows, columns
+
+
+def below_diagonal(n: int, k: int, m: int) -> int:
+    """How many elements of an n x m matrix lie on or below diagonal `k`.
+
+    >>> below_diagonal(3, 0, 3), below_diagonal(3, 1, 2), below_diagonal(3, -1, 4)
+    (6, 6, 3)
+    """
+
+    def up_to(last: int) -> int:
+        """The sum of 0, 1, ..., `last`, each at most m."""
+        part = smaller_size(larger_size(last, 0), m)
+        return part * (part + 1) // 2 + larger_size(last - m, 0) * m
+
+    return up_to(k + n) - up_to(k)
 
 
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, SymbolicSize
 from verax.ir.dtypes import is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -71,8 +71,17 @@ def shuffled(key: Array, x: Array, axis: int) -> Array:
 
 
 def sorted_by_words(key: Array, x: Array, axis: int, shape: Shape) -> Array:
-    """`shuffled` by sorting, with random words of `shape` as keys."""
+    """`shuffled` by sorting, with random words of `shape` as keys.
+
+    Raises:
+        NotImplementedError: a size is symbolic.
+    """
     size = math.prod(shape)
+    if isinstance(size, SymbolicSize):
+        raise NotImplementedError(
+            "permutation, shuffle and choice take arrays of known sizes, which say how "
+            f"often to sort; {size} is symbolic"
+        )
     rounds = math.ceil(EXPONENT * math.log(max(1, size)) / math.log(WORDS))
     for _ in range(rounds):
         key, words = several(key, 2)

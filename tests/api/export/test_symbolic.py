@@ -70,6 +70,29 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
         x.at[: -x.shape[0] : -1].add(1.0),
         x.at[:, -3 : x.shape[0]].set(x[:, -3 : x.shape[0]] + 1.0),
     ),
+    "edges": lambda x: [
+        vnp.pad(x, ((x.shape[0], 2), (1, 2 * x.shape[1])), mode=mode)
+        for mode in ("edge", "wrap", "reflect", "symmetric", "maximum")
+    ],
+    "edge_statistics": lambda x: vnp.pad(x, 1, "mean", stat_length=x.shape[0] // 2 + 1),
+    "triangles": lambda x: (
+        vnp.tril_indices(x.shape[0], 1, x.shape[1]),
+        vnp.triu_indices(x.shape[1], -1),
+        vnp.tril_indices(x.shape[0], x.shape[1]),
+    ),
+    "factors": lambda x: (
+        lax.linalg.lu(x),
+        vnp.linalg.qr(x, "complete"),
+        vnp.linalg.svd(x, full_matrices=False),
+        vnp.linalg.qr(x[:, None, :0]),
+    ),
+    "bincount": lambda x: vnp.bincount(x[0].astype(int), length=x.shape[0]),
+    "nonzero": lambda x: vnp.nonzero(x > 0.5, size=x.shape[0]),
+    "keys": lambda x: verax.random.key_data(
+        verax.random.split(verax.random.key(0), x.shape[0])
+    ),
+    "gamma": lambda x: verax.random.gamma(verax.random.key(0), 2.0, x.shape),
+    "to_size": lambda x: vnp.linspace(0, x.shape[0], 4),
     "top_k": lambda x: lax.top_k(x, x.shape[1]),
     "pad": lambda x: vnp.pad(x, ((x.shape[0], 1), (0, x.shape[1] - 1))),
     "repeat": lambda x: vnp.repeat(x, x.shape[1], 0),

@@ -22,7 +22,7 @@ from verax.backend.lowering.live_body import Body
 from verax.backend.lowering.mlir_text import escaped, stored_shape
 from verax.backend.lowering.module_writer import Kind, Module, Writer
 from verax.ir.avals import Shape, ShapedArray, SymbolicSize
-from verax.ir.dtypes import bool_, int32
+from verax.ir.dtypes import as_dtype, bool_, int32, numpy_dtype
 from verax.ir.jaxpr import Eqn
 from verax.ops.symbols.expression import FLOORDIV, MAX, MOD, Size, SymbolicDim, Term
 from verax.ops.symbols.parse import parsed_shape
@@ -489,6 +489,77 @@ def convolution(
     return e.plain("stablehlo.dynamic_conv", (*xs, pads), outs, (), **rest)
 
 
+def bitcast(
+    e: SymbolicWriter,
+    xs: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+    attributes: Attributes,
+) -> tuple[Operand, ...] | None:
+    """Words joined to wider ones, or split: refining knows only bitcasts of a width."""
+    (x,), (out,) = xs, outs
+    if not is_symbolic(out.shape) or x.aval.ndim == out.ndim:
+        return None
+    if x.aval.ndim > out.ndim:
+        return (joined_words(e, x, out),)
+    return (split_words(e, x, out),)
+
+
+def joined_words(e: SymbolicWriter, x: Operand, out: ShapedArray) -> Operand:
+    """Elements whose bits are those of the last dimension, the lowest first."""
+    wide = unsigned(out)
+    narrow = x.aval.with_dtype(unsigned(x.aval).dtype)
+    (words,) = e.plain("stablehlo.bitcast_convert", (x,), (narrow,))
+    count, last, bits = x.aval.shape[-1], x.aval.ndim - 1, bits_of(narrow)
+    total: Operand | None = None
+    for i in range(count):
+        (word,) = e.op(
+            "stablehlo.slice",
+            (words,),
+            (narrow.with_shape((*out.shape, 1)),),
+            (),
+            start_indices=i64s((*(0,) * last, i)),
+            limit_indices=i64s((*out.shape, i + 1)),
+            strides=i64s((1,) * (last + 1)),
+        )
+        (word,) = e.op("stablehlo.reshape", (word,), (narrow.with_shape(out.shape),))
+        word = converted(e, word, wide.dtype)
+        if i:
+            by = e.constant(i * bits, wide)
+            (word,) = e.op("stablehlo.shift_left", (word, by), (wide,))
+        if total is not None:
+            (word,) = e.op("stablehlo.or", (total, word), (wide,))
+        total = word
+    assert total is not None
+    return e.plain("stablehlo.bitcast_convert", (total,), (out,))[0]
+
+
+def split_words(e: SymbolicWriter, x: Operand, out: ShapedArray) -> Operand:
+    """The bits of each element along a new last dimension, the lowest first."""
+    wide, narrow = unsigned(x.aval), unsigned(out)
+    (whole,) = e.plain("stablehlo.bitcast_convert", (x,), (wide,))
+    one, bits = narrow.with_shape((*wide.shape, 1)), bits_of(narrow)
+    parts: list[Operand] = []
+    for i in range(out.shape[-1]):
+        by = e.constant(i * bits, wide)
+        (word,) = e.op("stablehlo.shift_right_logical", (whole, by), (wide,))
+        word = converted(e, word, narrow.dtype)
+        parts += e.op("stablehlo.reshape", (word,), (one,))
+    (full,) = e.op(
+        "stablehlo.concatenate", parts, (narrow,), dimension=f"{wide.ndim} : i64"
+    )
+    return e.plain("stablehlo.bitcast_convert", (full,), (out,))[0]
+
+
+def bits_of(aval: ShapedArray) -> int:
+    """How many bits an element has."""
+    return 8 * numpy_dtype(aval.dtype).itemsize
+
+
+def unsigned(aval: ShapedArray) -> ShapedArray:
+    """The type with unsigned integers of the same width."""
+    return aval.with_dtype(as_dtype(f"uint{bits_of(aval)}"))
+
+
 FORMS: Final[Mapping[str, Form]] = MappingProxyType(
     {
         "stablehlo.broadcast_in_dim": of_result("stablehlo.dynamic_broadcast_in_dim"),
@@ -505,6 +576,7 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
         ),
         "stablehlo.gather": of_attributes("stablehlo.dynamic_gather", "slice_sizes"),
         "stablehlo.dynamic_slice": dynamic_slice,
+        "stablehlo.bitcast_convert": bitcast,
         "stablehlo.convolution": convolution,
         "stablehlo.custom_call": custom_call,
         "chlo.top_k": top_k,

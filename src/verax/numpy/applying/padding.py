@@ -7,15 +7,16 @@ runs of neighbours; each run is a slice, perhaps reversed, and all are joined::
 """
 
 from collections.abc import Callable, Mapping
-from operator import index
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
-from verax.ir.dtypes import is_integer
+from verax.ir.avals import SymbolicSize, larger_size, smaller_size
+from verax.ir.dtypes import int32, is_integer
 from verax.numpy.applying.vectorize_apply import apply_along_axis
 from verax.numpy.arguments.arguments import ArrayLike, as_array, canonical_axis
+from verax.numpy.elementwise.division import remainder
 from verax.numpy.elementwise.rounding import round
 from verax.numpy.ranges.ranges import linspace
 from verax.numpy.reducing.quantiles import median
@@ -23,13 +24,15 @@ from verax.numpy.reducing.reductions import max, min
 from verax.numpy.reducing.statistics import mean
 from verax.numpy.shaping.joining import concatenate
 from verax.numpy.shaping.shapes import broadcast_to, moveaxis, squeeze
+from verax.ops.elementwise.arith import max as larger, min as lesser, sub
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure import slicing
+from verax.ops.structure.create import iota
 from verax.ops.structure.joining import rev
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import AbstractValueError, ConcretizationTypeError
-from verax.rules.values.sizes import as_size
+from verax.rules.values.sizes import as_size, surely_less
 from verax.rules.values.typed import shown
 
 type Pairs = tuple[tuple[Any, Any], ...]
@@ -203,6 +206,9 @@ def pad_value(value: Any, x: Array) -> Any:
 
 def repeated(x: Array, axis: int, width: tuple[int, int], mode: str) -> Array:
     """Padding with elements of `x` itself, by their places."""
+    if any([isinstance(n, SymbolicSize) for n in (x.shape[axis], *width)]):
+        places = places_in(mode, x.shape[axis], *width)
+        return x[(*(slice(None),) * axis, places)]
     places = np.pad(np.arange(x.shape[axis]), width, mode=mode)  # type: ignore[call-overload]  # checked
     parts = runs(places)
     window = (slice(None),) * axis
@@ -212,6 +218,20 @@ def repeated(x: Array, axis: int, width: tuple[int, int], mode: str) -> Array:
     elif len(parts) > MOST_RUNS:
         return x[(*window, places.astype(np.int32))]
     return concatenate([run_of(x, axis, part) for part in parts if part.size], axis)
+
+
+def places_in(mode: str, n: int, low: int, high: int) -> Array:
+    """The places of `n` elements, padded; for sizes of which some are symbolic."""
+    own = sub(iota(int32, low + n + high), low)
+    if mode == "edge":
+        return lesser(larger(own, 0), n - 1)
+    if mode == "wrap":
+        return remainder(own, n)
+    # The mirror images repeat after twice the size, less the edges if these are not.
+    once = int(mode == "reflect")
+    period = larger_size(2 * (n - once), 1)
+    found = remainder(own, period)
+    return lesser(found, sub(2 * n - 1 - once, found))
 
 
 def runs(places: np.ndarray) -> list[np.ndarray]:
@@ -245,7 +265,7 @@ def mirrored(x: Array, axis: int, width: tuple[int, int], offset: int) -> Array:
     n = x.shape[axis]
     for before, missing in ((True, width[0]), (False, width[1])):
         while missing > 0:
-            count = missing if n <= offset else builtin_min(missing, n - offset)
+            count = missing if n <= offset else smaller_size(missing, n - offset)
             missing -= count
             size = x.shape[axis]
             edge = slice_in_dim(
@@ -260,11 +280,6 @@ def mirrored(x: Array, axis: int, width: tuple[int, int], offset: int) -> Array:
                 piece = 2 * edge - image
             x = concatenate((piece, x) if before else (x, piece), axis)
     return x
-
-
-def builtin_min(a: int, b: int) -> int:
-    """The lesser of two sizes."""
-    return a if a < b else b
 
 
 def ramped(x: Array, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -> Array:
@@ -292,8 +307,8 @@ def summarized(
     for before, count, length in zip((True, False), width, lengths, strict=True):
         if not count:
             continue
-        size = n if length is None else builtin_min(index(length), n)
-        if size < 1:
+        size = n if length is None else smaller_size(as_size(length), n)
+        if surely_less(size, 1):
             raise ValueError(f"pad: stat_length must be at least 1, not {length}")
         start = 0 if before else n - size
         edge = slice_in_dim(x, start, start + size, axis=axis)

@@ -280,8 +280,8 @@ def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
     if isinstance(x, Array):
         return x
     aval = operand_aval(name, position, x)
-    if stands_for(x):
-        return as_array(name, operand(x), position)
+    if stands_for(x) or isinstance(x, SymbolicSize):
+        return as_array(name, x.__jax_array__(), position)
     if isinstance(x, np.ndarray) and aval.shape:
         return as_constant(x, aval.dtype)
     return fresh(constant_of(x, numpy_dtype(aval.dtype)), aval)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from verax.ir.avals import Shape, SymbolicSize
+from verax.ir.avals import Shape
 from verax.ir.dtypes import int32, is_extended, is_integer, numpy_dtype
 from verax.ir.limits import iinfo
 from verax.ir.promotion import join
@@ -58,6 +58,7 @@ from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape, sq
 from verax.ops.structure.slicing import pad, padded
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
+from verax.rules.values.sizes import size_as
 from verax.rules.values.state import STATE
 
 DROP = GatherScatterMode.FILL_OR_DROP
@@ -197,13 +198,8 @@ def update_window(x: Array, plan: WritePlan, values: Any, how: str) -> Array:
         return interleaved(x, plan, new)
     if plan.window == x.shape:
         return new
-    starts = [offset(start) for start in plan.starts]
+    starts = [size_as(start, int32) for start in plan.starts]
     return dynamic_update_slice_p.call(DYNAMIC_UPDATE, x, new, *starts)
-
-
-def offset(start: int) -> Any:
-    """A start of a window as an operand."""
-    return start.in_dtype(int32) if isinstance(start, SymbolicSize) else np.int32(start)
 
 
 def interleaved(x: Array, plan: WritePlan, new: Array) -> Array:

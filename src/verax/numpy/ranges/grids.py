@@ -14,6 +14,7 @@ import numpy as np
 
 from verax.api.vmap import vmap
 from verax.backend.eager.composites import remembered
+from verax.ir.avals import larger_size, smaller_size
 from verax.ir.dtypes import DTypeLike, bool_, int32, is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -58,7 +59,7 @@ def rows_and_columns(rows: int, columns: int, k: Any) -> tuple[Array, Array]:
 
 def clipped(k: int, low: int, high: int) -> int:
     """The diagonal k, or the first one outside the matrix on its side."""
-    return min(max(k, low), high)
+    return smaller_size(larger_size(k, low), high)
 
 
 def eye(
@@ -266,34 +267,6 @@ def fromfunction(
         axes = tuple(0 if j == i else None for j in range(len(sizes)))
         function = vmap(function, in_axes=axes[::-1])
     return function(*[arange(size, dtype=dtype) for size in sizes], **kwargs)
-
-
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Rows and columns of the elements on and below diagonal `k` of an n x m matrix."""
-    rows, columns = np.tril_indices(*matrix_sizes("tril_indices", n, k, m))
-    return positions(rows), positions(columns)
-
-
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Rows and columns of the elements on and above diagonal `k` of an n x m matrix."""
-    rows, columns = np.triu_indices(*matrix_sizes("triu_indices", n, k, m))
-    return positions(rows), positions(columns)
-
-
-def matrix_sizes(
-    name: str, n: int, k: int, m: int | None
-) -> tuple[int, int, int | None]:
-    """Rows, diagonal and columns.
-
-    Raises:
-        TypeError: a size is not an integer; or negative, which is a ValueError too.
-    """
-    (rows,) = as_sizes(name, "n", n)
-    return rows, k, None if m is None else as_sizes(name, "m", m)[0]
-
-
-def positions(x: np.ndarray) -> Array:
-    return as_array("indices", x.astype(default_integer()))
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:

@@ -35,6 +35,7 @@ from verax.ops.reductions.reduce import reduce_max, reduce_min
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
+from verax.rules.values.sizes import as_size
 from verax.rules.values.typed import shown
 
 
@@ -72,10 +73,11 @@ def bincount(
         highest = int(values.max()) if values.size else -1
         length = max(int(minlength), highest + 1)
     places = larger(given, constant_of(0, given.dtype))
+    length = as_size(length)
     if weights is None:
-        return tally(places, int(length), 1, default_integer())
+        return tally(places, length, 1, default_integer())
     weight = as_array("bincount", weights, 1)
-    return tally(places, int(length), weight, weight.dtype)
+    return tally(places, length, weight, weight.dtype)
 
 
 def tally(places: Array, length: int, weights: Any, dtype: Any) -> Array:

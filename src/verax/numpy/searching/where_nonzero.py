@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from verax.backend.eager.composites import remembered
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, larger_size
 from verax.ir.dtypes import DTypeLike, bool_, int32, is_bool, is_integer, is_unsigned
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ir.limits import iinfo
@@ -42,7 +42,7 @@ from verax.rules.values.conversions import (
     AbstractValueError,
     ConcretizationTypeError,
 )
-from verax.rules.values.sizes import one_or_more
+from verax.rules.values.sizes import as_size, one_or_more, size_as
 from verax.rules.values.state import STATE
 
 # A tuple made once: a union would be made again by every check.
@@ -172,7 +172,7 @@ def nonzero(
     if size is None:
         found = known_mask("nonzero", mask).nonzero()
         return tuple([as_array("nonzero", i.astype(default_integer())) for i in found])
-    count = index(size)
+    count = as_size(size)
     flat, total = places_of(ravel(mask), count)
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if len(fills) != x.ndim:
@@ -213,7 +213,7 @@ def places_of(mask: Array, count: int) -> tuple[Array, Array]:
     if not n:
         return empty, as_array("nonzero", np.int32(0))
     ranks = cumsum(mask.astype(int32))
-    targets = mixed(mask, ranks - 1, np.int32(count))
+    targets = mixed(mask, ranks - 1, size_as(count, int32))
     return at(empty)[targets].set(iota(int32, n), mode="drop"), ranks[-1]
 
 
@@ -221,7 +221,7 @@ def coordinates(flat: Any, shape: Shape) -> list[Array]:
     """Indices of the elements of a row in an array of `shape`."""
     found = []
     for size in reversed(shape):
-        divisor = max(size, 1)
+        divisor = larger_size(size, 1)
         found.append(remainder(flat, divisor))
         flat = floor_divide(flat, divisor)
     return found[::-1]
@@ -291,7 +291,7 @@ def picked_rows(hits: Array, x: Array, size: int | None, fill_value: Any) -> Arr
     """The rows of `x` at which the vector `hits` is true."""
     if size is None:
         return x[known_mask("compress", hits).nonzero()[0].astype(np.int32)]
-    count = index(size)
+    count = as_size(size)
     if not x.shape[0]:
         return full((count, *x.shape[1:]), fill_value, x.dtype)
     flat, total = places_of(hits, count)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final, cast
 
 from verax.ir.avals import Shape, SymbolicSize, larger_size, smaller_size
+from verax.ir.dtypes import DType, numpy_dtype
 from verax.rules.values.conversions import Convertible, integer_of
 from verax.rules.values.typed import described, shown
 
@@ -71,6 +72,18 @@ def as_size(x: Any) -> int:
     3
     """
     return cast(int, x) if isinstance(x, SymbolicSize) else operator.index(x)
+
+
+def size_as(n: int, dtype: DType) -> Any:
+    """A size, which may be symbolic, as a scalar of a dtype.
+
+    >>> from verax.ir.dtypes import int32
+    >>> size_as(2, int32)
+    np.int32(2)
+    """
+    if isinstance(n, SymbolicSize):
+        return n.in_dtype(dtype)
+    return numpy_dtype(dtype).type(n)
 
 
 def surely_less(x: int, y: int) -> bool:
