@@ -98,7 +98,8 @@ from verax.numpy.elementwise.transcendental import (
 from verax.numpy.index_tools import (
     c_ as c_, diag_indices_from as diag_indices_from, index_exp as index_exp,
     iterable as iterable, ix_ as ix_, mask_indices as mask_indices, r_ as r_, s_ as s_,
-    tril_indices_from as tril_indices_from, triu_indices_from as triu_indices_from,
+    tril_indices as tril_indices, tril_indices_from as tril_indices_from,
+    triu_indices as triu_indices, triu_indices_from as triu_indices_from,
 )
 from verax.numpy.indexing.getitem_and_at import at as at, getitem as getitem
 from verax.numpy.indexing.take import (
@@ -118,8 +119,7 @@ from verax.numpy.ranges.grids import (
     diag as diag, diag_indices as diag_indices, diagflat as diagflat, eye as eye,
     fromfunction as fromfunction, identity as identity, indices as indices,
     meshgrid as meshgrid, mgrid as mgrid, ogrid as ogrid, tri as tri, tril as tril,
-    tril_indices as tril_indices, triu as triu, triu_indices as triu_indices,
-    vander as vander,
+    triu as triu, vander as vander,
 )
 from verax.numpy.ranges.ranges import (
     arange as arange, geomspace as geomspace, linspace as linspace,

@@ -82,9 +82,9 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     ),
     "factors": lambda x: (
         lax.linalg.lu(x),
-        vnp.linalg.qr(x, "complete"),
-        vnp.linalg.svd(x, full_matrices=False),
-        vnp.linalg.qr(x[:, None, :0]),
+        tuple(vnp.linalg.qr(x, "complete")),
+        tuple(vnp.linalg.svd(x, full_matrices=False)),
+        tuple(vnp.linalg.qr(x[:, None, :0])),
     ),
     "bincount": lambda x: vnp.bincount(x[0].astype(int), length=x.shape[0]),
     "nonzero": lambda x: vnp.nonzero(x > 0.5, size=x.shape[0]),
@@ -198,3 +198,10 @@ def test_module_says_what_it_needs() -> None:
     assert text.count("@shape_assertion") == 4
     assert str(exported.in_avals[0]) == "f32[b,2*c]"
     assert str(exported.out_avals[0]) == "f32[b,2*c]"
+
+
+def test_a_program_of_symbolic_sizes_is_not_compiled() -> None:
+    (shape,) = symbolic_args_specs((X,), ("b, ...",))
+    lowered = verax.jit(vnp.sin).lower(shape)
+    with pytest.raises(ValueError, match=r"symbolic shape f32\[b,6\].*verax.export"):
+        lowered.compile()

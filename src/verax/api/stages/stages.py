@@ -47,6 +47,7 @@ from verax.backend.runtime.client import (
 from verax.backend.xla.compile_options import CompileOptions, OptionValue
 from verax.backend.xla.executable import MemoryAnalysis
 from verax.backend.xla.hlo import computation, hlo_cost, hlo_text
+from verax.ir.avals import SymbolicSize
 from verax.ir.consts import hoist
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
@@ -154,6 +155,18 @@ class Traced(Stage):
         )
 
 
+def check_sizes_known(name: str, jaxpr: Jaxpr) -> None:
+    """Raise ValueError where an argument has a symbolic size, as exporting allows."""
+    for var in jaxpr.invars:
+        if any([isinstance(size, SymbolicSize) for size in var.aval.shape]):
+            raise ValueError(
+                f"{name} is lowered for the symbolic shape {var.aval}, and a program "
+                "is compiled for sizes that are known: lower it for an example of "
+                "them, or use verax.export.export, whose result compiles for the "
+                "sizes of each call"
+            )
+
+
 @frozen(eq=False, repr=False)
 class Lowered(Stage):
     """A lowered function: StableHLO text, ready to compile.
@@ -207,11 +220,12 @@ class Lowered(Stage):
         `device_assignment` are other devices to run on, as many as the program has.
 
         Raises:
-            ValueError: the module is for another platform, or the number of devices is
-                another one.
+            ValueError: the module is for another platform, the number of devices is
+                another one, or an argument has a symbolic size.
             CompileError: XLA does not know an option, or refuses its value.
         """
         stage = self.stage
+        check_sizes_known(self.fun_name, stage.traced.jaxpr)
         module, here = self.module, platform_of(stage.placement)
         if here not in module.platforms:
             raise ValueError(

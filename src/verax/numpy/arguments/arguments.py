@@ -280,8 +280,10 @@ def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
     if isinstance(x, Array):
         return x
     aval = operand_aval(name, position, x)
-    if stands_for(x) or isinstance(x, SymbolicSize):
+    if isinstance(x, SymbolicSize):
         return as_array(name, x.__jax_array__(), position)
+    if stands_for(x):
+        return as_array(name, operand(x), position)
     if isinstance(x, np.ndarray) and aval.shape:
         return as_constant(x, aval.dtype)
     return fresh(constant_of(x, numpy_dtype(aval.dtype)), aval)
