@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -280,10 +280,10 @@ def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
     if isinstance(x, Array):
         return x
     aval = operand_aval(name, position, x)
-    if isinstance(x, SymbolicSize):
-        return as_array(name, x.__jax_array__(), position)
     if stands_for(x):
         return as_array(name, operand(x), position)
+    if isinstance(x, SymbolicSize):
+        return cast(Array, x.__jax_array__())
     if isinstance(x, np.ndarray) and aval.shape:
         return as_constant(x, aval.dtype)
     return fresh(constant_of(x, numpy_dtype(aval.dtype)), aval)
