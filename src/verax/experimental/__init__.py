@@ -17,6 +17,7 @@ __getattr__, __dir__ = facade(
     },
     modules=(
         "checkify compilation_cache custom_partitioning jet key_reuse layout "
-        "mesh_utils pjit serialize_executable shard_map topologies xla_metadata"
+        "mesh_utils pjit serialize_executable shard_map sparse topologies "
+        "xla_metadata"
     ),
 )

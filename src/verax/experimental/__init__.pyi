@@ -6,11 +6,11 @@ from verax.experimental import (
     custom_partitioning as custom_partitioning, jet as jet, key_reuse as key_reuse,
     layout as layout, mesh_utils as mesh_utils, pjit as pjit,
     serialize_executable as serialize_executable, shard_map as shard_map,
-    topologies as topologies, xla_metadata as xla_metadata,
+    sparse as sparse, topologies as topologies, xla_metadata as xla_metadata,
 )
 from verax.api.host.callbacks import io_callback as io_callback
 __all__ = [
     "checkify", "compilation_cache", "custom_partitioning", "io_callback", "jet",
     "key_reuse", "layout", "mesh_utils", "pjit", "serialize_executable", "shard_map",
-    "topologies", "xla_metadata",
+    "sparse", "topologies", "xla_metadata",
 ]

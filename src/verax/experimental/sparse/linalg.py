@@ -1,0 +1,218 @@
+"""Linear algebra with sparse matrices: systems of equations and eigenvalues.
+
+On every platform, systems are solved by SciPy on the host, in the middle of the program
+that needs it; derivatives are solutions of systems with the same matrix::
+
+    x = spsolve(mat.data, mat.indices, mat.indptr, b)
+    values, vectors, steps = lobpcg_standard(lambda x: mat @ x, start)
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from verax import lax, numpy as vnp
+from verax.api.host.callbacks import pure_callback
+from verax.api.tracing.structs import ShapeDtypeStruct
+from verax.experimental.sparse.bcsr import coordinates
+from verax.experimental.sparse.products import matrix_product
+from verax.ir.dtypes import is_inexact
+from verax.numpy import linalg
+from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.sizes import ShapeError
+
+__all__ = ["lobpcg_standard", "spsolve"]
+
+FORMATS = LazyModule("scipy.sparse")
+SOLVERS = LazyModule("scipy.sparse.linalg")
+ORDERS = (0, 1, 2, 3)
+
+
+def spsolve(
+    data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reorder: int = 1
+) -> Array:
+    """The solution of A x = b, for a square matrix A by compressed rows.
+
+    Args:
+        data, indices, indptr: the buffers of A, as those of a `CSR` array.
+        b: a vector of the dtype of `data`.
+        tol: below which size a pivot counts as zero, where the solver asks.
+        reorder: 0 to 3, in which order elements are eliminated, where the solver asks.
+
+    Returns:
+        x, of NaN if the matrix is singular.
+
+    Raises:
+        ValueError: shapes or dtypes do not fit, or there is no such `reorder`.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.experimental import sparse
+    >>> mat = sparse.CSR.fromdense(vnp.array([[2.0, 0.0], [1.0, 4.0]]))
+    >>> spsolve(mat.data, mat.indices, mat.indptr, vnp.array([2.0, 9.0])).tolist()
+    [1.0, 2.0]
+    """
+    x, cols, starts, right = map(vnp.asarray, (data, indices, indptr, b))
+    check_system(x, cols, starts, right, reorder)
+    places = coordinates(cols, starts)
+    row, col = places[:, 0], places[:, 1]
+    size = right.shape[0]
+
+    def multiply(v: Array) -> Array:
+        return matrix_product(x, row, col, v, size)
+
+    # The solver takes what is stored as it is: no derivative goes through it.
+    fixed = [lax.stop_gradient(part) for part in (x, cols, starts)]
+
+    def solve(transposed: bool, _: Any, v: Array) -> Array:
+        found: Array = pure_callback(
+            partial(solved, transposed),
+            ShapeDtypeStruct(v.shape, v.dtype),
+            *fixed,
+            v,
+            vmap_method="sequential",
+        )
+        return found
+
+    found: Array = lax.custom_linear_solve(
+        multiply, right, partial(solve, False), partial(solve, True)
+    )
+    return found
+
+
+def check_system(
+    data: Array, indices: Array, indptr: Array, b: Array, reorder: int
+) -> None:
+    """Raise ValueError unless these are a square matrix and a vector of one dtype."""
+    if data.dtype != b.dtype or not is_inexact(b.dtype):
+        raise ValueError(
+            "spsolve takes data and b of the same floating-point or complex dtype, not "
+            f"{data.dtype} and {b.dtype}"
+        )
+    if reorder not in ORDERS:
+        raise ValueError(f"spsolve: reorder must be one of 0, 1, 2, 3, not {reorder}")
+    vectors = b.ndim == data.ndim == 1 and data.shape == indices.shape
+    if not vectors or indptr.shape != (b.shape[0] + 1,):
+        raise ShapeError(
+            "spsolve takes a square matrix by rows and a vector, not data of shape "
+            f"{data.shape}, indices {indices.shape}, indptr {indptr.shape} and b "
+            f"{b.shape}"
+        )
+
+
+def solved(
+    transposed: bool, data: Any, indices: Any, indptr: Any, b: Any
+) -> np.ndarray:
+    """The solution by SciPy."""
+    parts = [np.asarray(x) for x in (data, indices, indptr)]
+    right = np.asarray(b)
+    shape = (right.shape[0], right.shape[0])
+    wide = np.promote_types(right.dtype, np.float32)
+    mat = FORMATS.csr_matrix((parts[0].astype(wide), *parts[1:]), shape=shape)
+    mat = mat.T.tocsc() if transposed else mat.tocsc()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a singular matrix gives NaN
+        return np.asarray(SOLVERS.spsolve(mat, right.astype(wide)), right.dtype)
+
+
+class Search(NamedTuple):
+    """The state of `lobpcg_standard`."""
+
+    step: Any
+    vectors: Array
+    directions: Array
+    residual: Array
+    values: Array
+    converged: Any
+
+
+def lobpcg_standard(
+    A: Any, X: Any, m: int = 100, tol: Any = None
+) -> tuple[Array, Array, Array]:
+    """The largest eigenvalues of a symmetric matrix, and their eigenvectors.
+
+    Args:
+        A: the matrix, of n rows, or a function that multiplies (n, k) by it.
+        X: where to start, (n, k), with 5 k < n.
+        m: the most steps.
+        tol: how small a residual is, relative to n times the size of the matrix, that
+            counts as zero; the precision of the dtype by default.
+
+    Returns:
+        k eigenvalues, in descending order, their eigenvectors as columns, and the
+        number of steps.
+
+    Raises:
+        ValueError: the start is not (n, k), has too many columns, or the matrix has
+            another shape or dtype.
+
+    Reference: A. Knyazev, Toward the optimal preconditioned eigensolver: locally
+    optimal block preconditioned conjugate gradient method, 2001.
+    """
+    start = vnp.asarray(X)
+    if start.ndim != 2:
+        raise ShapeError(f"lobpcg_standard: X must be (n, k), not {start.shape}")
+    n, k = start.shape
+    if 5 * k >= n:
+        raise ValueError(
+            f"lobpcg_standard: expected search dim * 5 < matrix dim (got {5 * k}, {n})"
+        )
+    multiply: Callable[[Array], Array] = A if callable(A) else partial(vnp.matmul, A)
+    product = multiply(start)
+    if product.shape != start.shape or product.dtype != start.dtype:
+        raise ValueError(
+            f"lobpcg_standard: A X must be {start.dtype}{list(start.shape)}, as X, not "
+            f"{product.dtype}{list(product.shape)}"
+        )
+    limit = vnp.finfo(start.dtype).eps if tol is None else tol
+    first = ritz(multiply, linalg.qr(start)[0], k)
+    state = searched(multiply, 0, first, vnp.zeros_like(start), limit)
+
+    def again(state: Search) -> Any:
+        return (state.step < m) & ~state.converged
+
+    def step(state: Search) -> Search:
+        x = state.vectors
+        spaces = [x, outside(x, state.residual), outside(x, state.directions)]
+        basis = linalg.qr(vnp.concatenate(spaces, 1))[0]
+        vectors = ritz(multiply, basis, k)
+        return searched(multiply, state.step + 1, vectors, outside(x, vectors), limit)
+
+    end = lax.while_loop(again, step, state)
+    return end.values, end.vectors, end.step
+
+
+def outside(x: Array, y: Array) -> Array:
+    """The part of columns that is orthogonal to those of `x`, of length 1 or zero."""
+    for _ in range(2):  # once is not enough in floating point
+        y = y - x @ (x.T @ y)
+    length = linalg.norm(y, axis=0, keepdims=True)
+    found: Array = vnp.where(length > 0, y / vnp.where(length > 0, length, 1), 0)
+    return found
+
+
+def ritz(multiply: Callable[[Array], Array], basis: Array, k: int) -> Array:
+    """The k best eigenvectors in the space of an orthonormal basis."""
+    small = basis.T @ multiply(basis)
+    vectors = linalg.eigh((small + small.T) / 2)[1]
+    return basis @ vectors[:, ::-1][:, :k]
+
+
+def searched(
+    multiply: Callable[[Array], Array],
+    step: Any,
+    vectors: Array,
+    directions: Array,
+    limit: Any,
+) -> Search:
+    """The state with these vectors."""
+    product = multiply(vectors)
+    values = (vectors * product).sum(0)
+    residual = product - vectors * values[None, :]
+    size = linalg.norm(product, axis=0).max() + abs(values)
+    error = linalg.norm(residual, axis=0)
+    done = (error <= 10 * vectors.shape[0] * limit * size).all()
+    return Search(vnp.asarray(step), vectors, directions, residual, values, done)

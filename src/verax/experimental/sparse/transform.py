@@ -1,0 +1,244 @@
+"""`sparsify`: a function of dense arrays as one of sparse arrays.
+
+The function is traced on the types of dense arrays, and its program evaluated on values
+some of which are sparse: a table says what each primitive does to these. Equations on
+dense values alone are what they were::
+
+    f = sparsify(lambda m, v: 2 * vnp.dot(vnp.log1p(m.T), v))
+    f(BCOO.fromdense(mat), vec)
+
+Tables are values: `sparsify(f, rules=RULES | {cos_p: my_rule})` adds to one.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from attrs import evolve
+
+from verax import numpy as vnp
+from verax.api.tracing.apply import as_array, literal_array
+from verax.api.tracing.argument_names import describe_arguments
+from verax.api.tracing.trace import shared_trace
+from verax.api.tracing.wrapping import wraps
+from verax.api.trees.pytrees import tree_flatten
+from verax.backend.results import result_tree
+from verax.experimental.sparse.base import JAXSparse
+from verax.experimental.sparse.bcoo import BCOO
+from verax.experimental.sparse.layouts import (
+    bcoo_update_layout as bcoo_update_layout,
+)
+from verax.experimental.sparse.rules import RULES, Rules, broadcast_rule
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import Atom, Jaxpr, Literal, Var
+from verax.ops.table import PRIMITIVES
+from verax.rules.rows.builder import Tracer
+from verax.rules.values.constants import aval_of
+from verax.rules.values.state import STATE
+from verax.rules.values.typed import check_callable
+
+SPREAD: Final = PRIMITIVES["broadcast_in_dim"]
+NARROW: Final = (PRIMITIVES["mul"], PRIMITIVES["div"])
+"""Products and quotients, whose sparse rules broadcast."""
+PURPOSE: Final = "sparsify"
+WITH_TRACERS: Final = "sparsify, with tracers"
+
+
+def is_sparse(x: object) -> bool:
+    """Whether a value is a sparse array."""
+    return isinstance(x, JAXSparse)
+
+
+class SparseTracerType(type):
+    """The class of `SparseTracer`, which knows its instances by their trace."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tracer) and instance.builder.purpose == WITH_TRACERS
+
+
+class SparseTracer(metaclass=SparseTracerType):
+    """What a function sees of its arguments under `sparsify(f, use_tracer=True)`."""
+
+    __module__ = "verax.experimental.sparse"
+
+
+def sparsify(
+    f: Callable[..., Any], use_tracer: bool = False, *, rules: Rules = RULES
+) -> Callable[..., Any]:
+    """The function on arguments some of which are sparse.
+
+    What would not be sparse any more is refused, except where it is a matter of course:
+    the product of a sparse and a dense matrix is dense.
+
+    Args:
+        f: a function of arrays, or of trees of them. It sees dense arrays.
+        use_tracer: whether arguments are instances of `SparseTracer` in `f`.
+        rules: what primitives do to sparse arrays; `rules | {my_p: rule}` adds to them.
+
+    Raises:
+        NotImplementedError: a primitive on sparse values has no rule.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.experimental import sparse
+    >>> mat = sparse.BCOO.fromdense(vnp.array([0.0, 2.0, 0.0, 3.0]))
+    >>> sparse.sparsify(lambda x: vnp.sin(x).sum() + 1.0)(mat).round(3).tolist()
+    2.0499999523162842
+    """
+    check_callable("sparsify", f)
+    purpose = WITH_TRACERS if use_tracer else PURPOSE
+
+    @wraps(f)
+    def sparsified(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = tree_flatten((args, kwargs), is_leaf=is_sparse)
+        describe = describe_arguments(f, tree)
+        avals = [dense_aval(x) for x in leaves]
+        traced = shared_trace(f, tree, avals, purpose, describe=describe)
+        outs = evaluate(rules, traced.jaxpr, [*traced.captured, *map(as_value, leaves)])
+        return result_tree(traced.out_tree, outs)
+
+    return sparsified
+
+
+def dense_aval(x: Any) -> ShapedArray:
+    """The type that a value would have if it were dense."""
+    if isinstance(x, JAXSparse):
+        return ShapedArray(x.shape, x.dtype)
+    return aval_of(x)
+
+
+def as_value(x: Any) -> Any:
+    """A sparse array as it is, anything else as an array."""
+    return x if isinstance(x, JAXSparse) else as_array(x)
+
+
+class Spread(NamedTuple):
+    """A value that is broadcast where somebody reads it.
+
+    A product with a sparse array reads a few elements of what is broadcast, and need
+    not make it.
+    """
+
+    source: Any
+    params: Any
+
+    def whole(self, rules: Rules) -> Any:
+        """The value as it is."""
+        if isinstance(self.source, JAXSparse):
+            [out] = broadcast_rule(partial(evaluate, rules), self.params, self.source)
+        else:
+            [out] = STATE.interpreter.bind(SPREAD, self.params, [self.source])
+        return out
+
+    def narrow(self) -> Any:
+        """The value with sizes of 1 where it is the same for all elements."""
+        shape = [1] * len(self.params.shape)
+        for size, d in zip(
+            self.source.shape, self.params.broadcast_dimensions, strict=True
+        ):
+            shape[d] = size
+        params = evolve(self.params, shape=tuple(shape))
+        return Spread(self.source, params).whole(RULES)
+
+
+def evaluate(rules: Rules, jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
+    """The outputs of a program on values that are arrays or sparse arrays."""
+    env: list[Any] = list(values)
+
+    def read(a: Atom) -> Any:
+        if type(a) is not Var:
+            return literal_array(a)
+        found = env[a.index]
+        if isinstance(found, Spread):
+            found = env[a.index] = found.whole(rules)
+        return found
+
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is SPREAD:
+            env.append(Spread(read(eqn.invars[0]), eqn.params))
+            continue
+        if eqn.primitive in NARROW:
+            ins = narrowed([env[a.index] if type(a) is Var else a for a in eqn.invars])
+            ins = ins or [read(a) for a in eqn.invars]
+        else:
+            ins = [read(a) for a in eqn.invars]
+        if any([isinstance(x, JAXSparse) for x in ins]):
+            env += rules.rule(eqn.primitive)(partial(evaluate, rules), eqn.params, *ins)
+        else:
+            env += STATE.interpreter.bind(eqn.primitive, eqn.params, ins)
+    return [read(a) for a in jaxpr.outvars]
+
+
+def narrowed(values: Sequence[Any]) -> list[Any] | None:
+    """Operands that need not have their full sizes, if any is sparse."""
+    sources = [x.source if isinstance(x, Spread) else x for x in values]
+    if not any([isinstance(x, JAXSparse) for x in sources]):
+        return None
+    return [
+        x.narrow()
+        if isinstance(x, Spread)
+        else literal_array(x)
+        if isinstance(x, Literal)
+        else x
+        for x in values
+    ]
+
+
+OPERATIONS: Final = {
+    name: sparsify(getattr(vnp, name))
+    for name in (
+        "abs",
+        "add",
+        "matmul",
+        "multiply",
+        "negative",
+        "positive",
+        "subtract",
+        "sum",
+        "true_divide",
+    )
+}
+
+
+def operate(name: str, *operands: Any) -> Any:
+    """An operator of Python on operands of which one is sparse."""
+    if not all([is_operand_or_sparse(x) for x in operands]):
+        return NotImplemented
+    return OPERATIONS[name](*operands)
+
+
+def is_operand_or_sparse(x: object) -> bool:
+    """Whether an operator takes a value."""
+    return isinstance(x, JAXSparse) or (
+        not isinstance(x, list | tuple | dict | str | None)
+    )
+
+
+def power(x: BCOO, exponent: Any) -> Any:
+    """The power of a sparse array; integers of Python are exponents of the program."""
+    return sparsify(lambda base: base**exponent)(x)
+
+
+def item(x: JAXSparse, index: Any) -> Any:
+    """A part of a sparse array."""
+    return sparsify(lambda mat: mat[index])(x)
+
+
+def total(x: BCOO, *args: Any, **kwargs: Any) -> Any:
+    """The sum over axes."""
+    return sparsify(lambda mat: mat.sum(*args, **kwargs))(x)
+
+
+def reshape(x: BCOO, *args: Any, **kwargs: Any) -> Any:
+    """The array in another shape."""
+    return sparsify(lambda mat: mat.reshape(*args, **kwargs))(x)
+
+
+def rows(x: BCOO) -> list[Any]:
+    """The parts along the first dimension.
+
+    Raises:
+        TypeError: there is none.
+    """
+    if not x.ndim:
+        raise TypeError("iteration over a sparse array without dimensions")
+    return [item(x, i) for i in range(x.shape[0])]
