@@ -144,6 +144,11 @@ def order_of_lu(a: Array) -> Array:
     return linalg_lu.lu_pivots_to_permutation(linalg_lu.lu(a)[1], 4)
 
 
+def perturbed_solve(dl: Array, d: Array, du: Array, b: Array) -> Array:
+    """A system that is not singular, so that no pivot is moved."""
+    return forms.tridiagonal_solve(dl, d, du, b, perturb_singular=True)
+
+
 SUBJECTS = (
     Subject("cholesky", triangular.cholesky, definite),
     Subject("cholesky stack", triangular.cholesky, stacked(definite)),
@@ -187,6 +192,7 @@ SUBJECTS = (
     Subject("hessenberg", forms.hessenberg, stacked(of_values(4, 4)), smooth=False),
     Subject("tridiagonal", forms.tridiagonal, stacked(definite), smooth=False),
     Subject("tridiagonal_solve", forms.tridiagonal_solve, stacked(system)),
+    Subject("tridiagonal_solve perturbed", perturbed_solve, stacked(system)),
 )
 DERIVED = ("jvp", "mask", "linear", "vjp", "adjoint", "cotangents", "promises")
 """Laws that take derivatives, which decompositions that are not smooth refuse."""

@@ -1,6 +1,7 @@
 """Decompositions: their defining equations, failures, empty matrices, and errors."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -84,6 +85,33 @@ def test_failures_are_nan_and_leave_the_others(run: Callable[..., object]) -> No
     zeros = np.zeros((1,), np.float32)
     x = run(linalg.tridiagonal_solve, zeros, zeros, zeros, np.ones((1, 1), np.float32))
     assert np.isnan(np.asarray(x)).all()
+
+
+@WAYS
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_singular_tridiagonal_systems_are_perturbed_on_request(
+    run: Callable[..., object], dtype: type
+) -> None:
+    def solve(dl: object, d: object, du: object, b: object) -> np.ndarray:
+        solver = partial(linalg.tridiagonal_solve, perturb_singular=True)
+        given = [np.asarray(v, dtype) for v in (dl, d, du, b)]
+        return np.asarray(run(solver, *given))
+
+    zeros = [0, 0, 0]
+    x = solve(zeros, zeros, zeros, np.ones((3, 1)))
+    assert np.isfinite(x).all()
+    assert (abs(x) > 1e6).all()
+    # The pivot of the second row is zero, and is moved by 3 eps.
+    x = solve([0, 1], [1, 3], [3, 0], [[1], [4]])
+    np.testing.assert_allclose(x, [[-(2.0**23) * 3], [2.0**23]], rtol=1e-6)
+    # Pivots that are small, but do not overflow, stay.
+    x = solve([0, 0], [1, -1e-9], [3, 0], [[1], [4]])
+    np.testing.assert_allclose(x, [[1.2e10], [-4e9]], rtol=1e-6)
+    # Rows are exchanged.
+    x = solve([0, 2, -2, 3], [1, 4, 1, -1], [2, -1, 1, 0], [[1], [2], [3], [4]])
+    np.testing.assert_allclose(x, [[8], [-3.5], [0], [-4]], atol=1e-5)
+    assert solve([], [], [], np.ones((0, 2))).shape == (0, 2)
+    np.testing.assert_array_equal(solve([0], [2], [0], [[4]]), [[2]])
 
 
 @WAYS

@@ -12,7 +12,7 @@ from jaxlib import _jax, lapack
 from verax.rules.values.memo import pure
 
 # In a text of ours, and in one that MLIR has printed.
-PREFIXES = ('"lapack_', "@lapack_")
+PREFIXES = ('"lapack_', "@lapack_", '"tridiagonal_solve_', "@tridiagonal_solve_")
 
 
 def require_routines(text: str) -> None:

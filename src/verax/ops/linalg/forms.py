@@ -11,6 +11,7 @@ a derivative, which is another such system with the same matrix::
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from attrs import frozen
 
 from verax.ir.avals import ShapedArray
@@ -28,6 +29,7 @@ from verax.rules.families.lapack import (
     by_dtype,
     info_type,
     letter,
+    matrix_call,
     matrix_row,
     nan_like,
     or_nan,
@@ -202,7 +204,16 @@ tridiagonal_p: Row[TridiagonalParams] = matrix_row(
 )
 
 
-def system_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+@frozen(eq=False, repr=False)
+class TridiagonalSolveParams(Params):
+    """Whether pivots that are nearly zero are moved, so that the result is finite."""
+
+    perturb_singular: bool = False
+
+
+def system_results(
+    p: TridiagonalSolveParams, xs: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
     dl, d, du, b = xs
     if not dl.shape == d.shape == du.shape == b.shape[:1]:
         raise ValueError(
@@ -213,10 +224,12 @@ def system_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArr
 
 
 def evaluate_system(
-    p: NoParams, dl: NDArray, d: NDArray, du: NDArray, b: NDArray
+    p: TridiagonalSolveParams, dl: NDArray, d: NDArray, du: NDArray, b: NDArray
 ) -> Sequence[NDArray]:
     if not b.size:
         return (b,)
+    if p.perturb_singular:
+        return (perturbed_solution(*eliminated(dl, d, du, b)),)
     (gtsv,) = lapack.get_lapack_funcs(("gtsv",), (d, b))
     if len(d) == 1:
         return (b / d if d[0] else nan_like(b),)
@@ -224,9 +237,55 @@ def evaluate_system(
     return (nan_like(x) if info else x,)
 
 
+def eliminated(
+    dl: NDArray, d: NDArray, du: NDArray, b: NDArray
+) -> tuple[NDArray, NDArray]:
+    """The three diagonals of U, as rows, and the right-hand sides, with P L U = T."""
+    n = len(d)
+    upper = np.stack([d, du, np.zeros_like(d)], axis=1)
+    upper[-1, 1] = 0
+    x = b.copy()
+    for i in range(n - 1):
+        top = upper[i].copy()
+        below = np.array([dl[i + 1], upper[i + 1, 0], upper[i + 1, 1]])
+        if abs(below[0]) > abs(top[0]):
+            top, below = below, top
+            x[[i, i + 1]] = x[[i + 1, i]]
+        factor = below[0] / top[0] if top[0] else below[0]
+        upper[i] = top
+        upper[i + 1, :2] = below[1:] - factor * top[1:]
+        x[i + 1] -= factor * x[i]
+    return upper, x
+
+
+def perturbed_solution(upper: NDArray, x: NDArray) -> NDArray:
+    """X with U X = `x`, where a pivot that would overflow is moved away from zero.
+
+    It is moved by eps max |U|, twice as far each time, as LAPACK's lagts does.
+    """
+    limits = np.finfo(x.dtype)
+    by = max(limits.eps * np.abs(upper).max(), limits.tiny)
+    out = np.zeros((len(x) + 2, *x.shape[1:]), x.dtype)
+    for i in reversed(range(len(x))):
+        pivot, over, far = upper[i]
+        side = x[i] - over * out[i + 1] - far * out[i + 2]
+        size = np.abs(side).max() / limits.max
+        move = by if pivot.real >= 0 else -by
+        while abs(pivot) <= size or not pivot:
+            pivot += move
+            move *= 2
+        out[i] = side / pivot
+    return out[:-2]
+
+
 def lower_system(
-    e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+    e: Emitter,
+    p: TridiagonalSolveParams,
+    xs: Sequence[Operand],
+    outs: Sequence[ShapedArray],
 ) -> Sequence[Operand]:
+    if p.perturb_singular:
+        return matrix_call(e, "tridiagonal_solve_perturbed_ffi", xs, outs, {}, {})
     *_, x, info = routine(
         e,
         "?gtsv",
@@ -244,7 +303,10 @@ def shifted(x: Array, by: int) -> Array:
 
 
 def jvp_system(
-    engine: Engine, p: NoParams, primals: Sequence[Array], tangents: Sequence[Tangent]
+    engine: Engine,
+    p: TridiagonalSolveParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     """One more solve, with dB - dT X."""
     dl, d, du, _ = primals
@@ -269,7 +331,10 @@ def shifted_rows(x: Array, by: int) -> Array:
 
 
 def transpose_system(
-    engine: Engine, p: NoParams, cts: Sequence[Tangent], args: Sequence[Known]
+    engine: Engine,
+    p: TridiagonalSolveParams,
+    cts: Sequence[Tangent],
+    args: Sequence[Known],
 ) -> Sequence[Tangent | None]:
     (ct,), (dl, d, du, _) = cts, args
     assert isinstance(ct, Array)  # the only result
@@ -279,9 +344,9 @@ def transpose_system(
     return None, None, None, tridiagonal_solve_p.call(p, under, d, over, ct)
 
 
-tridiagonal_solve_p: Row[NoParams] = matrix_row(
+tridiagonal_solve_p: Row[TridiagonalSolveParams] = matrix_row(
     "tridiagonal_solve",
-    NoParams,
+    TridiagonalSolveParams,
     results=system_results,
     evaluate=evaluate_system,
     ranks=(1, 1, 1, 2),
@@ -344,19 +409,17 @@ def tridiagonal_solve(
     """The X with T X = B for tridiagonal T.
 
     The diagonals `dl` (below, its first element unused), `d` and `du` (above, its last
-    element unused) have the shape (..., n), `b` (..., n, k). NaN where T is singular.
+    element unused) have the shape (..., n), `b` (..., n, k). NaN where T is singular;
+    with `perturb_singular`, tiny pivots are moved by about eps times the greatest one,
+    so that X is finite, as inverse iteration needs it.
 
     Raises:
         TypeError: the dtypes differ, or LAPACK does not have them.
-        ValueError: the shapes do not fit, or a perturbation is requested.
+        ValueError: the shapes do not fit.
     """
-    if perturb_singular:
-        raise ValueError(
-            "tridiagonal_solve: perturb_singular=True is not available; add a small "
-            "number to the diagonal"
-        )
     given = [as_operand(v) for v in (dl, d, du, b)]
-    return tridiagonal_solve_p.call(NO_PARAMS, *given)
+    p = TridiagonalSolveParams(bool(perturb_singular))
+    return tridiagonal_solve_p.call(p, *given)
 
 
 ROWS: tuple[Row[Any], ...] = (
