@@ -131,9 +131,9 @@ def positional(
     unplaced = sorted(kwargs.keys() & bound.kwargs.keys())
     if unplaced:
         raise TypeError(
-            f"the keyword arguments {unplaced} of {function_name(fun)} "
-            "have no position, and rules take arguments by position; make them "
-            "positional"
+            f"The input arguments to the {what} function {function_name(fun)} do not "
+            "fit its rules, which take arguments by position:\nThe following keyword "
+            f"arguments could not be resolved to positions: {', '.join(unplaced)}"
         )
     return bound.args
 

@@ -221,6 +221,27 @@ def called(
         raise
 
 
+def call_eagerly(
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    check: Callable[[Sequence[Any], dict[str, Any]], object],
+) -> Any:
+    """`fun(*args, **kwargs)`, which also raises what `check` does under a trace.
+
+    So a call with keywords that no rule can take fails before it is differentiated.
+    """
+    if kwargs:
+        check(args, kwargs)
+    try:
+        return fun(*args, **kwargs)
+    except TypeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next:
+            raise  # out of the function itself
+        check(args, kwargs)
+        raise
+
+
 def on_its_own(traced: Traced) -> Jaxpr:
     """The jaxpr of a rule that was traced without anything around it.
 
@@ -276,13 +297,7 @@ class CustomRules(Home):
                 f"def{kind}: give it a rule first"
             )
         if not is_tracing():
-            try:
-                return self.fun(*args, **kwargs)
-            except TypeError as error:
-                if error.__traceback__ is not None and error.__traceback__.tb_next:
-                    raise  # out of the function itself
-                self.sorted(args, kwargs)
-                raise
+            return call_eagerly(self.fun, args, kwargs, self.sorted)
         return self.bind(self.sorted(args, kwargs))
 
     def sorted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> SortedArguments:

@@ -7,17 +7,26 @@ the rule as a value; the rule is traced when it is batched::
     f.def_vmap(lambda axis_size, in_batched, xs: (xs * xs, in_batched[0]))
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
 from attrs import field, frozen
 
 from verax.api.custom.arguments import (
+    SortedArguments,
     describe_type,
     sort_arguments,
 )
-from verax.api.custom.base import CallRules, Home, at_home, called, inner_rule, pair_of
+from verax.api.custom.base import (
+    CallRules,
+    Home,
+    at_home,
+    call_eagerly,
+    called,
+    inner_rule,
+    pair_of,
+)
 from verax.api.custom.tracing import fits, trace_body
 from verax.api.tracing.apply import ENGINE, is_tracing
 from verax.api.tracing.argument_names import function_name
@@ -154,10 +163,8 @@ class custom_vmap(Home):
                 f"one with {name}.def_vmap"
             )
         if not is_tracing():
-            return self.fun(*args, **kwargs)
-        given = sort_arguments(
-            self.fun, self.signature, (), args, kwargs, "custom_vmap-decorated"
-        )
+            return call_eagerly(self.fun, args, kwargs, self.sorted)
+        given = self.sorted(args, kwargs)
         body, avals = trace_body(self.fun, given)
         user = UserVmap(
             function_name(self.fun),
@@ -172,3 +179,8 @@ class custom_vmap(Home):
         params = CustomVmapParams(user.name, len(body.captured), body.jaxpr, user)
         outs = custom_vmap_call_p.bind(params, *body.captured, *given.leaves)
         return result_tree(body.out_tree, outs)
+
+    def sorted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> SortedArguments:
+        """The arguments of a call by their positions."""
+        what = "custom_vmap-decorated"
+        return sort_arguments(self.fun, self.signature, (), args, kwargs, what)
