@@ -338,3 +338,44 @@ def test_fits_and_roots_under_strict_options() -> None:
         with verax.enable_x64():
             found = jnp.roots(jnp.array([0.0, 1.0, -2.0]), strip_zeros=False)
     np.testing.assert_allclose(found, [2, complex(np.nan, np.nan)], rtol=1e-6)
+
+
+def test_unravel_index_takes_sizes_that_are_traced() -> None:
+    unravel = verax.jit(jnp.unravel_index)
+    narrow = np.array([3, -5, 100], np.int8)
+    for places in (narrow, narrow.view(np.uint8), np.array([[7, 2]]), 3):
+        for shape in ((2, 4), [3, 1, 2], 7):
+            want = jnp.unravel_index(places, shape)
+            for found, due in zip(unravel(places, shape), want, strict=True):
+                np.testing.assert_array_equal(found, due)
+                assert found.aval == due.aval
+    sizes = jnp.array([20, 30])
+    for found, due in zip(
+        unravel(500, sizes), np.unravel_index(500, (20, 30)), strict=True
+    ):
+        assert int(found) == due
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: lax.argmax(X, -1, np.int32), "write 1"),
+        (lambda: lax.argmin(X, 2, np.int32), "out of bounds"),
+        (lambda: lax.pad(X, 0.0, [(0, 1, 0)]), "for each dimension"),
+        (
+            lambda: lax.conv_general_dilated(X[None], X[None], (1,), padding=3),
+            "padding must be",
+        ),
+        (
+            lambda: verax.eval_shape(
+                lambda x: lax.top_k(x, 2), verax.ShapeDtypeStruct((2**31,), "int8")
+            ),
+            "will overflow",
+        ),
+    ],
+)
+def test_wrong_arguments_of_lax_raise_what_jax_raises(
+    call: Callable[[], Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -92,6 +92,17 @@ def test_factors(a: np.ndarray) -> None:
     assert not np.tril(t, -1).any()
 
 
+def test_complex_schur_form_is_that_of_scipy(a: np.ndarray) -> None:
+    for n in (1, 2, 4):  # no Schur forms: the same rotations show what is turned
+        t, z = a[:n, :n], A[:n, :n].T
+        for run in (linalg.rsf2csf, verax.jit(linalg.rsf2csf)):
+            for found, want in zip(run(t, z), scipy.linalg.rsf2csf(t, z), strict=True):
+                close(found, want)
+    stacked = linalg.rsf2csf(np.stack([a, a.T]), np.stack([A, A]))
+    close(stacked[0][1], scipy.linalg.rsf2csf(a.T, A)[0])
+    assert [x.shape for x in linalg.rsf2csf(a[:0, :0], a[:0, :0])] == [(0, 0)] * 2
+
+
 @pytest.mark.parametrize("conjugate", [False, True])
 def test_products_with_q(a: np.ndarray, conjugate: bool) -> None:
     m, v = RANDOM.normal(size=(3, 4)), RANDOM.normal(size=4)

@@ -16,6 +16,9 @@ M = np.array([[2, 1, 0], [-1, 2, 1], [0, 0.5, 3]], np.float32)
 STACK = np.stack([M, 2 * M])
 
 CASES: dict[str, Callable[[], Any]] = {
+    "trapezoid of integers": lambda: verax.numpy.trapezoid(np.arange(5), dx=0.5),
+    "mgrid of integers and floats": lambda: verax.numpy.mgrid[0:3, 0.0:2.0:3j],
+    "ogrid of integers and floats": lambda: verax.numpy.ogrid[0:3, 0.0:2.0],
     "schur": lambda: linalg.schur(M, "complex"),
     "rsf2csf": lambda: linalg.rsf2csf(*linalg.schur(M)),
     "sqrtm": lambda: linalg.sqrtm(M),

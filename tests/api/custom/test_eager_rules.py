@@ -151,3 +151,20 @@ def test_calls_of_rules_say_so_as_text() -> None:
     jaxpr = verax.make_jaxpr(lambda x: verax.jvp(pushed, (x,), (x,)))(1.0)
     assert "name=jvp_pushed" in str(jaxpr)
     assert "asked=False" in str(jaxpr)
+
+
+def test_keywords_without_a_position_are_refused_outside_traces_too() -> None:
+    def f(x: Any, y: Any, *, z: Any = None) -> Any:
+        return x * y
+
+    forms: list[Any] = [verax.custom_jvp(f), verax.custom_vjp(f)]
+    forms[0].defjvp(lambda p, t: (p[0], t[0]))
+    forms[1].defvjp(lambda x, y: (x, None), lambda r, ct: (ct, ct))
+    forms.append(verax.custom_batching.custom_vmap(f))
+    forms[2].def_vmap(lambda n, flags, x, y: (x * y, True))
+    for form in forms:
+        assert float(form(2.0, y=3.0)) == 6.0
+        with pytest.raises(TypeError, match="resolved to positions: z"):
+            form(2.0, 3.0, z=1.0)
+        with pytest.raises(TypeError, match="missing a required argument: 'y'"):
+            form(2.0)

@@ -89,7 +89,7 @@ def test_argmax_takes_the_first_extreme_and_nan() -> None:
     assert place([1, 3, 3]) == 1
     assert place([1, NAN, INF, NAN]) == 1
     assert place([-INF, -INF]) == 0
-    assert place([[1, 2], [3, 0]], -1).tolist() == [1, 0]
+    assert place([[1, 2], [3, 0]], 1).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 2), (2, 0), (1, 0), (1,)])

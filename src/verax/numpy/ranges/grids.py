@@ -16,6 +16,7 @@ from verax.api.vmap import vmap
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import larger_size, smaller_size
 from verax.ir.dtypes import DTypeLike, bool_, int32, is_integer
+from verax.ir.promotion import result_type
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     ShapeLike,
@@ -24,7 +25,6 @@ from verax.numpy.arguments.arguments import (
     chosen_dtype,
     default_float,
     default_integer,
-    promote_dtypes,
 )
 from verax.numpy.creation.creation import Placement, placed
 from verax.numpy.creation.filling import filled, typed_fill
@@ -41,6 +41,7 @@ from verax.ops.structure.slicing import pad, slice as cut
 from verax.rules.values.array import Array
 from verax.rules.values.constants import scalar_of
 from verax.rules.values.sizes import as_sizes
+from verax.rules.values.state import STATE
 
 
 def float_dtype(name: str, dtype: DTypeLike | None) -> Any:
@@ -287,7 +288,7 @@ class Grid:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return axis_of(key)
-        axes = promote_dtypes(*[axis_of(one) for one in key]) if key else []
+        axes = in_one_dtype([axis_of(one) for one in key])
         sizes = [x.size for x in axes]
         grid = [spread(x, i, sizes, self.sparse) for i, x in enumerate(axes)]
         if self.sparse:
@@ -295,6 +296,17 @@ class Grid:
         if not grid:
             return filled((0,), 0, default_integer())
         return concatenate([expand_dims(x, (0,)) for x in grid], 0)
+
+
+def in_one_dtype(axes: list[Array]) -> list[Array]:
+    """Axes in their common dtype, whatever `numpy_dtype_promotion` says of operands.
+
+    A slice of integers beside one of floats is not a mixture that the user wrote.
+    """
+    if not axes:
+        return []
+    dtype, weak = result_type(*[x.aval for x in axes], x64=STATE.enable_x64)
+    return [convert(x, dtype, weak) for x in axes]
 
 
 def axis_of(key: slice) -> Array:

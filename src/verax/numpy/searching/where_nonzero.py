@@ -6,22 +6,34 @@ One idea: how many there are depends on values, so under a trace the caller says
     where(mask, x, y), nonzero(x, size=3, fill_value=-1), compress(mask, x, size=2)
 """
 
-from operator import index
+from collections.abc import Sequence
+from functools import reduce
+from operator import index, mul
 from typing import Any, overload
 
 import numpy as np
 
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape, larger_size
-from verax.ir.dtypes import DTypeLike, bool_, int32, is_bool, is_integer, is_unsigned
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    bool_,
+    int32,
+    is_bool,
+    is_integer,
+    is_unsigned,
+)
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ir.limits import iinfo
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     adapted,
     as_array,
+    avals_of,
     canonical_axis,
     chosen_dtype,
+    common_type,
     default_integer,
     no_out,
     promote,
@@ -37,6 +49,7 @@ from verax.numpy.shaping.shapes import broadcast_to, moveaxis, ravel, reshape
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select_n, select_n_p
 from verax.ops.structure.create import full, iota
+from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import (
     AbstractValueError,
@@ -347,10 +360,14 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     """The index in an array of `shape` of each index of the flat array.
 
     Negative places count from the end; those out of bounds are moved inside. The
-    results have the dtype of `indices` if that can count every dimension.
+    results have the dtype of `indices` if that can count every dimension. The sizes
+    may be traced.
     """
     given = as_array("unravel_index", indices)
     x = widened_index("unravel_index", given)
+    if has_tracers(shape):
+        sizes = list(shape) if isinstance(shape, Sequence) or shape.ndim else [shape]
+        return traced_coordinates(x, sizes, common_type(avals_of("", [given, *sizes])))
     sizes = one_or_more(shape)
     total = int(np.prod(sizes, dtype=np.int64))
     wrapped = x if is_unsigned(x.dtype) else mixed(less(x, 0), x + total, x)
@@ -359,6 +376,30 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     if max(sizes, default=0) - 1 > iinfo(given.dtype).max:
         return tuple(found)
     return tuple([convert(place, given.dtype, given.weak_type) for place in found])
+
+
+def has_tracers(shape: object) -> bool:
+    """Whether a size, or all of them, are values of a program."""
+    sizes = shape if isinstance(shape, Sequence) else (shape,)
+    return any(isinstance(size, Tracer) for size in sizes)
+
+
+def traced_coordinates(
+    x: Array, shape: Sequence[Any], due: tuple[DType, bool]
+) -> tuple[Array, ...]:
+    """`unravel_index`, in the type `due`, where the sizes are values of a program."""
+    word = default_integer()
+    sizes = [convert(as_array("unravel_index", n), word) for n in shape]
+    total = reduce(mul, sizes)
+    flat = convert(x, word)
+    flat = mixed(less(flat, 0), flat + total, flat)
+    flat = flat.clip(0, (total - 1).clip(0))
+    found = []
+    for size in reversed(sizes):
+        divisor = size.clip(1)
+        found.append(convert(remainder(flat, divisor), *due))
+        flat = floor_divide(flat, divisor)
+    return tuple(found[::-1])
 
 
 def ravel_multi_index(

@@ -227,7 +227,8 @@ def trapezoid(
     pairs of neighbours.
     """
     if x is None:
-        values, steps = inexact_arrays("trapezoid", y, dx)
+        (values,) = inexact_arrays("trapezoid", y)
+        values, steps = inexact_arrays("trapezoid", values, dx)
     else:
         values, places = inexact_arrays("trapezoid", y, x)
         steps = places if places.ndim == 1 else moveaxis(places, axis, -1)

@@ -39,7 +39,7 @@ from verax.rules.values.axes import beside, kept, without
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ORDERED
 from verax.rules.values.shape_samples import draw_shape
-from verax.rules.values.sizes import as_axis, surely_less
+from verax.rules.values.sizes import AxisError, as_axis, surely_less
 from verax.rules.values.state import STATE
 
 
@@ -156,7 +156,13 @@ argmin_p = arg_extreme("argmin", np.ndarray.argmin, "minimum", highest)
 def arg(
     row: Row[ArgParams], operand: object, axis: int, index_dtype: DTypeLike
 ) -> Array:
-    place = as_axis(row.name, axis, aval_of(operand).ndim)
+    rank = aval_of(operand).ndim
+    place = as_axis(row.name, axis, rank)
+    if place != axis:
+        raise AxisError(
+            f"{row.name}: axis {axis} must not be negative; for the array of dimension "
+            f"{rank}, write {place}"
+        )
     dtype = numpy_dtype(canonical(index_dtype, STATE.enable_x64))
     return row.call(ArgParams((place,), dtype), operand)
 

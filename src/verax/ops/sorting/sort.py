@@ -23,6 +23,7 @@ from verax.ir.dtypes import (
     numpy_dtype,
 )
 from verax.ir.jaxpr import Params
+from verax.ir.limits import iinfo
 from verax.ops.base.xla_semantics import total_order_key
 from verax.ops.indexing.take_along import take_along
 from verax.ops.structure.create import broadcasted_iota
@@ -210,6 +211,11 @@ def top_k_typing(p: TopKParams, avals: Sequence[ShapedArray]) -> Sequence[Shaped
         raise ValueError(
             f"k argument to top_k must be nonnegative and at most {x.shape[-1]}, the "
             f"size of the last dimension of {x}, not {p.k}"
+        )
+    if x.shape[-1] > iinfo(int32).max:
+        raise ValueError(
+            f"top_k returns int32 indices, which will overflow: the last dimension of "
+            f"{x} is larger than {iinfo(int32).max}"
         )
     shape = (*x.shape[:-1], p.k)
     return x.with_shape(shape), ShapedArray(shape, int32)

@@ -149,7 +149,7 @@ def pad_typing(p: PadParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArr
             f"pad: padding_value must be a scalar of dtype {x.dtype}, not {value}"
         )
     if len(p.padding_config) != x.ndim:
-        raise TypeError(
+        raise ShapeError(
             f"pad takes (low, high, interior) for each dimension of {x}, not "
             f"{p.padding_config}"
         )

@@ -78,7 +78,7 @@ def as_pads(
     if isinstance(padding, str):
         return named_pads(name, padding, sizes, windows, strides)
     if not isinstance(padding, Sequence):
-        raise TypeError(
+        raise ShapeError(
             f"{name}: padding must be a string or pairs of integers, not {padding}"
         )
     pairs = [as_integers(name, "padding", pair) for pair in padding]

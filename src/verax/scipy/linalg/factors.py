@@ -5,7 +5,9 @@ q, r = qr(a, mode="economic")
 """
 
 from verax import numpy as vnp
-from verax.ir.dtypes import real_dtype
+from verax.ir.dtypes import int32, real_dtype
+from verax.ir.limits import finfo
+from verax.lax.looping import fori_loop
 from verax.numpy.arguments.arguments import ArrayLike
 from verax.numpy.linalg import decompositions
 from verax.numpy.linalg.decompositions import as_matrices, check_square
@@ -13,8 +15,13 @@ from verax.numpy.linalg.products import matmul
 from verax.numpy.ranges.grids import eye, tril, triu
 from verax.numpy.shaping.shapes import broadcast_to
 from verax.ops.elementwise.arith import add
+from verax.ops.indexing.dynamic_slice import (
+    dynamic_slice_in_dim,
+    dynamic_update_slice_in_dim,
+)
 from verax.ops.linalg import forms, lu as linalg_lu, qr as linalg_qr, svd as linalg_svd
-from verax.ops.linalg.algebra import like
+from verax.ops.linalg.algebra import adjoint, like
+from verax.ops.structure.create import broadcasted_iota
 from verax.rules.values.array import Array
 from verax.scipy.tables import to_complex
 
@@ -117,6 +124,9 @@ def rsf2csf(
 ) -> tuple[Array, Array]:
     """A complex Schur form from a real one: triangular T and unitary Z, Z T Zᴴ alike.
 
+    The blocks of two on the diagonal of T are turned from the last to the first;
+    nothing else under the diagonal is looked at.
+
     Raises:
         ValueError: the matrices are not square, or of different sizes.
 
@@ -130,8 +140,47 @@ def rsf2csf(
         raise ValueError(
             f"rsf2csf takes matrices of the same size, not {t.aval} and {z.aval}"
         )
-    triangular, turn = schur(t, "complex")
-    return triangular, matmul(like(z, turn), turn)
+    n = t.shape[-1]
+    start = to_complex(t), to_complex(z)
+    if n < 2 or not t.size:
+        return start
+    found: tuple[Array, Array] = fori_loop(
+        0, n - 1, lambda i, pair: without_block(n - 1 - i, *pair), start
+    )
+    return found
+
+
+def without_block(m: Array, t: Array, z: Array) -> tuple[Array, Array]:
+    """Rotate rows and columns m - 1 and m, so that t[m, m - 1] is zero.
+
+    G. Golub, C. Van Loan, Matrix Computations, 7.4.1; the first eigenvalue of the
+    block comes first, as in SciPy.
+    """
+    block = dynamic_slice_in_dim(dynamic_slice_in_dim(t, m - 1, 2, -2), m - 1, 2, -1)
+    below, last = block[..., 1, 0], block[..., 1, 1]
+    sizes = vnp.abs(block[..., 0, 0]) + vnp.abs(last)
+    large = vnp.abs(below) > finfo(sizes.dtype).eps * sizes
+    gap = vnp.where(large, decompositions.eigvals(block)[..., 0] - last, 1)
+    side = vnp.where(large, below, 0)
+    length = to_complex(vnp.hypot(vnp.abs(gap), vnp.abs(side)))
+    c, s = gap / length, side / length
+    turn = vnp.stack([vnp.stack([c.conj(), s], -1), vnp.stack([-s, c], -1)], -2)
+    back = adjoint(turn)
+    rows = dynamic_slice_in_dim(t, m - 1, 2, -2)
+    rows = vnp.where(places(rows, -1) >= m - 1, matmul(turn, rows), rows)
+    t = dynamic_update_slice_in_dim(t, rows, m - 1, -2)
+    columns = dynamic_slice_in_dim(t, m - 1, 2, -1)
+    columns = vnp.where(places(columns, -2) <= m, matmul(columns, back), columns)
+    t = dynamic_update_slice_in_dim(t, columns, m - 1, -1)
+    corner = (places(t, -2) == m) & (places(t, -1) == m - 1)
+    t = vnp.where(corner, 0, t)
+    columns = matmul(dynamic_slice_in_dim(z, m - 1, 2, -1), back)
+    return t, dynamic_update_slice_in_dim(z, columns, m - 1, -1)
+
+
+def places(x: Array, axis: int) -> Array:
+    """For each element of `x`, its place along `axis`, which is negative."""
+    return broadcasted_iota(int32, x.shape, x.ndim + axis)
 
 
 def hessenberg(
