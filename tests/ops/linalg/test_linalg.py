@@ -94,7 +94,7 @@ def test_singular_tridiagonal_systems_are_perturbed_on_request(
 ) -> None:
     def solve(dl: object, d: object, du: object, b: object) -> np.ndarray:
         solver = partial(linalg.tridiagonal_solve, perturb_singular=True)
-        given = [np.asarray(v, dtype) for v in (dl, d, du, b)]
+        given: list[np.ndarray] = [np.asarray(v, dtype) for v in (dl, d, du, b)]
         return np.asarray(run(solver, *given))
 
     zeros = [0, 0, 0]
@@ -106,10 +106,10 @@ def test_singular_tridiagonal_systems_are_perturbed_on_request(
     np.testing.assert_allclose(x, [[-(2.0**23) * 3], [2.0**23]], rtol=1e-6)
     # Pivots that are small, but do not overflow, stay.
     x = solve([0, 0], [1, -1e-9], [3, 0], [[1], [4]])
-    np.testing.assert_allclose(x, [[1.2e10], [-4e9]], rtol=1e-6)
+    np.testing.assert_allclose(x, [[1.2e10], [-4.0e9]], rtol=1e-6)
     # Rows are exchanged.
     x = solve([0, 2, -2, 3], [1, 4, 1, -1], [2, -1, 1, 0], [[1], [2], [3], [4]])
-    np.testing.assert_allclose(x, [[8], [-3.5], [0], [-4]], atol=1e-5)
+    np.testing.assert_allclose(x, [[8.0], [-3.5], [0.0], [-4.0]], atol=1e-5)
     assert solve([], [], [], np.ones((0, 2))).shape == (0, 2)
     np.testing.assert_array_equal(solve([0], [2], [0], [[4]]), [[2]])
 

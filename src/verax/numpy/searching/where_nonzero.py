@@ -366,8 +366,9 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     given = as_array("unravel_index", indices)
     x = widened_index("unravel_index", given)
     if has_tracers(shape):
-        sizes = list(shape) if isinstance(shape, Sequence) or shape.ndim else [shape]
-        return traced_coordinates(x, sizes, common_type(avals_of("", [given, *sizes])))
+        parts = list(shape) if isinstance(shape, Sequence) or shape.ndim else [shape]
+        due = common_type(avals_of("unravel_index", [given, *parts]))
+        return traced_coordinates(x, parts, due)
     sizes = one_or_more(shape)
     total = int(np.prod(sizes, dtype=np.int64))
     wrapped = x if is_unsigned(x.dtype) else mixed(less(x, 0), x + total, x)
