@@ -379,3 +379,66 @@ def test_reverse_mode_through_while_says_what_to_use() -> None:
     ):
         verax.grad(doubled)(1.0)
     assert verax.jvp(doubled, (1.0,), (1.0,))[1].item() == 16.0
+
+
+class Number:
+    """A node that can be called, as the variables of a library can."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self) -> Any:
+        return self.value
+
+
+verax.tree_util.register_pytree_node(
+    Number, lambda x: ((x.value,), None), lambda _, children: Number(*children)
+)
+
+
+def test_operands_of_cond_may_be_callable() -> None:
+    for flag in (True, False):
+        found = lax.cond(flag, lambda a, b: a(), lambda a, b: b(), Number(1), Number(2))
+        assert int(found) == 2 - flag
+
+
+class Traced:
+    """Counts how often a step is traced."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self, i: Any, x: Any) -> Any:
+        self.times += 1
+        return x + i
+
+
+def test_a_counted_loop_traces_its_body_once() -> None:
+    body = Traced()
+    for _ in range(3):
+        assert int(lax.fori_loop(0, 4, body, 0)) == 6
+    assert body.times == 1
+    assert float(lax.fori_loop(0, 4, body, 0.0)) == 6
+    assert body.times == 2
+
+
+class Paths:
+    """A node whose data are in lists, as libraries keep the paths of updates."""
+
+
+verax.tree_util.register_pytree_node(
+    Paths, lambda _: ((), (["x"], [])), lambda data, _: Paths()
+)
+
+
+def test_a_body_that_returns_data_in_lists_is_traced_once() -> None:
+    times = 0
+
+    def body(x: Any) -> Any:
+        nonlocal times
+        times += 1
+        return x, Paths()
+
+    for _ in range(2):
+        lax.cond(True, body, body, 1.0)
+    assert times == 1

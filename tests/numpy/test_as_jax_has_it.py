@@ -294,6 +294,17 @@ def test_shapes_of_lists_are_deprecated() -> None:
             assert function([[1, 2, 3]]) == wanted
 
 
+class Sparse:
+    shape = (2, 4)
+
+
+def test_the_shape_of_what_is_no_array() -> None:
+    assert jnp.shape(np.array(["a", "b"])) == (2,)
+    assert jnp.ndim(np.array([None])) == 1
+    with pytest.warns(DeprecationWarning, match="ndarray or scalar"):
+        assert jnp.shape(Sparse()) == (2, 4)
+
+
 def test_windows_of_a_whole_float() -> None:
     np.testing.assert_array_equal(jnp.hanning(4.0), jnp.hanning(4))
 

@@ -204,7 +204,14 @@ def tree_holds(tree: PyTreeDef) -> bool:
         return False
     kind, data = node
     own = list(data) if kind is dict else [data]
-    return any(map(holds, own)) or any(map(tree_holds, tree.children()))
+    return any(map(data_holds, own)) or any(map(tree_holds, tree.children()))
+
+
+def data_holds(data: object) -> bool:
+    """As `holds`, and within lists: libraries keep the paths of a node in them."""
+    if isinstance(data, list | tuple):
+        return any(map(data_holds, data))
+    return holds(data)
 
 
 def flatten_error(error: Exception) -> Exception:

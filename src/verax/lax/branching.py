@@ -86,8 +86,8 @@ def cond(
     >>> verax.lax.cond(2.0 > 1.0, lambda x: x + 1, lambda x: -x, 1.0).item()
     2.0
     """
-    old = len(operands) == 2 and callable(operands[1]) and callable(false_fun)
-    if old and true_operand is ABSENT:
+    old = len(operands) == 2 and callable(operands[1]) and not callable(true_fun)
+    if old and callable(false_fun) and true_operand is ABSENT:
         true_operand, true_fun, false_operand, false_fun = (
             true_fun,
             false_fun,

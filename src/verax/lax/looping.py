@@ -39,7 +39,7 @@ from verax.lax.bodies import (
     with_carry_types,
 )
 from verax.lax.plans import Checkpoints, blocks_of
-from verax.lax.scanning import scan, scan_length
+from verax.lax.scanning import scan, scan_length, scanned
 from verax.ops.control.checkpointed_loops import bounded_while_p
 from verax.ops.control.while_ import while_p
 from verax.ops.control.while_params import BoundedWhileParams, WhileParams
@@ -298,14 +298,9 @@ def fori_loop(
 
     stands_for(step, body_fun)
     carry = (as_operand(lower, counter), init_val)
-    return scan(
-        step,
-        carry,
-        None,
-        steps,
-        unroll=1 if unroll is None else unroll,
-        checkpoints=checkpoints,
-    )[0][1]
+    at_once = 1 if unroll is None else unroll
+    last, _ = scanned(step, carry, None, steps, False, at_once, checkpoints, body_fun)
+    return last[1]
 
 
 def counting(

@@ -80,6 +80,20 @@ def scan(
     (6, [0, 1, 3, 6])
     """
     check_callable("scan", f)
+    return scanned(f, init, xs, length, reverse, unroll, checkpoints)
+
+
+def scanned(
+    f: "Step",
+    init: Any,
+    xs: Any,
+    length: int | None,
+    reverse: bool,
+    unroll: int | bool,
+    checkpoints: Checkpoints | None,
+    counts: Callable[..., Any] | None = None,
+) -> tuple[Any, Any]:
+    """`scan`; `counts` is the user's function if `fori_loop` made `f` of it."""
     f, rows, row_tree, count = rows_of(f, xs, length)
     at_once = unrolling(unroll, count)
     blocks = None if checkpoints is None else blocks_of("scan", count, checkpoints)
@@ -88,7 +102,7 @@ def scan(
     leaves, tree = pytrees.flatten(init)
     avals = leaf_avals(leaves, lambda: [f"init{p} of scan" for p in paths(tree)])
     row_avals = [aval_of(x).with_shape(aval_of(x).shape[1:]) for x in rows]
-    types, body, y_tree = trace_step(f, tree, avals, row_tree, row_avals)
+    types, body, y_tree = trace_step(f, tree, avals, row_tree, row_avals, counts)
     given = [as_operand(x, aval) for x, aval in zip(leaves, types, strict=True)]
     operands = (*body.consts, *given, *rows)
     params = ScanParams(
@@ -159,13 +173,15 @@ def trace_step(
     avals: Sequence[ShapedArray],
     row_tree: PyTreeDef,
     row_avals: Sequence[ShapedArray],
+    counts: Callable[..., Any] | None,
 ) -> tuple[list[ShapedArray], Body, PyTreeDef]:
     """The types of the carry, the step on them, and the structure of a row of ys."""
     filled = [t.unflatten(range(t.num_leaves)) for t in (tree, row_tree)]
     both = pytrees.flatten((tuple(filled), {}))[1]
 
     def traced(carry: Sequence[ShapedArray]) -> Body:
-        body = trace_body(f, both, [*carry, *row_avals], "scan")
+        purpose = "scan" if counts is None else "fori_loop"
+        body = trace_body(f, both, [*carry, *row_avals], purpose, owner=counts)
         check_pair(f, body.out_tree)
         return body
 

@@ -62,12 +62,16 @@ transpose_params = memoised(TransposeParams)
 
 def measured(name: str, a: object) -> Shape:
     """The shape of an array; of what NumPy makes an array, too, with JAX's warning."""
+    if isinstance(a, np.ndarray):  # of any dtype: strings have a shape, too
+        own: Shape = a.shape
+        return own
     if not isinstance(a, list | tuple):
         try:
             return operand_aval(name, 0, a).shape
         except NotAnArray:
+            said = getattr(a, "shape", None)
             # Of anything: NumPy says () of None.
-            found = np.asarray(a, object).shape
+            found = said if isinstance(said, tuple) else np.asarray(a, object).shape
     else:
         found = asarray(a).shape
     warnings.warn(
