@@ -81,12 +81,16 @@ def test_custom_gradient_is_a_decorator() -> None:
         verax.custom_gradient(with_logs=True)
 
 
-def test_structs_stand_for_no_references() -> None:
+def test_structs_stand_for_references() -> None:
     struct = verax.ShapeDtypeStruct((2,), vnp.float32, is_ref=False)
     assert (struct.is_ref, struct.manual_axis_type) == (False, None)
     assert struct.update(shape=(3,)).shape == (3,)
-    with pytest.raises(ValueError, match="is_ref=False, not True"):
-        verax.ShapeDtypeStruct((2,), vnp.float32, is_ref=True)
+    assert struct.update(is_ref=True) != struct
+    double = verax.make_jaxpr(lambda x: x[...] * 2)(struct.update(is_ref=True))
+    assert str(double.in_avals[0]) == "Ref{f32[2]}"
+    other: Any = 1
+    with pytest.raises(ValueError, match="manual_axis_type=None, not 1"):
+        verax.ShapeDtypeStruct((2,), vnp.float32, manual_axis_type=other)
 
 
 def test_the_former_name_of_a_process() -> None:

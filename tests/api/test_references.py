@@ -541,3 +541,32 @@ def test_a_forward_rule_passes_on_only_what_it_takes() -> None:
 
     with pytest.raises(ValueError, match="Move the array reference"):
         verax.grad(leak)(1.0)
+
+
+def test_compiled_ahead_of_time() -> None:
+    closed = verax.new_ref(1.0)
+
+    @verax.jit
+    def f(state: Any, x: Any) -> Any:
+        state["ref"][...] += x
+        closed[...] *= 2.0
+        return {"sum": state["ref"][...].sum()}
+
+    ref, x = verax.new_ref(vnp.zeros(2)), np.array([1.0, 2.0], np.float32)
+    struct = verax.ShapeDtypeStruct((2,), np.float32, is_ref=True)
+    before = ref[...]
+    steps = [f.lower({"ref": given}, x).compile() for given in (ref, struct)]
+    for compiled in steps:
+        assert compiled({"ref": ref}, x)["sum"] == ref[...].sum()
+    assert before.tolist() == [0, 0]
+    assert ref[...].tolist() == [2, 4]
+    assert held(closed) == 4
+    with pytest.raises(TypeError, match=r"state\['ref'\] of f must be a reference"):
+        steps[0]({"ref": x}, x)
+    with pytest.raises(TypeError, match=r"state\['ref'\] of f compiled with f32\[2\]"):
+        steps[0]({"ref": verax.new_ref(1.0)}, x)
+    both = verax.jit(lambda a, b: a[...] + b[...]).lower(closed, verax.new_ref(1.0))
+    with pytest.raises(ValueError, match="at both a and b"):
+        both.compile()(closed, closed)
+    assert "is_ref=True" in repr(struct)
+    assert verax.eval_shape(lambda r: r[...] * 2, struct).shape == (2,)

@@ -205,3 +205,27 @@ def test_pmap_of_methods() -> None:
 
     assert np.array_equal(Model().scaled(VALUES), VALUES * np.float32(3))
     assert repr(Model.scaled) == "<pmap of scaled>"
+
+
+def test_references_in_shard_map() -> None:
+    mesh = verax.make_mesh((4,), ("i",))
+    ref, closed = verax.new_ref(vnp.zeros(8)), verax.new_ref(vnp.zeros(2))
+
+    def body(ref: Any, x: Any) -> Any:
+        ref[...] += x
+        closed[...] += lax.psum(x, "i")
+        own = verax.new_ref(x)
+        own[0] = 0.0
+        return verax.freeze(own)
+
+    x = vnp.arange(8.0)
+    f = verax.shard_map(body, mesh=mesh, in_specs=(P("i"), P("i")), out_specs=P("i"))
+    assert f(ref, x).tolist() == [0, 1, 0, 3, 0, 5, 0, 7]
+    verax.jit(f)(ref, x)
+    held: Any = ref[...]
+    assert held.tolist() == (2 * x).tolist()
+    assert held.sharding.is_equivalent_to(NamedSharding(mesh, P("i")), 1)
+    assert np.asarray(closed[...]).tolist() == [24, 32]
+    f = verax.shard_map(body, mesh=mesh, in_specs=(P(), P("i")), out_specs=P("i"))
+    with pytest.raises(ValueError, match="may differ along the mesh axis 'i'"):
+        f(verax.new_ref(vnp.zeros(2)), x)

@@ -21,6 +21,7 @@ from verax.api.jit.function import PjitFunction
 from verax.api.sharding_args import constrained, place_entries
 from verax.api.tracing.apply import ENGINE, apply, as_array, is_tracing
 from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.tracing.references import on_values
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import wraps
 from verax.api.vmap import axis_scope
@@ -333,19 +334,29 @@ class Mapped(ReprMixin):
         count = len(traced.jaxpr.outvars)
         outs = traced.out_tree.unflatten(range(count))
         results = as_layouts("out_specs", self.mesh, self.axes, self.out_specs, outs)
-        placed = self.held([as_array(leaf) for leaf in leaves], layouts)
+        program = on_values(traced, leaves, describe)
+        # What references hold at the end lies as what they held before.
+        given = [*[self.everywhere()] * len(program.captured), *layouts]
+        results += [given[i] for i in program.written]
+        placed = self.held([as_array(leaf) for leaf in program.leaves], layouts)
         parts = [s.parts(x) for s, x in zip(layouts, placed, strict=True)]
-        none: tuple[tuple[str, ...], ...] = ((),) * len(traced.captured)
+        none: tuple[tuple[str, ...], ...] = ((),) * len(program.captured)
         uses = (*none, *[s.axes(a.ndim) for s, a in zip(layouts, avals, strict=True)])
-        jaxpr, varying = over_mesh(traced.jaxpr, self.mesh, self.axes, uses)
-        found = apply(jaxpr, [*traced.captured, *parts])
+        jaxpr, varying = over_mesh(program.jaxpr, self.mesh, self.axes, uses)
+        found = apply(jaxpr, [*program.captured, *parts])
         wholes = [
             self.assembled(x, spread, axes, aval.shape)
             for x, spread, axes, aval in zip(
-                found, results, varying, traced.jaxpr.out_avals, strict=True
+                found, results, varying, program.jaxpr.out_avals, strict=True
             )
         ]
-        return result_tree(traced.out_tree, self.held(wholes, results))
+        own, finals = program.split(self.held(wholes, results))
+        program.write(finals)
+        return result_tree(traced.out_tree, own)
+
+    def everywhere(self) -> Parts:
+        """The layout of what each part of the mesh has whole."""
+        return Parts(NamedSharding(self.mesh, PartitionSpec()))
 
     def held(self, xs: Sequence[Array], spreads: Sequence[Parts]) -> list[Any]:
         """The arrays, each constrained to lie in its parts."""

@@ -15,7 +15,7 @@ from attrs import Attribute, field, frozen
 from verax.api.tracing.trace import Traced
 from verax.backend.arrays.formats import Format, Layout
 from verax.backend.placement.sharding import Sharding
-from verax.ir.avals import ShapedArray, is_reference
+from verax.ir.avals import AbstractRef, ShapedArray, is_reference
 from verax.ir.dtypes import DType, as_dtype, canonical
 from verax.ir.meshes import says_nothing
 from verax.ir.records import ReprMixin
@@ -82,8 +82,8 @@ def indivisible[T](cls: type[T]) -> type[T]:
 class ShapeDtypeStruct:
     """A shape and a dtype, standing for an array in `eval_shape` and `lower`.
 
-    It never stands for a mutable reference, and has no varying mesh axes: `is_ref` is
-    False and `manual_axis_type` None.
+    With `is_ref` it stands for a mutable reference. It has no varying mesh axes:
+    `manual_axis_type` is None.
 
     >>> import numpy as np
     >>> ShapeDtypeStruct((2, 3), np.float32).update(dtype=np.int8)
@@ -97,12 +97,13 @@ class ShapeDtypeStruct:
     weak_type: bool = False
     sharding: Sharding | None = field(default=None, kw_only=True, converter=sharding_of)
     manual_axis_type: None = field(default=None, kw_only=True, validator=only_default)
-    is_ref: bool = field(default=False, kw_only=True, validator=only_default)
+    is_ref: bool = field(default=False, kw_only=True)
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        place = "" if self.sharding is None else f", sharding={self.sharding}"
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{weak}{place})"
+        rest = "" if self.sharding is None else f", sharding={self.sharding}"
+        rest += ", is_ref=True" if self.is_ref else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{weak}{rest})"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -194,7 +195,9 @@ def struct_aval(x: object) -> ShapedArray:
     if isinstance(x, ArgInfo):
         return x.aval
     if isinstance(x, ShapeDtypeStruct | ShapedArray):
-        return ShapedArray(x.shape, canonical(x.dtype, STATE.enable_x64), x.weak_type)
+        aval = ShapedArray(x.shape, canonical(x.dtype, STATE.enable_x64), x.weak_type)
+        ref = x.is_ref if isinstance(x, ShapeDtypeStruct) else type(x) is AbstractRef
+        return AbstractRef(aval) if ref else aval
     try:
         return aval_of(x)
     except NotAnArray:

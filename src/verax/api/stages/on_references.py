@@ -1,0 +1,161 @@
+"""Floor 5: the stages of a function with references, which is compiled on values.
+
+The program takes what references hold before and returns what they hold after; those
+that the function closes over belong to it, as arrays do::
+
+    step.lower(ref).compile()(ref)    # ref holds what the step writes
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from verax.api.stages.interfaces import Interface
+from verax.api.stages.stages import Compiled, Lowered, Traced
+from verax.api.tracing.reference_checks import check_closed_over, reference_aval
+from verax.api.tracing.trace import Traced as TracedFunction
+from verax.backend import pytrees
+from verax.backend.eager.stateful import taken
+from verax.backend.programs.placement import Placement, Places, place_of, placement_of
+from verax.backend.pytrees import PyTreeDef
+from verax.backend.results import result_tree
+from verax.ir.avals import AbstractRef
+from verax.rules.rows.builder import Staged
+from verax.rules.rows.leaks import leaked
+from verax.rules.rows.references import ConcreteRef
+from verax.rules.values.reference import Ref
+from verax.transforms.references.control_flow import discharged
+from verax.transforms.references.discharge import Discharged
+
+
+@frozen(eq=False, repr=False)
+class Whole:
+    """The function as its user calls it: its arguments, and what it closes over.
+
+    The program has outputs for what operands `written` hold at the end.
+    """
+
+    interface: Interface
+    captured: tuple[Any, ...]
+    written: tuple[int, ...]
+
+    def operands(self, leaves: Sequence[Any], tree: PyTreeDef) -> list[Any]:
+        """What the function captured, then the leaves of a call, once checked.
+
+        Raises:
+            TypeError: the structure or a type is another one, or a leaf is a reference
+                and should not be, or the other way round.
+            ValueError: a reference is passed twice, or was frozen.
+        """
+        interface, names = self.interface, self.interface.names
+        inner = [getattr(aval, "inner_aval", aval) for aval in interface.in_avals]
+        values = [x.value if isinstance(x, ConcreteRef) else x for x in leaves]
+        evolve(interface, in_avals=tuple(inner)).check(values, tree)
+        for i, (leaf, due) in enumerate(zip(leaves, interface.in_avals, strict=True)):
+            if isinstance(leaf, Ref) != isinstance(due, AbstractRef):
+                kind = "a reference" if isinstance(due, AbstractRef) else "an array"
+                raise TypeError(
+                    f"{names()[i]} must be {kind}, as when {interface.name} was "
+                    f"compiled ({due}), not {leaf!r}"
+                )
+            if isinstance(leaf, Ref):
+                reference_aval(leaves, i, names)
+        check_closed_over(self, leaves, names)
+        return [*self.captured, *leaves]
+
+
+def lowered_on_values(stage: Traced, platforms: Sequence[str] | None) -> Lowered:
+    """The module of a function that takes references or closes over some.
+
+    Raises:
+        LeakedTracer: the function closes over a tracer of an outer trace.
+    """
+    opened = stage.traced.opened
+    for x in opened.captured:
+        if isinstance(x, Staged):
+            raise leaked(x)
+    found = discharged(opened.jaxpr, final=True)
+    jaxpr, count = found.jaxpr, len(found.jaxpr.in_avals)
+    donated = tuple([i in found.written for i in range(count)])
+    out_tree = pytrees.flatten((0,) * len(jaxpr.outvars))[1]
+    interface = Interface(
+        stage.interface.callee,
+        pytrees.flatten(((0,) * count, {}))[1],
+        jaxpr.in_avals,
+        donated,
+        out_tree,
+        jaxpr.out_avals,
+    )
+    flat = Traced(
+        interface,
+        TracedFunction(jaxpr, (), out_tree),
+        stage.options,
+        True,
+        donated,
+        placement_on_values(stage, found),
+    )
+    lowered = flat.lower(lowering_platforms=platforms)
+    whole = Whole(stage.interface, opened.captured, found.written)
+    return LoweredOnValues(interface, lowered.module, flat, whole=whole)
+
+
+def placement_on_values(stage: Traced, found: Discharged) -> Placement | None:
+    """Where the program runs; what references hold stays where it was."""
+    captured = [
+        x.value if isinstance(x, ConcreteRef) else x
+        for x in stage.traced.opened.captured
+    ]
+    own = stage.placement
+    if own is None:
+        rest = found.jaxpr.in_avals[len(captured) :]
+        own = placement_of(found.jaxpr, [*captured, *rest])
+        return own and evolve(own, outs=with_finals(own, found, len(own.outs)))
+    ins = (*map(place_of, captured), *own.ins)
+    own = evolve(own, ins=ins)
+    return evolve(own, outs=with_finals(own, found, len(own.outs)))
+
+
+def with_finals(own: Placement, found: Discharged, count: int) -> Places:
+    """The places of outputs, and after them those of what references hold."""
+    shown = min(count, len(found.jaxpr.outvars) - len(found.written))
+    return (*own.outs[:shown], *[own.ins[i] for i in found.written])
+
+
+@frozen(eq=False, repr=False)
+class LoweredOnValues(Lowered):
+    """A lowered function with references: the module is on values."""
+
+    __module__ = "verax.stages"
+
+    whole: Whole = field(kw_only=True)
+
+    def compile(self, *args: Any, **kwargs: Any) -> Compiled:
+        """See `Lowered.compile`."""
+        found = super().compile(*args, **kwargs)
+        return CompiledOnValues(
+            found.interface, found.program, found.jaxpr, whole=self.whole
+        )
+
+
+@frozen(eq=False, repr=False)
+class CompiledOnValues(Compiled):
+    """A compiled function with references."""
+
+    __module__ = "verax.stages"
+
+    whole: Whole = field(kw_only=True)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """See `Compiled.__call__`; references hold what was written."""
+        leaves, tree = pytrees.flatten((args, kwargs))
+        interface = self.whole.interface
+        operands = self.whole.operands(leaves, tree)
+        values = [x.value if isinstance(x, ConcreteRef) else x for x in operands]
+        for i in self.whole.written:
+            values[i] = taken(operands[i])
+        outs = super().__call__(*values)
+        count = len(outs) - len(self.whole.written)
+        for i, value in zip(self.whole.written, outs[count:], strict=True):
+            operands[i].value, operands[i].shared = value, False
+        return result_tree(interface.out_tree, outs[:count])
