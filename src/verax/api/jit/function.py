@@ -70,6 +70,7 @@ from verax.rules.values.state import (
 CACHE_SIZE = 4096
 # Few functions take references.
 REFERENCES = LazyModule("verax.api.tracing.reference_checks")
+ON_REFERENCES = LazyModule("verax.api.stages.on_references")
 
 
 class PjitFunction[**P, R](Copyable):
@@ -363,7 +364,8 @@ class PjitFunction[**P, R](Copyable):
             traced.out_tree,
             traced.jaxpr.out_avals,
         )
-        return Traced(
+        stage = ON_REFERENCES.TracedOnReferences if traced.refs else Traced
+        found: Traced = stage(
             interface,
             traced,
             settings.options,
@@ -371,6 +373,7 @@ class PjitFunction[**P, R](Copyable):
             entry.donated,
             placement,
         )
+        return found
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The lowered function, for arguments or for their `ShapeDtypeStruct`s."""

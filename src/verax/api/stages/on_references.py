@@ -65,6 +65,17 @@ class Whole:
         return [*self.captured, *leaves]
 
 
+@frozen(eq=False, repr=False)
+class TracedOnReferences(Traced):
+    """A traced function with references."""
+
+    __module__ = "verax.stages"
+
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """See `Traced.lower`."""
+        return lowered_on_values(self, lowering_platforms)
+
+
 def lowered_on_values(stage: Traced, platforms: Sequence[str] | None) -> Lowered:
     """The module of a function that takes references or closes over some.
 

@@ -53,13 +53,10 @@ from verax.ir.effects import Effect
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ops.hoisting import as_operands
 from verax.rules.rows.leaks import leaked
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, current_context
 
 type OptionsByName = Mapping[str, OptionValue]
 CALLS = 1 << 8
-# Few functions take references.
-ON_REFERENCES = LazyModule("verax.api.stages.on_references")
 DIALECTS = ("stablehlo", "hlo")
 
 
@@ -135,9 +132,6 @@ class Traced(Stage):
             ValueError: a platform is unknown.
         """
         given = lowering_platforms
-        if self.traced.refs:
-            on_values: Lowered = ON_REFERENCES.lowered_on_values(self, given)
-            return on_values
         here = platform_of(self.placement)
         platforms = (here,) if given is None else checked_platforms(given)
         warn_unusable(self.interface.donated, self.donated, self.interface.in_avals)
