@@ -74,7 +74,7 @@ def captured(arr: Array) -> Any:
 
 
 EIGHT = np.ones(8, np.float32)
-PAIR = (5.0, (vnp.zeros(1), 2.0))
+PAIR = (5.0, (vnp.zeros(1), np.float32(2.0)))
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "func7": (func7, (5.0,)),
     "func7_older": (func7_older, (5.0,)),
@@ -442,3 +442,22 @@ def test_a_body_that_returns_data_in_lists_is_traced_once() -> None:
     for _ in range(2):
         lax.cond(True, body, body, 1.0)
     assert times == 1
+
+
+@pytest.mark.parametrize("pred", [True, False])
+def test_the_first_branch_says_which_results_are_weak(pred: bool) -> None:
+    """Of `cond` that is `false_fun`, so a check passes on what it guards as it was."""
+    weak, strong = vnp.asarray(1), vnp.int32(1)
+
+    def chosen(p: Any) -> tuple[Any, Any]:
+        return (
+            lax.cond(p, lambda: strong, lambda: weak),
+            lax.cond(p, lambda: weak, lambda: strong),
+        )
+
+    for run in (chosen, verax.jit(chosen)):
+        assert [x.weak_type for x in run(pred)] == [True, False]
+    index = int(pred)
+    first = lax.switch(index, [lambda: weak, lambda: strong])
+    assert (first.weak_type, first.dtype) == (True, np.int32)
+    assert not lax.switch(index, [lambda: strong, lambda: weak]).weak_type

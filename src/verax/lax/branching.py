@@ -240,16 +240,13 @@ def common_types(
     bodies: Sequence[Body],
     names: Sequence[str],
 ) -> list[ShapedArray]:
-    """The types of the results of all branches; weak ones give way.
+    """The types of the results of all branches; the first says which are weak.
 
     Raises:
         TypeError: structures or types differ; the message shows where.
     """
-    first, *rest = bodies
+    first = bodies[0]
     types = list(first.out_avals)
-    for body in rest:
-        if body.out_tree == first.out_tree:
-            types = [joined(a, b) for a, b in zip(types, body.out_avals, strict=True)]
     whos = [
         f"{label}, {name_and_line(fun)}"
         for label, fun in zip(names, functions, strict=True)
@@ -284,11 +281,6 @@ def check_structures(name: str, bodies: Sequence[Body], whos: Sequence[str]) -> 
                 f"  {whos[0]}, returns {first}\n"
                 f"  {who}, returns {body.out_tree}"
             )
-
-
-def joined(x: ShapedArray, y: ShapedArray) -> ShapedArray:
-    """The type of a result in two branches: weak if it is weak in both."""
-    return x if x.weak_type and y.weak_type else x.strong()
 
 
 def platform_dependent(

@@ -163,3 +163,23 @@ def test_make_jaxpr_with_named_axes() -> None:
     )(1.0)
     assert closed.eqns[0].primitive.name == "psum"
     assert closed.eqns[1].invars[1].value == 2
+
+
+def test_an_array_without_dimensions_is_a_constant_too() -> None:
+    scale, steps = vnp.array(3.0), vnp.array(2)
+    closed = verax.make_jaxpr(lambda x: (x * scale + steps, np.float32(1) + x))(1.0)
+    assert {id(x) for x in closed.consts} == {id(scale), id(steps)}
+    assert [v.aval.shape for v in closed.jaxpr.constvars] == [(), ()]
+    outs = verax.core.eval_jaxpr(closed.jaxpr, [vnp.array(5.0), steps], 1.0)
+    assert [float(x) for x in outs] == [7.0, 2.0]
+    # Arrays and tracers alike, so that closures have as many constants in both worlds.
+    numbers: list[int] = []
+
+    def counts(scale: verax.Array) -> verax.Array:
+        closed = verax.make_jaxpr(lambda x: x * scale + steps)(1.0)
+        numbers.append(len(closed.consts))
+        return scale
+
+    counts(scale)
+    verax.jit(counts)(scale)
+    assert numbers == [2, 2]

@@ -15,10 +15,13 @@ from verax.api.tracing.apply import as_typed_array
 from verax.api.tracing.argument_names import ParameterNames, function_name
 from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
+from verax.ir.atoms import scalar_literal
 from verax.ir.avals import is_reference
 from verax.ir.dtypes import is_complex, is_float, is_inexact
+from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of
+from verax.rules.values.constants import aval_of, scalar_of
+from verax.rules.values.state import STATE
 from verax.rules.values.typed import check_callable
 
 type Argnums = int | Sequence[int]
@@ -243,5 +246,8 @@ def check_output(fun: object, value: object, holomorphic: bool) -> None:
 
 
 def one_like(value: Any) -> Array:
-    """The number one in the type of a scalar."""
-    return as_typed_array(1, aval_of(value))
+    """The number one in the type of a scalar; a literal of a trace, not a constant."""
+    aval, current = aval_of(value), STATE.interpreter
+    if isinstance(current, Builder):
+        return Tracer(current, scalar_literal(scalar_of(1, aval), aval))
+    return as_typed_array(1, aval)

@@ -39,10 +39,10 @@ def make_jaxpr[**P](
 ) -> Callable[P, Any]:
     """A function that returns the jaxpr of `fun` for its arguments.
 
-    Arguments may be arrays, scalars, `ShapeDtypeStruct`s and pytrees of them; array
-    constants appear as constvars. `axis_env` are named axes with their sizes, over
-    which collectives in `fun` run. With `return_shape`, the result is the pair of the
-    jaxpr and the output types.
+    Arguments may be arrays, scalars, `ShapeDtypeStruct`s and pytrees of them; arrays
+    that `fun` closes over appear as constvars. `axis_env` are named axes with their
+    sizes, over which collectives in `fun` run. With `return_shape`, the result is the
+    pair of the jaxpr and the output types.
 
     >>> import verax
     >>> print(verax.make_jaxpr(lambda x: x * 2.0)(1.0))
@@ -60,7 +60,9 @@ def make_jaxpr[**P](
         avals = struct_avals(leaves, describe)
         inner = call_args.with_statics(fun)
         with paused(), axis_scope(axes):
-            traced = trace(inner, tree, avals, "make_jaxpr", describe=describe)
+            traced = trace(
+                inner, tree, avals, "make_jaxpr", describe=describe, lifts=True
+            )
             closed = closed_over(traced)
         return (closed, out_info(traced)) if return_shape else closed
 

@@ -107,6 +107,7 @@ def trace(
     held: Mapping[int, object] = EMPTY,
     differentiates: bool = False,
     passes: bool = False,
+    lifts: bool = False,
 ) -> Traced:
     """Trace `fun(*args, **kwargs)`, where `in_tree` is the structure of both.
 
@@ -114,7 +115,8 @@ def trace(
     arguments themselves, let Python branch on what it computes from them alone; None
     stands for an argument without a value, such as a tracer. A trace `differentiates`
     if its arguments get tangents. One that `passes` references may return those that it
-    takes.
+    takes. One that `lifts` has every array among its constants, where others have the
+    values of arrays without dimensions.
 
     Raises:
         IllTyped: the jaxpr breaks a rule of the language, and `enable_checks` is on.
@@ -124,7 +126,7 @@ def trace(
     """
     started = perf_counter()
     builder = Builder(purpose, enclosing_scope())
-    builder.describe = describe
+    builder.describe, builder.lifts = describe, lifts
     if values is not None:
         builder.oracle = oracle_for(builder, values, differentiates)
     on = gc.isenabled()

@@ -172,6 +172,8 @@ class Builder(Scope):
         self.oracle = None
         # Whether it has met a reference.
         self.refs = False
+        # Whether arrays without dimensions are constants too, as those with some are.
+        self.lifts = False
 
     @property
     def main(self) -> "Builder":
@@ -205,6 +207,8 @@ class Builder(Scope):
         """What stands for an operand that is not a tracer."""
         if isinstance(x, SymbolicSize):
             return self.atom(x.__jax_array__())
+        if self.lifts and isinstance(x, Array):
+            return array_literal(x, x.aval)
         try:
             return constant(x)
         except NotAnArray:
