@@ -22,7 +22,6 @@ from verax.backend.placement.sharding import (
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
-    check_memory_kind,
 )
 from verax.backend.runtime.client import Device, local_devices
 from verax.ir.records import ReprMixin
@@ -50,10 +49,9 @@ def as_place(
         TypeError: it is not a place.
         ValueError: a spec without a mesh around it, or with an axis that `shard_map`
             maps; a layout that is not in rows.
-        NotImplementedError: the memory of the host.
     """
     if isinstance(x, MemorySpace):
-        memory_place(x)
+        check_space(what, x, error)
         return None
     if isinstance(x, Format):
         if x.layout is not None and not x.layout.in_rows:
@@ -89,22 +87,21 @@ def as_place(
     return place
 
 
+def check_space(what: str, space: MemorySpace, error: type[Exception]) -> None:
+    """Raise `error` for a memory other than the one in which arrays are anyway."""
+    if space is MemorySpace.Host:
+        raise error(
+            f"{what} takes a sharding: say the memory with its memory_kind, or move "
+            "arrays with device_put"
+        )
+
+
 def check_devices(what: str, place: Sharding | None) -> None:
     """Raise ValueError for a sharding over a mesh without devices."""
     if isinstance(place, NamedSharding) and not place.num_devices:
         raise ValueError(
             f"{what} got {place}, but no array can lie on a mesh without devices"
         )
-
-
-def memory_place(space: MemorySpace) -> None:
-    """The place that a memory names: none, so that arrays stay where they are.
-
-    Raises:
-        NotImplementedError: it is the memory of the host.
-    """
-    if space is MemorySpace.Host:
-        check_memory_kind(space)
 
 
 def place_entries(what: str, prefix: Any, tree: Any) -> list[Any]:

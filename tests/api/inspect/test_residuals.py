@@ -43,26 +43,21 @@ def layer(x: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("policy", "kept"),
+    "policy",
     [
-        (
-            policies.offload_dot_with_no_batch_dims("device", "pinned_host"),
-            "dot_general",
-        ),
-        (
-            policies.save_and_offload_only_these_names(
-                names_which_can_be_saved=[],
-                names_which_can_be_offloaded=["inner"],
-                offload_src="device",
-                offload_dst="pinned_host",
-            ),
-            "named 'inner'",
+        policies.offload_dot_with_no_batch_dims("device", "pinned_host"),
+        policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=[],
+            names_which_can_be_offloaded=["inner"],
+            offload_src="device",
+            offload_dst="pinned_host",
         ),
     ],
 )
-def test_policies_that_offload_keep_what_they_name(policy: Any, kept: str) -> None:
+def test_policies_that_offload_move_what_they_name(policy: Any) -> None:
     f = verax.checkpoint(layer, policy=policy)
-    assert any(kept in text for _, text in saved_residuals(f, X)), saved_residuals(f, X)
+    texts = [text for _, text in saved_residuals(f, X)]
+    assert any("output of device_put" in text for text in texts), texts
     found = verax.grad(lambda x: f(x).sum())(X)
     np.testing.assert_allclose(found, verax.grad(lambda x: layer(x).sum())(X), 1e-5)
 

@@ -23,7 +23,9 @@ from verax.ir.records import ReprMixin
 from verax.ops.calls.checkpoint import (
     BARRIER,
     CheckpointParams,
+    Offloadable,
     Policy,
+    Verdict,
     checkpoint_p,
     named,
     optimization_barrier_p,
@@ -168,8 +170,8 @@ class Either(ReprMixin):
     first: Policy
     second: Policy
 
-    def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> bool:
-        """Whether the results of the primitive may be kept."""
+    def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> Verdict:
+        """Whether the results of the primitive may be kept, and where."""
         return self.first(primitive, *avals, **params) or self.second(
             primitive, *avals, **params
         )
@@ -191,24 +193,12 @@ def save_anything_except_these_names(*names: str) -> ByName:
 
 
 @frozen(repr=False)
-class Offloadable(ReprMixin):
-    """What a policy returns for a value that may move from one memory to another."""
-
-    __module__ = "verax.ad_checkpoint"
-
-    src: str
-    dst: str
-
-
-@frozen(repr=False)
 class OffloadedDots(ReprMixin):
     """Keeps matrix products without batch dimensions, as `Offloadable`."""
 
     where: Offloadable
 
-    def __call__(
-        self, primitive: Primitive, *avals: Any, **params: Any
-    ) -> bool | Offloadable:
+    def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> Verdict:
         """Where the results of the primitive may be kept; False if they may not."""
         kept = dots_with_no_batch_dims_saveable(primitive, *avals, **params)
         return self.where if kept else False
@@ -222,9 +212,7 @@ class OffloadedNames(ReprMixin):
     offloaded: frozenset[str]
     where: Offloadable
 
-    def __call__(
-        self, primitive: Primitive, *_: Any, **params: Any
-    ) -> bool | Offloadable:
+    def __call__(self, primitive: Primitive, *_: Any, **params: Any) -> Verdict:
         """Where the results of the primitive may be kept; False if they may not."""
         if primitive.name != "name":
             return False
@@ -235,8 +223,8 @@ class OffloadedNames(ReprMixin):
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> OffloadedDots:
     """A policy that keeps matrix products without batch dimensions.
 
-    Arrays live in the memory of their device, so they are kept there: `offload_src` and
-    `offload_dst` have no effect yet.
+    They wait in memory of the kind `offload_dst`, such as "pinned_host", and come back
+    to `offload_src`, where the device has both.
     """
     return OffloadedDots(Offloadable(offload_src, offload_dst))
 
@@ -250,8 +238,8 @@ def save_and_offload_only_these_names(
 ) -> OffloadedNames:
     """A policy that keeps the values that `checkpoint_name` gave one of these names.
 
-    Arrays live in the memory of their device, so all of them are kept there:
-    `offload_src` and `offload_dst` have no effect yet.
+    Those that can be offloaded wait in memory of the kind `offload_dst`, such as
+    "pinned_host", and come back to `offload_src`, where the device has both.
 
     Raises:
         ValueError: a name is in both lists.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from verax.api.sharding_args import (
+    as_place,
     check_place,
     constrained,
     place_entries,
@@ -32,6 +33,7 @@ from verax.backend.arrays.placed import (
 from verax.backend.eager.guarded import is_guarded
 from verax.backend.placement.mesh import Mesh, PartitionSpec
 from verax.backend.placement.sharding import (
+    MemorySpace,
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
@@ -41,6 +43,7 @@ from verax.backend.runtime.client import Device
 from verax.backend.runtime.transfers import check_transfer
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DTypeLike, as_dtype, canonical, is_extended, stored_dtype
+from verax.ops.structure.memories import in_memory
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -59,13 +62,15 @@ def device_put(
     """The tree with its leaves as arrays at `device`, committed to it.
 
     `device` is a device, a `Sharding` or `Format`, a `PartitionSpec` (within a mesh),
-    or a prefix tree of these; where it is None arrays stay where they are, and other
-    leaves go to the default device, uncommitted. `src` is checked but not used, since
-    arrays know where they are. `donate` gives up the arrays that were passed;
-    `may_alias=False` asks for a copy, True allows shared memory, None allows it unless
-    `donate`. Both are trees, or one value for all.
+    a `memory.Space`, which leaves arrays on their devices, or a prefix tree of these;
+    where it is None arrays stay where they are, and other leaves go to the default
+    device, uncommitted. `src` is checked but not used, since arrays know where they
+    are. `donate` gives up the arrays that were passed; `may_alias=False` asks for a
+    copy, True allows shared memory, None allows it unless `donate`. Both are trees, or
+    one value for all.
 
-    In a trace a `NamedSharding` becomes a constraint, and a device is ignored.
+    In a trace a `NamedSharding` becomes a constraint, and a device is ignored; a memory
+    (`memory.Space`, or the `memory_kind` of a sharding) is asked of the compiler.
 
     Raises:
         TypeError: a leaf is not an array, or a place is none.
@@ -82,8 +87,15 @@ def device_put(
     if plainly and numeric and STATE.interpreter.immediate and not is_guarded():
         return as_array(x)
     leaves, tree = pytrees.flatten(x)
-    places = place_leaves("device_put device", device, x, ValueError)
-    place_leaves("device_put src", src, x, ValueError)
+    places = [
+        entry
+        if isinstance(entry, MemorySpace)
+        else as_place("device_put device", entry, ValueError)
+        for entry in place_entries("device_put device", device, x)
+    ]
+    for entry in place_entries("device_put src", src, x):
+        if not isinstance(entry, MemorySpace):
+            as_place("device_put src", entry, ValueError)
     donations = place_entries("device_put donate", donate, x)
     aliases = place_entries("device_put may_alias", may_alias, x)
     for give, share in zip(donations, aliases, strict=True):
@@ -92,10 +104,28 @@ def device_put(
     outs = []
     for i, leaf in enumerate(leaves):
         if isinstance(leaf, Tracer) or is_tracing():
-            outs += constrained([as_array(leaf)], (places[i],))
+            outs.append(put_later(leaf, places[i]))
         else:
-            outs.append(put_leaf(leaf, places[i], donations[i], aliases[i]))
+            place = memory_place(leaf, places[i])
+            outs.append(put_leaf(leaf, place, donations[i], aliases[i]))
     return tree.unflatten(outs)
+
+
+def put_later(leaf: Any, place: Sharding | MemorySpace | None) -> Any:
+    """A leaf in a trace: constrained to its place, in the memory that this asks for."""
+    x, kind = as_array(leaf), None if place is None else place.kind
+    if not isinstance(place, MemorySpace):
+        (x,) = constrained([x], (place,))
+    return x if kind is None else in_memory(x, kind)
+
+
+def memory_place(leaf: Any, place: Sharding | MemorySpace | None) -> Sharding | None:
+    """The place for a leaf: with a memory alone, where it is, in that memory."""
+    if not isinstance(place, MemorySpace):
+        return place
+    own = as_array(leaf).sharding
+    kind = place.kind
+    return None if kind in (None, own.memory_kind) else own.with_memory_kind(kind)
 
 
 def check_semantics(donate: object, may_alias: object) -> None:

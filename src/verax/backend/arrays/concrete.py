@@ -356,7 +356,7 @@ def shards_of(x: ConcreteArray, place: Sharding) -> list[Shard]:
         data = None
         if is_local(device):
             shape = place.shard_shape(x.shape)
-            own = SingleDeviceSharding(device)
+            own = SingleDeviceSharding(device, memory_kind=place.kind)
             part = buffers.retyped(next(held), stored_aval(x.aval.with_shape(shape)))
             data = placed(x.aval.with_shape(shape), own, True, buffer=part)
         found.append(Shard(device, index, number, data))

@@ -37,7 +37,9 @@ def default_place() -> SingleDeviceSharding:
 
 def is_plain(place: Sharding, committed: bool) -> bool:
     """Whether an array with this place is an ordinary one."""
-    return not committed and place.ordered == (local_devices()[0],)
+    if committed or place.other_memory is not None:
+        return False
+    return place.ordered == (local_devices()[0],)
 
 
 def fresh(values: np.ndarray, aval: ShapedArray) -> ConcreteArray:
@@ -74,11 +76,16 @@ def put(x: ConcreteArray, place: Sharding, committed: bool) -> ConcreteArray:
         buffer = x.device_buffer()
         if x.sharding.is_equivalent_to(place, x.ndim):
             return keeping_host(wrap(buffer), x)
-        if place.num_devices == 1 and x.sharding.num_devices == 1:
+        if is_whole(place) and is_whole(x.sharding):
             return wrap(buffers.copy_to_device(buffer, place.ordered[0]))
     if is_plain(place, committed):
         return from_host(x.numpy(), x.aval)
     return placed(x.aval, place, committed, host=x.numpy())
+
+
+def is_whole(place: Sharding) -> bool:
+    """Whether arrays lie undivided in the own memory of a device."""
+    return place.num_devices == 1 and place.other_memory is None
 
 
 def keeping_host(made: ConcreteArray, x: ConcreteArray) -> ConcreteArray:

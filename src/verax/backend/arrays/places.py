@@ -50,7 +50,7 @@ def spread(
         values = device_value(values, float0)
     place.check(aval.shape, f"an array {aval}")
     local = [device for device in place.ordered if is_local(device)]
-    if place.num_devices == 1:
+    if place.num_devices == 1 and place.other_memory is None:
         return buffers.from_numpy(values, local[0], copy=copy, aval=stored)
     indices = place.devices_indices_map(stored.shape)
     parts = [part_of(values, indices[device], copy) for device in local]

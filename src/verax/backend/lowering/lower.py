@@ -8,7 +8,7 @@ own cache key::
     lowered.text
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from time import perf_counter
 from typing import Final
 
@@ -102,7 +102,8 @@ def lowered_here(
     consts = () if inline_constants else body.consts
     given = [d for d, flag in zip(donated, kept, strict=False) if flag]
     marks, ends = attributes(module, body, consts, given, kept, spread)
-    module.function("main", body, consts, marks, ends, public=True)
+    memories = None if spread is None else spread.memories.kept(kept)
+    module.function("main", body, consts, marks, ends, public=True, memories=memories)
     text = module_text(module, f"jit_{name}")
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
     calls = HostCalls(tuple(module.calls), body.effects, tuple(module.partitions))
@@ -177,7 +178,20 @@ def attributes(
     avals = [*[c.aval for c in consts], *body.in_avals]
     attribute = module.meshes.sharding_attribute
     spreads = [attribute(*pair) for pair in zip(layouts, avals, strict=True)]
-    pairs = zip(marks, spreads, strict=False)
     outs = zip(spread.outs, body.out_avals, strict=True)
     ends = [attribute(*pair) for pair in outs]
-    return [", ".join(filter(None, pair)) for pair in pairs], ends
+    memories = spread.memories.kept(kept)
+    given = [*[""] * len(consts), *map(memory_attribute, memories.ins)]
+    results = map(memory_attribute, memories.outs)
+    inputs = zip(marks, spreads, given, strict=False)
+    return list(map(joined, inputs)), list(map(joined, zip(ends, results, strict=True)))
+
+
+def memory_attribute(kind: str | None) -> str:
+    """The attribute of what lies in this kind of memory; nothing for the device's."""
+    return "" if kind is None else f'mhlo.memory_kind = "{kind}"'
+
+
+def joined(attributes: Iterable[str]) -> str:
+    """Attributes as one text, without those that are empty."""
+    return ", ".join(filter(None, attributes))

@@ -37,6 +37,7 @@ from verax.backend.lowering.live_body import Body, body_of
 from verax.backend.lowering.meshes import Meshes
 from verax.backend.lowering.mlir_text import mlir_type, symbol
 from verax.backend.lowering.result import (
+    Memories,
     array_constants,
     inner_constants,
     written_constant,
@@ -46,6 +47,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import device_value, int32
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
+from verax.ops.structure.memories import DEVICE, moved
 from verax.rules.rows.emitter import TOKEN, HostCall, Operand, Partitioner, Region
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, MissingRule, Row
@@ -211,8 +213,13 @@ class Module:
         ends: Sequence[str] = (),
         *,
         public: bool = False,
+        memories: Memories | None = None,
     ) -> None:
-        """Write one function: constants, then inputs, to outputs."""
+        """Write one function: constants, then inputs, to outputs.
+
+        With `memories`, inputs come from them and outputs go there: what is computed
+        is in the device's own. On the CPU all memories are one.
+        """
         writer = self.writer()
         inputs = [writer.name(c.aval) for c in consts]
         writer.constants = {c.key: x for c, x in zip(consts, inputs, strict=True)}
@@ -223,11 +230,18 @@ class Module:
             inputs.append(writer.name(var.aval))
             env[var.index] = inputs[-1].name
         self.begin(writer, inputs[len(consts) :], public=public)
+        far = None if self.platforms == ("cpu",) else memories
+        if far is not None:
+            given = [writer.operand(env[v.index], v.aval) for v in body.inputs]
+            for var, x in zip(body.inputs, fetched(writer, given, far), strict=True):
+                env[var.index] = x.name
         ordered = is_ordered(body.effects)
         if ordered:
             writer.start_order(public=public)
         writer.run(body.eqns, env)
         outs = [writer.read(a, env) for a in body.outvars]
+        if far is not None:
+            outs = sent(writer, outs, far)
         if ordered and not public:
             inputs, outs = [writer.first_token, *inputs], [writer.token, *outs]
         self.write(name, writer, inputs, outs, marks, ends, public=public)
@@ -557,6 +571,22 @@ def choice(
     op = writer.threaded if ordered else writer.op
     regions = [((), on(platform)) for platform in module.platforms]
     return op("stablehlo.case", (PLATFORM,), outs, regions)
+
+
+def fetched(writer: Writer, xs: Sequence[Operand], memories: Memories) -> list[Operand]:
+    """Arguments in the device's own memory."""
+    return [
+        x if kind is None else moved(writer, x, DEVICE)
+        for x, kind in zip(xs, memories.ins, strict=True)
+    ]
+
+
+def sent(writer: Writer, xs: Sequence[Operand], memories: Memories) -> list[Operand]:
+    """Results in the memories where they shall lie."""
+    return [
+        x if kind is None else moved(writer, x, kind)
+        for x, kind in zip(xs, memories.outs, strict=True)
+    ]
 
 
 def called(

@@ -6,7 +6,7 @@ Both are values, so that a module can be looked at, kept and compared::
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -62,19 +62,38 @@ class Lowered(ReprMixin):
         return len(OPERATION.findall(self.text))
 
 
+type Kinds = tuple[str | None, ...]
+
+
+@frozen(repr=False)
+class Memories(ReprMixin):
+    """The kinds of memory in which arguments and results lie, None for the device's."""
+
+    ins: Kinds
+    outs: Kinds
+
+    def kept(self, kept: Sequence[bool]) -> "Memories":
+        """The same without the arguments that a module drops."""
+        return Memories(
+            tuple([kind for kind, flag in zip(self.ins, kept, strict=True) if flag]),
+            self.outs,
+        )
+
+
 @frozen(repr=False)
 class Spread(ReprMixin):
     """How a program over several devices spreads its arguments and results.
 
     `order` are the numbers of the devices, `mesh` names the axes along which they lie.
-    An output is None where XLA chooses.
+    An output is None where XLA chooses. On one device it says `memories` alone.
     """
 
     order: tuple[int, ...]
     mesh: BaseMesh | None
-    ins: tuple[Layout, ...]
+    ins: tuple[Layout | None, ...]
     outs: tuple[Layout | None, ...]
-    of_constant: Callable[[Literal], Layout]
+    of_constant: Callable[[Literal], Layout | None]
+    memories: Memories
 
 
 def array_constants(jaxpr: Jaxpr) -> tuple[Literal, ...]:

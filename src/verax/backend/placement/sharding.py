@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from attrs import field, frozen
@@ -34,6 +34,15 @@ RuntimeSharding = _jax.Sharding
 type Index = tuple[slice, ...]
 type Words = str | Callable[[], str]
 CACHE = 1 << 12
+DEVICE: Final = "device"
+"""The kind of a device's own memory, on every platform."""
+PINNED_HOST: Final = "pinned_host"
+"""The kind of the host's memory that the device reads and writes itself."""
+
+
+def own_kind(kind: str | None) -> str | None:
+    """What kinds of memory are compared by: None is the device's own."""
+    return None if kind == DEVICE else kind
 
 
 @frozen(repr=False)
@@ -57,6 +66,7 @@ class Sharding(Unchanging):
     __module__ = "verax.sharding"
 
     transient: ClassVar[bool] = False
+    kind: str | None
 
     @property
     def ordered(self) -> tuple[Device, ...]:
@@ -102,8 +112,13 @@ class Sharding(Unchanging):
 
     @property
     def memory_kind(self) -> str:
-        """The kind of memory: the device's own."""
-        return "device"
+        """The kind of memory of the devices: their own unless another was asked for."""
+        return self.kind or DEVICE
+
+    @property
+    def other_memory(self) -> str | None:
+        """The kind of memory if it is not the devices' own."""
+        return None if self.kind == DEVICE else self.kind
 
     def shard_shape(self, global_shape: Sequence[int]) -> Shape:
         """The shape of the part on each device.
@@ -137,7 +152,9 @@ class Sharding(Unchanging):
         """Whether both put the same parts of every such array on the same devices."""
         if self is other:
             return True
-        same = self.ordered == other.ordered
+        same = self.ordered == other.ordered and own_kind(self.kind) == own_kind(
+            other.kind
+        )
         return same and self.tiling(ndim) == other.tiling(ndim)
 
     def check(self, shape: Shape, what: Words = "an array") -> None:
@@ -148,9 +165,12 @@ class Sharding(Unchanging):
         self.check(tuple(aval_shape))
 
     def with_memory_kind(self, kind: str) -> "Sharding":
-        """The same place in this kind of memory: there is only the device's own."""
-        check_memory_kind(kind)
-        return self
+        """The same place in another kind of memory of the devices.
+
+        Raises:
+            ValueError: they have none of this kind.
+        """
+        raise NotImplementedError
 
     @property
     def has_addressable_devices(self) -> bool:
@@ -169,7 +189,7 @@ class SingleDeviceSharding(Sharding):
     __module__ = "verax.sharding"
 
     device: Device = field()
-    kind: str | None = field(default=None, alias="memory_kind")
+    kind: str | None = field(default=None, alias="memory_kind", eq=own_kind)
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.device, Device):
@@ -177,7 +197,11 @@ class SingleDeviceSharding(Sharding):
                 "SingleDeviceSharding takes one of verax.devices(), not "
                 f"{self.device!r}"
             )
-        check_memory_kind(self.kind)
+        if self.kind is not None:
+            check_memory_kind(self.kind, self.device)
+
+    def with_memory_kind(self, kind: str) -> "SingleDeviceSharding":
+        return SingleDeviceSharding(self.device, memory_kind=kind)
 
     @property
     def ordered(self) -> tuple[Device, ...]:
@@ -187,7 +211,8 @@ class SingleDeviceSharding(Sharding):
         return Tiling((1,) * ndim, ((0,) * ndim,))
 
     def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self.device!r})"
+        memory = f", memory_kind={self.kind}" if self.kind else ""
+        return f"SingleDeviceSharding(device={self.device!r}{memory})"
 
 
 @frozen(repr=False, cache_hash=True)
@@ -208,7 +233,7 @@ class NamedSharding(Sharding):
 
     mesh: BaseMesh = field()
     spec: PartitionSpec = field()
-    kind: str | None = field(default=None, alias="memory_kind")
+    kind: str | None = field(default=None, alias="memory_kind", eq=own_kind)
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.mesh, BaseMesh):
@@ -218,7 +243,8 @@ class NamedSharding(Sharding):
                 f"NamedSharding takes a PartitionSpec, not {self.spec!r}: write "
                 "P('x', None) for a first dimension that the axis x splits"
             )
-        check_memory_kind(self.kind)
+        if self.kind is not None and isinstance(self.mesh, Mesh):
+            check_memory_kind(self.kind, *self.mesh.devices.flat[:1])
         used: set[str] = set()
         for name in [name for split in self.splits for name in split or ()]:
             if name not in self.mesh.axis_names:
@@ -308,11 +334,12 @@ class NamedSharding(Sharding):
                 )
 
     def __repr__(self) -> str:
-        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+        memory = f", memory_kind={self.kind}" if self.kind else ""
+        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}{memory})"
 
 
 class MemorySpace(Enum):
-    """The memories of a device: in verax arrays live in its own, `Device`."""
+    """The memories of a device: its own, and that of the host; any of them."""
 
     __module__ = "verax.memory"
     __qualname__ = "Space"
@@ -321,13 +348,31 @@ class MemorySpace(Enum):
     Host = auto()
     Any = auto()
 
+    @property
+    def kind(self) -> str | None:
+        """The kind of memory that it means; None if it may be any."""
+        if self is MemorySpace.Any:
+            return None
+        return DEVICE if self is MemorySpace.Device else PINNED_HOST
 
-def check_memory_kind(kind: object) -> None:
-    """Raise unless the memory is the device's own."""
-    if kind not in (None, "device"):
-        raise NotImplementedError(
-            f"memory_kind={kind!r}: verax arrays live in the memory of their devices; "
-            "leave it out, or use 'device'"
+
+def check_memory_kind(kind: object, device: Device) -> None:
+    """Raise unless a device has a memory of this kind.
+
+    Raises:
+        TypeError: it is not a string.
+        ValueError: the device has none of the kind.
+    """
+    if not isinstance(kind, str):
+        raise TypeError(f"memory_kind must be a string, not {kind!r}")
+    if not is_local(device):
+        return  # its memories are known to its own process
+    known = [memory.kind for memory in device.addressable_memories()]
+    if kind not in known:
+        raise ValueError(
+            f"Could not find memory addressable by device {device.device_kind}. Device "
+            f"{device.device_kind} can address the following memory kinds: "
+            f"{', '.join(known)}. Got memory kind: {kind}"
         )
 
 
@@ -380,9 +425,9 @@ def runtime_sharding(sharding: Sharding, ndim: int) -> _jax.Sharding:
     """
     devices = sharding.ordered
     if len(devices) == 1:
-        return single_device(devices[0])
+        return single_device(devices[0], sharding.other_memory)
     hlo = hlo_sharding(sharding.tiling(ndim), len(devices))
-    return _jax.GSPMDSharding(_jax.DeviceList(devices), hlo)
+    return _jax.GSPMDSharding(_jax.DeviceList(devices), hlo, sharding.other_memory)
 
 
 def hlo_sharding(tiling: Tiling, count: int) -> _hlo.HloSharding:

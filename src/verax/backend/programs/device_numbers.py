@@ -37,8 +37,10 @@ class SavedPlaces(ReprMixin):
             return None
         if isinstance(place, NamedSharding):
             spec = [FREE if s is UNCONSTRAINED else s for s in place.spec]
-            return {"mesh": self.write_mesh(place.concrete), "spec": spec}
-        return self.devices.index(place.ordered[0])
+            mesh = self.write_mesh(place.concrete)
+            return {"mesh": mesh, "spec": spec, "memory": place.kind}
+        number = self.devices.index(place.ordered[0])
+        return number if place.kind is None else {"at": number, "memory": place.kind}
 
     def read(self, data: Any) -> Sharding | None:
         """What `write` wrote, over these devices."""
@@ -46,10 +48,14 @@ class SavedPlaces(ReprMixin):
             return None
         if isinstance(data, int):
             return SingleDeviceSharding(self.devices[data])
+        memory = data.get("memory")
+        if "at" in data:
+            device = self.devices[data["at"]]
+            return SingleDeviceSharding(device, memory_kind=memory)
         mesh = self.read_mesh(data["mesh"])
         assert mesh is not None
         spec = [UNCONSTRAINED if s == FREE else s for s in data["spec"]]
-        return NamedSharding(mesh, PartitionSpec(*spec))
+        return NamedSharding(mesh, PartitionSpec(*spec), memory_kind=memory)
 
     def write_mesh(self, mesh: Mesh | None) -> Any:
         """A mesh as JSON."""

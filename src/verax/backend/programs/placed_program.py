@@ -14,7 +14,7 @@ from attrs import evolve
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import buffer_at
 from verax.backend.arrays.places import spread, stored_aval
-from verax.backend.lowering.result import Lowered, Spread
+from verax.backend.lowering.result import Kinds, Lowered, Memories, Spread
 from verax.backend.placement.sharding import (
     HloSharding,
     NamedSharding,
@@ -32,20 +32,34 @@ from verax.transforms.engine.evaluate import literal_value
 
 
 def spread_of(placement: Placement) -> Spread | None:
-    """What the module says of the placement; nothing for a single device."""
-    if len(placement.devices) == 1:
+    """What the module says of the placement; nothing for a single device.
+
+    There it says which arrays lie in other memory than the device's, if any do.
+    """
+    kinds = Memories(kinds_of(placement.ins), kinds_of(placement.outs))
+    if len(placement.devices) == 1 and not any((*kinds.ins, *kinds.outs)):
         return None
     count = range(len(placement.ins))
+    several = len(placement.devices) > 1
     return Spread(
-        tuple([device.id for device in placement.devices]),
+        tuple([device.id for device in placement.devices if several]),
         placement.mesh,
         tuple([layout_of(placement.of_input(i)) for i in count]),
         tuple([None if s is None else layout_of(s) for s in placement.outs]),
         lambda literal: layout_of(placement.of_constant(literal)),
+        kinds,
     )
 
 
-def layout_of(place: Sharding) -> Layout:
+def kinds_of(places: Places) -> Kinds:
+    """The kinds of memory that are not the devices' own."""
+    return tuple([None if s is None else s.other_memory for s in places])
+
+
+def layout_of(place: Sharding) -> Layout | None:
+    """How the parts of an array lie; None on one device."""
+    if place.num_devices == 1:
+        return None
     assert isinstance(place, NamedSharding), "several devices have a mesh"
     return place.layout
 

@@ -19,6 +19,7 @@ from verax.backend.arrays.placed import default_place, devices_text
 from verax.backend.arrays.places import Placed
 from verax.backend.placement.mesh import Mesh, PartitionSpec
 from verax.backend.placement.sharding import (
+    DEVICE,
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
@@ -68,7 +69,8 @@ class Placement(ReprMixin):
         value = literal.value
         place = value.place if isinstance(value, Slot) else place_of(value)
         if isinstance(place, Sharding) and place.ordered == self.devices:
-            return place
+            own = place.other_memory is None
+            return place if own else place.with_memory_kind(DEVICE)
         return self.whole
 
     def of_input(self, number: int) -> Sharding:
@@ -244,6 +246,8 @@ def common_place(args: Sequence[object]) -> tuple[Sharding | None, bool]:
     ]
     check_agreement(claims)
     found: Sharding = claims[0].sharding if claims else default_place()
+    if found.other_memory is not None:
+        found = found.with_memory_kind(DEVICE)
     return (found if found.num_devices == 1 else None), bool(claims)
 
 
@@ -303,8 +307,10 @@ def moved(placement: Placement, devices: tuple[Device, ...]) -> Placement:
 
     def moved_place(place: Sharding | None) -> Sharding | None:
         if isinstance(place, NamedSharding):
-            return NamedSharding(moved_mesh(place.concrete), place.spec)
-        return None if place is None else SingleDeviceSharding(new[place.ordered[0]])
+            return place.update(mesh=moved_mesh(place.concrete))
+        if place is None:
+            return None
+        return SingleDeviceSharding(new[place.ordered[0]], memory_kind=place.kind)
 
     return Placement(
         tuple(sorted(devices, key=lambda device: device.id)),

@@ -92,9 +92,14 @@ class Aval(ReprMixin):
 
 
 @pure(lasting=(_jax.Device,))
-def single_device(device: _jax.Device) -> _jax.SingleDeviceSharding:
-    """The sharding that puts a whole array on one device, one object per device."""
-    return _jax.SingleDeviceSharding(device)
+def single_device(
+    device: _jax.Device, memory_kind: str | None = None
+) -> _jax.SingleDeviceSharding:
+    """The sharding that puts a whole array on one device, one object for each.
+
+    Without a kind it is in the device's own memory.
+    """
+    return _jax.SingleDeviceSharding(device, memory_kind)
 
 
 def put(

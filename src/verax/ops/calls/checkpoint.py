@@ -7,7 +7,7 @@ from what the policy allows to save::
     b:f32[8] = checkpoint[differentiated=False jaxpr={ ... } policy=None ...] a
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from random import Random
 from typing import Any
@@ -17,9 +17,11 @@ from attrs import evolve, fields, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex64, float32, float64
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var
+from verax.ir.records import ReprMixin
 from verax.ops.calls.call import CallParams, NamedCall, call_row, jit_p
 from verax.ops.calls.callbacks import silenced
 from verax.ops.elementwise.arith import mul
+from verax.ops.structure.memories import in_memory
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.emitter import Emitter, Operand, apart
@@ -37,10 +39,24 @@ from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.lazy import LazyModule
+from verax.rules.values.state import interpreting
 
 # For what tests draw.
 TRIG = LazyModule("verax.ops.elementwise.trig")
-type Policy = Callable[..., bool]
+
+
+@frozen(repr=False)
+class Offloadable(ReprMixin):
+    """What a policy returns for a value that waits in another memory than it is in."""
+
+    __module__ = "verax.ad_checkpoint"
+
+    src: str
+    dst: str
+
+
+type Verdict = bool | Offloadable
+type Policy = Callable[..., Verdict]
 """Whether the results of (primitive, *operand types, **params) may be saved."""
 
 
@@ -91,26 +107,37 @@ def params_of(params: Params) -> dict[str, Any]:
     return {name: getattr(params, name) for name in names}
 
 
-def saveable(policy: Policy | None, eqn: Eqn) -> bool:
-    """Whether the policy allows to save the results of an equation."""
+def saveable(policy: Policy | None, eqn: Eqn) -> Verdict:
+    """Whether the policy allows to save the results of an equation, and where."""
     if policy is None:
         return False
     avals = [a.aval for a in eqn.invars]
-    return bool(policy(eqn.primitive, *avals, **params_of(eqn.params)))
+    found = policy(eqn.primitive, *avals, **params_of(eqn.params))
+    return found if isinstance(found, Offloadable) else bool(found)
 
 
-def recomputing(first: Jaxpr, second: Jaxpr, count: int, saved: Sequence[Var]) -> Jaxpr:
+def recomputing(
+    first: Jaxpr, second: Jaxpr, count: int, saved: Mapping[Var, object]
+) -> Jaxpr:
     """What waits, from (inputs of `first`, saved values, what was unknown).
 
-    Effects have happened in the first computation: what remains here has none.
+    `saved` says of values that are offloaded how they come back. Effects have happened
+    in the first computation: what remains here has none.
 
     `first` gives `count` results, then the residuals that `second` takes first.
     """
     builder = Builder("checkpoint")
     env: list[Atom] = [builder.input(v.aval).atom for v in first.invars]
-    given = {v: builder.input(v.aval).atom for v in saved}
+    waiting = {v: builder.input(v.aval) for v in saved}
     kept = len(first.outvars) - count
     later = [builder.input(v.aval).atom for v in second.invars[kept:]]
+    with interpreting(builder):
+        given = {
+            v: builder.atom(
+                in_memory(x, place.src) if isinstance(place, Offloadable) else x
+            )
+            for (v, x), place in zip(waiting.items(), saved.values(), strict=True)
+        }
     for eqn in first.eqns:
         if all([v in given for v in eqn.outvars]):
             env += [given[v] for v in eqn.outvars]
@@ -131,9 +158,10 @@ def split_checkpoint(
     count = len(waiting) - sum(waiting)
     silent = silenced(first)
     # What an effect gave must not be asked for again.
-    keeps = [e for e in silent.eqns if e.effects or saveable(p.policy, e)]
-    saved = [v for e in keeps for v in e.outvars]
-    later = recomputing(silent, second, count, saved)
+    verdicts = [(e, e.effects or saveable(p.policy, e)) for e in silent.eqns]
+    places = {v: verdict for e, verdict in verdicts if verdict for v in e.outvars}
+    saved = list(places)
+    later = recomputing(silent, second, count, places)
     later, needed = engine.dce(later, (True,) * len(later.outvars))
     given = knowns(args)
     inputs = len(given)
@@ -146,8 +174,11 @@ def split_checkpoint(
     read_later = needed[inputs + len(saved) :]
     kept = [x for x, flag in zip(given, needed, strict=False) if flag]
 
-    known = set(saved)
-    again = any(v not in known for e in silent.eqns for v in e.outvars)
+    again = any(v not in places for e in silent.eqns for v in e.outvars)
+    waits = [
+        in_memory(x, place.dst) if isinstance(place := places[v], Offloadable) else x
+        for x, v in zip(outs[count:], read, strict=True)
+    ]
     params = evolve(p, jaxpr=later, differentiated=p.differentiated or again)
 
     def finish(
@@ -157,7 +188,7 @@ def split_checkpoint(
 
     return Split(
         tuple(merged(waiting, repeat(None), outs[:count])),
-        (*kept, *outs[count:]),
+        (*kept, *waits),
         finish,
     )
 
