@@ -21,7 +21,6 @@ from verax.ir.records import ReprMixin
 from verax.ops.calls.call import CallParams, NamedCall, call_row, jit_p
 from verax.ops.calls.callbacks import silenced
 from verax.ops.elementwise.arith import mul
-from verax.ops.structure.memories import in_memory
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.emitter import Emitter, Operand, apart
@@ -41,6 +40,8 @@ from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import interpreting
 
+# Few values are offloaded.
+MEMORIES = LazyModule("verax.ops.structure.memories")
 # For what tests draw.
 TRIG = LazyModule("verax.ops.elementwise.trig")
 
@@ -134,7 +135,9 @@ def recomputing(
     with interpreting(builder):
         given = {
             v: builder.atom(
-                in_memory(x, place.src) if isinstance(place, Offloadable) else x
+                MEMORIES.in_memory(x, place.src)
+                if isinstance(place, Offloadable)
+                else x
             )
             for (v, x), place in zip(waiting.items(), saved.values(), strict=True)
         }
@@ -176,7 +179,9 @@ def split_checkpoint(
 
     again = any(v not in places for e in silent.eqns for v in e.outvars)
     waits = [
-        in_memory(x, place.dst) if isinstance(place := places[v], Offloadable) else x
+        MEMORIES.in_memory(x, place.dst)
+        if isinstance(place := places[v], Offloadable)
+        else x
         for x, v in zip(outs[count:], read, strict=True)
     ]
     params = evolve(p, jaxpr=later, differentiated=p.differentiated or again)
