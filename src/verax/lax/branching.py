@@ -276,8 +276,8 @@ def check_structures(name: str, bodies: Sequence[Body], whos: Sequence[str]) -> 
         if body.out_tree != first:
             at, difference = mismatch(first, body.out_tree, "output")
             raise TypeError(
-                f"{name}: all branches must return the same structure, but at {at}: "
-                f"{difference}\n"
+                f"{name} branch outputs must have the same pytree structure, but at "
+                f"{at}: {difference}\n"
                 f"  {whos[0]}, returns {first}\n"
                 f"  {who}, returns {body.out_tree}"
             )
