@@ -68,7 +68,7 @@ def test_results_of_segment_functions_take_no_sharding() -> None:
     ids = vnp.array([0, 1])
     assert verax.ops.segment_sum(vnp.ones(2), ids, out_sharding=None).shape == (2,)
     with pytest.raises(ValueError, match="does not take out_sharding"):
-        verax.ops.segment_max(vnp.ones(2), ids, out_sharding=P("x"))  # type: ignore[arg-type]
+        verax.ops.segment_max(vnp.ones(2), ids, out_sharding=P("x"))
 
 
 def test_custom_gradient_is_a_decorator() -> None:

@@ -85,7 +85,7 @@ def one_hot(
     *,
     dtype: DTypeLike | None = None,
     axis: int = -1,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Vectors along a new dimension `axis` that are 1 at the index x, else 0.
 

@@ -71,7 +71,7 @@ class Initializer(Protocol):
         key: ArrayLike,
         shape: ShapeLike,
         dtype: DTypeLike | None = None,
-        out_sharding: None = None,
+        out_sharding: object = None,
     ) -> Array: ...
 
 
@@ -91,7 +91,7 @@ def zeros(
     key: ArrayLike,
     shape: ShapeLike,
     dtype: DTypeLike | None = None,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Zeros; the key is not used."""
     unsharded("zeros", out_sharding)
@@ -102,7 +102,7 @@ def ones(
     key: ArrayLike,
     shape: ShapeLike,
     dtype: DTypeLike | None = None,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Ones; the key is not used."""
     unsharded("ones", out_sharding)
@@ -122,7 +122,7 @@ def initializer(draw: Draw, default: DTypeLike | None) -> Initializer:
         key: ArrayLike,
         shape: ShapeLike,
         dtype: DTypeLike | None = default,
-        out_sharding: None = None,
+        out_sharding: object = None,
     ) -> Array:
         unsharded("initializer", out_sharding)
         return draw(key, as_shape("initializer", shape), weight_dtype(dtype))
@@ -145,7 +145,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
         key: ArrayLike,
         shape: ShapeLike,
         dtype: DTypeLike | None = dtype,
-        out_sharding: None = None,
+        out_sharding: object = None,
     ) -> Array:
         unsharded("initializer", out_sharding)
         found = chosen_dtype("constant", dtype) or default_float()

@@ -91,7 +91,7 @@ def exponential(
     shape: Sizes = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of the exponential distribution, exp(-x) for x ≥ 0.
 
@@ -107,7 +107,7 @@ def cauchy(
     shape: Sizes = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of Cauchy's distribution, 1 / (π (1 + x²)).
 
@@ -123,7 +123,7 @@ def laplace(
     shape: Sizes = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of Laplace's distribution, exp(-|x|) / 2.
 
@@ -139,7 +139,7 @@ def logistic(
     shape: Sizes = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of the logistic distribution, whose distribution function is `expit`.
 
@@ -156,7 +156,7 @@ def gumbel(
     dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of Gumbel's distribution, exp(-(x + exp(-x))).
 
@@ -236,7 +236,7 @@ def pareto(
     shape: Sizes | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of Pareto's distribution, b / x^(b + 1) for x ≥ 1.
 
@@ -272,7 +272,7 @@ def triangular(
     shape: Sizes | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of the triangular distribution over [left, right] with its peak at mode.
 

@@ -122,7 +122,7 @@ def poisson(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of the Poisson distribution of mean `lam`, lam^k exp(-lam) / k!.
 

@@ -58,7 +58,7 @@ def bernoulli(
     shape: Sizes | None = None,
     mode: str = "low",
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Booleans that are true with probability p.
 
@@ -106,7 +106,7 @@ def rademacher(
     shape: Sizes = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Signs: -1 and 1 with probability 1/2 each.
 
@@ -160,7 +160,7 @@ def geometric(
     shape: Sizes | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """The number of trials up to the first success, each of probability p.
 
@@ -190,7 +190,7 @@ def categorical(
     replace: bool = True,
     mode: str | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Categories along `axis`, with probabilities softmax(logits).
 

@@ -186,7 +186,7 @@ def gamma(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of the gamma distribution, x^(a - 1) exp(-x) / Γ(a), differentiable in a.
 
@@ -213,7 +213,7 @@ def loggamma(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Logarithms of gamma samples, which for a small `a` do not become zero.
 
@@ -235,7 +235,7 @@ def beta(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of the beta distribution, x^(a - 1) (1 - x)^(b - 1) / B(a, b).
 
@@ -271,7 +271,7 @@ def chisquare(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of the chi-square distribution with `df` degrees of freedom.
 
@@ -301,7 +301,7 @@ def f(
     shape: Sizes | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of Fisher's F distribution, of `dfnum` and `dfden` degrees of freedom.
 
@@ -328,7 +328,7 @@ def t(
     shape: Sizes | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of Student's t distribution with `df` degrees of freedom.
 
@@ -355,7 +355,7 @@ def dirichlet(
     shape: Sizes | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Points of the simplex, with concentrations `alpha` in its last dimension.
 

@@ -50,7 +50,7 @@ def randint(
     maxval: ArrayLike,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Uniform integers from minval up to but excluding maxval; minval if that is empty.
 

@@ -51,7 +51,7 @@ def multivariate_normal(
     dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Normal vectors of mean (..., n) and covariance (..., n, n).
 
@@ -131,7 +131,7 @@ def orthogonal(
     dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Matrices of n orthonormal rows or m columns, uniform among all; n = m by default.
 
@@ -164,7 +164,7 @@ def generalized_normal(
     shape: Sizes = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of the density exp(-|x|^p), up to a factor.
 
@@ -194,7 +194,7 @@ def ball(
     shape: Sizes = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Points uniform in the unit ball of `d` dimensions and of the p-norm.
 

@@ -80,7 +80,7 @@ def normal(
     shape: Sizes = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of the normal distribution of mean 0 and variance 1.
 
@@ -101,7 +101,7 @@ def truncated_normal(
     shape: Sizes | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of the normal distribution between the bounds, which broadcast.
 
@@ -129,7 +129,7 @@ def lognormal(
     shape: Sizes | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """exp(sigma n) for normal samples n.
 
@@ -170,7 +170,7 @@ def maxwell(
     shape: Sizes = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of Maxwell's distribution of speeds, √(2/π) x² exp(-x²/2).
 
@@ -188,7 +188,7 @@ def rayleigh(
     shape: Sizes | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of Rayleigh's distribution, the length of a normal vector in a plane.
 
@@ -210,7 +210,7 @@ def wald(
     shape: Sizes | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Samples of Wald's (inverse Gaussian) distribution of scale 1.
 

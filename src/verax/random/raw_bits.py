@@ -63,7 +63,7 @@ def bits(
     shape: Sizes = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Random unsigned integers of all values, uint32 unless `dtype` says otherwise.
 
@@ -132,7 +132,7 @@ def uniform(
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Uniform floats in [minval, maxval); the bounds broadcast to `shape`.
 
@@ -162,7 +162,7 @@ def from_uniform(
     key: ArrayLike,
     shape: Sizes | None,
     dtype: DTypeLike | None,
-    out_sharding: None,
+    out_sharding: object,
     *parameters: Any,
 ) -> Array:
     """The sampler `name`, a formula of uniform samples in [0, 1) and the parameters."""

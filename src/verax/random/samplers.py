@@ -106,7 +106,7 @@ def asked(
     key: ArrayLike,
     shape: Sizes | None,
     dtype: DTypeLike | None,
-    out_sharding: None,
+    out_sharding: object,
     *parameters: Any,
     kind: Kind = float_dtype,
 ) -> tuple[Array, DType, Shape]:
@@ -137,7 +137,7 @@ def from_key(
     key: ArrayLike,
     shape: Sizes | None,
     dtype: DTypeLike | None,
-    out_sharding: None,
+    out_sharding: object,
     *parameters: Any,
     kind: Kind = float_dtype,
     **static: Any,

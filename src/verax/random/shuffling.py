@@ -109,7 +109,7 @@ def permutation(
     axis: int = 0,
     independent: bool = False,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """`x` along `axis`, or the numbers below the integer `x`, in random order.
 

@@ -213,7 +213,7 @@ class Update(NamedTuple):
         mode: Mode = None,
         fill_value: Any = None,
         wrap_negative_indices: bool = True,
-        out_sharding: None = None,
+        out_sharding: object = None,
     ) -> Array:
         """`x[index]`; with mode "fill", out of bounds is `fill_value`."""
         unsharded("x.at[index].get", out_sharding)

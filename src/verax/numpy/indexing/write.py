@@ -103,7 +103,7 @@ def update(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
     wrap_negative_indices: bool = True,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """x with `values` combined into the part at `index`, in the type of x.
 

@@ -98,7 +98,7 @@ def percentile(
     keepdims: bool = False,
     *,
     weights: ArrayLike | None = None,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> Array:
     """`quantile` with `q` in percent."""
     share = hundredth("percentile", q)

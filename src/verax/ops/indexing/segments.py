@@ -118,7 +118,7 @@ class Segment(Protocol):
         unique_indices: bool = False,
         bucket_size: int | None = None,
         mode: Mode = None,
-        out_sharding: None = None,
+        out_sharding: object = None,
     ) -> Array: ...
 
 
@@ -138,7 +138,7 @@ def segment_function(
         unique_indices: bool = False,
         bucket_size: int | None = None,
         mode: Mode = None,
-        out_sharding: None = None,
+        out_sharding: object = None,
     ) -> Array:
         unsharded(name, out_sharding)
         checked(name, data, segment_ids)

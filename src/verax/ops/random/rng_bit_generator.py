@@ -236,7 +236,7 @@ def rng_bit_generator(
     dtype: DTypeLike = np.uint32,
     algorithm: int = RandomAlgorithm.RNG_DEFAULT,
     *,
-    out_sharding: None = None,
+    out_sharding: object = None,
 ) -> tuple[Array, Array]:
     """The next state of a generator, and random bits of `shape` and `dtype`.
 
