@@ -609,3 +609,17 @@ def test_compiled_programs_raise_while_the_option_is_on() -> None:
             verax.block_until_ready(f(-1.0))
     finally:
         verax.config.update(option, False)
+
+
+def test_a_chain_is_computed_once_however_many_checks_it_has() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(5):
+            x = vnp.sin(x)
+            checkify.check(vnp.all(x < 2), "too large")
+        return x
+
+    program = verax.make_jaxpr(checkify.checkify(f))(np.ones(3, np.float32))
+    # What comes before a check is read from memory behind it.
+    assert str(program).count("= optimization_barrier") == 5
+    scalar = verax.make_jaxpr(checkify.checkify(f))(np.float32(1))
+    assert "optimization_barrier" not in str(scalar)

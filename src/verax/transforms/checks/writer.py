@@ -19,6 +19,7 @@ from verax.ir.avals import Shape
 from verax.ir.effects import CHECK
 from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Source, Var
 from verax.ops.calls.check import CheckParams
+from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
 from verax.ops.elementwise.arith import min
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.select import select
@@ -110,6 +111,19 @@ def written(
     return writer.builder.close([*outs, *error])[0], kinds, writer.number
 
 
+def last_uses(jaxpr: Jaxpr) -> dict[int, int]:
+    """The number of the last equation that reads a variable, counted from 1."""
+    uses: dict[int, int] = {}
+    for place, eqn in enumerate(jaxpr.eqns, 1):
+        for a in eqn.invars:
+            if type(a) is Var:
+                uses[a.index] = place
+    for a in jaxpr.outvars:
+        if type(a) is Var:
+            uses[a.index] = len(jaxpr.eqns) + 1
+    return uses
+
+
 class Writer:
     """One jaxpr while it is written again: values, and the error so far."""
 
@@ -121,12 +135,17 @@ class Writer:
         self.pending: dict[Shape, Array] = {}
         self.kinds: dict[Kind, None] = {}
         self.number = 0
+        # What is used after an equation, if there are checks that seal it.
+        self.last_uses = last_uses(jaxpr) if CHECK in jaxpr.effects else {}
+        self.place = 0
+        self.sealed = len(self.env)
 
     def read(self, atom: Atom) -> Atom:
         return self.env[atom.index] if type(atom) is Var else atom
 
     def write(self, eqn: Eqn) -> None:
         """Write an equation, and the checks of it or of the jaxprs inside it."""
+        self.place += 1
         builder, p = self.builder, eqn.params
         builder.source = eqn.source
         ins = tuple([self.read(a) for a in eqn.invars])
@@ -134,6 +153,7 @@ class Writer:
         if p is not NO_PARAMS:
             if isinstance(p, CheckParams):
                 self.take(p, ins)
+                self.seal()
                 return
             bodies = bodies_of(p)
             inner = [checked(body, self.errors) for body in bodies]
@@ -188,6 +208,25 @@ class Writer:
             found = least if found is PASSED else min(found, least)
         self.pending.clear()
         self.failure = first_of(self.failure, Failure(found, values))
+
+    def seal(self) -> None:
+        """End what XLA computes in one go: arrays from here on are read from memory.
+
+        Else it would compute all that comes before once more for each check, since a
+        check asks for a scalar of its own.
+        """
+        fresh = [
+            i
+            for i in range(self.sealed, len(self.env))
+            if self.env[i].aval.shape and self.last_uses.get(i, 0) > self.place
+        ]
+        self.sealed = len(self.env)
+        if fresh:
+            arrays = self.builder.tracers([self.env[i] for i in fresh])
+            for i, x in zip(
+                fresh, optimization_barrier_p.bind(BARRIER, *arrays), strict=True
+            ):
+                self.env[i] = self.builder.atom(x)
 
     def take(self, p: CheckParams, ins: Sequence[Atom]) -> None:
         """Take over the error that an equation would raise, as far as it is wanted."""
