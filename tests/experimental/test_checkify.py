@@ -623,3 +623,58 @@ def test_a_chain_is_computed_once_however_many_checks_it_has() -> None:
     assert str(program).count("= optimization_barrier") == 5
     scalar = verax.make_jaxpr(checkify.checkify(f))(np.float32(1))
     assert "optimization_barrier" not in str(scalar)
+
+
+def linear(b: Any) -> Any:
+    matrix = np.array([[4, 1], [1, 3]], np.float32)
+
+    def matvec(x: Any) -> Any:
+        checkify.check(vnp.all(x < 100), "large x")
+        return matrix @ x
+
+    def solve(matvec: Any, b: Any) -> Any:
+        checkify.check(vnp.all(b < 10), "large b: {}", b.max())
+        return vnp.linalg.solve(matrix, b)
+
+    return lax.custom_linear_solve(matvec, b, solve, symmetric=True).sum()
+
+
+def root_of(a: Any) -> Any:
+    def f(x: Any) -> Any:
+        checkify.check(x < 50, "large x")
+        return x * x - a
+
+    def newton(f: Any, x: Any) -> Any:
+        return lax.fori_loop(0, 20, lambda i, x: x - f(x) / (2 * x), x)
+
+    return lax.custom_root(f, vnp.float32(1), newton, lambda g, y: y / g(1.0))
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_checks_in_solves(outside: bool) -> None:
+    def slope(f: Any) -> Any:
+        if not outside:
+            return checkify.checkify(verax.grad(f))
+
+        def loss(x: Any) -> Any:
+            error, y = checkify.checkify(f)(x)
+            return y, error
+
+        def with_error(x: Any) -> Any:
+            found, error = verax.grad(loss, has_aux=True)(x)
+            return error, found
+
+        return with_error
+
+    for change in (lambda f: f, verax.jit):
+        error, found = change(slope(linear))(vnp.array([1.0, 2.0]))
+        assert error.get() is None
+        np.testing.assert_allclose(found, [2 / 11, 3 / 11], rtol=1e-5)
+        error, _ = change(slope(linear))(vnp.array([1.0, 20.0]))
+        assert "large b: 20" in error.get()
+        error, found = change(slope(root_of))(2.0)
+        assert error.get() is None
+        assert np.isclose(found, 0.5 / np.sqrt(2))
+        assert "large x" in change(slope(root_of))(1e4)[0].get()
+    error, _ = verax.vmap(checkify.checkify(root_of))(vnp.array([2.0, 1e4, 3.0]))
+    assert error.get().startswith("at mapped index 1: large x")

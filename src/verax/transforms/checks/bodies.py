@@ -12,7 +12,7 @@ from attrs import evolve
 
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.calls.call import CallParams, jit_p
-from verax.ops.calls.check import first_failure
+from verax.ops.calls.check import first_failure, unchecked
 from verax.ops.calls.checkpoint import CheckpointParams, checkpoint_p
 from verax.ops.calls.subjaxprs import blank, inlined
 from verax.ops.control.cond import bind_like
@@ -22,6 +22,12 @@ from verax.ops.control.scan_params import ScanParams
 from verax.ops.control.while_ import while_p
 from verax.ops.control.while_params import WhileParams, linear_flags
 from verax.ops.custom.jvp import CustomJvpParams
+from verax.ops.custom.solve import (
+    CustomLinearSolveParams,
+    CustomRootParams,
+    custom_root_p,
+    linear_solve_p,
+)
 from verax.ops.custom.vjp import CustomVjpParams
 from verax.ops.custom.vmap import CustomVmapParams
 from verax.rules.programs.failures import PASSED
@@ -49,6 +55,7 @@ CALLS = (
     CustomVjpParams,
     CustomVmapParams,
 )
+SOLVES = (CustomLinearSolveParams, CustomRootParams)
 
 
 def bodies_of(p: Params) -> tuple[Jaxpr, ...]:
@@ -59,6 +66,8 @@ def bodies_of(p: Params) -> tuple[Jaxpr, ...]:
     """
     if isinstance(p, (*CALLS, ScanParams)):
         return (p.jaxpr,)
+    if isinstance(p, SOLVES):
+        return (p.solve,)
     if isinstance(p, WhileParams):
         return (p.cond_jaxpr, p.body_jaxpr)
     return p.branches if isinstance(p, CondParams) else ()
@@ -72,6 +81,8 @@ def with_bodies(p: Params, args: Sequence[Array], check: Check) -> Written:
         return checked_while(p, args, check)
     if isinstance(p, CondParams):
         return checked_cond(p, args, check)
+    if isinstance(p, SOLVES):
+        return checked_solve(p, args, check)
     assert isinstance(p, CALLS), "bodies_of knows the equation"
     body = check(p.jaxpr)
     outs: Sequence[Array]
@@ -86,6 +97,24 @@ def with_bodies(p: Params, args: Sequence[Array], check: Check) -> Written:
     else:  # a batch of what checks itself is checked, so the user's rule is not asked
         outs = jit_p.bind(CallParams(p.name, body.jaxpr), *args)
     return body.parted(outs)
+
+
+def checked_solve(
+    p: CustomLinearSolveParams | CustomRootParams, args: Sequence[Array], check: Check
+) -> Written:
+    """A solve that gives its error beside the solution, which has no derivative.
+
+    The other functions are for derivatives, and run in those of the program alone.
+    """
+    body = check(p.solve)
+    if isinstance(p, CustomRootParams):
+        f, tangent = unchecked(p.f), unchecked(p.tangent_solve)
+        root = evolve(p, f=f, solve=body.jaxpr, tangent_solve=tangent)
+        return body.parted(custom_root_p.bind(root, *args))
+    back = None if p.transpose_solve is None else unchecked(p.transpose_solve)
+    matvec = unchecked(p.matvec)
+    solve = evolve(p, matvec=matvec, solve=body.jaxpr, transpose_solve=back)
+    return body.parted(linear_solve_p.bind(solve, *args))
 
 
 def initial(body: Sequence[Checked]) -> list[object]:

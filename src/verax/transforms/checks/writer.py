@@ -158,7 +158,7 @@ class Writer:
             bodies = bodies_of(p)
             inner = [checked(body, self.errors) for body in bodies]
             count = sum([body.count for body in inner])
-            if count or any([CHECK in body.effects for body in bodies]):
+            if count or (bodies and CHECK in p.effects):
                 args = builder.tracers(ins)
                 outs, found = with_bodies(p, args, lambda b: checked(b, self.errors))
                 self.env += [builder.atom(x) for x in outs]
