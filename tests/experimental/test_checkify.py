@@ -677,4 +677,4 @@ def test_checks_in_solves(outside: bool) -> None:
         assert np.isclose(found, 0.5 / np.sqrt(2))
         assert "large x" in change(slope(root_of))(1e4)[0].get()
     error, _ = verax.vmap(checkify.checkify(root_of))(vnp.array([2.0, 1e4, 3.0]))
-    assert error.get().startswith("at mapped index 1: large x")
+    assert str(error.get()).startswith("at mapped index 1: large x")
