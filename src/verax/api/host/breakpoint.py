@@ -11,10 +11,10 @@ with the values of that run in their places::
 import sys
 from collections.abc import Iterator, Sequence
 from threading import RLock
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any, ClassVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.api.host.callbacks import pure_callback
 from verax.api.host.command_line import CommandLine, Stop
@@ -81,8 +81,8 @@ def debug_breakpoint(
             "already"
         )
     frames = stack(sys._getframe(1), filter_frames)[:num_frames]
-    moments, tracers = moments_of(frames)
-    stopping = Stopping(moments, tuple(kwargs.items()))
+    stops, tracers = stops_of(frames)
+    stopping = Stopping(stops, tuple(kwargs.items()))
     if token is None:
         called_with(ordered, stopping, *tracers)
         return None
@@ -134,26 +134,20 @@ class Pick(ReprMixin):
         )
 
 
-@frozen(eq=False, repr=False)
-class Moment(ReprMixin):
-    """A frame at the time of tracing; some variables are picked from operands."""
-
-    code: CodeType
-    line: int
-    variables: dict[str, Any]
-    globals: dict[str, Any]
-
-    def stop(self, operands: Sequence[Any]) -> Stop:
-        """The frame with the values of a run."""
-        variables = {
-            name: x.value(operands) if isinstance(x, Pick) else x
-            for name, x in self.variables.items()
-        }
-        return Stop(self.code, self.line, variables, self.globals)
+def in_run(stop: Stop, operands: Sequence[Any]) -> Stop:
+    """A frame noted by `stops_of`, with the values of a run."""
+    variables = {
+        name: x.value(operands) if isinstance(x, Pick) else x
+        for name, x in stop.variables.items()
+    }
+    return evolve(stop, variables=variables)
 
 
-def moments_of(frames: Sequence[FrameType]) -> tuple[list[Moment], list[Tracer]]:
-    """Frames as they are now, and the tracers among their variables, each once."""
+def stops_of(frames: Sequence[FrameType]) -> tuple[list[Stop], list[Tracer]]:
+    """Frames as they are now, and the tracers among their variables, each once.
+
+    Variables that hold tracers are picks from the operands of a run.
+    """
     numbers: dict[int, int] = {}
     tracers: list[Tracer] = []
     around = builders_around(current_builder())
@@ -175,8 +169,8 @@ def moments_of(frames: Sequence[FrameType]) -> tuple[list[Moment], list[Tracer]]
             return x
         return Pick(tree, tuple(map(leaf, leaves)))
 
-    moments = [
-        Moment(
+    stops = [
+        Stop(
             frame.f_code,
             frame.f_lineno,
             {name: variable(x) for name, x in dict(frame.f_locals).items()},
@@ -184,7 +178,7 @@ def moments_of(frames: Sequence[FrameType]) -> tuple[list[Moment], list[Tracer]]
         )
         for frame in frames
     ]
-    return moments, tracers
+    return stops, tracers
 
 
 def is_iterator(x: object) -> bool:
@@ -212,7 +206,7 @@ class Turn:
 class Stopping:
     """What `debug.breakpoint` calls: the frames, and the options of the debugger."""
 
-    moments: Sequence[Moment]
+    stops: Sequence[Stop]
     options: tuple[tuple[str, Any], ...]
 
     @property
@@ -220,6 +214,6 @@ class Stopping:
         return "debug.breakpoint"
 
     def __call__(self, *operands: Any) -> None:
-        stops = [moment.stop(operands) for moment in self.moments]
+        stops = [in_run(stop, operands) for stop in self.stops]
         with Turn.lock:
             CommandLine(stops, **dict(self.options)).run()

@@ -23,7 +23,7 @@ from verax.ir.records import ReprMixin
 
 @frozen(eq=False, repr=False)
 class Stop(ReprMixin):
-    """A frame of a stopped program: where it is, and the values of its variables."""
+    """A frame: where it is, and what its variables are."""
 
     code: CodeType
     line: int

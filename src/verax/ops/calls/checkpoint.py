@@ -21,6 +21,7 @@ from verax.ir.records import ReprMixin
 from verax.ops.calls.call import CallParams, NamedCall, call_row, jit_p
 from verax.ops.calls.callbacks import silenced
 from verax.ops.elementwise.arith import mul
+from verax.rules.families.annotations import annotation
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.emitter import Emitter, Operand, apart
@@ -293,14 +294,9 @@ class NameParams(Params):
     name: str
 
 
-name_p: Row[NameParams] = Row(
+name_p = annotation(
     "name",
     NameParams,
-    typing=lambda p, avals: avals,
-    evaluate=lambda engine, p, xs: xs,
-    jvp=lambda engine, p, xs, ts: ((name_p.call(p, *xs),), tuple(ts)),
-    transpose=lambda engine, p, cts, args: cts,
-    batch=lambda engine, p, size, xs, axes: ((name_p.call(p, *xs),), axes),
     lower=lambda e, p, xs, outs: xs,
     draw=lambda random: Sample(NameParams("x"), drawn_avals(random, 1)),
 )

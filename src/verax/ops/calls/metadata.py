@@ -19,6 +19,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Eqn, Jaxpr, Params, equation
 from verax.ops.calls.call import Attributes, CallParams, Metadata, jit_p
 from verax.ops.calls.checkpoint import drawn_avals
+from verax.rules.families.annotations import annotation
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Row, Sample
 from verax.rules.values.array import Array
@@ -65,25 +66,14 @@ def lower_mark(
     return xs
 
 
-xla_metadata_value_p: Row[MarkParams] = Row(
-    "xla_metadata_value",
-    MarkParams,
-    typing=lambda p, avals: avals,
-    evaluate=lambda engine, p, xs: xs,
-    jvp=lambda engine, p, xs, ts: ((xla_metadata_value_p.call(p, *xs),), tuple(ts)),
-    transpose=lambda engine, p, cts, args: cts,
-    batch=lambda engine, p, size, xs, axes: (
-        (xla_metadata_value_p.call(p, *xs),),
-        axes,
-    ),
-    lower=lower_mark,
-    draw=lambda random: draw_mark(random),
-)
-
-
 def draw_mark(random: Random) -> Sample[MarkParams]:
     """One key for an operand of any type."""
     return Sample(MarkParams((("key", "a value"),)), drawn_avals(random, 1))
+
+
+xla_metadata_value_p = annotation(
+    "xla_metadata_value", MarkParams, lower=lower_mark, draw=draw_mark
+)
 
 
 def marked(x: object, attributes: Attributes) -> Array:
