@@ -33,6 +33,8 @@ from verax.ops.indexing.geometry import (
 )
 from verax.ops.indexing.scatter import scatter
 from verax.ops.random.keys import key_pair, same_keys
+from verax.ops.structure.create import broadcasted_iota
+from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import reshape
 from verax.rules.values.array import Array
 from verax.rules.values.typed import shown
@@ -65,9 +67,6 @@ def scatter_apply(
     An index that comes twice has it applied twice. `update_shape` is the shape that the
     updates of `scatter` would have.
 
-    Raises:
-        NotImplementedError: there are batching dimensions.
-
     >>> import numpy as np
     >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
     >>> x = np.array([1.0, 2.0, 3.0])
@@ -75,17 +74,22 @@ def scatter_apply(
     >>> scatter_apply(x, where, lambda v: 2 * v, numbers, update_shape=(3,)).tolist()
     [4.0, 2.0, 6.0]
     """
-    if dimension_numbers.operand_batching_dims:
-        raise NotImplementedError("scatter_apply has no batching dimensions; use vmap")
     x, places = (as_array("scatter_apply", v) for v in (operand, scatter_indices))
     windows = tuple(update_shape[i] for i in dimension_numbers.update_window_dims)
-    inserted = dimension_numbers.inserted_window_dims
+    batching = tuple(dimension_numbers.operand_batching_dims)
+    inserted = tuple(sorted((*dimension_numbers.inserted_window_dims, *batching)))
     rest = iter(windows)
     sizes = [1 if i in inserted else next(rest) for i in range(x.ndim)]
     dims = tuple(range(len(windows)))
-    targets = dimension_numbers.scatter_dims_to_operand_dims
+    targets = (*dimension_numbers.scatter_dims_to_operand_dims, *batching)
     reading = GatherDimensionNumbers(dims, tuple(inserted), tuple(targets))
     writing = ScatterDimensionNumbers(dims, tuple(inserted), tuple(targets))
+    # A batching dimension is an index that counts along a dimension of the indices.
+    counts = [
+        broadcasted_iota(places.dtype, (*places.shape[:-1], 1), i)
+        for i in dimension_numbers.scatter_indices_batching_dims
+    ]
+    places = concatenate([places, *counts], places.ndim - 1)
     rows = reshape(places, (prod(places.shape[:-1]), places.shape[-1]))
 
     def step(i: Any, carry: Array) -> Array:

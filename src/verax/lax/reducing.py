@@ -78,8 +78,13 @@ def folded(
     inits, init_tree = pytrees.flatten(init_values)
     if tree != init_tree or not arrays:
         raise ShapeError(
-            f"{name} takes one initial value for each array, but their structures are "
-            f"{tree} and {init_tree}"
+            f"{name}: Operands must have the same tree structure as init_values, one "
+            f"for each array, but their structures are {tree} and {init_tree}"
+        )
+    shapes = [aval_of(x).shape for x in inits]
+    if any(shapes):
+        raise ShapeError(
+            f"{name} found non-scalar initial value: init_values have shapes {shapes}"
         )
     avals = [aval_of(x) for x in arrays]
     scalars = [ShapedArray((), aval.dtype) for aval in avals]
@@ -92,9 +97,9 @@ def folded(
             "function; a computation may use only its two arguments and constants"
         )
     if traced.out_tree != tree:
-        raise TypeError(
-            f"{name}: {function_name(computation)} returns {traced.out_tree}; it must "
-            f"return the structure that it takes, {tree}"
+        raise ShapeError(
+            f"{name} output must have the same tree structure as the operands: "
+            f"{function_name(computation)} returns {traced.out_tree}, not {tree}"
         )
     operation = monoid_of(traced.jaxpr)
     inits = [initial(x, aval, operation) for x, aval in zip(inits, avals, strict=True)]

@@ -29,7 +29,7 @@ from verax.ir.dtypes import (
     real_dtype,
 )
 from verax.ir.jaxpr import Params
-from verax.ir.limits import bit_width
+from verax.ir.limits import bit_width, iinfo
 from verax.ops.base import xla_semantics
 from verax.rules.families.elementwise import SHAPES, parametric
 from verax.rules.families.linear import zero_jvp
@@ -282,7 +282,18 @@ def convert_element_type(operand: object, new_dtype: DTypeLike) -> Array:
     >>> convert_element_type(x, np.uint8)
     Array([255,   0,   0], dtype=uint8)
     """
-    return convert(operand, canonical(new_dtype, STATE.enable_x64))
+    dtype = canonical(new_dtype, STATE.enable_x64)
+    if type(operand) is int and not -(2**31) <= operand < 2**31:
+        operand = converted_int(operand, dtype)
+    return convert(operand, dtype)
+
+
+def converted_int(value: int, dtype: DType) -> np.ndarray:
+    """A Python int as a scalar of another dtype; to integers it wraps."""
+    if is_integer(dtype):
+        limits = iinfo(dtype)
+        value = (value - limits.min) % (limits.max - limits.min + 1) + limits.min
+    return np.asarray(value, numpy_dtype(dtype))
 
 
 def bitcast_convert_type(operand: object, new_dtype: DTypeLike) -> Array:

@@ -332,10 +332,13 @@ def broadcast_in_dim(
     """`operand` stretched to `shape`, its dimension i at `broadcast_dimensions[i]`.
 
     Raises:
-        TypeError: the dimensions do not increase, or a size is neither 1 nor kept.
+        TypeError: a dimension occurs twice, or a size is neither 1 nor kept.
     """
     sizes = as_sizes("broadcast_in_dim", "shape", shape)
     dims = as_integers("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
+    order = sorted(range(len(dims)), key=dims.__getitem__)
+    if order != list(range(len(dims))) and len(dims) == aval_of(operand).ndim:
+        operand, dims = transpose(operand, order), tuple(sorted(dims))
     if (
         isinstance(operand, Array)
         and operand.shape == sizes
