@@ -87,10 +87,11 @@ def test_folds_say_what_of_their_arguments_is_wrong() -> None:
     def add(a: Any, b: Any) -> Any:
         return {"x": a["x"] + b["x"]}
 
-    for args, message in (
-        ((x, {"y": 0.0}, add), "same tree structure as init_values"),
-        ((x, x, add), r"non-scalar initial value: .* \[\(5,\)\]"),
-        ((x, {"x": 0.0}, lambda a, b: a["x"]), "same tree structure as the operands"),
-    ):
+    cases: list[tuple[Any, Any, str]] = [
+        ({"y": 0.0}, add, "same tree structure as init_values"),
+        (x, add, r"non-scalar initial value: .* \[\(5,\)\]"),
+        ({"x": 0.0}, lambda a, b: a["x"], "same tree structure as the operands"),
+    ]
+    for init, fold, message in cases:
         with pytest.raises(ValueError, match=message):
-            lax.reduce(*args, (0,))
+            lax.reduce(x, init, fold, (0,))
