@@ -19,10 +19,10 @@ def test_a_report(tmp_path: Path) -> None:
     write(tmp_path, "train.py", script + "raise SystemExit('this never runs')\n")
     library = (
         "from jax import lax as L, no_such_name\n"
-        "from jax.experimental import sparse\n"
+        "from jax.experimental import hijax\n"
         "from . import inner\n"
         "try:\n    from jax.nowhere import f\nexcept ImportError:\n    f = None\n"
-        "def g(x):\n    return L.add(x, sparse.BCOO)\n"
+        "def g(x):\n    return L.add(x, hijax.HiType)\n"
     )
     write(tmp_path, "library/__init__.py", library)
     inner = "import jax\nif hasattr(jax, 'later'):\n    jax.later(1)\njax.jit.x\n"
@@ -41,7 +41,7 @@ def test_a_report(tmp_path: Path) -> None:
         "jax.nowhere.f",
     ]
     assert [line.split()[0] for line in inert.splitlines()[1:]] == [
-        "jax.experimental.sparse.BCOO"
+        "jax.experimental.hijax.HiType"
     ]
 
 

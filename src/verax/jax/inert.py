@@ -3,8 +3,8 @@
 A class serves `isinstance`, and nothing is one; making one, or calling a function,
 raises an error that names it. What a library only mentions does not stop it so::
 
-    isinstance(x, sparse.BCOO)      # False
-    sparse.BCOO.fromdense(x)        # NotImplementedError
+    isinstance(x, hijax.HiType)     # False
+    hijax.HiType()                  # NotImplementedError
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 WHY: Mapping[str, str] = MappingProxyType(
     {
-        "jax.experimental.sparse": "sparse arrays",
         "jax.experimental.hijax": "types of a program's own",
         "jax.extend.ifrt_programs": "programs of IFRT's plugins",
         "jax.experimental.colocated_python": "programs on other hosts",
@@ -31,7 +30,6 @@ WHY: Mapping[str, str] = MappingProxyType(
 
 CLASSES: Mapping[str, str] = MappingProxyType(
     {
-        "jax.experimental.sparse": "JAXSparse BCOO BCSR CSR CSC COO",
         "jax.experimental.hijax": "HiType HiPrim VJPHiPrimitive MutableHiType QDD",
         "jax.extend.ifrt_programs": "ifrt_programs",
         "jax.experimental.colocated_python.serialization": "DeviceList",
@@ -42,12 +40,6 @@ CLASSES: Mapping[str, str] = MappingProxyType(
 )
 FUNCTIONS: Mapping[str, str] = MappingProxyType(
     {
-        "jax.experimental.sparse": (
-            "bcoo_reduce_sum bcoo_sum_duplicates bcoo_update_layout "
-            "bcoo_dot_general bcoo_fromdense bcoo_todense bcoo_multiply_sparse "
-            "bcoo_concatenate bcoo_broadcast_in_dim sparsify_raw todense empty eye "
-            "random_bcoo"
-        ),
         "jax.experimental.hijax": "instantiate_zeros",
         "jax.experimental.array_serialization.serialization": "get_tensorstore_spec",
         "jax.experimental.colocated_python": ("colocated_python colocated_cpu_devices"),

@@ -111,7 +111,13 @@ OVERLAID = {
     "jax._src.traceback_util": ("verax.jax.internals.traceback_util",),
     "jax._src.tree_util": ("verax.jax.internals.tree_util", "verax.tree_util"),
     "jax._src.xla_bridge": ("verax.jax.internals.xla_bridge",),
-    "jax.experimental.sparse": ("verax.jax.internals.sparse",),
+    "jax.experimental.sparse.linalg": ("verax.experimental.sparse.linalg",),
+    "jax.experimental.sparse.util": ("verax.experimental.sparse.util",),
+    **{
+        f"jax.experimental.sparse{name}": ("verax.experimental.sparse",)
+        for name in ("", ".ad", ".api", ".bcoo", ".bcsr", ".coo", ".csr", ".transform")
+    },
+    "jax.experimental.sparse.random": ("verax.experimental.sparse",),
     "jax.experimental.colocated_python": (),
     "jax.experimental.colocated_python.func": (),
     "jax.experimental.colocated_python.serialization": (),

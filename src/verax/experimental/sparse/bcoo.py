@@ -16,7 +16,7 @@ from verax import numpy as vnp
 from verax.api.trees.classes import register_pytree_node_class
 from verax.experimental.sparse import buffers
 from verax.experimental.sparse.base import Operators
-from verax.experimental.sparse.buffers import Layout, layout_of
+from verax.experimental.sparse.buffers import Layout, fully_batched, layout_of
 from verax.experimental.sparse.util import (
     Shape,
     SparseInfo,
@@ -31,7 +31,6 @@ class Static(NamedTuple):
     """What is static about an array as a pytree."""
 
     element: Shape
-    batch: Shape | None
     indices_sorted: bool
     unique_indices: bool
 
@@ -63,8 +62,6 @@ class BCOO(Operators):
     element: Shape
     """The shape of one batch element. Batch dimensions are those of the buffers, so
     that `vmap` and `scan` take them off and add them as they do for any array."""
-    batch: Shape | None
-    """The batch dimensions, where the buffers do not tell them."""
     indices_sorted: bool
     unique_indices: bool
 
@@ -81,15 +78,13 @@ class BCOO(Operators):
         self.unique_indices = unique_indices
         whole = as_shape(shape)
         n = layout_of(self.data, self.indices, whole).n_batch
-        batch = buffers.common_batch(self.data, self.indices, n_batch=n)
         self.element = whole[n:]
-        self.batch = None if batch == whole[:n] else whole[:n]
+        if self.shape != whole:  # the buffers must tell the batch dimensions
+            self.data = fully_batched(self.data, whole[:n])
 
     @property
     @override
     def shape(self) -> Shape:
-        if self.batch is not None:
-            return (*self.batch, *self.element)
         n = self.indices.ndim - 2
         batch = buffers.common_batch(self.data, self.indices, n_batch=n)
         return (*batch, *self.element)
@@ -132,9 +127,7 @@ class BCOO(Operators):
 
     @override
     def tree_flatten(self) -> tuple[tuple[Any, Any], Static]:
-        static = Static(
-            self.element, self.batch, self.indices_sorted, self.unique_indices
-        )
+        static = Static(self.element, self.indices_sorted, self.unique_indices)
         return (self.data, self.indices), static
 
     @classmethod
@@ -142,7 +135,7 @@ class BCOO(Operators):
     def tree_unflatten(cls, aux_data: Static, children: Sequence[Any]) -> Self:
         made = object.__new__(cls)
         made.data, made.indices = children
-        made.element, made.batch, made.indices_sorted, made.unique_indices = aux_data
+        made.element, made.indices_sorted, made.unique_indices = aux_data
         return made
 
     @classmethod

@@ -19,7 +19,13 @@ from verax.experimental.sparse import buffers
 from verax.experimental.sparse.base import JAXSparse
 from verax.experimental.sparse.bcoo import BCOO, Static, bcoo_fromdense
 from verax.experimental.sparse.layouts import bcoo_broadcast_in_dim, bcoo_concatenate
-from verax.experimental.sparse.products import DimensionNumbers, bcoo_dot_general
+from verax.experimental.sparse.products import (
+    DimensionNumbers,
+    bcoo_dot_general,
+    checked_dims,
+    compressed_product,
+    promoted,
+)
 from verax.experimental.sparse.util import (
     Shape,
     SparseInfo,
@@ -97,7 +103,6 @@ class BCSR(JAXSparse):
     indices: Array
     indptr: Array
     element: Shape
-    batch: Shape | None
     indices_sorted: bool
     unique_indices: bool
 
@@ -115,16 +120,13 @@ class BCSR(JAXSparse):
         whole = as_shape(shape)
         n = validated(self.data, self.indices, self.indptr, whole).n_batch
         self.element = whole[n:]
-        self.batch = None if self.stored_batch(n) == whole[:n] else whole[:n]
-
-    def stored_batch(self, n_batch: int) -> Shape:
-        """The batch dimensions that the buffers have together."""
-        return buffers.common_batch(*self._bufs, n_batch=n_batch)
+        if self.shape != whole:  # the buffers must tell the batch dimensions
+            self.data = buffers.fully_batched(self.data, whole[:n])
 
     @property
     @override
     def shape(self) -> Shape:
-        batch = self.stored_batch(self.n_batch) if self.batch is None else self.batch
+        batch = buffers.common_batch(*self._bufs, n_batch=self.n_batch)
         return (*batch, *self.element)
 
     @property
@@ -161,14 +163,14 @@ class BCSR(JAXSparse):
     @override
     def tree_flatten(self) -> tuple[tuple[Any, ...], Static]:
         flags = self.indices_sorted, self.unique_indices
-        return self._bufs, Static(self.element, self.batch, *flags)
+        return self._bufs, Static(self.element, *flags)
 
     @classmethod
     @override
     def tree_unflatten(cls, aux_data: Static, children: Sequence[Any]) -> Self:
         made = object.__new__(cls)
         made.data, made.indices, made.indptr = children
-        made.element, made.batch, made.indices_sorted, made.unique_indices = aux_data
+        made.element, made.indices_sorted, made.unique_indices = aux_data
         return made
 
     @classmethod
@@ -363,6 +365,14 @@ def bcsr_dot_general(
     out_sharding: Any = None,
 ) -> Array:
     """The product of a `BCSR` array and a dense one; see `bcoo_dot_general`."""
+    if isinstance(lhs, BCSR) and lhs.ndim == 2 and rhs.ndim in (1, 2):
+        (over, axes), (batch, _) = dimension_numbers
+        if [*over] == [1] and len(axes) == 1 and not len(batch):
+            checked_dims(dimension_numbers, lhs.shape, tuple(rhs.shape))
+            dtype = promoted(lhs.dtype, rhs.dtype, preferred_element_type)
+            x = vnp.moveaxis(vnp.asarray(rhs), axes[0], 0).astype(dtype)
+            data = lhs.data.astype(dtype)
+            return compressed_product(data, lhs.indptr, lhs.indices, x)
     left, right = (x.to_bcoo() if isinstance(x, BCSR) else x for x in (lhs, rhs))
     found: Array = bcoo_dot_general(
         left,

@@ -163,6 +163,15 @@ def dense_operand(name: str, x: Any) -> Array:
     return found
 
 
+def check_product(shape: Shape, x: Array) -> None:
+    """Raise ValueError unless a matrix of such a shape can multiply an array."""
+    if x.shape[0] != shape[1]:
+        raise ShapeError(
+            f"the product of a matrix of shape {shape} and an array of shape "
+            f"{x.shape}: {shape[1]} columns meet {x.shape[0]} rows"
+        )
+
+
 def product(
     data: Array,
     row: Array,
@@ -178,10 +187,7 @@ def product(
     """
     if transpose:
         row, col, shape = col, row, shape[::-1]
-    if x.shape[0] != shape[1]:
-        raise ShapeError(
-            f"the product of a matrix of shape {shape} and an array of shape {x.shape}"
-        )
+    check_product(shape, x)
     dtype = vnp.result_type(data, x)
     return matrix_product(data.astype(dtype), row, col, x.astype(dtype), shape[0])
 

@@ -19,10 +19,12 @@ from verax.experimental.sparse.base import JAXSparse
 from verax.experimental.sparse.bcsr import coordinates, row_starts
 from verax.experimental.sparse.coo import (
     as_matrix_shape,
+    check_product,
     check_transpose,
     dense_operand,
     product,
 )
+from verax.experimental.sparse.products import compressed_product
 from verax.experimental.sparse.util import Shape, count_stored_elements
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
@@ -88,8 +90,22 @@ class Compressed(JAXSparse):
 
     @override
     def __matmul__(self, other: Any) -> Array:
-        x = dense_operand(type(self).__name__, other)
-        return product(self.data, *self.places(), x, self.shape)
+        return self.times(dense_operand(type(self).__name__, other), False)
+
+    def times(self, x: Array, transpose: bool) -> Array:
+        """The product of the matrix, or its transpose, and an array.
+
+        Raises:
+            ValueError: sizes do not fit.
+        """
+        shape = self.shape[::-1] if transpose else self.shape
+        by_lines = self.rows_first((0, 1))[0] == 0
+        if by_lines == transpose:
+            return product(self.data, *self.places(), x, self.shape, transpose)
+        check_product(shape, x)
+        dtype = vnp.result_type(self.data, x)
+        data, x = self.data.astype(dtype), x.astype(dtype)
+        return compressed_product(data, self.indptr, self.indices, x)
 
 
 @register_pytree_node_class
@@ -159,7 +175,7 @@ def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Array:
     x = vnp.asarray(v)
     if x.ndim != 1:
         raise ShapeError(f"csr_matvec takes a vector, not an array of shape {x.shape}")
-    return product(mat.data, *mat.places(), x, mat.shape, transpose)
+    return mat.times(x, transpose)
 
 
 def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Array:
@@ -167,4 +183,4 @@ def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Array:
     x = vnp.asarray(B)
     if x.ndim != 2:
         raise ShapeError(f"csr_matmat takes a matrix, not an array of shape {x.shape}")
-    return product(mat.data, *mat.places(), x, mat.shape, transpose)
+    return mat.times(x, transpose)

@@ -17,8 +17,7 @@ import numpy as np
 from verax import lax, numpy as vnp
 from verax.api.host.callbacks import pure_callback
 from verax.api.tracing.structs import ShapeDtypeStruct
-from verax.experimental.sparse.bcsr import coordinates
-from verax.experimental.sparse.products import matrix_product
+from verax.experimental.sparse.products import compressed_product
 from verax.ir.dtypes import is_inexact
 from verax.numpy import linalg
 from verax.rules.values.array import Array
@@ -57,12 +56,9 @@ def spsolve(
     """
     x, cols, starts, right = map(vnp.asarray, (data, indices, indptr, b))
     check_system(x, cols, starts, right, reorder)
-    places = coordinates(cols, starts)
-    row, col = places[:, 0], places[:, 1]
-    size = right.shape[0]
 
     def multiply(v: Array) -> Array:
-        return matrix_product(x, row, col, v, size)
+        return compressed_product(x, starts, cols, v)
 
     # The solver takes what is stored as it is: no derivative goes through it.
     fixed = [lax.stop_gradient(part) for part in (x, cols, starts)]
