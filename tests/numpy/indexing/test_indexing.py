@@ -252,3 +252,13 @@ def test_compiled() -> None:
 
     args = (jnp.asarray(X), jnp.int32(-1), jnp.array([0, 2, 2]))
     np.testing.assert_allclose(verax.jit(program)(*args), program(*args))
+
+
+def test_updates_may_be_lists() -> None:
+    x = jnp.zeros((2, 3))
+    assert x.at[0].set([1, 2.5, jnp.array(3)]).tolist() == [[1, 2.5, 3], [0, 0, 0]]
+    assert x.at[:, 0].add((1, 2))[:, 0].tolist() == [1, 2]
+    assert verax.jit(lambda x, n: x.at[1].set([n, 2, 3]))(x, 4)[1].tolist() == [4, 2, 3]
+    assert x.at[0:0].set([]).tolist() == x.tolist()
+    with pytest.raises(ValueError, match="ragged"):
+        x.at[0].set([1, [2]])

@@ -28,6 +28,7 @@ from verax.numpy.arguments.arguments import (
     operand_aval,
     stretched,
 )
+from verax.numpy.creation.creation import asarray
 from verax.numpy.elementwise import arithmetic
 from verax.numpy.indexing.parse import IndexArray, note_beyond, parse
 from verax.numpy.indexing.vectors import common, index_column, joined, typed, wrapped
@@ -96,7 +97,7 @@ class Promises(ReprMixin):
 def update(
     x: Array,
     index: object,
-    values: ArrayLike,
+    values: Any,
     how: str,
     *,
     indices_are_sorted: bool = False,
@@ -115,6 +116,8 @@ def update(
     promises = Promises(indices_are_sorted, unique_indices, wrap_negative_indices)
     chosen = GatherScatterMode.from_any(mode)
     aval = x.aval
+    if isinstance(values, list | tuple):
+        values = asarray(values)
     operand, new = together(x, values)
     parsed = parse(index, aval.shape)
     if parsed.flags:
