@@ -8,7 +8,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax import checkpoint_policies as policies
+from verax import ad_checkpoint, checkpoint_policies as policies
 from verax.ad_checkpoint import checkpoint_name
 from verax.ir.walk import walk
 
@@ -191,3 +191,20 @@ def test_fwd_and_bwd() -> None:
     _, second = plain(4.0)
     assert verax.tree.structure(first) == verax.tree.structure(second)
     close(back(second, 1.0)[0], 8)
+
+
+def test_policies_answer_with_booleans_or_names() -> None:
+    def sines(policy: Any) -> int:
+        f = verax.checkpoint(lambda x: vnp.sin(vnp.sin(x)), policy=policy)
+        jaxpr = verax.make_jaxpr(lambda x: verax.vjp(f, x)[1](1.0))(1.0)
+        return str(jaxpr).count(" = sin ")
+
+    for name, plain in (
+        (ad_checkpoint.Recompute, False),
+        (ad_checkpoint.Saveable, True),
+    ):
+        assert bool(name) is plain
+        assert sines(lambda *_, name=name, **__: name) == sines(
+            lambda *_, plain=plain, **__: plain
+        )
+    assert sines(lambda *_, **__: False) > sines(lambda *_, **__: True)

@@ -8,6 +8,7 @@ from what the policy allows to save::
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from itertools import repeat
 from random import Random
 from typing import Any
@@ -57,7 +58,20 @@ class Offloadable(ReprMixin):
     dst: str
 
 
-type Verdict = bool | Offloadable
+class Answer(Enum):
+    """What a policy may return for `True` and `False`, by JAX's names."""
+
+    RECOMPUTE = False
+    SAVEABLE = True
+
+    def __bool__(self) -> bool:
+        """Whether the value is saved."""
+        return bool(self.value)
+
+
+Recompute, Saveable = Answer.RECOMPUTE, Answer.SAVEABLE
+
+type Verdict = bool | Answer | Offloadable
 type Policy = Callable[..., Verdict]
 """Whether the results of (primitive, *operand types, **params) may be saved."""
 
