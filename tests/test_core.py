@@ -21,8 +21,16 @@ def test_programs_are_functions_again() -> None:
     assert verax.grad(lambda x: again(x).sum())(x).tolist() == [0, 1, 2]
     assert verax.core.jaxpr_as_fun(closed)(x)[1].tolist() == [2, 3, 4]
     assert isinstance(verax.eval_shape(again, x), verax.ShapeDtypeStruct)
-    with pytest.raises(TypeError, match="operand 1"):
+    with pytest.raises(TypeError, match="mul"):  # of sizes 3 and 4
         again(vnp.ones(4))
+    # Other types than those of the inputs go to the equations, which take these.
+    more = verax.make_jaxpr(lambda x: vnp.sin(x) * 2)(vnp.ones(2))
+    for given in (vnp.zeros(3), vnp.zeros((2, 2)), np.zeros((1, 4), "f4")):
+        run = verax.core.jaxpr_as_fun(more)
+        for (out,) in (run(given), verax.jit(run)(given)):
+            assert (out.shape, out.dtype) == (given.shape, given.dtype)
+    with pytest.raises(TypeError, match="sin"):
+        verax.core.jaxpr_as_fun(more)(np.arange(2))
     with pytest.raises(TypeError, match="1 inputs"):
         verax.core.eval_jaxpr(closed.jaxpr, closed.consts)
 

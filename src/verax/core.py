@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from verax.api.inspect.named_scope import (
     ensure_compile_time_eval as ensure_compile_time_eval,
 )
-from verax.api.tracing.apply import apply
+from verax.api.tracing.apply import apply, bound
 from verax.ir.avals import ShapedArray as ShapedArray, larger_size, smaller_size
 from verax.ir.jaxpr import (
     ClosedJaxpr as ClosedJaxpr,
@@ -90,12 +90,13 @@ def eval_jaxpr(
     Those of a `ClosedJaxpr` are its own, unless `consts` has some.
 
     Under a trace the equations are written into it; otherwise they are computed one by
-    one. Arguments must have the types of the inputs; a weak scalar may stand for one
-    that is not weak. Equations always know the lines of the program that they are from,
-    whatever `propagate_source_info` says.
+    one. Arguments of other types than the inputs have are passed to the equations,
+    whose parameters stay as they are. Equations always know the lines of the program
+    that they are from, whatever `propagate_source_info` says.
 
     Raises:
-        TypeError: there are too few or too many operands, or one has another type.
+        TypeError: there are too few or too many operands, or an equation does not take
+            what it gets.
 
     >>> import verax, verax.numpy as vnp
     >>> closed = verax.make_jaxpr(lambda x: vnp.sin(x) * 2)(1.0)
@@ -112,10 +113,10 @@ def eval_jaxpr(
             f"{len(jaxpr.invars)} inputs, but got {len(consts)} constants and "
             f"{len(args)} arguments"
         )
-    for i, (x, var) in enumerate(zip(given, due, strict=True)):
+    for x, var in zip(given, due, strict=True):
         aval = aval_of(x)
         if (aval.shape, aval.dtype) != (var.aval.shape, var.aval.dtype):
-            raise TypeError(f"eval_jaxpr: operand {i} must be {var.aval}, not {aval}")
+            return list(bound(jaxpr, given))
     return list(apply(jaxpr, given))
 
 

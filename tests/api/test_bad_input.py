@@ -197,6 +197,11 @@ CASES: dict[str, Case] = {
         TypeError,
         ["float0[]", "int32[]"],
     ),
+    "jvp: an integer for the tangent of a float": (
+        lambda: verax.jvp(model, (3.0,), (vnp.asarray(1),)),
+        TypeError,
+        ["float32[]", "int32[]"],
+    ),
     "vmap: axes of one argument that is a dict": (
         lambda: verax.vmap(model, in_axes=untyped({"a": 0})),
         TypeError,

@@ -28,6 +28,7 @@ from jaxlib._jax.pytree import (
 
 from verax.ir.holding import holds
 from verax.ir.records import ReprMixin
+from verax.rules.rows.row import Linear, Zero
 
 type Children = tuple[Iterable[Any], Any]
 type KeyChildren = tuple[Iterable[tuple[Any, Any]], Any]
@@ -90,6 +91,11 @@ class Partial(functools.partial[Any]):
         return super().__new__(cls, func, *args, **kwargs)
 
 
+def typed_key(x: Zero | Linear) -> KeyChildren:
+    """The children by key, none, and the type."""
+    return (), x.aval
+
+
 BUILTIN_NODES: Final = (
     NodeType(
         OrderedDict,
@@ -121,6 +127,9 @@ BUILTIN_NODES: Final = (
             partial.func,
         ),
     ),
+    # What rules return beside arrays has types, and no values: nodes without leaves.
+    NodeType(Zero, lambda x: ((), x.aval), lambda aval, _: Zero(aval), typed_key),
+    NodeType(Linear, lambda x: ((), x.aval), lambda aval, _: Linear(aval), typed_key),
 )
 
 

@@ -13,6 +13,8 @@ def test_typeof() -> None:
     assert str(verax.typeof(1)) == "~i32[]"
     assert verax.typeof(np.ones(3)).dtype == "float32"
     assert str(verax.typeof(verax.new_ref(np.ones(3)))) == "Ref{f32[3]}"
+    struct = verax.ShapeDtypeStruct((2,), "float32", weak_type=True)
+    assert str(verax.typeof(struct)) == "~f32[2]"
     with pytest.raises(TypeError, match="not an array"):
         verax.typeof("x")
 

@@ -13,6 +13,7 @@ import verax.numpy as vnp
 from verax import tree, tree_util
 from verax.api.trees.pytrees import broadcast_prefix
 from verax.backend import pytrees
+from verax.rules.rows.row import Linear, Zero
 from verax.tree_util import (
     DictKey,
     FlattenedIndexKey,
@@ -471,3 +472,14 @@ def test_tree_helpers() -> None:
     assert not tree_util.is_tree_node(int)
     with pytest.raises(ValueError, match="leaf"):
         tree_util.flatten_one_level_with_keys(3)
+
+
+def test_zeros_and_linear_operands_of_rules_are_nodes_without_leaves() -> None:
+    """Libraries pass them through `vmap` and `tree_map`, whose leaves are arrays."""
+    aval = verax.typeof(vnp.ones(2))
+    for node in (Zero(aval), Linear(aval)):
+        assert tree_util.tree_leaves([node, 1]) == [1]
+        assert tree_util.tree_map(lambda x: x + 1, [node, 1]) == [node, 2]
+        assert [x for _, x in tree_util.tree_flatten_with_path((node, 2))[0]] == [2]
+        ones, found = verax.vmap(lambda x, node=node: (x, node))(vnp.ones(3))
+        assert (ones.shape, found) == ((3,), node)

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,14 @@ def test_eager_results_of_another_shape_are_undivided() -> None:
     assert float(x.sum()) == 15.0
     lone = verax.device_put(np.ones((2, 3)), verax.devices()[0])
     assert lone.sum().sharding == lone.sharding
+
+
+def test_a_donated_array_gives_its_memory_to_the_result() -> None:
+    add = verax.jit(lambda x: x + 1, donate_argnums=0)
+    for x in (vnp.array(0.0), vnp.zeros(1000), verax.device_put(np.ones(9, "f4"))):
+        before = x.unsafe_buffer_pointer()  # type: ignore[attr-defined]  # concrete
+        out: Any = add(x)
+        assert (out.unsafe_buffer_pointer(), x.is_deleted()) == (before, True)  # type: ignore[attr-defined]  # concrete
 
 
 def test_arrays_with_and_without_a_place_are_of_one_class() -> None:

@@ -343,11 +343,12 @@ def check_tangents(
 
 
 def fits(given: ShapedArray, due: ShapedArray) -> bool:
-    """Whether a tangent has the dtype that is due, or a scalar that Python converts."""
+    """Whether a tangent has the dtype that is due, or is a float that Python converts."""
     if given.dtype == due.dtype:
         return True
     real = is_complex(due.dtype) or not is_complex(given.dtype)
-    return given.weak_type and is_inexact(due.dtype) and real
+    inexact = is_inexact(due.dtype) and is_inexact(given.dtype)
+    return given.weak_type and inexact and real
 
 
 def check_tangent(

@@ -10,6 +10,7 @@ from typing import Any
 
 from verax.api.custom.base import Home
 from verax.api.jit.function import PjitFunction
+from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.runtime.client import check_backend
 from verax.ir.avals import ShapedArray, is_reference
@@ -21,6 +22,8 @@ from verax.rules.values.memo import ByFunction, is_memo
 def typeof(x: Any) -> ShapedArray:
     """The type of an array, tracer, scalar or reference: shape, dtype and weakness.
 
+    Of a `ShapeDtypeStruct` it is the type that it describes.
+
     Raises:
         TypeError: `x` is none of them.
 
@@ -29,7 +32,7 @@ def typeof(x: Any) -> ShapedArray:
     """
     if is_reference(x):
         return x.aval
-    return aval_of(x)
+    return struct_aval(x) if isinstance(x, ShapeDtypeStruct) else aval_of(x)
 
 
 def live_arrays(platform: str | None = None) -> list[ConcreteArray]:

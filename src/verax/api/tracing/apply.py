@@ -48,6 +48,14 @@ def apply(jaxpr: Jaxpr, args: Sequence[object]) -> Sequence[Array]:
     if builder is not None:
         atoms = builder.inline(jaxpr, [builder.atom(x) for x in args])
         return builder.tracers(atoms)
+    return bound(jaxpr, args)
+
+
+def bound(jaxpr: Jaxpr, args: Sequence[object]) -> Sequence[Array]:
+    """The outputs of `jaxpr`, whose equations are bound one by one on what there is.
+
+    So the arguments may be of other types than the inputs, if the equations take them.
+    """
     env: list[object] = list(args)
     interpreter = STATE.interpreter
     for eqn in jaxpr.eqns:

@@ -150,8 +150,11 @@ class ConcreteArray(OnDevices, Exchangeable):
             return super().__iter__()  # a trace writes the rows
         return rows_of(self.numpy(), self.aval)
 
-    def device_buffer(self) -> Buffer:
+    def device_buffer(self, copy: bool = False) -> Buffer:
         """The values on a device: where they are, or on the default device.
+
+        With `copy`, values that are not on a device yet get memory of the runtime's,
+        which a program may take over.
 
         Raises:
             RuntimeError: the array was deleted or donated.
@@ -162,9 +165,9 @@ class ConcreteArray(OnDevices, Exchangeable):
             raise self.gone()
         own = self.placed
         if own is None:
-            buffer = to_buffer(host, self.aval)
+            buffer = to_buffer(host, self.aval, copy)
         else:
-            buffer = spread(host, self.aval, own.place, copy=False)
+            buffer = spread(host, self.aval, own.place, copy=copy)
         self.buffer = buffer
         return buffer
 
@@ -363,13 +366,13 @@ def shards_of(x: ConcreteArray, place: Sharding) -> list[Shard]:
     return found
 
 
-def to_buffer(values: np.ndarray, aval: ShapedArray) -> Buffer:
-    """NumPy values of type `aval` on the default device, without a copy if possible."""
+def to_buffer(values: np.ndarray, aval: ShapedArray, copy: bool = False) -> Buffer:
+    """NumPy values of type `aval` on the default device, copied only if necessary."""
     if not isinstance(aval.dtype, np.dtype):
         aval = ShapedArray(values.shape, aval.dtype.element_dtype)
     if aval.dtype == float0:
         values, aval = device_value(values, float0), ShapedArray(values.shape, bool_)
-    return buffers.from_numpy(values, local_devices()[0], copy=False, aval=aval)  # type: ignore[arg-type]  # extended dtypes are gone
+    return buffers.from_numpy(values, local_devices()[0], copy=copy, aval=aval)  # type: ignore[arg-type]  # extended dtypes are gone
 
 
 def block_all(arrays: Sequence[object]) -> None:

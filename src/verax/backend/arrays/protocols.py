@@ -123,12 +123,13 @@ class Exchangeable(Array):
     def unsafe_buffer_pointer(self) -> int:
         """The address of the values on their one device.
 
-        The memory is valid only as long as the array is.
+        The memory is valid only as long as the array is. What it is donated to may
+        write its result there.
 
         Raises:
             ValueError: the array lies on several devices.
         """
-        buffer = self.device_buffer()
+        buffer = self.device_buffer(copy=True)
         buffers.device_of(buffer)
         return buffer.unsafe_buffer_pointer()
 
