@@ -8,8 +8,9 @@ the user looks at, or the runtime calls, has it as an input::
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Protocol, runtime_checkable
 
+import numpy as np
 from attrs import frozen
 from pyrsistent import pvector
 
@@ -20,12 +21,22 @@ from verax.ir.atoms import (
     Var,
     array_literal,
     results_like,
+    scalar_literal,
     variable,
 )
+from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, UsedConst, equation
 from verax.ir.memo import memoised
 from verax.ir.records import ReprMixin
 from verax.ir.walk import map_eqns, map_subjaxprs
+
+
+@runtime_checkable
+class Stored(Protocol):
+    """An array of the runtime, which gives its memory as a NumPy array."""
+
+    def stored(self) -> np.ndarray: ...
+
 
 type Hoistable = Callable[[Eqn, tuple[Literal, ...]], Eqn | None]
 """Gives the equation that takes these constants of its jaxprs as operands; or None.
@@ -48,10 +59,18 @@ def close(closed: ClosedJaxpr) -> Jaxpr:
     """The jaxpr without constvars: the constants are literals of its equations."""
     constvars = closed.jaxpr.constvars
     literals = [
-        array_literal(value, var.aval)
+        constant_literal(value, var.aval)
         for value, var in zip(closed.consts, constvars, strict=True)
     ]
     return rebuilt(closed.jaxpr, literals, {})
+
+
+def constant_literal(value: object, aval: ShapedArray) -> Literal:
+    """The literal of a constant: scalars by value, arrays and tracers by reference."""
+    if aval.shape or hasattr(value, "atom"):
+        return array_literal(value, aval)
+    stored = value.stored() if isinstance(value, Stored) else np.asarray(value)
+    return scalar_literal(stored, aval)
 
 
 @frozen(repr=False)

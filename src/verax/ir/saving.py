@@ -12,12 +12,13 @@ dtype of their type, little-endian. The format has a version; see `verax.ir.load
 """
 
 import base64
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 import numpy as np
 from attrs import AttrsInstance, fields, has
 
 from verax.ir.atoms import Atom, Literal, Var, array_literal
+from verax.ir.consts import Stored
 from verax.ir.dtypes import float0, stored_dtype
 from verax.ir.frames import Frame, Json, canonical_json, crc32
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Source
@@ -44,13 +45,6 @@ class Unsavable(TypeError):
     """A program holds something that cannot be saved, such as a Python function."""
 
     __module__ = "verax.ir"
-
-
-@runtime_checkable
-class Stored(Protocol):
-    """An array of the runtime, which gives its memory as a NumPy array."""
-
-    def stored(self) -> np.ndarray: ...
 
 
 def to_json(

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 import verax
 import verax.numpy as vnp
 from verax import Array, lax
+from verax.ir.consts import close
 
 GOLDENS = Path(__file__).parents[2] / "goldens"
 
@@ -183,3 +185,18 @@ def test_an_array_without_dimensions_is_a_constant_too() -> None:
     counts(scale)
     verax.jit(counts)(scale)
     assert numbers == [2, 2]
+
+
+def test_a_constant_without_dimensions_is_inline_inside_of_params() -> None:
+    step, end = vnp.int32(2), vnp.int32(5)
+    body = verax.make_jaxpr(lambda i: i + step)(0)
+    test = verax.make_jaxpr(lambda i: i < end)(0)
+    assert len(body.consts) == len(test.consts) == 1
+    assert str(close(body)).count("2:i32[]") == 1
+    (eqn,) = verax.make_jaxpr(
+        lambda i: lax.while_loop(lambda i: i < 5, lambda i: i + 2, i)
+    )(np.int32(0)).eqns
+    params = evolve(eqn.params, body_jaxpr=close(body), cond_jaxpr=close(test))
+    for run in (lambda x: x, verax.jit):
+        (out,) = run(lambda x: eqn.primitive.bind(params, x))(np.int32(0))
+        assert int(out) == 6
