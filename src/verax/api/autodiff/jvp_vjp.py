@@ -343,7 +343,7 @@ def check_tangents(
 
 
 def fits(given: ShapedArray, due: ShapedArray) -> bool:
-    """Whether a tangent has the dtype that is due, or is a float that Python converts."""
+    """Whether a tangent has the dtype that is due, or a float that is converted."""
     if given.dtype == due.dtype:
         return True
     real = is_complex(due.dtype) or not is_complex(given.dtype)

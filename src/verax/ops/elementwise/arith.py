@@ -229,8 +229,8 @@ def integer_pow_typing(
     NUMBER.check("integer_pow", x.dtype)
     if p.y < 0 and is_integer(x.dtype):
         raise TypeError(
-            f"integer_pow cannot raise integers to the negative power {p.y}; convert "
-            "them to floats first (verax.lax.convert_element_type)"
+            f"Integers cannot be raised to negative powers: integer_pow has {p.y}; "
+            "convert them to floats first (verax.lax.convert_element_type)"
         )
     return (x,)
 
