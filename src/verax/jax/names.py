@@ -99,6 +99,7 @@ OVERLAID = {
     "jax._src.flatten_util": ("verax.flatten_util",),
     "jax._src.flattree": ("verax.jax.flattree",),
     "jax._src.interpreters": (),
+    "jax._src.interpreters.ad": ("verax.jax.overlays.ad",),
     "jax._src.interpreters.pxla": (),
     "jax._src.state": (),
     "jax._src.state.types": ("verax.ref",),

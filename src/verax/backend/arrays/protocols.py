@@ -31,8 +31,8 @@ class Exchangeable(Array):
         """The values as a read-only NumPy array."""
         raise NotImplementedError
 
-    def device_buffer(self) -> Buffer:
-        """The values on a device."""
+    def device_buffer(self, copy: bool = False) -> Buffer:
+        """The values on a device; with `copy`, in memory of its own if they were not."""
         raise NotImplementedError
 
     def __buffer__(self, flags: int) -> memoryview:
