@@ -32,7 +32,7 @@ class Exchangeable(Array):
         raise NotImplementedError
 
     def device_buffer(self, copy: bool = False) -> Buffer:
-        """The values on a device; with `copy`, in memory of its own if they were not."""
+        """The values on a device; with `copy`, in memory of its own."""
         raise NotImplementedError
 
     def __buffer__(self, flags: int) -> memoryview:
