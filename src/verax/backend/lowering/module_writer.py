@@ -90,7 +90,7 @@ class Module:
         self.meshes = meshes or Meshes()
         self.functions: list[str] = []
         self.calls: dict[tuple[HostCall, bool], int] = {}
-        self.partitions: dict[PartitionCall, int] = {}
+        self.partitions: dict[PartitionCall, dict[str, str]] = {}
         self.names: dict[Jaxpr, str] = {}
         self.taken: dict[str, int] = {}
         self.kinds: dict[Kind, EquationText | None] = {}
@@ -360,8 +360,12 @@ class Writer(FunctionText):
         if mesh is None or len(module.meshes.order) < 2:
             return None
         call = PartitionCall(rule, mesh, module.engine, self.platform)
-        index = module.partitions.setdefault(call, len(module.partitions))
-        attributes = partition_attributes(index, rule.factors(mesh))
+        attributes = module.partitions.get(call)
+        if attributes is None:
+            attributes = partition_attributes(
+                len(module.partitions), rule.factors(mesh)
+            )
+            module.partitions[call] = attributes
         return self.op("stablehlo.custom_call", operands, results, (), **attributes)
 
     def call(
