@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jaxlib import lapack
 
 import verax
 import verax.numpy as vnp
-from verax import lax
+from verax import ffi, lax
 from verax.api.config.config import override
 from verax.experimental.custom_partitioning import (
     BATCHING,
@@ -412,3 +413,37 @@ def test_compiled_programs_can_be_saved() -> None:
     compiled = verax.jit(f).lower(x).compile()
     loaded = deserialize_and_load(*serialize(compiled))
     assert np.array_equal(loaded(x), VALUES * 2)
+
+
+def test_a_batch_of_foreign_calls_stays_where_it_is() -> None:
+    lapack.prepare_lapack_call("geqrf", np.float32)
+    routines = {name: routine for name, routine, _ in lapack.registrations()["cpu"]}
+    ffi.register_ffi_target("parts_of_geqrf", routines["lapack_sgeqrf_ffi"])
+    ffi.register_ffi_target_as_batch_partitionable("parts_of_geqrf")
+
+    def factor(x: Any) -> Any:
+        types = (x, verax.ShapeDtypeStruct(x.shape[-1:], x.dtype))
+        call = ffi.ffi_call(
+            "parts_of_geqrf",
+            [verax.ShapeDtypeStruct(t.shape, t.dtype) for t in types],
+            input_layouts=[(1, 0)],
+            output_layouts=[(1, 0), None],
+            input_output_aliases={0: 0},
+            vmap_method="broadcast_all",
+        )
+        return call(x)
+
+    values = np.random.default_rng(0).normal(size=(8, 4, 3)).astype(np.float32)
+    want = [np.stack(xs) for xs in zip(*map(factor, values), strict=True)]
+    mapped = verax.jit(verax.vmap(factor))
+    parts = verax.shard_map(
+        verax.vmap(factor), mesh=MESH, in_specs=P("x"), out_specs=P("x")
+    )
+    x = verax.device_put(values, NamedSharding(MESH, P("x")))
+    for f in (mapped, verax.jit(parts)):
+        for found, due in zip(f(x), want, strict=True):
+            np.testing.assert_allclose(found, due, rtol=1e-5)
+            assert found.sharding.is_equivalent_to(
+                NamedSharding(MESH, P("x")), found.ndim
+            )
+        assert "all-gather" not in f.lower(x).compile().as_text()

@@ -1,6 +1,8 @@
 """`verax.ffi`: functions in other languages, compiled and called."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +250,49 @@ def test_wrong_attributes_and_targets() -> None:
         ffi.pycapsule(0)
     with pytest.raises(TypeError, match="keys"):
         ffi.ffi_call("f", verax.random.key(0))
+
+
+def test_random_signatures_are_errors() -> None:
+    """In a process of its own: a routine that believed them could end it."""
+    done = subprocess.run(
+        [sys.executable, "-c", WRONG_SIGNATURES],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    refused, called = map(int, done.stdout.split())
+    assert refused > 10
+    assert called > 0
+
+
+WRONG_SIGNATURES = """
+import random
+import numpy as np
+from jaxlib import lapack
+import verax
+from verax import ShapeDtypeStruct, ffi
+lapack.prepare_lapack_call("getrf", np.float32)
+names = []
+for name, routine, version in lapack.registrations()["cpu"]:
+    if version == 1 and name.startswith("lapack_s"):
+        ffi.register_ffi_target(name, routine, api_version=version)
+        names.append(name)
+draw = random.Random(0)
+shape = lambda: tuple(draw.choices([0, 1, 2, 3], k=draw.randint(0, 3)))
+dtype = lambda: draw.choice([np.float32, np.int32, np.uint8, np.complex64, np.bool_])
+values = [np.uint8(76), 5, 2.0, "x", True, np.float32(1)]
+options = ["uplo", "diag", "trans_x", "side", "mode", "computation_mode"]
+counts = [0, 0]
+for _ in range(40):
+    args = [np.zeros(shape(), dtype()) for _ in range(draw.randint(0, 3))]
+    outs = [ShapeDtypeStruct(shape(), dtype()) for _ in range(draw.randint(0, 3))]
+    chosen = {k: draw.choice(values) for k in draw.sample(options, draw.randint(0, 3))}
+    try:
+        found = ffi.ffi_call(draw.choice(names), outs)(*args, **chosen)
+        verax.block_until_ready(found)
+        counts[1] += 1
+    except verax.errors.ExecutionError:
+        counts[0] += 1
+print(*counts)
+"""

@@ -10,11 +10,11 @@ Nothing is known of what happens inside, so a derivative is given around the cal
 """
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from attrs import evolve, frozen
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import Shape, ShapedArray, SymbolicSize
 from verax.ir.effects import NO_EFFECTS, Effect
 from verax.ir.jaxpr import Params
 from verax.ops.calls.callbacks import LANE_BY_LANE, METHODS, whole
@@ -37,6 +37,9 @@ FFI = Effect("FFI")
 TYPED = 4
 """The version of XLA's calls in which attributes are typed."""
 
+LETTERS: Final = 18
+"""The letters from i to z."""
+
 type MinorToMajor = tuple[int, ...]
 
 
@@ -52,7 +55,8 @@ class ForeignParams(Params):
 
     Layouts are from minor to major; `aliases` are pairs of an operand and the result
     that overwrites it; `config` is the text of the attributes, or with an `api_version`
-    below 4 a string that the target reads itself.
+    below 4 a string that the target reads itself. The first `batch_dims` dimensions
+    of all operands and results are those of `vmap`, and alike.
     """
 
     target: str
@@ -64,6 +68,7 @@ class ForeignParams(Params):
     api_version: int
     has_side_effect: bool
     vmap_method: str | None
+    batch_dims: int = 0
 
     @property
     def effects(self) -> frozenset[Effect]:
@@ -118,8 +123,10 @@ def batch_foreign(
         else:
             given.append(whole(p.vmap_method, x, axis, size))
             layouts.append(in_front(layout))
+    alike = all([x.shape[:1] == (size,) for x in given])
     params = evolve(
         p,
+        batch_dims=p.batch_dims + 1 if alike and p.vmap_method != VECTORIZED else 0,
         results=tuple([a.with_shape((size, *a.shape)) for a in p.results]),
         input_layouts=tuple(layouts),
         output_layouts=tuple(map(in_front, p.output_layouts)),
@@ -131,6 +138,13 @@ def batch_foreign(
 def lower_foreign(
     e: Emitter, p: ForeignParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
+    more = {}
+    sizes = [n for x in (*[x.aval for x in xs], *outs) for n in x.shape]
+    if p.batch_dims and not any([isinstance(n, SymbolicSize) for n in sizes]):
+        more["mhlo.frontend_attributes"] = f'{{num_batch_dims = "{p.batch_dims}"}}'
+        more["sdy.sharding_rule"] = batch_rule(
+            [x.aval.shape for x in xs], [out.shape for out in outs], p.batch_dims
+        )
     return e.op(
         "stablehlo.custom_call",
         xs,
@@ -145,7 +159,30 @@ def lower_foreign(
         operand_layouts=listed(p.input_layouts),
         result_layouts=listed(p.output_layouts),
         output_operand_aliases=aliases_text(p.aliases, len(p.results)),
+        **more,
     )
+
+
+def batch_rule(operands: Sequence[Shape], results: Sequence[Shape], count: int) -> str:
+    """Shardy's rule for arrays that share their first dimensions, and no others.
+
+    >>> batch_rule([(4, 2)], [(4,)], 1)
+    '#sdy.op_sharding_rule<([i, j])->([i]) {i=4, j=2}>'
+    """
+    sizes = list((*operands, *results)[0][:count])
+    found = []
+    for shape in (*operands, *results):
+        own = range(len(sizes), len(sizes) + len(shape) - count)
+        found.append(f"[{', '.join(map(factor, (*range(count), *own)))}]")
+        sizes += shape[count:]
+    left, right = found[: len(operands)], found[len(operands) :]
+    factors = ", ".join([f"{factor(i)}={n}" for i, n in enumerate(sizes)])
+    return f"#sdy.op_sharding_rule<({', '.join(left)})->({', '.join(right)}) {{{factors}}}>"
+
+
+def factor(i: int) -> str:
+    """The symbol of a factor: i, j, ..., z, z_1, z_2, ..."""
+    return chr(ord("i") + i) if i < LETTERS else f"z_{i - LETTERS + 1}"
 
 
 def listed(layouts: Sequence[MinorToMajor]) -> str:
