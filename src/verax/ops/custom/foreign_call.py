@@ -177,7 +177,8 @@ def batch_rule(operands: Sequence[Shape], results: Sequence[Shape], count: int) 
         sizes += shape[count:]
     left, right = found[: len(operands)], found[len(operands) :]
     factors = ", ".join([f"{factor(i)}={n}" for i, n in enumerate(sizes)])
-    return f"#sdy.op_sharding_rule<({', '.join(left)})->({', '.join(right)}) {{{factors}}}>"
+    moved = f"({', '.join(left)})->({', '.join(right)})"
+    return f"#sdy.op_sharding_rule<{moved} {{{factors}}}>"
 
 
 def factor(i: int) -> str:
