@@ -19,6 +19,7 @@ from attrs import frozen
 from verax.backend.runtime.client import Device, local_devices
 from verax.backend.xla.compile_options import (
     EFFORT_OF_LEVEL,
+    CALLS,
     EFFORTS,
     CompilerEffortLevel,
 )
@@ -252,6 +253,14 @@ ROWS: Final = (
         "auto",
         "how much XLA optimises programs for the CPU (only in verax)",
         EFFORTS,
+    ),
+    Option(
+        "calls",
+        str,
+        "auto",
+        "whether functions of a program that are called often stay functions for XLA "
+        "(only in verax)",
+        CALLS,
     ),
     Option(
         "optimization_level",

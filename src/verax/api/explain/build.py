@@ -176,6 +176,7 @@ def lowered_now(recipe: Recipe, name: str) -> Lowered:
         keep_unused=recipe.keep_unused,
         donated=recipe.donated,
         spread=None if placement is None else spread_of(placement),
+        calls=recipe.options.calls or "auto",
     )
 
 

@@ -7,7 +7,7 @@ One idea: options are checked once, where they are written, and become the setti
 """
 
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from attrs import frozen
 
@@ -26,6 +26,8 @@ from verax.backend.runtime.client import Device
 from verax.backend.xla.executable import CompileOptions
 from verax.ir.records import ReprMixin
 
+type Calls = Literal["auto", "inline", "keep"]
+
 
 @overload
 def jit[**P, R](
@@ -43,6 +45,7 @@ def jit[**P, R](
     backend: str | None = None,
     inline: bool | Inline = False,
     compiler_options: dict[str, str | bool | int | float] | None = None,
+    calls: Calls | None = None,
 ) -> PjitFunction[P, R]: ...
 @overload
 def jit(
@@ -58,6 +61,7 @@ def jit(
     backend: str | None = None,
     inline: bool | Inline = False,
     compiler_options: dict[str, str | bool | int | float] | None = None,
+    calls: Calls | None = None,
 ) -> "JitDecorator": ...
 def jit(
     fun: Callable[..., Any] | None = None,
@@ -74,6 +78,7 @@ def jit(
     backend: str | None = None,
     inline: bool | Inline = False,
     compiler_options: dict[str, str | bool | int | float] | None = None,
+    calls: Calls | None = None,
 ) -> Any:
     """Compile a function, once for each signature of its arguments.
 
@@ -86,7 +91,9 @@ def jit(
     memory to the outputs and must not be used again. `keep_unused` passes arguments
     that the function ignores to the program; `inline`, a boolean or
     an `Inline`, writes the function into an outer trace instead of a call.
-    `compiler_options` are XLA's, by name.
+    `compiler_options` are XLA's, by name. `calls` says whether XLA gets repeated parts of
+    the program once, as functions ("auto", where that pays, or "keep"), or all of it
+    written out ("inline"); None is what `verax.config.calls` says.
 
     `in_shardings` and `out_shardings` say how arguments and results are placed:
     shardings, or prefix trees of them for the tuple of arguments and for the result;
@@ -98,14 +105,14 @@ def jit(
         TypeError: an argument is neither an array nor static; the message says what to
             do.
         ValueError: a static argument is not hashable; arguments are committed to
-            different devices, or not as `in_shardings` says.
+            different devices, or not as `in_shardings` says; `calls` is none of these.
 
     >>> import verax, verax.numpy as vnp
     >>> double = verax.jit(lambda x: x * 2)
     >>> double(vnp.arange(3)).tolist()
     [0, 2, 4]
     """
-    options = CompileOptions(overrides=checked_options(compiler_options))
+    options = CompileOptions(overrides=checked_options(compiler_options), calls=calls)
     check_flags(keep_unused=keep_unused)
     shardings = resolve_shardings(in_shardings, out_shardings, device, backend)
     decorator = JitDecorator(

@@ -152,6 +152,7 @@ class Traced(Stage):
             donated=self.donated,
             spread=None if self.placement is None else spread_of(self.placement),
             located=located,
+            calls=self.options.configured().calls or "auto",
         )
 
 

@@ -10,7 +10,7 @@ before it becomes text::
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.backend.lowering.result import array_constants
 from verax.ir.avals import ShapedArray
@@ -27,6 +27,7 @@ from verax.ir.jaxpr import (
 from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Engine
 from verax.transforms.engine.dce import live, variables
+from verax.transforms.passes.outline import outlined_eqns
 
 # Elements up to which the code of an array operation is as fast unrolled as not: it is
 # dwarfed by the call of the operation.
@@ -83,6 +84,12 @@ def live_body(engine: Engine, jaxpr: Jaxpr) -> tuple[Body, tuple[bool, ...]]:
         variables(jaxpr),
     )
     return body, kept
+
+
+def outlined_body(body: Body, everything: bool) -> Body:
+    """The body with calls for runs of equations that occur again; see `outline`."""
+    eqns = [eqn for eqn in body.eqns if eqn is not None]
+    return evolve(body, eqns=outlined_eqns(eqns, body.outvars, everything))
 
 
 def is_small(body: Body) -> bool:

@@ -14,7 +14,13 @@ from typing import Final
 
 from verax.backend.lowering.callback_calls import HostCalls
 from verax.backend.lowering.equation_templates import Platforms
-from verax.backend.lowering.live_body import Body, body_of, is_small, live_body
+from verax.backend.lowering.live_body import (
+    Body,
+    body_of,
+    is_small,
+    live_body,
+    outlined_body,
+)
 from verax.backend.lowering.meshes import Meshes
 from verax.backend.lowering.module_writer import Module
 from verax.backend.lowering.result import Lowered, Seconds, Spread
@@ -43,6 +49,7 @@ def lower(
     spread: Spread | None = None,
     inline_constants: bool = False,
     located: bool = False,
+    calls: str = "inline",
 ) -> Lowered:
     """The module of `jaxpr` for `platforms`, without dead code; deterministic.
 
@@ -53,6 +60,7 @@ def lower(
     module holds its array constants, and takes none; with `located` it names for each
     operation the user's line that made it. A module for several platforms may take the
     number of the one that it runs on, as its first argument: `takes_platform` says.
+    `calls` is as in `CompileOptions`.
 
     Raises:
         MissingRule: a primitive has no lowering for a platform.
@@ -70,7 +78,15 @@ def lower(
             spread,
             inline_constants,
             located,
+            calls if keeps_calls(platforms, spread, jaxpr) else "inline",
         )
+
+
+def keeps_calls(platforms: Platforms, spread: Spread | None, jaxpr: Jaxpr) -> bool:
+    """Whether XLA can leave calls in such a program: on one device, which is a CPU."""
+    one = spread is None or len(spread.order) < 2
+    symbolic = any([aval.symbolic for aval in jaxpr.in_avals])
+    return platforms == ("cpu",) and one and not symbolic
 
 
 def lowered_here(
@@ -83,6 +99,7 @@ def lowered_here(
     spread: Spread | None,
     inline_constants: bool,
     located: bool,
+    calls: str,
 ) -> Lowered:
     """`lower`, under the default configuration."""
     started = perf_counter()
@@ -90,6 +107,8 @@ def lowered_here(
         body, kept = body_of(jaxpr), (True,) * len(jaxpr.invars)
     else:
         body, kept = live_body(engine, jaxpr)
+    if calls != "inline":
+        body = outlined_body(body, everything=calls == "keep")
     rewritten = perf_counter()
     meshes = Meshes() if spread is None else Meshes(spread.order, spread.mesh)
     symbolic = any([aval.symbolic for aval in body.in_avals])
@@ -106,7 +125,7 @@ def lowered_here(
     module.function("main", body, consts, marks, ends, public=True, memories=memories)
     text = module_text(module, f"jit_{name}")
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
-    calls = HostCalls(tuple(module.calls), body.effects, tuple(module.partitions))
+    host_calls = HostCalls(tuple(module.calls), body.effects, tuple(module.partitions))
     ins, outs = body.in_avals, body.out_avals
     small = not symbolic and '"stablehlo.while"' not in text and is_small(body)
     seconds = Seconds(rewritten - started, perf_counter() - rewritten)
@@ -119,7 +138,7 @@ def lowered_here(
         ins,
         outs,
         lent,
-        calls,
+        host_calls,
         name,
         small,
         seconds,

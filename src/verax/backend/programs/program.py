@@ -303,6 +303,7 @@ def make(recipe: Recipe, name: str) -> Program:
         keep_unused=keep_unused,
         donated=donated,
         spread=spread,
+        calls=options.calls or "auto",
     )
     announce(lowered)
     try:

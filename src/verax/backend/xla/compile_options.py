@@ -41,6 +41,8 @@ OPTION_FAULTS: Final = (
 # How much XLA shall do about the machine code of a program for the CPU: the option
 # `compile_effort`, and XLA's optimisation level; "auto" is one of the others.
 EFFORTS: Final = ("auto", "full", "light", "fast")
+# Which calls of a program XLA keeps: the option `calls`.
+CALLS: Final = ("auto", "inline", "keep")
 LEVELS: Final[Mapping[str, int]] = MappingProxyType({"light": 1, "fast": 0})
 
 
@@ -101,9 +103,14 @@ class CompileOptions(ReprMixin):
         overrides: further XLA options, by name, each with a value of its type.
         free_outputs: for each output of a partitioned program, whether the compiler
             chooses how it is spread.
+        calls: which functions of the program stay functions for XLA: "auto" is those
+            that are large and called several times, where equations that occur again
+            become such functions first; "keep" is all functions, "inline" none; None is
+            what the option `calls` of the configuration says.
 
     >>> CompileOptions(effort="fast")
-    CompileOptions(num_partitions=1, effort='fast', overrides=(), free_outputs=())
+    CompileOptions(num_partitions=1, effort='fast', overrides=(), free_outputs=(), \
+calls=None)
     """
 
     transient: ClassVar[bool] = False
@@ -114,10 +121,18 @@ class CompileOptions(ReprMixin):
         default=NO_OVERRIDES, converter=as_overrides, eq=typed_overrides
     )
     free_outputs: tuple[bool, ...] = ()
+    calls: str | None = None
 
     def configured(self) -> "CompileOptions":
-        """The same with the effort that the configuration says, if there is none."""
-        return self if self.effort else evolve(self, effort=STATE.compile_effort)
+        """The same with what the configuration says where it says nothing itself."""
+        if self.effort and self.calls:
+            return self
+        effort, calls = self.effort, self.calls
+        return evolve(
+            self,
+            effort=effort or STATE.compile_effort,
+            calls=calls or STATE.calls,
+        )
 
     def settled(self, small: bool = False) -> "CompileOptions":
         """The same with the effort that a program gets, which is `small` or not.
@@ -134,6 +149,8 @@ class CompileOptions(ReprMixin):
         """Refuse what jaxlib would refuse later and less clearly."""
         if self.effort is not None and self.effort not in EFFORTS:
             raise ValueError(f"effort must be one of {EFFORTS}, not {self.effort!r}.")
+        if self.calls is not None and self.calls not in CALLS:
+            raise ValueError(f"calls must be one of {CALLS}, not {self.calls!r}.")
         if self.num_partitions < 1:
             raise ValueError(
                 f"num_partitions must be at least 1, got {self.num_partitions}."

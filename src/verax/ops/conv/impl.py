@@ -11,10 +11,10 @@ from math import prod
 from random import Random
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType, is_bool, is_integer, numpy_dtype
+from verax.ir.dtypes import DType, float16, float32, is_bool, is_integer, numpy_dtype
 from verax.ir.jaxpr import Params
 from verax.ops.contraction.dot import rank_of, working_dtype
 from verax.ops.contraction.precision import DotPrecision, precision_attribute
@@ -28,7 +28,7 @@ from verax.ops.windows.geometry import (
     windows_of,
 )
 from verax.rules.families.subbyte import whole_bytes
-from verax.rules.rows.emitter import Emitter, Operand, i64, i64s
+from verax.rules.rows.emitter import Emitter, Operand, i64, i64s, transposed
 from verax.rules.rows.row import Domain, NDArray, Sample
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.shape_samples import draw_size
@@ -50,6 +50,8 @@ class ConvParams(Params):
     preferred_element_type: DType | None = None
 
 
+# Types for which XLA has a fast convolution on CPUs.
+FAST = (float16, float32)
 # Whether an infinity of the kernel meets the zeros of the padding is up to XLA.
 FINITE = Domain(-100, 100)
 
@@ -218,6 +220,36 @@ def lower_conv(
         batch_group_count=i64(p.batch_group_count),
         precision_config=precision_attribute(p.precision),
     )
+
+
+def lower_conv_on_cpu(
+    e: Emitter, p: ConvParams, operands: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """The same on arrays with channels last, the only ones that XLA is fast with.
+
+    It transposes the operands of others itself, but only in the main function of a
+    program: what is in a loop, or in a function, would be 30 times as slow.
+    """
+    x, k = operands
+    (out,) = outs
+    count = out.ndim - 2
+    plain = x.aval.dtype in FAST and k.aval.dtype in FAST and p.batch_group_count == 1
+    if not plain or count not in range(1, 4):
+        return lower_conv(e, p, operands, outs)
+    spatial = tuple(range(1, count + 1))
+    last = ConvDimensionNumbers(
+        (0, count + 1, *spatial),
+        (count + 1, count, *range(count)),
+        (0, count + 1, *spatial),
+    )
+    dims = p.dimension_numbers
+    there = zip(dims, last, strict=True)
+    orders = [tuple([spec[i] for i in inverse(own)]) for spec, own in there]
+    x, k = transposed(e, x, orders[0]), transposed(e, k, orders[1])
+    turned = evolve(p, dimension_numbers=last)
+    aval = out.with_shape(out.shape[i] for i in orders[2])
+    (y,) = lower_conv(e, turned, (x, k), (aval,))
+    return (transposed(e, y, inverse(orders[2])),)
 
 
 def draw_conv(random: Random) -> Sample[ConvParams]:

@@ -24,6 +24,7 @@ from verax.ops.conv.impl import (
     evaluate_conv,
     geometry_of,
     lower_conv,
+    lower_conv_on_cpu,
 )
 from verax.ops.structure.create import zeros
 from verax.ops.structure.joining import rev
@@ -213,6 +214,7 @@ conv_general_dilated_p: Row[ConvParams] = Row(
     ),
     batch=batch_conv,
     lower=lower_conv,
+    lower_on={"cpu": lower_conv_on_cpu},
     draw=draw_conv,
     domains=(FINITE, FINITE),
     costly=large,

@@ -21,7 +21,14 @@ from verax.ir.records import ReprMixin
 from verax.rules.families.chained_sums import doubled
 from verax.rules.families.linear import one_batched
 from verax.rules.families.reducer import Scalar, wide
-from verax.rules.rows.emitter import Emitter, Operand, compared, converted, i64s
+from verax.rules.rows.emitter import (
+    Emitter,
+    Operand,
+    compared,
+    converted,
+    i64s,
+    transposed,
+)
 from verax.rules.rows.row import (
     REALS,
     Domain,
@@ -153,13 +160,6 @@ def lower_scan(e: Emitter, p: ScanParams, x: Operand, step: Step) -> Operand:
     found = fold(e, rows, step, p.reverse)
     y = transposed(e, found, tuple(order.index(i) for i in range(len(shape))))
     return converted(e, y, dtype)
-
-
-def transposed(e: Emitter, x: Operand, order: Shape) -> Operand:
-    if order == tuple(range(len(order))):
-        return x
-    aval = x.aval.with_shape(x.aval.shape[i] for i in order)
-    return e.op("stablehlo.transpose", (x,), (aval,), permutation=i64s(order))[0]
 
 
 def loop(e: Emitter, x: Operand, step: Step, reverse: bool) -> Operand:

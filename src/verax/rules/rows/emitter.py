@@ -326,3 +326,11 @@ def ints(values: Sequence[int]) -> str:
     '[0, 2]'
     """
     return f"[{', '.join(map(str, values))}]"
+
+
+def transposed(e: Emitter, x: Operand, order: Shape) -> Operand:
+    """The operand with its dimensions in another order; itself if that is the same."""
+    if order == tuple(range(len(order))):
+        return x
+    aval = x.aval.with_shape(x.aval.shape[i] for i in order)
+    return e.op("stablehlo.transpose", (x,), (aval,), permutation=i64s(order))[0]

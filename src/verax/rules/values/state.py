@@ -86,6 +86,7 @@ TRACED: Final = (
     ("axes", "the enclosing named axes"),
     ("forked", "whether the process was forked"),
     ("compile_effort", "config.compile_effort"),
+    ("calls", "config.calls"),
     ("numpy_rank_promotion", "config.numpy_rank_promotion"),
     ("check_static_indices", "config.check_static_indices"),
     ("explicit_x64_dtypes", "config.explicit_x64_dtypes"),
@@ -167,6 +168,7 @@ class State(threading.local):
     explain_cache_misses: bool = False
     check_tracer_leaks: bool = False
     compile_effort: str = "auto"
+    calls: str = "auto"
     numpy_rank_promotion: str = "allow"
     check_static_indices: bool = False
     explicit_x64_dtypes: str = "warn"

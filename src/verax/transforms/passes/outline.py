@@ -1,0 +1,164 @@
+"""Floor 3: outlining: runs of equations that occur again are written once, and called.
+
+A network of equal blocks becomes a program of calls of one block, whether it was
+written as a loop in Python or with `jit` around the block; so its compiler has one
+block to work on::
+
+    { lambda ; a. let b = sin a; c = exp b; d = sin c; e = exp d in (e,) }
+    { lambda ; a. let b = jit[name=f jaxpr=...] a; c = jit[name=f jaxpr=...] b in (c,) }
+
+Equations are equal here if primitive, params and types are; `repeats` finds the runs,
+and `blocks` writes them.
+"""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Final
+
+import numpy as np
+from attrs import evolve
+
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var, equation
+from verax.ir.walk import map_subjaxprs
+from verax.ops.calls.call import CallParams, Metadata, jit_p
+from verax.rules.rows.builder import Builder
+from verax.rules.values.memo import pure, recall
+from verax.transforms.passes.blocks import Block, part_of
+from verax.transforms.passes.repeats import repeating
+from verax.transforms.passes.streams import streams
+
+# A call of fewer equations costs at run time what it saves while compiling.
+LEAST: Final = 24
+# How many equations less a program must have to be worth a change.
+SAVED: Final = 96
+OUTLINED: Final = 1 << 10
+
+# What tells XLA not to write a function where it is called.
+STAYS: Final = Metadata((("inlineable", "false"),))
+
+primitive_of: Final = attrgetter("primitive")
+
+
+def outline(jaxpr: Jaxpr, everything: bool = True) -> Jaxpr:
+    """The program with runs of equations that repeat as calls, nested jaxprs included.
+
+    Contract: inputs, output types, values and effects are kept. Compiled, a result may
+    differ in its last place where XLA would have joined operations of two blocks.
+    Unless `everything` is asked for, it is done where a value streams through the runs.
+    """
+    return recall(outlined, jaxpr, jaxpr, everything)
+
+
+@pure(OUTLINED)
+def outlined(jaxpr: Jaxpr, everything: bool) -> Jaxpr:
+    """`outline`, without its memo."""
+    eqns = list(jaxpr.eqns)
+    written = outlined_eqns(eqns, jaxpr.outvars, everything)
+    if len(written) == len(eqns) and all(map(is_same, written, eqns)):
+        return jaxpr
+    builder = Builder("outline")
+    env: dict[int, Atom] = {v.index: builder.input(v.aval).atom for v in jaxpr.invars}
+    for eqn in written:
+        ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
+        outs = builder.copy(eqn, ins)
+        env.update([(v.index, x) for v, x in zip(eqn.outvars, outs, strict=True)])
+    ends = tuple([env[a.index] if type(a) is Var else a for a in jaxpr.outvars])
+    return builder.close(ends)[0]
+
+
+def is_same(one: object, other: object) -> bool:
+    return one is other
+
+
+def outlined_eqns(
+    eqns: Sequence[Eqn], outvars: Sequence[Atom], everything: bool
+) -> list[Eqn]:
+    """The equations of a program with outputs `outvars`, those of runs as calls.
+
+    The variables keep their numbers. `everything` is as for `outline`.
+    """
+    inside = kept_calls([within(eqn, everything) for eqn in eqns], everything)
+    if not worth(inside):
+        return inside
+    part = part_of(inside, outvars, LEAST)
+    free = np.ones(len(inside), bool)
+    blocks: list[Block] = []
+    while (repeat := part.repeats.best(free)) is not None and repeat.saved >= SAVED:
+        for start in repeat.starts:
+            free[start : start + repeat.length] = False
+        block = Block(part, repeat)
+        if everything or block.streams:
+            blocks.append(block)
+    return with_calls(inside, outvars, blocks) if blocks else inside
+
+
+def worth(eqns: Sequence[Eqn]) -> bool:
+    """Whether enough of the equations look as if they repeated, at a glance."""
+    count = len(eqns)
+    if count < SAVED + LEAST:
+        return False
+    names = np.fromiter(map(id, map(primitive_of, eqns)), np.int64, count)
+    return repeating(names, LEAST) + LEAST >= SAVED
+
+
+def within(eqn: Eqn, everything: bool) -> Eqn:
+    """The equation with the jaxprs that it holds outlined."""
+    if type(eqn.params).transient is False:  # type: ignore[comparison-overlap]  # not the property
+        return eqn
+    params = map_subjaxprs(
+        eqn.params, lambda inner: outline(inner, everything), aside=False
+    )
+    if params is eqn.params:
+        return eqn
+    return Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
+
+
+def kept_calls(eqns: list[Eqn], everything: bool) -> list[Eqn]:
+    """The equations, in which calls that pay say that they shall stay calls."""
+    calls: dict[Params, list[Eqn]] = {}
+    for eqn in eqns:
+        if eqn.primitive is jit_p:
+            calls.setdefault(eqn.params, []).append(eqn)
+    kept: dict[Params, CallParams] = {}
+    for params, found in calls.items():
+        assert isinstance(params, CallParams)
+        if params.metadata is None and (everything or passes_on(params.jaxpr, found)):
+            kept[params] = evolve(params, metadata=STAYS)
+    if not kept:
+        return eqns
+    return [
+        eqn
+        if eqn.primitive is not jit_p or eqn.params not in kept
+        else equation(jit_p, kept[eqn.params], eqn.invars, eqn.outvars, eqn.source)
+        for eqn in eqns
+    ]
+
+
+def passes_on(jaxpr: Jaxpr, calls: Sequence[Eqn]) -> bool:
+    """Whether a value streams through several calls of a program of some size."""
+    if len(jaxpr.eqns) < LEAST or (len(calls) - 1) * len(jaxpr.eqns) < SAVED:
+        return False
+    return streams(jaxpr, [e.invars for e in calls], [e.outvars for e in calls])
+
+
+def with_calls(
+    eqns: Sequence[Eqn], outvars: Sequence[Atom], blocks: Sequence[Block]
+) -> list[Eqn]:
+    """The equations, in their order, with calls of the blocks."""
+    left: list[Eqn | None] = list(eqns)
+    for block in blocks:
+        for start in block.repeat.starts:
+            left[start : start + block.repeat.length] = [None] * block.repeat.length
+    read = {a.index for a in outvars if type(a) is Var}
+    for eqn in left:
+        if eqn is not None:
+            read.update([a.index for a in eqn.invars if type(a) is Var])
+    read.update(*[block.reads for block in blocks])
+    for block in blocks:
+        results = block.results(read)
+        params = CallParams("block", block.jaxpr(results), asked=False, metadata=STAYS)
+        places = zip(block.repeat.starts, block.runs, block.interfaces, strict=True)
+        for start, run, ins in places:
+            outs = tuple([run[at].outvars[i] for at, i in results])
+            left[start] = equation(jit_p, params, ins, outs, run[0].source)
+    return [eqn for eqn in left if eqn is not None]

@@ -1,0 +1,66 @@
+"""Floor 3: values that flow through block after block without being stored.
+
+XLA joins an addition to each operation that reads the sum. In a network whose blocks
+all add to one stream, it so writes the sums of all blocks before it into each block:
+programs of quadratic size, which compute the sums again and again. Where a block is a
+function, its operands and results are stored, and that ends::
+
+    flows(jaxpr, 0)     # the outputs that only cheap operations separate from input 0
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from verax.ir.jaxpr import Atom, Jaxpr, Literal, Var
+
+CHEAP: Final = frozenset(
+    "abs add and broadcast_in_dim convert_element_type eq expand_dims ge gt iota le lt "
+    "max min mul ne neg not one_minus_square or reshape select_n sign square squeeze "
+    "sub transpose xor".split()
+)
+"""What XLA computes again rather than keep it in memory."""
+
+STORED: Final = frozenset(
+    "approx_top_k cholesky cond conv_general_dilated cumlogsumexp cummax cummin cumprod "
+    "cumsum custom_linear_solve dot_general eigh fft gather lu pure_callback qr "
+    "ragged_dot_general scan scatter scatter_add select_and_scatter_add sort svd "
+    "triangular_solve while".split()
+)
+"""Primitives whose operands XLA stores, so that others find them there."""
+
+
+def flows(jaxpr: Jaxpr, number: int) -> set[int]:
+    """The outputs to which an input flows through values that are not stored."""
+    stored = {
+        atom.index
+        for eqn in jaxpr.eqns
+        if eqn.primitive.name in STORED
+        for atom in eqn.invars
+        if type(atom) is Var
+    }
+    reached = {number} - stored
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name in CHEAP and reads(eqn.invars, reached):
+            reached.update({v.index for v in eqn.outvars} - stored)
+    return {i for i, atom in enumerate(jaxpr.outvars) if reads((atom,), reached)}
+
+
+def reads(atoms: Iterable[Atom], variables: set[int]) -> bool:
+    """Whether any of the atoms is one of the variables."""
+    return any([type(a) is Var and a.index in variables for a in atoms])
+
+
+def streams(
+    jaxpr: Jaxpr, ins: Sequence[Sequence[Atom]], outs: Sequence[Sequence[Var]]
+) -> bool:
+    """Whether a value flows through calls of a program, from each to the next.
+
+    `ins` and `outs` are the operands and the results of the calls.
+    """
+    made = {v.index: i for results in outs for i, v in enumerate(results)}
+    for number in range(len(jaxpr.invars)):
+        passed = [operands[number] for operands in ins]
+        sources = {made.get(a.index) for a in passed if not isinstance(a, Literal)}
+        if sources - {None} and sources & flows(jaxpr, number):
+            return True
+    return False
