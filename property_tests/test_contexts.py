@@ -53,6 +53,7 @@ DRAWN: Mapping[str, tuple[str, Option]] = {
     "infinities": ("debug_infs", lambda: verax.debug_infs(True)),
     "leaks": ("check_tracer_leaks", lambda: verax.check_tracer_leaks(True)),
     "effort": ("compile_effort", lambda: option_block({"compile_effort": "fast"})),
+    "calls": ("calls", lambda: option_block({"calls": "keep"})),
     "ranks": ("numpy_rank_promotion", lambda: verax.numpy_rank_promotion("raise")),
     "indices": (
         "check_static_indices",

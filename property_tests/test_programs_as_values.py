@@ -1,6 +1,7 @@
 """Laws of programs as values, on random programs over the rows of the library.
 
-loads(dumps(j)) == j; fold, cse, dce, inline and rewriting keep types, bits and effects.
+loads(dumps(j)) == j; fold, cse, dce, inline, outline and rewriting keep types, bits and
+effects.
 """
 
 from collections.abc import Sequence
@@ -73,7 +74,7 @@ def test_programs_can_be_saved(case: Case) -> None:
 
 
 @FEW
-@given(PROGRAMS, st.permutations(["fold", "cse", "dce", "inline"]))
+@given(PROGRAMS, st.permutations(["fold", "cse", "dce", "inline", "outline"]))
 def test_rewrites_keep_values(case: Case, names: list[str]) -> None:
     closed = ClosedJaxpr(case.jaxpr)
     for name in names:

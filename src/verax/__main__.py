@@ -18,7 +18,7 @@ from verax import ir, transforms
 from verax.ir.printer import print_jaxpr
 from verax.ir.saving import FRAME
 
-STEPS = ("inline", "fold", "cse", "dce")
+STEPS = ("inline", "fold", "cse", "dce", "outline")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -70,7 +70,7 @@ def test_fold_keeps_barriers() -> None:
     assert names(transforms.fold(program)) == ["optimization_barrier", "add"]
 
 
-@pytest.mark.parametrize("name", ["dce", "cse", "fold", "inline", "hoist"])
+@pytest.mark.parametrize("name", ["dce", "cse", "fold", "inline", "outline", "hoist"])
 def test_each_keeps_values_with_constants_in_bodies(name: str) -> None:
     def f(x: Any) -> Any:
         inner = verax.jit(lambda v: vnp.sin(v) + TABLE)

@@ -19,6 +19,7 @@ from verax.transforms.public import (
     hoist,
     inline,
     jvp,
+    outline,
     transpose,
     vmap,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "hoist",
     "inline",
     "jvp",
+    "outline",
     "transpose",
     "vmap",
 ]

@@ -28,6 +28,11 @@ from verax.transforms.engine.standard import STANDARD
 from verax.transforms.passes.constant_folding import LIMIT, fold as fold_rewrite
 from verax.transforms.passes.cse import cse as cse_rewrite
 from verax.transforms.passes.inline import inline as inline_rewrite
+from verax.transforms.passes.outline import (
+    EVERYTHING,
+    Limits,
+    outline as outline_rewrite,
+)
 
 type AnyJaxpr = Jaxpr | ClosedJaxpr
 # It knows every primitive with a jaxpr inside, and few programs are hoisted here.
@@ -132,6 +137,37 @@ def inline(program: AnyJaxpr) -> ClosedJaxpr:
     { lambda ; a:~i32[]. let b:~i32[] = mul a 2:~i32[] in (b,) }
     """
     return hoist(inline_rewrite(opened(program)))
+
+
+def outline(
+    program: AnyJaxpr, *, least: int = EVERYTHING.least, saved: int = EVERYTHING.saved
+) -> ClosedJaxpr:
+    """The program with runs of equations that occur again as calls of one function.
+
+    Values and effects are kept. The blocks of a network become a function, whether they
+    were written as a loop or by hand, those of its derivatives too.
+
+    Args:
+        least: how many equations a function has.
+        saved: how many equations less the program has to have.
+
+    Raises:
+        ValueError: `least` or `saved` is less than 1.
+
+    >>> import verax, verax.numpy as vnp
+    >>> def f(x):
+    ...     for _ in range(3):
+    ...         x = vnp.sin(vnp.exp(x))
+    ...     return x
+    >>> program = outline(verax.make_jaxpr(f)(1.0), least=2, saved=2)
+    >>> [eqn.primitive.name for eqn in program.eqns]
+    ['jit', 'jit', 'jit']
+    >>> print(program.eqns[0].params.jaxpr)
+    { lambda ; a:~f32[]. let b:~f32[] = exp a; c:~f32[] = sin b in (c,) }
+    """
+    if least < 1 or saved < 1:
+        raise ValueError(f"least and saved must be at least 1, not {least}, {saved}")
+    return hoist(outline_rewrite(opened(program), Limits(least, saved)))
 
 
 def evaluate(

@@ -18,8 +18,8 @@ from attrs import frozen
 
 from verax.backend.runtime.client import Device, local_devices
 from verax.backend.xla.compile_options import (
-    EFFORT_OF_LEVEL,
     CALLS,
+    EFFORT_OF_LEVEL,
     EFFORTS,
     CompilerEffortLevel,
 )

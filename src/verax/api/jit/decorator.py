@@ -82,38 +82,35 @@ def jit(
 ) -> Any:
     """Compile a function, once for each signature of its arguments.
 
-    Arguments are arrays, scalars and pytrees of them. The function is run by Python
-    once per structure, shapes and dtypes; later calls run the compiled program, and
-    return before it has finished.
+    Arguments are arrays, scalars and pytrees of them. Python runs the function once per
+    structure, shapes and dtypes; later calls run the program, and do not wait for it.
 
     Static arguments (by position or name) are values while tracing; they must be
     hashable, and each new value or type compiles again. Donated arguments give their
     memory to the outputs and must not be used again. `keep_unused` passes arguments
-    that the function ignores to the program; `inline`, a boolean or
-    an `Inline`, writes the function into an outer trace instead of a call.
-    `compiler_options` are XLA's, by name. `calls` says whether XLA gets repeated parts of
-    the program once, as functions ("auto", where that pays, or "keep"), or all of it
-    written out ("inline"); None is what `verax.config.calls` says.
+    that the function ignores to the program; `inline`, a boolean or an `Inline`, writes
+    the function into an outer trace instead of a call. `compiler_options` are XLA's, by
+    name. `calls` says whether parts of the program that repeat are functions for XLA:
+    "auto" (where that pays), "keep" or "inline"; None is what the configuration says.
 
     `in_shardings` and `out_shardings` say how arguments and results are placed:
     shardings, or prefix trees of them for the tuple of arguments and for the result;
     None leaves an argument as it is and a result to the compiler. With `device` or
-    `backend` everything goes to one device. Otherwise computation follows data: it runs
-    where the arguments are committed, or else on the default device.
+    `backend` all goes to one device. Otherwise computation follows data: where the
+    arguments are committed, or else on the default device.
 
     Raises:
-        TypeError: an argument is neither an array nor static; the message says what to
-            do.
+        TypeError: an argument is neither an array nor static.
         ValueError: a static argument is not hashable; arguments are committed to
-            different devices, or not as `in_shardings` says; `calls` is none of these.
+            different devices, or not as `in_shardings` says.
 
     >>> import verax, verax.numpy as vnp
     >>> double = verax.jit(lambda x: x * 2)
     >>> double(vnp.arange(3)).tolist()
     [0, 2, 4]
     """
-    options = CompileOptions(overrides=checked_options(compiler_options), calls=calls)
     check_flags(keep_unused=keep_unused)
+    options = CompileOptions(overrides=checked_options(compiler_options), calls=calls)
     shardings = resolve_shardings(in_shardings, out_shardings, device, backend)
     decorator = JitDecorator(
         static_argnums,

@@ -27,7 +27,7 @@ from verax.ir.jaxpr import (
 from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Engine
 from verax.transforms.engine.dce import live, variables
-from verax.transforms.passes.outline import outlined_eqns
+from verax.transforms.passes.outline import Limits, outlined_eqns
 
 # Elements up to which the code of an array operation is as fast unrolled as not: it is
 # dwarfed by the call of the operation.
@@ -86,10 +86,10 @@ def live_body(engine: Engine, jaxpr: Jaxpr) -> tuple[Body, tuple[bool, ...]]:
     return body, kept
 
 
-def outlined_body(body: Body, everything: bool) -> Body:
+def outlined_body(body: Body, limits: Limits) -> Body:
     """The body with calls for runs of equations that occur again; see `outline`."""
     eqns = [eqn for eqn in body.eqns if eqn is not None]
-    return evolve(body, eqns=outlined_eqns(eqns, body.outvars, everything))
+    return evolve(body, eqns=outlined_eqns(eqns, body.outvars, limits))
 
 
 def is_small(body: Body) -> bool:

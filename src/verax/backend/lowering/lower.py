@@ -31,6 +31,7 @@ from verax.ir.meshes import MeshAxes
 from verax.rules.rows.row import Engine
 from verax.rules.values.lazy import LazyFunction
 from verax.rules.values.state import NEUTRAL, entered, widths_of
+from verax.transforms.passes.outline import EVERYTHING, PAYING
 
 # Few programs have symbolic sizes.
 symbolic_module: Final = LazyFunction(
@@ -108,7 +109,7 @@ def lowered_here(
     else:
         body, kept = live_body(engine, jaxpr)
     if calls != "inline":
-        body = outlined_body(body, everything=calls == "keep")
+        body = outlined_body(body, PAYING if calls == "auto" else EVERYTHING)
     rewritten = perf_counter()
     meshes = Meshes() if spread is None else Meshes(spread.order, spread.mesh)
     symbolic = any([aval.symbolic for aval in body.in_avals])

@@ -103,10 +103,11 @@ class CompileOptions(ReprMixin):
         overrides: further XLA options, by name, each with a value of its type.
         free_outputs: for each output of a partitioned program, whether the compiler
             chooses how it is spread.
-        calls: which functions of the program stay functions for XLA: "auto" is those
-            that are large and called several times, where equations that occur again
-            become such functions first; "keep" is all functions, "inline" none; None is
-            what the option `calls` of the configuration says.
+        calls: which functions of the program stay functions for XLA, after equations
+            that occur again have become functions: "auto" is those through which a
+            value streams, such as the blocks of a residual network; "keep" is all that
+            are large and called several times, "inline" none; None is what the option
+            `calls` of the configuration says.
 
     >>> CompileOptions(effort="fast")
     CompileOptions(num_partitions=1, effort='fast', overrides=(), free_outputs=(), \

@@ -38,6 +38,7 @@ from verax.transforms.passes.streams import CHEAP, streams
 type Passed = tuple[Atom, ...]
 """What takes one place in a run: an atom for each of the runs."""
 
+
 @frozen(eq=False, repr=False)
 class Part(ReprMixin):
     """The equations of a program as a sequence in which runs are looked for.
@@ -61,9 +62,7 @@ class Part(ReprMixin):
 
     def made_by(self, passed: Passed) -> list[int] | None:
         """The equations of one kind that make what the runs pass, if they do."""
-        found = [
-            int(self.position[a.index]) if type(a) is Var else -1 for a in passed
-        ]
+        found = [int(self.position[a.index]) if type(a) is Var else -1 for a in passed]
         kind = self.kinds[found[0]]
         if min(found) < 0 or kind < 0 or any(self.kinds[found] != kind):
             return None
@@ -120,7 +119,7 @@ class Block:
         start = self.repeat.starts[0]
         for offset, eqn in enumerate(self.runs[0]):
             for place, atom in enumerate(eqn.invars):
-                if type(atom) is Literal or self.part.position[atom.index] < start:
+                if isinstance(atom, Literal) or self.part.position[atom.index] < start:
                     passed = tuple([run[offset].invars[place] for run in self.runs])
                     if not is_constant(passed):
                         yield (offset, place), passed
@@ -159,11 +158,14 @@ class Block:
 
     def latest(self, passed: Passed) -> int:
         """The last of the equations that make what the runs pass."""
-        return max([int(self.part.position[a.index]) for a in passed if type(a) is Var])
+        made = [int(self.part.position[a.index]) for a in passed if type(a) is Var]
+        return max(made, default=-1)
 
     def weight(self, passed: Passed) -> int:
         """The bytes that a run must keep to pass it: none for an input of all."""
-        if all([type(a) is Literal or self.part.position[a.index] < 0 for a in passed]):
+        if all(
+            [isinstance(a, Literal) or self.part.position[a.index] < 0 for a in passed]
+        ):
             return 0
         aval = passed[0].aval
         return aval.size * aval.dtype.itemsize
@@ -190,6 +192,33 @@ class Block:
             if any([run[offset].outvars[number].index in read for run in self.runs])
         ]
 
+    def trimmed(self, read: set[int], saved: int) -> "Block":
+        """The block without a run of whose results more are read than of others'.
+
+        The others would have to keep them, too: the forward pass of a network whose
+        first block has another backward pass. It stays if too little were `saved`.
+        """
+        needed = [
+            {
+                (offset, i)
+                for offset, eqn in enumerate(run)
+                for i, v in enumerate(eqn.outvars)
+                if v.index in read
+            }
+            for run in self.runs
+        ]
+        kept = [
+            start
+            for number, start in enumerate(self.repeat.starts)
+            if not needed[number].difference(
+                *[other for i, other in enumerate(needed) if i != number]
+            )
+        ]
+        smaller = Repeat(tuple(kept), self.repeat.length)
+        if smaller == self.repeat or smaller.saved < saved:
+            return self
+        return Block(self.part, smaller)
+
     def jaxpr(self, results: Sequence[tuple[int, int]]) -> Jaxpr:
         """The program of a run that has these results."""
         inputs = tuple([variable(i, p[0].aval) for p, i in self.operands.items()])
@@ -200,9 +229,13 @@ class Block:
 
         def write(eqn: Eqn, ins: Sequence[Atom]) -> tuple[Var, ...]:
             nonlocal count
-            outs = tuple([variable(count + i, v.aval) for i, v in enumerate(eqn.outvars)])
+            outs = tuple(
+                [variable(count + i, v.aval) for i, v in enumerate(eqn.outvars)]
+            )
             count += len(outs)
-            eqns.append(equation(eqn.primitive, eqn.params, tuple(ins), outs, eqn.source))
+            eqns.append(
+                equation(eqn.primitive, eqn.params, tuple(ins), outs, eqn.source)
+            )
             return outs
 
         for passed, (eqn, needed) in sorted(

@@ -16,9 +16,10 @@ from operator import attrgetter
 from typing import Final
 
 import numpy as np
-from attrs import evolve
+from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var, equation
+from verax.ir.records import ReprMixin
 from verax.ir.walk import map_subjaxprs
 from verax.ops.calls.call import CallParams, Metadata, jit_p
 from verax.rules.rows.builder import Builder
@@ -27,10 +28,6 @@ from verax.transforms.passes.blocks import Block, part_of
 from verax.transforms.passes.repeats import repeating
 from verax.transforms.passes.streams import streams
 
-# A call of fewer equations costs at run time what it saves while compiling.
-LEAST: Final = 24
-# How many equations less a program must have to be worth a change.
-SAVED: Final = 96
 OUTLINED: Final = 1 << 10
 
 # What tells XLA not to write a function where it is called.
@@ -39,21 +36,40 @@ STAYS: Final = Metadata((("inlineable", "false"),))
 primitive_of: Final = attrgetter("primitive")
 
 
-def outline(jaxpr: Jaxpr, everything: bool = True) -> Jaxpr:
+@frozen(repr=False)
+class Limits(ReprMixin):
+    """What is worth a function.
+
+    Attributes:
+        least: how many equations it has.
+        saved: how many equations less the program has, if they are written once.
+        streams: whether a value must flow through the calls, from each to the next.
+    """
+
+    least: int = 24
+    saved: int = 96
+    streams: bool = False
+
+
+EVERYTHING: Final = Limits()
+PAYING: Final = Limits(streams=True)
+"""For XLA on CPUs: smaller ones cost at run time what they save while compiling."""
+
+
+def outline(jaxpr: Jaxpr, limits: Limits = EVERYTHING) -> Jaxpr:
     """The program with runs of equations that repeat as calls, nested jaxprs included.
 
     Contract: inputs, output types, values and effects are kept. Compiled, a result may
     differ in its last place where XLA would have joined operations of two blocks.
-    Unless `everything` is asked for, it is done where a value streams through the runs.
     """
-    return recall(outlined, jaxpr, jaxpr, everything)
+    return recall(outlined, jaxpr, jaxpr, limits)
 
 
 @pure(OUTLINED)
-def outlined(jaxpr: Jaxpr, everything: bool) -> Jaxpr:
+def outlined(jaxpr: Jaxpr, limits: Limits) -> Jaxpr:
     """`outline`, without its memo."""
     eqns = list(jaxpr.eqns)
-    written = outlined_eqns(eqns, jaxpr.outvars, everything)
+    written = outlined_eqns(eqns, jaxpr.outvars, limits)
     if len(written) == len(eqns) and all(map(is_same, written, eqns)):
         return jaxpr
     builder = Builder("outline")
@@ -71,49 +87,49 @@ def is_same(one: object, other: object) -> bool:
 
 
 def outlined_eqns(
-    eqns: Sequence[Eqn], outvars: Sequence[Atom], everything: bool
+    eqns: Sequence[Eqn], outvars: Sequence[Atom], limits: Limits
 ) -> list[Eqn]:
     """The equations of a program with outputs `outvars`, those of runs as calls.
 
-    The variables keep their numbers. `everything` is as for `outline`.
+    The variables keep their numbers.
     """
-    inside = kept_calls([within(eqn, everything) for eqn in eqns], everything)
-    if not worth(inside):
+    inside = kept_calls([within(eqn, limits) for eqn in eqns], limits)
+    if not worth(inside, limits):
         return inside
-    part = part_of(inside, outvars, LEAST)
+    part = part_of(inside, outvars, limits.least)
     free = np.ones(len(inside), bool)
     blocks: list[Block] = []
-    while (repeat := part.repeats.best(free)) is not None and repeat.saved >= SAVED:
+    while (repeat := part.repeats.best(free)) and repeat.saved >= limits.saved:
         for start in repeat.starts:
             free[start : start + repeat.length] = False
         block = Block(part, repeat)
-        if everything or block.streams:
+        if block.streams or not limits.streams:
             blocks.append(block)
-    return with_calls(inside, outvars, blocks) if blocks else inside
+    return with_calls(inside, outvars, blocks, limits) if blocks else inside
 
 
-def worth(eqns: Sequence[Eqn]) -> bool:
+def worth(eqns: Sequence[Eqn], limits: Limits) -> bool:
     """Whether enough of the equations look as if they repeated, at a glance."""
     count = len(eqns)
-    if count < SAVED + LEAST:
+    if count < limits.saved + limits.least:
         return False
     names = np.fromiter(map(id, map(primitive_of, eqns)), np.int64, count)
-    return repeating(names, LEAST) + LEAST >= SAVED
+    return repeating(names, limits.least) + limits.least >= limits.saved
 
 
-def within(eqn: Eqn, everything: bool) -> Eqn:
+def within(eqn: Eqn, limits: Limits) -> Eqn:
     """The equation with the jaxprs that it holds outlined."""
     if type(eqn.params).transient is False:  # type: ignore[comparison-overlap]  # not the property
         return eqn
     params = map_subjaxprs(
-        eqn.params, lambda inner: outline(inner, everything), aside=False
+        eqn.params, lambda inner: outline(inner, limits), aside=False
     )
     if params is eqn.params:
         return eqn
     return Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
 
 
-def kept_calls(eqns: list[Eqn], everything: bool) -> list[Eqn]:
+def kept_calls(eqns: list[Eqn], limits: Limits) -> list[Eqn]:
     """The equations, in which calls that pay say that they shall stay calls."""
     calls: dict[Params, list[Eqn]] = {}
     for eqn in eqns:
@@ -122,7 +138,8 @@ def kept_calls(eqns: list[Eqn], everything: bool) -> list[Eqn]:
     kept: dict[Params, CallParams] = {}
     for params, found in calls.items():
         assert isinstance(params, CallParams)
-        if params.metadata is None and (everything or passes_on(params.jaxpr, found)):
+        plain = params.metadata is None and not params.effects
+        if plain and is_kept(params.jaxpr, found, limits):
             kept[params] = evolve(params, metadata=STAYS)
     if not kept:
         return eqns
@@ -134,26 +151,27 @@ def kept_calls(eqns: list[Eqn], everything: bool) -> list[Eqn]:
     ]
 
 
-def passes_on(jaxpr: Jaxpr, calls: Sequence[Eqn]) -> bool:
-    """Whether a value streams through several calls of a program of some size."""
-    if len(jaxpr.eqns) < LEAST or (len(calls) - 1) * len(jaxpr.eqns) < SAVED:
+def is_kept(jaxpr: Jaxpr, calls: Sequence[Eqn], limits: Limits) -> bool:
+    """Whether calls of a program are within the limits."""
+    size = len(jaxpr.eqns)
+    if size < limits.least or (len(calls) - 1) * size < limits.saved:
         return False
+    if not limits.streams:
+        return True
     return streams(jaxpr, [e.invars for e in calls], [e.outvars for e in calls])
 
 
 def with_calls(
-    eqns: Sequence[Eqn], outvars: Sequence[Atom], blocks: Sequence[Block]
+    eqns: Sequence[Eqn],
+    outvars: Sequence[Atom],
+    blocks: Sequence[Block],
+    limits: Limits,
 ) -> list[Eqn]:
     """The equations, in their order, with calls of the blocks."""
-    left: list[Eqn | None] = list(eqns)
-    for block in blocks:
-        for start in block.repeat.starts:
-            left[start : start + block.repeat.length] = [None] * block.repeat.length
-    read = {a.index for a in outvars if type(a) is Var}
-    for eqn in left:
-        if eqn is not None:
-            read.update([a.index for a in eqn.invars if type(a) is Var])
-    read.update(*[block.reads for block in blocks])
+    read = read_with(eqns, outvars, blocks)
+    blocks = [block.trimmed(read, limits.saved) for block in blocks]
+    read = read_with(eqns, outvars, blocks)
+    left = without(eqns, blocks)
     for block in blocks:
         results = block.results(read)
         params = CallParams("block", block.jaxpr(results), asked=False, metadata=STAYS)
@@ -162,3 +180,23 @@ def with_calls(
             outs = tuple([run[at].outvars[i] for at, i in results])
             left[start] = equation(jit_p, params, ins, outs, run[0].source)
     return [eqn for eqn in left if eqn is not None]
+
+
+def without(eqns: Sequence[Eqn], blocks: Sequence[Block]) -> list[Eqn | None]:
+    """The equations, with None for those of blocks."""
+    left: list[Eqn | None] = list(eqns)
+    for block in blocks:
+        for start in block.repeat.starts:
+            left[start : start + block.repeat.length] = [None] * block.repeat.length
+    return left
+
+
+def read_with(
+    eqns: Sequence[Eqn], outvars: Sequence[Atom], blocks: Sequence[Block]
+) -> set[int]:
+    """The indices of what outputs, calls of the blocks and other equations read."""
+    read = {a.index for a in outvars if type(a) is Var}
+    for eqn in without(eqns, blocks):
+        if eqn is not None:
+            read.update([a.index for a in eqn.invars if type(a) is Var])
+    return read.union(*[block.reads for block in blocks])

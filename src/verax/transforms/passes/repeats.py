@@ -24,6 +24,9 @@ type Hashes = NDArray[np.uint64]
 # Odd, as every second one of its powers, so that no multiplication loses a symbol.
 FACTOR: Final = 0x9E3779B97F4A7C15
 
+# How many of the windows of a width are looked at.
+TRIED: Final = 2
+
 
 @frozen(repr=False)
 class Repeat(ReprMixin):
@@ -36,6 +39,18 @@ class Repeat(ReprMixin):
     def saved(self) -> int:
         """How many symbols there would be less if the run were written once."""
         return (len(self.starts) - 1) * self.length
+
+    @property
+    def worth(self) -> int:
+        """What it saves; half as much again where each run follows upon the last one.
+
+        These are the blocks of a network. One that lacks its end, as the last one may,
+        shall not cost all others theirs.
+        """
+        adjacent = self.starts[-1] - self.starts[0] == self.length * (
+            len(self.starts) - 1
+        )
+        return self.saved * (3 if adjacent else 2)
 
 
 def windows(symbols: Ints, least: int) -> Iterator[tuple[int, Hashes]]:
@@ -92,8 +107,8 @@ class Repeats(ReprMixin):
         best: Repeat | None = None
         for width, numbers in windows(symbols, self.least):
             for positions in promising(numbers, width):
-                found = self.at(places, symbols, positions)
-                if found and (best is None or found.saved > best.saved):
+                found = self.at(places, symbols, positions, width)
+                if found and (best is None or found.worth > best.worth):
                     best = found
         return best
 
@@ -105,29 +120,31 @@ class Repeats(ReprMixin):
         symbols = np.where(free, self.symbols, -1 - np.arange(len(free)))
         return places, symbols[places]
 
-    def at(self, places: Ints, symbols: Ints, positions: Ints) -> Repeat | None:
+    def at(
+        self, places: Ints, symbols: Ints, positions: Ints, width: int
+    ) -> Repeat | None:
         """The best repeat whose runs start at some of these places."""
-        span = int(positions[-1] - positions[0])
-        reach = min(span, len(symbols) - int(positions[-1]))
-        rows = symbols[positions[:, None] + np.arange(reach)]
-        differ = rows != rows[0]
+        reach = int(positions[-1] - positions[0])
+        read = positions[:, None] + np.arange(reach)
+        rows = symbols[np.minimum(read, len(symbols) - 1)]
+        differ = (rows != rows[0]) | (read >= len(symbols))
         alike = np.where(differ.any(1), differ.argmax(1), reach)
         gap = int(np.diff(positions).min())
         least = -(-self.least // gap) * gap
         best: Repeat | None = None
-        for length in {gap, least, *[int(n) for n in alike]}:
+        for length in sorted({gap, least, width, *alike.tolist()}):
             if length < self.least:
                 continue
             members = spaced(positions[alike >= length], length)
-            if best is None or (len(members) - 1) * length > best.saved:
-                starts = tuple([int(places[i]) for i in members])
-                best = self.agreeing(starts, length)
+            if len(members) < 2:
+                continue
+            starts = tuple([int(places[i]) for i in members])
+            if best is None or Repeat(starts, length).worth > best.worth:
+                best = self.agreeing(starts, length) or best
         return best
 
     def agreeing(self, starts: tuple[int, ...], length: int) -> Repeat | None:
         """The runs as far as all of them read the same of their own parts."""
-        if len(starts) < 2:
-            return None
         inside = [self.inside(start, length) for start in starts]
         wrong = np.zeros(len(inside[0]), bool)
         for other in inside[1:]:
@@ -145,7 +162,7 @@ class Repeats(ReprMixin):
 
 
 def promising(numbers: Hashes, width: int) -> list[Ints]:
-    """The positions of the windows that repeat and may save most."""
+    """Positions of the windows that repeat, a few of those that may save most."""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
     heads = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
@@ -157,12 +174,9 @@ def promising(numbers: Hashes, width: int) -> list[Ints]:
     # Occurrences that overlap are those of a shorter period.
     saved = np.minimum((counts - 1) * width, span)
     saved[span < width] = 0
-    most = saved == saved.max()
-    if not saved.max():
-        return []
-    chosen = np.flatnonzero(most)
-    chosen = chosen[np.argmin(order[heads[chosen]])]
-    return [order[heads[chosen] : heads[chosen] + counts[chosen]]]
+    # Of those that save as much, the first: there the runs begin.
+    chosen = np.lexsort((order[heads], -saved))[:TRIED]
+    return [order[heads[i] : heads[i] + counts[i]] for i in chosen.tolist() if saved[i]]
 
 
 def spaced(positions: Sequence[int] | Ints, length: int) -> list[int]:

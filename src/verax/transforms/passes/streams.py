@@ -1,8 +1,8 @@
-"""Floor 3: values that flow through block after block without being stored.
+"""Floor 3: values that flow through block after block by cheap equations alone.
 
 XLA joins an addition to each operation that reads the sum. In a network whose blocks
-all add to one stream, it so writes the sums of all blocks before it into each block:
-programs of quadratic size, which compute the sums again and again. Where a block is a
+all add to one stream it so writes the sums of all earlier blocks into each block: a
+program of quadratic size, which computes these sums again and again. Where a block is a
 function, its operands and results are stored, and that ends::
 
     flows(jaxpr, 0)     # the outputs that only cheap operations separate from input 0
@@ -14,34 +14,49 @@ from typing import Final
 from verax.ir.jaxpr import Atom, Jaxpr, Literal, Var
 
 CHEAP: Final = frozenset(
-    "abs add and broadcast_in_dim convert_element_type eq expand_dims ge gt iota le lt "
-    "max min mul ne neg not one_minus_square or reshape select_n sign square squeeze "
-    "sub transpose xor".split()
+    [
+        "abs",
+        "add",
+        "and",
+        "broadcast_in_dim",
+        "convert_element_type",
+        "eq",
+        "expand_dims",
+        "ge",
+        "gt",
+        "iota",
+        "le",
+        "lt",
+        "max",
+        "min",
+        "mul",
+        "ne",
+        "neg",
+        "not",
+        "one_minus_square",
+        "or",
+        "reshape",
+        "select_n",
+        "sign",
+        "square",
+        "squeeze",
+        "sub",
+        "transpose",
+        "xor",
+    ]
 )
 """What XLA computes again rather than keep it in memory."""
 
-STORED: Final = frozenset(
-    "approx_top_k cholesky cond conv_general_dilated cumlogsumexp cummax cummin cumprod "
-    "cumsum custom_linear_solve dot_general eigh fft gather lu pure_callback qr "
-    "ragged_dot_general scan scatter scatter_add select_and_scatter_add sort svd "
-    "triangular_solve while".split()
-)
-"""Primitives whose operands XLA stores, so that others find them there."""
+INLINED: Final = frozenset(("conv_general_dilated",))
+"""What XLA does best in one function: programs of convolutions take linear time."""
 
 
 def flows(jaxpr: Jaxpr, number: int) -> set[int]:
-    """The outputs to which an input flows through values that are not stored."""
-    stored = {
-        atom.index
-        for eqn in jaxpr.eqns
-        if eqn.primitive.name in STORED
-        for atom in eqn.invars
-        if type(atom) is Var
-    }
-    reached = {number} - stored
+    """The outputs to which an input flows through cheap equations alone."""
+    reached = {number}
     for eqn in jaxpr.eqns:
         if eqn.primitive.name in CHEAP and reads(eqn.invars, reached):
-            reached.update({v.index for v in eqn.outvars} - stored)
+            reached.update([v.index for v in eqn.outvars])
     return {i for i, atom in enumerate(jaxpr.outvars) if reads((atom,), reached)}
 
 
@@ -57,6 +72,8 @@ def streams(
 
     `ins` and `outs` are the operands and the results of the calls.
     """
+    if any([eqn.primitive.name in INLINED for eqn in jaxpr.eqns]):
+        return False
     made = {v.index: i for results in outs for i, v in enumerate(results)}
     for number in range(len(jaxpr.invars)):
         passed = [operands[number] for operands in ins]

@@ -119,6 +119,7 @@ EVERY = (
     Law("dce", invariance.dce_keeps_values),
     Law("cse", invariance.cse_keeps_values),
     Law("inline", invariance.inline_undoes_call),
+    Law("outline", invariance.outline_keeps_values),
     Law("retrace", invariance.retracing_is_equal, cost=2),
     Law("text", invariance.text_is_program, cost=2),
     Law("missing", invariance.missing_rules_say_so, cost=4, rows_only=True),

@@ -36,6 +36,7 @@ from verax.transforms.engine.engine import StandardEngine
 from verax.transforms.engine.evaluate import evaluate_eqn, read
 from verax.transforms.passes.cse import cse
 from verax.transforms.passes.inline import inline
+from verax.transforms.passes.outline import Limits, outline
 from verax.verify.cases.case import (
     Case,
     Skipped,
@@ -351,6 +352,26 @@ def with_dead_code(jaxpr: Jaxpr) -> Jaxpr:
     atoms = [builder.input(v.aval).atom for v in jaxpr.invars]
     first = builder.inline(jaxpr, atoms)
     return builder.close([*builder.inline(jaxpr, atoms), *first])[0]
+
+
+def outline_keeps_values(engine: StandardEngine, case: Case) -> None:
+    """Writing runs of equations once keeps values, and the second of two programs."""
+    program = with_dead_code(case.jaxpr)
+    shorter = outline(program, Limits(1, 1))
+    well_formed("outline", case, "the program with calls", shorter)
+    got = engine.evaluate(shorter, case.values)
+    want = engine.evaluate(program, case.values)
+    agree(
+        "outline",
+        engine,
+        case,
+        "outline changes values",
+        got,
+        want,
+        None,
+        0.0,
+        after=shorter,
+    )
 
 
 def cse_keeps_values(engine: StandardEngine, case: Case) -> None:

@@ -1,0 +1,264 @@
+"""Outlining: blocks become functions, and mean what they meant."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import ir, transforms
+from verax.ir.jaxpr import ClosedJaxpr
+
+SIZE, BLOCKS = 8, 6
+
+
+def weights(seed: int = 0) -> list[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    make = [(SIZE, SIZE), (SIZE,), (SIZE, SIZE), (SIZE,)]
+    return [
+        {
+            name: rng.standard_normal(shape).astype(np.float32) / 3
+            for name, shape in zip("abcd", make, strict=True)
+        }
+        for _ in range(BLOCKS)
+    ]
+
+
+def block(p: Any, x: Any) -> Any:
+    mean = vnp.mean(x, -1, keepdims=True)
+    scale = vnp.sqrt(vnp.var(x, -1, keepdims=True) + 1e-5)
+    hidden = verax.nn.gelu((x - mean) / scale @ p["a"] + p["b"])
+    return x + verax.nn.softmax(hidden @ p["c"] + p["d"])
+
+
+def loss(ps: Any, x: Any, block: Callable[..., Any] = block) -> Any:
+    for p in ps:
+        x = block(p, x)
+    return vnp.sum(x**2)
+
+
+X = np.random.default_rng(1).standard_normal((4, SIZE)).astype(np.float32)
+
+
+def jitted(ps: Any, x: Any) -> Any:
+    return loss(ps, x, verax.jit(block))
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "forward": loss,
+    "gradient": verax.value_and_grad(loss),
+    "jitted block": verax.grad(jitted),
+    "vmap": lambda ps, x: verax.vmap(lambda row: loss(ps, row))(x),
+    "hessian product": lambda ps, x: verax.jvp(
+        lambda x: verax.grad(loss, 1)(ps, x), (x,), (x,)
+    )[1],
+}
+
+
+def program(f: Callable[..., Any], *args: Any) -> ClosedJaxpr:
+    return transforms.dce(verax.make_jaxpr(f)(*args))
+
+
+def blocks_of(closed: ClosedJaxpr) -> list[ir.Eqn]:
+    return [e for _, e in ir.walk(ir.close(closed)) if kept(e)]
+
+
+def kept(eqn: ir.Eqn) -> bool:
+    return "inlineable" in repr(getattr(eqn.params, "metadata", None))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_are_those_of_the_program(name: str) -> None:
+    args = weights(), X
+    closed = program(FUNCTIONS[name], *args)
+    short = transforms.outline(closed)
+    transforms.check(short)
+    assert blocks_of(short)
+    assert len(short.eqns) <= len(closed.eqns)
+    leaves = verax.tree.leaves(args)
+    want, got = (transforms.evaluate(p, *leaves) for p in (closed, short))
+    for x, y in zip(want, got, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_a_block_is_written_once() -> None:
+    short = transforms.outline(program(loss, weights(), X))
+    found = blocks_of(short)
+    assert len(found) == BLOCKS
+    assert len({e.params for e in found}) == 1
+    # The rest is the sum of squares.
+    assert len(short.eqns) == BLOCKS + 2
+
+
+def test_the_backward_pass_saves_little() -> None:
+    """What is cheap is computed again: a block passes on what XLA would have kept."""
+    short = transforms.outline(program(FUNCTIONS["gradient"], weights(), X))
+    forward = blocks_of(short)[0]
+    kinds = {
+        e.primitive.name
+        for e in forward.params.jaxpr.eqns  # type: ignore[attr-defined]
+        for v in e.outvars
+        if v in forward.params.jaxpr.outvars  # type: ignore[attr-defined]
+    }
+    assert not kinds & {"broadcast_in_dim", "neg", "one_minus_square"}
+
+
+def test_nothing_repeats() -> None:
+    closed = verax.make_jaxpr(lambda x: vnp.sin(vnp.exp(x)))(X)
+    assert transforms.outline(closed) == closed
+    assert transforms.outline(closed, least=1, saved=1) == closed
+
+
+@pytest.mark.parametrize("limits", [{"least": 0}, {"saved": 0}])
+def test_limits_are_positive(limits: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        transforms.outline(verax.make_jaxpr(vnp.sin)(1.0), **limits)
+
+
+def tiny(f: Callable[..., Any], *args: Any) -> ClosedJaxpr:
+    closed = program(f, *args)
+    short = transforms.outline(closed, least=2, saved=2)
+    transforms.check(short)
+    for x, y in zip(
+        transforms.evaluate(closed, *args),
+        transforms.evaluate(short, *args),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(x, y)
+    return short
+
+
+def test_literals_that_differ_are_operands() -> None:
+    def f(x: Any) -> Any:
+        return vnp.exp(vnp.sin(x) * 2.0) + vnp.exp(vnp.sin(x + 1) * 3.0)
+
+    (first, _) = found = blocks_of(tiny(f, np.float32(1)))
+    assert [str(e.invars[-1]) for e in found] == ["2.0:f32[]", "3.0:f32[]"]
+    assert [v.aval.weak_type for v in first.params.jaxpr.invars] == [False, False]  # type: ignore[attr-defined]
+
+
+def test_array_constants_are_shared_or_passed() -> None:
+    a, b = np.arange(3.0, dtype=np.float32), np.ones(3, np.float32)
+
+    def same(x: Any) -> Any:
+        return vnp.exp(vnp.sin(x) * a) + vnp.exp(vnp.sin(x + 1) * a)
+
+    def other(x: Any) -> Any:
+        return vnp.exp(vnp.sin(x) * a) + vnp.exp(vnp.sin(x + 1) * b)
+
+    for f in (same, other):
+        tiny(f, np.arange(3.0, dtype=np.float32))
+        want = f(np.arange(3.0, dtype=np.float32))
+        got = verax.jit(f, calls="keep")(np.arange(3.0, dtype=np.float32))
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_bodies_of_loops_and_branches() -> None:
+    def step(x: Any, _: Any) -> Any:
+        for _ in range(3):
+            x = vnp.sin(vnp.exp(vnp.cos(x)))
+        return x, x
+
+    def f(x: Any) -> Any:
+        x = verax.lax.scan(step, x, None, 4)[0]
+        return verax.lax.cond(x > 0, lambda x: step(x, x)[0], lambda x: x, x)
+
+    assert len(blocks_of(tiny(f, np.float32(1)))) == 6
+
+
+def test_effects_stay_where_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        for i in range(3):
+            x = vnp.sin(vnp.exp(x))
+            verax.debug.print("{} {}", i, x, ordered=True)
+        return x
+
+    short = transforms.outline(verax.make_jaxpr(f)(1.0), least=2, saved=2)
+    transforms.check(short)
+    assert [e.primitive.name for e in short.eqns] == ["jit", "debug_callback"] * 3
+    verax.jit(f, calls="keep")(1.0).block_until_ready()
+    verax.effects_barrier()
+    assert [line[0] for line in capsys.readouterr().out.splitlines()] == list("012")
+
+
+def text(f: Callable[..., Any], *args: Any, **options: Any) -> str:
+    return verax.jit(f, **options).lower(*args).as_text()
+
+
+def test_what_compiled_programs_keep() -> None:
+    args = weights(), X
+    gradient = FUNCTIONS["gradient"]
+    # The first block passes no cotangent on, so that it and its forward pass differ.
+    assert text(gradient, *args).count("inlineable") >= 2 * (BLOCKS - 2)
+    assert "inlineable" not in text(gradient, *args, calls="inline")
+    assert "inlineable" in text(FUNCTIONS["jitted block"], *args)
+    verax.config.update("calls", "inline")
+    try:
+        assert "inlineable" not in text(gradient, *args)
+    finally:
+        verax.config.update("calls", "auto")
+
+
+def test_chains_without_a_stream_are_left_to_xla() -> None:
+    def chain(ps: Any, x: Any) -> Any:
+        for _ in range(8):
+            for p in ps:
+                x = vnp.tanh(x @ p["a"] + p["b"])
+        return x
+
+    args = weights(), X
+    assert "inlineable" not in text(chain, *args)
+    assert "inlineable" in text(chain, *args, calls="keep")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compiled_results_are_those_of_inlined_calls(name: str) -> None:
+    args = weights(), X
+    want = verax.jit(FUNCTIONS[name], calls="inline")(*args)
+    for calls in ("auto", "keep"):
+        got = verax.jit(FUNCTIONS[name], calls=calls)(*args)
+        for x, y in zip(verax.tree.leaves(want), verax.tree.leaves(got), strict=True):
+            np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-6)
+
+
+def test_donated_arguments_become_results() -> None:
+    def step(ps: Any, x: Any) -> Any:
+        grads = verax.grad(loss)(ps, x)
+        return verax.tree.map(lambda p, g: p - 0.1 * g, ps, grads)
+
+    given = verax.device_put(weights())
+    want = verax.jit(step, calls="inline")(weights(), X)
+    got = verax.jit(step, donate_argnums=0)(given, X)
+    assert all(x.is_deleted() for x in verax.tree.leaves(given))
+    for x, y in zip(verax.tree.leaves(want), verax.tree.leaves(got), strict=True):
+        np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-6)
+
+
+def test_callbacks_in_a_block() -> None:
+    def called(p: Any, x: Any) -> Any:
+        like = verax.ShapeDtypeStruct(x.shape, x.dtype)
+        return block(p, x) + verax.pure_callback(lambda x: np.sin(x), like, x)
+
+    args = weights(), X
+    want = loss(*args, called)
+    got = verax.jit(lambda ps, x: loss(ps, x, called), calls="keep")(*args)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_memory_stays() -> None:
+    args = weights(), X
+
+    def temporaries(calls: Any) -> int:
+        compiled = verax.jit(FUNCTIONS["gradient"], calls=calls).lower(*args).compile()
+        return int(compiled.memory_analysis().temp_size_in_bytes)
+
+    assert temporaries("auto") < 2 * temporaries("inline")
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ValueError, match="calls must be one of"):
+        verax.jit(vnp.sin, calls="all")  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="calls"):
+        verax.config.update("calls", "all")

@@ -1,0 +1,91 @@
+"""Runs that repeat in a sequence: which is found, and that it is one."""
+
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+import pytest
+
+from verax.transforms.passes.repeats import Repeat, Repeats, repeating
+
+
+def repeats_of(text: str, least: int) -> Repeats:
+    """A sequence of letters, of which none reads another."""
+    symbols = np.array([ord(c) for c in text], np.int64)
+    nothing = np.zeros(0, np.int64)
+    return Repeats(symbols, nothing, np.zeros(len(text) + 1, np.int64), least)
+
+
+def best(text: str, least: int) -> Repeat | None:
+    return repeats_of(text, least).best(np.ones(len(text), bool))
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "runs"),
+    [
+        ("abcd" * 5, 4, ["abcd"] * 5),
+        ("xabcdyabcdz", 3, ["abcd", "abcd"]),
+        ("abababababab", 4, ["abab"] * 3),
+        ("abcabcabc-abd", 3, ["abc"] * 3),
+    ],
+)
+def test_the_run_that_saves_most(text: str, least: int, runs: list[str]) -> None:
+    found = best(text, least)
+    assert found is not None
+    assert [text[i : i + found.length] for i in found.starts] == runs
+    assert found.saved == (len(runs) - 1) * len(runs[0])
+
+
+@pytest.mark.parametrize("text", ["", "a", "ab", "abcdefgh", "aabbccdd"])
+def test_nothing_repeats(text: str) -> None:
+    assert best(text, 3) is None
+
+
+def test_positions_that_are_taken_are_left_alone() -> None:
+    text = "abcdabcdabcd"
+    free = np.ones(len(text), bool)
+    free[4:8] = False
+    found = repeats_of(text, 3).best(free)
+    assert found == Repeat((0, 8), 4)
+    # No run goes across what is taken.
+    free[:] = True
+    free[6] = False
+    found = repeats_of(text, 3).best(free)
+    assert found is not None
+    assert not any(start <= 6 < start + found.length for start in found.starts)
+
+
+def test_runs_read_the_same_of_their_own() -> None:
+    symbols = np.array([7, 8, 9] * 2, np.int64)
+    first = np.arange(7)
+    # Position 5 reads position 3, where 2 reads 1.
+    defined = np.array([-1, 0, 1, -1, 3, 3], np.int64)
+    free = np.ones(6, bool)
+    assert Repeats(symbols, defined, first, 2).best(free) == Repeat((0, 3), 2)
+    assert Repeats(symbols, defined, first, 3).best(free) is None
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_what_is_found_repeats(seed: int) -> None:
+    random = Random(seed)
+    parts = ["".join(random.choices("abc", k=random.randint(1, 6))) for _ in range(3)]
+    text = "".join(random.choices(parts, k=random.randint(0, 12)))
+    least = random.randint(1, 4)
+    found = best(text, least)
+    if found is None:
+        longest = 2 * least
+        starts = range(len(text) - longest + 1)
+        seen = [text[i : i + longest] for i in starts]
+        apart = [(i, j) for i in starts for j in starts if j >= i + longest]
+        assert not any(seen[i] == seen[j] for i, j in apart)
+        return
+    assert found.length >= least
+    assert len(found.starts) > 1
+    assert len({text[i : i + found.length] for i in found.starts}) == 1
+    assert all(j >= i + found.length for i, j in pairwise(found.starts))
+
+
+def test_how_much_repeats_at_a_glance() -> None:
+    assert repeating(np.array([1, 2, 3, 4] * 8, np.int64), 4) == 32 - 3 - 4
+    assert repeating(np.arange(32), 4) == 0
+    assert repeating(np.zeros(0, np.int64), 4) == 0
