@@ -168,7 +168,7 @@ def test_types_answer_as_in_jax() -> None:
     assert [len(aval), aval.itemsize, aval.nbytes] == [2, 4, 24]
     strong = jax.core.ShapedArray((2, 3), jnp.float32)
     assert aval.strip_weak_type() == aval.update_weak_type(False) == strong
-    assert aval.to_tangent_aval() == strong
+    assert aval.to_tangent_aval() == aval.at_least_vspace() == strong
     changed = aval.update(shape=(1,), dtype=jnp.int8)
     assert changed == jax.core.ShapedArray((1,), jnp.int8, weak_type=True)
     assert changed.to_tangent_aval().str_short() == "float0[1]"

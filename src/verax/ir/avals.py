@@ -209,6 +209,10 @@ class ShapedArray:
         """The type of tangents, which is not weak."""
         return self.tangent().strong()
 
+    def at_least_vspace(self) -> "ShapedArray":
+        """`to_tangent_aval`, under an older name of JAX's."""
+        return self.to_tangent_aval()
+
     def with_shape(self, shape: Iterable[int]) -> "ShapedArray":
         """The same dtype and weakness in another shape."""
         return ShapedArray(shape, self.dtype, self.weak_type)
