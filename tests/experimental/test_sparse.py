@@ -211,3 +211,24 @@ def test_largest_eigenvalues() -> None:
     found, vectors, _ = sparse.linalg.lobpcg_standard(lambda x: mat @ x, start)
     np.testing.assert_allclose(found, [900, 841], rtol=1e-5)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(2), atol=1e-5)
+
+
+def test_equal_eigenvalues_are_in_order() -> None:
+    start = np.random.default_rng(0).standard_normal((60, 9)).astype(np.float32)
+    values, _, _ = sparse.linalg.lobpcg_standard(np.eye(60, dtype=np.float32), start)
+    assert (np.diff(values) <= 0).all()
+    np.testing.assert_allclose(values, 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (((60, 60), (60, 0)), "search dim > 0"),
+        (((40, 60), (60, 2)), r"A must be \(60, 60\)"),
+        (((60, 60), (60, 12)), "matrix dim"),
+    ],
+)
+def test_what_eigenvalues_are_not_computed_of(shapes: Any, message: str) -> None:
+    mat, start = (np.ones(s, np.float32) for s in shapes)
+    with pytest.raises(ValueError, match=message):
+        sparse.linalg.lobpcg_standard(mat, start)

@@ -149,17 +149,17 @@ def lobpcg_standard(
     optimal block preconditioned conjugate gradient method, 2001.
     """
     start = vnp.asarray(X)
-    if start.ndim != 2:
-        raise ShapeError(f"lobpcg_standard: X must be (n, k), not {start.shape}")
-    n, k = start.shape
-    if 5 * k >= n:
-        raise ValueError(
-            f"lobpcg_standard: expected search dim * 5 < matrix dim (got {5 * k}, {n})"
-        )
+    check_start(A, start)
+    k = start.shape[1]
     multiply: Callable[[Array], Array] = A if callable(A) else partial(vnp.matmul, A)
     product = multiply(start)
-    if product.shape != start.shape or product.dtype != start.dtype:
+    if product.dtype != start.dtype:
         raise ValueError(
+            f"lobpcg_standard: A, X must have same dtypes, but X is {start.dtype} and "
+            f"A X is {product.dtype}"
+        )
+    if product.shape != start.shape:
+        raise ShapeError(
             f"lobpcg_standard: A X must be {start.dtype}{list(start.shape)}, as X, not "
             f"{product.dtype}{list(product.shape)}"
         )
@@ -178,7 +178,26 @@ def lobpcg_standard(
         return searched(multiply, state.step + 1, vectors, outside(x, vectors), limit)
 
     end = lax.while_loop(again, step, state)
-    return end.values, end.vectors, end.step
+    order = vnp.argsort(-end.values)  # equal ones differ by rounding
+    return end.values[order], end.vectors[:, order], end.step
+
+
+def check_start(A: Any, start: Array) -> None:
+    """Raise ValueError unless a search can start with these columns."""
+    if start.ndim != 2:
+        raise ShapeError(f"lobpcg_standard: X must be (n, k), not {start.shape}")
+    n, k = start.shape
+    if not k:
+        raise ShapeError("lobpcg_standard: expected search dim > 0, but X is (n, 0)")
+    if not callable(A) and vnp.shape(A) != (n, n):
+        raise ShapeError(
+            f"lobpcg_standard: A must be {(n, n)}, as X has {n} rows, not "
+            f"{vnp.shape(A)}"
+        )
+    if 5 * k >= n:
+        raise ValueError(
+            f"lobpcg_standard: expected search dim * 5 < matrix dim (got {5 * k}, {n})"
+        )
 
 
 def outside(x: Array, y: Array) -> Array:
@@ -208,7 +227,7 @@ def searched(
     product = multiply(vectors)
     values = (vectors * product).sum(0)
     residual = product - vectors * values[None, :]
-    size = linalg.norm(product, axis=0).max() + abs(values)
+    size = linalg.norm(product, axis=0) + abs(values)
     error = linalg.norm(residual, axis=0)
     done = (error <= 10 * vectors.shape[0] * limit * size).all()
     return Search(vnp.asarray(step), vectors, directions, residual, values, done)

@@ -619,7 +619,7 @@ def product_on_host(
     out = np.zeros((p.rows, *x.shape[1:]), data.dtype)
     if p.compressed:
         steps = np.diff(first)
-        whole = first[0] >= 0 and first[-1] <= col.size and not (steps < 0).any()
+        whole = first[0] == 0 and first[-1] <= col.size and not (steps < 0).any()
     else:
         whole = inside(first, p.rows)
     if not (whole and inside(col, x.shape[0])):

@@ -68,8 +68,11 @@ def bcoo_slice(
             unique_indices=mat.unique_indices,
         )
     a, b, s = (row_of([cut[i] for cut in ranges[n:last]], indices) for i in (0, 1, 3))
-    inside = ((indices >= a) & (indices < b) & ((indices - a) % s == 0)).all(-1)
-    return part(mat, data, (indices - a) // s, inside, shape)
+    inside = (indices >= a) & (indices < b)
+    moved = indices - a
+    if (s != 1).any():
+        inside, moved = inside & (moved % s == 0), moved // s
+    return part(mat, data, moved, inside.all(-1), shape)
 
 
 def batch_cuts(x: Array, mat: BCOO, cuts: Sequence[slice]) -> list[slice]:
@@ -304,13 +307,11 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     if batch:
         data, indices = summed_batch(data, indices, batch, mat.shape[:n])
     shape = [size for d, size in enumerate(mat.shape) if d not in gone]
-    return trimmed(
-        BCOO(
-            (data, indices),
-            shape=shape,
-            indices_sorted=mat.indices_sorted and not sparse and not batch,
-            unique_indices=mat.unique_indices and not sparse and not batch,
-        )
+    return BCOO(
+        (data, indices),
+        shape=shape,
+        indices_sorted=mat.indices_sorted and not sparse and not batch,
+        unique_indices=mat.unique_indices and not sparse and not batch,
     )
 
 
