@@ -28,15 +28,11 @@ from verax.transforms.engine.standard import STANDARD
 from verax.transforms.passes.constant_folding import LIMIT, fold as fold_rewrite
 from verax.transforms.passes.cse import cse as cse_rewrite
 from verax.transforms.passes.inline import inline as inline_rewrite
-from verax.transforms.passes.outline import (
-    EVERYTHING,
-    Limits,
-    outline as outline_rewrite,
-)
 
 type AnyJaxpr = Jaxpr | ClosedJaxpr
 # It knows every primitive with a jaxpr inside, and few programs are hoisted here.
 as_operands = LazyModule("verax.ops.hoisting").as_operands
+outlining = LazyModule("verax.transforms.passes.outline")
 
 
 def opened(program: AnyJaxpr) -> Jaxpr:
@@ -139,9 +135,7 @@ def inline(program: AnyJaxpr) -> ClosedJaxpr:
     return hoist(inline_rewrite(opened(program)))
 
 
-def outline(
-    program: AnyJaxpr, *, least: int = EVERYTHING.least, saved: int = EVERYTHING.saved
-) -> ClosedJaxpr:
+def outline(program: AnyJaxpr, *, least: int = 24, saved: int = 96) -> ClosedJaxpr:
     """The program with runs of equations that occur again as calls of one function.
 
     Values and effects are kept. The blocks of a network become a function, whether they
@@ -167,7 +161,7 @@ def outline(
     """
     if least < 1 or saved < 1:
         raise ValueError(f"least and saved must be at least 1, not {least}, {saved}")
-    return hoist(outline_rewrite(opened(program), Limits(least, saved)))
+    return hoist(outlining.outline(opened(program), outlining.Limits(least, saved)))
 
 
 def evaluate(

@@ -26,9 +26,15 @@ from verax.ir.jaxpr import (
 )
 from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Engine
+from verax.rules.values.lazy import LazyFunction
 from verax.transforms.engine.dce import live, variables
-from verax.transforms.passes.outline import Limits, outlined_eqns
 
+# Most programs are short, and do not need it.
+with_kept_calls: Final = LazyFunction(
+    "verax.transforms.passes.outline", "with_kept_calls"
+)
+# Equations of a program in which nothing is worth a function.
+FEW: Final = 48
 # Elements up to which the code of an array operation is as fast unrolled as not: it is
 # dwarfed by the call of the operation.
 SMALL: Final = 2048
@@ -86,10 +92,17 @@ def live_body(engine: Engine, jaxpr: Jaxpr) -> tuple[Body, tuple[bool, ...]]:
     return body, kept
 
 
-def outlined_body(body: Body, limits: Limits) -> Body:
+def outlined_body(body: Body, calls: str) -> Body:
     """The body with calls for runs of equations that occur again; see `outline`."""
     eqns = [eqn for eqn in body.eqns if eqn is not None]
-    return evolve(body, eqns=outlined_eqns(eqns, body.outvars, limits))
+    if len(eqns) < FEW and not any(map(holds_programs, eqns)):
+        return body
+    return evolve(body, eqns=with_kept_calls(eqns, body.outvars, calls))
+
+
+def holds_programs(eqn: Eqn) -> bool:
+    """Whether the equation holds a jaxpr that runs with it."""
+    return any([True for _ in eqn.params.subjaxprs(aside=False)])
 
 
 def is_small(body: Body) -> bool:

@@ -31,7 +31,6 @@ from verax.ir.meshes import MeshAxes
 from verax.rules.rows.row import Engine
 from verax.rules.values.lazy import LazyFunction
 from verax.rules.values.state import NEUTRAL, entered, widths_of
-from verax.transforms.passes.outline import EVERYTHING, PAYING
 
 # Few programs have symbolic sizes.
 symbolic_module: Final = LazyFunction(
@@ -109,7 +108,7 @@ def lowered_here(
     else:
         body, kept = live_body(engine, jaxpr)
     if calls != "inline":
-        body = outlined_body(body, PAYING if calls == "auto" else EVERYTHING)
+        body = outlined_body(body, calls)
     rewritten = perf_counter()
     meshes = Meshes() if spread is None else Meshes(spread.order, spread.mesh)
     symbolic = any([aval.symbolic for aval in body.in_avals])

@@ -108,6 +108,13 @@ def outlined_eqns(
     return with_calls(inside, outvars, blocks, limits) if blocks else inside
 
 
+def with_kept_calls(
+    eqns: Sequence[Eqn], outvars: Sequence[Atom], calls: str
+) -> list[Eqn]:
+    """The equations as XLA gets them, with the option `calls` "auto" or "keep"."""
+    return outlined_eqns(eqns, outvars, PAYING if calls == "auto" else EVERYTHING)
+
+
 def worth(eqns: Sequence[Eqn], limits: Limits) -> bool:
     """Whether enough of the equations look as if they repeated, at a glance."""
     count = len(eqns)
