@@ -39,7 +39,7 @@ def test_on_one_device_it_means_the_function() -> None:
     assert "custom_call" not in text
     assert "custom_partitioning[" in str(verax.make_jaxpr(f)(VALUES))
     assert isinstance(f(VALUES)["out"], verax.Array)
-    with pytest.raises(TypeError, match="have no position"):
+    with pytest.raises(TypeError, match="could not be resolved to positions"):
         f(VALUES, by=3)
 
 

@@ -43,8 +43,8 @@ USES: dict[str, Callable[[Draw], Draw]] = {
 
 
 def optimised(f: Callable[..., Array], *args: Array) -> str:
-    """The optimised program; without LLVM's optimisations, which might not end."""
-    lowered = verax.jit(f).lower(*args)
+    """The optimised program, in one piece; without LLVM's part, which might not end."""
+    lowered = verax.jit(f, calls="inline").lower(*args)
     return lowered.compile({"xla_backend_optimization_level": 0}).as_text()
 
 

@@ -49,7 +49,7 @@ from verax.rules.values.axes import beside
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING, ORDERED
 from verax.rules.values.shape_samples import draw_shape
-from verax.rules.values.sizes import AxisError, as_axis, as_integers
+from verax.rules.values.sizes import AxisError, as_axis, as_integers, surely_less
 
 
 @frozen(eq=False, repr=False)
@@ -212,7 +212,7 @@ def top_k_typing(p: TopKParams, avals: Sequence[ShapedArray]) -> Sequence[Shaped
             f"k argument to top_k must be nonnegative and at most {x.shape[-1]}, the "
             f"size of the last dimension of {x}, not {p.k}"
         )
-    if x.shape[-1] > iinfo(int32).max:
+    if surely_less(iinfo(int32).max, x.shape[-1]):
         raise ValueError(
             f"top_k returns int32 indices, which will overflow: the last dimension of "
             f"{x} is larger than {iinfo(int32).max}"
