@@ -151,7 +151,10 @@ def scalar_or(var: Var, atom: Atom) -> Atom:
     """An operand of the variable's type: the atom if it has it, else a constant."""
     if atom.aval is var.aval:
         return atom
-    return array_literal(var.aval, var.aval)
+    if var.aval.shape:
+        return array_literal(var.aval, var.aval)
+    dtype = var.aval.dtype
+    return scalar_literal(element(bytes(dtype.itemsize), dtype), var.aval)
 
 
 @given(jaxprs(), st.sampled_from([1, 40, 80, 1 << 30]))
