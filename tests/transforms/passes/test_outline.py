@@ -130,6 +130,15 @@ def tiny(f: Callable[..., Any], *args: Any) -> ClosedJaxpr:
     return short
 
 
+def test_symbolic_sizes() -> None:
+    (size,) = verax.export.symbolic_shape("n")
+    x = verax.ShapeDtypeStruct((size, SIZE), np.float32)
+    gradient = FUNCTIONS["gradient"]
+    short = transforms.outline(transforms.dce(verax.make_jaxpr(gradient)(weights(), x)))
+    transforms.check(short)
+    assert blocks_of(short)
+
+
 def test_literals_that_differ_are_operands() -> None:
     def f(x: Any) -> Any:
         return vnp.exp(vnp.sin(x) * 2.0) + vnp.exp(vnp.sin(x + 1) * 3.0)

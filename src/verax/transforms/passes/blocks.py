@@ -168,13 +168,13 @@ class Block:
         ):
             return 0
         aval = passed[0].aval
-        return aval.size * aval.dtype.itemsize
+        # Which of two unknown sizes is larger may not be known, either.
+        return (1 if aval.symbolic else aval.size) * aval.dtype.itemsize
 
     @cached_property
     def streams(self) -> bool:
         """Whether a value flows through the runs, from each to the next."""
-        ends = [v.index for run in self.runs for eqn in run for v in eqn.outvars]
-        results = self.results({i for i in self.reads if i in set(ends)})
+        results = self.results(self.reads)
         outs = [[run[at].outvars[i] for at, i in results] for run in self.runs]
         return streams(self.jaxpr(results), self.interfaces, outs)
 
