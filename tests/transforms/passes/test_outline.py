@@ -221,6 +221,15 @@ def test_chains_without_a_stream_are_left_to_xla() -> None:
     assert "inlineable" not in text(chain, *args)
     assert "inlineable" in text(chain, *args, calls="keep")
 
+    def logistic(x: Any) -> Any:
+        for _ in range(60):
+            x = 3.7 * x * (1 - x) + x
+        return x
+
+    # One loop over the elements, for XLA.
+    assert "inlineable" not in text(logistic, X)
+    assert "inlineable" in text(logistic, X, calls="keep")
+
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_compiled_results_are_those_of_inlined_calls(name: str) -> None:

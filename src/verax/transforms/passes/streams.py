@@ -47,6 +47,44 @@ CHEAP: Final = frozenset(
 )
 """What XLA computes again rather than keep it in memory."""
 
+STORES: Final = frozenset(
+    [
+        "argmax",
+        "argmin",
+        "cholesky",
+        "cond",
+        "cumlogsumexp",
+        "cummax",
+        "cummin",
+        "cumprod",
+        "cumsum",
+        "custom_linear_solve",
+        "dot_general",
+        "eigh",
+        "fft",
+        "lu",
+        "qr",
+        "ragged_dot_general",
+        "reduce_and",
+        "reduce_max",
+        "reduce_min",
+        "reduce_or",
+        "reduce_prod",
+        "reduce_sum",
+        "reduce_xor",
+        "scan",
+        "scatter",
+        "scatter_add",
+        "select_and_scatter_add",
+        "sort",
+        "svd",
+        "top_k",
+        "triangular_solve",
+        "while",
+    ]
+)
+"""What ends a chain of elementwise operations; one without is a single loop for XLA."""
+
 INLINED: Final = frozenset(("conv_general_dilated",))
 """What XLA does best in one function: programs of convolutions take linear time."""
 
@@ -68,11 +106,12 @@ def reads(atoms: Iterable[Atom], variables: set[int]) -> bool:
 def streams(
     jaxpr: Jaxpr, ins: Sequence[Sequence[Atom]], outs: Sequence[Sequence[Var]]
 ) -> bool:
-    """Whether a value flows through calls of a program, from each to the next.
+    """Whether a value flows through calls of a program that stores others between.
 
     `ins` and `outs` are the operands and the results of the calls.
     """
-    if any([eqn.primitive.name in INLINED for eqn in jaxpr.eqns]):
+    names = {eqn.primitive.name for eqn in jaxpr.eqns}
+    if names & INLINED or not names & STORES:
         return False
     made = {v.index: i for results in outs for i, v in enumerate(results)}
     for number in range(len(jaxpr.invars)):
