@@ -26,7 +26,7 @@ from verax.rules.rows.builder import Builder
 from verax.rules.values.memo import pure, recall
 from verax.transforms.passes.blocks import Block, part_of
 from verax.transforms.passes.repeats import repeating
-from verax.transforms.passes.streams import streams
+from verax.transforms.passes.streams import may_stream, streams
 
 OUTLINED: Final = 1 << 10
 
@@ -94,6 +94,8 @@ def outlined_eqns(
     The variables keep their numbers.
     """
     inside = kept_calls([within(eqn, limits) for eqn in eqns], limits)
+    if limits.streams and not may_stream(inside):
+        return inside
     if not worth(inside, limits):
         return inside
     part = part_of(inside, outvars, limits.least)

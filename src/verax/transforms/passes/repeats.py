@@ -26,6 +26,8 @@ FACTOR: Final = 0x9E3779B97F4A7C15
 
 # How many of the windows of a width are looked at.
 TRIED: Final = 2
+# How many symbols are compared for each: a run that occurs often is a short one.
+COMPARED: Final = 1 << 14
 
 
 @frozen(repr=False)
@@ -124,7 +126,8 @@ class Repeats(ReprMixin):
         self, places: Ints, symbols: Ints, positions: Ints, width: int
     ) -> Repeat | None:
         """The best repeat whose runs start at some of these places."""
-        reach = int(positions[-1] - positions[0])
+        span, count = int(positions[-1] - positions[0]), len(positions)
+        reach = min(span, max(width, COMPARED // count))
         read = positions[:, None] + np.arange(reach)
         rows = symbols[np.minimum(read, len(symbols) - 1)]
         differ = (rows != rows[0]) | (read >= len(symbols))

@@ -11,7 +11,7 @@ function, its operands and results are stored, and that ends::
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from verax.ir.jaxpr import Atom, Jaxpr, Literal, Var
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 
 CHEAP: Final = frozenset(
     [
@@ -49,44 +49,25 @@ CHEAP: Final = frozenset(
 
 STORES: Final = frozenset(
     [
-        "argmax",
-        "argmin",
-        "cholesky",
         "cond",
-        "cumlogsumexp",
-        "cummax",
-        "cummin",
-        "cumprod",
-        "cumsum",
         "custom_linear_solve",
         "dot_general",
-        "eigh",
         "fft",
-        "lu",
-        "qr",
         "ragged_dot_general",
-        "reduce_and",
-        "reduce_max",
-        "reduce_min",
-        "reduce_or",
-        "reduce_prod",
-        "reduce_sum",
-        "reduce_xor",
         "scan",
-        "scatter",
-        "scatter_add",
-        "select_and_scatter_add",
-        "sort",
-        "svd",
-        "top_k",
         "triangular_solve",
         "while",
     ]
 )
-"""What ends a chain of elementwise operations; one without is a single loop for XLA."""
+"""What blocks are made around; what is elementwise else is a few loops for XLA."""
 
 INLINED: Final = frozenset(("conv_general_dilated",))
 """What XLA does best in one function: programs of convolutions take linear time."""
+
+
+def may_stream(eqns: Sequence[Eqn]) -> bool:
+    """Whether there may be several blocks in a program, at a glance."""
+    return sum([eqn.primitive.name in STORES for eqn in eqns]) > 1
 
 
 def flows(jaxpr: Jaxpr, number: int) -> set[int]:
