@@ -8,34 +8,15 @@ use the standard table by default::
     print(verax.transforms.dce(verax.transforms.fold(program)))
 """
 
-from verax.transforms.engine.engine import StandardEngine
-from verax.transforms.engine.standard import STANDARD
-from verax.transforms.public import (
-    check,
-    cse,
-    dce,
-    evaluate,
-    fold,
-    hoist,
-    inline,
-    jvp,
-    outline,
-    transpose,
-    vmap,
-)
+from verax.ir.facade import facade
 
-__all__ = [
-    "STANDARD",
-    "StandardEngine",
-    "check",
-    "cse",
-    "dce",
-    "evaluate",
-    "fold",
-    "hoist",
-    "inline",
-    "jvp",
-    "outline",
-    "transpose",
-    "vmap",
-]
+__getattr__, __dir__ = facade(
+    __name__,
+    {
+        ".engine.engine": "StandardEngine",
+        ".engine.standard": "STANDARD",
+        ".public": (
+            "check cse dce evaluate fold hoist inline jvp outline transpose vmap"
+        ),
+    },
+)
