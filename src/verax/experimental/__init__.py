@@ -16,8 +16,8 @@ __getattr__, __dir__ = facade(
         "verax.api.host.callbacks": "io_callback",
     },
     modules=(
-        "checkify compilation_cache compute_on custom_partitioning jet key_reuse "
-        "layout mesh_utils pjit serialize_executable shard_map sparse topologies "
-        "xla_metadata"
+        "checkify checkpoint compilation_cache compute_on custom_partitioning jet "
+        "key_reuse layout mesh_utils pjit serialize_executable shard_map sparse "
+        "topologies xla_metadata"
     ),
 )

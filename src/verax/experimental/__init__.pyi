@@ -2,15 +2,16 @@
 # fmt: off
 # isort: skip_file
 from verax.experimental import (
-    checkify as checkify, compilation_cache as compilation_cache,
-    compute_on as compute_on, custom_partitioning as custom_partitioning, jet as jet,
-    key_reuse as key_reuse, layout as layout, mesh_utils as mesh_utils, pjit as pjit,
+    checkify as checkify, checkpoint as checkpoint,
+    compilation_cache as compilation_cache, compute_on as compute_on,
+    custom_partitioning as custom_partitioning, jet as jet, key_reuse as key_reuse,
+    layout as layout, mesh_utils as mesh_utils, pjit as pjit,
     serialize_executable as serialize_executable, shard_map as shard_map,
     sparse as sparse, topologies as topologies, xla_metadata as xla_metadata,
 )
 from verax.api.host.callbacks import io_callback as io_callback
 __all__ = [
-    "checkify", "compilation_cache", "compute_on", "custom_partitioning", "io_callback",
-    "jet", "key_reuse", "layout", "mesh_utils", "pjit", "serialize_executable",
-    "shard_map", "sparse", "topologies", "xla_metadata",
+    "checkify", "checkpoint", "compilation_cache", "compute_on", "custom_partitioning",
+    "io_callback", "jet", "key_reuse", "layout", "mesh_utils", "pjit",
+    "serialize_executable", "shard_map", "sparse", "topologies", "xla_metadata",
 ]

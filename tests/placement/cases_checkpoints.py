@@ -1,0 +1,78 @@
+"""Checkpoints of arrays on a mesh, restored on others."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax.experimental import checkpoint
+from verax.sharding import NamedSharding, PartitionSpec as P, SingleDeviceSharding
+
+MESH = verax.make_mesh((4, 2), ("x", "y"))
+OTHER = verax.make_mesh((2, 4), ("x", "y"))
+VALUES = np.arange(64, dtype=np.float32).reshape(8, 8)
+SPECS = [P(), P("x"), P("x", "y"), P(("x", "y")), P(None, "y"), P(("y", "x"), None)]
+
+
+@pytest.mark.parametrize("saved", SPECS, ids=str)
+def test_what_is_saved_on_one_mesh_is_restored_on_another(
+    saved: P, tmp_path: Path
+) -> None:
+    x = verax.device_put(VALUES, NamedSharding(MESH, saved))
+    checkpoint.save(tmp_path / "x", x)
+    for mesh in (MESH, OTHER):
+        for spec in SPECS:
+            place = NamedSharding(mesh, spec)
+            like = verax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place)
+            found = checkpoint.restore(tmp_path / "x", like)
+            assert found.sharding == place
+            assert found.committed
+            np.testing.assert_array_equal(found, VALUES)
+    found = checkpoint.restore(tmp_path / "x")
+    assert found.devices() == {verax.devices()[0]}
+    assert not found.committed
+
+
+def test_each_part_is_written_once(tmp_path: Path) -> None:
+    x = verax.device_put(VALUES, NamedSharding(MESH, P("x")))
+    checkpoint.save(tmp_path / "x", {"x": x, "same": x[0]})
+    (folder,) = tmp_path.glob("x/values-*")
+    with np.load(folder / "process-0.npz") as files:
+        parts = [files[name] for name in files if name.startswith("1:")]
+    assert [part.shape for part in parts] == [(2, 8)] * 4
+    np.testing.assert_array_equal(np.concatenate(parts), VALUES)
+
+
+def test_leaves_go_where_like_and_then_sharding_say(tmp_path: Path) -> None:
+    tree = {"a": vnp.arange(8.0), "b": vnp.arange(8.0), "c": vnp.arange(8.0)}
+    checkpoint.save(tmp_path / "x", tree)
+    device = verax.devices()[3]
+    split = NamedSharding(MESH, P("x"))
+    like: dict[str, Any] = {**tree, "a": verax.device_put(tree["a"], device)}
+    like["b"] = np.zeros(8, np.float32)
+    found = checkpoint.restore(tmp_path / "x", like, sharding=split)
+    assert found["a"].sharding == SingleDeviceSharding(device)
+    assert isinstance(found["b"], np.ndarray)
+    assert found["c"].sharding == split
+    places = {"a": split, "b": device, "c": None}
+    found = checkpoint.restore(tmp_path / "x", sharding=places)
+    assert [x.sharding for x in found.values()] == [
+        split,
+        SingleDeviceSharding(device),
+        SingleDeviceSharding(verax.devices()[0]),
+    ]
+
+
+def test_keys_lie_on_a_mesh_too(tmp_path: Path) -> None:
+    place = NamedSharding(MESH, P("x"))
+    keys = verax.device_put(verax.random.split(verax.random.key(1), 8), place)
+    checkpoint.save(tmp_path / "x", keys)
+    found = checkpoint.restore(tmp_path / "x", keys)
+    assert found.sharding == place
+    assert found.dtype == keys.dtype
+    np.testing.assert_array_equal(
+        verax.random.key_data(found), verax.random.key_data(keys)
+    )
