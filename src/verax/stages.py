@@ -5,6 +5,7 @@ This module only gives names; the work is done in `verax.api`::
     traced = verax.jit(f).trace(x)            # Traced
     compiled = traced.lower().compile()       # Lowered, Compiled
     deserialize(compiled.serialize())(x)      # in another process
+    verax.jit(f).warm(x)                      # Compilation, by a thread
 
 >>> import verax
 >>> isinstance(verax.jit(lambda x: x), Wrapped)
@@ -13,6 +14,7 @@ True
 
 from typing import Any, Protocol, runtime_checkable
 
+from verax.api.stages.compilation import Compilation
 from verax.api.stages.loading import deserialize
 from verax.api.stages.stages import (
     Compiled,
@@ -24,6 +26,7 @@ from verax.api.tracing.structs import ArgInfo
 
 __all__ = [
     "ArgInfo",
+    "Compilation",
     "Compiled",
     "CompilerOptions",
     "Lowered",

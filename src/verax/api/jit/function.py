@@ -30,6 +30,7 @@ from verax.api.explain.log import Miss, log_failure, start_miss, uses_of
 from verax.api.explain.report import Explanation
 from verax.api.jit.copying import Copyable
 from verax.api.sharding_args import constrained
+from verax.api.stages.compilation import Compilation, start_compiling
 from verax.api.stages.interfaces import Interface
 from verax.api.stages.stages import Lowered, Traced
 from verax.api.tracing.apply import ENGINE, apply, is_tracing
@@ -328,24 +329,12 @@ class PjitFunction[**P, R](Copyable):
                 seen_keys([*self.programs], [*self.traces]),
                 entry,
                 known is not None,
-                self.is_kept(args, kwargs, sig.leaves),
+                is_kept(self, args, kwargs, sig.leaves),
                 program,
                 recipe,
                 self.siblings,
             )
         )
-
-    def is_kept(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any]
-    ) -> bool | None:
-        """Whether such a call takes the short way; None of types without values."""
-        if any([isinstance(x, ShapeDtypeStruct) for x in leaves]):
-            return None
-        given = (*args, *kwargs.values())
-        run = self.direct.get(call_key(self.statics, given, kwargs))
-        if isinstance(run, TreeCalls):
-            run, _ = run.find(given)
-        return run is not None
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The traced function, for arguments or for their `ShapeDtypeStruct`s."""
@@ -378,6 +367,27 @@ class PjitFunction[**P, R](Copyable):
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The lowered function, for arguments or for their `ShapeDtypeStruct`s."""
         return self.trace(*args, **kwargs).lower()
+
+    def warm(self, *args: Any, **kwargs: Any) -> Compilation:
+        """Compile for such arguments beside other work, and return at once.
+
+        Arguments may be `ShapeDtypeStruct`s; no arrays are kept. The function is traced
+        and lowered now, with what is configured now, so its errors appear here; a
+        thread compiles the program, as many at a time as there are cores. A call that
+        needs the program, of this function or of another with an equal one, waits for
+        it. The `Compilation` that this returns can be asked or waited for. A process
+        that exits waits for what is being compiled, and drops what is not.
+
+        >>> import verax
+        >>> double = verax.jit(lambda x: x * 2)
+        >>> compilation = double.warm(1.0)
+        >>> float(double(1.0)), compilation.result()
+        (2.0, Compiled(<lambda>: ~f32[] -> ~f32[]))
+        """
+        stage = self.trace(*args, **kwargs)
+        start = ON_REFERENCES.start_on_values if stage.traced.refs else start_compiling
+        found: Compilation = start(stage)
+        return found
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The types of the outputs, without computing anything."""
@@ -415,6 +425,22 @@ def staged(entry: Entry, sig: Signature, settings: Settings) -> Any:
         outs = call(entry.name, opened.jaxpr, *opened.captured, *placed)
     outs = constrained(outs, shardings.of_outputs(entry.traced.out_tree))
     return result_tree(entry.traced.out_tree, outs)
+
+
+def is_kept(
+    function: PjitFunction[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    leaves: Sequence[Any],
+) -> bool | None:
+    """Whether such a call takes the short way; None of types without values."""
+    if any([isinstance(x, ShapeDtypeStruct) for x in leaves]):
+        return None
+    given = (*args, *kwargs.values())
+    run = function.direct.get(call_key(function.statics, given, kwargs))
+    if isinstance(run, TreeCalls):
+        run, _ = run.find(given)
+    return run is not None
 
 
 def recipe_for(entry: Entry, settings: Settings, placement: Placement | None) -> Recipe:

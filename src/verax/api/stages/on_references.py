@@ -7,15 +7,18 @@ that the function closes over belong to it, as arrays do::
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from attrs import evolve, field, frozen
 
+from verax.api.stages.compilation import Compilation, start_compiling
 from verax.api.stages.interfaces import Interface
 from verax.api.stages.stages import Compiled, Lowered, Traced
 from verax.api.tracing.reference_checks import check_closed_over, reference_aval
 from verax.api.tracing.trace import Traced as TracedFunction
 from verax.backend import pytrees
+from verax.backend.eager.single_op import OPTIONS
 from verax.backend.eager.stateful import taken
 from verax.backend.programs.placement import Placement, Places, place_of, placement_of
 from verax.backend.pytrees import PyTreeDef
@@ -77,7 +80,22 @@ class TracedOnReferences(Traced):
 
 
 def lowered_on_values(stage: Traced, platforms: Sequence[str] | None) -> Lowered:
-    """The module of a function that takes references or closes over some.
+    """The module of a function that takes references or closes over some."""
+    flat, whole = on_values(stage)
+    lowered = flat.lower(lowering_platforms=platforms)
+    return LoweredOnValues(flat.interface, lowered.module, flat, whole=whole)
+
+
+def start_on_values(stage: Traced) -> Compilation:
+    """Have the program compiled that a call of such a function runs."""
+    flat, whole = on_values(stage)
+    # As `run_stateful` compiles it.
+    flat = evolve(flat, options=OPTIONS, keep_unused=False)
+    return start_compiling(flat, partial(CompiledOnValues, whole=whole))
+
+
+def on_values(stage: Traced) -> tuple[Traced, Whole]:
+    """The function on values, and as its user calls it.
 
     Raises:
         LeakedTracer: the function closes over a tracer of an outer trace.
@@ -106,9 +124,7 @@ def lowered_on_values(stage: Traced, platforms: Sequence[str] | None) -> Lowered
         donated,
         placement_on_values(stage, found),
     )
-    lowered = flat.lower(lowering_platforms=platforms)
-    whole = Whole(stage.interface, opened.captured, found.written)
-    return LoweredOnValues(interface, lowered.module, flat, whole=whole)
+    return flat, Whole(stage.interface, opened.captured, found.written)
 
 
 def placement_on_values(stage: Traced, found: Discharged) -> Placement | None:

@@ -38,6 +38,7 @@ from verax.backend.programs.prepared import (
     operand_buffer,
     prepared,
 )
+from verax.backend.runtime.background import JOBS, Job, ended
 from verax.backend.runtime.buffers import Buffer
 from verax.backend.runtime.client import (
     check_not_forked,
@@ -57,7 +58,7 @@ from verax.ir.memo import Recent
 from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Engine
 from verax.rules.values.lazy import LazyModule
-from verax.rules.values.state import STATE
+from verax.rules.values.state import STATE, changing, own_options
 from verax.transforms.engine.evaluate import literal_value
 
 # Logging takes longer to import than most programs take to compile.
@@ -273,14 +274,14 @@ def without_jaxpr(recipe: Recipe) -> Recipe:
 EMPTY: Final = empty_jaxpr((), ())
 
 
-def shared(recipe: Recipe, name: str) -> Program:
-    """The program of a recipe, made now if there is none."""
+def shared(recipe: Recipe, name: str, lowered: Lowered | None = None) -> Program:
+    """The program of a recipe, made now if there is none, of its module if that is."""
     found = made_of(recipe)
     if found is None:
         with LOCKS.turn(recipe):
             found = made_of(recipe)  # another thread may have made it meanwhile
             if found is None:
-                program = make(recipe, name)
+                program = make(recipe, lowered or lowered_of(recipe, name))
                 if recipe.jaxpr.transient:
                     found = Made(program, EMPTY)
                     recipe.jaxpr.kept[without_jaxpr(recipe)] = found
@@ -289,23 +290,26 @@ def shared(recipe: Recipe, name: str) -> Program:
     return found.program
 
 
-def make(recipe: Recipe, name: str) -> Program:
-    """Lower and compile."""
-    engine, jaxpr, options = recipe.engine, recipe.jaxpr, recipe.options
-    keep_unused, donated = recipe.keep_unused, recipe.donated
+def lowered_of(recipe: Recipe, name: str) -> Lowered:
+    """The module of a recipe, which is compiled next."""
     placement = recipe.placement
-    spread = None if placement is None else spread_of(placement)
     lowered = lower(
-        engine,
-        jaxpr,
+        recipe.engine,
+        recipe.jaxpr,
         name,
         platforms=(recipe.platform,),
-        keep_unused=keep_unused,
-        donated=donated,
-        spread=spread,
-        calls=options.calls or "auto",
+        keep_unused=recipe.keep_unused,
+        donated=recipe.donated,
+        spread=None if placement is None else spread_of(placement),
+        calls=recipe.options.calls or "auto",
     )
     announce(lowered)
+    return lowered
+
+
+def make(recipe: Recipe, lowered: Lowered) -> Program:
+    """Compile the module of a recipe."""
+    placement, options, name = recipe.placement, recipe.options, lowered.name
     try:
         if placement is None:
             program = build(lowered, options, late=True)
@@ -387,18 +391,68 @@ def compiled(
 
     NumPy arrays among its constants are read now: later changes are not seen.
     """
+    return pending(
+        engine, jaxpr, name, options, keep_unused, donated, placement
+    ).program()
+
+
+def pending(
+    engine: Engine,
+    jaxpr: Jaxpr,
+    name: str,
+    options: CompileOptions,
+    keep_unused: bool = False,
+    donated: tuple[bool, ...] = (),
+    placement: Placement | None = None,
+) -> "Pending":
+    """What `compiled` makes, to be made now or by a thread."""
     check_not_forked()
     recipe, literals = recipe_of(
         engine, jaxpr, options, keep_unused, donated, placement
     )
-    program = shared(recipe, name)
-    lowered = program.lowered
-    if lowered.name == name and not lowered.constants:
-        return program
-    own = tuple([literal_of(c, literals) for c in lowered.constants])
-    lowered = evolve(lowered, name=name, constants=own)
-    constants = constants_of(lowered, program.placement)
-    return evolve(program, lowered=lowered, constants=constants)
+    return Pending(recipe, name, literals)
+
+
+@frozen(eq=False, repr=False)
+class Pending(ReprMixin):
+    """A program that is to be made: all that decides about it, and its constants."""
+
+    recipe: Recipe
+    name: str
+    literals: tuple[Literal, ...]
+
+    def program(self) -> Program:
+        """The program, made now if there is none."""
+        return self.completed(shared(self.recipe, self.name))
+
+    def start(self) -> Job[Program]:
+        """Write the module now and compile it in a thread; see `completed`.
+
+        The thread has the options that this one has now.
+        """
+        recipe, name = self.recipe, self.name
+        job: Job[Program] | None = JOBS.find(recipe)
+        if job is not None:
+            return job
+        if (made := made_of(recipe)) is not None:
+            return ended(recipe, made.program)
+        lowered, options = lowered_of(recipe, name), own_options()
+
+        def compile() -> Program:
+            with changing(options):
+                return shared(recipe, name, lowered)
+
+        return JOBS.start(recipe, compile)
+
+    def completed(self, program: Program) -> Program:
+        """A program of the recipe, with the name and the constants of this one."""
+        lowered = program.lowered
+        if lowered.name == self.name and not lowered.constants:
+            return program
+        own = tuple([literal_of(c, self.literals) for c in lowered.constants])
+        lowered = evolve(lowered, name=self.name, constants=own)
+        constants = constants_of(lowered, program.placement)
+        return evolve(program, lowered=lowered, constants=constants)
 
 
 def literal_of(constant: Literal, literals: Sequence[Literal]) -> Literal:

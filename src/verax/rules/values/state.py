@@ -305,6 +305,17 @@ def entered(context: Context) -> AbstractContextManager[None]:
     return changing(changed, context if context.fresh else None)
 
 
+def own_options() -> dict[str, object]:
+    """The options of this thread's own, for a thread that goes on with its work.
+
+    That thread enters them with `changing`; it computes eagerly as this one does, also
+    if this one is tracing.
+    """
+    derived = ("interpreter", "context", "base", "own")
+    found = {name: x for name, x in vars(STATE).items() if name not in derived}
+    return found | ({"interpreter": found["eager"]} if "eager" in found else {})
+
+
 def fresh_context() -> AbstractContextManager[None]:
     """Have what is configured in a context that no memo has seen."""
     return changing({}, Context(current_context().values, True))
