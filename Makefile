@@ -25,9 +25,11 @@ ARGS ?=
 # Where github.com/data-apis/array-api-tests is, cloned with --recurse-submodules.
 ARRAY_API_TESTS ?= ../array-api-tests
 
+# Tests and figures leave no compiled programs in the user's home and read none there.
+NOTHING_KEPT := VERAX_ENABLE_COMPILATION_CACHE=$${VERAX_ENABLE_COMPILATION_CACHE:-0}
 # Two test workers on two cores: more threads inside NumPy only get in the way.
 TEST_ENV := HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} OPENBLAS_NUM_THREADS=1 \
-	OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=1
+	OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=1 $(NOTHING_KEPT)
 PYTEST := -m pytest -q -n $(WORKERS) --dist worksteal
 # Two pages run in a process with eight devices: tests/placement does that.
 DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
@@ -70,7 +72,7 @@ test-jax: $(BENCH)/.ready ## verax and jax in one process
 
 array-api: array-api-suite $(ARRAY)/.ready ## the array API's tests (ARRAY_API_TESTS=<clone>)
 	cd "$(ARRAY_API_TESTS)" && ARRAY_API_TESTS_MODULE=verax.numpy VERAX_ENABLE_X64=1 \
-	  OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=1 \
+	  OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=1 $(NOTHING_KEPT) \
 	  "$(CURDIR)/$(ARRAY)/bin/python" -m pytest -q -n $(WORKERS) --disable-deadline \
 	  --rootdir=. --xfails-file="$(CURDIR)/tests/array_api_xfails.txt" array_api_tests $(ARGS)
 
@@ -97,10 +99,12 @@ stubs: $(VENV)/.ready ## write stubs of facades, public names, the map of packag
 
 mutants: $(VENV)/.ready ## wrong rules on purpose: the laws must notice (ARGS="--all")
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 PYTHONPATH=src:. \
+	  $(NOTHING_KEPT) \
 	  $(BIN)/python -m property_tests.mutants $(ARGS)
 
 soak: $(VENV)/.ready ## five minutes of mixed work, memory flat (ARGS="--seconds 60")
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 PYTHONPATH=src:. \
+	  $(NOTHING_KEPT) \
 	  $(BIN)/python -m tests.soak $(ARGS)
 
 bench: $(BENCH)/.ready ## time verax against jax (alone, each in its own process)

@@ -2,7 +2,8 @@
 draws are made from.
 """
 
-from property_tests.profiles import load_modules, load_profile
+from property_tests.profiles import keep_no_programs, load_modules, load_profile
 
 load_profile()
+keep_no_programs()
 load_modules()

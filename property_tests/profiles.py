@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 import verax
 
 VARIABLE = "HYPOTHESIS_PROFILE"
+KEEPING = "VERAX_ENABLE_COMPILATION_CACHE"
 
 # A first call traces and compiles, so one example's time says nothing about the next.
 _SHARED = settings(
@@ -52,3 +53,15 @@ def load_modules() -> None:
         # The mode that stands in for jax changes the process, and no law speaks of it.
         if not module.name.startswith("verax.jax") and "__main__" not in module.name:
             importlib.import_module(module.name)
+
+
+def keep_no_programs() -> None:
+    """Compile everything, in this process and in those that tests start.
+
+    What is compiled and what is read would depend on the runs before, and the files
+    would be in the user's home. `VERAX_ENABLE_COMPILATION_CACHE=1` with a folder in
+    `VERAX_COMPILATION_CACHE_DIR` runs the tests on programs from disk.
+    """
+    if KEEPING not in os.environ:
+        os.environ[KEEPING] = "0"
+        verax.config.update("enable_compilation_cache", False)

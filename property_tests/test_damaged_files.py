@@ -21,7 +21,8 @@ import verax.numpy as vnp
 from verax import export
 from verax.api.export import format
 from verax.backend.programs import serialize
-from verax.backend.xla.disk_cache import CompilationCacheWarning, Entry
+from verax.backend.xla.cache_files import Entry
+from verax.backend.xla.cache_folder import CompilationCacheWarning, Folder
 from verax.ir import dumps, from_json, loads, saving, to_json
 from verax.ir.frames import Frame
 
@@ -143,9 +144,9 @@ def test_changed_bytes(name: str, data: st.DataObject) -> None:
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_changed_cache_files(tmp_path: Path, place: int, byte: int, cut: int) -> None:
     """What is damaged is not read, with a warning; what is whole is."""
-    entry = Entry(tmp_path, "key")
+    entry = Entry(Folder(tmp_path), "key")
     body = bytes(range(256))
-    assert entry.write(body)
+    assert not entry.write(body)
     file = bytearray(entry.path.read_bytes())
     whole = bytes(file)
     if place < len(file):
@@ -156,3 +157,4 @@ def test_changed_cache_files(tmp_path: Path, place: int, byte: int, cut: int) ->
     else:
         with pytest.warns(CompilationCacheWarning):
             assert entry.read() is None
+        assert not entry.path.exists()

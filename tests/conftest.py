@@ -1,5 +1,6 @@
-"""What every example test shares: the Hypothesis profile that the environment names."""
+"""What every example test shares: the Hypothesis profile, and no programs on disk."""
 
-from property_tests.profiles import load_profile
+from property_tests.profiles import keep_no_programs, load_profile
 
 load_profile()
+keep_no_programs()

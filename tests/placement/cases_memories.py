@@ -140,6 +140,7 @@ def test_captured_arrays_are_fetched() -> None:
 
 def test_programs_of_two_memories_are_two_files(tmp_path: Path) -> None:
     with (
+        override("enable_compilation_cache", True),
         override("compilation_cache_dir", str(tmp_path)),
         override("persistent_cache_min_compile_time_secs", 0.0),
     ):
@@ -148,4 +149,4 @@ def test_programs_of_two_memories_are_two_files(tmp_path: Path) -> None:
             place = PLACES[0].with_memory_kind(kind)
             far = verax.jit(lambda x: x * 3, out_shardings=place)(VALUES)
             assert kinds(far) == {kind}
-        assert len(list(tmp_path.iterdir())) == 2
+        assert len(list(tmp_path.glob("*.verax"))) == 2

@@ -30,10 +30,17 @@ def defaults() -> Iterator[None]:
             verax.config.update(row.name, before[row.name])
 
 
+@pytest.fixture
+def untouched() -> None:
+    """The one option that all tests set is as for users; nothing may compile."""
+    verax.config.update("enable_compilation_cache", True)
+
+
 def test_the_page_is_the_table() -> None:
     assert option_table.PAGE.read_text() == option_table.page()
 
 
+@pytest.mark.usefixtures("untouched")
 def test_each_option_stands_once_and_the_state_has_its_default() -> None:
     assert len(OPTIONS) == len(ROWS)
     for row in ROWS:
@@ -42,6 +49,7 @@ def test_each_option_stands_once_and_the_state_has_its_default() -> None:
     assert set(NAMES) <= OPTIONS.keys() | blocks
 
 
+@pytest.mark.usefixtures("untouched")
 @pytest.mark.parametrize("name", [row.name for row in ROWS if not row.client])
 def test_each_option_can_be_read_and_set_to_its_default(name: str) -> None:
     row = OPTIONS[name]

@@ -334,6 +334,7 @@ def test_each_cache_answers_for_itself() -> None:
 
 
 def test_the_cache_on_disk_is_asked(tmp_path: Path) -> None:
+    verax.config.update("enable_compilation_cache", True)
     verax.config.update("compilation_cache_dir", str(tmp_path))
     verax.config.update("persistent_cache_min_compile_time_secs", 0.0)
     try:
@@ -341,6 +342,8 @@ def test_the_cache_on_disk_is_asked(tmp_path: Path) -> None:
         f = verax.jit(lambda x: vnp.cos(x) * 12.5)
         assert answers(f.explain(x))[-1] is False
         f(x)
+        (file,) = tmp_path.glob("*.verax")
+        assert str(f.explain(x).caches[-1]) == f"miss: written to {file}"
         verax.clear_caches()
         report = f.explain(x)
         assert answers(report)[-1] is True
@@ -351,13 +354,22 @@ def test_the_cache_on_disk_is_asked(tmp_path: Path) -> None:
         )
         f(x)
         assert f.explain(x).stages[3].note == "read from disk"
+        assert str(f.explain(x).caches[-1]) == f"hit: read from {file}"
+        verax.config.update("persistent_cache_min_compile_time_secs", 1e3)
+        g = verax.jit(lambda x: vnp.cos(x) * 12.625)
+        g(x)
+        assert re.fullmatch(
+            r"miss: not kept: compiled in [\d.]+ s, and "
+            "persistent_cache_min_compile_time_secs is 1000",
+            str(g.explain(x).caches[-1]),
+        )
         verax.config.update("enable_compilation_cache", False)
         note = verax.jit(lambda x: x * 12.75).explain(x).caches[-1].note
         assert note == "enable_compilation_cache is off"
     finally:
-        verax.config.update("enable_compilation_cache", True)
-        verax.config.update("compilation_cache_dir", None)
-        verax.config.update("persistent_cache_min_compile_time_secs", 1.0)
+        verax.config.update("enable_compilation_cache", False)
+        verax.config.update("compilation_cache_dir", "auto")
+        verax.config.update("persistent_cache_min_compile_time_secs", 0.05)
 
 
 def test_asking_changes_nothing_and_runs_nothing() -> None:
@@ -431,7 +443,7 @@ calls of this function     miss
 programs of this function  miss
 traces of this function    miss
 programs of this process   miss
-programs on disk           not asked: compilation_cache_dir is not set
+programs on disk           not asked: enable_compilation_cache is off
 
 stage    time  when         result
 trace    TIME  now          3 equations

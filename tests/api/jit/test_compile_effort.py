@@ -78,17 +78,19 @@ def test_every_effort_has_the_same_results() -> None:
 
 def test_another_effort_is_another_program(tmp_path: Path) -> None:
     f = verax.jit(lambda x: vnp.sin(x) * 2.0)
-    options = {"compilation_cache_dir": str(tmp_path)}
-    least = override("persistent_cache_min_compile_time_secs", 0.0)
-    with least, override("compilation_cache_dir", options["compilation_cache_dir"]):
+    with (
+        override("enable_compilation_cache", True),
+        override("compilation_cache_dir", str(tmp_path)),
+        override("persistent_cache_min_compile_time_secs", 0.0),
+    ):
         for number, effort in enumerate(("full", "light", "fast"), start=1):
             with override("compile_effort", effort):
                 f(SMALL)
                 f(SMALL)
-            assert len(list(tmp_path.iterdir())) == number
+            assert len(list(tmp_path.glob("*.verax"))) == number
         with override("compile_effort", "auto"):
             f(SMALL)  # is "light" here
-        assert len(list(tmp_path.iterdir())) == 3
+        assert len(list(tmp_path.glob("*.verax"))) == 3
 
 
 def test_options_of_a_function_come_before_the_effort() -> None:

@@ -147,6 +147,7 @@ def test_donation_and_errors_of_calls_are_the_same() -> None:
 
 def test_programs_from_the_disk_cache(tmp_path: Path) -> None:
     with (
+        override("enable_compilation_cache", True),
         override("compilation_cache_dir", tmp_path),
         override("persistent_cache_min_compile_time_secs", 0),
     ):

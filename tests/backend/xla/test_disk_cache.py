@@ -14,15 +14,8 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.api.config.config import override
-from verax.backend.runtime.client import default_client, local_devices
-from verax.backend.xla.compile_options import CompileOptions, jaxlib_options
-from verax.backend.xla.disk_cache import (
-    CompilationCacheWarning,
-    Entry,
-    compiler_flags,
-    evict,
-    key_of,
-)
+from verax.backend.xla.cache_files import METER, Entry
+from verax.backend.xla.cache_folder import CompilationCacheWarning, Folder
 
 SOURCE = Path(verax.__file__).parent.parent
 X = np.arange(6, dtype=np.float32)
@@ -34,6 +27,7 @@ def cache(tmp_path: Path) -> Iterator[Path]:
     directory = tmp_path / "made" / "when needed"
     with ExitStack() as stack:
         for option, value in (
+            ("enable_compilation_cache", True),
             ("compilation_cache_dir", directory),
             ("persistent_cache_min_compile_time_secs", 0),
         ):
@@ -56,7 +50,9 @@ def cube(x: Any) -> Any:
 
 
 def files(directory: Path) -> list[Path]:
-    return sorted(directory.glob("*")) if directory.exists() else []
+    if not directory.exists():
+        return []
+    return sorted(path for path in directory.iterdir() if path.name != METER)
 
 
 def test_second_compilation_comes_from_disk(cache: Path) -> None:
@@ -126,7 +122,7 @@ def test_entry_under_a_wrong_name_is_not_taken(cache: Path) -> None:
 def test_entry_that_jaxlib_refuses_is_replaced(cache: Path) -> None:
     compiled(cube, X)
     (path,) = files(cache)
-    Entry(path.parent, path.stem).write(b"checksummed, and no program")
+    Entry(Folder(path.parent), path.stem).write(b"checksummed, and no program")
     with pytest.warns(CompilationCacheWarning, match="cannot be loaded"):
         assert origin(compiled(cube, X)) == "compiler"
     assert origin(compiled(cube, X)) == "disk"
@@ -136,6 +132,7 @@ def test_unwritable_directory_is_a_warning(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a directory")
     with (
+        override("enable_compilation_cache", True),
         override("compilation_cache_dir", blocked),
         override("persistent_cache_min_compile_time_secs", 0),
         pytest.warns(CompilationCacheWarning, match="cannot"),
@@ -178,40 +175,6 @@ def test_lapack_runs_from_disk(cache: Path) -> None:
     assert np.allclose(stage(matrix), np.linalg.cholesky(matrix))
 
 
-def test_key_has_all_that_decides_about_the_code(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    client, devices = default_client(), local_devices()[:1]
-
-    def key(text: str = "module {}", fast: bool = False) -> str:
-        options = CompileOptions(effort="fast" if fast else None)
-        return key_of(client, text, devices, jaxlib_options(devices, options))
-
-    plain = key()
-    assert plain == key()
-    assert key("module @f {}") != plain
-    assert key(fast=True) != plain
-    with override("compilation_cache_key", "model 7"):
-        assert key() != plain
-    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/nowhere")
-    assert key() == plain
-    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true --xla_dump_to=x")
-    assert compiler_flags() == "--xla_cpu_enable_fast_math=true"
-    assert key() != plain
-
-
-def test_files_used_longest_ago_are_evicted(tmp_path: Path) -> None:
-    entries = [Entry(tmp_path, name) for name in "abcd"]
-    for age, entry in enumerate(entries):
-        entry.write(b"x" * 100)
-        os.utime(entry.path, (1000 + age, 1000 + age))
-    assert entries[0].read() == b"x" * 100  # and is new again
-    evict(tmp_path, 3 * entries[0].path.stat().st_size)
-    assert [entry.path.exists() for entry in entries] == [True, False, True, True]
-    evict(tmp_path, 0)
-    assert files(tmp_path) == []
-
-
 def test_size_is_bounded_while_compiling(cache: Path) -> None:
     compiled(cube, X)
     (path,) = files(cache)
@@ -219,6 +182,11 @@ def test_size_is_bounded_while_compiling(cache: Path) -> None:
         compiled(lambda x: cube(x) + 1, X)
     assert len(files(cache)) == 1
     assert not path.exists()
+    (path,) = files(cache)
+    for limit in (0, path.stat().st_size - 100):
+        with override("compilation_cache_max_size", limit):
+            compiled(lambda x: cube(x) + 2, X)
+        assert files(cache) == [path]
 
 
 PROGRAM = """
@@ -238,6 +206,7 @@ def start(directory: Path) -> subprocess.Popen[str]:
     environment = {
         **os.environ,
         "PYTHONPATH": str(SOURCE),
+        "VERAX_ENABLE_COMPILATION_CACHE": "1",
         "VERAX_COMPILATION_CACHE_DIR": str(directory),
     }
     return subprocess.Popen(

@@ -283,8 +283,8 @@ ROWS: Final = (
     Option(
         "compilation_cache_dir",
         str,
-        None,
-        "the folder of compiled programs; None for no cache",
+        "auto",
+        "the folder of compiled programs; auto for the user's cache, None for none",
         optional=True,
     ),
     Option(
@@ -297,13 +297,13 @@ ROWS: Final = (
     Option(
         "compilation_cache_max_size",
         int,
-        -1,
-        "the size in bytes of the disk cache; -1 for no limit",
+        1 << 30,
+        "the size in bytes of the disk cache; -1 for no limit, 0 for no cache",
     ),
     Option(
         "persistent_cache_min_compile_time_secs",
         float,
-        1.0,
+        0.05,
         "programs that compile faster are not stored",
     ),
     Option(

@@ -20,9 +20,11 @@ from verax.api.explain.report import CacheAnswer, Explanation, StageReport
 from verax.api.tracing.argument_names import name_and_line
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.result import Lowered
-from verax.backend.programs.disk_lookup import Stored, stored
+from verax.backend.programs.disk_lookup import stored
 from verax.backend.programs.placed_program import spread_of
 from verax.backend.programs.program import Made, Program, Recipe, made_of
+from verax.backend.xla.disk_cache import DiskAnswer
+from verax.backend.xla.executable import NOT_ASKED
 from verax.ir.captured import CapturedConstants, captured_constants
 from verax.ir.records import ReprMixin
 from verax.ir.walk import count_eqns
@@ -127,7 +129,9 @@ def explained(asked: Asked) -> Explanation:
     if asked.recipe is not None and asked.program is None:
         made = made_of(asked.recipe)
     program = made.program if made else asked.program
-    lowered, disk = None if program is None else program.lowered, Stored(None)
+    lowered, disk = None, NOT_ASKED
+    if program is not None:
+        lowered, disk = program.lowered, program.executable.disk
     if asked.recipe is not None and lowered is None:
         lowered = lowered_now(asked.recipe, asked.entry.name)
         disk = stored(asked.recipe, lowered)
@@ -180,7 +184,7 @@ def lowered_now(recipe: Recipe, name: str) -> Lowered:
     )
 
 
-def verdict(asked: Asked, made: Made | None, disk: Stored) -> str:
+def verdict(asked: Asked, made: Made | None, disk: DiskAnswer) -> str:
     """What the call would do, in a sentence."""
     if asked.recipe is None:
         if asked.entry.traced.captured:
@@ -195,8 +199,7 @@ def verdict(asked: Asked, made: Made | None, disk: Stored) -> str:
         return "hit: the call runs its compiled program at once."
     if asked.hit:
         return "hit: the call checks its arguments and runs its compiled program."
-    origin = "disk" if disk.hit else "compiler"
-    return f"miss: the function is {steps(asked.traced, made, origin)}."
+    return f"miss: the function is {steps(asked.traced, made, disk.origin)}."
 
 
 def steps(traced: bool, made: Made | None, origin: str) -> str:
@@ -212,7 +215,7 @@ def steps(traced: bool, made: Made | None, origin: str) -> str:
 
 
 def cache_answers(
-    asked: Asked, made: Made | None, disk: Stored
+    asked: Asked, made: Made | None, disk: DiskAnswer
 ) -> Iterator[CacheAnswer]:
     """What each cache says, in the order in which a call asks them."""
     traces = CacheAnswer("traces of this function", asked.traced)

@@ -33,7 +33,7 @@ from verax.backend.programs.placement import Placement, Places
 from verax.backend.programs.program import Program
 from verax.backend.runtime.buffers import Buffer
 from verax.backend.runtime.client import Device, check_not_forked, local_devices
-from verax.backend.xla.disk_cache import processor
+from verax.backend.xla.cache_key import processor
 from verax.backend.xla.executable import CompileOptions, Executable, load_serialized
 from verax.backend.xla.lapack import require_routines
 from verax.ir.avals import ShapedArray

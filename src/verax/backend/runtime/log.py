@@ -23,6 +23,11 @@ def log_stage(text: str, *args: object) -> None:
         LOGGER.log(level, text, *args)
 
 
+def log_detail(text: str, *args: object) -> None:
+    """Log what explains something to those who look for it."""
+    LOGGER.debug(text, *args)
+
+
 def log_warning(text: str, *args: object) -> None:
     """Log what the user has asked to be told."""
     LOGGER.warning(text, *args)

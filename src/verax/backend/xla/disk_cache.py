@@ -1,198 +1,69 @@
 """Compiled programs on disk, shared by processes (floor 4).
 
-One idea: a program is stored under a hash of all that decides about its code,
-completely or not at all, and with a checksum, so that jaxlib never sees what others
-wrote::
+One idea: a program is stored under a hash of all that decides about its code
+(`cache_key`), in a folder that only its user can write to (`cache_folder`), completely
+or not at all (`cache_files`)::
 
-    entry = Entry(directory, key_of(client, text, devices, options))
-    entry.read() or entry.write(loaded.serialize())
+    entry = entry_for(client, text, devices, options, how, calls)
+    loaded, answer = through_cache(entry, compile, load)
 
 The text of a program takes its array constants as arguments, so no file holds them.
 """
 
-import os
-import platform
 import time
-import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import Final
 
-import jaxlib.version
 from attrs import frozen
 from jaxlib import _jax
 
+from verax.backend.lowering.callback_calls import HostCalls
 from verax.backend.runtime.metrics import RECORDER
+from verax.backend.xla.cache_files import Entry, bound
+from verax.backend.xla.cache_folder import chosen_folder
+from verax.backend.xla.cache_key import DUMPS, compiler_flags, key_of
+from verax.backend.xla.compile_options import CompileOptions
 from verax.ir.records import ReprMixin
-from verax.rules.values.lazy import LazyModule
-from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
-
-# Imported when first called: both cost as much as twenty modules of ours.
-hashlib = LazyModule("hashlib")
-tempfile = LazyModule("tempfile")
-
-MAGIC: Final = b"verax-executable 1\n"
-SUFFIX: Final = ".verax"
-# How long an unfinished file may be there before it counts as abandoned.
-ABANDONED_SECONDS: Final = 3600.0
-# Flags that say where to write what, and change no code.
-IDLE_FLAGS: Final = ("--xla_dump", "--xla_hlo_profile", "--xla_log")
-
-
-class CompilationCacheWarning(UserWarning):
-    """The compilation cache could not read or write an entry; the program runs."""
-
-
-@frozen(repr=False)
-class Entry(ReprMixin):
-    """One program of the cache: a file that is there whole, or not."""
-
-    directory: Path
-    key: str
-
-    @property
-    def path(self) -> Path:
-        return self.directory / f"{self.key}{SUFFIX}"
-
-    def read(self) -> bytes | None:
-        """The serialised program; None if it is not there or not to be trusted."""
-        try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            warn(f"cannot read {self.path}: {error}")
-            return None
-        start = len(MAGIC) + hashlib.sha256().digest_size
-        body = data[start:]
-        if data[:start] != MAGIC + self.checksum(body):
-            warn(
-                f"{self.path} is damaged or of another kind, so the program is "
-                "compiled again"
-            )
-            return None
-        with suppress(OSError):
-            os.utime(self.path)  # what was used last is evicted last
-        return body
-
-    def write(self, body: bytes) -> bool:
-        """Store the serialised program, at once for all processes that look."""
-        name = ""
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(
-                dir=self.directory, prefix=f"{self.key}.", suffix=".tmp", delete=False
-            ) as file:
-                name = file.name
-                file.write(MAGIC + self.checksum(body) + body)
-            Path(name).replace(self.path)
-        except OSError as error:
-            warn(f"cannot write to {self.directory}: {error}")
-            with suppress(OSError):
-                Path(name or self.path.with_suffix(".none")).unlink()
-            return False
-        return True
-
-    def checksum(self, body: bytes) -> bytes:
-        """Of the key too: a file under a wrong name is a wrong file."""
-        checksum: bytes = hashlib.sha256(self.key.encode() + body).digest()
-        return checksum
-
-
-def warn(message: str) -> None:
-    warnings.warn(
-        f"compilation cache: {message}", CompilationCacheWarning, stacklevel=2
-    )
-
-
-def evict(directory: Path, limit: int) -> None:
-    """Remove what was used longest ago until the files have at most `limit` bytes.
-
-    Other processes may do the same at the same time.
-    """
-    found = []
-    now = time.time()
-    for path in directory.iterdir():
-        with suppress(OSError):
-            status = path.stat()
-            if path.suffix == SUFFIX:
-                found.append((status.st_mtime, status.st_size, path))
-            elif path.suffix == ".tmp" and now - status.st_mtime > ABANDONED_SECONDS:
-                path.unlink()
-    total = sum(size for _, size, _ in found)
-    for _, size, path in sorted(found):
-        if total <= limit:
-            return
-        with suppress(OSError):
-            path.unlink()
-        total -= size
-
-
-@pure()
-def processor() -> str:
-    """What the code of a program for the CPU depends on: the processor's features."""
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith(("flags", "Features")):
-                return f"{platform.machine()} {line}"
-    return f"{platform.machine()} {platform.processor()}"
-
-
-def compiler_flags() -> str:
-    """The XLA flags of the environment that may change code, in order."""
-    flags = os.environ.get("XLA_FLAGS", "").split()
-    return " ".join(flag for flag in flags if not flag.startswith(IDLE_FLAGS))
-
-
-def key_of(
-    client: _jax.Client,
-    text: str,
-    devices: Sequence[_jax.Device],
-    options: _jax.CompileOptions,
-) -> str:
-    """A hash of all that decides about the code, the same in every process."""
-    parts = [
-        MAGIC.decode(),
-        jaxlib.version.__version__,
-        client.platform,
-        client.platform_version,
-        processor() if client.platform == "cpu" else "",
-        compiler_flags(),
-        *[device.device_kind for device in devices],
-        STATE.compilation_cache_key or "",
-        text,
-    ]
-    digest = hashlib.sha256(options.SerializeAsString())
-    for part in parts:
-        data = part.encode()
-        digest.update(len(data).to_bytes(8, "little") + data)
-    name: str = digest.hexdigest()
-    return name
-
 
 type Load = Callable[[bytes], _jax.LoadedExecutable]
 
 
+@frozen(repr=False)
+class DiskAnswer(ReprMixin):
+    """Whether a program was on disk; `hit` is None where the cache is not asked.
+
+    `note` says in which file it is, or why in none.
+    """
+
+    hit: bool | None
+    note: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Where the program is from: "disk" or "compiler"."""
+        return "disk" if self.hit else "compiler"
+
+
 def through_cache(
-    entry: Entry | None, compile: Callable[[], _jax.LoadedExecutable], load: Load
-) -> tuple[_jax.LoadedExecutable, str]:
-    """The program, and where it came from: "disk" or "compiler"."""
-    if entry is not None:
+    entry: Entry | DiskAnswer, compile: Callable[[], _jax.LoadedExecutable], load: Load
+) -> tuple[_jax.LoadedExecutable, DiskAnswer]:
+    """The program, and what the cache did for it."""
+    if isinstance(entry, Entry):
         found = loaded_entry(entry, load)
         if found is not None:
             RECORDER.record("disk_hits")
-            return found, "disk"
+            return found, DiskAnswer(True, f"read from {entry.path}")
         RECORDER.record("disk_misses")
     started = time.perf_counter()
     program = compile()
     seconds = time.perf_counter() - started
     RECORDER.record("compiles")
     RECORDER.record("compile_seconds", seconds)
-    if entry is not None and seconds >= STATE.persistent_cache_min_compile_time_secs:
-        store(entry, program)
-    return program, "compiler"
+    if isinstance(entry, DiskAnswer):
+        return program, entry
+    fault = store(entry, program, seconds)
+    note = f"not kept: {fault}" if fault else f"written to {entry.path}"
+    return program, DiskAnswer(False, note)
 
 
 def loaded_entry(entry: Entry, load: Load) -> _jax.LoadedExecutable | None:
@@ -203,42 +74,71 @@ def loaded_entry(entry: Entry, load: Load) -> _jax.LoadedExecutable | None:
     try:
         return load(data)
     except RuntimeError as error:
-        warn(
-            f"{entry.path} cannot be loaded, so the program is compiled again: {error}"
-        )
+        entry.discard(f"cannot be loaded ({error})")
         return None
 
 
-def store(entry: Entry, program: _jax.LoadedExecutable) -> None:
-    """Write a program to its entry, if it is large enough and can be serialised."""
+def store(entry: Entry, program: _jax.LoadedExecutable, seconds: float) -> str:
+    """Write a program that took so long to compile to its entry.
+
+    Returns:
+        Why it was not written; empty if it was.
+    """
+    least = STATE.persistent_cache_min_compile_time_secs
+    if seconds < least:
+        return (
+            f"compiled in {seconds:.2g} s, and persistent_cache_min_compile_time_secs "
+            f"is {least:g}"
+        )
     try:
         data = program.serialize()
     except RuntimeError as error:
-        warn(f"a program cannot be serialised, so it is not stored: {error}")
-        return
+        fault = f"it cannot be serialised: {error}"
+        entry.folder.report(f"a program is not kept, since {fault}")
+        return fault
     if len(data) < STATE.persistent_cache_min_entry_size_bytes:
-        return
-    if entry.write(data):
+        return "it is smaller than persistent_cache_min_entry_size_bytes"
+    limit = STATE.compilation_cache_max_size
+    if 0 <= limit < len(data):
+        return "it is larger than compilation_cache_max_size"
+    fault = entry.write(data)
+    if not fault:
         RECORDER.record("disk_writes")
-        limit = STATE.compilation_cache_max_size
         if limit >= 0:
-            evict(entry.directory, limit)
+            bound(entry.folder.path, len(data), limit)
+    return fault
 
 
 def entry_for(
     client: _jax.Client,
     text: str,
     devices: Sequence[_jax.Device],
-    options: _jax.CompileOptions,
-) -> Entry | None:
-    """Where a program is stored; None if nothing is to be stored.
+    options: CompileOptions,
+    how: _jax.CompileOptions,
+    calls: HostCalls,
+) -> Entry | DiskAnswer:
+    """Where a program is stored, or why it is not; `how` is `options` for jaxlib.
 
-    Programs over several processes are not: each has a part of its own.
+    Programs over several processes are not: each has a part of its own. Nor are those
+    whose compilation the user wants to see.
     """
-    directory = STATE.compilation_cache_dir
-    if not directory or not STATE.enable_compilation_cache:
-        return None
+    folder = chosen_folder() if STATE.enable_compilation_cache else None
+    if not STATE.enable_compilation_cache:
+        return DiskAnswer(None, "enable_compilation_cache is off")
+    if folder is None:
+        return DiskAnswer(None, "compilation_cache_dir is not set")
+    if STATE.compilation_cache_max_size == 0:
+        return DiskAnswer(None, "compilation_cache_max_size is 0")
+    if calls.functions:
+        return DiskAnswer(None, "the program calls functions of this process")
+    if calls.partitions:
+        return DiskAnswer(None, "rules of this process partition the program")
     here = client.process_index()
     if any(device.process_index != here for device in devices):
-        return None
-    return Entry(Path(directory), key_of(client, text, devices, options))
+        return DiskAnswer(None, "the program runs in several processes")
+    dumped = any(name.startswith(DUMPS) for name, _ in options.overrides)
+    if dumped or f"--{DUMPS}" in compiler_flags():
+        return DiskAnswer(None, "XLA is asked to dump what it compiles")
+    if folder.refusal:
+        return DiskAnswer(None, folder.refusal)
+    return Entry(folder, key_of(client, text, devices, how))

@@ -44,7 +44,7 @@ from verax.backend.xla.compile_options import (
     compile_error,
     jaxlib_options,
 )
-from verax.backend.xla.disk_cache import Load, entry_for, through_cache
+from verax.backend.xla.disk_cache import DiskAnswer, Load, entry_for, through_cache
 from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule
 
@@ -68,6 +68,7 @@ type Execute = Callable[[Sequence[Buffer]], list[Buffer]]
 type Run = Callable[[Sequence[Buffer]], _jax.ExecuteResults]
 ResultHandler = _jax.ResultHandler
 
+NOT_ASKED: Final = DiskAnswer(None)
 # What jaxlib raises if a run fails.
 FAILED: Final = (_jax.JaxRuntimeError, TypeError)
 
@@ -114,7 +115,8 @@ class Executable(ReprMixin):
     size or device of arguments and for deleted ones. A wrong dtype of equal size passes
     unseen: the caller must select programs by the types of the arguments. `code`
     gives the serialised program where `loaded` cannot: XLA forgets the machine code of
-    programs that it has loaded, and would write files that cannot run.
+    programs that it has loaded, and would write files that cannot run. `disk` is what
+    the compilation cache did for the program.
 
     Calls that are counted in microseconds write down what `execute` does instead:
     `run(buffers).consume_with_handlers(handlers)`, and `fail(error, buffers)` on what
@@ -128,6 +130,7 @@ class Executable(ReprMixin):
     calls: HostCalls = field(default=NO_CALLS, repr=False)
     origin: str = "compiler"
     code: Callable[[], bytes] | None = field(default=None, repr=False)
+    disk: DiskAnswer = field(default=NOT_ASKED, repr=False)
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates for one run, such as `flops` and `bytes accessed`."""
@@ -265,6 +268,7 @@ def make_executable(
     failed: list[BaseException] | None = None,
     origin: str = "compiler",
     code: Callable[[], bytes] | None = None,
+    disk: DiskAnswer = NOT_ASKED,
 ) -> Executable:
     """Close over all that a run needs: Python has no faster call than a closure."""
     run: Run = loaded.execute_sharded
@@ -277,7 +281,7 @@ def make_executable(
         except FAILED as error:
             fail(error, buffers)
 
-    return Executable(execute, loaded, run, handlers, calls, origin, code)
+    return Executable(execute, loaded, run, handlers, calls, origin, code, disk)
 
 
 def compile_text(
@@ -322,21 +326,24 @@ def compile_text(
         callbacks = trampolines(calls, failed)
         return client.compile_and_load(parsed(text), where, how, callbacks)
 
-    entry = None if calls.local else entry_for(client, mlir_text, devices, how)
+    entry = entry_for(client, mlir_text, devices, options, how, calls)
     try:
-        loaded, origin = through_cache(entry, made, loading(client, where, how))
+        loaded, disk = through_cache(entry, made, loading(client, where, how))
     except RuleFailed as failure:
         raise failure.error from failure.error.__cause__
     except (RuntimeError, ValueError) as error:  # the second is that of bad sizes
         raise compile_error(error, options) from error
     handlers = result_handlers(loaded, devices, out_avals, out_shardings)
-    if origin == "compiler":
-        return make_executable(loaded, handlers, calls, failed, origin)
+    if isinstance(entry, DiskAnswer) or not disk.hit:
+        return make_executable(loaded, handlers, calls, failed, disk=disk)
 
-    def compiled_anew() -> bytes:
-        return client.compile_and_load(text, where, how).serialize()
+    def code() -> bytes:
+        data = entry.read()
+        if data is None:
+            data = client.compile_and_load(text, where, how).serialize()
+        return data
 
-    return make_executable(loaded, handlers, calls, failed, origin, compiled_anew)
+    return make_executable(loaded, handlers, calls, failed, disk.origin, code, disk)
 
 
 def loading(

@@ -157,10 +157,10 @@ class State(threading.local):
     default_prng_impl: str | None = "threefry2x32"
     threefry_partitionable: bool = True
     enable_compilation_cache: bool = True
-    compilation_cache_dir: str | None = None
+    compilation_cache_dir: str | None = "auto"
     compilation_cache_key: str | None = None
-    compilation_cache_max_size: int = -1
-    persistent_cache_min_compile_time_secs: float = 1.0
+    compilation_cache_max_size: int = 1 << 30
+    persistent_cache_min_compile_time_secs: float = 0.05
     persistent_cache_min_entry_size_bytes: int = 0
     default_device: Any = None
     debug_nans: bool = False
