@@ -22,6 +22,7 @@ from verax.backend.xla.cache_key import (
     threads,
 )
 from verax.backend.xla.compile_options import CompileOptions, jaxlib_options
+from verax.rules.values.lazy import loaded
 
 CPUINFO = """\
 processor\t: {number}
@@ -39,7 +40,7 @@ flags\t\t: fpu of another core
 @pytest.fixture(autouse=True)
 def no_memos() -> Iterator[None]:
     """The machine is looked at again."""
-    memos: list[Any] = [processor, model, cache_key.loaded]
+    memos: list[Any] = [processor, model, loaded]
     for memo in memos:
         memo.cache_clear()
     yield
@@ -80,7 +81,7 @@ def test_the_text_and_the_options() -> None:
 def test_the_versions(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = key()
     monkeypatch.setattr(owner, name, "0.0.1")
-    cache_key.loaded.cache_clear()  # type: ignore[attr-defined]  # a memo
+    loaded.cache_clear()  # type: ignore[attr-defined]  # a memo
     assert key() != before
 
 
