@@ -232,3 +232,32 @@ def test_what_eigenvalues_are_not_computed_of(shapes: Any, message: str) -> None
     mat, start = (np.ones(s, np.float32) for s in shapes)
     with pytest.raises(ValueError, match=message):
         sparse.linalg.lobpcg_standard(mat, start)
+
+
+def test_products_with_arrays_without_elements() -> None:
+    data, indices = vnp.array([2.0, 3.0]), vnp.array([[0, 0], [3, 0]])
+    wide = sparse.BCOO((data, indices), shape=(3, 0))
+    assert (wide @ vnp.zeros(0)).tolist() == [0, 0, 0]
+    assert (wide @ vnp.zeros((0, 2))).shape == (3, 2)
+    assert (wide.T @ vnp.ones(3)).shape == (0,)
+    slope = verax.grad(lambda d: (wide.with_data(d) @ vnp.zeros(0)).sum())(data)
+    assert slope.tolist() == [0, 0]
+
+
+def test_padding_that_holds_nans_is_not_in_products() -> None:
+    data = vnp.array([2.0, np.inf, np.nan])
+    mat = sparse.BCOO((data, vnp.array([[0, 1], [0, 2], [3, 0]])), shape=(3, 2))
+    x = vnp.array([1.0, 10.0])
+    product = verax.jit(lambda m, x: m @ x)
+    assert (mat @ x).tolist() == product(mat, x).tolist() == [20, 0, 0]
+
+
+def test_what_compressed_rows_leave_out_is_padding_at_either_end() -> None:
+    data, cols, starts = [7.0, 1.0, 2.0, 9.0], [0, 0, 1, 1], [1, 2, 3]
+    buffers = tuple(map(vnp.array, (data, cols, starts)))
+    mat = sparse.BCSR(buffers, shape=(2, 2))
+    product = verax.jit(lambda m, x: m @ x)
+    for found in (mat @ vnp.ones(2), product(mat, vnp.ones(2))):
+        assert found.tolist() == [1, 2]
+    found = verax.grad(lambda d: (mat.with_data(d) @ vnp.ones(2)).sum())(buffers[0])
+    assert found.tolist() == [0, 1, 1, 0]

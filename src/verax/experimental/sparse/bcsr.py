@@ -19,11 +19,11 @@ from verax.experimental.sparse import buffers
 from verax.experimental.sparse.base import JAXSparse
 from verax.experimental.sparse.bcoo import BCOO, Static, bcoo_fromdense
 from verax.experimental.sparse.layouts import bcoo_broadcast_in_dim, bcoo_concatenate
+from verax.experimental.sparse.matmul import compressed_product
 from verax.experimental.sparse.products import (
     DimensionNumbers,
     bcoo_dot_general,
     checked_dims,
-    compressed_product,
     promoted,
 )
 from verax.experimental.sparse.util import (

@@ -16,7 +16,7 @@ from verax import lax, numpy as vnp
 from verax.api.trees.classes import register_pytree_node_class
 from verax.experimental.sparse import buffers
 from verax.experimental.sparse.base import JAXSparse
-from verax.experimental.sparse.products import matrix_product
+from verax.experimental.sparse.matmul import matrix_product
 from verax.experimental.sparse.util import Shape, as_shape, count_stored_elements
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError

@@ -24,7 +24,7 @@ from verax.experimental.sparse.coo import (
     dense_operand,
     product,
 )
-from verax.experimental.sparse.products import compressed_product
+from verax.experimental.sparse.matmul import compressed_product
 from verax.experimental.sparse.util import Shape, count_stored_elements
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError

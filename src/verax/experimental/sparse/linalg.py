@@ -17,7 +17,7 @@ import numpy as np
 from verax import lax, numpy as vnp
 from verax.api.host.callbacks import pure_callback
 from verax.api.tracing.structs import ShapeDtypeStruct
-from verax.experimental.sparse.products import compressed_product
+from verax.experimental.sparse.matmul import compressed_product
 from verax.ir.dtypes import is_inexact
 from verax.numpy import linalg
 from verax.rules.values.array import Array

@@ -142,7 +142,7 @@ class OnHost(ReprMixin):
         with np.errstate(all="ignore"):
             found = self.row.evaluate(engine, self.params, arrays)
         return [
-            np.asarray(x).astype(stored_dtype(aval.dtype))
+            np.asarray(x).astype(stored_dtype(aval.dtype), copy=False)
             for x, aval in zip(found, self.results, strict=True)
         ]
 
