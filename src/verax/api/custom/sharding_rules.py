@@ -156,6 +156,10 @@ class SdyShardingRule:
         used: set[str] = set()
         for kind in KINDS:
             check_special(f"{kind}_factors", self.special(kind), whole, used)
+        mappings = (*operand_mappings, None, *result_mappings)
+        special = tuple(map(self.special, KINDS))
+        self.key = (mappings, special, tuple(sorted(factor_sizes.items())))
+        """What rules are compared by, which calls of one function are often."""
 
     def special(self, kind: str) -> tuple[str, ...]:
         """The factors of a kind: "reduction", "need_replication" or "permutation"."""
@@ -172,16 +176,9 @@ class SdyShardingRule:
                     found[factor] = found.get(factor, False) or alone
         return found
 
-    @property
-    def key(self) -> object:
-        """What rules are compared by."""
-        mappings = (*self.operand_mappings, None, *self.result_mappings)
-        special = tuple(map(self.special, KINDS))
-        return mappings, special, tuple(sorted(self.factor_sizes.items()))
-
     def __eq__(self, other: object) -> bool:
         if isinstance(other, SdyShardingRule):
-            return self.key == other.key
+            return self is other or self.key == other.key
         return NotImplemented
 
     def __hash__(self) -> int:
