@@ -105,6 +105,32 @@ def test_the_backward_pass_saves_little() -> None:
     assert not kinds & {"broadcast_in_dim", "neg", "one_minus_square"}
 
 
+def attention(p: Any, x: Any) -> Any:
+    """Two halves that begin alike, as those of a transformer do."""
+
+    def norm(x: Any) -> Any:
+        mean = vnp.mean(x, -1, keepdims=True)
+        return (x - mean) / vnp.sqrt(vnp.var(x, -1, keepdims=True) + 1e-5)
+
+    hidden = norm(x)
+    weights = verax.nn.softmax(hidden @ p["a"] @ hidden.T)
+    x = x + weights @ hidden @ p["c"] + p["b"]
+    return x + verax.nn.gelu(norm(x) @ p["a"]) @ p["c"] + p["d"]
+
+
+def test_all_passes_of_a_second_derivative_are_found() -> None:
+    args = weights(), X
+    gradient = verax.grad(lambda ps: loss(ps, args[1], attention))
+
+    def product(ps: Any) -> Any:
+        return verax.jvp(gradient, (ps,), (ps,))[1]
+
+    closed = program(product, args[0])
+    short = transforms.outline(closed)
+    assert len({e.params for e in blocks_of(short)}) == 2
+    assert len(short.eqns) < len(closed.eqns) / 3
+
+
 def test_nothing_repeats() -> None:
     closed = verax.make_jaxpr(lambda x: vnp.sin(vnp.exp(x)))(X)
     assert transforms.outline(closed) == closed

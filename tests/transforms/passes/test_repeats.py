@@ -17,7 +17,7 @@ def repeats_of(text: str, least: int) -> Repeats:
 
 
 def best(text: str, least: int) -> Repeat | None:
-    return repeats_of(text, least).best(np.ones(len(text), bool))
+    return repeats_of(text, least).best(np.ones(len(text), bool), 1)
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_positions_that_are_taken_are_left_alone() -> None:
     text = "abcdabcdabcd"
     free = np.ones(len(text), bool)
     free[4:8] = False
-    found = repeats_of(text, 3).best(free)
+    found = repeats_of(text, 3).best(free, 1)
     assert found == Repeat((0, 8), 4)
     # No run goes across what is taken.
     free[:] = True
     free[6] = False
-    found = repeats_of(text, 3).best(free)
+    found = repeats_of(text, 3).best(free, 1)
     assert found is not None
     assert not any(start <= 6 < start + found.length for start in found.starts)
 
@@ -61,8 +61,8 @@ def test_runs_read_the_same_of_their_own() -> None:
     # Position 5 reads position 3, where 2 reads 1.
     defined = np.array([-1, 0, 1, -1, 3, 3], np.int64)
     free = np.ones(6, bool)
-    assert Repeats(symbols, defined, first, 2).best(free) == Repeat((0, 3), 2)
-    assert Repeats(symbols, defined, first, 3).best(free) is None
+    assert Repeats(symbols, defined, first, 2).best(free, 1) == Repeat((0, 3), 2)
+    assert Repeats(symbols, defined, first, 3).best(free, 1) is None
 
 
 @pytest.mark.parametrize("seed", range(200))

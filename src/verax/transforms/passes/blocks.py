@@ -12,13 +12,17 @@ A backward pass reads what the forward pass has saved: without that, a program o
 would need twice the memory.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from heapq import heapify, heappop, heappush
+from itertools import chain
+from operator import attrgetter
+from typing import Final
 
 import numpy as np
 from attrs import frozen
-from pyrsistent import pvector
+from numpy.typing import NDArray
+from pyrsistent import PVector, pvector
 
 from verax.ir.jaxpr import (
     NO_PARAMS,
@@ -26,76 +30,153 @@ from verax.ir.jaxpr import (
     Eqn,
     Jaxpr,
     Literal,
+    Params,
     Var,
     equation,
-    types_of,
+    results_like,
     variable,
 )
 from verax.ir.records import ReprMixin
 from verax.transforms.passes.repeats import Ints, Repeat, Repeats
 from verax.transforms.passes.streams import CHEAP, streams
 
-type Passed = tuple[Atom, ...]
-"""What takes one place in a run: an atom for each of the runs."""
+type Passed = tuple[int, ...]
+"""What takes one place in a run: the number of an atom for each of the runs."""
+type Maker = tuple[int, Ints | None]
+"""The last equation that makes a part of what the runs pass, or -1; with it all of
+them, if they are cheap, and of one kind."""
+type Marks = NDArray[np.bool_]
+
+invars_of: Final = attrgetter("invars")
+outvars_of: Final = attrgetter("outvars")
 
 
 @frozen(eq=False, repr=False)
 class Part(ReprMixin):
     """The equations of a program as a sequence in which runs are looked for.
 
+    Atoms have numbers: variables their index, literals negative ones.
+
     Attributes:
         eqns: the equations.
-        position: by the index of a variable, the equation that defines it; -1 for what
-            none does.
         kinds: for each equation a number, equal for those that may be joined.
-        repeats: the same as symbols with their operands.
+        atoms: what is read, by its number.
+        read: the operands of all equations in turn, as numbers.
+        first: where the operands of each equation begin in `read`, and their end.
+        results: the results of all equations in turn.
+        made: the same as numbers.
+        begin: where the results of each equation begin in `results`, and their end.
+        position: by the index of a variable, the equation that defines it; -1 for what
+            none does. The last place is for literals.
+        ends: which variables are outputs of the program.
+        repeats: the equations as symbols with their operands.
     """
 
     eqns: Sequence[Eqn]
-    position: Ints
     kinds: Ints
+    atoms: dict[int, Atom]
+    read: Ints
+    first: Ints
+    results: Sequence[Var]
+    made: Ints
+    begin: Ints
+    position: Ints
+    ends: Marks
     repeats: Repeats
 
-    def run(self, start: int, length: int) -> Sequence[Eqn]:
-        """Some of the equations."""
-        return self.eqns[start : start + length]
+    def makers(self, passed: Sequence[Passed]) -> dict[Passed, Maker]:
+        """What makes each of these."""
+        if not passed:
+            return {}
+        found = self.position[np.maximum(np.array(passed, np.int64), -1)]
+        kinds = self.kinds[found]
+        alike = (found >= 0).all(1) & (kinds[:, 0] >= 0)
+        alike &= (kinds == kinds[:, :1]).all(1)
+        rows = zip(passed, found.max(1).tolist(), alike.tolist(), found, strict=True)
+        return {
+            p: (last, eqns if one and self.eqns[last].primitive.name in CHEAP else None)
+            for p, last, one, eqns in rows
+        }
 
-    def made_by(self, passed: Passed) -> list[int] | None:
-        """The equations of one kind that make what the runs pass, if they do."""
-        found = [int(self.position[a.index]) if type(a) is Var else -1 for a in passed]
-        kind = self.kinds[found[0]]
-        if min(found) < 0 or kind < 0 or any(self.kinds[found] != kind):
-            return None
+    def operands(self, eqns: Ints) -> list[Passed]:
+        """For each operand of equations of one kind, what takes its place."""
+        start = self.first[eqns]
+        places = start[:, None] + np.arange(self.first[eqns[0] + 1] - start[0])
+        return [tuple(column) for column in self.read[places].T.tolist()]
+
+    def marked(self, numbers: Ints) -> Marks:
+        """Which variables are among the numbers."""
+        found = np.zeros(len(self.position), bool)
+        found[numbers[numbers >= 0]] = True
         return found
 
 
 def part_of(eqns: Sequence[Eqn], outvars: Sequence[Atom], least: int) -> Part:
     """The equations of a program with these outputs; runs have at least `least`."""
-    results = [(v.index, i) for i, e in enumerate(eqns) for v in e.outvars]
-    read = [a.index if type(a) is Var else -1 for e in eqns for a in e.invars]
-    ends = [a.index for a in outvars if type(a) is Var]
-    size = 1 + max([*[v for v, _ in results], *read, *ends, 0])
-    # The last place is for operands that are no variable, whose index is -1.
-    position: Ints = np.full(size + 1, -1, np.int64)
-    if results:
-        variables, positions = np.array(results, np.int64).T
-        position[variables] = positions
+    operands = list(chain.from_iterable(map(invars_of, eqns)))
+    results = list(chain.from_iterable(map(outvars_of, eqns)))
+    first = bounds([len(eqn.invars) for eqn in eqns])
+    begin = bounds([len(eqn.outvars) for eqn in eqns])
+    numbers = numbers_of(operands)
+    read: Ints = np.array(numbers, np.int64)
+    made: Ints = np.array([v.index for v in results], np.int64)
+    ends: Ints = np.array([a.index for a in outvars if type(a) is Var], np.int64)
+    size = 2 + max([int(x.max(initial=0)) for x in (read, made, ends)])
+    position: Ints = np.full(size, -1, np.int64)
+    position[made] = np.repeat(np.arange(len(eqns)), np.diff(begin))
+    is_end = np.zeros(size, bool)
+    is_end[ends] = True
     kinds = kinds_of(eqns)
-    first = np.cumsum([0, *[len(e.invars) for e in eqns]])
-    defined = position[np.array(read, np.int64)]
-    return Part(eqns, position, kinds, Repeats(kinds, defined, first, least))
+    defined = position[np.maximum(read, -1)]
+    return Part(
+        eqns,
+        kinds,
+        dict(zip(numbers, operands, strict=True)),
+        read,
+        first,
+        results,
+        made,
+        begin,
+        position,
+        is_end,
+        Repeats(kinds, defined, first, least),
+    )
+
+
+def bounds(sizes: Sequence[int]) -> Ints:
+    """Where parts of these sizes, in a row, begin, and where the last one ends."""
+    return np.cumsum([0, *sizes])
+
+
+def numbers_of(atoms: Iterable[Atom]) -> list[int]:
+    """The index of a variable, and for literals numbers below -1."""
+    known: dict[Literal, int] = {}
+    return [
+        a.index if type(a) is Var else -2 - known.setdefault(a, len(known))  # type: ignore[arg-type]  # a literal
+        for a in atoms
+    ]
 
 
 def kinds_of(eqns: Sequence[Eqn]) -> Ints:
     """A number for each equation: that of its kind, or one of no other."""
+    # Few objects are the params of many equations; these few take time to compare.
+    values: dict[Params, int] = {}
+    params_of = {
+        number: -1
+        if params is not NO_PARAMS and params.effects
+        else values.setdefault(params, len(values))
+        for number, params in {id(eqn.params): eqn.params for eqn in eqns}.items()
+    }
     known: dict[object, int] = {}
     found = []
     for i, eqn in enumerate(eqns):
-        params = eqn.params
-        if params is not NO_PARAMS and eqn.effects:
+        params = params_of[id(eqn.params)]
+        if params < 0:
             found.append(-1 - i)
             continue
-        kind = (eqn.primitive, params, types_of(eqn.invars), types_of(eqn.outvars))
+        ins = tuple([a.aval for a in eqn.invars])
+        outs = tuple([v.aval for v in eqn.outvars])
+        kind = (eqn.primitive, params, ins, outs)
         found.append(known.setdefault(kind, len(known)))
     return np.array(found, np.int64)
 
@@ -106,68 +187,68 @@ class Block:
     def __init__(self, part: Part, repeat: Repeat) -> None:
         self.part = part
         self.repeat = repeat
-        self.runs = [part.run(start, repeat.length) for start in repeat.starts]
+        self.start, self.stop = repeat.starts[0], repeat.starts[0] + repeat.length
         self.operands: dict[Passed, int] = {}
         # What is computed again, with what each place of the equation takes.
         self.again: dict[Passed, tuple[Eqn, list[Passed]]] = {}
-        for _, passed in self.outside():
+        for passed in self.outside.values():
             self.operands.setdefault(passed, len(self.operands))
+        self.makers = part.makers(list(self.operands))
         self.compute_again()
 
-    def outside(self) -> Iterator[tuple[tuple[int, int], Passed]]:
-        """The places of a run that read what it does not define, and what that is."""
-        start = self.repeat.starts[0]
-        for offset, eqn in enumerate(self.runs[0]):
-            for place, atom in enumerate(eqn.invars):
-                if isinstance(atom, Literal) or self.part.position[atom.index] < start:
-                    passed = tuple([run[offset].invars[place] for run in self.runs])
-                    if not is_constant(passed):
-                        yield (offset, place), passed
+    def columns(self, flat: Ints, first: Ints) -> Ints:
+        """What the runs have in `flat`, a row for each."""
+        count = first[self.stop] - first[self.start]
+        return flat[first[list(self.repeat.starts), None] + np.arange(count)]
+
+    @cached_property
+    def outside(self) -> dict[int, Passed]:
+        """The operands of a run that it does not define, and what that is."""
+        part = self.part
+        read = self.columns(part.read, part.first)
+        same = (read[0] < -1) & (read == read[0]).all(0)
+        where = slice(part.first[self.start], part.first[self.stop])
+        (found,) = np.nonzero((part.repeats.defined[where] < self.start) & ~same)
+        passed = map(tuple, read.T[found].tolist())
+        return dict(zip(found.tolist(), passed, strict=True))
+
+    @cached_property
+    def made(self) -> Ints:
+        """The variables that the runs define, a row for each."""
+        return self.columns(self.part.made, self.part.begin)
 
     def compute_again(self) -> None:
         """Replace operands by what they are computed from, where that is not more."""
-        waiting = [(-self.latest(p), i) for i, p in enumerate(self.operands)]
+        part, makers = self.part, self.makers
+        made = [p for p in self.operands if makers[p][1] is not None]
+        waiting = [(-makers[p][0], p) for p in made]
         heapify(waiting)
-        names = list(self.operands)
         while waiting and len(self.again) < self.repeat.length:
-            passed = names[heappop(waiting)[1]]
-            made = self.part.made_by(passed)
-            if made is None:
-                continue
-            eqns = [self.part.eqns[i] for i in made]
-            if eqns[0].primitive.name not in CHEAP:
-                continue
-            needed = [
-                tuple([eqn.invars[place] for eqn in eqns])
-                for place in range(len(eqns[0].invars))
-            ]
+            passed = heappop(waiting)[1]
+            eqns = makers[passed][1]
+            assert eqns is not None
+            needed = part.operands(eqns)
             new = [
                 p
                 for p in dict.fromkeys(needed)
                 if not is_constant(p) and p not in self.operands and p not in self.again
             ]
+            makers |= part.makers([p for p in new if p not in makers])
             if sum(map(self.weight, new)) > self.weight(passed):
                 continue
-            self.again[passed] = eqns[0], needed
+            self.again[passed] = part.eqns[eqns[0]], needed
             del self.operands[passed]
             for p in new:
                 self.operands[p] = 0
-                heappush(waiting, (-self.latest(p), len(names)))
-                names.append(p)
+                if makers[p][1] is not None:
+                    heappush(waiting, (-makers[p][0], p))
         self.operands = {p: i for i, p in enumerate(self.operands)}
-
-    def latest(self, passed: Passed) -> int:
-        """The last of the equations that make what the runs pass."""
-        made = [int(self.part.position[a.index]) for a in passed if type(a) is Var]
-        return max(made, default=-1)
 
     def weight(self, passed: Passed) -> int:
         """The bytes that a run must keep to pass it: none for an input of all."""
-        if all(
-            [isinstance(a, Literal) or self.part.position[a.index] < 0 for a in passed]
-        ):
+        if self.makers[passed][0] < 0:
             return 0
-        aval = passed[0].aval
+        aval = self.part.atoms[passed[0]].aval
         # Which of two unknown sizes is larger may not be known, either.
         return (1 if aval.symbolic else aval.size) * aval.dtype.itemsize
 
@@ -175,63 +256,57 @@ class Block:
     def streams(self) -> bool:
         """Whether a value flows through the runs, from each to the next."""
         results = self.results(self.reads)
-        outs = [[run[at].outvars[i] for at, i in results] for run in self.runs]
-        return streams(self.jaxpr(results), self.interfaces, outs)
+        return streams(self.jaxpr(results), self.interfaces, self.outs(results))
 
     @property
-    def reads(self) -> set[int]:
-        """The indices of the variables that the calls read."""
-        return {a.index for p in self.operands for a in p if type(a) is Var}
+    def reads(self) -> Marks:
+        """The variables that the calls read."""
+        return self.part.marked(np.array(list(self.operands), np.int64))
 
-    def results(self, read: set[int]) -> list[tuple[int, int]]:
-        """Which results of a run are among what is read: equation and number."""
-        return [
-            (offset, number)
-            for offset in range(self.repeat.length)
-            for number in range(len(self.runs[0][offset].outvars))
-            if any([run[offset].outvars[number].index in read for run in self.runs])
-        ]
+    def results(self, read: Marks) -> Sequence[int]:
+        """Which results of a run are among what is read."""
+        found: list[int] = np.flatnonzero(read[self.made].any(0)).tolist()
+        return found
 
-    def trimmed(self, read: set[int], saved: int) -> "Block":
+    def outs(self, results: Sequence[int]) -> list[tuple[Var, ...]]:
+        """These results of each run."""
+        begin = self.part.begin[list(self.repeat.starts)].tolist()
+        return [tuple([self.part.results[i + at] for at in results]) for i in begin]
+
+    def trimmed(self, read: Marks, saved: int) -> "Block":
         """The block without a run of whose results more are read than of others'.
 
         The others would have to keep them, too: the forward pass of a network whose
         first block has another backward pass. It stays if too little were `saved`.
         """
-        needed = [
-            {
-                (offset, i)
-                for offset, eqn in enumerate(run)
-                for i, v in enumerate(eqn.outvars)
-                if v.index in read
-            }
-            for run in self.runs
-        ]
-        kept = [
-            start
-            for number, start in enumerate(self.repeat.starts)
-            if not needed[number].difference(
-                *[other for i, other in enumerate(needed) if i != number]
-            )
-        ]
-        smaller = Repeat(tuple(kept), self.repeat.length)
+        needed = read[self.made]
+        extra = (needed & (needed.sum(0) == 1)).any(1)
+        starts = zip(self.repeat.starts, extra.tolist(), strict=True)
+        kept = tuple([start for start, more in starts if not more])
+        smaller = Repeat(kept, self.repeat.length)
         if smaller == self.repeat or smaller.saved < saved:
             return self
         return Block(self.part, smaller)
 
-    def jaxpr(self, results: Sequence[tuple[int, int]]) -> Jaxpr:
+    def jaxpr(self, results: Sequence[int]) -> Jaxpr:
         """The program of a run that has these results."""
-        inputs = tuple([variable(i, p[0].aval) for p, i in self.operands.items()])
+        inputs, eqns, made = self.body
+        return Jaxpr((), inputs, eqns, tuple([made[at] for at in results]))
+
+    @cached_property
+    def body(self) -> tuple[tuple[Var, ...], PVector[Eqn], list[Var]]:
+        """Inputs and equations of the program of a run, and what the run defines."""
+        atoms = self.part.atoms
+        inputs = tuple(
+            [variable(i, atoms[p[0]].aval) for p, i in self.operands.items()]
+        )
         places: dict[Passed, Atom] = dict(zip(self.operands, inputs, strict=True))
-        own: dict[int, Var] = {}
         eqns: list[Eqn] = []
         count = len(inputs)
 
         def write(eqn: Eqn, ins: Sequence[Atom]) -> tuple[Var, ...]:
             nonlocal count
-            outs = tuple(
-                [variable(count + i, v.aval) for i, v in enumerate(eqn.outvars)]
-            )
+            outs = results_like(count, eqn.outvars)
             count += len(outs)
             eqns.append(
                 equation(eqn.primitive, eqn.params, tuple(ins), outs, eqn.source)
@@ -239,36 +314,35 @@ class Block:
             return outs
 
         for passed, (eqn, needed) in sorted(
-            self.again.items(), key=lambda item: self.latest(item[0])
+            self.again.items(), key=lambda item: self.makers[item[0]][0]
         ):
-            ins = [p[0] if is_constant(p) else places[p] for p in needed]
+            ins = [atoms[p[0]] if is_constant(p) else places[p] for p in needed]
             (places[passed],) = write(eqn, ins)
-        given = {place: places[p] for place, p in self.outside()}
-        for offset, eqn in enumerate(self.runs[0]):
+        given = {place: places[p] for place, p in self.outside.items()}
+        own: dict[int, Var] = {}
+        made: list[Var] = []
+        place = 0
+        for eqn in self.part.eqns[self.start : self.stop]:
             ins = [
-                given.get((offset, place)) or self.local(atom, own)
-                for place, atom in enumerate(eqn.invars)
+                given.get(i) or (own[a.index] if type(a) is Var else a)
+                for i, a in enumerate(eqn.invars, place)
             ]
+            place += len(ins)
             outs = write(eqn, ins)
-            own.update({v.index: x for v, x in zip(eqn.outvars, outs, strict=True)})
-        ends = [own[self.runs[0][at].outvars[i].index] for at, i in results]
-        return Jaxpr((), inputs, pvector(eqns), tuple(ends))
-
-    @staticmethod
-    def local(atom: Atom, own: dict[int, Var]) -> Atom:
-        """What an equation of a run reads of the run itself, or a constant."""
-        return own[atom.index] if type(atom) is Var else atom
+            made += outs
+            own.update(zip([v.index for v in eqn.outvars], outs, strict=True))
+        return inputs, pvector(eqns), made
 
     @cached_property
     def interfaces(self) -> list[tuple[Atom, ...]]:
         """What each run passes."""
+        atoms = self.part.atoms
         return [
-            tuple([passed[number] for passed in self.operands])
-            for number in range(len(self.runs))
+            tuple([atoms[passed[number]] for passed in self.operands])
+            for number in range(len(self.repeat.starts))
         ]
 
 
 def is_constant(passed: Passed) -> bool:
     """Whether all runs read the same literal there."""
-    first = passed[0]
-    return type(first) is Literal and all([other == first for other in passed[1:]])
+    return passed[0] < -1 and all([other == passed[0] for other in passed])

@@ -22,9 +22,10 @@ from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var, equation
 from verax.ir.records import ReprMixin
 from verax.ir.walk import map_subjaxprs
 from verax.ops.calls.call import CallParams, Metadata, jit_p
+from verax.rules.guards.gc_pause import paused
 from verax.rules.rows.builder import Builder
 from verax.rules.values.memo import pure, recall
-from verax.transforms.passes.blocks import Block, part_of
+from verax.transforms.passes.blocks import Block, Marks, Part, part_of
 from verax.transforms.passes.repeats import repeating
 from verax.transforms.passes.streams import may_stream, streams
 
@@ -93,7 +94,7 @@ def outlined_eqns(
 
     The variables keep their numbers.
     """
-    inside = kept_calls([within(eqn, limits) for eqn in eqns], limits)
+    inside = kept_calls(within(eqns, limits), limits)
     if limits.streams and not may_stream(inside):
         return inside
     if not worth(inside, limits):
@@ -101,20 +102,21 @@ def outlined_eqns(
     part = part_of(inside, outvars, limits.least)
     free = np.ones(len(inside), bool)
     blocks: list[Block] = []
-    while (repeat := part.repeats.best(free)) and repeat.saved >= limits.saved:
+    while repeat := part.repeats.best(free, limits.saved):
         for start in repeat.starts:
             free[start : start + repeat.length] = False
         block = Block(part, repeat)
         if block.streams or not limits.streams:
             blocks.append(block)
-    return with_calls(inside, outvars, blocks, limits) if blocks else inside
+    return with_calls(part, blocks, limits) if blocks else inside
 
 
 def with_kept_calls(
     eqns: Sequence[Eqn], outvars: Sequence[Atom], calls: str
 ) -> list[Eqn]:
     """The equations as XLA gets them, with the option `calls` "auto" or "keep"."""
-    return outlined_eqns(eqns, outvars, PAYING if calls == "auto" else EVERYTHING)
+    with paused():
+        return outlined_eqns(eqns, outvars, PAYING if calls == "auto" else EVERYTHING)
 
 
 def worth(eqns: Sequence[Eqn], limits: Limits) -> bool:
@@ -126,16 +128,30 @@ def worth(eqns: Sequence[Eqn], limits: Limits) -> bool:
     return repeating(names, limits.least) + limits.least >= limits.saved
 
 
-def within(eqn: Eqn, limits: Limits) -> Eqn:
-    """The equation with the jaxprs that it holds outlined."""
-    if type(eqn.params).transient is False:  # type: ignore[comparison-overlap]  # not the property
-        return eqn
-    params = map_subjaxprs(
-        eqn.params, lambda inner: outline(inner, limits), aside=False
-    )
-    if params is eqn.params:
-        return eqn
-    return Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
+def within(eqns: Sequence[Eqn], limits: Limits) -> list[Eqn]:
+    """The equations with the jaxprs that they hold outlined."""
+    changed: dict[int, Params] = {}
+    for params in {id(eqn.params): eqn.params for eqn in eqns}.values():
+        if type(params).transient is not False:  # type: ignore[comparison-overlap]  # not the property
+            found = map_subjaxprs(
+                params, lambda inner: outline(inner, limits), aside=False
+            )
+            if found is not params:
+                changed[id(params)] = found
+    if not changed:
+        return list(eqns)
+    return [
+        eqn
+        if id(eqn.params) not in changed
+        else equation(
+            eqn.primitive,
+            changed[id(eqn.params)],
+            eqn.invars,
+            eqn.outvars,
+            eqn.source,
+        )
+        for eqn in eqns
+    ]
 
 
 def kept_calls(eqns: list[Eqn], limits: Limits) -> list[Eqn]:
@@ -170,42 +186,31 @@ def is_kept(jaxpr: Jaxpr, calls: Sequence[Eqn], limits: Limits) -> bool:
     return streams(jaxpr, [e.invars for e in calls], [e.outvars for e in calls])
 
 
-def with_calls(
-    eqns: Sequence[Eqn],
-    outvars: Sequence[Atom],
-    blocks: Sequence[Block],
-    limits: Limits,
-) -> list[Eqn]:
+def with_calls(part: Part, blocks: Sequence[Block], limits: Limits) -> list[Eqn]:
     """The equations, in their order, with calls of the blocks."""
-    read = read_with(eqns, outvars, blocks)
+    read = read_with(part, blocks)
     blocks = [block.trimmed(read, limits.saved) for block in blocks]
-    read = read_with(eqns, outvars, blocks)
-    left = without(eqns, blocks)
+    read = read_with(part, blocks)
+    left: list[Eqn | None] = list(part.eqns)
     for block in blocks:
         results = block.results(read)
         params = CallParams("block", block.jaxpr(results), asked=False, metadata=STAYS)
-        places = zip(block.repeat.starts, block.runs, block.interfaces, strict=True)
-        for start, run, ins in places:
-            outs = tuple([run[at].outvars[i] for at, i in results])
-            left[start] = equation(jit_p, params, ins, outs, run[0].source)
+        starts, length = block.repeat.starts, block.repeat.length
+        calls = zip(starts, block.interfaces, block.outs(results), strict=True)
+        for start, ins, outs in calls:
+            source = part.eqns[start].source
+            call = equation(jit_p, params, ins, outs, source)
+            left[start : start + length] = [call] + [None] * (length - 1)
     return [eqn for eqn in left if eqn is not None]
 
 
-def without(eqns: Sequence[Eqn], blocks: Sequence[Block]) -> list[Eqn | None]:
-    """The equations, with None for those of blocks."""
-    left: list[Eqn | None] = list(eqns)
+def read_with(part: Part, blocks: Sequence[Block]) -> Marks:
+    """The variables that outputs, calls of the blocks and other equations read."""
+    free = np.ones(len(part.eqns), bool)
     for block in blocks:
         for start in block.repeat.starts:
-            left[start : start + block.repeat.length] = [None] * block.repeat.length
-    return left
-
-
-def read_with(
-    eqns: Sequence[Eqn], outvars: Sequence[Atom], blocks: Sequence[Block]
-) -> set[int]:
-    """The indices of what outputs, calls of the blocks and other equations read."""
-    read = {a.index for a in outvars if type(a) is Var}
-    for eqn in without(eqns, blocks):
-        if eqn is not None:
-            read.update([a.index for a in eqn.invars if type(a) is Var])
-    return read.union(*[block.reads for block in blocks])
+            free[start : start + block.repeat.length] = False
+    read = part.ends | part.marked(part.read[np.repeat(free, np.diff(part.first))])
+    for block in blocks:
+        read |= block.reads
+    return read

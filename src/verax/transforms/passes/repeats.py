@@ -3,13 +3,15 @@
 A window of symbols has a number, made of the numbers of its halves; windows of equal
 numbers are sorted together, and the longest windows that repeat are looked at first::
 
-    Repeats(symbols, defined, least=2).best()      # Repeat(starts=(1, 7), length=5)
+    Repeats(symbols, defined, first, least=2).best(free, saved=2)    # Repeat((1, 7), 5)
 
 What a position reads is known by the positions that define it: occurrences agree if
 each reads the same of its own part, wherever the rest comes from.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -24,10 +26,15 @@ type Hashes = NDArray[np.uint64]
 # Odd, as every second one of its powers, so that no multiplication loses a symbol.
 FACTOR: Final = 0x9E3779B97F4A7C15
 
-# How many of the windows of a width are looked at.
-TRIED: Final = 2
-# How many symbols are compared for each: a run that occurs often is a short one.
-COMPARED: Final = 1 << 14
+# How many windows are looked at, and where.
+TRIED: Final = 4
+LOOKED_AT: Final = 16
+# How often as many symbols as there are may be compared for each.
+COMPARED: Final = 4
+
+
+# See `Repeat.worth`.
+ADJACENT: Final = 3
 
 
 @frozen(repr=False)
@@ -52,7 +59,10 @@ class Repeat(ReprMixin):
         adjacent = self.starts[-1] - self.starts[0] == self.length * (
             len(self.starts) - 1
         )
-        return self.saved * (3 if adjacent else 2)
+        return self.saved * (ADJACENT if adjacent else 2)
+
+
+WORTH: Final = attrgetter("worth")
 
 
 def windows(symbols: Ints, least: int) -> Iterator[tuple[int, Hashes]]:
@@ -103,16 +113,19 @@ class Repeats(ReprMixin):
     first: Ints
     least: int
 
-    def best(self, free: NDArray[np.bool_]) -> Repeat | None:
-        """The repeat that saves most among positions that are `free`."""
+    def best(self, free: NDArray[np.bool_], saved: int) -> Repeat | None:
+        """The repeat that saves most, at least `saved`, among `free` positions."""
         places, symbols = self.joined(free)
         best: Repeat | None = None
-        for width, numbers in windows(symbols, self.least):
-            for positions in promising(numbers, width):
-                found = self.at(places, symbols, positions, width)
-                if found and (best is None or found.worth > best.worth):
-                    best = found
-        return best
+        for positions, period in promising(symbols, self.least):
+            # Runs do not overlap, so that no more is saved than what lies between.
+            span = int(positions[-1] - positions[0])
+            if span < saved or (best and span * ADJACENT <= best.worth):
+                continue
+            found = self.at(places, symbols, positions, period)
+            if found and (best is None or found.worth > best.worth):
+                best = found
+        return best if best and best.saved >= saved else None
 
     def joined(self, free: NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """The free positions, with one of no equal for each gap, and their symbols."""
@@ -123,63 +136,90 @@ class Repeats(ReprMixin):
         return places, symbols[places]
 
     def at(
-        self, places: Ints, symbols: Ints, positions: Ints, width: int
+        self, places: Ints, symbols: Ints, positions: Ints, period: int
     ) -> Repeat | None:
         """The best repeat whose runs start at some of these places."""
-        span, count = int(positions[-1] - positions[0]), len(positions)
-        reach = min(span, max(width, COMPARED // count))
+        # Never much more in all than there are symbols.
+        most = COMPARED * len(symbols) // len(positions)
+        reach = max(min(period, most), 2 * self.least)
         read = positions[:, None] + np.arange(reach)
         rows = symbols[np.minimum(read, len(symbols) - 1)]
         differ = (rows != rows[0]) | (read >= len(symbols))
         alike = np.where(differ.any(1), differ.argmax(1), reach)
         gap = int(np.diff(positions).min())
         least = -(-self.least // gap) * gap
-        best: Repeat | None = None
-        for length in sorted({gap, least, width, *alike.tolist()}):
-            if length < self.least:
-                continue
+        likely: list[Repeat] = []
+        for length in sorted({gap, least, period, *alike.tolist()}):
             members = spaced(positions[alike >= length], length)
-            if len(members) < 2:
-                continue
-            starts = tuple([int(places[i]) for i in members])
-            if best is None or Repeat(starts, length).worth > best.worth:
-                best = self.agreeing(starts, length) or best
+            if length >= self.least and len(members) > 1:
+                starts = tuple([int(places[i]) for i in members])
+                likely.append(Repeat(starts, length))
+        best: Repeat | None = None
+        for repeat in sorted(likely, key=WORTH, reverse=True):
+            if best is None or repeat.worth > best.worth:
+                found = self.agreeing(repeat.starts, repeat.length)
+                if found and (best is None or found.worth > best.worth):
+                    best = found
         return best
 
     def agreeing(self, starts: tuple[int, ...], length: int) -> Repeat | None:
-        """The runs as far as all of them read the same of their own parts."""
-        inside = [self.inside(start, length) for start in starts]
-        wrong = np.zeros(len(inside[0]), bool)
-        for other in inside[1:]:
-            wrong |= other != inside[0]
-        if wrong.any():
-            operand = int(self.first[starts[0]]) + int(wrong.argmax())
-            where = int(np.searchsorted(self.first, operand, "right")) - 1
-            length = where - starts[0]
-        return Repeat(starts, length) if length >= self.least else None
+        """The runs as far as all of them read the same of their own parts.
 
-    def inside(self, start: int, length: int) -> Ints:
-        """For each operand of a run which position of the run it is, or -1."""
-        read = self.defined[self.first[start] : self.first[start + length]]
-        return np.maximum(read - start, -1)
+        Or those of them that agree with most others, where that saves more.
+        """
+        begin: Ints = np.array(starts)[:, None]
+        count = self.first[starts[0] + length] - self.first[starts[0]]
+        read = self.defined[self.first[begin] + np.arange(count)] - begin
+        # Position in the run, or -1.
+        inside = np.maximum(read, -1)
+        wrong = inside != inside[len(starts) // 2]
+        if not wrong.any():
+            return Repeat(starts, length)
+        operand = int(self.first[starts[0]]) + int(wrong.any(0).argmax())
+        shorter = int(np.searchsorted(self.first, operand, "right")) - 1 - starts[0]
+        fewer = tuple(begin[~wrong.any(1), 0].tolist())
+        found = [Repeat(fewer, length)]
+        if shorter >= self.least:
+            found.append(Repeat(starts, shorter))
+        return max(found, key=WORTH)
 
 
-def promising(numbers: Hashes, width: int) -> list[Ints]:
-    """Positions of the windows that repeat, a few of those that may save most."""
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    heads = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    counts = np.diff(np.r_[heads, len(order)])
-    if counts.max(initial=1) < 2:
-        return []
-    ends = order[heads + counts - 1]
-    span = ends - order[heads]
-    # Occurrences that overlap are those of a shorter period.
-    saved = np.minimum((counts - 1) * width, span)
-    saved[span < width] = 0
-    # Of those that save as much, the first: there the runs begin.
-    chosen = np.lexsort((order[heads], -saved))[:TRIED]
-    return [order[heads[i] : heads[i] + counts[i]] for i in chosen.tolist() if saved[i]]
+def promising(symbols: Ints, least: int) -> Iterator[tuple[Ints, int]]:
+    """Positions of equal windows, a few of those that may save most, with their period.
+
+    Where something repeats, it is equally far to the next place that looks the same,
+    seen through the widest window that has one, for many positions in a row.
+    """
+    count = len(symbols)
+    step: Ints = np.zeros(count, np.int64)
+    level: Ints = np.zeros(count, np.int64)
+    found: list[tuple[int, Hashes]] = []
+    for width, numbers in islice(windows(symbols, least), 0, 5, 2):
+        order = np.argsort(numbers, kind="stable")
+        ordered = numbers[order]
+        (at,) = np.nonzero(ordered[1:] == ordered[:-1])
+        if not len(at):
+            break
+        here = order[at]
+        step[here] = order[at + 1] - here
+        level[here] = len(found)
+        found.append((width, numbers))
+    heads = np.flatnonzero(np.concatenate([[True], step[1:] != step[:-1]]))[:count]
+    length = np.diff(np.append(heads, count)) * (step[heads] > 0)
+    tried: list[Ints] = []
+    # Of those that are as long, the first: there the runs begin.
+    for start in heads[np.argsort(-length, kind="stable")[:LOOKED_AT]].tolist():
+        period = int(step[start])
+        if not period or any([start in other for other in tried]):
+            continue
+        # The last of the runs may end before a wider window does.
+        narrow = [numbers for width, numbers in found[1:] if width <= period]
+        numbers = [found[0][1], *narrow][min(level[start], len(narrow))]
+        positions = np.flatnonzero(numbers == numbers[start])
+        tried.append(positions)
+        yield positions, period
+        if len(tried) == TRIED:
+            return
 
 
 def spaced(positions: Sequence[int] | Ints, length: int) -> list[int]:
