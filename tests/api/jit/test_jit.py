@@ -146,6 +146,17 @@ def test_donated_memory_is_gone() -> None:
         x + 1
 
 
+def test_donated_memory_goes_to_the_first_result_of_its_type() -> None:
+    step = verax.jit(lambda n, x: (n + 1, x + 2.0, x), donate_argnums=1)
+    x = verax.jit(lambda a: a + 1)(vnp.float32(3.0))
+    memory = x.unsafe_buffer_pointer()
+    number, second, first = step(vnp.int32(1), x)
+    assert second.unsafe_buffer_pointer() == memory
+    assert (int(number), float(second), float(first)) == (2, 6.0, 4.0)
+    text = step.lower(vnp.int32(1), vnp.float32(3.0)).as_text()
+    assert "tensor<f32> {tf.aliasing_output = 1 : i32}" in text
+
+
 def test_donated_trees_lose_all_leaves() -> None:
     xs = [vnp.ones((2, 3)) + 0, vnp.ones((3, 4)) + 0]
     verax.jit(lambda xs: [x + 1 for x in xs], donate_argnums=0)(xs)

@@ -8,6 +8,7 @@ own cache key::
     lowered.text
 """
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from time import perf_counter
 from typing import Final
@@ -188,8 +189,8 @@ def attributes(
     spread: Spread | None,
 ) -> tuple[list[str], list[str]]:
     """The attributes of the arguments and of the results of the main function."""
-    donations = [*[False] * len(consts), *donated, *[False] * len(body.inputs)]
-    marks = ["jax.buffer_donor = true" if flag else "" for flag in donations]
+    lent = donations(body, donated, fixed=spread is None)
+    marks = [*[""] * len(consts), *lent]
     if spread is None:
         return marks, []
     asked = [layout for layout, flag in zip(spread.ins, kept, strict=True) if flag]
@@ -204,6 +205,27 @@ def attributes(
     results = map(memory_attribute, memories.outs)
     inputs = zip(marks, spreads, given, strict=False)
     return list(map(joined, inputs)), list(map(joined, zip(ends, results, strict=True)))
+
+
+def donations(body: Body, donated: Sequence[bool], fixed: bool) -> list[str]:
+    """What says of each argument that its memory may be reused.
+
+    If `fixed`, it is for the first result of that shape and dtype which no argument
+    before it has; otherwise XLA chooses a result, of another shape too.
+    """
+    free: dict[object, deque[int]] = {}
+    for place, aval in enumerate(body.out_avals if fixed else ()):
+        free.setdefault((aval.shape, aval.dtype), deque()).append(place)
+    marks = [""] * len(body.in_avals)
+    for i, (aval, flag) in enumerate(zip(body.in_avals, donated, strict=False)):
+        if flag:
+            places = free.get((aval.shape, aval.dtype))
+            marks[i] = (
+                f"tf.aliasing_output = {places.popleft()} : i32"
+                if places
+                else "jax.buffer_donor = true"
+            )
+    return marks
 
 
 def memory_attribute(kind: str | None) -> str:
