@@ -108,3 +108,33 @@ def test_complex_special_points(name: str, x: complex, y: complex) -> None:
         np.testing.assert_equal(abs(found.real), abs(y.real) if y.real != -1 else 1)
         np.testing.assert_equal(abs(found.imag), y.imag)
         assert np.isnan(y.real) or np.sign(found.real) == np.sign(y.real)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
+@pytest.mark.parametrize("shape", [(7,), (1, 7), (3, 1), ()])
+def test_what_a_mask_leaves_out_is_zero(dtype: str, shape: tuple[int, ...]) -> None:
+    x = jnp.asarray(VALUES, dtype)
+    mask = jnp.arange(max(1, np.prod(shape, dtype=int))).reshape(shape) % 2 == 1
+    due = np.where(mask, x, np.zeros((), x.dtype)).astype(complex)
+    for f in (jnp.multiply, verax.jit(jnp.multiply)):
+        for found in (f(x, mask), f(mask, x), f(x, np.asarray(mask))):
+            assert found.dtype == x.dtype
+            np.testing.assert_array_equal(np.asarray(found).astype(complex), due)
+    known = verax.jit(lambda x: x * np.asarray(mask))(x)
+    np.testing.assert_array_equal(np.asarray(known).astype(complex), due)
+
+
+def test_products_with_masks_have_types_and_derivatives() -> None:
+    mask = jnp.array([True, False])
+    assert (INF * mask).tolist() == [INF, 0.0]
+    assert (2.0 * mask).aval == (2.0 * mask.astype(int)).aval
+    assert (2 * mask).dtype == "int32"
+    assert (mask * mask).tolist() == [True, False]
+    assert (jnp.float32(INF) * jnp.bool_(False)).tolist() == 0.0
+    x = jnp.array([3.0, INF])
+    _, pull = verax.vjp(lambda x: x * mask, x)
+    assert pull(jnp.array([NAN, INF]))[0].tolist()[1] == 0.0
+    out, tangent = verax.jvp(lambda x: x * mask, (x,), (x,))
+    assert out.tolist() == tangent.tolist() == [3.0, 0.0]
+    with pytest.raises(ValueError, match="broadcast"):
+        jnp.ones(3) * mask

@@ -59,3 +59,29 @@ def test_errors() -> None:
         trace(select.select_n, np.asarray(True), F(1), np.int32(2))
     with pytest.raises(TypeError, match="the same shape"):
         trace(select.select_n, np.asarray(True), np.ones(2, F), np.ones(3, F))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "float16", "float32", "int32", "float64", "complex64"]
+)
+def test_masks_of_many_elements_choose_by_bits(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    shape = (130, 64)
+    x, y = (rng.normal(size=shape).astype(dtype) for _ in range(2))
+    which = rng.normal(size=shape) > 0
+    zero = np.zeros((), dtype)
+    minus = np.asarray(-1.5).astype(dtype)
+    x = x.T[:, ::2].T if dtype == "float32" else x
+    which, y = which[: len(x)], y[: len(x)]
+    for yes, no in [
+        (x, y),
+        (x, zero),
+        (zero, x),
+        (x, -zero),
+        (minus, x),
+        (minus, zero),
+    ]:
+        found = select.evaluate_select(which, np.asarray(no), np.asarray(yes))
+        due = np.where(which, yes, no)
+        assert found.dtype == dtype
+        assert found.tobytes() == due.tobytes()

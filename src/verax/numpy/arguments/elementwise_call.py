@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.ir.dtypes import INEXACT_SET, DType, bool_
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import INEXACT_SET, DType, bool_, int32
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -25,10 +26,12 @@ from verax.numpy.arguments.arguments import (
     operand,
     ranks_differ,
     stretched,
+    weak_scalar,
 )
 from verax.ops.elementwise.arith import add_p, mul_p
 from verax.ops.elementwise.bits import and_p, or_p
 from verax.ops.elementwise.compare import ne_p
+from verax.ops.elementwise.select import select_n_p
 from verax.rules.rows.row import Row
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
@@ -38,6 +41,7 @@ LOGICAL: dict[Row[NoParams], Row[NoParams]] = {
     add_p: or_p,
     mul_p: and_p,
 }
+INTEGER = ShapedArray((), int32, True)
 
 
 def unary(name: str, row: Row[NoParams], x: ArrayLike) -> Array:
@@ -73,10 +77,41 @@ def binary(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
             return STATE.interpreter.bind(row, NO_PARAMS, (x, constant))[0]
     elif isinstance(y, Array) and (constant := adapted(x, y.aval)) is not None:
         return STATE.interpreter.bind(row, NO_PARAMS, (constant, y))[0]
+    if row is mul_p and (masked := masking(name, x, y)) is not None:
+        return STATE.interpreter.bind(select_n_p, NO_PARAMS, masked)[0]
     dtype, operands = unified(name, (x, y))
     if dtype is bool_:
         row = LOGICAL.get(row, row)
     return STATE.interpreter.bind(row, NO_PARAMS, operands)[0]
+
+
+def masking(name: str, x: ArrayLike, y: ArrayLike) -> list[Any] | None:
+    """What selects the product, if one factor is a float and one a boolean array.
+
+    Zero times infinity is not a number, but what a mask leaves out is zero. XLA makes
+    a selection of some of these products too.
+    """
+    if is_mask(y):
+        mask, value = y, x
+    elif is_mask(x):
+        mask, value = x, y
+    else:
+        return None
+    avals = avals_of(name, (mask, value))
+    if avals[1].dtype not in INEXACT_SET:
+        return None
+    dtype, weak = common_type(avals)
+    factor = as_type(value, avals[1], dtype, weak)
+    zero = weak_scalar(0, INTEGER, dtype) if weak else constant_of(0, dtype)
+    mask, factor = broadcast_together(name, [mask, factor])
+    return [mask, zero, factor]
+
+
+def is_mask(x: object) -> bool:
+    """Whether `x` is an array of booleans."""
+    if isinstance(x, Array):
+        return x.aval.dtype is bool_
+    return isinstance(x, np.ndarray) and x.dtype == bool_
 
 
 def binary_inexact(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:

@@ -6,8 +6,9 @@ dimensions stay without them down to the compiled program::
     select_n_p: z = cases[which],  dz = dcases[which]
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -67,9 +68,29 @@ def select_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
     return (ShapedArray(shape, cases[0].dtype, weak),)
 
 
+MANY = 1 << 12
+BITS: Mapping[int, type[np.signedinteger[Any]]] = MappingProxyType(
+    {4: np.int32, 8: np.int64}
+)
+
+
+def select_bits(which: NDArray, on_true: NDArray, on_false: NDArray) -> NDArray:
+    """Integers by a mask, without a branch for each, which is wrong half the time."""
+    mask = which.astype(on_true.dtype)
+    np.negative(mask, out=mask)
+    if on_false.ndim == 0 and not on_false:
+        return np.bitwise_and(mask, on_true)
+    return ((on_true ^ on_false) & mask) ^ on_false
+
+
 def evaluate_select(which: NDArray, *cases: NDArray) -> NDArray:
     if is_bool(which.dtype) and len(cases) == 2:
-        return np.where(which, cases[1], cases[0])
+        bits = BITS.get(cases[0].dtype.itemsize) if which.size >= MANY else None
+        if bits is None:
+            return np.where(which, cases[1], cases[0])
+        return select_bits(which, cases[1].view(bits), cases[0].view(bits)).view(
+            cases[0].dtype
+        )
     chosen = np.clip(which.astype(np.int64), 0, len(cases) - 1)
     result = cases[0]
     for i, case in enumerate(cases):
