@@ -354,3 +354,50 @@ def test_scalars_reach_a_trace_as_arrays() -> None:
         assert vnp.percentile(vnp.arange(3.0), 50) == 1
     assert seen
     assert not [x for x in seen if isinstance(x, verax.core.Literal)]
+
+
+class RunningRules(LoggedTrace):
+    """Calls both rules of a `custom_vjp` function, and keeps what they return."""
+
+    def process_custom_vjp_call(
+        self,
+        primitive: Any,
+        fun: Any,
+        fwd: Any,
+        bwd: Any,
+        tracers: Sequence[Any],
+        out_trees: Any,
+        symbolic_zeros: bool,
+    ) -> Any:
+        self.log += [fun.__name__, fwd.__name__, bwd.__name__]
+        pairs = [entry for x in tracers for entry in (x, True)]
+        found = fwd.call_wrapped(*pairs)
+        _, tree, forwarded = out_trees()
+        assert len(forwarded) == tree.num_leaves
+        residuals, outs = found[: tree.num_leaves], found[tree.num_leaves :]
+        cts, logs = bwd.call_wrapped(*residuals, *[vnp.ones_like(y) for y in outs])
+        assert logs is None
+        self.log += [[float(ct) for ct in cts if ct.dtype != verax.dtypes.float0]]
+        return outs
+
+
+def test_an_interpreter_may_call_the_rules_of_a_custom_vjp() -> None:
+    shift = vnp.float32(10.0)
+
+    @verax.custom_vjp
+    def scaled(a: Any, x: Any, n: Any) -> Any:
+        return a * x + shift, n
+
+    def scaled_fwd(a: Any, x: Any, n: Any) -> Any:
+        return scaled(a, x, n), {"kept": (a, x)}
+
+    def scaled_bwd(kept: Any, cts: Any) -> Any:
+        a, x = kept["kept"]
+        return 100 * cts[0] * x, None, None
+
+    scaled.defvjp(scaled_fwd, scaled_bwd)
+    log: list[Any] = []
+    with take_current_trace() as parent, set_current_trace(RunningRules(parent, log)):
+        out, n = scaled(2.0, vnp.float32(3.0), 4)
+    assert (float(out), int(n)) == (16.0, 4)
+    assert log == ["scaled", "scaled_fwd", "scaled_bwd", [300.0, 0.0]]

@@ -89,8 +89,8 @@ def test_programs_that_walk_equations() -> None:
     env: dict[Any, Any] = dict(zip(closed.jaxpr.invars, [4.0], strict=True))
     for eqn in closed.jaxpr.eqns:
         operands = [getattr(a, "value", None) or env.get(a) for a in eqn.invars]
-        before, params = eqn.primitive.get_bind_params(eqn.params)
-        found = eqn.primitive.bind(*before, *operands, **params)
+        params = eqn.primitive.get_bind_params(eqn.params)
+        found = eqn.primitive.bind(*operands, **params)
         outs = found if eqn.primitive.multiple_results else [found]
         env |= dict(zip(eqn.outvars, outs, strict=True))
     (out,) = closed.jaxpr.outvars

@@ -65,6 +65,7 @@ def check_values() -> None:
         *(jax.jit, jnp.sin, jax.Array, jax.lax.add, jax.nn.relu, jax.core.ShapedArray),
         *(jax.tree_util.Partial, jax.sharding.NamedSharding, jax.tree_util.tree_map),
         *(jax.scipy.stats.norm.pdf, jax.extend.core.Primitive),
+        jax.extend.random.define_prng_impl,
     )
     for value in values:
         assert pickle.loads(pickle.dumps(value)) is value

@@ -224,11 +224,9 @@ class Primitive:
     params: type[Params]
     multiple_results: bool = field(default=False, kw_only=True)
 
-    def get_bind_params(
-        self, params: "Params"
-    ) -> tuple[list[object], dict[str, object]]:
-        """What `bind` takes before and after the operands: nothing, and the params."""
-        return [], dict(params)
+    def get_bind_params(self, params: Mapping[str, object]) -> dict[str, object]:
+        """What `bind` takes by keyword: the params of an equation."""
+        return dict(params)
 
     def __repr__(self) -> str:
         return self.name

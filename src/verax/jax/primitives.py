@@ -249,9 +249,9 @@ class Primitive(metaclass=AllPrimitives):
         with interpreting(trace):
             return self.bind(*args, **params)
 
-    def get_bind_params(self, params: Mapping[str, Any]) -> tuple[list[Any], Any]:
-        """Nothing to bind first, and the params."""
-        return [], dict(params)
+    def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What `bind` takes by keyword: the params of an equation."""
+        return dict(params)
 
     def given(self, args: Sequence[object], params: Mapping[str, object]) -> Keywords:
         if not self.effectful or self.abstract_eval is None:

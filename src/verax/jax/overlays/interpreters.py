@@ -12,18 +12,20 @@ under `jit` or in a loop closes over becomes an operand that the trace sees::
         jnp.sin(x)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from threading import get_ident
 from typing import Any, ClassVar
 
 import verax
+from verax.api.autodiff.jvp_vjp import zero
 from verax.api.tracing.apply import as_array, literal_array
 from verax.backend.eager.interpreter import EagerInterpreter
 from verax.core import jaxpr_as_fun
 from verax.ir.atoms import variable
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Atom, Literal, Params, Primitive as Named
 from verax.jax.overlays.linear_util import WrappedFun, wrap_init
 from verax.jax.overlays.params import jax_params
@@ -91,9 +93,15 @@ class Trace(Scope, metaclass=AllTraces):
                 CUSTOM_JVP_CALL, fun, jvp, list(args), symbolic_zeros=False
             )
         if primitive is custom_vjp_call_p:
-            fun = called(primitive, params)
+            fun, rules = called(primitive, params), PulledRules(params)
             return self.process_custom_vjp_call(
-                primitive, fun, NO_RULE, NO_RULE, list(args), None, False
+                primitive,
+                fun,
+                wrap_init(rules.forward),
+                wrap_init(rules.backward),
+                list(args),
+                rules.trees,
+                symbolic_zeros=False,
             )
         named = jax_params(primitive, params)
         return self.process_primitive(primitive, list(args), named)
@@ -245,6 +253,7 @@ def called(primitive: Any, params: Any) -> WrappedFun:
         with interpreting(top(args)):
             return run(*args)
 
+    fun.__name__ = params.name
     return wrap_init(fun)
 
 
@@ -300,11 +309,62 @@ class CustomJvpCall:
 CUSTOM_JVP_CALL = CustomJvpCall()
 
 
-def no_rule(*_: object) -> Any:
-    raise NotImplementedError(
-        "the rules of a custom_vjp cannot be called by another interpreter; "
-        "call the function itself"
-    )
+class PulledRules:
+    """The rules of a `custom_vjp` call on flat values, by JAX's protocol.
+
+    What the call closes over comes first among the values, and has no cotangents.
+    """
+
+    def __init__(self, params: Any) -> None:
+        self.params = params
+        self.results = params.jaxpr.out_avals
+        self.nonzero: tuple[bool, ...] = ()
+        self.residuals = 0
+        name, rule = params.name, params.rule
+        rule = getattr(rule, "rule", rule)
+        self.forward = named(self.run_forward, getattr(rule, "fwd", None), name)
+        self.backward = named(self.run_backward, getattr(rule, "bwd", None), name)
+
+    def run_forward(self, *pairs: Any) -> list[Any]:
+        """Residuals, then results, from each value and whether its tangent moves."""
+        values, flags = pairs[::2], pairs[1::2]
+        self.nonzero = tuple(map(bool, flags[self.params.captured :]))
+        jaxpr = self.params.rule.forward(self.nonzero)
+        with interpreting(top(values)):
+            found = jaxpr_as_fun(jaxpr)(*values)
+        count = len(self.results)
+        self.residuals = len(found) - count
+        return [*found[count:], *found[:count]]
+
+    def trees(self) -> tuple[Any, Any, list[None]]:
+        """Results and residuals as lists, and which values the residuals are: none."""
+        trees = [
+            verax.tree_util.tree_structure([0] * count)
+            for count in (len(self.results), self.residuals)
+        ]
+        return trees[0], trees[1], [None] * self.residuals
+
+    def run_backward(self, *args: Any) -> tuple[list[Any], None]:
+        """Cotangents of all values, from residuals and cotangents of all results."""
+        residuals, cts = args[: self.residuals], args[self.residuals :]
+        given = tuple([is_inexact(aval.dtype) for aval in self.results])
+        jaxpr, mask = self.params.rule.backward(self.nonzero, given)
+        live = [ct for ct, flag in zip(cts, given, strict=True) if flag]
+        with interpreting(top(args)):
+            found = iter(jaxpr_as_fun(jaxpr)(*residuals, *live))
+        held = (False,) * self.params.captured
+        avals = self.params.jaxpr.in_avals
+        return [
+            next(found) if flag else zero(aval.tangent())
+            for flag, aval in zip((*held, *mask), avals, strict=True)
+        ], None
 
 
-NO_RULE = wrap_init(no_rule)
+def named(run: Callable[..., Any], rule: Any, name: str) -> Callable[..., Any]:
+    """`run` under the name of the user's rule; of the function, if it has none."""
+
+    def call(*args: Any) -> Any:
+        return run(*args)
+
+    call.__name__ = getattr(rule, "__name__", name)
+    return call
