@@ -78,9 +78,11 @@ def select_bits(which: NDArray, on_true: NDArray, on_false: NDArray) -> NDArray:
     """Integers by a mask, without a branch for each, which is wrong half the time."""
     mask = which.astype(on_true.dtype)
     np.negative(mask, out=mask)
-    if on_false.ndim == 0 and not on_false:
-        return np.bitwise_and(mask, on_true)
-    return ((on_true ^ on_false) & mask) ^ on_false
+    alone = on_false.ndim == 0 and not on_false
+    found: NDArray = (
+        mask & on_true if alone else ((on_true ^ on_false) & mask) ^ on_false
+    )
+    return found
 
 
 def evaluate_select(which: NDArray, *cases: NDArray) -> NDArray:
