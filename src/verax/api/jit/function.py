@@ -229,10 +229,10 @@ class PjitFunction[**P, R](Copyable):
 
     def placement(self, entry: Entry, sig: Signature) -> Placement | None:
         """Where the program runs; None if on the first device, as usual."""
-        shardings = self.settings.shardings
+        shardings, leaves = self.settings.shardings, sig.leaves
         return placement_of(
             entry.traced.jaxpr,
-            sig.leaves,
+            REFERENCES.held(leaves) if entry.traced.refs else leaves,
             sig.describe,
             shardings.of_inputs(*sig.call_args.dynamic),
             shardings.of_outputs(entry.traced.out_tree),

@@ -15,7 +15,11 @@ from attrs import evolve, field, frozen
 from verax.api.stages.compilation import Compilation, start_compiling
 from verax.api.stages.interfaces import Interface
 from verax.api.stages.stages import Compiled, Lowered, Traced
-from verax.api.tracing.reference_checks import check_closed_over, reference_aval
+from verax.api.tracing.reference_checks import (
+    check_closed_over,
+    held,
+    reference_aval,
+)
 from verax.api.tracing.trace import Traced as TracedFunction
 from verax.backend import pytrees
 from verax.backend.eager.single_op import OPTIONS
@@ -26,7 +30,6 @@ from verax.backend.results import result_tree
 from verax.ir.avals import AbstractRef
 from verax.rules.rows.builder import Staged
 from verax.rules.rows.leaks import leaked
-from verax.rules.rows.references import ConcreteRef
 from verax.rules.values.reference import Ref
 from verax.transforms.references.control_flow import discharged
 from verax.transforms.references.discharge import Discharged
@@ -53,7 +56,7 @@ class Whole:
         """
         interface, names = self.interface, self.interface.names
         inner = [getattr(aval, "inner_aval", aval) for aval in interface.in_avals]
-        values = [x.value if isinstance(x, ConcreteRef) else x for x in leaves]
+        values = held(leaves)
         evolve(interface, in_avals=tuple(inner)).check(values, tree)
         for i, (leaf, due) in enumerate(zip(leaves, interface.in_avals, strict=True)):
             if isinstance(leaf, Ref) != isinstance(due, AbstractRef):
@@ -129,10 +132,7 @@ def on_values(stage: Traced) -> tuple[Traced, Whole]:
 
 def placement_on_values(stage: Traced, found: Discharged) -> Placement | None:
     """Where the program runs; what references hold stays where it was."""
-    captured = [
-        x.value if isinstance(x, ConcreteRef) else x
-        for x in stage.traced.opened.captured
-    ]
+    captured = held(stage.traced.opened.captured)
     own = stage.placement
     if own is None:
         rest = found.jaxpr.in_avals[len(captured) :]
@@ -178,7 +178,7 @@ class CompiledOnValues(Compiled):
         leaves, tree = pytrees.flatten((args, kwargs))
         interface = self.whole.interface
         operands = self.whole.operands(leaves, tree)
-        values = [x.value if isinstance(x, ConcreteRef) else x for x in operands]
+        values = held(operands)
         for i in self.whole.written:
             values[i] = taken(operands[i])
         outs = super().__call__(*values)

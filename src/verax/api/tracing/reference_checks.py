@@ -12,7 +12,7 @@ from verax.api.tracing.argument_names import Describe, name_and_line
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.rules.rows.leaks import depends_on
-from verax.rules.rows.references import BoundRef, TracedRef
+from verax.rules.rows.references import BoundRef, ConcreteRef, TracedRef
 from verax.rules.values.reference import Ref
 from verax.transforms.references.discharge import references
 
@@ -22,6 +22,11 @@ def has_references(jaxpr: Jaxpr) -> bool:
     if any(references(jaxpr)):
         return True
     return any([isinstance(c.literal.value, Ref) for c in jaxpr.used_consts])
+
+
+def held(leaves: Sequence[Any]) -> list[Any]:
+    """The leaves, with what references outside of traces hold instead of these."""
+    return [x.value if isinstance(x, ConcreteRef) else x for x in leaves]
 
 
 def is_input(ref: Ref) -> bool:

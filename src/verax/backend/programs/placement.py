@@ -32,7 +32,6 @@ from verax.ir.meshes import MeshAxes, says_nothing
 from verax.ir.records import ReprMixin
 from verax.ir.walk import walk
 from verax.ops.parallel.sharding_constraint import ShardingParams
-from verax.rules.rows.references import ConcreteRef
 from verax.rules.values.array import Array
 from verax.rules.values.memo import pure, recall
 from verax.rules.values.state import STATE
@@ -85,9 +84,7 @@ def place_of(value: object) -> Sharding | None:
 
 
 def placed_of(x: object) -> Placed | None:
-    """The place of its own that an array has, or what a reference holds, if any."""
-    if isinstance(x, ConcreteRef):
-        x = x.value
+    """The place of its own that a value has, if it is an array with one."""
     return x.placed if isinstance(x, ConcreteArray) else None
 
 
@@ -187,7 +184,7 @@ def has_place(x: object) -> bool:
 
 def sharding_of(x: object) -> Sharding | None:
     """The sharding that a type without values says, such as a `ShapeDtypeStruct`."""
-    found = None if isinstance(x, Array | ConcreteRef) else getattr(x, "sharding", None)
+    found = None if isinstance(x, Array) else getattr(x, "sharding", None)
     return found if isinstance(found, Sharding) and not says_nothing(found) else None
 
 
