@@ -22,7 +22,7 @@ ORDER = {
     ),
     "backend": (
         "runtime pytrees",
-        "results",
+        "processes results",
         "lowering placement",
         "arrays xla",
         "programs",
@@ -36,7 +36,7 @@ ORDER = {
         "custom explain stages",
         "jit",
         "autodiff config parallel",
-        "inspect export",
+        "inspect export distributed",
     ),
     "numpy": (
         "arguments",

@@ -85,7 +85,8 @@ __getattr__, __dir__ = facade(
     },
     modules=(
         "ad ad_checkpoint api_util checkpoint_policies core custom_batching "
-        "custom_derivatives debug dlpack dtypes errors example_libraries experimental "
+        "custom_derivatives debug distributed dlpack dtypes errors "
+        "example_libraries experimental "
         "export extend ffi flatten_util image ir lax memory monitoring nn numpy ops "
         "profiler random ref rewrites scipy sharding stages test_util transforms tree "
         "tree_util typing"

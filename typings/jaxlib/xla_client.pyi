@@ -3,14 +3,24 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jaxlib._jax import Client as Client
+from jaxlib._jax import (
+    Client as Client,
+    CpuCollectives,
+    DistributedRuntimeClient,
+)
 
 def make_cpu_client(
     asynchronous: bool = True,
     num_devices: int | None = None,
+    distributed_client: DistributedRuntimeClient | None = None,
+    node_id: int = 0,
+    num_nodes: int = 1,
+    collectives: CpuCollectives | None = None,
 ) -> Client: ...
 def make_c_api_client(
-    plugin_name: str, options: Mapping[str, Any] | None = None
+    plugin_name: str,
+    options: Mapping[str, Any] | None = None,
+    distributed_client: DistributedRuntimeClient | None = None,
 ) -> Client: ...
 def load_pjrt_plugin_dynamically(plugin_name: str, library_path: str) -> object: ...
 def generate_pjrt_gpu_plugin_options() -> Mapping[str, Any]: ...

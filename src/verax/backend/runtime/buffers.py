@@ -27,8 +27,9 @@ from verax.backend.runtime.metrics import TALLY
 from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
-from verax.rules.values.state import STATE
+from verax.rules.values.state import STATE, State
 
+wait = LazyModule("verax.backend.runtime.cluster").wait
 check_transfer = LazyModule("verax.backend.runtime.transfers").check_transfer
 
 __all__ = [
@@ -193,6 +194,8 @@ def to_numpy(buffer: Buffer) -> NDArray[Any]:
     Raises:
         RuntimeError: the buffer was deleted or donated, or its computation failed.
     """
+    if State.joined:
+        wait_for(buffer)
     try:
         # Through a memoryview, because `asarray` on the buffer itself would fall back
         # to an `__array__` that some other library put there.
@@ -204,6 +207,16 @@ def to_numpy(buffer: Buffer) -> NDArray[Any]:
         raise failure from failure.__cause__
     TALLY.bytes_to_host += values.nbytes
     return values
+
+
+def wait_for(buffer: Buffer) -> None:
+    """Wait for values that other processes may work on, too.
+
+    Raises:
+        ProcessFailed: one of them failed.
+    """
+    if not buffer.is_deleted():
+        wait(buffer.is_ready)
 
 
 def ask_for_host(buffer: Buffer) -> None:
@@ -273,6 +286,9 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
     if any(buffer.is_deleted() for buffer in buffers):
         raise RuntimeError(DELETED)
     started = perf_counter()
+    if State.joined:
+        for buffer in buffers:
+            wait_for(buffer)
     try:
         _jax.batched_block_until_ready(buffers)
     except _jax.JaxRuntimeError as error:

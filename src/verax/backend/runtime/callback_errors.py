@@ -14,6 +14,10 @@ from typing import ClassVar, Final
 from verax.backend.runtime.errors import ExecutionError, explained
 from verax.ir.locks import locked
 from verax.rules.programs.host import CallbackError
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.state import State
+
+suspect = LazyModule("verax.backend.runtime.cluster").suspect
 
 MARK: Final = re.compile(r"verax callback failure (\d+)")
 KEPT = 16
@@ -70,6 +74,8 @@ class Failures:
         """What to raise for an error of the runtime: what is behind it, or its text."""
         found = self.behind(error)
         if found is None:
+            if State.joined:
+                suspect(error)
             found = ExecutionError(explained(str(error)))
             found.__cause__ = error
         return found

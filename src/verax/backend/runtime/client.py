@@ -49,12 +49,16 @@ DEVICE_COUNT_VARIABLES: Final = ("VERAX_NUM_CPU_DEVICES", "JAX_NUM_CPU_DEVICES")
 
 # What starts clients is loaded when one is started.
 XLA: Final = LazyModule("jaxlib.xla_client")
+CLUSTER: Final = LazyModule("verax.backend.runtime.cluster")
 CUDA: Final = LazyModule("verax.backend.runtime.cuda")
 find_plugin = CUDA.find_plugin
 
 
 def start_cpu_client(device_count: int | None) -> Client:
     """A client for the processor; `None` leaves the count to `XLA_FLAGS`, else 1."""
+    if State.joined:
+        joined: Client = CLUSTER.start_cpu_client(device_count)
+        return joined
     client: Client = XLA.make_cpu_client(num_devices=device_count)
     return client
 

@@ -24,9 +24,11 @@ from typing import Any, Final
 from attrs import frozen
 from jaxlib import _profiler, plugin_support, xla_client
 
+from verax.backend.runtime.cluster import CLUSTER, start_joined
 from verax.backend.runtime.environment import first_variable
 from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule
+from verax.rules.values.state import State
 
 NAME: Final = "cuda"
 PLATFORM: Final = "CUDA"
@@ -101,7 +103,7 @@ def load_nvidia_libraries() -> list[Path]:
     return loaded
 
 
-def visible_devices() -> list[int] | None:
+def visible_devices() -> Sequence[int] | None:
     """The numbers of the GPUs to use, if the environment lists them.
 
     Raises:
@@ -127,8 +129,15 @@ def client_options() -> dict[str, Any]:
         ValueError: a variable has a value that it cannot have.
     """
     options: dict[str, Any] = dict(xla_client.generate_pjrt_gpu_plugin_options())
-    if (chosen := visible_devices()) is not None:
-        options["visible_devices"] = chosen
+    chosen = visible_devices()
+    if (connection := CLUSTER.connection) is not None:
+        settings = connection.settings
+        options |= {"node_id": settings.index, "num_nodes": settings.count}
+        if settings.partition_index is not None:
+            options["partition_index"] = settings.partition_index
+        chosen = chosen if settings.local_devices is None else settings.local_devices
+    if chosen is not None:
+        options["visible_devices"] = list(chosen)
     return options
 
 
@@ -202,4 +211,10 @@ def start_cuda_client(device_count: int | None = None) -> xla_client.Client:
     register_kernels(c_api)
     if not xla_client.pjrt_plugin_initialized(NAME):
         xla_client.initialize_pjrt_plugin(NAME)
-    return xla_client.make_c_api_client(NAME, options)
+    if not State.joined:
+        return xla_client.make_c_api_client(NAME, options)
+    return start_joined(
+        lambda connection: xla_client.make_c_api_client(
+            NAME, options, connection.client
+        )
+    )

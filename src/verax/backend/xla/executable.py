@@ -47,6 +47,7 @@ from verax.backend.xla.compile_options import (
 from verax.backend.xla.disk_cache import DiskAnswer, Load, entry_for, through_cache
 from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule
+from verax.rules.values.state import State
 
 __all__ = [
     "CompileError",
@@ -58,6 +59,7 @@ __all__ = [
     "load_serialized",
 ]
 
+suspect = LazyModule("verax.backend.runtime.cluster").suspect
 # Few programs are partitioned by rules of the user's.
 PARTITIONING: Final = LazyModule("verax.backend.xla.partition_calls")
 
@@ -244,6 +246,8 @@ def fail(error: Exception, buffers: Sequence[object]) -> NoReturn:
     failure = FAILURES.behind(error)
     if failure is not None:
         raise failure from failure.__cause__
+    if State.joined:
+        suspect(error)
     raise execution_error(error, buffers) from error
 
 

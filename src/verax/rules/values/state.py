@@ -139,7 +139,8 @@ class State(threading.local):
     first device; `meshes` are those of the enclosing `with` blocks, `mesh` holds the
     last; `axes` are the named axes of the enclosing transformations, with their sizes;
     `fetching` says that the user has asked for values on the host; `forked` says that
-    the devices belong to the process from which this one was forked.
+    the devices belong to the process from which this one was forked, `joined` that
+    other processes run the same program.
     `context` sums up those that traces may read; `refresh` keeps it up to date.
 
     Calls that are counted in microseconds are looked up by one object instead of all
@@ -193,6 +194,7 @@ class State(threading.local):
     mesh: tuple[Any, ...] = ()
     axes: tuple[tuple[str, int], ...] = ()
     forked: bool = False
+    joined: bool = False
     context: Context
     own: object = None
     base: object = None

@@ -1,0 +1,225 @@
+"""Floor 5: joining the other processes of a program, and leaving them.
+
+One idea: every process calls `initialize` before its first array, with its own number
+and the address of process 0; afterwards `devices()` are those of all processes::
+
+    verax.distributed.initialize("10.0.0.1:7777", num_processes=2, process_id=0)
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from verax.api.distributed.detection import detected
+from verax.backend.processes.connection import connect, disconnect
+from verax.backend.processes.watch import split_address
+from verax.backend.runtime.cluster import CLUSTER, Settings
+from verax.backend.runtime.environment import first_variable
+
+PREFIXES: Final = ("VERAX_", "JAX_")
+FILES: Final = ("mtls_cert_file", "mtls_key_file", "mtls_ca_file")
+
+
+def initialize(
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    local_device_ids: int | Sequence[int] | None = None,
+    cluster_detection_method: str | None = None,
+    initialization_timeout: int = 300,
+    heartbeat_timeout_seconds: int = 100,
+    shutdown_timeout_seconds: int = 300,
+    coordinator_bind_address: str | None = None,
+    slice_index: int | None = None,
+    partition_index: int | None = None,
+    mtls_cert_file: str | None = None,
+    mtls_key_file: str | None = None,
+    mtls_ca_file: str | None = None,
+    mtls_peer_uri_prefix: str | None = None,
+    verify_secure_credentials: bool | None = None,
+) -> None:
+    """Join the other processes of this program; each of them calls this.
+
+    It must come before the first array. What is None is read from the environment:
+    `VERAX_COORDINATOR_ADDRESS`, `VERAX_NUM_PROCESSES`, `VERAX_PROCESS_ID`,
+    `VERAX_LOCAL_DEVICE_IDS`, `VERAX_COORDINATOR_BIND_ADDRESS` (or the same with
+    `JAX_`), then from the variables of SLURM, Open MPI and Kubernetes.
+
+    Process 0 listens at `coordinator_address` (`host:port`), or where
+    `coordinator_bind_address` says, and nowhere else. `local_device_ids` are the GPUs
+    of this process. `cluster_detection_method` is "slurm", "ompi", "k8s", or
+    "deactivate" to look for none. Times are in seconds: to wait for all processes at
+    the start, to take a silent one for dead, which raises `errors.ProcessFailed` in the
+    others, and to wait for all at the end. Processes of one `partition_index`, formerly
+    `slice_index`, have devices that are closely connected. With certificates (PEM
+    files), messages to the coordinator are encrypted and both sides prove who they are:
+    the other's certificate must name its host, or hold a URI that starts with
+    `mtls_peer_uri_prefix`; `verify_secure_credentials` refuses to do without.
+
+    Raises:
+        RuntimeError: this process has joined already, or has started its devices; the
+            coordinator cannot be reached in time; processes have the same number.
+        ValueError: something is missing, or out of range.
+    """
+    given = (coordinator_address, num_processes, process_id)
+    place, local_index = own_place(*given, cluster_detection_method)
+    bind = coordinator_bind_address or variable("COORDINATOR_BIND_ADDRESS")
+    settings = Settings(
+        checked_address("coordinator_address", place[0]),
+        checked_address("coordinator_bind_address", bind or place[0]),
+        *place[1:],
+        chosen_devices(local_device_ids, local_index),
+        as_seconds("initialization_timeout", initialization_timeout),
+        as_seconds("heartbeat_timeout_seconds", heartbeat_timeout_seconds),
+        as_seconds("shutdown_timeout_seconds", shutdown_timeout_seconds),
+        slice_index if partition_index is None else partition_index,
+        security(
+            (mtls_cert_file, mtls_key_file, mtls_ca_file),
+            mtls_peer_uri_prefix,
+            verify_secure_credentials,
+        ),
+    )
+    connect(settings)
+
+
+def shutdown() -> None:
+    """Leave the other processes, after all have called this; does nothing when alone.
+
+    At its end a process does so by itself.
+
+    Raises:
+        RuntimeError: the others do not come within `shutdown_timeout_seconds`.
+    """
+    disconnect()
+
+
+def is_initialized() -> bool:
+    """Whether this process has joined others with `initialize`.
+
+    >>> is_initialized()
+    False
+    """
+    return CLUSTER.connection is not None
+
+
+def variable(name: str) -> str | None:
+    """The value of `VERAX_name`, else `JAX_name`."""
+    found = first_variable(tuple([prefix + name for prefix in PREFIXES]))
+    return None if found is None else found[1]
+
+
+def integer(value: int | None, name: str, default: int | None) -> int | None:
+    """An argument, else what a variable or the launcher says."""
+    if value is not None or (text := variable(name)) is None:
+        return default if value is None else value
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(
+            f"the environment variable for {name} must be an integer, not {text!r}"
+        ) from None
+
+
+def own_place(
+    address: str | None, count: int | None, index: int | None, method: str | None
+) -> tuple[tuple[str, int, int], int | None]:
+    """Coordinator, number of processes and own number; the number on this machine.
+
+    What is None says the environment.
+    """
+    member = detected(os.environ, method)
+    place = checked_member(
+        address or variable("COORDINATOR_ADDRESS") or member.address,
+        integer(count, "NUM_PROCESSES", member.count),
+        integer(index, "PROCESS_ID", member.index),
+    )
+    return place, member.local_index
+
+
+def checked_member(
+    address: str | None, count: int | None, index: int | None
+) -> tuple[str, int, int]:
+    """The place of this process among the others, if it is complete and possible."""
+    for name, value in (
+        ("coordinator_address", address),
+        ("num_processes", count),
+        ("process_id", index),
+    ):
+        if value is None:
+            raise ValueError(
+                f"distributed.initialize needs {name}, which neither the arguments nor "
+                f"the environment say: pass it, or set VERAX_{name.upper()}"
+            )
+    assert address is not None
+    assert count is not None
+    assert index is not None
+    if not isinstance(index, int) or isinstance(index, bool):
+        raise TypeError(f"process_id must be a nonnegative int, not {index!r}")
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError(f"num_processes must be a positive int, not {count!r}")
+    if not 0 <= index < count:
+        raise ValueError(
+            f"process_id and num_processes must be nonnegative, with process_id < "
+            f"num_processes; got process_id={index}, num_processes={count}"
+        )
+    return address, count, index
+
+
+def checked_address(name: str, address: str) -> str:
+    """`host:port`, if it is one."""
+    try:
+        host, port = split_address(address)
+        fits = bool(host) and 0 < port < 1 << 16
+    except (ValueError, AttributeError):
+        fits = False
+    if not fits:
+        raise ValueError(f"{name} must be a string 'host:port', not {address!r}")
+    return address
+
+
+def as_seconds(name: str, value: Any) -> int:
+    """A time, which must be a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} takes an integer of seconds, not {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1 second, not {value}")
+    return value
+
+
+def chosen_devices(
+    given: int | Sequence[int] | None, local_index: int | None
+) -> tuple[int, ...] | None:
+    """The GPUs of this process; where a launcher numbers its processes, one each."""
+    if given is None and (text := variable("LOCAL_DEVICE_IDS")) is not None:
+        return tuple([int(part) for part in text.split(",")])
+    if given is None:
+        return None if local_index is None else (local_index,)
+    return (given,) if isinstance(given, int) else tuple(given)
+
+
+def security(
+    paths: Sequence[str | None], prefix: str | None, strict: bool | None
+) -> tuple[tuple[str, str | bool], ...]:
+    """The options of mutual TLS; its three files go together.
+
+    Raises:
+        ValueError: only some of them were passed.
+        FileNotFoundError: one does not exist.
+    """
+    files = dict(zip(FILES, paths, strict=True))
+    missing = [name for name, path in files.items() if path is None]
+    if 0 < len(missing) < len(files):
+        raise ValueError(
+            f"mutual TLS needs a certificate, its key and the authorities: pass "
+            f"{' and '.join(missing)} too"
+        )
+    for name, path in files.items():
+        if path is not None and not Path(path).is_file():
+            raise FileNotFoundError(f"{name}={path!r} does not exist")
+    options = {
+        **files,
+        "mtls_peer_uri_prefix": prefix,
+        "verify_secure_credentials": strict,
+    }
+    return tuple([(name, x) for name, x in options.items() if x is not None])

@@ -1,0 +1,91 @@
+"""Small messages between processes, through the coordination service (floor 4).
+
+One idea: a call of jaxlib's client may wait without end once another process has
+failed, so each runs in a thread of its own, and the caller waits for that or for the
+failure, whichever comes first::
+
+    wait_for_all("checkpoint 3", seconds=60)
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from jaxlib import _jax
+
+from verax.backend.runtime.cluster import CLUSTER, Connection, ProcessFailed
+from verax.backend.runtime.errors import trimmed
+
+type Request[T] = Callable[[_jax.DistributedRuntimeClient], T]
+
+FAILURE_KEY: Final = "verax/failure"
+# How long a process that ends waits for its last message to be taken.
+ANNOUNCEMENT_SECONDS: Final = 2.0
+
+
+def connection() -> Connection:
+    """The connection with the other processes.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    found = CLUSTER.connection
+    if found is None:
+        raise RuntimeError(
+            "this process is not connected with others: call "
+            "verax.distributed.initialize first"
+        )
+    return found
+
+
+def ask[T](request: Request[T], seconds: float | None = None) -> T:
+    """What the coordination service answers; None for the time means no limit.
+
+    Raises:
+        ProcessFailed: another process failed meanwhile.
+        TimeoutError: nothing came within the time.
+        RuntimeError: the service refused, or there is no connection.
+    """
+    client = connection().client
+    try:
+        return CLUSTER.watched(lambda: request(client), seconds)
+    except ProcessFailed:
+        raise
+    except RuntimeError as error:
+        raise RuntimeError(trimmed(str(error))) from error
+
+
+def wait_for_all(name: str, seconds: float) -> None:
+    """Wait until every process has come to the barrier of this name.
+
+    Raises:
+        ProcessFailed: another process failed meanwhile.
+        RuntimeError: they do not come in time.
+    """
+    ask(lambda client: client.wait_at_barrier(name, int(seconds * 1000)))
+
+
+def publish(key: str, value: bytes) -> None:
+    """Let every process read a value under a key, once."""
+    ask(lambda client: client.key_value_set_bytes(key, value))
+
+
+def published(key: str, seconds: float) -> bytes:
+    """The value that a process publishes under a key, now or within the time."""
+    return ask(
+        lambda client: client.blocking_key_value_get_bytes(key, int(seconds * 1000))
+    )
+
+
+def withdraw(key: str) -> None:
+    """Forget a value, or all whose keys start with `key/`."""
+    ask(lambda client: client.key_value_delete(key))
+
+
+def announce(reason: str) -> None:
+    """Tell the other processes why this one ends."""
+    with suppress(RuntimeError, TimeoutError):
+        ask(
+            lambda client: client.key_value_set(FAILURE_KEY, reason, True),
+            ANNOUNCEMENT_SECONDS,
+        )

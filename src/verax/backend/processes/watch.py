@@ -1,0 +1,215 @@
+"""Notices that another process failed, and says which (floor 4).
+
+One idea: two threads wait for what never comes while all is well: a barrier, which
+fails with the name of a process that has stopped to answer, and a key under which a
+process that gives up says why::
+
+    await_silence(settings, client)     # in a thread; then CLUSTER.check() raises
+
+jaxlib itself would end the process: it passes its status to a callback as an object
+that Python cannot be given, and what that throws nothing catches. So the thread that
+threw is kept waiting instead; see `park_lost_threads`.
+"""
+
+import ctypes
+import re
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
+from typing import Final
+
+from jaxlib._jax import DistributedRuntimeClient
+
+from verax.backend.processes.exchange import FAILURE_KEY
+from verax.backend.runtime.cluster import CLUSTER, Settings
+from verax.backend.runtime.errors import trimmed
+
+FOREVER_MILLISECONDS: Final = 10**9
+# What the watching threads may take to say which process it was.
+GRACE_SECONDS: Final = 1.0
+SILENT: Final = re.compile(r"[Tt]ask:?\s*(\d+) (?:heartbeat timeout|stopped sending)")
+UNREACHABLE: Final = "Failed to send RPC to coordination service"
+EXPIRED: Final = "DEADLINE_EXCEEDED"
+
+# Where the GNU and the LLVM library of C++ keep these, and what jaxlib's error is.
+SET_TERMINATE: Final = "_ZSt13set_terminatePFvvE"
+CURRENT_TYPE: Final = "__cxa_current_exception_type"
+CAST_FAILED: Final = b"St8bad_cast"
+LIBRARIES: Final = ("libstdc++.so.6", "libc++.1.dylib")
+type Watch = Callable[[Settings, DistributedRuntimeClient], None]
+HANDLER: Final = ctypes.CFUNCTYPE(None)
+
+
+def await_silence(settings: Settings, client: DistributedRuntimeClient) -> None:
+    """Wait at barriers that nobody else comes to, until one fails."""
+    attempt = 0
+    while True:
+        attempt += 1
+        name = f"verax/watch/{settings.index}/{attempt}"
+        try:
+            client.wait_at_barrier(name, FOREVER_MILLISECONDS)
+        except RuntimeError as error:
+            if EXPIRED not in str(error):
+                CLUSTER.fail(told(str(error), settings))
+                return
+
+
+def await_announcement(settings: Settings, client: DistributedRuntimeClient) -> None:
+    """Wait until a process says why it ends."""
+    while True:
+        try:
+            reason = client.blocking_key_value_get(FAILURE_KEY, FOREVER_MILLISECONDS)
+        except RuntimeError as error:
+            if EXPIRED not in str(error):
+                return  # the other thread knows better
+        else:
+            CLUSTER.fail(f"Another process gave up: {reason}")
+            return
+
+
+def thread_of(target: Watch) -> Callable[[Settings, DistributedRuntimeClient], Thread]:
+    """Makes the thread that watches so, not started yet."""
+    return lambda settings, client: Thread(
+        target=target, args=(settings, client), name="verax watch", daemon=True
+    )
+
+
+WATCHERS: Final = (thread_of(await_silence), thread_of(await_announcement))
+
+
+def told(text: str, settings: Settings) -> str:
+    """What happened, from jaxlib's message.
+
+    >>> told("Task 2 heartbeat timeout. ...", Settings("a:1", "a:1", 4, 0))
+    'Process 2 of 4 has not answered for 100 s: it died, was stopped, or hangs.'
+    """
+    if silent := SILENT.search(text):
+        return (
+            f"Process {silent[1]} of {settings.count} has not answered for "
+            f"{settings.heartbeat_timeout} s: it died, was stopped, or hangs."
+        )
+    if UNREACHABLE in text:
+        return lost_coordinator(settings)
+    return f"The coordination of {settings.count} processes failed: {trimmed(text)}"
+
+
+def explain() -> None:
+    """Say what happened, if the threads that watch do not."""
+    connection = CLUSTER.connection
+    if connection is not None and not CLUSTER.failed.wait(GRACE_SECONDS):
+        CLUSTER.fail(guessed(connection.settings))
+
+
+def guessed(settings: Settings) -> str:
+    """What happened, if jaxlib does not say it."""
+    if listens(settings.coordinator):
+        return (
+            "The coordination service reports that another of the "
+            f"{settings.count} processes failed."
+        )
+    return lost_coordinator(settings)
+
+
+def lost_coordinator(settings: Settings) -> str:
+    """What it means that the service does not answer."""
+    return (
+        f"Process 0 of {settings.count}, the coordinator at {settings.coordinator}, "
+        "cannot be reached: it died, or the network failed."
+    )
+
+
+def listens(address: str) -> bool:
+    """Whether a process listens at `host:port`."""
+    try:
+        socket.create_connection(split_address(address), GRACE_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of `host:port`.
+
+    >>> split_address("[::1]:80")
+    ('::1', 80)
+    """
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+class Terminate:
+    """The handler of C++ exceptions that nothing catches, and the one before it."""
+
+    __slots__ = ("former", "handler")
+
+    def __init__(self) -> None:
+        """Not set yet."""
+        self.handler: Callable[[], None] | None = None
+        self.former: int | None = None
+
+
+TERMINATE: Final = Terminate()
+
+
+def park_lost_threads() -> None:
+    """Keep jaxlib from ending the process when another process has failed.
+
+    Its thread that reports an error of the coordination service ends in an exception
+    of C++ (`std::bad_cast`) that nothing catches, whatever callback it was given. This
+    thread waits from then on; the exception of Python comes from `CLUSTER.check`.
+    Exceptions of other kinds end the process as before.
+    """
+    if TERMINATE.handler is not None or (library := standard_library()) is None:
+        return
+    current_type = getattr(library, CURRENT_TYPE)
+    current_type.restype = ctypes.c_void_p
+    park = ctypes.CDLL(None).pause
+    set_terminate = getattr(library, SET_TERMINATE)
+    set_terminate.argtypes, set_terminate.restype = [HANDLER], ctypes.c_void_p
+
+    def on_terminate() -> None:
+        if CLUSTER.connection is None or name_of(current_type()) != CAST_FAILED:
+            if TERMINATE.former:
+                HANDLER(TERMINATE.former)()
+            return
+        with suppress(RuntimeError):  # Python is ending
+            Thread(target=explain, name="verax watch", daemon=True).start()
+        while True:
+            park()
+
+    TERMINATE.handler = HANDLER(on_terminate)
+    TERMINATE.former = set_terminate(TERMINATE.handler)
+
+
+def park_threads_at_exit() -> None:
+    """Let threads wait without Python, which is about to end.
+
+    Those that return from jaxlib when Python has ended are thrown out by it, which
+    C++ does not allow.
+    """
+    library = standard_library()
+    if TERMINATE.handler is not None and library is not None:
+        TERMINATE.handler = ctypes.cast(ctypes.CDLL(None).pause, HANDLER)
+        getattr(library, SET_TERMINATE)(TERMINATE.handler)
+
+
+def standard_library() -> ctypes.CDLL | None:
+    """The library of C++ that jaxlib uses, if it can be found."""
+    for name in LIBRARIES:
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        if hasattr(library, SET_TERMINATE) and hasattr(library, CURRENT_TYPE):
+            return library
+    return None
+
+
+def name_of(type_info: int | None) -> bytes:
+    """The name of a type of C++, which stands behind a table of functions."""
+    if not type_info:
+        return b""
+    size = ctypes.sizeof(ctypes.c_void_p)
+    where = ctypes.c_void_p.from_address(type_info + size).value
+    return ctypes.string_at(where) if where else b""

@@ -1,0 +1,243 @@
+"""The other processes of the program, and whether they are still there (floor 4).
+
+One idea: jaxlib waits without end for a process that is gone, so whoever waits for
+values while there are other processes asks repeatedly, and gets an exception as soon as
+one of them is known to have failed::
+
+    if State.joined:
+        wait(buffer.is_ready)
+"""
+
+import ctypes
+import re
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
+from typing import Final
+
+from attrs import frozen
+from jaxlib import _jax, xla_client
+
+from verax.ir.records import ReprMixin
+from verax.rules.programs.host import JaxRuntimeError
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.state import State
+
+log_warning = LazyModule("verax.backend.runtime.log").log_warning
+
+# A wait asks again after this part of the time that has passed, but within limits.
+FRACTION: Final = 1 / 16
+SHORTEST: Final = 2e-5
+LONGEST: Final = 2e-3
+# What waits in a thread is looked after so often.
+STEP_SECONDS: Final = 0.05
+# What may pass between the end of a heartbeat and the news of it.
+GRACE_SECONDS: Final = 2
+COMMUNICATION: Final = re.compile("gloo|nccl|coordination", re.IGNORECASE)
+
+
+class ProcessFailed(JaxRuntimeError):
+    """Another process of this program died, hangs, or gave up."""
+
+    __module__ = "verax.errors"
+
+
+@frozen(eq=False, repr=False)
+class Settings(ReprMixin):
+    """How this process finds the others; times are in seconds.
+
+    `security` holds jaxlib's options for mutual TLS.
+    """
+
+    coordinator: str
+    bind: str
+    count: int
+    index: int
+    local_devices: tuple[int, ...] | None = None
+    initialization_timeout: int = 300
+    heartbeat_timeout: int = 100
+    shutdown_timeout: int = 300
+    partition_index: int | None = None
+    security: tuple[tuple[str, str | bool], ...] = ()
+
+
+@frozen(eq=False, repr=False)
+class Connection(ReprMixin):
+    """The connection to the coordinator; process 0 is the coordinator itself."""
+
+    settings: Settings
+    client: _jax.DistributedRuntimeClient
+    service: _jax.DistributedRuntimeService | None
+    address: str
+    """The address of this machine that other processes reach."""
+    watchers: tuple[Thread, ...] = ()
+
+
+def keep[T](held: T) -> T:
+    """The same, kept until the process ends.
+
+    Threads of jaxlib's that wait for other processes use it; what destroyed it would
+    crash them, or wait with them.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
+    return held
+
+
+class Cluster:
+    """The one connection of this process, and what went wrong with the others."""
+
+    __slots__ = ("closing", "connection", "failed", "failure", "lock", "reserve")
+
+    def __init__(self) -> None:
+        """Alone, until `initialize` is called."""
+        self.lock = Lock()
+        self.connection: Connection | None = None
+        self.failure: str | None = None
+        self.failed = Event()
+        self.closing = False
+        self.reserve = SimpleQueue[Callable[[], None]]()
+
+    def open(self, connection: Connection) -> None:
+        """Note that there are other processes."""
+        with self.lock:
+            self.failure, self.closing = None, False
+            self.failed.clear()
+            self.connection = connection
+        State.joined = True
+        Thread(target=self.serve, name="verax reserve", daemon=True).start()
+
+    def serve(self) -> None:
+        """Run what comes after Python starts no thread any more."""
+        while True:
+            self.reserve.get()()
+
+    def close(self) -> None:
+        """Alone again."""
+        with self.lock:
+            self.connection = None
+        State.joined = False
+
+    def fail(self, reason: str) -> None:
+        """Note why the others cannot go on; the first reason stays."""
+        with self.lock:
+            if self.failure is None and not self.closing:
+                self.failure = reason
+        if self.failure is not None:
+            self.failed.set()
+
+    def check(self) -> None:
+        """Raise if another process has failed.
+
+        Raises:
+            ProcessFailed: one has.
+        """
+        if self.failure is not None:
+            raise ProcessFailed(self.failure)
+
+    def suspect(self, message: str) -> None:
+        """An error of communication: wait until it is known which process failed.
+
+        Raises:
+            ProcessFailed: one has.
+        """
+        connection = self.connection
+        if connection is None or self.closing or not COMMUNICATION.search(message):
+            return
+        seconds = connection.settings.heartbeat_timeout + GRACE_SECONDS
+        if not self.failed.is_set():
+            log_warning(
+                "%s. Waiting up to %d s to learn which process failed.",
+                message,
+                seconds,
+            )
+        self.failed.wait(seconds)
+        self.check()
+
+    def wait(self, ready: Callable[[], bool]) -> None:
+        """Wait until `ready()`.
+
+        Raises:
+            ProcessFailed: another process fails meanwhile.
+        """
+        if ready():
+            return
+        started = time.perf_counter()
+        while not ready():
+            self.check()
+            passed = time.perf_counter() - started
+            time.sleep(min(max(passed * FRACTION, SHORTEST), LONGEST))
+
+    def watched[T](self, work: Callable[[], T], seconds: float | None = None) -> T:
+        """What `work()` returns, in a thread of its own, where it may wait for others.
+
+        Raises:
+            ProcessFailed: another process failed meanwhile.
+            TimeoutError: it takes longer than `seconds`.
+        """
+        self.check()
+        found: list[T] = []
+        errors: list[BaseException] = []
+        done = Event()
+
+        def run() -> None:
+            try:
+                found.append(work())
+            except BaseException as error:  # raised again by the caller
+                errors.append(error)
+            done.set()
+
+        try:
+            Thread(target=run, name="verax request", daemon=True).start()
+        except RuntimeError:  # Python is ending
+            self.reserve.put(run)
+        passed = 0.0
+        while not done.wait(STEP_SECONDS):
+            self.check()
+            passed += STEP_SECONDS
+            if seconds is not None and passed >= seconds:
+                raise TimeoutError(f"other processes did not answer in {seconds} s")
+        if errors:
+            self.failed.wait(STEP_SECONDS)  # the watch may know more of it
+            self.check()
+            raise errors[0]
+        return found[0]
+
+
+CLUSTER: Final = Cluster()
+
+
+def wait(ready: Callable[[], bool]) -> None:
+    """As `Cluster.wait`."""
+    CLUSTER.wait(ready)
+
+
+def suspect(error: Exception) -> None:
+    """As `Cluster.suspect`."""
+    CLUSTER.suspect(str(error))
+
+
+def start_joined(start: Callable[[Connection], _jax.Client]) -> _jax.Client:
+    """Start the client of a process that has joined others; it waits for theirs.
+
+    Raises:
+        ProcessFailed: one of them failed meanwhile.
+    """
+    connection = CLUSTER.connection
+    assert connection is not None, "joined"
+    return keep(CLUSTER.watched(lambda: start(connection)))
+
+
+def start_cpu_client(device_count: int | None) -> _jax.Client:
+    """A client for the processor beside those of other processes, joined by Gloo."""
+    return start_joined(
+        lambda connection: xla_client.make_cpu_client(
+            num_devices=device_count,
+            distributed_client=connection.client,
+            node_id=connection.settings.index,
+            num_nodes=connection.settings.count,
+            collectives=_jax.make_gloo_tcp_collectives(
+                connection.client, hostname=connection.address
+            ),
+        )
+    )

@@ -1,0 +1,18 @@
+"""Several processes that run one program, on one machine or many (floor 6).
+
+Each process calls `initialize` before its first array; from then on `verax.devices()`
+are the devices of all processes, and arrays and programs spread over them::
+
+    verax.distributed.initialize("10.0.0.1:7777", num_processes=2, process_id=0)
+    verax.process_index(), verax.local_devices(), verax.devices()
+
+`python -m verax.distributed run -n 4 script.py` starts processes on this machine.
+
+>>> import verax
+>>> verax.distributed.is_initialized()
+False
+"""
+
+from verax.api.distributed.initialize import initialize, is_initialized, shutdown
+
+__all__ = ["initialize", "is_initialized", "shutdown"]
