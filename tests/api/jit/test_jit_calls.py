@@ -402,3 +402,25 @@ def test_names_that_no_call_can_use(option: str) -> None:
     for name in ("a", "args"):
         with pytest.raises(ValueError, match="cannot be passed by keyword"):
             jit(f, **{option: (name, "b")})
+
+
+@pytest.mark.parametrize("tree", [False, True])
+def test_static_keywords_among_traced_ones_in_any_order(tree: bool) -> None:
+    def fun(a: Any, n: int, b: Any, *, mode: str, c: Any) -> Any:
+        traces.append((n, mode))
+        first = a["w"] if tree else a
+        return first * n + b - c if mode == "full" else first
+
+    traces: list[tuple[int, str]] = []
+    f = verax.jit(fun, static_argnames=("n", "mode"))
+    x, y, z = vnp.ones(2), vnp.full(2, 10.0), vnp.full(2, 100.0)
+    a = {"w": x} if tree else x
+    for _ in range(3):
+        assert f(a, 3, y, mode="full", c=z).tolist() == [-87, -87]
+        assert f(a, 3, y, c=z, mode="full").tolist() == [-87, -87]
+        assert f(a, 3, c=z, mode="full", b=y).tolist() == [-87, -87]
+        assert f(c=z, b=y, a=a, mode="full", n=3).tolist() == [-87, -87]
+        assert f(a, 4, y, mode="full", c=z).tolist() == [-86, -86]
+        assert f(a, 3, y, mode="first", c=z).tolist() == [1, 1]
+        assert f(a, True, y, mode="full", c=z).tolist() == [-89, -89]
+    assert len(set(traces)) == 4

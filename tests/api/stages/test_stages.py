@@ -242,6 +242,27 @@ def test_what_a_compiled_function_was_asked_before_does_not_matter() -> None:
             compiled(X.astype(np.float64), 2)
 
 
+def test_calls_of_a_compiled_function_are_remembered() -> None:
+    def fun(x: Any, pair: Any, *, less: Any, more: Any) -> Any:
+        return {"out": x * pair[0] - less, "more": (more, pair[1])}
+
+    x, y = vnp.asarray(X), vnp.asarray(X + 1)
+    compiled = verax.jit(fun).lower(x, (x, None), less=x, more=x).compile()
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((x, (y, None)), {"less": x, "more": y}),
+        ((x, (y, None)), {"more": y, "less": x}),
+        ((X, (y, None)), {"less": x, "more": X + 1}),
+    ]
+    for args, kwargs in calls:
+        assert not compiled.is_remembered(args, kwargs)
+        for _ in range(2):
+            found = compiled(*args, **kwargs)
+            assert found["out"].tolist() == [0, 1, 4]
+            assert found["more"][0].tolist() == [1, 2, 3]
+            assert found["more"][1] is None
+            assert compiled.is_remembered(args, kwargs)
+
+
 def test_a_compiled_function_within_a_trace_computes_at_once() -> None:
     compiled = verax.jit(lambda x: x * 2).lower(X).compile()
     traced = verax.make_jaxpr(lambda y: y + compiled(X))(X)

@@ -13,9 +13,9 @@ program by another, which also says where the arguments lie.
 
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
-from verax.api.arguments.static_argnums import CallArguments, Statics
+from verax.api.arguments.static_argnums import CallArguments, Layout, Statics
 from verax.api.arguments.static_keys import EXACT, typed
 from verax.api.tracing.argument_names import Describe, describe_arguments
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
@@ -36,21 +36,26 @@ def call_key(
 ) -> Key:
     """The key of a call: the kinds, the mode, and the names of keywords.
 
-    `given` are the arguments as they were passed, those by keyword last. A static one
-    is in the key by class and value, or left out if it is not hashable. `statics` is
-    None for a function that has no static arguments.
+    `given` are the arguments as they were passed, those by keyword last. Static ones
+    come first in the key, by class and value. `statics` is None for a function that has
+    no static arguments.
     """
     mode = current_mode() if State.owners else State.shared
-    if len(given) == 1 and not kwargs and statics is None:
-        x = given[0]
-        return (x.kind if type(x) is ConcreteArray else kind_of(x), mode)
-    key: list[object]
-    key = [x.kind if type(x) is ConcreteArray else kind_of(x) for x in given]
-    if statics is not None:
-        count = len(given) - len(kwargs or ())
-        for i in statics.places((count, *kwargs) if kwargs else count):
-            cls = type(value := given[i])
-            key[i] = (cls, value) if cls in EXACT else typed(value)
+    if statics is None:
+        if len(given) == 1 and not kwargs:
+            x = given[0]
+            return (x.kind if type(x) is ConcreteArray else kind_of(x), mode)
+        kinds = [x.kind if type(x) is ConcreteArray else kind_of(x) for x in given]
+        return (*kinds, mode, *kwargs) if kwargs else (*kinds, mode)
+    layout: Layout = (len(given) - len(kwargs), *kwargs) if kwargs else len(given)
+    static, traced = statics.layouts.get(layout) or statics.split(layout)
+    key: list[object] = []
+    for i in static:
+        cls = type(value := given[i])
+        key.append((cls, value) if cls in EXACT else typed(value))
+    key += [
+        x.kind if type(x := given[i]) is ConcreteArray else kind_of(x) for i in traced
+    ]
     return (*key, mode, *kwargs) if kwargs else (*key, mode)
 
 
@@ -117,16 +122,22 @@ def placed_kind(x: object) -> object:
 
 
 def traced_places(
-    statics: Statics, count: int, kwargs: Mapping[str, Any]
+    statics: Statics | None, count: int, kwargs: Mapping[str, Any]
 ) -> tuple[int, ...]:
     """Where the traced arguments are among those passed.
 
     Positional arguments come first, then keywords by name.
     """
-    static = statics.places((count, *kwargs) if kwargs else count)
+    layout: Layout = (count, *kwargs) if kwargs else count
+    static = () if statics is None else statics.places(layout)
     order = {name: count + i for i, name in enumerate(kwargs)}
     places = [*range(count), *[order[name] for name in sorted(kwargs)]]
     return tuple([i for i in places if i not in static])
+
+
+def given_kinds(traced: Sequence[int], given: Sequence[Any]) -> tuple[object, ...]:
+    """The kinds of the arguments as they were passed; a static one has its class."""
+    return tuple([kind_of(x) if i in traced else type(x) for i, x in enumerate(given)])
 
 
 def leaf_places(
@@ -145,33 +156,3 @@ def taking(run: Call, places: Sequence[int] | None = None) -> Call:
     if places is None:
         return run
     return lambda given: run([given[i] for i in places])
-
-
-@final
-class TreeCalls:
-    """The calls among whose arguments, of known kinds, are trees.
-
-    The traced arguments are at `places` among those given; their structure and the
-    kinds of their leaves are looked up in `known`.
-    """
-
-    __slots__ = ("known", "places")
-
-    def __init__(self, places: tuple[int, ...], count: int) -> None:
-        self.places = None if places == tuple(range(count)) else places
-        self.known: dict[object, Call] = {}
-
-    def find(self, given: Sequence[Any]) -> tuple[Call | None, Sequence[Any]]:
-        """What to call, None if that is not known yet, and with which leaves."""
-        places = self.places
-        traced = given if places is None else tuple([given[i] for i in places])
-        leaves, tree = flatten(traced)
-        kinds = leaf_kinds(leaves)
-        return self.known.get((tree, kinds)), leaves
-
-    def add(self, given: Sequence[Any], run: Call) -> None:
-        """What to call for arguments like these."""
-        places = self.places
-        traced = given if places is None else tuple([given[i] for i in places])
-        leaves, tree = flatten(traced)
-        self.known[(tree, leaf_kinds(leaves))] = run

@@ -21,6 +21,8 @@ from verax.rules.values.typed import SHOWN, shown
 
 type Numbers = int | Sequence[int] | None
 type Names = str | Iterable[str] | None
+type Layout = int | tuple[int | str, ...]
+type Split = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @frozen(eq=False, repr=False)
@@ -94,25 +96,32 @@ class Statics(ReprMixin):
     names: frozenset[str]
     donate_positions: tuple[int, ...]
     donate_names: frozenset[str]
-    layouts: dict[int | tuple[int | str, ...], tuple[int, ...]] = field(factory=dict)
+    layouts: dict[Layout, Split] = field(factory=dict)
 
     @property
     def any(self) -> bool:
         """Whether calls need more than flattening."""
         return bool(self.positions or self.names)
 
-    def places(self, layout: int | tuple[int | str, ...]) -> tuple[int, ...]:
+    def places(self, layout: Layout) -> tuple[int, ...]:
         """Which arguments are static, for `layout`.
 
         `layout` is the number of positional ones, or that and the names of keywords.
         """
+        return self.split(layout)[0]
+
+    def split(self, layout: Layout) -> Split:
+        """Which arguments are static, and which are traced."""
         found = self.layouts.get(layout)
         if found is None:
             count, *names = (layout,) if isinstance(layout, int) else layout
             assert isinstance(count, int)
             chosen = {p % count for p in self.positions if -count <= p < count}
             named = [count + i for i, name in enumerate(names) if name in self.names]
-            found = self.layouts[layout] = (*sorted(chosen), *named)
+            static = (*sorted(chosen), *named)
+            every = range(count + len(names))
+            traced = tuple([i for i in every if i not in static])
+            found = self.layouts[layout] = (static, traced)
         return found
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:

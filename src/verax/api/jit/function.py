@@ -16,13 +16,10 @@ from verax.api.arguments.cache_entries import Entry, Maker, Settings, debugged, 
 from verax.api.arguments.call_keys import (
     Key,
     Signature,
-    TreeCalls,
-    call_key,
     leaf_kinds,
-    leaf_places,
     signature,
-    traced_places,
 )
+from verax.api.arguments.direct_calls import CACHE_SIZE, DirectCalls, TreeCalls
 from verax.api.arguments.jit_options import usable, warn_unusable
 from verax.api.arguments.static_keys import Hashes, warn_changed, watch
 from verax.api.explain.build import Asked, explained, seen_keys, unjitted
@@ -48,17 +45,14 @@ from verax.api.tracing.trace import (
     trace,
 )
 from verax.api.tracing.wrapping import WrappedSignature, look_like
-from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.calls.fast_call import Call, caller
 from verax.backend.programs.placement import Placement, placement_of
-from verax.backend.programs.prepared import PreparedCall
 from verax.backend.programs.program import Program, Recipe, compiled, made_of, recipe_of
 from verax.backend.results import result_tree
 from verax.backend.runtime.client import check_not_forked
 from verax.backend.runtime.locks import TRACING, Locks
 from verax.backend.runtime.log import log_stage
 from verax.backend.runtime.metrics import RECORDER
-from verax.backend.xla.executable import FAILED, fail
 from verax.ops.calls.call import call
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import (
@@ -68,13 +62,12 @@ from verax.rules.values.state import (
     interpreting,
 )
 
-CACHE_SIZE = 4096
 # Few functions take references.
 REFERENCES = LazyModule("verax.api.tracing.reference_checks")
 ON_REFERENCES = LazyModule("verax.api.stages.on_references")
 
 
-class PjitFunction[**P, R](Copyable):
+class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
     """A function behind jit; call it as the function itself.
 
     The name is that of JAX's class, by which libraries recognise such functions.
@@ -98,43 +91,6 @@ class PjitFunction[**P, R](Copyable):
         self.hashes = Hashes()
         self.counted = False
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # in one frame
-        """The result of the function, maybe not finished yet."""
-        given: Sequence[Any] = (*args, *kwargs.values()) if kwargs else args
-        key = call_key(self.statics, given, kwargs)
-        try:
-            found = self.direct.get(key)
-            if type(found) is TreeCalls:
-                found, given = found.find(given)
-        except TypeError:  # a static value without a hash
-            found = None
-        result: R
-        if found is None:
-            result = self.slow_call(args, kwargs)
-            return result
-        if type(found) is not PreparedCall:
-            result = found(given)
-            return result
-        # As `PreparedCall.__call__`, in this frame.
-        if (fetch := found.fetch) is None:
-            ins = [x.device_buffer() if (b := x.buffer) is None else b for x in given]
-        else:
-            ins = fetch(given)
-        try:
-            outs = found.run(ins).consume_with_handlers(found.handlers)
-        except FAILED as error:
-            fail(error, ins)
-        if found.after is not None:
-            found.after(given, ins, outs)
-        if found.finish is not None:
-            result = found.finish(outs)
-            return result
-        made: Any = ConcreteArray()
-        (made.buffer,), made.host = outs, None
-        made.aval = made.kind = found.aval
-        result = made
-        return result
-
     def slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call, whatever the arguments and the interpreter are."""
         if STATE.disable_jit:
@@ -154,7 +110,7 @@ class PjitFunction[**P, R](Copyable):
             made: Maker = partial(caller, program, entry.traced.out_tree, kinds)
             make = debugged(entry, sig.describe, made)
             if None not in kinds and STATE.own is not UNKEPT:
-                self.remember(args, kwargs, entry, make)
+                self.remember(args, kwargs, lambda at: watching(entry, make(at)))
             return watching(entry, make())(sig.leaves)
         known = self.traces.get(sig.key)
         if known is None:
@@ -164,25 +120,6 @@ class PjitFunction[**P, R](Copyable):
             RECORDER.record("trace_hits")
         warn_changed(entry.name, entry.watched)
         return staged(entry, sig, self.settings)
-
-    def remember(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], entry: Entry, make: Maker
-    ) -> None:
-        """Keep the short way for calls with arguments of these kinds."""
-        if len(self.direct) >= CACHE_SIZE:
-            self.direct.clear()
-        given = (*args, *kwargs.values())
-        key = call_key(self.statics, given, kwargs)
-        kinds = key[: len(given)]
-        places = traced_places(self.settings.statics, len(args), kwargs)
-        if None not in kinds:
-            run = make(leaf_places(places, kinds))
-            self.direct[key] = watching(entry, run)
-            return
-        trees = self.direct.get(key)
-        if type(trees) is not TreeCalls or len(trees.known) >= CACHE_SIZE:
-            trees = self.direct[key] = TreeCalls(places, len(kinds))
-        trees.add(given, watching(entry, make()))
 
     def program(self, sig: Signature) -> tuple[Program | None, Entry]:
         """The compiled program for a signature, made on the first call.
@@ -436,11 +373,7 @@ def is_kept(
     """Whether such a call takes the short way; None of types without values."""
     if any([isinstance(x, ShapeDtypeStruct) for x in leaves]):
         return None
-    given = (*args, *kwargs.values())
-    run = function.direct.get(call_key(function.statics, given, kwargs))
-    if isinstance(run, TreeCalls):
-        run, _ = run.find(given)
-    return run is not None
+    return function.is_remembered(args, kwargs)
 
 
 def recipe_for(entry: Entry, settings: Settings, placement: Placement | None) -> Recipe:

@@ -6,12 +6,13 @@ One idea: each stage is a value that holds all that is known about it::
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from attrs import evolve, field, frozen
 
-from verax.api.arguments.call_keys import leaf_kinds
+from verax.api.arguments.call_keys import leaf_kinds, taking
+from verax.api.arguments.direct_calls import DirectCalls, TreeCalls
 from verax.api.arguments.jit_options import checked_options, warn_unusable
 from verax.api.stages.interfaces import Interface, Stage
 from verax.api.stages.platforms import checked_platforms
@@ -53,10 +54,9 @@ from verax.ir.effects import Effect
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ops.hoisting import as_operands
 from verax.rules.rows.leaks import leaked
-from verax.rules.values.state import STATE, current_context
+from verax.rules.values.state import STATE, UNKEPT
 
 type OptionsByName = Mapping[str, OptionValue]
-CALLS = 1 << 8
 DIALECTS = ("stablehlo", "hlo")
 
 
@@ -257,6 +257,11 @@ class Lowered(Stage):
         return Compiled(self.interface, program, stage.traced.jaxpr)
 
 
+def is_debugged() -> bool:
+    """Whether calls ask first or look at their outputs."""
+    return is_guarded() or bool(kinds_of(STATE.debug_nans, STATE.debug_infs))
+
+
 def first_place() -> Sharding:
     """Where programs without a placement run."""
     return SingleDeviceSharding(local_devices()[0])
@@ -273,7 +278,7 @@ def checked_dialect(dialect: str | None) -> str:
 
 
 @frozen(eq=False, repr=False)
-class Compiled(Stage):
+class Compiled(Stage, DirectCalls[..., Any]):
     """A compiled function, to call with arguments of exactly the traced types.
 
     A loaded one has no `jaxpr`.
@@ -284,7 +289,7 @@ class Compiled(Stage):
     interface: Interface
     program: Program
     jaxpr: Jaxpr | None = None
-    calls: dict[object, Call] = field(factory=dict, init=False)
+    direct: dict[object, Call | TreeCalls] = field(factory=dict, init=False)
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -293,8 +298,8 @@ class Compiled(Stage):
             "returns, and load that with verax.stages.deserialize"
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The result, maybe not finished yet. Leave out static arguments.
+    def slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call, once its arguments are checked. Leave out static ones.
 
         Raises:
             TypeError: the arguments have another structure or other types.
@@ -302,33 +307,26 @@ class Compiled(Stage):
             RuntimeError: an argument was deleted or donated, or this process was forked
                 from the one that compiled the program.
         """
-        leaves, tree = pytrees.flatten((args, kwargs))
-        if tree == self.interface.in_tree:
-            kinds = leaf_kinds(leaves)
-            if None not in kinds:
-                key = (current_context(), kinds)
-                call = self.calls.get(key)
-                if call is None:
-                    call = self.first_call(leaves, tree, kinds)
-                    if len(self.calls) >= CALLS:
-                        self.calls.clear()
-                    self.calls[key] = call
-                return call(leaves)
-        return self.first_call(leaves, tree, (None,))(leaves)
-
-    def first_call(
-        self,
-        leaves: Sequence[object],
-        tree: pytrees.PyTreeDef,
-        kinds: Sequence[object],
-    ) -> Call:
-        """What a call with leaves of these kinds does, once they are checked."""
         check_not_forked()
+        leaves, tree = pytrees.flatten((args, kwargs))
         self.interface.check(leaves, tree)
-        moves = self.moves(leaves)
-        if not moves:
-            return self.debugged(caller(self.program, self.out_tree, kinds))
-        call = self.debugged(caller(self.program, self.out_tree, (None,)))
+        make = partial(self.made, self.moves(leaves), leaf_kinds(leaves))
+        if None not in leaf_kinds(leaves) and STATE.own is not UNKEPT:
+            self.remember(args, kwargs, make)
+        return make()(leaves)
+
+    def made(
+        self,
+        moves: Sequence[tuple[int, Sharding]],
+        kinds: Sequence[object],
+        places: Sequence[int] | None = None,
+    ) -> Call:
+        """What a call does, with leaves of these kinds at `places` of its arguments."""
+        if not moves and not is_debugged():
+            return caller(self.program, self.out_tree, kinds, places)
+        call = self.debugged(
+            caller(self.program, self.out_tree, (None,) if moves else kinds)
+        )
 
         def moved(args: Sequence[Any]) -> Any:
             given = list(args)
@@ -336,10 +334,10 @@ class Compiled(Stage):
                 given[i] = put(given[i], place, committed=False)
             return call(given)
 
-        return moved
+        return taking(moved if moves else call, places)
 
     def debugged(self, call: Call) -> Call:
-        """The call; it asks first, or looks at its outputs, if that is configured."""
+        """The call; it asks first, or looks at its outputs, as `is_debugged` says."""
         if is_guarded():
             call = guarded_call(self.fun_name, call)
         kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)

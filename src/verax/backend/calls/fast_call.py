@@ -93,15 +93,17 @@ def caller(
     ):
         return program.prepared(places, partial(result_tree, out_tree))
     transfers = transfers_of(program, kinds, places)
-    fetch, after = fetcher(program, transfers, places), ending(lowered, places)
+    fetch, after = fetcher(program, transfers), ending(lowered, places)
     if shares(program, transfers):
         device, constants = local_devices()[0], program.constants
         pool = Pool(device, transfers, constants, program.out_avals)
         fetch, after = pool.filled, pool.followed(after)
+    whole = places is None and program.positions is None
+    taken = None if whole else [t.number for t in transfers]
+    make = partial(prepared, program.executable, fetch, after, places=taken)
     if out_tree == LEAF:
-        return prepared(program.executable, fetch, after, aval=program.out_avals[0])
-    finish = finishing(out_tree, program.out_avals)
-    return prepared(program.executable, fetch, after, finish)
+        return make(aval=program.out_avals[0])
+    return make(finishing(out_tree, program.out_avals))
 
 
 def transfers_of(
@@ -162,25 +164,16 @@ def builder_of(out_tree: PyTreeDef) -> Build:
     return out_tree.unflatten
 
 
-def fetcher(
-    program: Program, transfers: Sequence[Transfer], places: Places
-) -> Fetch | None:
+def fetcher(program: Program, transfers: Sequence[Transfer]) -> Fetch | None:
     """How arguments of known kinds become the buffers that the program takes.
 
-    None if they are arrays, taken as they are.
+    None if they are arrays, taken as they are, and the program takes nothing else.
     """
     constants, indices = program.constants, tuple([t.number for t in transfers])
     if all([t.stored is None for t in transfers]):
-        if places is None and program.positions is None:
-            if constants:
-                return lambda args: [*constants, *buffers_of(args)]
+        if not constants:
             return None
-        if constants:
-            return lambda args: [*constants, *buffers_of([args[i] for i in indices])]
-        return lambda args: [
-            x.device_buffer() if (held := (x := args[i]).buffer) is None else held
-            for i in indices
-        ]
+        return lambda args: [*constants, *buffers_of([args[i] for i in indices])]
     puts = [putter(t) for t in transfers]
     return lambda args: [
         *constants,

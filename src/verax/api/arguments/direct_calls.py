@@ -1,0 +1,152 @@
+"""Floor 5: calls that find their program by the kinds of their arguments.
+
+The short way of every call that is counted in microseconds, of a jitted function and of
+a compiled one: the key of the call, one look-up, and the pieces of the run::
+
+    class Compiled(DirectCalls[..., Any]): ...   # which says what `slow_call` does
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from verax.api.arguments.call_keys import (
+    call_key,
+    given_kinds,
+    leaf_kinds,
+    leaf_places,
+    traced_places,
+)
+from verax.api.arguments.static_argnums import Statics
+from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.calls.fast_call import Call, kind_of
+from verax.backend.programs.prepared import PreparedCall
+from verax.backend.pytrees import REGISTRY
+from verax.backend.xla.executable import FAILED, fail
+from verax.rules.values.state import State, current_mode
+
+type Make = Callable[[Sequence[int] | None], Call]
+"""What makes a call, of the places of its leaves among the arguments passed."""
+
+CACHE_SIZE = 4096
+
+
+@final
+class TreeCalls:
+    """The calls among whose arguments, of known kinds, are trees.
+
+    The traced arguments are at `places` among those passed, None if they are those; the
+    calls are known by their structure and the kinds of their leaves.
+    """
+
+    __slots__ = ("known", "places")
+
+    def __init__(self, places: tuple[int, ...], count: int) -> None:
+        self.places = None if places == tuple(range(count)) else places
+        self.known: dict[object, Call] = {}
+
+    def flat(self, given: Sequence[Any]) -> tuple[object, Sequence[Any]]:
+        """The key of a call, and its leaves."""
+        places = self.places
+        leaves, tree = REGISTRY.flatten(
+            given if places is None else tuple([given[i] for i in places]), None
+        )
+        return (tree, *leaf_kinds(leaves)), leaves
+
+
+class DirectCalls[**P, R]:
+    """Base of what is called with arrays.
+
+    `direct` has what calls do by their keys. `slow_call` is for those that are not
+    there; it may `remember` what later ones like it do. `statics` is None where no
+    argument is static.
+    """
+
+    __slots__ = ()
+
+    statics: Statics | None = None
+    direct: dict[object, Call | TreeCalls]
+
+    def slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call, whatever the arguments are."""
+        raise NotImplementedError
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # in one frame
+        """The result of the function, maybe not finished yet."""
+        given: Sequence[Any] = (*args, *kwargs.values()) if kwargs else args
+        try:
+            if kwargs or len(args) != 1 or self.statics is not None:
+                found = self.direct.get(call_key(self.statics, given, kwargs))
+            else:  # as `call_key`, in this frame
+                x: Any = args[0]
+                kind = x.kind if type(x) is ConcreteArray else kind_of(x)
+                mode = current_mode() if State.owners else State.shared
+                found = self.direct.get((kind, mode))
+            if type(found) is TreeCalls:  # as `TreeCalls.flat`, in this frame
+                places = found.places
+                given, tree = REGISTRY.flatten(
+                    given if places is None else tuple([given[i] for i in places]), None
+                )
+                kinds = [
+                    x.kind if type(x) is ConcreteArray else kind_of(x) for x in given
+                ]
+                found = found.known.get((tree, *kinds))
+        except (TypeError, ValueError, SystemError):
+            found = None  # no hash, or a tree that cannot be flattened
+        result: R
+        if found is None:
+            result = self.slow_call(args, kwargs)
+            return result
+        if type(found) is not PreparedCall:
+            result = found(given)
+            return result
+        # As `PreparedCall.__call__`, in this frame.
+        ins = (
+            fetch(given)
+            if (fetch := found.fetch) is not None
+            else [x.device_buffer() if (b := x.buffer) is None else b for x in given]
+            if (taken := found.places) is None
+            else [
+                x.device_buffer() if (b := (x := given[i]).buffer) is None else b
+                for i in taken
+            ]
+        )
+        try:
+            outs = found.run(ins).consume_with_handlers(found.handlers)
+        except FAILED as error:
+            fail(error, ins)
+        if found.after is not None:
+            found.after(given, ins, outs)
+        if found.finish is not None:
+            result = found.finish(outs)
+            return result
+        made: Any = ConcreteArray()
+        (made.buffer,), made.host = outs, None
+        made.aval = made.kind = found.aval
+        result = made
+        return result
+
+    def remember(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], make: Make
+    ) -> None:
+        """Keep the short way for calls with arguments of these kinds."""
+        if len(self.direct) >= CACHE_SIZE:
+            self.direct.clear()
+        given = (*args, *kwargs.values())
+        key = call_key(self.statics, given, kwargs)
+        places = traced_places(self.statics, len(args), kwargs)
+        kinds = given_kinds(places, given)
+        if None not in kinds:
+            self.direct[key] = make(leaf_places(places, kinds))
+            return
+        trees = self.direct.get(key)
+        if type(trees) is not TreeCalls or len(trees.known) >= CACHE_SIZE:
+            trees = self.direct[key] = TreeCalls(places, len(kinds))
+        trees.known[trees.flat(given)[0]] = make(None)
+
+    def is_remembered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether such a call takes the short way."""
+        given = (*args, *kwargs.values())
+        found = self.direct.get(call_key(self.statics, given, kwargs))
+        if isinstance(found, TreeCalls):
+            found = found.known.get(found.flat(given)[0])
+        return found is not None
