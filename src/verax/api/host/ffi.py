@@ -20,7 +20,7 @@ from verax.backend.arrays.formats import Layout
 from verax.backend.lowering.mlir_text import dense, element_type, scalar_text
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import as_dtype
-from verax.ir.extended import ExtendedDType
+from verax.ir.extended import KeyDType
 from verax.ir.records import ReprMixin
 from verax.ops.custom.foreign_call import (
     TYPED,
@@ -30,12 +30,13 @@ from verax.ops.custom.foreign_call import (
     ffi_call_p,
     quoted,
 )
-from verax.rules.values.array import Array
+from verax.ops.random.keys import random_unwrap, random_wrap
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import ShapeError
 from verax.rules.values.typed import shown
 
 type FfiLayout = Sequence[int] | Layout | None
+type Side = tuple[Sequence[ShapedArray], Sequence[MinorToMajor]]
 
 
 def ffi_call(
@@ -54,7 +55,8 @@ def ffi_call(
 
     It takes arrays by position and attributes by keyword: booleans, numbers (an int has
     64 bits, a float is a double; scalars of NumPy have their own type), strings,
-    arrays, sequences and dictionaries of these.
+    arrays, sequences and dictionaries of these. The target gets and gives the words of
+    random keys: uint32 with one more dimension, which is the fastest one in memory.
 
     Args:
         target_name: the name under which the target is registered.
@@ -83,21 +85,20 @@ def ffi_call(
     results = tuple([result_type(i, x) for i, x in enumerate(given)])
     wanted = output_layouts if several or output_layouts is None else [output_layouts]
     outputs = orders("output", results, wanted)
-
     params = ForeignParams(
         target_name,
-        results,
+        tuple([words(a) for a in results]),
         (),
-        outputs,
+        tuple(map(words_order, results, outputs)),
         (),
         legacy_backend_config or "",
         custom_call_api_version,
         bool(has_side_effect),
         vmap_method,
     )
-    aliases = dict(input_output_aliases or {})
     kind = type(result_shape_dtypes) if several else None
-    return ForeignFunction(params, kind, input_layouts, aliases)
+    aliases = input_output_aliases or {}
+    return ForeignFunction(params, (results, outputs), kind, input_layouts, aliases)
 
 
 def check_options(vmap_method: str | None, version: int, legacy: str | None) -> None:
@@ -116,9 +117,13 @@ def check_options(vmap_method: str | None, version: int, legacy: str | None) -> 
 
 @frozen(eq=False, repr=False)
 class ForeignFunction(ReprMixin):
-    """What `ffi_call` returns: `params` lack what depends on the operands."""
+    """What `ffi_call` returns: `params` lack what depends on the operands.
+
+    `outputs` are the types and layouts of the results as the caller sees them.
+    """
 
     params: ForeignParams
+    outputs: Side
     container: type[Sequence[Any]] | None
     input_layouts: Sequence[FfiLayout] | None
     aliases: Mapping[int, int]
@@ -128,13 +133,22 @@ class ForeignFunction(ReprMixin):
         p = self.params
         avals = [aval_of(x) for x in args]
         inputs = orders("input", avals, self.input_layouts)
-        pairs = shared(self.aliases, (avals, inputs), (p.results, p.output_layouts))
+        pairs = shared(self.aliases, (avals, inputs), self.outputs)
         config = configuration(kwargs, p.api_version, p.config)
-        params = evolve(p, input_layouts=inputs, aliases=pairs, config=config)
-        outs: Sequence[Array] = ffi_call_p.bind(params, *args)
+        layouts = tuple(map(words_order, avals, inputs))
+        params = evolve(p, input_layouts=layouts, aliases=pairs, config=config)
+        operands = [
+            random_unwrap(x) if isinstance(a.dtype, KeyDType) else x
+            for x, a in zip(args, avals, strict=True)
+        ]
+        found = ffi_call_p.bind(params, *operands)
+        outs = [
+            random_wrap(x, a.dtype.impl) if isinstance(a.dtype, KeyDType) else x
+            for x, a in zip(found, self.outputs[0], strict=True)
+        ]
         if self.container is None:
             return outs[0]
-        return tuple(outs) if issubclass(self.container, tuple) else list(outs)
+        return tuple(outs) if issubclass(self.container, tuple) else outs
 
 
 def result_type(place: int, x: Any) -> ShapedArray:
@@ -142,7 +156,6 @@ def result_type(place: int, x: Any) -> ShapedArray:
 
     Raises:
         ValueError: it has no shape and dtype.
-        TypeError: it is an array of keys.
     """
     if not hasattr(x, "shape") or not hasattr(x, "dtype"):
         raise ValueError(
@@ -150,14 +163,20 @@ def result_type(place: int, x: Any) -> ShapedArray:
             f"attributes. Got {shown(x)} at position {place}; pass "
             "verax.ShapeDtypeStruct(shape, dtype)"
         )
-    dtype = as_dtype(x.dtype)
-    if isinstance(dtype, ExtendedDType):
-        raise TypeError(
-            f"a foreign function cannot return keys ({dtype.name}): let it return "
-            "their words as uint32, and make keys from those with "
-            "verax.random.wrap_key_data"
-        )
-    return ShapedArray(tuple([int(n) for n in x.shape]), dtype)
+    return ShapedArray(tuple([int(n) for n in x.shape]), as_dtype(x.dtype))
+
+
+def words(aval: ShapedArray) -> ShapedArray:
+    """The type as a target sees it: keys are their words, uint32 of shape (..., 2)."""
+    dtype = aval.dtype
+    if not isinstance(dtype, KeyDType):
+        return aval
+    return ShapedArray((*aval.shape, *dtype.word_shape), np.uint32)
+
+
+def words_order(aval: ShapedArray, order: MinorToMajor) -> MinorToMajor:
+    """The layout as a target sees it: the words of a key are neighbours."""
+    return (*range(words(aval).ndim - 1, aval.ndim - 1, -1), *order)
 
 
 def orders(
@@ -198,9 +217,6 @@ def order_of(name: str, aval: ShapedArray, layout: FfiLayout) -> MinorToMajor:
             f"to minor, not {tuple(reversed(found))}"
         )
     return found
-
-
-type Side = tuple[Sequence[ShapedArray], Sequence[MinorToMajor]]
 
 
 def shared(
