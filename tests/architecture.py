@@ -50,7 +50,9 @@ PACKAGE_HOMES = {
     "rich": "verify",
 }
 # Modules that draw on the terminal, and load what they need for it when asked to.
-DISPLAYS = frozenset({"verax.experimental.checkpoint.progress"})
+DISPLAYS = frozenset(
+    {"verax.experimental.checkpoint.progress", "verax.backend.runtime.progress"}
+)
 
 type Check = Callable[[Sequence[Module]], Iterator[Violation]]
 

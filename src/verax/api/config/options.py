@@ -325,6 +325,11 @@ ROWS: Final = (
     flag("enable_checks", False, "check the types of each traced program"),
     flag("explain_cache_misses", False, "log why a call of a jitted function misses"),
     flag("log_compiles", False, "log each trace and each compilation"),
+    flag(
+        "compile_progress",
+        False,
+        "show on standard error what is traced or compiled for more than a second",
+    ),
     Option(
         "logging_level",
         str,

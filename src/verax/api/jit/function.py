@@ -52,7 +52,7 @@ from verax.backend.results import result_tree
 from verax.backend.runtime.client import check_not_forked
 from verax.backend.runtime.locks import TRACING, Locks
 from verax.backend.runtime.log import log_stage
-from verax.backend.runtime.metrics import RECORDER
+from verax.backend.runtime.metrics import RECORDER, stage
 from verax.ops.calls.call import call
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import (
@@ -212,8 +212,9 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
                 f"re-tracing function {name_and_line(self.fun)} for `jit`, but "
                 "'no_tracing' is set"
             )
-        traced = take(fun, sig.tree, sig.avals, "jit", describe=sig.describe)
         name = function_name(self.fun)
+        with stage(name, "trace"):
+            traced = take(fun, sig.tree, sig.avals, "jit", describe=sig.describe)
         log_stage("Finished tracing %s for jit in %.9f sec", name, traced.seconds)
         donated = call_args.donated(sig.tree)
         used = usable(donated, sig.avals, traced.jaxpr.out_avals)

@@ -26,7 +26,7 @@ from verax.backend.lowering.meshes import Meshes
 from verax.backend.lowering.module_writer import Module
 from verax.backend.lowering.result import Lowered, Seconds, Spread
 from verax.backend.lowering.source_locations import LocatedModule
-from verax.backend.runtime.metrics import RECORDER
+from verax.backend.runtime.metrics import RECORDER, stage
 from verax.ir.jaxpr import Jaxpr, Literal
 from verax.ir.meshes import MeshAxes
 from verax.rules.rows.row import Engine
@@ -68,7 +68,7 @@ def lower(
     """
     dtypes = {v.aval.dtype for eqn in jaxpr.eqns for v in eqn.outvars}
     dtypes |= {v.aval.dtype for v in jaxpr.invars}
-    with entered(NEUTRAL), widths_of(dtypes):
+    with stage(name, "lower"), entered(NEUTRAL), widths_of(dtypes):
         return lowered_here(
             engine,
             jaxpr,

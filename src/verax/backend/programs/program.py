@@ -48,6 +48,7 @@ from verax.backend.runtime.client import (
     platform_name,
 )
 from verax.backend.runtime.locks import COMPILING, Locks
+from verax.backend.runtime.metrics import stage
 from verax.backend.xla.executable import CompileOptions, Executable, compile_text
 from verax.backend.xla.lapack import require_routines
 from verax.ir.avals import ShapedArray
@@ -169,14 +170,15 @@ def build(lowered: Lowered, options: CompileOptions, late: bool = False) -> Prog
     options = options.settled(lowered.small)
     require_routines(lowered.text)
     started = time.perf_counter()
-    executable = compile_text(
-        default_client(),
-        lowered.text,
-        [local_devices()[0]],
-        options,
-        out_avals=[stored_aval(aval) for aval in lowered.out_avals],
-        calls=lowered.calls,
-    )
+    with stage(lowered.name, "XLA"):
+        executable = compile_text(
+            default_client(),
+            lowered.text,
+            [local_devices()[0]],
+            options,
+            out_avals=[stored_aval(aval) for aval in lowered.out_avals],
+            calls=lowered.calls,
+        )
     return Program(
         lowered,
         executable,
@@ -356,7 +358,8 @@ def build_placed(
     options = options.settled(lowered.small)
     require_routines(lowered.text)
     started = time.perf_counter()
-    executable, places = compile_placed(lowered, options, placement)
+    with stage(lowered.name, "XLA"):
+        executable, places = compile_placed(lowered, options, placement)
     return Program(
         lowered,
         executable,

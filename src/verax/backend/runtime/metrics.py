@@ -10,14 +10,19 @@ What happens next to every call, such as a transfer, is added to a plain attribu
 tenth of that time, and no listener hears of it::
 
     TALLY.bytes_to_host += array.nbytes
+
+What lasts can be shown while it does: `with stage("f", "XLA"): ...`.
 """
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from typing import ClassVar, Final
 
 from verax.ir.locks import locked
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.state import STATE
 
 type Listener = Callable[[str, float], object]
 
@@ -88,5 +93,12 @@ class Tally:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+def stage(program: str, name: str) -> AbstractContextManager[None]:
+    """A block that is shown while it lasts, if `compile_progress` is on."""
+    return SHOWN(program, name) if STATE.compile_progress else HIDDEN
+
+
+SHOWN: Final = LazyModule("verax.backend.runtime.progress").shown
+HIDDEN: Final = nullcontext()
 RECORDER: Final = Recorder()
 TALLY: Final = Tally()
