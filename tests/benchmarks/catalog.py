@@ -7,10 +7,15 @@ The idea: driver and workers import the same catalogue, and cases travel by name
 
 import re
 
-from . import eager, staging, startup
+from . import eager, second_run, staging, startup
 from .case import Case
 
-CASES: tuple[Case, ...] = (*staging.cases(), *eager.cases(), *startup.cases())
+CASES: tuple[Case, ...] = (
+    *staging.cases(),
+    *eager.cases(),
+    *startup.cases(),
+    *second_run.cases(),
+)
 
 # groups that share the processes of another, because starting one costs a second
 SHARED = {

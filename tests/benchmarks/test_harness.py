@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from . import __main__, driver
+from . import __main__, driver, second_run
 from .case import Case
 from .catalog import CASES, groups, select
 from .figures import Ratio, compare, growth_exponent, show, spread, verdict
@@ -126,8 +126,8 @@ def test_a_dying_worker_costs_one_case(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_case_runs(case: Case, ns: Namespace) -> None:
-    if case.group == "startup":
-        pytest.skip("new processes: test_the_command_compares_two_sides runs one")
+    if case.group in ("startup", "second_run"):
+        pytest.skip("new processes: test_the_command_compares_two_sides runs two")
     work = case.build(ns, SMALL)
     if isinstance(work, Figure):
         assert math.isfinite(work.value())
@@ -135,21 +135,27 @@ def test_every_case_runs(case: Case, ns: Namespace) -> None:
     block(work.call() if isinstance(work, Looped) else work.prepare()())
 
 
+@pytest.mark.parametrize("name", second_run.SCRIPTS)
+def test_scripts_take_their_first_step(name: str, ns: Namespace) -> None:
+    assert math.isfinite(second_run.SCRIPTS[name](ns, 1))
+
+
 def test_the_command_compares_two_sides(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
-    chosen = ["--only", "^(eager/add|startup/import)$", "--rounds", "1"]
+    chosen = ["--only", "^(eager/add|startup/import|second_run/mlp)$", "--rounds", "1"]
     sides = ["--baseline", LIBRARY, "--candidate", LIBRARY]
     python = ["--jax-python", sys.executable, "--seconds", "0.01"]
     page = tmp_path / "figures.md"
     files = ["--json", str(file), "--markdown", str(page)]
     assert __main__.main([*chosen, *sides, *python, *files]) == 0
     rows = json.loads(file.read_text())["rows"]
-    assert [r["case"] for r in rows] == ["eager/add", "startup/import"]
+    names = ["eager/add", "startup/import", "second_run/mlp"]
+    assert [r["case"] for r in rows] == names
     assert all(r["ratio"] > 0 for r in rows), rows
     head, rule, *lines = page.read_text().splitlines()
     assert head.startswith(f"| case | {LIBRARY} | {LIBRARY} | ratio |")
     assert {len(line.split("|")) for line in (head, rule, *lines)} == {10}
-    assert [line.split("`")[1] for line in lines] == ["eager/add", "startup/import"]
+    assert [line.split("`")[1] for line in lines] == names
 
 
 def test_no_case_chosen_is_said() -> None:
