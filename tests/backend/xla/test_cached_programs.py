@@ -1,4 +1,4 @@
-"""Programs that another process has compiled: same bits, no noise, nothing to turn on."""
+"""Programs that another process has compiled: same bits, no noise."""
 
 import json
 import os
