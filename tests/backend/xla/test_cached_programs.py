@@ -140,7 +140,7 @@ def test_programs_that_call_this_process_are_not_kept(
 
 
 def test_options_that_dump_are_not_kept(cache: Path) -> None:
-    dumping = {"xla_dump_to": str(cache / "dump")}
+    dumping: dict[str, Any] = {"xla_dump_to": str(cache / "dump")}
     jitted = verax.jit(lambda x: x * 2.5, compiler_options=dumping)
     jitted(X)
     assert "asked to dump" in str(jitted.explain(X).caches[-1])
