@@ -47,12 +47,10 @@ OUT = {
     # Tokens and halves of asynchronous collectives are XLA's to make here; rng_uniform
     # would give what depends on calls before it: verax.random has samples.
     "lax": "after_all create_token psum_scatter_start rng_uniform",
-    "": "lib reshard",
+    "": "lib",
     "api_util": "argnums_partial debug_info",  # of linear_util, which is internal
     "debug": "DebugEffect OrderedDebugEffect",  # effects are values here, not classes
-    "sharding": (
-        "ManualAxisType UnreducedKind auto_axes explicit_axes no_collectives reshard"
-    ),
+    "sharding": "ManualAxisType UnreducedKind no_collectives",
     "core": "ParamDict Trace",  # parameters are of classes; traces are Builders
     "errors": "InconclusiveDimensionOperation",  # of symbolic dimensions
     "export": (

@@ -58,6 +58,7 @@ __getattr__, __dir__ = facade(
             "block_until_ready copy_to_host_async devices local_devices "
             "print_environment_info"
         ),
+        ".api.parallel.explicit": "reshard",
         ".api.parallel.pmap": "pmap",
         ".api.parallel.process_data": "make_array_from_process_local_data",
         ".api.parallel.shard_map": "shard_map smap",

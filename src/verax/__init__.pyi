@@ -83,6 +83,7 @@ from verax.api.parallel.devices import (
     devices as devices, local_devices as local_devices,
     print_environment_info as print_environment_info,
 )
+from verax.api.parallel.explicit import reshard as reshard
 from verax.api.parallel.pmap import pmap as pmap
 from verax.api.parallel.process_data import (
     make_array_from_process_local_data as make_array_from_process_local_data,
@@ -151,10 +152,10 @@ __all__ = [
     "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "pmap",
     "print_environment_info", "process_count", "process_index", "process_indices",
     "profiler", "pure_callback", "random", "ref", "remat",
-    "remove_size_one_mesh_axis_from_type", "rewrites", "scipy", "set_mesh", "shard_map",
-    "sharding", "smap", "softmax_custom_jvp", "stages", "test_util", "thread_guard",
-    "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
-    "transfer_guard_device_to_host", "transfer_guard_host_to_device", "transforms",
-    "tree", "tree_util", "typeof", "typing", "use_abstract_mesh", "value_and_grad",
-    "vjp", "vmap",
+    "remove_size_one_mesh_axis_from_type", "reshard", "rewrites", "scipy", "set_mesh",
+    "shard_map", "sharding", "smap", "softmax_custom_jvp", "stages", "test_util",
+    "thread_guard", "threefry_partitionable", "transfer_guard",
+    "transfer_guard_device_to_device", "transfer_guard_device_to_host",
+    "transfer_guard_host_to_device", "transforms", "tree", "tree_util", "typeof",
+    "typing", "use_abstract_mesh", "value_and_grad", "vjp", "vmap",
 ]

@@ -53,6 +53,7 @@ from verax.rules.values.sizes import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     ShapeError as ShapeError,
 )
+from verax.rules.values.typed import ShardingTypeError as ShardingTypeError
 from verax.transforms.nans.report import NonFinite as NonFinite
 from verax.transforms.passes.key_reuse import KeyReuseError as KeyReuseError
 

@@ -9,6 +9,11 @@ The values are defined in `verax.backend`.
     (4, 2)
 """
 
+from verax.api.parallel.explicit import (
+    auto_axes as auto_axes,
+    explicit_axes as explicit_axes,
+    reshard as reshard,
+)
 from verax.backend.placement.abstract_mesh import (
     AbstractDevice as AbstractDevice,
     AbstractMesh as AbstractMesh,

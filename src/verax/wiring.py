@@ -13,7 +13,7 @@ from verax import numpy
 from verax.api.config.config import from_environment
 from verax.api.tracing.apply import EAGER
 from verax.ir.library import Library
-from verax.ir.meshes import Unsaid
+from verax.ir.meshes import TypeShardings
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import inferred
 from verax.rules.values.array import Operators
@@ -25,5 +25,8 @@ Operators.namespace = numpy
 Builder.reference = LazyFunction("verax.rules.rows.references", "TracedRef")
 Library.primitives = LazyMapping("verax.ops.table", "PRIMITIVES")
 Library.typing = staticmethod(inferred)
-Unsaid.sharding = LazyFunction("verax.backend.placement.mesh_context", "unsaid")
+TypeShardings.unsaid = LazyFunction("verax.backend.placement.mesh_context", "unsaid")
+TypeShardings.said = LazyFunction("verax.backend.placement.mesh_context", "said")
+TypeShardings.resolved = LazyFunction("verax.api.sharding_args", "over_a_mesh")
+TypeShardings.called = LazyFunction("verax.ops.calls.call", "call")
 from_environment()

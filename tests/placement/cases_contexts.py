@@ -80,8 +80,8 @@ def test_wrong_calls_of_set_mesh() -> None:
         verax.make_jaxpr(lambda x: (verax.get_mesh(), x)[1])(1.0)
     with pytest.raises(ValueError, match="no manual axes"):
         verax.set_mesh(MESH.update(axis_types=(AxisType.Manual,) * 2))
-    with pytest.raises(NotImplementedError, match="is AxisType"):
-        AbstractMesh((2,), ("x",), (AxisType.Explicit,))
+    with pytest.raises(ValueError, match="one AxisType for each"):
+        AbstractMesh((2,), ("x",), (AxisType.Explicit,) * 2)
 
 
 def test_axes_are_manual_inside_shard_map() -> None:

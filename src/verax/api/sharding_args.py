@@ -27,8 +27,10 @@ from verax.backend.runtime.client import Device, local_devices
 from verax.ir.records import ReprMixin
 from verax.ops.parallel.sharding_constraint import sharding_constraint
 from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.typed import described, shown
 
+RESHARD: Final = LazyModule("verax.ops.structure.reshard")
 type Places = tuple[Sharding | None, ...]
 
 
@@ -83,6 +85,21 @@ def as_place(
         raise ValueError(
             f"{what} got {x}, but inside shard_map the function has only the part of "
             f"one device along {', '.join(sorted(manual))}: name other axes"
+        )
+    return place
+
+
+def over_a_mesh(what: str, x: object) -> NamedSharding:
+    """A sharding over a mesh, which a function takes as `out_sharding`.
+
+    Raises:
+        TypeError: it is no place.
+        ValueError: it is a place without a mesh, or a spec without a mesh around it.
+    """
+    place = as_place(what, x)
+    if not isinstance(place, NamedSharding):
+        raise ValueError(
+            f"{what} takes a PartitionSpec or NamedSharding as out_sharding, not {x!r}"
         )
     return place
 
@@ -195,10 +212,18 @@ def constrained(xs: Sequence[Any], places: Places) -> list[Any]:
     """Values of a trace, constrained to their places."""
     if not places:
         return list(xs)
-    return [
-        sharding_constraint(x, place.layout) if isinstance(place, NamedSharding) else x
-        for x, place in zip(xs, places, strict=True)
-    ]
+    return [at_place(x, place) for x, place in zip(xs, places, strict=True)]
+
+
+def at_place(x: Array, place: Sharding | None) -> Array:
+    """A value of a trace, constrained to its place; explicit axes go into its type."""
+    if not isinstance(place, NamedSharding):
+        return x
+    if place.explicit:
+        found: Array = RESHARD.split_by(x, place)
+        return found
+    free = x if x.aval.explicit is None else RESHARD.retyped(x, None)
+    return sharding_constraint(free, place.layout)
 
 
 def check_place(place: Sharding, x: Array, what: str) -> None:

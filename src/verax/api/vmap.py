@@ -25,13 +25,16 @@ from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.meshes import axes_text
 from verax.ops.structure import shape
-from verax.rules.rows.row import Axis, BatchAxis
+from verax.rules.rows.row import Axis, BatchAxis, is_split
+from verax.rules.rows.type_shardings import common_mesh
 from verax.rules.values.array import Array
 from verax.rules.values.constants import PYTHON_SCALARS, is_operand
 from verax.rules.values.state import STATE, UNCHANGED, changing
 from verax.rules.values.typed import check_callable, described, shown
 from verax.transforms.engine.engine import StandardEngine, over_axis
+from verax.transforms.engine.templates import element
 from verax.transforms.engine.vmap import batch, batch_into, stacked
 
 
@@ -85,7 +88,8 @@ def vmap[**P, R](
         with axis_scope([] if name is None else [(name, size)]):
             traced = trace_element(fun, tree, leaves, avals, axes, held, describe)
         wanted = wanted_axes(out_axes, traced.out_tree)
-        how = (axes, size, wanted, engine, sum_match)
+        mapping = engine_of(avals, axes, engine)
+        how = (axes, size, wanted, mapping, sum_match)
         if traced.refs:
             outs = stateful(on_values(traced, leaves, describe), *how)
         else:
@@ -131,7 +135,7 @@ def stateful(
     state = [places[i] for i in pure.written]
     outs, found = rewritten(
         args,
-        lambda: stacked(pure.jaxpr, size, places),
+        lambda: stacked(engine, pure.jaxpr, size, places),
         lambda writer, values: batch_into(
             engine, writer, pure.jaxpr, size, places, values
         ),
@@ -190,6 +194,39 @@ def engine_for(name: str | None, spmd: tuple[str, ...]) -> StandardEngine:
     return over_axis(ENGINE, BatchAxis(name, spmd))
 
 
+def engine_of(
+    avals: Sequence[ShapedArray], axes: Sequence[Axis], engine: StandardEngine
+) -> StandardEngine:
+    """The engine that knows which explicit axes split the mapped dimensions.
+
+    Raises:
+        ValueError: different axes split them, or others than `spmd_axis_name` says.
+    """
+    if not is_split(avals):
+        return engine
+    found = []
+    for aval, axis in zip(avals, axes, strict=True):
+        if axis is not None:
+            explicit = aval.explicit
+            found.append(() if explicit is None else explicit.splits[axis])
+    if any([split != found[0] for split in found]):
+        shown_axes = ", ".join(map(axes_text, found))
+        raise ValueError(
+            "Mapped away dimension of inputs passed to vmap should be sharded the "
+            f"same. Got inconsistent axis specs: {shown_axes}; reshard an argument "
+            "with verax.sharding.reshard"
+        )
+    known = engine.axis or BatchAxis(None)
+    if not found or not found[0]:
+        return engine
+    if known.spmd not in ((), found[0]):
+        raise ValueError(
+            f"vmap got spmd_axis_name={known.spmd}, but the mapped dimensions of its "
+            f"arguments are split by {axes_text(found[0])}"
+        )
+    return over_axis(ENGINE, BatchAxis(known.name, found[0], common_mesh(avals)))
+
+
 def as_axis_name(name: object) -> str | None:
     """The name of an axis; any other hashable object stands by its string.
 
@@ -234,7 +271,7 @@ def apply_batched(
     """The outputs of `jaxpr` over `size` elements, batched at the axes `wanted`."""
     outs, found = rewritten(
         args,
-        lambda: stacked(jaxpr, size, axes),
+        lambda: stacked(engine, jaxpr, size, axes),
         lambda writer, values: batch_into(engine, writer, jaxpr, size, axes, values),
         lambda: batch(engine, jaxpr, size, axes),
     )
@@ -361,7 +398,7 @@ def trace_element(
     return trace(
         fun,
         tree,
-        [removed(aval, axis) for aval, axis in zip(avals, axes, strict=True)],
+        [element(aval, axis) for aval, axis in zip(avals, axes, strict=True)],
         "vmap",
         describe=describe,
         values=without_mapped(leaves, axes),
@@ -386,13 +423,6 @@ def without_mapped(leaves: Sequence[object], axes: Sequence[Axis]) -> list[objec
     return [
         leaf if axis is None else None for leaf, axis in zip(leaves, axes, strict=True)
     ]
-
-
-def removed(aval: ShapedArray, axis: Axis) -> ShapedArray:
-    """The type of one element."""
-    if axis is None:
-        return aval
-    return aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
 
 
 def move(

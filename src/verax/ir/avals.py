@@ -5,26 +5,39 @@ cache that is keyed by types costs one pointer comparison::
 
     ShapedArray((2, 3), np.dtype("float32")) is ShapedArray((2, 3), np.dtype("float32"))
 
-The type of a mutable reference says what it holds: `Ref{f32[2,3]}`.
+The type of a mutable reference says what it holds: `Ref{f32[2,3]}`. Where a mesh has
+explicit axes, a type says which of them split its dimensions: `f32[8@x,2]`.
 """
 
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from threading import RLock
-from typing import ClassVar, Protocol, TypeGuard
+from typing import ClassVar, Protocol, TypeGuard, cast
 
 import numpy as np
 from attrs import frozen
 
 from verax.ir.dtypes import DType, as_dtype, float0, short_name, tangent_dtype
 from verax.ir.locks import locked
-from verax.ir.meshes import TypeSharding, Unsaid, says_nothing
+from verax.ir.meshes import (
+    Axes,
+    BaseMesh,
+    Explicit,
+    TypeSharding,
+    TypeShardings,
+    axes_text,
+    explicit_of,
+    says_nothing,
+    size_text,
+    with_dim,
+    without_dim,
+)
 
 type Shape = tuple[int, ...]
 type NamedDType = DType | type | str
 RECENT = 1 << 13
-type InternKey = tuple[Shape, DType, bool]
+type InternKey = tuple[Shape, DType, bool, Explicit | None]
 
 
 class SymbolicSize:
@@ -79,7 +92,7 @@ def smaller_size(x: int, y: int) -> int:
 
 @locked
 class InternTable:
-    """Gives one `ShapedArray` per (shape, dtype, weak type), while it lives."""
+    """Gives one `ShapedArray` for its fields, while it lives."""
 
     lock: ClassVar[RLock]
 
@@ -99,55 +112,15 @@ class InternTable:
 INTERNED = InternTable()
 
 
-@frozen(init=False, eq=False, repr=False, weakref_slot=True)
-class ShapedArray:
-    """The type of an array: shape, dtype, and whether the dtype is weak.
+class Shaped:
+    """What a shape alone says."""
 
-    Raises:
-        ValueError: a dimension is negative.
-        TypeError: a dimension is not an integer.
-
-    >>> import numpy as np
-    >>> from verax.ir import ShapedArray
-    >>> ShapedArray((2, 3), np.dtype("float32"))
-    f32[2,3]
-    """
-
-    __module__ = "verax.ir"
-
-    transient: ClassVar[bool] = False
-
+    __slots__ = ()
     shape: Shape
-    dtype: DType
-    weak_type: bool
-
-    def __new__(
-        cls,
-        shape: Iterable[int],
-        dtype: NamedDType,
-        weak_type: bool = False,
-        *,
-        sharding: object = None,
-    ) -> "ShapedArray":
-        if not says_nothing(sharding):
-            raise TypeError(
-                "a type does not say where an array lies, but got "
-                f"sharding={sharding!r}; pass in_shardings to jit, or use "
-                "lax.with_sharding_constraint"
-            )
-        return interned(tuple(shape), dtype, weak_type)
 
     @property
     def ndim(self) -> int:
         return len(self.shape)
-
-    @property
-    def sharding(self) -> TypeSharding:
-        """A sharding that says nothing: over a mesh without axes, no dimension split.
-
-        Functions with a parameter for a sharding take it as they take None.
-        """
-        return Unsaid.sharding(len(self.shape))
 
     @property
     def size(self) -> int:
@@ -166,6 +139,55 @@ class ShapedArray:
             raise TypeError(f"len() of the type {self}, which has no dimensions")
         return self.shape[0]
 
+
+@frozen(init=False, eq=False, repr=False, weakref_slot=True)
+class ShapedArray(Shaped):
+    """The type of an array: shape, dtype, and whether the dtype is weak.
+
+    `sharding` says which explicit axes of a mesh split it; `explicit` holds that, or
+    None.
+
+    Raises:
+        ValueError: a dimension is negative, or the axes do not split it evenly.
+        TypeError: a dimension is not an integer, or `sharding` is not over a mesh.
+
+    >>> import numpy as np
+    >>> from verax.ir import ShapedArray
+    >>> ShapedArray((2, 3), np.dtype("float32"))
+    f32[2,3]
+    """
+
+    __module__ = "verax.ir"
+
+    transient: ClassVar[bool] = False
+
+    shape: Shape
+    dtype: DType
+    weak_type: bool
+    explicit: Explicit | None
+
+    def __new__(
+        cls,
+        shape: Iterable[int],
+        dtype: NamedDType,
+        weak_type: bool = False,
+        *,
+        sharding: object = None,
+    ) -> "ShapedArray":
+        found = interned(tuple(shape), dtype, weak_type)
+        return found if says_nothing(sharding) else found.update(sharding=sharding)
+
+    @property
+    def sharding(self) -> TypeSharding:
+        """How explicit axes split the dimensions; mostly it says nothing.
+
+        Then functions with a parameter for a sharding take it as they take None.
+        """
+        explicit = self.explicit
+        if explicit is None:
+            return TypeShardings.unsaid(len(self.shape))
+        return TypeShardings.said(explicit)
+
     @property
     def itemsize(self) -> int:
         return self.dtype.itemsize
@@ -182,20 +204,37 @@ class ShapedArray:
         """
         name = short_name(self.dtype) if short_dtypes else self.dtype.name
         name = "float0" if self.dtype == float0 else name
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        return f"{name}[{self.dims_text()}]"
+
+    def dims_text(self) -> str:
+        """The sizes as they are printed, with the axes that split them."""
+        if self.explicit is None:
+            return ",".join(map(str, self.shape))
+        return ",".join(map(size_text, self.shape, self.explicit.splits))
 
     def update(
         self,
         shape: Iterable[int] | None = None,
         dtype: NamedDType | None = None,
         weak_type: bool | None = None,
+        sharding: object = None,
     ) -> "ShapedArray":
-        """The same type with other fields."""
-        return ShapedArray(
-            self.shape if shape is None else shape,
+        """The same type with other fields.
+
+        Raises:
+            TypeError: `sharding` is not over a mesh.
+            ValueError: it does not split the dimensions evenly.
+        """
+        kept = self if shape is None else self.with_shape(shape)
+        found = interned(
+            kept.shape,
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
+            kept.explicit,
         )
+        if sharding is None:
+            return found
+        return found.with_explicit(explicit_in(sharding, len(found.shape)))
 
     def update_weak_type(self, weak_type: bool) -> "ShapedArray":
         """The same shape and dtype, weak or not."""
@@ -214,16 +253,49 @@ class ShapedArray:
         return self.to_tangent_aval()
 
     def with_shape(self, shape: Iterable[int]) -> "ShapedArray":
-        """The same dtype and weakness in another shape."""
-        return ShapedArray(shape, self.dtype, self.weak_type)
+        """The same dtype and weakness in another shape, split by no explicit axis."""
+        sizes = tuple(shape)
+        if self.explicit is not None and sizes == self.shape:
+            return self
+        return interned(sizes, self.dtype, self.weak_type)
+
+    def element(self, axis: int = 0) -> "ShapedArray":
+        """The type of what is stacked along dimension `axis`.
+
+        >>> ShapedArray((2, 3), np.dtype("float32")).element()
+        f32[3]
+        """
+        found = self.with_shape((*self.shape[:axis], *self.shape[axis + 1 :]))
+        if self.explicit is None:
+            return found
+        return found.with_explicit(without_dim(self.explicit, axis))
+
+    def stacked(self, size: int, axis: int = 0, axes: Axes = ()) -> "ShapedArray":
+        """The type of a stack of such along a dimension, which mesh `axes` split."""
+        found = self.with_shape((*self.shape[:axis], size, *self.shape[axis:]))
+        if self.explicit is None:
+            return found
+        return found.with_explicit(with_dim(self.explicit, axis, axes))
 
     def with_dtype(self, dtype: DType, weak_type: bool = False) -> "ShapedArray":
         """The same shape with another dtype, strong unless said otherwise."""
-        return ShapedArray(self.shape, dtype, weak_type)
+        if self.explicit is not None:
+            return interned(self.shape, dtype, weak_type, self.explicit)
+        return interned(self.shape, dtype, weak_type)
+
+    def with_explicit(self, explicit: Explicit | None) -> "ShapedArray":
+        """The same type, split so by explicit axes.
+
+        Raises:
+            ValueError: they do not split it evenly.
+        """
+        if explicit == self.explicit:
+            return self
+        return interned(self.shape, self.dtype, self.weak_type, explicit)
 
     def strong(self) -> "ShapedArray":
         """The same type without weakness."""
-        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+        return self.with_dtype(self.dtype) if self.weak_type else self
 
     def tangent(self) -> "ShapedArray":
         """The type of tangents and cotangents: `float0` for integers and booleans."""
@@ -232,13 +304,13 @@ class ShapedArray:
 
     def __repr__(self) -> str:
         weak = "~" if self.weak_type else ""
-        dims = ",".join(map(str, self.shape))
-        return f"{weak}{short_name(self.dtype)}[{dims}]"
+        return f"{weak}{short_name(self.dtype)}[{self.dims_text()}]"
 
-    def __reduce__(
-        self,
-    ) -> tuple[type["ShapedArray"], tuple[Shape, DType, bool]]:
-        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+    def __reduce__(self) -> tuple[Callable[..., "ShapedArray"], tuple[object, ...]]:
+        fields = self.shape, self.dtype, self.weak_type
+        if self.explicit is not None:
+            return interned, (*fields, self.explicit)
+        return ShapedArray, fields
 
 
 @locked
@@ -265,11 +337,11 @@ class AbstractRef(ShapedArray):
 
     def __new__(cls, inner_aval: ShapedArray) -> "AbstractRef":
         inner = inner_aval.strong()
-        key = (inner.shape, inner.dtype, False)
+        key = (inner.shape, inner.dtype, False, inner.explicit)
         found = REFS.get(key)
         if found is None:
             made = object.__new__(cls)
-            for name in ("shape", "dtype", "weak_type"):
+            for name in ("shape", "dtype", "weak_type", "explicit"):
                 object.__setattr__(made, name, getattr(inner, name))
             object.__setattr__(made, "inner_aval", inner)
             found = REFS.add(key, made)
@@ -281,9 +353,10 @@ class AbstractRef(ShapedArray):
         shape: Iterable[int] | None = None,
         dtype: NamedDType | None = None,
         weak_type: bool | None = None,
+        sharding: object = None,
     ) -> "AbstractRef":
         """The type of a reference to arrays with other fields."""
-        return AbstractRef(self.inner_aval.update(shape, dtype, weak_type))
+        return AbstractRef(self.inner_aval.update(shape, dtype, weak_type, sharding))
 
     def with_shape(self, shape: Iterable[int]) -> "AbstractRef":
         """The type of a reference to arrays of another shape."""
@@ -300,7 +373,7 @@ class AbstractRef(ShapedArray):
     def __repr__(self) -> str:
         return f"Ref{{{self.inner_aval!r}}}"
 
-    def __reduce__(self) -> tuple[type["AbstractRef"], tuple[ShapedArray]]:  # type: ignore[override]  # other arguments
+    def __reduce__(self) -> tuple[type["AbstractRef"], tuple[ShapedArray]]:
         return AbstractRef, (self.inner_aval,)
 
 
@@ -317,19 +390,52 @@ def is_reference(x: object) -> TypeGuard[HasType]:
 
 
 @lru_cache(maxsize=RECENT, typed=True)
-def interned(shape: Shape, like: NamedDType, weak_type: bool) -> ShapedArray:
+def interned(
+    shape: Shape, like: NamedDType, weak_type: bool, explicit: Explicit | None = None
+) -> ShapedArray:
     """The one type of these fields; recent ones are kept alive, for speed alone."""
     dims = tuple([check_dimension(size, shape) for size in shape])
     dtype = like if isinstance(like, np.dtype) else as_dtype(like)
-    key = (dims, dtype, bool(weak_type))
+    key = (dims, dtype, bool(weak_type), explicit)
     found = INTERNED.get(key)
     if found is not None:
         return found
+    if explicit is not None:
+        check_splits(dims, explicit)
     aval = object.__new__(ShapedArray)
     object.__setattr__(aval, "shape", dims)
     object.__setattr__(aval, "dtype", dtype)
     object.__setattr__(aval, "weak_type", bool(weak_type))
+    object.__setattr__(aval, "explicit", explicit)
     return INTERNED.add(key, aval)
+
+
+def explicit_in(sharding: object, ndim: int) -> Explicit | None:
+    """What a sharding that a user passed for a type says.
+
+    Raises:
+        TypeError: it is not over a mesh.
+    """
+    if says_nothing(sharding):
+        return None
+    if not isinstance(getattr(sharding, "mesh", None), BaseMesh):
+        raise TypeError(
+            f"the sharding of a type is a NamedSharding, not {sharding!r}; to place "
+            "arguments, pass in_shardings to jit"
+        )
+    return explicit_of(cast(TypeSharding, sharding), ndim)
+
+
+def check_splits(shape: Shape, explicit: Explicit) -> None:
+    """Raise ValueError unless the axes split the dimensions evenly."""
+    for i, (size, axes) in enumerate(zip(shape, explicit.splits, strict=True)):
+        count = explicit.mesh.size(axes)
+        if axes and size % count:
+            raise ValueError(
+                f"the sharding {explicit.text()} splits dimension {i} of {shape} into "
+                f"{count} parts along {axes_text(axes)}, but that does not evenly "
+                f"divide the dimension size {size}"
+            )
 
 
 def check_dimension(size: int, shape: tuple[int, ...]) -> int:

@@ -4,11 +4,17 @@ One idea: devices are numbers and axes are names, so that a program can say wher
 values lie, print it and compare it without knowing any runtime::
 
     MeshAxes(("x", "y"), (2, 2), (0, 1, 2, 3)), (("x",), ())
+
+Along the explicit axes of a mesh the types of values say how they are split; a type
+that no explicit axis splits says nothing, as under meshes without such axes::
+
+    Explicit(MeshType(("x",), (2,), (AxisType.Explicit,)), (("x",), ()))   # [8@x,2]
 """
 
 import enum
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from typing import ClassVar, Protocol
 
 from attrs import frozen
@@ -50,8 +56,8 @@ class Layout(ReprMixin):
 class AxisType(enum.Enum):
     """Who decides along an axis how values are split.
 
-    `Auto`: the compiler. `Manual`: the function itself, inside `shard_map`. `Explicit`,
-    the types of the values, is not there yet.
+    `Auto`: the compiler. `Explicit`: the types of the values. `Manual`: the function
+    itself, inside `shard_map`.
     """
 
     __module__ = "verax.sharding"
@@ -86,7 +92,6 @@ def checked_types(types: object, names: tuple[str, ...]) -> AxisTypes:
     """One type for each axis; None stands for `Auto` everywhere.
 
     Raises:
-        NotImplementedError: an axis is explicit.
         ValueError: there is not one type for each axis.
     """
     if types is None:
@@ -95,11 +100,6 @@ def checked_types(types: object, names: tuple[str, ...]) -> AxisTypes:
     if len(found) != len(names) or not all(isinstance(t, AxisType) for t in found):
         raise ValueError(
             f"axis_types has one AxisType for each of the axes {names}, not {types!r}"
-        )
-    if AxisType.Explicit in found:
-        raise NotImplementedError(
-            "every axis of a verax mesh is AxisType.Auto, where the compiler decides "
-            f"how values are split; got {types!r}"
         )
     return found
 
@@ -144,7 +144,7 @@ class BaseMesh(Unchanging):
 
     @property
     def explicit_axes(self) -> tuple[str, ...]:
-        """The axes along which types decide: none yet."""
+        """The axes along which types decide."""
         return self.axes_of(AxisType.Explicit)
 
     @property
@@ -176,14 +176,14 @@ class BaseMesh(Unchanging):
     def text(self) -> str:
         """The axes as they are printed; types only where one is not `Auto`."""
         parts = [f"{name!r}: {size}" for name, size in self.shape_tuple]
-        if self.manual_axes:
+        if self.axis_types and not self.are_all_axes_auto:
             kinds = ", ".join([kind.name for kind in self.axis_types])
             parts.append(f"axis_types=({kinds})")
         return ", ".join(parts)
 
 
 class TypeSharding(Protocol):
-    """The sharding of a type: a mesh without axes, and None for each dimension."""
+    """The sharding of a type: a mesh, and the axes that split each dimension."""
 
     @property
     def mesh(self) -> BaseMesh: ...
@@ -192,10 +192,18 @@ class TypeSharding(Protocol):
     def spec(self) -> Iterable[object]: ...
 
 
-class Unsaid:
-    """Makes the sharding of a type, which says nothing; `verax.wiring` sets it."""
+class TypeShardings:
+    """What types and operations need of shardings; `verax.wiring` sets it.
 
-    sharding: ClassVar[Callable[[int], TypeSharding]]
+    `unsaid` makes the sharding of a type that says nothing, `said` that of another;
+    `resolved(name, sharding)` is what the user of a function passed as one, and
+    `called(name, jaxpr, *operands)` runs a program.
+    """
+
+    unsaid: ClassVar[Callable[[int], TypeSharding]]
+    said: ClassVar[Callable[[object], TypeSharding]]
+    resolved: ClassVar[Callable[[str, object], TypeSharding]]
+    called: ClassVar[Callable[..., tuple[object, ...]]]
 
 
 def says_nothing(sharding: object) -> bool:
@@ -251,3 +259,132 @@ def first_device_text(results: int) -> str:
     """
     values = ", ".join(["<@first_device, []>"] * max(1, results))
     return f"#sdy.sharding_per_value<[{values}]>"
+
+
+type Axes = tuple[str, ...]
+type Splits = tuple[Axes, ...]
+"""The axes that split each dimension, outer first."""
+
+
+@frozen(cache_hash=True, repr=False)
+class MeshType(ReprMixin):
+    """What types know of a mesh: its axes."""
+
+    transient: ClassVar[bool] = False
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    types: AxisTypes
+
+    def size(self, names: Iterable[str]) -> int:
+        """How many parts these axes make together."""
+        return prod([self.sizes[self.names.index(name)] for name in names])
+
+    def of_type(self, kind: AxisType) -> tuple[str, ...]:
+        """The axes of one type."""
+        pairs = zip(self.names, self.types, strict=True)
+        return tuple([name for name, found in pairs if found is kind])
+
+
+@frozen(cache_hash=True, repr=False)
+class Explicit(ReprMixin):
+    """The explicit axes of `mesh` that split each dimension; at least one does."""
+
+    transient: ClassVar[bool] = False
+
+    mesh: MeshType
+    splits: Splits
+
+    def text(self) -> str:
+        """The axes of all dimensions, as messages show them."""
+        return f"({', '.join(map(axes_text, self.splits))})"
+
+
+def explicit_on(mesh: MeshType | None, splits: Sequence[Axes]) -> Explicit | None:
+    """What a type says that is split so; None if no dimension is."""
+    if mesh is None or not any(splits):
+        return None
+    return Explicit(mesh, tuple(splits))
+
+
+def axes_text(axes: Axes) -> str:
+    """The axes of one dimension as messages show them.
+
+    >>> axes_text(()), axes_text(("x",)), axes_text(("x", "y"))
+    ('None', "'x'", "('x', 'y')")
+    """
+    if len(axes) == 1:
+        return repr(axes[0])
+    return repr(axes) if axes else "None"
+
+
+def size_text(size: object, axes: Axes) -> str:
+    """A dimension of a printed type.
+
+    >>> size_text(8, ()), size_text(8, ("x",)), size_text(8, ("x", "y"))
+    ('8', '8@x', '8@(x,y)')
+    """
+    if not axes:
+        return str(size)
+    return f"{size}@{axes[0]}" if len(axes) == 1 else f"{size}@({','.join(axes)})"
+
+
+def mesh_type(sharding: TypeSharding) -> MeshType:
+    """The mesh of a sharding, as types know it."""
+    mesh = sharding.mesh
+    return MeshType(mesh.axis_names, mesh.axis_sizes, mesh.axis_types)
+
+
+def explicit_of(sharding: TypeSharding, ndim: int) -> Explicit | None:
+    """What a sharding says of the type of an array with `ndim` dimensions.
+
+    Raises:
+        ValueError: it has more entries than the array has dimensions.
+    """
+    if AxisType.Explicit not in sharding.mesh.axis_types:
+        return None
+    mesh = mesh_type(sharding)
+    known = mesh.of_type(AxisType.Explicit)
+    found = [explicit_axes(entry, known) for entry in sharding.spec]
+    if len(found) > ndim:
+        raise ValueError(
+            f"a sharding with {len(found)} entries, {sharding.spec}, is not for an "
+            f"array with {ndim} dimensions"
+        )
+    return explicit_on(mesh, [*found, *[()] * (ndim - len(found))])
+
+
+def explicit_axes(entry: object, known: Axes) -> Axes:
+    """The axes of an entry of a spec that are explicit."""
+    axes = (entry,) if isinstance(entry, str) else entry
+    return tuple([a for a in axes if a in known]) if isinstance(axes, tuple) else ()
+
+
+def without_dim(explicit: Explicit, axis: int) -> Explicit | None:
+    """What the type of one element says of a stack along dimension `axis`."""
+    splits = explicit.splits
+    return explicit_on(explicit.mesh, (*splits[:axis], *splits[axis + 1 :]))
+
+
+def with_dim(explicit: Explicit, axis: int, added: Axes) -> Explicit:
+    """What the type of a stack says whose new dimension `added` splits."""
+    splits = explicit.splits
+    return Explicit(explicit.mesh, (*splits[:axis], added, *splits[axis:]))
+
+
+def explicit_layout_text(symbol: str, splits: Splits, ndim: int, free: bool) -> str:
+    """A Shardy sharding; with `free` other axes may split the dimensions further.
+
+    >>> explicit_layout_text("@mesh", (("x",), ()), 2, False)
+    '#sdy.sharding<@mesh, [{"x"}, {}]>'
+    >>> explicit_layout_text("@mesh", (("x",), ()), 2, True)
+    '#sdy.sharding<@mesh, [{"x", ?}, {?}]>'
+    """
+    rest = ["?"] if free else []
+    dims = [[*[f'"{name}"' for name in axes], *rest] for axes in splits]
+    dims += [[]] * (ndim - len(splits))
+    return f"#sdy.sharding<{symbol}, [{', '.join([braced(dim) for dim in dims])}]>"
+
+
+def braced(parts: Sequence[str]) -> str:
+    return "{" + ", ".join(parts) + "}"

@@ -101,7 +101,7 @@ def scanned(
         return scan_in_python(f, init, rows, row_tree, count, reverse)
     leaves, tree = pytrees.flatten(init)
     avals = leaf_avals(leaves, lambda: [f"init{p} of scan" for p in paths(tree)])
-    row_avals = [aval_of(x).with_shape(aval_of(x).shape[1:]) for x in rows]
+    row_avals = [aval_of(x).element() for x in rows]
     types, body, y_tree = trace_step(f, tree, avals, row_tree, row_avals, counts)
     given = [as_operand(x, aval) for x, aval in zip(leaves, types, strict=True)]
     operands = (*body.consts, *given, *rows)

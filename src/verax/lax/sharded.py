@@ -5,20 +5,28 @@ Each is the plain operation, whose result is constrained where a sharding is pas
     full((8, 2), 0.0, sharding=NamedSharding(mesh, P("x")))
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from verax.api.parallel.device_put import with_sharding_constraint
+from verax.api.sharding_args import as_place
 from verax.ir.dtypes import DTypeLike
 from verax.ir.meshes import says_nothing
 from verax.ops.structure import create, shape as shapes
+from verax.ops.structure.reshard import sharded
 from verax.rules.values.array import Array
 
 
-def laid_out(x: Array, sharding: object) -> Array:
-    """`x`, constrained to a place if there is one."""
+def laid_out(
+    name: str, sharding: object, function: Callable[..., Array], *args: Any
+) -> Array:
+    """`function(*args)`, split by explicit mesh axes or constrained to a place."""
     if says_nothing(sharding):
-        return x
-    found: Array = with_sharding_constraint(x, sharding)
+        return function(*args)
+    place = as_place(name, sharding)
+    if place is not None and place.explicit:
+        return sharded(name, place, function, *args)
+    found: Array = with_sharding_constraint(function(*args), place)
     return found
 
 
@@ -33,7 +41,7 @@ def broadcast(
     >>> broadcast(1.0, (2, 3)).shape
     (2, 3)
     """
-    return laid_out(shapes.broadcast(operand, sizes), out_sharding)
+    return laid_out("broadcast", out_sharding, shapes.broadcast, operand, sizes)
 
 
 def broadcast_in_dim(
@@ -50,8 +58,8 @@ def broadcast_in_dim(
     Raises:
         TypeError: the dimensions do not increase, or a size is neither 1 nor kept.
     """
-    found = shapes.broadcast_in_dim(operand, shape, broadcast_dimensions)
-    return laid_out(found, out_sharding)
+    args = operand, shape, broadcast_dimensions
+    return laid_out("broadcast_in_dim", out_sharding, shapes.broadcast_in_dim, *args)
 
 
 def broadcasted_iota(
@@ -72,8 +80,8 @@ def broadcasted_iota(
     >>> broadcasted_iota("int32", (2, 3), 1).tolist()
     [[0, 1, 2], [0, 1, 2]]
     """
-    found = create.broadcasted_iota(dtype, shape, dimension)
-    return laid_out(found, out_sharding)
+    args = dtype, shape, dimension
+    return laid_out("broadcasted_iota", out_sharding, create.broadcasted_iota, *args)
 
 
 def empty(
@@ -83,7 +91,7 @@ def empty(
 
     The result is constrained to `out_sharding`; see `broadcast`.
     """
-    return laid_out(create.empty(shape, dtype), out_sharding)
+    return laid_out("empty", out_sharding, create.empty, shape, dtype)
 
 
 def full(
@@ -104,7 +112,7 @@ def full(
     >>> full(3, 1.5).tolist()
     [1.5, 1.5, 1.5]
     """
-    return laid_out(create.full(shape, fill_value, dtype), sharding)
+    return laid_out("full", sharding, create.full, shape, fill_value, dtype)
 
 
 def full_like(
@@ -121,7 +129,8 @@ def full_like(
     Raises:
         TypeError: the value has dimensions, or does not fit the dtype.
     """
-    return laid_out(create.full_like(x, fill_value, dtype, shape), sharding)
+    args = x, fill_value, dtype, shape
+    return laid_out("full_like", sharding, create.full_like, *args)
 
 
 def reshape(
@@ -138,4 +147,5 @@ def reshape(
     Raises:
         TypeError: the number of elements would change.
     """
-    return laid_out(shapes.reshape(operand, new_sizes, dimensions), out_sharding)
+    args = operand, new_sizes, dimensions
+    return laid_out("reshape", out_sharding, shapes.reshape, *args)

@@ -11,6 +11,7 @@ from typing import Any
 
 from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import DTypeLike, bool_, is_bool
+from verax.ir.meshes import says_nothing
 from verax.nn.operand import inexact
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -29,8 +30,8 @@ from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import rsqrt
 from verax.ops.structure.create import broadcasted_iota
+from verax.ops.structure.reshard import sharded
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.sizes import as_size
 
 ALGORITHMS = ("fast", "stable")
@@ -100,7 +101,10 @@ def one_hot(
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    unsharded("one_hot", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded(
+            "one_hot", out_sharding, one_hot, x, num_classes, dtype=dtype, axis=axis
+        )
     places = asarray(x)
     count = as_size(num_classes)
     result = chosen_dtype("one_hot", dtype) or default_float()

@@ -24,6 +24,7 @@ from verax.ir.dtypes import (
     is_inexact,
     real_dtype,
 )
+from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     ShapeLike,
@@ -40,6 +41,7 @@ from verax.ops.elementwise.complex import complex as complex_of
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import log, sqrt
 from verax.ops.elementwise.trig import cos, sin
+from verax.ops.structure.reshard import sharded
 from verax.random.keys import split
 from verax.random.normals import (
     normal as normal_samples,
@@ -47,7 +49,6 @@ from verax.random.normals import (
 )
 from verax.random.raw_bits import uniform as uniform_samples
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.lazy import LazyModule
 
 # Factorisations and the samplers that call them: most programs draw no such weights.
@@ -94,7 +95,8 @@ def zeros(
     out_sharding: object = None,
 ) -> Array:
     """Zeros; the key is not used."""
-    unsharded("zeros", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded("zeros", out_sharding, zeros, key, shape, dtype)
     return full(shape, 0, chosen_dtype("zeros", dtype) or weight_dtype(None))
 
 
@@ -105,7 +107,8 @@ def ones(
     out_sharding: object = None,
 ) -> Array:
     """Ones; the key is not used."""
-    unsharded("ones", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded("ones", out_sharding, ones, key, shape, dtype)
     return full(shape, 1, chosen_dtype("ones", dtype) or weight_dtype(None))
 
 
@@ -124,7 +127,8 @@ def initializer(draw: Draw, default: DTypeLike | None) -> Initializer:
         dtype: DTypeLike | None = default,
         out_sharding: object = None,
     ) -> Array:
-        unsharded("initializer", out_sharding)
+        if not says_nothing(out_sharding):
+            return sharded("initializer", out_sharding, init, key, shape, dtype)
         return draw(key, as_shape("initializer", shape), weight_dtype(dtype))
 
     return init
@@ -147,7 +151,8 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
         dtype: DTypeLike | None = dtype,
         out_sharding: object = None,
     ) -> Array:
-        unsharded("initializer", out_sharding)
+        if not says_nothing(out_sharding):
+            return sharded("initializer", out_sharding, init, key, shape, dtype)
         found = chosen_dtype("constant", dtype) or default_float()
         return full(as_shape("initializer", shape), value, found)
 

@@ -7,10 +7,12 @@ and the like through the engine, which carries this record::
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.meshes import Explicit, MeshType
 from verax.ops.control.scan import scan_p
 from verax.ops.control.scan_params import ScanParams
 from verax.ops.elementwise import arith, convert
@@ -18,6 +20,9 @@ from verax.ops.reductions import reduce
 from verax.ops.structure import create
 from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
 from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
+
+RESHARD: Final = LazyModule("verax.ops.structure.reshard")
 
 
 class CoreOperations:
@@ -43,6 +48,12 @@ class CoreOperations:
 
     def convert(self, x: Array, dtype: DType, weak_type: bool = False) -> Array:
         return convert.convert(x, dtype, weak_type)
+
+    def reshard(
+        self, x: Array, explicit: Explicit | None, mesh: MeshType | None = None
+    ) -> Array:
+        found: Array = RESHARD.retyped(x, explicit, mesh)
+        return found
 
     def map_elements(
         self, jaxpr: Jaxpr, size: int, fixed: Sequence[Array], stacks: Sequence[Array]

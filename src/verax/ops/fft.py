@@ -47,6 +47,7 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.type_shardings import same_places
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.shape_samples import draw_size
@@ -194,6 +195,7 @@ fft_p: Row[FftParams] = linear(
     draw=draw_fft,
     # Transforms of numbers of very different size lose the small ones.
     domains=(Domain(-8, 8),),
+    sharding=same_places(lambda p, x: range(x.ndim - len(p.fft_lengths))),
 )
 
 

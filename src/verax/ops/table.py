@@ -49,7 +49,7 @@ from verax.ops.special import (
     incomplete_beta,
     incomplete_gamma,
 )
-from verax.ops.structure import create, joining, memories, shape, slicing
+from verax.ops.structure import create, joining, memories, reshard, shape, slicing
 from verax.ops.symbols import dim_as_value
 from verax.ops.windows import general_reduce, reduce_window, select_and_scatter
 from verax.rules.rows.row import Row, names
@@ -75,6 +75,7 @@ ROWS: tuple[Row[Any], ...] = (
     *slicing.ROWS,
     *joining.ROWS,
     *memories.ROWS,
+    *reshard.ROWS,
     *dynamic_slice.ROWS,
     *gather.ROWS,
     *scatter.ROWS,

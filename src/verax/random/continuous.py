@@ -14,6 +14,7 @@ import numpy as np
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, float32
 from verax.ir.limits import finfo
+from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import ArrayLike, constant_of, stretched_together
 from verax.numpy.elementwise.arithmetic import multiply, power, true_divide
 from verax.ops.elementwise import arith
@@ -32,6 +33,7 @@ from verax.ops.elementwise.exp_log import exp, log, log1p, sqrt
 from verax.ops.elementwise.select import select
 from verax.ops.elementwise.trig import tan
 from verax.ops.random.keys import random_bits
+from verax.ops.structure.reshard import sharded
 from verax.random.compiled import compiled
 from verax.random.keys import pieces
 from verax.random.raw_bits import from_uniform, scaled, unit
@@ -167,6 +169,8 @@ def gumbel(
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or there is no such mode.
     """
+    if not says_nothing(out_sharding):
+        return sharded("gumbel", out_sharding, gumbel, key, shape, dtype, mode)
     typed, found, sizes = asked("gumbel", key, shape, dtype, out_sharding)
     return draw_gumbel(typed, sizes, found, mode)
 

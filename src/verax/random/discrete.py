@@ -20,6 +20,7 @@ from verax.ir.dtypes import (
     is_inexact,
 )
 from verax.ir.limits import finfo
+from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -39,6 +40,7 @@ from verax.ops.elementwise.rounding import floor
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.argminmax import argmax
 from verax.ops.sorting.sort import top_k
+from verax.ops.structure.reshard import sharded
 from verax.ops.structure.shape import move_axis, reshape, transpose
 from verax.random.compiled import compiled
 from verax.random.continuous import draw_gumbel
@@ -47,7 +49,6 @@ from verax.random.normals import draw_maxwell
 from verax.random.raw_bits import unit
 from verax.random.samplers import Sizes, asked, integer_dtype, parameter, result_shape
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
 
@@ -72,7 +73,8 @@ def bernoulli(
     >>> verax.random.bernoulli(verax.random.key(0), 0.5, (3,))
     Array([False, False,  True], dtype=bool)
     """
-    unsharded("bernoulli", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded("bernoulli", out_sharding, bernoulli, key, p, shape, mode)
     if mode not in ("low", "high"):
         raise ValueError(f"bernoulli: mode must be 'low' or 'high', not {mode!r}")
     typed = one_key("bernoulli", key)
@@ -113,6 +115,8 @@ def rademacher(
     Raises:
         TypeError: `key` is not a key, or `dtype` holds no numbers.
     """
+    if not says_nothing(out_sharding):
+        return sharded("rademacher", out_sharding, rademacher, key, shape, dtype)
     typed, found, sizes = asked(
         "rademacher", key, shape, dtype, out_sharding, kind=signed_dtype
     )
@@ -168,6 +172,8 @@ def geometric(
         TypeError: `key` is not a key, or `dtype` is not an integer dtype.
         ValueError: `p` does not fit `shape`.
     """
+    if not says_nothing(out_sharding):
+        return sharded("geometric", out_sharding, geometric, key, p, shape, dtype)
     typed, found, sizes = asked(
         "geometric", key, shape, dtype, out_sharding, p, kind=integer_dtype
     )
@@ -201,7 +207,18 @@ def categorical(
         TypeError: `key` is not a key.
         ValueError: `logits` do not fit `shape`, or there are not enough categories.
     """
-    unsharded("categorical", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded(
+            "categorical",
+            out_sharding,
+            categorical,
+            key,
+            logits,
+            axis,
+            shape,
+            replace,
+            mode,
+        )
     typed = one_key("categorical", key)
     x = as_array("categorical", logits, 1)
     place = canonical_axis("categorical", axis, x.ndim)

@@ -12,6 +12,7 @@ from typing import Any
 
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike
+from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_shape,
@@ -26,6 +27,7 @@ from verax.numpy.shaping.rearranging import diagonal
 from verax.numpy.shaping.shapes import matrix_transpose
 from verax.ops.elementwise.arith import sign
 from verax.ops.elementwise.exp_log import sqrt
+from verax.ops.structure.reshard import sharded
 from verax.ops.structure.shape import reshape
 from verax.random.compiled import compiled
 from verax.random.continuous import exponential_of
@@ -36,7 +38,6 @@ from verax.random.normals import draw_normal
 from verax.random.raw_bits import unit
 from verax.random.samplers import Sizes, asked, float_dtype, from_key, inexact_dtype
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.typed import shown
 
@@ -63,7 +64,18 @@ def multivariate_normal(
         ValueError: `dtype` is not floating, there is no such method, or shapes do not
             fit.
     """
-    unsharded("multivariate_normal", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded(
+            "multivariate_normal",
+            out_sharding,
+            multivariate_normal,
+            key,
+            mean,
+            cov,
+            shape,
+            dtype,
+            method,
+        )
     if method not in FACTORS:
         raise ValueError(
             f"multivariate_normal: method must be one of {', '.join(FACTORS)}, not "
@@ -141,6 +153,8 @@ def orthogonal(
         TypeError: `key` is not a key, or `n` or `m` is not an integer.
         ValueError: `dtype` is neither floating nor complex.
     """
+    if not says_nothing(out_sharding):
+        return sharded("orthogonal", out_sharding, orthogonal, key, n, shape, dtype, m)
     rows = index_of("orthogonal", "n", n)
     columns = rows if m is None else index_of("orthogonal", "m", m)
     typed, found, sizes = asked(
@@ -205,6 +219,8 @@ def ball(
         TypeError: `key` is not a key, `d` not an integer, or `p` not an array.
         ValueError: `dtype` is not floating.
     """
+    if not says_nothing(out_sharding):
+        return sharded("ball", out_sharding, ball, key, d, p, shape, dtype)
     check_arraylike("ball", p)
     count = index_of("ball", "d", d)
     typed, found, sizes = asked("ball", key, shape, dtype, out_sharding)

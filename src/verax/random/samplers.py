@@ -21,6 +21,7 @@ from verax.ir.dtypes import (
     is_integer,
     numpy_dtype,
 )
+from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_shape,
@@ -32,6 +33,7 @@ from verax.numpy.arguments.arguments import (
     stretched,
 )
 from verax.ops.elementwise.convert import convert
+from verax.ops.structure.reshard import sharded
 from verax.random.compiled import compiled
 from verax.random.keys import one_key
 from verax.rules.values.array import Array
@@ -143,6 +145,21 @@ def from_key(
     **static: Any,
 ) -> Array:
     """The sampler `name`, for which `draw` splits the key and takes the parameters."""
+    if not says_nothing(out_sharding):
+        return sharded(
+            name,
+            out_sharding,
+            from_key,
+            draw,
+            name,
+            key,
+            shape,
+            dtype,
+            None,
+            *parameters,
+            kind=kind,
+            **static,
+        )
     typed, found, sizes = asked(
         name, key, shape, dtype, out_sharding, *parameters, kind=kind
     )

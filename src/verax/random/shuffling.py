@@ -16,6 +16,7 @@ import numpy as np
 
 from verax.ir.avals import Shape, SymbolicSize
 from verax.ir.dtypes import is_integer
+from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -33,6 +34,7 @@ from verax.ops.random.keys import random_bits
 from verax.ops.reductions.cumulative import cumsum
 from verax.ops.sorting.sort import sort_key_val, top_k
 from verax.ops.structure.create import full, iota
+from verax.ops.structure.reshard import sharded
 from verax.ops.structure.shape import expand_dims, reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.random.compiled import drawn
@@ -42,7 +44,6 @@ from verax.random.keys import one_key, several
 from verax.random.raw_bits import unit
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import as_sizes
 from verax.rules.values.typed import shown
@@ -119,7 +120,10 @@ def permutation(
         TypeError: `key` is not a key, or `x` is a number but not an integer.
         ValueError: there is no such dimension.
     """
-    unsharded("permutation", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded(
+            "permutation", out_sharding, permutation, key, x, axis, independent
+        )
     typed = one_key("permutation", key)
     if not aval_of(x).shape:
         canonical_axis("permutation", axis, 1)

@@ -88,7 +88,7 @@ class UserVmap(CallRules):
         Raises:
             TypeError: shape or dtype differ.
         """
-        due = aval.with_shape((size, *aval.shape)) if stacked else aval
+        due = aval.stacked(size) if stacked else aval
         given = aval_of(x)
         if given.shape != due.shape or not fits(given, due):
             raise TypeError(
@@ -113,7 +113,7 @@ def traced_batch(rule: UserVmap, size: int, in_batched: Mask) -> tuple[Jaxpr, Ma
 
     flat.__name__ = rule.purpose
     avals = [
-        a.with_shape((size, *a.shape)) if flag else a
+        a.stacked(size) if flag else a
         for a, flag in zip(rule.avals, in_batched, strict=True)
     ]
     _, tree = pytrees.flatten(((0,) * len(avals), {}))

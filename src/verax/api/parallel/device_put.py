@@ -410,13 +410,29 @@ def make_array_from_single_device_arrays(
     return placed(aval, sharding, True, buffer=joined(held, aval, sharding))
 
 
+def check_explicit(place: Sharding, x: Array) -> None:
+    """Raise AssertionError unless explicit axes split an array as a place says."""
+    mesh = place.mesh if isinstance(place, NamedSharding) else None
+    if mesh is None or not mesh.are_all_axes_explicit:
+        return
+    due = x.aval.update(sharding=place)
+    if due is not x.aval:
+        raise AssertionError(
+            "`with_sharding_constraint` acts as an assert when all axes of mesh are of "
+            f"type `Explicit`. The type of the array, {x.aval}, did not match the "
+            f"sharding provided, which makes it {due}. Use verax.sharding.reshard to "
+            "shard it otherwise"
+        )
+
+
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """The tree with its values constrained to `shardings`, a prefix tree of it.
 
     In a trace this is an equation, which derivatives and `vmap` keep; outside the
-    arrays are moved.
+    arrays are moved. Along explicit mesh axes it asserts what types say already.
 
     Raises:
+        AssertionError: explicit axes split a leaf otherwise; see `sharding.reshard`.
         TypeError: a leaf is not an array, or a place is none.
         ValueError: an array cannot lie so, or a spec has no mesh.
 
@@ -433,6 +449,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     for array, place in zip(arrays, places, strict=True):
         if place is not None:
             check_place(place, array, f"{what}: an array")
+            check_explicit(place, array)
     if is_tracing():
         return tree.unflatten(constrained(arrays, places))
     return tree.unflatten(

@@ -28,6 +28,7 @@ from verax.ir.extended import ExtendedDType
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import ConcretizationTypeError, Refusal
+from verax.rules.values.memo import pure
 from verax.rules.values.source import user_source
 from verax.rules.values.state import STATE
 
@@ -338,9 +339,19 @@ def placed(
     Values that are on the host belong on the devices of `place` all the same.
     """
     made = ConcreteArray()
+    if place.explicit or aval.explicit is not None:
+        aval = typed_at(aval, place)
     made.aval, made.host, made.buffer = aval, host, buffer
     made.kind = Placed(aval, place, committed)
     return made
+
+
+@pure(1 << 12)
+def typed_at(aval: ShapedArray, place: Sharding) -> ShapedArray:
+    """The type of an array at a place: explicit mesh axes that split it are in it."""
+    if not place.explicit:
+        return aval.with_explicit(None)
+    return aval.update(sharding=place)
 
 
 def shards_of(x: ConcreteArray, place: Sharding) -> list[Shard]:

@@ -30,7 +30,7 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Tracer
 from verax.rules.rows.infer import infer
 from verax.rules.rows.leaks import leaked
-from verax.rules.rows.row import Engine, Row, missing
+from verax.rules.rows.row import Engine, Row, is_split, missing
 from verax.rules.values.array import Array
 from verax.rules.values.constants import array_aval, aval_of, scalar_of
 from verax.rules.values.lazy import LazyModule
@@ -158,10 +158,7 @@ class EagerInterpreter(ReprMixin):
         if body is not None:
             return one_by_one(self.bind, body, args, outs)
         if evaluate is None:
-            if row.hosted:
-                return on_host(engine, row, params, args, outs)
-            run = asked(alone, params, engine, row, params, tuple(avals), STATE.forked)
-            return tuple(run(args))
+            return without_numpy(engine, row, params, args, tuple(avals), outs)
         hosts = [
             x.host if type(x) is ConcreteArray and x.host is not None else host_of(x)
             for x in args
@@ -176,6 +173,23 @@ class EagerInterpreter(ReprMixin):
         if type(value) is np.ndarray and value.dtype is aval.dtype:
             return (from_host(value, aval),)
         return (as_array(value, aval),)
+
+
+def without_numpy(
+    engine: Engine,
+    row: Row[Any],
+    params: Params,
+    args: Sequence[object],
+    avals: tuple[ShapedArray, ...],
+    outs: Sequence[ShapedArray],
+) -> tuple[Array, ...]:
+    """The results of a row that runs as a program, or calls the user's functions."""
+    if row.hosted:
+        return on_host(engine, row, params, args, outs)
+    if is_split(outs):
+        return tuple(run_alone(engine, row, params, avals, args))
+    run = asked(alone, params, engine, row, params, avals, STATE.forked)
+    return tuple(run(args))
 
 
 type Bind = Callable[[Primitive, Params, Sequence[object]], tuple[Array, ...]]
@@ -285,7 +299,7 @@ def bind_placed(
     results: Sequence[ConcreteArray]
     if place is not None and local and row.hosted:
         results = on_host(engine, row, params, args, outs)
-    elif place is None or not local or evaluate is None:
+    elif place is None or not local or evaluate is None or is_split(outs):
         return tuple(run_alone(engine, row, params, tuple(avals), args))
     else:
         found = quietly(evaluate, engine, params, [host_of(x) for x in args])

@@ -176,7 +176,7 @@ class Recorder(FunctionText):
         raise NeedsModule
 
     threaded = callback = call = embed = layout = batch = mark = refuse
-    partitioned = meeting = refuse
+    partitioned = meeting = typed_layout = refuse
 
 
 def same(x: Needed, y: Needed) -> bool:

@@ -14,9 +14,12 @@ from verax.backend.lowering.mlir_text import stored_shape
 from verax.ir.avals import ShapedArray
 from verax.ir.meshes import (
     FIRST_DEVICE,
+    AxisType,
     BaseMesh,
     Layout,
     MeshAxes,
+    MeshType,
+    explicit_layout_text,
     first_device_text,
     layout_text,
     mesh_text,
@@ -54,11 +57,37 @@ class Meshes:
         """See `Emitter.layout`."""
         if len(self.order) < 2:
             return None
-        number = len(self.symbols)
-        symbol = self.symbols.setdefault(
-            layout.mesh, f"@mesh_{number}" if number else "@mesh"
-        )
+        symbol = self.symbol(layout.mesh)
         return layout_text(symbol, layout.splits, len(stored_shape(aval)))
+
+    def typed_layout(self, mesh: MeshType, aval: ShapedArray) -> str | None:
+        """See `Emitter.typed_layout`."""
+        if len(self.order) < 2:
+            return None
+        explicit = aval.explicit
+        splits = ((),) * aval.ndim if explicit is None else explicit.splits
+        free = AxisType.Auto in mesh.types
+        ndim = len(stored_shape(aval))
+        return explicit_layout_text(
+            self.symbol(self.concrete(mesh)), splits, ndim, free
+        )
+
+    def concrete(self, mesh: MeshType) -> MeshAxes:
+        """The devices along the axes of a type: those of the program's own mesh."""
+        own = self.mesh
+        if own is not None and (own.axis_names, own.axis_sizes) == (
+            mesh.names,
+            mesh.sizes,
+        ):
+            axes: MeshAxes | None = getattr(own, "axes", None)
+            if axes is not None:
+                return axes
+        return MeshAxes(mesh.names, mesh.sizes, self.order)
+
+    def symbol(self, mesh: MeshAxes) -> str:
+        """The name of a mesh in the module."""
+        number = len(self.symbols)
+        return self.symbols.setdefault(mesh, f"@mesh_{number}" if number else "@mesh")
 
     def sharding_attribute(self, layout: Layout | None, aval: ShapedArray) -> str:
         """The attribute of an argument or result with this layout."""

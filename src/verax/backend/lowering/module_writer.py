@@ -48,9 +48,17 @@ from verax.ir.dtypes import device_value, int32
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
 from verax.ops.structure.memories import DEVICE, moved
-from verax.rules.rows.emitter import TOKEN, HostCall, Operand, Partitioner, Region
+from verax.rules.rows.emitter import (
+    TOKEN,
+    HostCall,
+    Operand,
+    Partitioner,
+    Region,
+    constrained,
+)
 from verax.rules.rows.masks import Mask
-from verax.rules.rows.row import Engine, MissingRule, Row
+from verax.rules.rows.row import Engine, MissingRule, Row, as_typed, is_split
+from verax.rules.rows.type_shardings import common_mesh
 from verax.rules.values.memo import recall
 from verax.transforms.engine.dce import variables
 from verax.transforms.engine.evaluate import literal_value
@@ -153,6 +161,9 @@ class Module:
         row = self.row_of(eqn)
         key = (row, eqn.params, types(eqn.invars), types(eqn.outvars))
         text = None
+        if is_split((*key[2], *key[3])):
+            self.kinds[kind] = None
+            return None
         if is_empty(row, eqn.params, key[3]):
             text = empty_text(key[3])
         elif key in self.large and not any(eqn.params.subjaxprs()):
@@ -297,6 +308,7 @@ class Writer(FunctionText):
         self.module = module
         # See `Emitter`: what is said of meshes.
         self.layout, self.meeting = module.meshes.layout, module.meshes.meeting
+        self.typed_layout = module.meshes.typed_layout
         self.constants: dict[bytes | Identity, Operand] = {}
         self.token = self.first_token = Operand("", TOKEN)
         self.choosing = False
@@ -494,12 +506,14 @@ class Writer(FunctionText):
         if key in module.large and not self.told:
             consts = [self.constants[c.key] for c in inner_constants(eqn.params)]
             ins = [*consts, *operands]
-            return [x.name for x in called(self, module.shared(key), ins, outs)]
+            found = called(self, module.shared(key), ins, outs)
+            return [x.name for x in split_as_typed(self, row, key[2], outs, found)]
         start, ordered = len(self.lines), is_ordered(eqn.effects)
         results = lowered(self, row, eqn.params, operands, outs, ordered=ordered)
         size = sum([line.count("\n") for line in self.lines[start:]])
         if size >= LARGE and not ordered and not self.told:
             module.large.add(key)
+        results = split_as_typed(self, row, key[2], outs, results)
         return [x.name or x for x in results]
 
     def literal(self, atom: Atom) -> Value:
@@ -522,6 +536,21 @@ class Writer(FunctionText):
     def read(self, atom: Atom, env: Env) -> Operand:
         value = env[atom.index] if type(atom) is Var else self.literal(atom)
         return self.operand(value, atom.aval)
+
+
+def split_as_typed(
+    writer: Writer,
+    row: Row[Any],
+    avals: Sequence[ShapedArray],
+    outs: Sequence[ShapedArray],
+    results: Sequence[Operand],
+) -> Sequence[Operand]:
+    """Results of an equation, which lie as explicit mesh axes in its types say."""
+    if row.sharding is as_typed or not is_split((*avals, *outs)):
+        return results
+    mesh = common_mesh((*avals, *outs))
+    assert mesh is not None
+    return constrained(writer, results, outs, mesh)
 
 
 def lowered(

@@ -11,7 +11,7 @@ entry for each dimension of an array: an axis, several, or None; both are values
 """
 
 import enum
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ContextDecorator
 from math import prod
 from types import TracebackType
@@ -143,6 +143,10 @@ class PartitionSpec:
     def unreduced_kind(self) -> None:
         """How values are yet to be combined: not at all."""
         return None
+
+    def padded(self, ndim: int) -> "PartitionSpec":
+        """The spec with an entry for each of `ndim` dimensions."""
+        return PartitionSpec(*self, *[None] * (ndim - len(self)))
 
     def index(self, value: Any) -> int:
         """The first dimension with this entry.
@@ -301,6 +305,12 @@ class Mesh(BaseMesh, ContextDecorator):
             self.axis_names if axis_names is None else axis_names,
             self.axis_types if axis_types is None else axis_types,
         )
+
+    def update_axis_types(self, name_to_type: Mapping[str, AxisType]) -> "Mesh":
+        """The mesh with the types of some axes changed."""
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        types = tuple([name_to_type.get(name, kind) for name, kind in pairs])
+        return self if types == self.axis_types else self.update(axis_types=types)
 
     @property
     def axes(self) -> MeshAxes:

@@ -21,7 +21,7 @@ from verax.backend.placement.abstract_mesh import AbstractMesh, abstract_mesh_of
 from verax.backend.placement.mesh import Mesh, PartitionSpec, current_mesh, enclose
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.runtime.client import devices
-from verax.ir.meshes import AxisType
+from verax.ir.meshes import AxisType, Explicit, MeshType
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
 
@@ -131,11 +131,15 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Generator[None]:
 @contextmanager
 def manual_axes(mesh: Mesh, names: Iterable[str]) -> Generator[None]:
     """Within the block, have `mesh` in force with these axes manual."""
-    inside = set(names)
-    pairs = zip(mesh.axis_names, mesh.axis_types, strict=True)
-    types = [AxisType.Manual if name in inside else kind for name, kind in pairs]
+    with typed_axes(mesh.update_axis_types(dict.fromkeys(names, AxisType.Manual))):
+        yield
+
+
+@contextmanager
+def typed_axes(mesh: Mesh) -> Generator[None]:
+    """Within the block, have `mesh` in force."""
     before = STATE.meshes
-    enclose((*before, mesh.update(axis_types=tuple(types))))
+    enclose((*before, mesh))
     try:
         yield
     finally:
@@ -163,6 +167,11 @@ def concrete_mesh(mesh: Mesh | AbstractMesh) -> Mesh:
     return Mesh(found.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
 
 
+def mesh_for(kind: MeshType) -> Mesh:
+    """Devices along the axes that types speak of; see `concrete_mesh`."""
+    return concrete_mesh(AbstractMesh(kind.sizes, kind.names, kind.types))
+
+
 @pure()
 def unsaid(ndim: int) -> NamedSharding:
     """What the type of an array with `ndim` dimensions says of where it lies: nothing.
@@ -171,3 +180,13 @@ def unsaid(ndim: int) -> NamedSharding:
     NamedSharding(mesh=AbstractMesh(()), spec=P(None, None))
     """
     return NamedSharding(AbstractMesh((), ()), PartitionSpec(*[None] * ndim))
+
+
+@pure()
+def said(explicit: Explicit) -> NamedSharding:
+    """The sharding of a type that explicit axes split."""
+    known = explicit.mesh
+    axes = AbstractMesh(known.sizes, known.names, known.types)
+    mesh = abstract_mesh_of(axes, devices()[0])
+    entries = [axes or None for axes in explicit.splits]
+    return NamedSharding(mesh, PartitionSpec(*entries))

@@ -23,7 +23,7 @@ from verax.backend.placement.mesh import UNCONSTRAINED, Mesh, PartitionSpec
 from verax.backend.runtime.buffers import single_device
 from verax.backend.runtime.client import Device
 from verax.ir.avals import Shape
-from verax.ir.meshes import BaseMesh, Layout, Split
+from verax.ir.meshes import AxisType, BaseMesh, Layout, Split
 from verax.ir.records import ReprMixin, Unchanging
 from verax.rules.values.memo import pure
 
@@ -67,6 +67,11 @@ class Sharding(Unchanging):
 
     transient: ClassVar[bool] = False
     kind: str | None
+
+    @property
+    def explicit(self) -> bool:
+        """Whether axes of its mesh stand in the types of arrays that lie so."""
+        return False
 
     @property
     def ordered(self) -> tuple[Device, ...]:
@@ -258,6 +263,10 @@ class NamedSharding(Sharding):
                     "can split one dimension only"
                 )
             used.add(name)
+
+    @cached_property
+    def explicit(self) -> bool:
+        return AxisType.Explicit in self.mesh.axis_types
 
     @cached_property
     def splits(self) -> tuple[Split, ...]:

@@ -17,7 +17,7 @@ from attrs import frozen
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import default_place, devices_text
 from verax.backend.arrays.places import Placed
-from verax.backend.placement.mesh import Mesh, PartitionSpec
+from verax.backend.placement.mesh import Mesh, PartitionSpec, current_mesh
 from verax.backend.placement.sharding import (
     DEVICE,
     NamedSharding,
@@ -25,17 +25,19 @@ from verax.backend.placement.sharding import (
     SingleDeviceSharding,
 )
 from verax.backend.runtime.client import Device, default_client, local_devices
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, ShapedArray
 from verax.ir.consts import Slot
 from verax.ir.jaxpr import Jaxpr, Literal
-from verax.ir.meshes import MeshAxes, says_nothing
+from verax.ir.meshes import MeshAxes, MeshType, says_nothing
 from verax.ir.records import ReprMixin
 from verax.ir.walk import walk
 from verax.ops.parallel.sharding_constraint import ShardingParams
 from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyFunction
 from verax.rules.values.memo import pure, recall
 from verax.rules.values.state import STATE
 
+mesh_for = LazyFunction("verax.backend.placement.mesh_context", "mesh_for")
 type Places = tuple[Sharding | None, ...]
 type Describe = Callable[[], Sequence[str]]
 
@@ -104,20 +106,30 @@ class Claim(ReprMixin):
         return self.describe()[self.named] if self.describe else f"operand {self.named}"
 
 
+type Facts = tuple[tuple[MeshAxes, ...], tuple[Literal, ...], tuple[MeshType, ...]]
+
+
 @pure(1 << 12)
-def facts(jaxpr: Jaxpr) -> tuple[tuple[MeshAxes, ...], tuple[Literal, ...]]:
-    """The meshes in a program, and its constants that are committed somewhere."""
-    meshes = [
-        eqn.params.layout.mesh
-        for _, eqn in walk(jaxpr)
-        if isinstance(eqn.params, ShardingParams)
-    ]
+def facts(jaxpr: Jaxpr) -> Facts:
+    """The meshes in a program, its constants that are committed, the meshes of types.
+
+    Committed are those that must stay where they lie.
+    """
+    meshes = []
+    typed = [v.aval.explicit for v in jaxpr.invars if v.aval.explicit is not None]
+    for _, eqn in walk(jaxpr):
+        if isinstance(eqn.params, ShardingParams):
+            meshes.append(eqn.params.layout.mesh)
+        for var in eqn.outvars:
+            if var.aval.explicit is not None:
+                typed.append(var.aval.explicit)
     consts = [
         use.literal
         for use in jaxpr.used_consts
         if (own := placed_of(use.literal.value)) is not None and own.committed
     ]
-    return tuple(dict.fromkeys(meshes)), tuple(consts)
+    named = dict.fromkeys([explicit.mesh for explicit in typed])
+    return tuple(dict.fromkeys(meshes)), tuple(consts), tuple(named)
 
 
 def mesh_of(axes: MeshAxes) -> Mesh:
@@ -144,8 +156,9 @@ def placement_of(
         ValueError: two of them are committed to different devices, an array is
             committed to another sharding than `ins` says, or it cannot be split so.
     """
-    meshes, consts = recall(facts, jaxpr, jaxpr)
+    meshes, consts, typed = recall(facts, jaxpr, jaxpr)
     special = any(ins) or any(outs) or meshes or consts or device is not None
+    special = special or explicit_context() is not None or bool(typed)
     special = special or STATE.default_device is not None
     if not special and not any(map(has_place, args)):
         return None
@@ -168,13 +181,53 @@ def placement_of(
         Claim(NamedSharding(mesh_of(axes), PartitionSpec()), "a sharding constraint")
         for axes in meshes
     ]
+    named = [c.sharding for c in claims if isinstance(c.sharding, NamedSharding)]
+    explicit = explicit_mesh(typed, named)
+    if explicit is not None:
+        place = NamedSharding(explicit, PartitionSpec())
+        claims.append(Claim(place, "the mesh of explicit axes"))
     check_agreement(claims)
     check_inputs(jaxpr, args, ins, outs, text)
     devices = claims[0].sharding.ordered if claims else default_place().ordered
-    named = [c.sharding for c in claims if isinstance(c.sharding, NamedSharding)]
     given = tuple(ins[i] or committed_place(x) for i, x in enumerate(args))
-    mesh = named[0].concrete if named else None
+    mesh = explicit or (named[0].concrete if named else None)
+    if explicit is not None:
+        pairs = zip(outs, jaxpr.out_avals, strict=True)
+        outs = tuple([place or place_as_typed(a, explicit) for place, a in pairs])
     return Placement(devices, given, outs, bool(claims), mesh)
+
+
+def explicit_context() -> Mesh | None:
+    """The mesh in force, if its axes are explicit, all of them."""
+    mesh = current_mesh()
+    return mesh if mesh is not None and mesh.are_all_axes_explicit else None
+
+
+def explicit_mesh(
+    typed: Sequence[MeshType], named: Sequence[NamedSharding]
+) -> Mesh | None:
+    """The devices along the explicit axes of a program: those of what it works on."""
+    if not typed:
+        return explicit_context()
+    (first, *_) = typed
+    around = current_mesh()
+    known = [place.concrete for place in named]
+    for mesh in known if around is None else [*known, around]:
+        if (mesh.axis_names, mesh.axis_sizes) == (first.names, first.sizes):
+            return mesh.update(axis_types=first.types)
+    found: Mesh = mesh_for(first)
+    return found
+
+
+def place_as_typed(aval: ShapedArray, mesh: Mesh) -> NamedSharding | None:
+    """Where a result lies whose type says how explicit axes split it.
+
+    None if the compiler decides along other axes.
+    """
+    if not mesh.are_all_axes_explicit:
+        return None
+    splits = ((),) * aval.ndim if aval.explicit is None else aval.explicit.splits
+    return NamedSharding(mesh, PartitionSpec(*[axes or None for axes in splits]))
 
 
 def has_place(x: object) -> bool:

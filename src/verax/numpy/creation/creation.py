@@ -12,10 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from verax.api.sharding_args import check_devices, constrained
+from verax.api.sharding_args import check_devices, constrained, over_a_mesh
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import fresh, put
-from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
+from verax.backend.placement.sharding import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+)
 from verax.backend.runtime.client import Device, local_devices
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
@@ -29,6 +33,7 @@ from verax.ir.dtypes import (
     numpy_dtype,
 )
 from verax.ir.limits import iinfo
+from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -43,9 +48,9 @@ from verax.ops.elementwise.complex import real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import copy as copy_of
 from verax.ops.structure.joining import concatenate
+from verax.ops.structure.reshard import no_explicit_axes
 from verax.ops.structure.shape import expand_dims
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
 
@@ -74,7 +79,7 @@ def array(
     >>> jnp.array([[1, 2], [3, 4]]).dtype
     dtype('int32')
     """
-    unsharded("array", out_sharding)
+    device = place_of("array", device, out_sharding)
     check_order("array", order)
     found = as_values("array", object, chosen_dtype("array", dtype))
     if found.ndim < ndmin:
@@ -100,7 +105,7 @@ def asarray(
         ValueError: the lists are ragged, or `copy` is False and the memory of a NumPy
             array or another buffer would have to go to a device other than the CPU.
     """
-    unsharded("asarray", out_sharding)
+    device = place_of("asarray", device, out_sharding)
     check_order("asarray", order)
     found = as_values("asarray", a, chosen_dtype("asarray", dtype))
     if copy is False and not isinstance(a, Array) and isinstance(a, Buffer):
@@ -117,6 +122,22 @@ def check_order(name: str, order: str | None) -> None:
             f"{name}: order={order!r} is not available, since the compiler chooses "
             "the memory layout; use 'C', 'K' or None"
         )
+
+
+def place_of(name: str, device: Placement, out_sharding: object) -> Placement:
+    """Where a new array goes: to `device`, or split by explicit mesh axes.
+
+    Raises:
+        ValueError: both say it, or no axis of the sharding is explicit.
+    """
+    if says_nothing(out_sharding):
+        return device
+    if device is not None:
+        raise ValueError(f"{name} takes device or out_sharding, not both")
+    place = over_a_mesh(name, out_sharding)
+    if not place.explicit:
+        raise no_explicit_axes(name, place)
+    return place
 
 
 def placed(name: str, x: Array, device: Placement) -> Array:
@@ -136,6 +157,8 @@ def placed(name: str, x: Array, device: Placement) -> Array:
     if not isinstance(x, ConcreteArray):
         (found,) = constrained([x], (place,))
         return found  # type: ignore[no-any-return]  # an array, as x is
+    if isinstance(place, NamedSharding) and place.explicit:
+        place = place.update(spec=place.spec.padded(x.ndim))
     return put(x, place, committed=True)
 
 

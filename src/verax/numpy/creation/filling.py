@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from verax.backend.arrays.placed import fresh
+from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.arrays.placed import fresh, put
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, DTypeLike, canonical, float0, is_extended
 from verax.numpy.arguments.arguments import (
@@ -24,13 +25,13 @@ from verax.numpy.arguments.arguments import (
     operand,
     stretching,
 )
-from verax.numpy.creation.creation import Placement, placed
+from verax.numpy.creation.creation import Placement, place_of, placed
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.create import filling
+from verax.ops.structure.reshard import retyped
 from verax.ops.structure.shape import BroadcastInDimParams, broadcast_in_dim_p
 from verax.rules.rows.builder import Builder
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import is_index
 from verax.rules.values.state import STATE
@@ -104,7 +105,7 @@ def constant_array(
         TypeError: the shape or the dtype is not one; sizes belong in one tuple.
     """
     if out_sharding is not None:
-        unsharded(name, out_sharding)
+        device = place_of(name, device, out_sharding)
     try:
         found = chosen_dtype(name, dtype) or default_float()
     except TypeError as error:
@@ -132,7 +133,7 @@ def full(
         TypeError: `fill_value` is neither an array nor a scalar.
         ValueError: it does not broadcast to `shape`.
     """
-    unsharded("full", out_sharding)
+    device = place_of("full", device, out_sharding)
     (aval,) = avals_of("full", (fill_value,))
     fill_value = operand(fill_value)
     found = chosen_dtype("full", dtype)
@@ -225,9 +226,9 @@ def full_like(
     (aval,) = avals_of(name, (fill_value,))
     if not aval.shape and not isinstance(fill_value, Array):
         return constant_like(name, a, fill_value, dtype, shape, device, out_sharding)
-    unsharded(name, out_sharding)
     sizes, kind, _ = like(name, a, dtype, shape)
-    return full(sizes, fill_value, kind, device=device)
+    place = place_of(name, device, out_sharding)
+    return as_split(full(sizes, fill_value, kind, device=place), a, place)
 
 
 def constant_like(
@@ -240,11 +241,23 @@ def constant_like(
     out_sharding: object,
 ) -> Array:
     """What they share: one number everywhere, in an array like `a`."""
-    if out_sharding is not None:
-        unsharded(name, out_sharding)
+    place = place_of(name, device, out_sharding)
     sizes, kind, weak = like(name, a, dtype, shape)
     found = typed_fill(sizes, value, kind, weak)
-    return found if device is None else placed(name, found, device)
+    if place is not None:
+        return placed(name, found, place)
+    return as_split(found, a, place)
+
+
+def as_split(x: Array, a: Any, place: Placement) -> Array:
+    """`x`, which is like `a`, split by the same explicit mesh axes if nothing else is
+    said."""
+    explicit = a.aval.explicit if isinstance(a, Array) else None
+    if explicit is None or place is not None or x.shape != a.shape:
+        return x
+    if isinstance(a, ConcreteArray) and isinstance(x, ConcreteArray):
+        return put(x, a.sharding, committed=True)
+    return retyped(x, explicit)
 
 
 def typed_fill(sizes: Shape, value: Any, dtype: DType, weak: bool) -> Array:

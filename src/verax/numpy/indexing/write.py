@@ -18,6 +18,7 @@ from attrs import frozen
 from verax.ir.avals import Shape
 from verax.ir.dtypes import int32, is_extended, is_integer, numpy_dtype
 from verax.ir.limits import iinfo
+from verax.ir.meshes import says_nothing
 from verax.ir.promotion import join
 from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import (
@@ -55,10 +56,10 @@ from verax.ops.indexing.scatter import (
     scatter_sub,
 )
 from verax.ops.structure.create import filling
+from verax.ops.structure.reshard import sharded
 from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape, squeeze
 from verax.ops.structure.slicing import pad, padded
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.sizes import size_as
 from verax.rules.values.state import STATE
 
@@ -112,7 +113,20 @@ def update(
         IndexError, TypeError: the index is invalid.
         ValueError: `values` does not broadcast to the shape of the part.
     """
-    unsharded("x.at[index]", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded(
+            "x.at[index]",
+            out_sharding,
+            update,
+            x,
+            index,
+            values,
+            how,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
+            wrap_negative_indices=wrap_negative_indices,
+        )
     promises = Promises(indices_are_sorted, unique_indices, wrap_negative_indices)
     chosen = GatherScatterMode.from_any(mode)
     aval = x.aval

@@ -17,6 +17,7 @@ from attrs import frozen
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, is_bool
+from verax.ir.meshes import says_nothing
 from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import (
     as_array,
@@ -33,8 +34,8 @@ from verax.numpy.shaping.shapes import squeeze, transpose
 from verax.ops.contraction.dot import dot_general
 from verax.ops.elementwise.convert import convert
 from verax.ops.reductions.reduce import reduce_or, reduce_sum
+from verax.ops.structure.reshard import sharded
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 
@@ -336,8 +337,20 @@ def einsum(
     >>> vnp.einsum("ij,j->i", vnp.ones((2, 3)), vnp.arange(3.0))
     Array([3., 3.], dtype=float32)
     """
+    if not says_nothing(out_sharding):
+        return sharded(
+            "einsum",
+            out_sharding,
+            einsum,
+            subscripts,
+            *operands,
+            out=out,
+            optimize=optimize,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+            _dot_general=_dot_general,
+        )
     no_out("einsum", out)
-    unsharded("einsum", out_sharding)
     arrays: Sequence[Any] = operands
     if not isinstance(subscripts, str):
         subscripts, arrays = named(subscripts, operands)

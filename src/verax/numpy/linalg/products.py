@@ -14,6 +14,7 @@ from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, DTypeLike, is_complex
+from verax.ir.meshes import says_nothing
 from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -39,8 +40,8 @@ from verax.ops.contraction.dot import DotParams, dot_general_p
 from verax.ops.contraction.precision import precision_of
 from verax.ops.elementwise.complex import conj
 from verax.ops.elementwise.convert import convert
+from verax.ops.structure.reshard import sharded
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import ShapeError, is_index
 
@@ -186,7 +187,16 @@ def matmul(
         TypeError: the sizes that meet differ.
         ValueError: an operand has no dimensions.
     """
-    unsharded("matmul", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded(
+            "matmul",
+            out_sharding,
+            matmul,
+            a,
+            b,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
     x, y, preferred = operands("matmul", a, b, preferred_element_type)
     plan = matmul_plan(x.aval.shape, y.aval.shape)
     if plan.left:
@@ -234,7 +244,16 @@ def dot(
     Raises:
         TypeError: the sizes that meet differ.
     """
-    unsharded("dot", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded(
+            "dot",
+            out_sharding,
+            dot,
+            a,
+            b,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
     x, y, preferred = operands("dot", a, b, preferred_element_type)
     if not x.ndim or not y.ndim:
         product = multiply(x, y)
@@ -339,7 +358,17 @@ def tensordot(
     Raises:
         TypeError: the sizes that meet differ, or there are not enough dimensions.
     """
-    unsharded("tensordot", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded(
+            "tensordot",
+            out_sharding,
+            tensordot,
+            a,
+            b,
+            axes,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
     x, y, preferred = operands("tensordot", a, b, preferred_element_type)
     left, right = contracted_axes(x.aval, y.aval, axes)
     check_sizes("tensordot", x, y, left, right)

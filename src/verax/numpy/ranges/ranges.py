@@ -39,7 +39,7 @@ from verax.numpy.arguments.arguments import (
     default_integer,
     stretched,
 )
-from verax.numpy.creation.creation import Placement, placed
+from verax.numpy.creation.creation import Placement, place_of, placed
 from verax.numpy.creation.filling import filled
 from verax.numpy.elementwise.arithmetic import power
 from verax.numpy.elementwise.transcendental import log10
@@ -55,7 +55,6 @@ from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.sizes import as_size, slice_count
 from verax.rules.values.state import STATE
 
@@ -82,7 +81,7 @@ def arange(
     [1, 3, 5]
     """
     if out_sharding is not None:
-        unsharded("arange", out_sharding)
+        device = place_of("arange", device, out_sharding)
     if type(start) is int and stop is None and step is None and dtype is None:
         # What loops ask for; the dtype is that of Python's integers.
         size = max(0, start)

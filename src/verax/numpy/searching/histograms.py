@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from verax.ir.dtypes import bool_, inexact_dtype, is_integer
+from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -32,6 +33,7 @@ from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_max, reduce_min
+from verax.ops.structure.reshard import sharded
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
@@ -57,7 +59,10 @@ def bincount(
         ValueError: `x` is not a vector.
         AbstractValueError: `x` is traced and `length` is not given.
     """
-    unsharded("bincount", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded(
+            "bincount", out_sharding, bincount, x, weights, minlength, length=length
+        )
     given = as_array("bincount", x)
     if given.dtype == bool_:
         given = convert(given, default_integer())

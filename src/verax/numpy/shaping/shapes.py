@@ -15,6 +15,7 @@ import numpy as np
 
 from verax.ir.avals import Shape
 from verax.ir.memo import memoised
+from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     ShapeLike,
@@ -28,6 +29,7 @@ from verax.numpy.arguments.arguments import (
     stretched,
 )
 from verax.numpy.creation.creation import asarray
+from verax.ops.structure.reshard import sharded
 from verax.ops.structure.shape import (
     BroadcastInDimParams,
     ReshapeParams,
@@ -39,7 +41,7 @@ from verax.ops.structure.shape import (
     transpose_p,
 )
 from verax.rules.values.array import Array
-from verax.rules.values.axes import kept, unsharded
+from verax.rules.values.axes import kept
 from verax.rules.values.conversions import AbstractValueError, integer_of
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import (
@@ -170,7 +172,8 @@ def reshape(
         TypeError: the number of elements would change.
         ValueError: the order is neither C nor F.
     """
-    unsharded("reshape", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded("reshape", out_sharding, reshape, a, shape, order, copy=copy)
     x = a if isinstance(a, Array) else as_array("reshape", a)
     own = x.aval.shape
     sizes = completed(own, target_shape(shape))
@@ -185,7 +188,9 @@ def reshape(
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: object = None) -> Array:
     """All elements in one dimension; order "K" means "C"."""
-    return reshape(a, (-1,) if size(a) else (0,), "C" if order == "K" else order)
+    whole = (-1,) if size(a) else (0,)
+    kept = "C" if order == "K" else order
+    return reshape(a, whole, kept, out_sharding=out_sharding)
 
 
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
@@ -383,7 +388,8 @@ def broadcast_to(
     Raises:
         ValueError: it does not broadcast to that shape.
     """
-    unsharded("broadcast_to", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded("broadcast_to", out_sharding, broadcast_to, array, shape)
     x = as_array("broadcast_to", array)
     sizes = as_shape("broadcast_to", shape)
     own = x.shape

@@ -29,6 +29,8 @@ from verax.rules.rows.row import (
     Split,
     SplitRule,
     TypeRule,
+    as_typed,
+    same_kind,
 )
 from verax.rules.values.array import Array
 
@@ -102,7 +104,8 @@ def derived(p: CallParams) -> CallParams:
 
 def call_typing(p: CallParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     # Weakness may be lost on the way: Jacobians seed strong tangents of weak inputs.
-    if [a.strong() for a in avals] != [a.strong() for a in p.jaxpr.in_avals]:
+    # Neither how mesh axes split operands, which a batch dimension may change.
+    if [same_kind(a) for a in avals] != [same_kind(a) for a in p.jaxpr.in_avals]:
         raise TypeError(f"jit of {p.name} takes {p.jaxpr.in_avals}, not {tuple(avals)}")
     return p.jaxpr.out_avals
 
@@ -185,6 +188,7 @@ def call_row[P: NamedCall](
         compiled=compiled,
         spelled=spelled,
         multiple_results=True,
+        sharding=as_typed,
     )
     return row
 

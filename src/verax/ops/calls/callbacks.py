@@ -10,7 +10,7 @@ batch::
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import evolve, frozen
@@ -39,6 +39,9 @@ from verax.rules.rows.row import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
+
+# Few programs have meshes with explicit axes.
+SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 # Few programs have checks.
 CHECK = LazyModule("verax.ops.calls.check")
@@ -230,6 +233,7 @@ def callback_row(
         lower_on=dict.fromkeys(HOSTING, lower_callback),
         hosted=True,
         multiple_results=True,
+        sharding=SPLITS.whole_results,
     )
     return row
 

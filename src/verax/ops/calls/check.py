@@ -35,6 +35,7 @@ from verax.rules.programs.failures import (
 from verax.rules.programs.host import CallbackError
 from verax.rules.rows.emitter import HOSTING, Emitter, Operand
 from verax.rules.rows.row import Axis, Engine, NDArray, Row, Tangent
+from verax.rules.rows.type_shardings import whole_results
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 
@@ -182,6 +183,7 @@ check_p: Row[CheckParams] = Row(
     jvp=jvp_check,
     batch=batch_check,
     lower=lower_check,
+    sharding=whole_results,
 )
 
 

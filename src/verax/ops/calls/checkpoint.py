@@ -35,6 +35,8 @@ from verax.rules.rows.row import (
     Split,
     Tangent,
     Zero,
+    as_typed,
+    same_kind,
 )
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
@@ -94,7 +96,7 @@ class CheckpointParams(NamedCall):
 def checkpoint_typing(
     p: CheckpointParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
-    if tuple(avals) != p.jaxpr.in_avals:
+    if list(map(same_kind, avals)) != list(map(same_kind, p.jaxpr.in_avals)):
         raise TypeError(
             f"checkpoint of {p.name} takes {p.jaxpr.in_avals}, not {tuple(avals)}"
         )
@@ -298,6 +300,7 @@ optimization_barrier_p: Row[NoBarrierParams] = Row(
     lower=lambda e, p, xs, outs: apart(e, xs),
     draw=lambda random: Sample(BARRIER, drawn_avals(random, random.randint(0, 3))),
     multiple_results=True,
+    sharding=as_typed,
 )
 
 

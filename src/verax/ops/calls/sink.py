@@ -14,6 +14,7 @@ from attrs import frozen
 from verax.ir.effects import DEBUG, Effect
 from verax.ir.jaxpr import Params
 from verax.rules.rows.row import Engine, Row, Tangent
+from verax.rules.rows.type_shardings import whole_results
 from verax.rules.values.array import Array
 
 
@@ -48,6 +49,7 @@ dce_sink_p: Row[SinkParams] = Row(
     batch=lambda engine, p, size, xs, axes: (dce_sink_p.bind(p, *xs), ()),
     lower=lambda e, p, xs, outs: (),
     multiple_results=True,
+    sharding=whole_results,
 )
 
 ROWS: tuple[Row[Any], ...] = (dce_sink_p,)

@@ -35,7 +35,7 @@ from verax.rules.rows.masks import (
     others,
     unknowns,
 )
-from verax.rules.rows.row import Axis, Engine, Known, Split
+from verax.rules.rows.row import Axis, Engine, Known, Split, same_kind
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
@@ -71,8 +71,11 @@ def inlined(jaxpr: Jaxpr, args: Sequence[object]) -> list[Array]:
 
 
 def same_types(xs: Iterable[ShapedArray], ys: Iterable[ShapedArray]) -> bool:
-    """Whether types are equal, except for weakness, which operands may lose."""
-    return [x.strong() for x in xs] == [y.strong() for y in ys]
+    """Whether types are equal, but for weakness, and for how mesh axes split them.
+
+    Operands may lose the one; the other is no more than what the compiler is told.
+    """
+    return [same_kind(x) for x in xs] == [same_kind(y) for y in ys]
 
 
 def blank(aval: ShapedArray) -> Array:

@@ -29,6 +29,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Params
 from verax.ir.limits import finfo, iinfo
+from verax.ir.meshes import Splits, axes_text, says_nothing
 from verax.ir.records import ReprMixin
 from verax.ops.contraction.dot_chains import LONG_CHAIN, product
 from verax.ops.contraction.dot_samples import (
@@ -48,17 +49,20 @@ from verax.ops.contraction.precision import (
     precision_of,
     storage,
 )
+from verax.ops.structure.reshard import sharded
 from verax.rules.families.bilinear import bilinear
 from verax.rules.rows.eager_costs import contraction
 from verax.rules.rows.emitter import Emitter, Operand, converted, ints
 from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Sample
+from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
-from verax.rules.values.axes import beside, unsharded
+from verax.rules.values.axes import beside
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import AxisError, ShapeError, as_axes
 from verax.rules.values.state import STATE
+from verax.rules.values.typed import ShardingTypeError
 
 
 @frozen(eq=False, repr=False)
@@ -341,6 +345,38 @@ def draw_dot(random: Random) -> Sample[DotParams]:
     return Sample(params, tuple(map(ShapedArray, shapes, dtypes)), (domain,) * 2)
 
 
+def dot_splits(
+    p: DotParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Sequence[Splits]:
+    """Batch and free dimensions stay split; one that both contract is ambiguous."""
+    x, y = avals
+    contracted, batch = p.dimension_numbers
+    specs = [
+        [() if a.explicit is None else a.explicit.splits[i] for i in dims]
+        for a, dims in zip(avals, contracted, strict=True)
+    ]
+    if any([bool(a) and bool(b) for a, b in zip(*specs, strict=True)]):
+        left, right = (f"({', '.join(map(axes_text, spec))})" for spec in specs)
+        raise ShardingTypeError(
+            "got operands of which contracting dimensions are sharded and it is "
+            "ambiguous how the output should be sharded. Please specify the output "
+            "sharding via the `out_sharding` parameter. Got "
+            f"lhs_contracting_spec={left} and rhs_contracting_spec={right}"
+        )
+    labels: list[list[str]] = [
+        [f"{side}{i}" for i in range(a.ndim)]
+        for side, a in zip("xy", avals, strict=True)
+    ]
+    for number, (i, j) in enumerate(zip(*batch, strict=True)):
+        labels[0][i] = labels[1][j] = f"batch{number}"
+    result = [
+        *[labels[0][i] for i in batch[0]],
+        *[labels[0][i] for i in free(p, 0, x.ndim)],
+        *[labels[1][i] for i in free(p, 1, y.ndim)],
+    ]
+    return connected(avals, labels, [result])
+
+
 dot_general_p = bilinear(
     "dot_general",
     DotParams,
@@ -352,6 +388,7 @@ dot_general_p = bilinear(
     lower=lower_dot,
     draw=draw_dot,
     costly=contraction,
+    sharding=dot_splits,
 )
 
 
@@ -374,7 +411,17 @@ def dot_general(
         TypeError: sizes do not match, or the preferred dtype is too narrow.
         ValueError: a dimension is out of range or named twice.
     """
-    unsharded("dot_general", out_sharding)
+    if not says_nothing(out_sharding):
+        options = precision, preferred_element_type
+        return sharded(
+            "dot_general",
+            out_sharding,
+            dot_general,
+            lhs,
+            rhs,
+            dimension_numbers,
+            *options,
+        )
     x, y = aval_of(lhs), aval_of(rhs)
     contracted, batch = (
         (dims_of(left, x), dims_of(right, y)) for left, right in dimension_numbers

@@ -63,7 +63,7 @@ def nest_of_scan(p: CheckpointedScanParams) -> Jaxpr:
         return [*after, *map(flat, ys)]
 
     consts, start, xs = p.parts(p.jaxpr.in_avals)
-    stacked = [x.with_shape((p.length, *x.shape)) for x in xs]
+    stacked = [x.stacked(p.length) for x in xs]
     return program([*consts, *start, *stacked], body)
 
 

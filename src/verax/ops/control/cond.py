@@ -73,6 +73,7 @@ from verax.rules.rows.row import (
     Split,
     Tangent,
     Zero,
+    as_typed,
 )
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
@@ -352,6 +353,7 @@ cond_p: Row[CondParams] = Row(
     dce=dce_cond,
     compiled=True,
     multiple_results=True,
+    sharding=as_typed,
 )
 cond_lanes_p: Row[CondLanesParams] = Row(
     "cond_lanes",
@@ -366,6 +368,7 @@ cond_lanes_p: Row[CondLanesParams] = Row(
     dce=dce_cond,  # type: ignore[arg-type]  # a batch stays a batch
     compiled=True,
     multiple_results=True,
+    sharding=as_typed,
 )
 
 ROWS: tuple[Row[Any], ...] = (platform_index_p, cond_p, cond_lanes_p)

@@ -76,7 +76,7 @@ class BlockedLoop(ReprMixin):
             self.reverse,
             self.unroll if last else 1,
         )
-        stacked = [x.with_shape((size, *x.shape)) for x in rows]
+        stacked = [x.stacked(size) for x in rows]
         types = [*consts, *carry, *stacked]
         return program(types, lambda *xs: scan_p.bind(params, *xs))
 

@@ -21,6 +21,7 @@ from verax.rules.rows.row import (
     Split,
     Tangent,
     TypeRule,
+    as_typed,
 )
 from verax.rules.values.array import Array
 
@@ -71,5 +72,6 @@ def loop_row[P: Params](
         dce=dce,
         compiled=True,
         multiple_results=True,
+        sharding=as_typed,
     )
     return row

@@ -46,7 +46,7 @@ from verax.rules.values.array import Array
 
 def row_type(x: ShapedArray) -> ShapedArray:
     """The type of one row."""
-    return x.with_shape(x.shape[1:])
+    return x.element()
 
 
 def scan_typing(p: ScanParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
@@ -65,7 +65,7 @@ def scan_typing(p: ScanParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
         raise TypeError(
             f"the body of scan takes carries {carry} but returns {carry_out}"
         )
-    return [*carry_out, *[y.with_shape((p.length, *y.shape)) for y in ys]]
+    return [*carry_out, *[y.stacked(p.length) for y in ys]]
 
 
 def evaluate_scan(

@@ -13,6 +13,7 @@ import numpy as np
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, DTypeLike, canonical, numpy_dtype
+from verax.ir.meshes import says_nothing
 from verax.ops.contraction.dot import dot_general
 from verax.ops.contraction.precision import (
     DotAlgorithm,
@@ -24,10 +25,10 @@ from verax.ops.conv.dimensions import ConvDimensionNumbers, conv_dimension_numbe
 from verax.ops.conv.impl import ConvParams
 from verax.ops.conv.primitive import conv_general_dilated_p
 from verax.ops.structure.joining import rev
+from verax.ops.structure.reshard import sharded
 from verax.ops.structure.shape import inverse, transpose
 from verax.ops.windows.geometry import Pads, as_pads, dilated
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
 from verax.rules.values.operands import alike
 from verax.rules.values.sizes import as_integers, as_sizes
@@ -95,7 +96,10 @@ def conv_general_dilated(
     >>> conv_general_dilated(x, np.ones((1, 1, 3), np.float32), (2,), "SAME")
     Array([[[1., 6., 7.]]], dtype=float32)
     """
-    unsharded(NAME, out_sharding)
+    if not says_nothing(out_sharding):
+        where = window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers
+        how = feature_group_count, batch_group_count, precision, preferred_element_type
+        return sharded(NAME, out_sharding, conv_general_dilated, lhs, rhs, *where, *how)
     lhs, rhs = alike(lhs, rhs)
     x, k = aval_of(lhs), aval_of(rhs)
     dims = conv_dimension_numbers(x.shape, k.shape, dimension_numbers)

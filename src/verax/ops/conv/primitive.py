@@ -8,12 +8,13 @@ its adjoints are convolutions again, in which strides and dilations change place
 `to_lhs` and `to_rhs` are these adjoints; `windows.geometry` has the padding they need.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from attrs import evolve
 
 from verax.ir.avals import ShapedArray
+from verax.ir.meshes import Splits
 from verax.ops.contraction.dot import swapped
 from verax.ops.conv.dimensions import ConvDimensionNumbers
 from verax.ops.conv.impl import (
@@ -33,6 +34,7 @@ from verax.ops.windows.geometry import adjoint_padding, dilated
 from verax.rules.families.bilinear import jvp_bilinear, transpose_bilinear
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.row import Axis, Engine, Row
+from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
 
 
@@ -201,6 +203,20 @@ def batch_rhs(
     )
 
 
+def conv_splits(
+    p: ConvParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Sequence[Splits]:
+    """Batch and output features stay split; space and input features are whole."""
+    x, k = avals
+    dims = p.dimension_numbers
+    labels: list[list[Hashable]] = [[None] * a.ndim for a in (x, k, outs[0])]
+    if p.batch_group_count == 1:
+        labels[0][dims.lhs_spec[0]] = labels[2][dims.out_spec[0]] = "batch"
+    if p.feature_group_count == 1:
+        labels[1][dims.rhs_spec[0]] = labels[2][dims.out_spec[1]] = "feature"
+    return connected(avals, labels[:2], labels[2:])
+
+
 conv_general_dilated_p: Row[ConvParams] = Row(
     "conv_general_dilated",
     ConvParams,
@@ -218,6 +234,7 @@ conv_general_dilated_p: Row[ConvParams] = Row(
     draw=draw_conv,
     domains=(FINITE, FINITE),
     costly=large,
+    sharding=conv_splits,
 )
 
 

@@ -29,6 +29,8 @@ from verax.rules.rows.row import (
     Tangent,
     TransposeRule,
     Zero,
+    as_typed,
+    stripped,
 )
 from verax.rules.values.array import Array
 
@@ -63,6 +65,7 @@ def custom_row[P: NamedCall](
         spelled=lambda p: p.jaxpr,
         draw=draw,
         multiple_results=True,
+        sharding=as_typed,
     )
 
 
@@ -72,7 +75,8 @@ def typing_of_call(p: NamedCall, avals: Sequence[ShapedArray]) -> Sequence[Shape
     Raises:
         TypeError: the operands do not have the types of its inputs.
     """
-    if tuple(avals) != p.jaxpr.in_avals:
+    due = p.jaxpr.in_avals
+    if tuple(avals) != due and stripped(avals) != stripped(due):
         raise TypeError(f"the call of {p.name} takes {p.jaxpr.in_avals}, not {avals}")
     return p.jaxpr.out_avals
 

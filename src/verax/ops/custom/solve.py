@@ -38,6 +38,7 @@ from verax.rules.rows.row import (
     Row,
     Tangent,
     Zero,
+    as_typed,
 )
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
@@ -287,6 +288,7 @@ linear_solve_p: Row[CustomLinearSolveParams] = Row(
     lower=lambda e, p, xs, outs: e.inline(p.solve, xs),
     compiled=True,
     multiple_results=True,
+    sharding=as_typed,
 )
 custom_root_p: Row[CustomRootParams] = Row(
     "custom_root",
@@ -298,6 +300,7 @@ custom_root_p: Row[CustomRootParams] = Row(
     lower=lambda e, p, xs, outs: e.inline(p.solve, xs),
     compiled=True,
     multiple_results=True,
+    sharding=as_typed,
 )
 
 ROWS: tuple[Row[Any], ...] = (linear_solve_p, custom_root_p)

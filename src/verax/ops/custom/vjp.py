@@ -45,7 +45,7 @@ from verax.rules.rows.masks import (
     live,
     nonzeros,
 )
-from verax.rules.rows.row import Axis, Engine, Known, Row, Tangent, Zero
+from verax.rules.rows.row import Axis, Engine, Known, Row, Tangent, Zero, as_typed
 from verax.rules.values.array import Array
 
 
@@ -331,7 +331,7 @@ def batch_linear(
     count = p.residuals
     rule = BatchedLinear(engine, p.rule, size, tuple(axes[:count]), tuple(axes[count:]))
     batched = settled(rule, p.rule, p.active, p.nonzero)
-    avals = tuple([a.with_shape((size, *a.shape)) for a in p.out_avals])
+    avals = tuple([a.stacked(size) for a in p.out_avals])
     outs = custom_vjp_linear_p.bind(evolve(p, rule=batched, out_avals=avals), *args)
     return outs, (0,) * len(outs)
 
@@ -367,5 +367,6 @@ custom_vjp_linear_p: Row[CustomLinearParams] = Row(
     batch=batch_linear,
     lower=lambda e, p, xs, outs: forward_mode(p.name),
     multiple_results=True,
+    sharding=as_typed,
 )
 ROWS = (custom_vjp_call_p, custom_vjp_linear_p)

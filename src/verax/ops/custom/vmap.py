@@ -94,7 +94,7 @@ class PushedVmap(ReprMixin):
         """Inputs stacked as `given` says, as operands stacked as `wanted` says."""
         moving = [a.tangent() for a in chosen(self.nonzero, self.avals)]
         inputs = [
-            builder.input(a.with_shape((size, *a.shape)) if has else a)
+            builder.input(a.stacked(size) if has else a)
             for a, has in zip((*self.avals, *moving), given, strict=True)
         ]
         core = self.engine.core

@@ -8,7 +8,7 @@ transposition; the real part is what a complex number keeps as a real one::
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import frozen
@@ -30,6 +30,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Params
 from verax.ir.limits import bit_width, iinfo
+from verax.ir.meshes import Splits
 from verax.ops.base import xla_semantics
 from verax.rules.families.elementwise import SHAPES, parametric
 from verax.rules.families.linear import zero_jvp
@@ -38,7 +39,11 @@ from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Row, Sample, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, FLOAT, KEY, kind_name
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE
+
+# Few programs have meshes with explicit axes.
+SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 
 @frozen(eq=False, repr=False)
@@ -166,6 +171,16 @@ def bitcast_typing(
     return (ShapedArray(x.shape[:-1], p.new_dtype),)
 
 
+def same_leading(
+    p: BitcastParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Sequence[Splits]:
+    """What of an element becomes a dimension, or comes from one, is whole."""
+    kept = min(avals[0].ndim, outs[0].ndim)
+    places = [SPLITS.stacked_along(x.ndim, kept) for x in (*avals, *outs)]
+    found: Sequence[Splits] = SPLITS.connected(avals, places[:1], places[1:])
+    return found
+
+
 def evaluate_bitcast(p: BitcastParams, x: NDArray) -> NDArray:
     dtype = numpy_dtype(p.new_dtype)
     if x.dtype == dtype:
@@ -226,6 +241,7 @@ bitcast_convert_type_p: Row[BitcastParams] = Row(
     ),
     draw=draw_bitcast,
     domains=(Domain(smooth=False),),
+    sharding=same_leading,
 )
 
 

@@ -9,7 +9,7 @@ dimensions stay without them down to the compiled program::
 from collections.abc import Mapping, Sequence
 from random import Random
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -45,7 +45,11 @@ from verax.rules.rows.row import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, KEY, ORDERED
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.operands import alike
+
+# Few programs have meshes with explicit axes.
+SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 
 def select_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
@@ -186,6 +190,7 @@ select_n_p: Row[NoParams] = Row(
     lower=lower_select,
     draw=draw_select,
     costly=huge,
+    sharding=SPLITS.axis_by_axis,
 )
 
 # At a tie the bound takes the derivative, so that the three always add up to one.
@@ -230,6 +235,7 @@ clamp_p: Row[NoParams] = Row(
     ),
     domains=(Domain(-2, 0), Domain(-4, 4), Domain(0, 2)),
     costly=huge,
+    sharding=SPLITS.axis_by_axis,
 )
 stop_gradient_p = elementwise(
     "stop_gradient",

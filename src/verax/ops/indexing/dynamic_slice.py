@@ -11,7 +11,7 @@ window is to write it into zeros; along one dimension the others are taken whole
 import builtins
 from collections.abc import Sequence
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import frozen
@@ -55,10 +55,14 @@ from verax.rules.rows.row import (
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.operands import alike
 from verax.rules.values.shape_samples import draw_shape, draw_size
 from verax.rules.values.sizes import as_axis, as_integers, as_sizes, surely_less
 from verax.rules.values.typed import shown
+
+# Few programs have meshes with explicit axes.
+SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 
 @frozen(eq=False, repr=False)
@@ -285,6 +289,7 @@ dynamic_slice_p = linear(
     ),
     draw=draw_dynamic_slice,
     operands=1,
+    sharding=SPLITS.in_place,
 )
 dynamic_update_slice_p = linear(
     "dynamic_update_slice",
@@ -296,6 +301,7 @@ dynamic_update_slice_p = linear(
     lower=lower_update,
     draw=draw_dynamic_update_slice,
     operands=2,
+    sharding=SPLITS.in_place,
 )
 
 

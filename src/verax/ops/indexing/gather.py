@@ -7,14 +7,16 @@ what lies out of bounds has no part in either::
     scatter_add(x, indices, updates, dims)    adjoint: gather(ct, indices)
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from operator import index
 from typing import Any
 
 import numpy as np
 
+from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_complex, is_inexact
 from verax.ir.extended import KeyDType
+from verax.ir.meshes import Splits
 from verax.ops.indexing.gather_impl import (
     FILL,
     FillValue,
@@ -31,6 +33,8 @@ from verax.ops.indexing.geometry import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
+    index_labels,
+    window_labels,
 )
 from verax.ops.indexing.scatter_impl import (
     ScatterParams,
@@ -43,12 +47,13 @@ from verax.ops.structure.shape import move_axis
 from verax.rules.rows.eager_costs import huge
 from verax.rules.rows.masks import dense
 from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Tangent, Zero
+from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING, NUMBER
 from verax.rules.values.operands import alike
 from verax.rules.values.sizes import as_sizes
-from verax.rules.values.typed import shown
+from verax.rules.values.typed import ShardingTypeError, shown
 
 type Mode = str | GatherScatterMode | None
 
@@ -93,6 +98,36 @@ def batch_gather(
     return gather_p.bind(found, operand, indices), (place,)
 
 
+def gather_splits(
+    p: GatherParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Sequence[Splits]:
+    """Dimensions that windows hold whole stay split, and those of batches.
+
+    Raises:
+        ShardingTypeError: another dimension is split.
+    """
+    (operand, indices), (out,) = avals, outs
+    dims = p.dimension_numbers
+    places = window_labels(dims, operand.shape, p.slice_sizes)
+    front = index_labels(dims, indices.ndim)
+    result: list[Hashable] = [None] * out.ndim
+    windowed = [places[d] for d in dims.windowed(operand.ndim)]
+    for place, label in zip(dims.offset_dims, windowed, strict=True):
+        result[place] = label
+    rows = iter(front)
+    for place in dims.batch_positions(out.ndim):
+        result[place] = next(rows)
+    try:
+        return connected(avals, [places, [*front, None]], [result])
+    except ShardingTypeError:
+        raise ShardingTypeError(
+            "got operands whose sharding leaves open how the result is sharded, or "
+            f"needs a collective: {operand} at indices {indices}. Use "
+            "`.at[...].get(out_sharding=)` to provide output PartitionSpec for the "
+            "gather indexing"
+        ) from None
+
+
 gather_p: Row[GatherParams] = Row(
     "gather",
     GatherParams,
@@ -104,6 +139,7 @@ gather_p: Row[GatherParams] = Row(
     lower=lower_gather,
     draw=lambda random: draw_gather(random, ANYTHING),
     costly=huge,
+    sharding=gather_splits,
 )
 
 

@@ -6,7 +6,7 @@ are checked, and run in NumPy, as one family of windows at given starts::
     GatherDimensionNumbers((1,), (0,), (0,))      # rows of a matrix, one per index
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
 from math import prod
 
@@ -105,6 +105,29 @@ class ScatterDimensionNumbers(ReprMixin):
     def gather(self) -> GatherDimensionNumbers:
         """The dimension numbers of the gather that reads what this writes."""
         return gathering(self)
+
+
+def window_labels(
+    dims: GatherDimensionNumbers, shape: Shape, sizes: Shape
+) -> list[Hashable]:
+    """Labels of the dimensions of an operand: None for those that are indexed."""
+    labels: list[Hashable] = [
+        ("operand", d) if size == n else None
+        for d, (n, size) in enumerate(zip(shape, sizes, strict=True))
+    ]
+    for d in (*dims.collapsed_slice_dims, *dims.operand_batching_dims):
+        labels[d] = None
+    for number, d in enumerate(dims.operand_batching_dims):
+        labels[d] = ("batch", number)
+    return labels
+
+
+def index_labels(dims: GatherDimensionNumbers, rank: int) -> list[Hashable]:
+    """Labels of all dimensions of indices but the last; None for those of one side."""
+    labels: list[Hashable] = [None] * (rank - 1)
+    for number, d in enumerate(dims.start_indices_batching_dims):
+        labels[d] = ("batch", number)
+    return labels
 
 
 @pure(1 << 12)

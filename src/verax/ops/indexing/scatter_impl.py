@@ -6,7 +6,7 @@ so one factory makes them from that::
     scatter_max_p = scatter_family("scatter-max", np.maximum, "maximum", jvp=...)
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from random import Random
 
 import numpy as np
@@ -15,6 +15,7 @@ from attrs import evolve, frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, float32, int64, is_float, numpy_dtype
 from verax.ir.jaxpr import Params
+from verax.ir.meshes import Splits
 from verax.ops.indexing.dimension_checks import check_dimensions
 from verax.ops.indexing.gather_impl import (
     CLIP,
@@ -30,8 +31,10 @@ from verax.ops.indexing.geometry import (
     as_starts,
     bounds,
     clipped,
+    index_labels,
     scattering,
     taken_axis,
+    window_labels,
     window_shape,
     write_windows,
 )
@@ -47,9 +50,11 @@ from verax.rules.rows.row import (
     Sample,
     TransposeRule,
 )
+from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import Kind
 from verax.rules.values.sizes import surely_less
+from verax.rules.values.typed import ShardingTypeError
 
 # The updates of an element, on average, from which on they are combined in double.
 MANY = 1024
@@ -368,8 +373,40 @@ def scatter_family(
         batch=lambda engine, p, size, xs, axes: batch_scatter(row, p, size, xs, axes),
         lower=lambda e, p, xs, outs: lower_working(combine, operation, e, p, xs, outs),
         draw=lambda random: draw_scatter(random, accepts, counts),
+        sharding=scatter_splits,
     )
     return row
+
+
+def scatter_splits(
+    p: ScatterParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Sequence[Splits]:
+    """Dimensions that windows hold whole stay split, and those of batches.
+
+    Raises:
+        ShardingTypeError: another dimension is split.
+    """
+    operand, indices, updates = avals
+    dims = p.dimension_numbers.gather()
+    sizes = slice_sizes(p, operand.shape, updates.shape)
+    places = window_labels(dims, operand.shape, sizes)
+    front = index_labels(dims, indices.ndim)
+    written: list[Hashable] = [None] * updates.ndim
+    windowed = [places[d] for d in dims.windowed(operand.ndim)]
+    for place, label in zip(dims.offset_dims, windowed, strict=True):
+        written[place] = label
+    rows = iter(front)
+    for place in dims.batch_positions(updates.ndim):
+        written[place] = next(rows)
+    try:
+        return connected(avals, [places, [*front, None], written], [places])
+    except ShardingTypeError:
+        raise ShardingTypeError(
+            "got operands whose sharding leaves open how the result is sharded, or "
+            f"needs a collective: {operand} at indices {indices}, updates {updates}. "
+            "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output "
+            "PartitionSpec for the scatter update"
+        ) from None
 
 
 def draw_scatter(

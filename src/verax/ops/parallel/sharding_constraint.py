@@ -18,7 +18,7 @@ from verax.ir.meshes import Layout, MeshAxes, Split
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.families.linear import linear, one_linear
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Axis, Engine, Row, Sample
+from verax.rules.rows.row import Axis, Engine, Row, Sample, as_typed
 from verax.rules.values.array import Array
 
 
@@ -107,6 +107,7 @@ sharding_constraint_p: Row[ShardingParams] = linear(
     lower=lower_constraint,
     draw=draw_constraint,
     compiled=True,
+    sharding=as_typed,
 )
 
 

@@ -18,6 +18,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import complex128, float64, stored_dtype, uint32, uint64
 from verax.ir.extended import KEY_WORDS, STORED, Impl, KeyDType
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Params
+from verax.ir.meshes import Splits
 from verax.ir.records import ReprMixin
 from verax.ops.elementwise.complex import complex_p, imag_p, real_p
 from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p
@@ -29,6 +30,7 @@ from verax.rules.families.linear import zero_jvp
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand, apart
 from verax.rules.rows.row import Axis, NDArray, Row, Sample, TypeRule
+from verax.rules.rows.type_shardings import connected, stacked_along
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.axes import without
@@ -247,8 +249,21 @@ def on_words[P: Named](
         lower=lower,
         draw=draw,
         costly=large,
+        sharding=keys_in_front,
     )
     return row
+
+
+def keys_in_front(
+    p: object, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Sequence[Splits]:
+    """The dimensions of keys come first; those of words or samples are whole."""
+    kept = max(0, min([x.ndim for x in (*avals, *outs) if x.ndim], default=0))
+    return connected(
+        avals,
+        [stacked_along(aval.ndim, kept) for aval in avals],
+        [stacked_along(out.ndim, kept) for out in outs],
+    )
 
 
 def batch_first[P: Named](

@@ -40,6 +40,7 @@ from verax.rules.families.linear import zero_jvp
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand, apart
 from verax.rules.rows.row import Row, Sample
+from verax.rules.rows.type_shardings import axis_by_axis
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -130,6 +131,7 @@ threefry2x32_p: Row[HashParams] = Row(
     draw=draw_threefry,
     costly=large,
     multiple_results=True,
+    sharding=axis_by_axis,
 )
 
 

@@ -34,6 +34,7 @@ from verax.rules.rows.emitter import (
     i64,
 )
 from verax.rules.rows.row import NDArray, Row, Sample
+from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside, kept, without
 from verax.rules.values.constants import aval_of
@@ -68,6 +69,11 @@ def arg_extreme(
         lower=lambda e, p, xs, outs: lower_arg(e, p, xs[0], outs, operation, identity),
         draw=draw_arg,
         domains=(EXTREMES,),
+        sharding=lambda p, avals, outs: connected(
+            avals,
+            [range(avals[0].ndim)],
+            [without(tuple(range(avals[0].ndim)), p.axes)],
+        ),
     )
     return row
 

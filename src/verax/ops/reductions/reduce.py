@@ -13,6 +13,7 @@ import numpy as np
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, is_bool, is_complex, is_float, real_dtype
 from verax.ir.limits import bit_width, iinfo
+from verax.ir.meshes import says_nothing
 from verax.ops.elementwise.arith import add, div, mul
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
@@ -36,10 +37,13 @@ from verax.rules.rows.eager_costs import HUGE, reading
 from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Engine, JvpRule, Known, LowerRule, Row, Tangent, Zero
 from verax.rules.values.array import Array
-from verax.rules.values.axes import kept, unsharded
+from verax.rules.values.axes import kept
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING, BITS, FLOAT, NUMBER
+from verax.rules.values.lazy import LazyFunction
 from verax.rules.values.sizes import as_axes
+
+sharded: Callable[..., Array] = LazyFunction("verax.ops.structure.reshard", "sharded")
 
 
 def transpose_sum(
@@ -219,7 +223,8 @@ def reduce_sum(
         ValueError: an axis is out of range or named twice.
         TypeError: `operand` is boolean.
     """
-    unsharded("reduce_sum", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded("reduce_sum", out_sharding, reduce_sum, operand, axes)
     return reduce(reduce_sum_p, operand, axes)
 
 
@@ -232,7 +237,8 @@ def reduce_prod(
         ValueError: an axis is out of range or named twice.
         TypeError: `operand` is boolean.
     """
-    unsharded("reduce_prod", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded("reduce_prod", out_sharding, reduce_prod, operand, axes)
     return reduce(reduce_prod_p, operand, axes)
 
 
@@ -247,7 +253,8 @@ def reduce_max(
     Raises:
         ValueError: an axis is out of range or named twice.
     """
-    unsharded("reduce_max", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded("reduce_max", out_sharding, reduce_max, operand, axes)
     return reduce(reduce_max_p, operand, axes)
 
 
@@ -259,7 +266,8 @@ def reduce_min(
     Raises:
         ValueError: an axis is out of range or named twice.
     """
-    unsharded("reduce_min", out_sharding)
+    if not says_nothing(out_sharding):
+        return sharded("reduce_min", out_sharding, reduce_min, operand, axes)
     return reduce(reduce_min_p, operand, axes)
 
 

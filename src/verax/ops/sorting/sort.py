@@ -44,6 +44,7 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.type_shardings import same_places
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside
 from verax.rules.values.constants import aval_of
@@ -188,6 +189,7 @@ sort_p: Row[SortParams] = Row(
         lower_sort(e, xs, p.dimension, p.is_stable, p.num_keys) if outs[0].size else xs
     ),
     draw=draw_sort,
+    sharding=same_places(lambda p, x: [i for i in range(x.ndim) if i != p.dimension]),
     domains=(EXTREMES,),
     multiple_results=True,
 )
@@ -286,6 +288,7 @@ top_k_p: Row[TopKParams] = Row(
     batch=batch_top_k,
     lower=lambda e, p, xs, outs: lower_top_k(e, p, xs[0], outs),
     draw=draw_top_k,
+    sharding=same_places(lambda p, x: range(x.ndim - 1)),
     domains=(EXTREMES,),
     costly=reading(ANYTHING, SMALL),
     multiple_results=True,

@@ -9,7 +9,7 @@ dimension::
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import frozen
@@ -34,8 +34,11 @@ from verax.rules.rows.row import Row, Sample
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of, typed_scalar
 from verax.rules.values.kinds import NUMBER
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import as_axis, as_integers, as_sizes
 from verax.rules.values.state import STATE
+
+RESHARD: Final = LazyModule("verax.ops.structure.reshard")
 
 
 @frozen(eq=False, repr=False)
@@ -183,12 +186,18 @@ def empty(shape: int | Sequence[int], dtype: DTypeLike) -> Array:
 
 def zeros(aval: ShapedArray) -> Array:
     """The zeros of a type, weak if it is."""
-    return broadcast(filling(0, aval.dtype, aval.weak_type), aval.shape)
+    return filled(0, aval)
 
 
 def ones(aval: ShapedArray) -> Array:
     """The ones of a type, weak if it is."""
-    return broadcast(filling(1, aval.dtype, aval.weak_type), aval.shape)
+    return filled(1, aval)
+
+
+def filled(value: int, aval: ShapedArray) -> Array:
+    """An array of a type that holds `value` everywhere."""
+    found = broadcast(filling(value, aval.dtype, aval.weak_type), aval.shape)
+    return found if aval.explicit is None else RESHARD.retyped(found, aval.explicit)
 
 
 ROWS: tuple[Row[Any], ...] = (iota_p,)

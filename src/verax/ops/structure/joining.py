@@ -8,7 +8,7 @@ One idea: a concatenation is linear in all its operands together::
 
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import frozen
@@ -26,8 +26,12 @@ from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Sample, Tange
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.shape_samples import draw_shape, draw_size
 from verax.rules.values.sizes import as_axes, as_axis
+
+# Few programs have meshes with explicit axes.
+SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 
 @frozen(eq=False, repr=False)
@@ -108,6 +112,7 @@ concatenate_p = linear(
         "stablehlo.concatenate", xs, outs, dimension=i64(p.dimension)
     ),
     draw=draw_concatenate,
+    sharding=SPLITS.in_place,
 )
 
 
@@ -147,6 +152,7 @@ rev_p = linear(
         "stablehlo.reverse", xs, outs, dimensions=i64s(p.dimensions)
     ),
     draw=draw_rev,
+    sharding=SPLITS.in_place,
 )
 
 

@@ -17,7 +17,7 @@ from verax.ir.jaxpr import Params
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.families.linear import linear, one_linear
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Row, Sample
+from verax.rules.rows.row import Row, Sample, as_typed
 from verax.rules.values.array import Array
 
 DEVICE = "device"
@@ -67,6 +67,7 @@ device_put_p: Row[MemoryParams] = linear(
     batch=lambda engine, p, size, xs, axes: ((device_put_p.call(p, *xs),), axes),
     lower=lower_memory,
     draw=draw_memory,
+    sharding=as_typed,
 )
 
 

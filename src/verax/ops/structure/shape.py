@@ -8,7 +8,7 @@ One idea: each is linear, and stands beside its adjoint where that is a row too:
 from collections.abc import Sequence
 from math import prod
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import frozen
@@ -16,6 +16,7 @@ from attrs import frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.jaxpr import Params
 from verax.ir.memo import memoised
+from verax.ir.meshes import Splits
 from verax.rules.families.elementwise import moving
 from verax.rules.families.linear import linear, one_batched, one_linear
 from verax.rules.rows.emitter import i64s
@@ -23,8 +24,12 @@ from verax.rules.rows.row import Axis, Engine, Known, Row, Sample, Tangent
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.shape_samples import SIZES, draw_shape
 from verax.rules.values.sizes import ShapeError, as_axes, as_integers, as_sizes
+
+# Few programs have meshes with explicit axes.
+SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 
 @frozen(eq=False, repr=False)
@@ -89,6 +94,9 @@ transpose_p = linear(
         "stablehlo.transpose", xs, outs, permutation=i64s(p.permutation)
     ),
     draw=draw_transpose,
+    sharding=lambda p, avals, outs: SPLITS.connected(
+        avals, [range(avals[0].ndim)], [p.permutation]
+    ),
 )
 
 
@@ -198,6 +206,17 @@ def draw_broadcast_in_dim(random: Random) -> Sample[BroadcastInDimParams]:
     return Sample(BroadcastInDimParams(aval.shape, dims), (aval.with_shape(shape),))
 
 
+def broadcast_splits(
+    p: BroadcastInDimParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Sequence[Splits]:
+    """What is stretched or new is whole."""
+    (x,) = avals
+    pairs = zip(x.shape, p.broadcast_dimensions, strict=True)
+    labels = [d if n == p.shape[d] else ("stretched", d) for n, d in pairs]
+    found: Sequence[Splits] = SPLITS.connected(avals, [labels], [range(len(p.shape))])
+    return found
+
+
 broadcast_in_dim_p = linear(
     "broadcast_in_dim",
     BroadcastInDimParams,
@@ -212,6 +231,7 @@ broadcast_in_dim_p = linear(
         broadcast_dimensions=i64s(p.broadcast_dimensions),
     ),
     draw=draw_broadcast_in_dim,
+    sharding=broadcast_splits,
 )
 
 
@@ -263,6 +283,7 @@ reshape_p = linear(
     batch=one_batched(batch_reshape),
     lower=lambda e, p, xs, outs: e.op("stablehlo.reshape", xs, outs),
     draw=draw_reshape,
+    sharding=SPLITS.reshaped,
 )
 
 
@@ -311,6 +332,11 @@ squeeze_p = linear(
     batch=one_batched(batch_squeeze),
     lower=lambda e, p, xs, outs: e.op("stablehlo.reshape", xs, outs),
     draw=draw_squeeze,
+    sharding=lambda p, avals, outs: SPLITS.connected(
+        avals,
+        [range(avals[0].ndim)],
+        [[i for i in range(avals[0].ndim) if i not in p.dimensions]],
+    ),
 )
 
 

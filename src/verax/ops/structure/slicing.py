@@ -9,7 +9,7 @@ One idea: adjoints side by side, for what slice cuts out pad puts back::
 import builtins
 from collections.abc import Sequence
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import frozen
@@ -25,8 +25,12 @@ from verax.rules.rows.emitter import i64s
 from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Sample, Tangent
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.operands import alike
 from verax.rules.values.sizes import ShapeError, as_axis, as_integers, slice_count
+
+# Few programs have meshes with explicit axes.
+SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 type Padding = tuple[tuple[int, int, int], ...]
 
@@ -122,6 +126,7 @@ slice_p = linear(
         strides=i64s([stride for _, _, stride in p.places()]),
     ),
     draw=draw_slice,
+    sharding=SPLITS.in_place,
 )
 
 
@@ -252,6 +257,7 @@ pad_p = linear(
         interior_padding=i64s([interior for _, _, interior in p.padding_config]),
     ),
     draw=draw_pad,
+    sharding=SPLITS.in_place,
 )
 
 

@@ -18,6 +18,7 @@ from attrs import evolve, frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import float32, float64, int32, is_inexact
 from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.meshes import Splits
 from verax.ir.records import ReprMixin
 from verax.ops.calls.call import call
 from verax.ops.calls.callbacks import refuse_callbacks
@@ -48,6 +49,7 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.type_shardings import connected
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside, kept, without
@@ -398,6 +400,14 @@ def draw_fold(random: Random) -> Sample[FoldParams]:
     return Sample(params, monoid.avals_of(shape), monoid.domains())
 
 
+def fold_splits(
+    p: FoldParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Sequence[Splits]:
+    """The dimensions that stay are split as they were."""
+    kept = [i for i in range(avals[0].ndim) if i not in p.dimensions]
+    return connected(avals, [range(aval.ndim) for aval in avals], [kept] * len(outs))
+
+
 reduce_p: Row[FoldParams] = Row(
     "reduce",
     FoldParams,
@@ -407,6 +417,7 @@ reduce_p: Row[FoldParams] = Row(
     batch=batch_fold,
     lower=lower_fold,
     draw=draw_fold,
+    sharding=fold_splits,
     multiple_results=True,
 )
 

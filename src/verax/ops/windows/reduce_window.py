@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import frozen
@@ -65,6 +65,10 @@ from verax.rules.rows.row import (
 from verax.rules.values.array import Array
 from verax.rules.values.constants import typed_scalar
 from verax.rules.values.kinds import ANYTHING, NUMBER, ORDERED, Kind
+from verax.rules.values.lazy import LazyModule
+
+# Few programs have meshes with explicit axes.
+SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 
 @frozen(eq=False, repr=False)
@@ -126,6 +130,7 @@ def monoid_row(
         lower=lower,
         draw=lambda random: draw_windows(random, accepts),
         costly=reading(ANYTHING, SMALL),
+        sharding=SPLITS.in_place,
     )
     return row
 
@@ -320,6 +325,7 @@ reduce_window_p: Row[FoldWindowParams] = Row(
     batch=batch_fold_window,
     lower=lower_fold_window,
     draw=draw_fold_window,
+    sharding=SPLITS.in_place,
     multiple_results=True,
 )
 

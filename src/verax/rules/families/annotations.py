@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 
 from verax.ir.jaxpr import Params
-from verax.rules.rows.row import LowerRule, Row, Sample
+from verax.rules.rows.row import LowerRule, Row, Sample, as_typed
 
 
 def annotation[P: Params](
@@ -31,5 +31,6 @@ def annotation[P: Params](
         batch=lambda engine, p, size, xs, axes: ((row.call(p, *xs),), axes),
         lower=lower,
         draw=draw,
+        sharding=as_typed,
     )
     return row

@@ -23,6 +23,7 @@ from verax.rules.rows.row import (
     NDArray,
     Row,
     Sample,
+    ShardingRule,
     Tangent,
     TypeRule,
     Zero,
@@ -47,6 +48,7 @@ def bilinear[P: Params](
     domains: Sequence[Domain] = (REALS, REALS),
     compiled: bool = False,
     costly: Costly | None = None,
+    sharding: ShardingRule[P] | None = None,
 ) -> Row[P]:
     """A row of two operands, linear in each.
 
@@ -69,6 +71,7 @@ def bilinear[P: Params](
         domains=tuple(domains),
         compiled=compiled,
         costly=costly,
+        sharding=sharding,
     )
     return row
 

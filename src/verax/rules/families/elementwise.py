@@ -14,7 +14,7 @@ with any size, and an operand without dimensions with any shape.
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -43,7 +43,11 @@ from verax.rules.rows.row import (
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANY_FLOAT, Kind
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.typed import NotLinear
+
+# Few programs have meshes with explicit axes.
+SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 type Maths = Callable[..., Any]
 type PerOperand = Maths | Sequence[Maths | None] | None
@@ -154,6 +158,7 @@ def parametric[P: Params](
         if isinstance(domains, Domain)
         else tuple(domains),
         costly=costly,
+        sharding=SPLITS.axis_by_axis,
     )
     return row
 

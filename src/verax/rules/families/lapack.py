@@ -47,6 +47,7 @@ from verax.rules.rows.row import (
     TransposeRule,
     TypeRule,
 )
+from verax.rules.rows.type_shardings import leading
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked
 from verax.rules.values.sizes import ShapeError
@@ -108,6 +109,7 @@ def matrix_row[P: Params](
         lower=None if lower is None else stacked(lower),
         lower_on={name: stacked(rule) for name, rule in lower_on.items()},
         multiple_results=multiple_results,
+        sharding=leading(lambda x: ranks[0]),
     )
     return row
 

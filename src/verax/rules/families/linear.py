@@ -24,6 +24,7 @@ from verax.rules.rows.row import (
     LowerRule,
     Row,
     Sample,
+    ShardingRule,
     Tangent,
     TransposeRule,
     TypeRule,
@@ -48,6 +49,7 @@ def linear[P: Params](
     operands: int | None = None,
     domains: Sequence[Domain] = (REALS,),
     compiled: bool = False,
+    sharding: ShardingRule[P] | None = None,
 ) -> Row[P]:
     """A row of one result that is linear in its first `operands` operands together.
 
@@ -67,6 +69,7 @@ def linear[P: Params](
         draw=draw,
         domains=tuple(domains),
         compiled=compiled,
+        sharding=sharding,
     )
     return row
 

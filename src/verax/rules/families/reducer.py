@@ -8,7 +8,7 @@ axes go and where a batch dimension stays are the same for all::
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from attrs import frozen
@@ -18,6 +18,7 @@ from verax.ir.dtypes import DType, is_bool, is_complex, is_float, numpy_dtype
 from verax.ir.jaxpr import Params
 from verax.ir.limits import finfo, iinfo
 from verax.ir.memo import memoised
+from verax.ir.meshes import Splits
 from verax.rules.families.chained_sums import CHAIN, count, total, working_dtype
 from verax.rules.families.linear import one_batched, zero_jvp
 from verax.rules.rows.eager_costs import Costly
@@ -35,8 +36,12 @@ from verax.rules.rows.row import (
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside, without
 from verax.rules.values.kinds import Kind
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 from verax.rules.values.shape_samples import draw_shape
+
+# Few programs have meshes with explicit axes.
+SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 EXTREMES = Domain(special=(0.0, -0.0, 1.0, np.inf, -np.inf, np.nan))
 
@@ -84,8 +89,20 @@ def reducer(
         draw=lambda random: draw_reduce(random, accepts),
         domains=(domain,),
         costly=costly,
+        sharding=split_elsewhere,
     )
     return row
+
+
+def split_elsewhere(
+    p: ReduceParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Sequence[Splits]:
+    """The sharding column of rows from which the dimensions `axes` go."""
+    kept = [i for i in range(avals[0].ndim) if i not in p.axes]
+    found: Sequence[Splits] = SPLITS.connected(
+        avals, [range(aval.ndim) for aval in avals], [kept] * len(outs)
+    )
+    return found
 
 
 def reduce_typing(

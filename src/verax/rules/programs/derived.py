@@ -163,7 +163,7 @@ def one_by_one(
         for x, axis in zip(operands, axes, strict=True)
         if axis is not None
     ]
-    rows = [x.aval.with_shape(x.shape[1:]) for x in stacks]
+    rows = [x.aval.element() for x in stacks]
     whole = [axis is None for axis in axes]
 
     def body(*xs: Array) -> Sequence[Array]:
@@ -220,7 +220,7 @@ def element(aval: ShapedArray, axis: Axis) -> ShapedArray:
     """The type of one batch element of a batched operand."""
     if axis is None:
         return aval
-    return aval.with_shape((*aval.shape[:axis], *aval.shape[axis + 1 :]))
+    return aval.element(axis)
 
 
 def written(jaxpr: Jaxpr, *args: object) -> list[Array]:

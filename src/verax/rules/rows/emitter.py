@@ -18,7 +18,7 @@ from attrs import field, frozen
 from verax.ir.avals import Shape, ShapedArray, SymbolicSize
 from verax.ir.dtypes import DType, bool_, float0, numpy_dtype
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.meshes import BaseMesh, Layout, TypeSharding
+from verax.ir.meshes import BaseMesh, Layout, MeshType, TypeSharding
 from verax.ir.records import ReprMixin
 from verax.rules.values.axes import without
 
@@ -195,11 +195,32 @@ class Emitter(Protocol):
         """The attribute for values that lie so; None in a program for one device."""
         ...
 
+    def typed_layout(self, mesh: MeshType, aval: ShapedArray) -> str | None:
+        """The attribute for values that lie on a mesh as their type says; see `layout`.
+
+        Axes along which the compiler decides may split them further.
+        """
+        ...
+
     def batch(
         self, jaxpr: Jaxpr, size: int, axes: tuple[int | None, ...]
     ) -> tuple[Jaxpr, tuple[int | None, ...]]:
         """`jaxpr` over a stack of inputs, under the rules of this module's engine."""
         ...
+
+
+def constrained(
+    e: Emitter, xs: Sequence[Operand], outs: Sequence[ShapedArray], mesh: MeshType
+) -> Sequence[Operand]:
+    """The values, which lie on a mesh as these types say."""
+    found = []
+    for x, aval in zip(xs, outs, strict=True):
+        text = e.typed_layout(mesh, aval)
+        if text is None:
+            found.append(x)
+        else:
+            found += e.op("sdy.sharding_constraint", (x,), (aval,), sharding=text)
+    return found
 
 
 def by_platform[R](rules: Mapping[str, R]) -> Mapping[str, R]:

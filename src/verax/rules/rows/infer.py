@@ -5,12 +5,18 @@ One idea: a type rule is pure, so its answer is a cache entry::
     infer(sin_p, NO_PARAMS, ShapedArray((3,), float32))
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from verax.ir.avals import AbstractRef, ShapedArray
 from verax.ir.jaxpr import Params
-from verax.rules.rows.row import Row
+from verax.rules.rows.row import Row, as_typed, is_split, stripped
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import asked, pure
+from verax.rules.values.typed import ShardingTypeError
+
+# Few programs have meshes with explicit axes.
+SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 
 @pure(1 << 16, holder="params", keep=False)
@@ -26,7 +32,39 @@ def infer(
         raise TypeError(
             f"{row.name} takes arrays, not references {avals}; read them: ref[...]"
         )
+    if is_split(avals):
+        return infer_split(row, params, avals)
     return tuple(row.typing(params, avals))
+
+
+def infer_split(
+    row: Row[Any], params: Params, avals: Sequence[ShapedArray]
+) -> tuple[ShapedArray, ...]:
+    """`infer` for operands of which explicit mesh axes split some.
+
+    Raises:
+        ShardingTypeError: how they split the results is ambiguous, or the row does not
+            say it.
+    """
+    if row.sharding is as_typed:
+        return tuple(row.typing(params, avals))
+    outs = tuple(row.typing(params, stripped(avals)))
+    if row.sharding is None:
+        raise ShardingTypeError(
+            f"{row.name} does not say how explicit mesh axes split its results, but "
+            f"got {', '.join(map(str, avals))}; reshard the operands with "
+            "verax.sharding.reshard, or call it within verax.sharding.auto_axes"
+        )
+    try:
+        splits = row.sharding(params, avals, outs)
+        found: tuple[ShapedArray, ...] = SPLITS.checked_types(
+            row.name, avals, outs, splits
+        )
+        return found
+    except ShardingTypeError as error:
+        text = str(error)
+        name = "" if text.startswith(row.name) else f"{row.name} "
+        raise ShardingTypeError(f"{name}{text}") from None
 
 
 def takes_references(params: Params) -> bool:

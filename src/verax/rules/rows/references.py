@@ -17,7 +17,7 @@ from verax.ir.avals import AbstractRef, ShapedArray
 from verax.ir.effects import MAKE, READ, WRITE, Effect, RefEffect
 from verax.ir.jaxpr import Atom, Params, Source
 from verax.rules.rows.builder import Builder, Staged
-from verax.rules.rows.row import Engine, MissingRule, NDArray, Row, TypeRule
+from verax.rules.rows.row import Engine, MissingRule, NDArray, Row, TypeRule, as_typed
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.reference import Ref
@@ -149,6 +149,7 @@ def touching_row[P: RefParams](
         jvp=jvp or undischarged,
         batch=undischarged,
         lower=undischarged,
+        sharding=as_typed,
     )
 
 

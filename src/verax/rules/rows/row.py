@@ -23,6 +23,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.consts import close
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr, Params, Primitive
+from verax.ir.meshes import Explicit, MeshType, Splits
 from verax.ir.records import ReprMixin
 from verax.rules.rows.eager_costs import Costly
 from verax.rules.rows.emitter import Emitter, Operand, by_platform
@@ -68,6 +69,9 @@ class CoreOps(Protocol):
     def transpose(self, x: Array, permutation: Shape) -> Array: ...
     def reshape(self, x: Array, shape: Shape) -> Array: ...
     def convert(self, x: Array, dtype: DType, weak_type: bool = False) -> Array: ...
+    def reshard(
+        self, x: Array, explicit: Explicit | None, mesh: MeshType | None = None
+    ) -> Array: ...
     def map_elements(
         self, jaxpr: Jaxpr, size: int, fixed: Sequence[Array], stacks: Sequence[Array]
     ) -> Sequence[Array]: ...
@@ -89,10 +93,14 @@ class Split(ReprMixin):
 
 @frozen(repr=False)
 class BatchAxis(ReprMixin):
-    """The dimension that batch rules add: its name, and the mesh axes that split it."""
+    """The dimension that batch rules add: its name, and the mesh axes that split it.
+
+    They stand in the types of batched values if they are explicit, of `mesh`.
+    """
 
     name: str | None
     spmd: tuple[str, ...] = ()
+    mesh: MeshType | None = None
 
 
 class Engine(Protocol):
@@ -144,10 +152,37 @@ type BatchRule[P] = Callable[
 type LowerRule[P] = Callable[
     [Emitter, P, Sequence[Operand], Sequence[ShapedArray]], Sequence[Operand]
 ]
+type ShardingRule[P] = Callable[
+    [P, Sequence[ShapedArray], Sequence[ShapedArray]], Sequence[Splits]
+]
+"""From params, types of operands and of results to the axes that split the results."""
 type SplitRule[P] = Callable[[Engine, P, Sequence[Known]], Split]
 type DceRule[P] = Callable[
     [Engine, P, tuple[bool, ...]], tuple[P, tuple[bool, ...], tuple[bool, ...]]
 ]
+
+
+def as_typed(*_: object) -> Sequence[Splits]:
+    """The column of rows whose type rule speaks of explicit axes itself.
+
+    So do rows that run programs, which have types of their own.
+    """
+    raise TypeError("the type rule of the row knows how the results are split")
+
+
+def is_split(avals: Iterable[ShapedArray]) -> bool:
+    """Whether an explicit axis splits one of these types."""
+    return any([aval.explicit is not None for aval in avals])
+
+
+def same_kind(aval: ShapedArray) -> ShapedArray:
+    """The type without weakness and explicit axes, by which programs are called."""
+    return aval.strong().with_explicit(None)
+
+
+def stripped(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
+    """The types without their explicit axes."""
+    return [aval.with_explicit(None) for aval in avals]
 
 
 @frozen(repr=False)
@@ -218,6 +253,7 @@ class Row[P: Params](Primitive):
     lower_on: Mapping[str, LowerRule[P]] = field(
         default=NOWHERE, converter=frozen_rules
     )
+    sharding: ShardingRule[P] | None = None
     split: SplitRule[P] | None = None
     dce: DceRule[P] | None = None
     draw: Callable[[Random], Sample[P]] | None = None

@@ -82,3 +82,9 @@ class NotAnArray(TypeError):
 
 class NotYetAnArray(NotAnArray, ValueError):
     """An operand that `verax.numpy.asarray` makes an array, by its `__jax_array__`."""
+
+
+class ShardingTypeError(TypeError):
+    """How explicit mesh axes split operands leaves open how they split a result."""
+
+    __module__ = "verax.errors"

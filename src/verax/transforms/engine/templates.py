@@ -10,11 +10,12 @@ Params that hold captured arrays or closures keep their templates themselves
 (`recall`).
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive, Source
+from verax.ir.meshes import Axes, MeshType, explicit_on
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import infer
 from verax.rules.rows.masks import Mask, nonzeros
@@ -23,17 +24,24 @@ from verax.rules.rows.row import (
     Engine,
     Linear,
     MissingRule,
+    Row,
     Tangent,
     Zero,
+    as_typed,
+    is_split,
     missing,
 )
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import asked, memo, pure, recall
 from verax.rules.values.source import user_source
 from verax.rules.values.state import Context, current_context, interpreting
+from verax.rules.values.typed import ShardingTypeError
 
 TEMPLATES = 1 << 14
+# Few programs have meshes with explicit axes.
+SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 type Avals = tuple[ShapedArray, ...]
 
@@ -80,11 +88,19 @@ def jvp_template(
         for aval, active in zip(avals, nonzero, strict=True)
     ]
     due = asked(infer, params, row, params, *avals)
+    rule = row.jvp
     with interpreting(builder):
-        outs, out_tangents = row.jvp(engine, params, primals, tangents)
-        results = [weak_as(engine, x, a) for x, a in zip(outs, due, strict=True)]
+        (outs, out_tangents), mesh = freely(
+            engine,
+            builder,
+            row,
+            lambda xs, ts: rule(engine, params, xs, ts),
+            primals,
+            tangents,
+        )
+        results = [typed_as(engine, x, a, mesh) for x, a in zip(outs, due, strict=True)]
         moving = [
-            weak_as(engine, t, a.tangent())
+            typed_as(engine, t, a.tangent(), mesh)
             for t, a in zip(out_tangents, due, strict=True)
             if not isinstance(t, Zero)
         ]
@@ -102,13 +118,17 @@ def equation_jvp(
     )
 
 
-def weak_as(engine: Engine, x: Array, aval: ShapedArray) -> Array:
-    """`x`, weak if the required type is, and strong if not.
+def typed_as(
+    engine: Engine, x: Array, aval: ShapedArray, mesh: MeshType | None
+) -> Array:
+    """`x`, weak if the required type is, and strong if not; split as it is.
 
     The equations that read the result were typed for that. A rule may well give
     another: of `strong + weak` the tangent of the weak operand alone is weak. Any other
     difference of types is a mistake of the rule, and stays to be found.
     """
+    if x.aval.shape == aval.shape:
+        x = split_as(engine, x, aval, mesh)
     if x.aval.weak_type == aval.weak_type or x.aval.dtype != aval.dtype:
         return x
     return engine.core.convert(x, aval.dtype, aval.weak_type)
@@ -140,9 +160,21 @@ def transpose_template(
         builder.input(aval) if active else Zero(aval)
         for aval, active in zip(out_avals, nonzero, strict=True)
     ]
+    rule = row.transpose
     with interpreting(builder):
-        found = row.transpose(engine, params, cts, args)
-    results = [ct for ct, flag in zip(found, linear, strict=True) if flag]
+        found, mesh = freely(
+            engine,
+            builder,
+            row,
+            lambda cts, args: rule(engine, params, cts, args),
+            cts,
+            args,
+        )
+        results = [
+            split_as(engine, ct, aval, mesh) if isinstance(ct, Array) else ct
+            for ct, flag, aval in zip(found, linear, avals, strict=True)
+            if flag
+        ]
     live = [ct for ct in results if isinstance(ct, Array)]
     jaxpr, _ = builder.finish(live)
     return jaxpr, tuple(isinstance(ct, Array) for ct in results)
@@ -164,10 +196,96 @@ def batch_template(
         raise missing(row, "batch", "give its row batch=...")
     builder = Builder("a batch rule", source=UNKNOWN_SOURCE)
     args = [builder.input(aval) for aval in avals]
+    rule = row.batch
     with interpreting(builder):
-        outs, out_axes = row.batch(engine, params, size, args, axes)
+        (outs, out_axes), _ = freely(
+            engine,
+            builder,
+            row,
+            lambda xs, axes: rule(engine, params, size, xs, axes),
+            args,
+            axes,
+        )
+        if is_split(avals) and row.sharding is not as_typed:
+            outs = split_as_stack(engine, row, params, avals, axes, outs, out_axes)
     jaxpr, _ = builder.finish(outs)
     return jaxpr, tuple(out_axes)
+
+
+type Rule = Callable[[Sequence[Any], Sequence[Any]], Any]
+
+
+def freely(
+    engine: Engine,
+    builder: Builder,
+    row: Row[Any],
+    rule: Rule,
+    xs: Sequence[Any],
+    ys: Sequence[Any],
+) -> tuple[Any, MeshType | None]:
+    """What a rule makes of operands, some of which explicit mesh axes may split.
+
+    Where the steps of the rule leave open how values are split, the compiler decides:
+    what comes in loses its axes, and results must get those that are due, on the mesh
+    that is returned.
+    """
+    avals = [x.aval for x in (*xs, *ys) if hasattr(x, "aval")]
+    if not is_split(avals):
+        return rule(xs, ys), None
+    try:
+        with builder.undone_on_error():
+            return rule(xs, ys), None
+    except ShardingTypeError:
+        if row.sharding is as_typed:
+            raise
+    free = [[without_axes(engine, x) for x in part] for part in (xs, ys)]
+    return rule(*free), SPLITS.common_mesh(avals)
+
+
+def without_axes(engine: Engine, x: Any) -> Any:
+    """An operand of a rule, of which its type says not how it is split."""
+    if isinstance(x, Zero | Linear):
+        return type(x)(x.aval.with_explicit(None))
+    return engine.core.reshard(x, None) if isinstance(x, Array) else x
+
+
+def split_as(
+    engine: Engine, x: Array, aval: ShapedArray, mesh: MeshType | None
+) -> Array:
+    """A value split as a type says; whole on `mesh`, if there is one and it is not."""
+    if mesh is None and x.aval.explicit == aval.explicit:
+        return x
+    return engine.core.reshard(x, aval.explicit, mesh)
+
+
+def split_as_stack(
+    engine: Engine,
+    row: Row[Any],
+    params: Params,
+    avals: Avals,
+    axes: Sequence[Axis],
+    outs: Sequence[Array],
+    out_axes: Sequence[Axis],
+) -> list[Array]:
+    """Results of a batch rule, each element split as the equation says."""
+    batch: Axes = ()
+    if engine.axis is not None and engine.axis.mesh is not None:
+        batch = engine.axis.spmd
+    ones = [element(aval, axis) for aval, axis in zip(avals, axes, strict=True)]
+    due = asked(infer, params, row, params, *ones)
+    mesh = SPLITS.common_mesh(avals)
+    found = []
+    for x, axis, aval in zip(outs, out_axes, due, strict=True):
+        splits = ((),) * aval.ndim if aval.explicit is None else aval.explicit.splits
+        if axis is not None:
+            splits = (*splits[:axis], batch, *splits[axis:])
+        found.append(engine.core.reshard(x, explicit_on(mesh, splits)))
+    return found
+
+
+def element(aval: ShapedArray, axis: Axis) -> ShapedArray:
+    """The type of one element of a stack, or of what is the same for all."""
+    return aval if axis is None else aval.element(axis)
 
 
 @pure(TEMPLATES)
@@ -191,13 +309,14 @@ def cast_template(engine: Engine, given: ShapedArray, due: ShapedArray) -> Jaxpr
     """The conversion of a tangent to the type `due`, as a program."""
 
     def cast(x: Array) -> Sequence[Array]:
-        return (engine.core.convert(x, due.dtype, due.weak_type),)
+        same = engine.core.convert(x, due.dtype, due.weak_type)
+        return (engine.core.reshard(same, due.explicit),)
 
     return program((given,), cast)
 
 
 def coerce[V](engine: Engine, writer: Writer[V], tangent: V, due: ShapedArray) -> V:
-    """The tangent in the type that its primal has: only weakness may differ."""
+    """The tangent in the type of its primal: weakness may differ, and mesh axes."""
     given: ShapedArray = tangent.aval  # type: ignore[attr-defined]  # atoms and arrays have one
     if given is due:
         return tangent

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Eqn, Jaxpr, Var
+from verax.ir.meshes import explicit_on
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Axis, Engine, MissingRule
 from verax.rules.values.memo import Unshared
@@ -28,20 +29,31 @@ def batch(
     outputs.
     """
     builder = Builder("vmap")
-    ins = [builder.input(aval).atom for aval in stacked(jaxpr, size, axes)]
+    ins = [builder.input(x).atom for x in stacked(engine, jaxpr, size, axes)]
     outs, out_axes = batch_into(engine, builder, jaxpr, size, axes, ins)
     return builder.close(outs)[0], out_axes
 
 
-def stacked(jaxpr: Jaxpr, size: int, axes: Sequence[Axis]) -> list[ShapedArray]:
+def stacked(
+    engine: Engine, jaxpr: Jaxpr, size: int, axes: Sequence[Axis]
+) -> list[ShapedArray]:
     """The types of the inputs of the program over `size` elements."""
-    found = []
-    for var, axis in zip(jaxpr.invars, axes, strict=True):
-        shape = list(var.aval.shape)
-        if axis is not None:
-            shape.insert(axis, size)
-        found.append(var.aval.with_shape(shape))
-    return found
+    return [
+        v.aval if axis is None else stack_type(engine, v.aval, size, axis)
+        for v, axis in zip(jaxpr.invars, axes, strict=True)
+    ]
+
+
+def stack_type(engine: Engine, aval: ShapedArray, size: int, axis: int) -> ShapedArray:
+    """The type of a stack along dimension `axis`, split as the map says."""
+    mapped = engine.axis
+    if mapped is None or mapped.mesh is None:
+        return aval.stacked(size, axis)
+    found = aval.stacked(size, axis, mapped.spmd)
+    if aval.explicit is not None:
+        return found
+    splits = [mapped.spmd if i == axis else () for i in range(found.ndim)]
+    return found.with_explicit(explicit_on(mapped.mesh, splits))
 
 
 def batch_into[V](

@@ -69,7 +69,7 @@ def row_types(parts: Parts) -> Types:
 
 
 def row_type(aval: ShapedArray) -> ShapedArray:
-    return aval.with_shape(aval.shape[1:])
+    return aval.element()
 
 
 def as_due(walk: Propagation, parts: Parts, due: Types) -> Parts:

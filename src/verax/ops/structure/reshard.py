@@ -1,0 +1,178 @@
+"""Floor 2: `reshard`: the same values, split otherwise by explicit mesh axes.
+
+Its lowering tells the compiler how the values shall lie. Where the type of the result
+says nothing, they lie whole on every device of `mesh`, or, without `mesh`, as the
+compiler likes: that is how values come to where it decides::
+
+    b:f32[8@x] = reshard[explicit=Explicit(mesh=..., splits=(("x",),))] a
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, cast
+
+from attrs import evolve, frozen
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import float32
+from verax.ir.jaxpr import Params
+from verax.ir.meshes import (
+    Axes,
+    AxisType,
+    Explicit,
+    MeshType,
+    TypeSharding,
+    TypeShardings,
+    explicit_of,
+    explicit_on,
+    mesh_type,
+    with_dim,
+)
+from verax.rules.families.elementwise import SHAPES
+from verax.rules.families.linear import linear, one_linear
+from verax.rules.rows.emitter import Emitter, Operand, constrained
+from verax.rules.rows.row import Axis, Engine, Row, Sample, as_typed
+from verax.rules.rows.writing import program
+from verax.rules.values.array import Array
+from verax.rules.values.state import STATE
+from verax.rules.values.typed import ShardingTypeError
+
+
+@frozen(cache_hash=True, repr=False)
+class ReshardParams(Params):
+    """What the type of the result says; or the mesh on which the result is whole."""
+
+    explicit: Explicit | None = None
+    mesh: MeshType | None = None
+
+
+def reshard_typing(
+    p: ReshardParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    (x,) = avals
+    if p.explicit is not None and len(p.explicit.splits) != x.ndim:
+        raise TypeError(
+            f"reshard splits {len(p.explicit.splits)} dimensions, but {x} has {x.ndim}"
+        )
+    return (x.with_explicit(p.explicit),)
+
+
+def batch_reshard(
+    engine: Engine,
+    p: ReshardParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """The new dimension is split as that of the operand, or as the map says.
+
+    Raises:
+        ShardingTypeError: an axis splits another dimension already.
+    """
+    (x,), (axis,) = args, axes
+    assert axis is not None
+    added: Axes = ()
+    if engine.axis is not None and engine.axis.mesh is not None:
+        added = engine.axis.spmd
+    if p.explicit is not None:
+        used = {name for own in p.explicit.splits for name in own}
+        if used.intersection(added):
+            raise ShardingTypeError(
+                f"vmap maps a dimension that {added} splits, but reshard inside of it "
+                f"splits by the same axis: {p.explicit.text()}"
+            )
+        target = evolve(p, explicit=with_dim(p.explicit, axis, added))
+    elif p.mesh is not None and added:
+        splits = [added if i == axis else () for i in range(x.ndim)]
+        target = ReshardParams(explicit_on(p.mesh, splits))
+    else:
+        target = p
+    return (reshard_p.call(target, x),), (axis,)
+
+
+def lower_reshard(
+    e: Emitter, p: ReshardParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    mesh = p.mesh if p.explicit is None else p.explicit.mesh
+    return xs if mesh is None else constrained(e, xs, outs, mesh)
+
+
+def draw_reshard(random: Random) -> Sample[ReshardParams]:
+    """One device, which has everything; of split types the text does not read back."""
+    mesh = MeshType(("x",), (1,), (AxisType.Explicit,))
+    chosen = mesh if random.random() < 0.5 else None
+    aval = ShapedArray(random.choice(SHAPES), float32)
+    return Sample(ReshardParams(None, chosen), (aval,))
+
+
+reshard_p: Row[ReshardParams] = linear(
+    "reshard",
+    ReshardParams,
+    typing=reshard_typing,
+    evaluate=lambda p, x: x,
+    transpose=one_linear(lambda p, ct, x: retyped(ct, x.explicit)),
+    batch=batch_reshard,
+    lower=lower_reshard,
+    draw=draw_reshard,
+    compiled=True,
+    sharding=as_typed,
+)
+
+
+def retyped(x: Array, explicit: Explicit | None, mesh: MeshType | None = None) -> Array:
+    """`x` split as `explicit` says.
+
+    Where that is None, whole on every device of `mesh`, or as the compiler likes.
+    """
+    if explicit is None and mesh is not None:
+        return reshard_p.call(ReshardParams(None, mesh), x)
+    if x.aval.explicit == explicit:
+        return x
+    return reshard_p.call(ReshardParams(explicit), x)
+
+
+def split_by(x: Array, place: TypeSharding) -> Array:
+    """`x` split by the explicit axes of a sharding, or whole along them."""
+    return retyped(x, explicit_of(place, x.ndim), mesh_type(place))
+
+
+def no_explicit_axes(name: str, place: object) -> ValueError:
+    """The error of an `out_sharding` over a mesh where the compiler decides."""
+    return ValueError(
+        f"{name} takes an out_sharding over a mesh with AxisType.Explicit axes, not "
+        f"{place}; along Auto axes, use verax.lax.with_sharding_constraint on its "
+        "result"
+    )
+
+
+def sharded(
+    name: str,
+    out_sharding: object,
+    function: Callable[..., Array],
+    *args: Any,
+    **options: Any,
+) -> Array:
+    """`function` on arguments, its result split as `out_sharding` says.
+
+    In between the compiler decides. Outside of traces it is one program.
+
+    Raises:
+        ValueError: the sharding is not over a mesh, or none of its axes is explicit.
+    """
+    place = TypeShardings.resolved(name, out_sharding)
+    if AxisType.Explicit not in place.mesh.axis_types:
+        raise no_explicit_axes(name, place)
+    operands = [x for x in args if isinstance(x, Array)]
+
+    def body(*xs: Array) -> Sequence[Array]:
+        rest = iter([retyped(x, None) for x in xs])
+        own = [next(rest) if isinstance(x, Array) else x for x in args]
+        return (split_by(function(*own, **options), place),)
+
+    if not STATE.interpreter.immediate:
+        return body(*operands)[0]
+    jaxpr = program([x.aval for x in operands], body, name)
+    return cast(Array, TypeShardings.called(name, jaxpr, *operands)[0])
+
+
+ROWS = (reshard_p,)

@@ -1,0 +1,399 @@
+"""Explicit mesh axes: types that say how values are split; eight devices."""
+
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax, random
+from verax.errors import ShardingTypeError
+from verax.ir import ShapedArray
+from verax.sharding import (
+    AxisType,
+    NamedSharding,
+    PartitionSpec as P,
+    auto_axes,
+    explicit_axes,
+    reshard,
+)
+
+MESH = verax.make_mesh((2, 4), ("x", "y"), (AxisType.Explicit,) * 2)
+VALUES = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+
+
+def split(*axes: Any, values: np.ndarray = VALUES) -> verax.Array:
+    """Values on the mesh, whose dimensions these axes split."""
+    found: verax.Array = verax.device_put(values, NamedSharding(MESH, P(*axes)))
+    return found
+
+
+def test_a_type_says_how_axes_split_it() -> None:
+    x = split("x")
+    assert str(verax.typeof(x)) == "f32[8@x,8]"
+    assert x.aval.str_short() == "float32[8@x,8]"
+    assert x.aval.sharding.spec == P("x", None)
+    assert x.aval.sharding.mesh == MESH.abstract_mesh
+    assert str(split(("x", "y")).aval) == "f32[8@(x,y),8]"
+    assert x.aval is split("x").aval
+    assert x.aval is not split().aval
+    assert pickle.loads(pickle.dumps(x.aval)) is x.aval
+    assert x.aval.update(weak_type=True).strip_weak_type() is x.aval
+    assert verax.typeof(split()).sharding.spec == P(None, None)
+
+
+def test_a_type_takes_a_sharding() -> None:
+    place = NamedSharding(MESH, P("x"))
+    found = ShapedArray((8, 2), np.dtype("float32"), sharding=place)
+    assert str(found) == "f32[8@x,2]"
+    with pytest.raises(ValueError, match="not evenly divide the dimension size 7"):
+        ShapedArray((7, 2), np.dtype("float32"), sharding=place)
+    long = NamedSharding(MESH, P("x", None))
+    with pytest.raises(ValueError, match="1 dimensions"):
+        ShapedArray((8,), np.dtype("float32"), sharding=long)
+
+
+def test_axes_that_are_not_explicit_are_not_in_types() -> None:
+    mesh = MESH.update(axis_types=(AxisType.Auto, AxisType.Explicit))
+    x = verax.device_put(VALUES, NamedSharding(mesh, P("x", "y")))
+    assert str(x.aval) == "f32[8,8@y]"
+    assert str(x.sharding.spec) == "P('x', 'y')"
+
+
+CASES: Sequence[tuple[str, Callable[..., Any], tuple[P, ...], P]] = (
+    ("sin", vnp.sin, (P("x", "y"),), P("x", "y")),
+    ("add", vnp.add, (P("x"), P(None, "y")), P("x", "y")),
+    ("add whole", vnp.add, (P("x"), P()), P("x", None)),
+    ("where", lambda x, y: vnp.where(x > 0, x, 0.0), (P("x"), P()), P("x", None)),
+    ("sum", lambda x: x.sum(0), (P("x", "y"),), P("y")),
+    ("mean", lambda x: x.mean(1), (P("x", "y"),), P("x")),
+    ("total", lambda x: x.sum(), (P("x", "y"),), P()),
+    ("argmax", lambda x: x.argmax(0), (P("x", "y"),), P("y")),
+    ("cumsum", lambda x: vnp.cumsum(x, 1), (P("x"),), P("x", None)),
+    ("sort", lambda x: vnp.sort(x, 1), (P("x"),), P("x", None)),
+    ("top_k", lambda x: lax.top_k(x, 3)[0], (P("x"),), P("x", None)),
+    ("transpose", lambda x: x.T, (P("x", "y"),), P("y", "x")),
+    ("split", lambda x: x.reshape(2, 4, 8), (P("x", "y"),), P("x", None, "y")),
+    ("merge", lambda x: x.reshape(64), (P("x"),), P("x")),
+    ("merge all", lambda x: x.reshape(64), (P("x", "y"),), P(("x", "y"))),
+    ("insert", lambda x: x[:, None], (P("x", "y"),), P("x", None, "y")),
+    ("squeeze", lambda x: x[:, None].squeeze(1), (P("x", "y"),), P("x", "y")),
+    ("dot", vnp.dot, (P("x"), P(None, "y")), P("x", "y")),
+    ("dot in", vnp.dot, (P("x", "y"), P()), P("x", None)),
+    ("slice", lambda x: x[:4], (P("x"),), P("x", None)),
+    ("pad", lambda x: vnp.pad(x, ((0, 0), (1, 1))), (P("x"),), P("x", None)),
+    ("join", lambda x, y: vnp.concatenate([x, y]), (P("x"), P("x")), P("x", None)),
+    ("flip", lambda x: x[::-1], (P("x"),), P("x", None)),
+    ("gather", lambda x: x[:, np.array([1, 2])], (P("x"),), P("x", None)),
+    ("scatter", lambda x: x.at[:, 0].add(1.0), (P("x"),), P("x", None)),
+    ("softmax", verax.nn.softmax, (P("x"),), P("x", None)),
+    ("relu", verax.nn.relu, (P("x", "y"),), P("x", "y")),
+    ("fft", vnp.fft.fft, (P("x"),), P("x", None)),
+    ("astype", lambda x: x.astype("float16"), (P("x", "y"),), P("x", "y")),
+    ("view", lambda x: x.view("int32"), (P("x", "y"),), P("x", "y")),
+)
+
+
+@pytest.mark.parametrize(("name", "f", "specs", "wanted"), CASES)
+def test_results_are_split_as_their_operands(
+    name: str, f: Callable[..., Any], specs: tuple[P, ...], wanted: P
+) -> None:
+    args = [split(*spec) for spec in specs]
+    seen: list[Any] = []
+
+    def traced(*xs: Any) -> Any:
+        y = f(*xs)
+        seen.append(y.aval.sharding.spec)
+        return y
+
+    plain = np.asarray(f(*[vnp.asarray(VALUES) for _ in specs]))
+    for result in (verax.jit(traced)(*args), f(*args)):
+        assert result.sharding == NamedSharding(MESH, wanted)
+        assert np.allclose(np.asarray(result), plain, atol=1e-5)
+    assert [axes or None for axes in seen[0]] == [axes or None for axes in wanted]
+
+
+WRONG: Sequence[tuple[str, Callable[..., Any], tuple[P, ...]]] = (
+    ("incompatible shardings for broadcasting", vnp.add, (P("x"), P("y"))),
+    ("illegally sharded result: f32.8@x,8@x", vnp.add, (P("x"), P(None, "x"))),
+    ("ambiguous how the output", vnp.dot, (P(None, "x"), P("x"))),
+    ("whole along dimension 0", lambda x: vnp.cumsum(x, 0), (P("x"),)),
+    ("whole along dimension 0", lambda x: vnp.sort(x, 0), (P("x"),)),
+    ("`out_sharding` argument", lambda x: x.reshape(64), (P(None, "x"),)),
+    ("get.out_sharding=", lambda x: x[np.array([0, 2])], (P("x"),)),
+    ("evenly divide", lambda x: x[:3], (P("x"),)),
+    ("lu takes operands", vnp.linalg.inv, (P("x"),)),
+)
+
+
+@pytest.mark.parametrize(("message", "f", "specs"), WRONG)
+def test_what_is_ambiguous_is_an_error(
+    message: str, f: Callable[..., Any], specs: tuple[P, ...]
+) -> None:
+    args = [split(*spec) for spec in specs]
+    calls: list[Callable[..., Any]] = [f, verax.jit(f)]
+    for call in calls:
+        with pytest.raises(ShardingTypeError, match=message):
+            call(*args)
+
+
+def test_meshes_do_not_mix() -> None:
+    other = verax.make_mesh((4, 2), ("x", "y"), (AxisType.Explicit,) * 2)
+    y = verax.device_put(VALUES, NamedSharding(other, P("x")))
+    with pytest.raises(ShardingTypeError, match="different meshes"):
+        split("x") + y
+
+
+def test_programs_say_it_to_the_compiler() -> None:
+    text = verax.jit(lambda x: vnp.sin(x).sum(1)).lower(split("x", "y")).as_text()
+    assert '#sdy.sharding<@mesh, [{"x"}, {"y"}]>' in text
+    assert text.count("sdy.sharding_constraint") == 2
+    assert '-> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})' in text
+    assert "sdy" not in verax.jit(lambda x: vnp.sin(x).sum(1)).lower(VALUES).as_text()
+
+
+def test_reshard() -> None:
+    x = split("x")
+    with verax.set_mesh(MESH):
+        calls: list[Callable[[Any], Any]] = [
+            lambda x: reshard(x, P(None, "y")),
+            verax.jit(lambda x: reshard(x, P(None, "y"))),
+        ]
+        for call in calls:
+            y = call(x)
+            assert y.sharding == NamedSharding(MESH, P(None, "y"))
+            assert np.array_equal(np.asarray(y), VALUES)
+        whole = reshard({"a": x}, P())["a"]
+        assert whole.sharding.is_fully_replicated
+        ct = verax.grad(lambda x: (reshard(x, P(None, "y")) * 2).sum())(x)
+        assert str(ct.aval) == "f32[8@x,8]"
+    with pytest.raises(ValueError, match="needs a mesh"):
+        reshard(x, P())
+    auto = verax.make_mesh((8,), ("x",))
+    with pytest.raises(ValueError, match="Explicit"):
+        reshard(x, NamedSharding(auto, P("x")))
+
+
+def test_auto_axes_leave_it_to_the_compiler() -> None:
+    x = split("x", "y")
+    seen: list[Any] = []
+
+    def product(x: Any, y: Any) -> Any:
+        seen.append((x.aval.sharding.spec, verax.get_abstract_mesh().axis_types))
+        return x @ y
+
+    with verax.set_mesh(MESH):
+        for call in (
+            auto_axes(product, out_sharding=P("x")),
+            verax.jit(auto_axes(product, out_sharding=P("x"))),
+            lambda x, y: auto_axes(product)(x, y, out_sharding=P("x")),
+        ):
+            y = call(x, x)
+            assert y.sharding == NamedSharding(MESH, P("x", None))
+            assert np.allclose(y, VALUES @ VALUES, atol=1e-5)
+        assert set(seen) == {(P(None, None), (AxisType.Auto,) * 2)}
+        ct = verax.grad(lambda x: auto_axes(product)(x, x, out_sharding=P("x")).sum())
+        assert str(ct(x).aval) == "f32[8@x,8@y]"
+        with pytest.raises(TypeError, match="needs out_sharding"):
+            auto_axes(product)(x, x)
+
+
+def test_auto_axes_along_some() -> None:
+    x = split("x", "y")
+    seen: list[str] = []
+
+    def f(x: Any) -> Any:
+        seen.append(str(x.aval))
+        return x * 2
+
+    with verax.set_mesh(MESH):
+        y = auto_axes(f, axes="y", out_sharding=P("x", "y"))(x)
+    assert (seen, str(y.aval)) == (["f32[8@x,8]"], "f32[8@x,8@y]")
+    assert np.array_equal(y, VALUES * 2)
+
+
+def test_explicit_axes_within_auto_ones() -> None:
+    auto = MESH.update(axis_types=(AxisType.Auto,) * 2)
+    x = verax.device_put(VALUES, NamedSharding(auto, P("x", "y")))
+    seen: list[str] = []
+
+    def f(x: Any) -> Any:
+        seen.append(str((x * 2).aval))
+        return x * 2
+
+    with verax.set_mesh(auto):
+        y = verax.jit(explicit_axes(f, in_sharding=P("x")))(x)
+    assert seen == ["f32[8@x,8]"]
+    assert str(y.aval) == "f32[8,8]"
+    assert np.array_equal(y, VALUES * 2)
+
+
+MADE: Sequence[tuple[Callable[..., verax.Array], P]] = (
+    (lambda s: vnp.zeros((8, 2), out_sharding=s), P("x", None)),
+    (lambda s: vnp.ones(8, out_sharding=s), P("x")),
+    (lambda s: vnp.full((8, 2), 3.0, out_sharding=s), P("x", None)),
+    (lambda s: vnp.arange(8, out_sharding=s), P("x")),
+    (lambda s: vnp.array(VALUES, out_sharding=s), P("x", None)),
+    (lambda s: vnp.zeros_like(VALUES, out_sharding=s), P("x", None)),
+    (lambda s: lax.full((8, 2), 3.0, sharding=s), P("x", None)),
+    (lambda s: lax.broadcasted_iota("int32", (8, 2), 0, out_sharding=s), P("x", None)),
+    (lambda s: random.normal(random.key(0), (8,), out_sharding=s), P("x")),
+    (lambda s: random.uniform(random.key(0), (8, 2), out_sharding=s), P("x", None)),
+    (lambda s: random.randint(random.key(0), (8,), 0, 9, out_sharding=s), P("x")),
+    (lambda s: verax.nn.one_hot(vnp.arange(8), 4, out_sharding=s), P("x", None)),
+)
+
+
+@pytest.mark.parametrize(("make", "wanted"), MADE)
+def test_new_arrays_are_split(make: Callable[[object], verax.Array], wanted: P) -> None:
+    plain = np.asarray(make(None))
+    with verax.set_mesh(MESH):
+        for found in (make(P("x")), verax.jit(lambda: make(P("x")))()):
+            assert found.sharding == NamedSharding(MESH, wanted)
+            assert np.allclose(found, plain)
+
+
+def test_an_out_sharding_needs_explicit_axes() -> None:
+    auto = NamedSharding(verax.make_mesh((8,), ("x",)), P("x"))
+    with pytest.raises(ValueError, match="Explicit"):
+        vnp.zeros(8, out_sharding=auto)
+    with pytest.raises(ValueError, match="Explicit"):
+        vnp.dot(VALUES, VALUES, out_sharding=auto)
+    place = NamedSharding(MESH, P("x"))
+    with pytest.raises(ValueError, match="not both"):
+        vnp.zeros(8, device=place, out_sharding=place)
+
+
+TAKEN: Sequence[tuple[Callable[..., verax.Array], tuple[P, ...]]] = (
+    (lambda s, x, y: vnp.dot(x, y, out_sharding=s), (P(None, "x"), P("x"))),
+    (lambda s, x, y: vnp.matmul(x, y, out_sharding=s), (P("x", "y"), P("y"))),
+    (lambda s, x, y: vnp.einsum("ij,jk->ik", x, y, out_sharding=s), (P("x"), P("x"))),
+    (lambda s, x, y: vnp.tensordot(x, y, 1, out_sharding=s), (P(None, "y"), P("y"))),
+    (lambda s, x: x.at[np.array([0, 2])].get(out_sharding=s), (P("x"),)),
+    (lambda s, x: x.at[0].set(1.0, out_sharding=s), (P("x"),)),
+    (lambda s, x: vnp.reshape(x, (2, 32), out_sharding=s), (P(None, "y"),)),
+    (lambda s, x: lax.reshape(x, (2, 32), out_sharding=s), (P(None, "y"),)),
+    (lambda s, x: vnp.repeat(x, 2, 0, out_sharding=s), (P("x"),)),
+)
+
+
+@pytest.mark.parametrize(("f", "specs"), TAKEN)
+def test_out_sharding_decides(f: Callable[..., Any], specs: tuple[P, ...]) -> None:
+    args = [split(*spec) for spec in specs]
+    plain = np.asarray(f(None, *[vnp.asarray(VALUES) for _ in specs]))
+    with verax.set_mesh(MESH):
+        for found in (f(P("x"), *args), verax.jit(lambda *xs: f(P("x"), *xs))(*args)):
+            assert found.sharding == NamedSharding(MESH, P("x", None))
+            assert np.allclose(found, plain, atol=1e-5)
+
+
+def loss(params: list[Any], x: Any, y: Any) -> Any:
+    """The error of a network with one hidden layer."""
+    first, bias, second = params
+    hidden = vnp.tanh(x @ first + bias)
+    return vnp.mean((hidden @ second - y) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("specs", "data"),
+    [
+        ((P(), P(), P()), P("x")),
+        ((P(), P(), P()), P(("x", "y"))),
+        ((P(None, "y"), P("y"), P()), P("x")),
+    ],
+)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_gradients_of_a_network_are_split_as_its_parameters(
+    specs: tuple[P, ...], data: P, compiled: bool
+) -> None:
+    first, bias, second = VALUES, VALUES[0], VALUES[:, :4]
+    plain = verax.grad(loss)([first, bias, second], VALUES, VALUES[:, :4])
+    params = [
+        split(*spec, values=value)
+        for spec, value in zip(specs, (first, bias, second), strict=True)
+    ]
+    gradient = verax.jit(verax.grad(loss)) if compiled else verax.grad(loss)
+    found = gradient(params, split(*data), split(*data, values=VALUES[:, :4]))
+    for got, wanted, param in zip(found, plain, params, strict=True):
+        assert got.aval is param.aval
+        assert got.sharding.is_equivalent_to(param.sharding, param.ndim)
+        assert np.allclose(got, wanted, atol=1e-6)
+
+
+def test_forward_mode_and_second_derivatives() -> None:
+    x, w = split("x"), split(None, "y")
+
+    def f(w: Any) -> Any:
+        return (vnp.sin(x @ w) ** 2).sum()
+
+    def plain(w: Any) -> Any:
+        return (vnp.sin(VALUES @ w) ** 2).sum()
+
+    orders: list[Callable[[Callable[[Any], Any]], Callable[[Any], Any]]] = [
+        lambda f: lambda w: verax.jvp(verax.grad(f), (w,), (w,))[1],
+        lambda f: verax.grad(lambda w: (verax.grad(f)(w) * w).sum()),
+    ]
+    for second in orders:
+        found = verax.jit(second(f))(w)
+        assert str(found.aval) == "f32[8,8@y]"
+        assert np.allclose(found, second(plain)(VALUES), atol=1e-4)
+
+
+def test_vmap_keeps_the_axes_of_the_mapped_dimension() -> None:
+    x, w = split("x"), split(None, "y")
+    seen: list[str] = []
+
+    def f(row: Any, w: Any) -> Any:
+        seen.append(str(row.aval))
+        return vnp.sin(row @ w)
+
+    found = verax.jit(verax.vmap(f, (0, None)))(x, w)
+    assert (seen, str(found.aval)) == (["f32[8]"], "f32[8@x,8@y]")
+    assert np.allclose(found, np.sin(VALUES @ VALUES), atol=1e-5)
+    each = verax.vmap(verax.grad(lambda row, w: f(row, w).sum()), (0, None))
+    plain = each(VALUES, VALUES)
+    assert str(each(x, w).aval) == "f32[8@x,8]"
+    assert np.allclose(each(x, w), plain, atol=1e-5)
+    with pytest.raises(ValueError, match="should be sharded the same"):
+        verax.vmap(vnp.add)(split("x"), split("y"))
+
+
+def test_loops_and_choices() -> None:
+    x = split("x", "y")
+
+    def f(x: Any) -> Any:
+        y, ys = lax.scan(lambda c, _: (vnp.sin(c), c.sum(1)), x, None, 3)
+        z = lax.fori_loop(0, 2, lambda _, c: c * 2, y)
+        found = lax.cond(z.sum() > 0, lambda z: z + 1, lambda z: -z, z)
+        return verax.checkpoint(vnp.cos)(found), ys
+
+    found, rows = verax.jit(f)(x)
+    plain, plain_rows = verax.jit(f)(VALUES)
+    assert (str(found.aval), str(rows.aval)) == ("f32[8@x,8@y]", "f32[3,8@x]")
+    assert np.allclose(found, plain, atol=1e-5)
+    assert np.allclose(rows, plain_rows, atol=1e-5)
+
+    def total(x: Any) -> Any:
+        y, _ = lax.scan(lambda c, _: (vnp.sin(c @ VALUES), None), x, None, 3)
+        return y.sum()
+
+    ct = verax.jit(verax.grad(total))(split("x"))
+    assert str(ct.aval) == "f32[8@x,8]"
+    assert np.allclose(ct, verax.grad(total)(VALUES), atol=1e-5)
+
+
+def test_a_constraint_is_an_assertion_along_explicit_axes() -> None:
+    x = split("x")
+    with verax.set_mesh(MESH):
+        assert lax.with_sharding_constraint(x, P("x")).aval is x.aval
+        for call in (
+            lax.with_sharding_constraint,
+            verax.jit(
+                lambda x, s: lax.with_sharding_constraint(x, s), static_argnums=1
+            ),
+        ):
+            with pytest.raises(AssertionError, match="reshard"):
+                call(x, P("y"))
