@@ -13,10 +13,9 @@ import shutil
 from pathlib import Path
 from typing import Any, Final
 
-from verax.backend.runtime.client import process_index
 from verax.experimental.checkpoint.manifest import NAME, Json
 from verax.experimental.checkpoint.restoring import restore
-from verax.experimental.checkpoint.saving import Saving, save, save_async
+from verax.experimental.checkpoint.saving import Saving, prepare
 
 __all__ = ["Checkpoints"]
 
@@ -82,7 +81,7 @@ class Checkpoints:
         """Save a step; then remove the steps that are not kept.
 
         Unless `wait`, the values are written while the program goes on, and the next
-        call of `save` or `wait` raises what failed.
+        call of `save` or `wait` raises what failed. Every process calls this.
 
         Raises:
             ValueError: `step` is negative.
@@ -92,16 +91,11 @@ class Checkpoints:
             raise ValueError(f"step must not be negative, got {step}")
         self.wait()
         path = self.folder(step)
-        options: dict[str, Any] = {
-            "overwrite": overwrite,
-            "metadata": metadata,
-            "progress": progress,
-        }
+        write = prepare(path, tree, overwrite, metadata, progress, self.clear)
         if wait:
-            save(path, tree, **options)
-            self.clear()
+            write()
         else:
-            self.saving = save_async(path, tree, **options)
+            self.saving = Saving(path, write)
 
     def wait(self) -> None:
         """Wait for the save under way, if there is one.
@@ -112,11 +106,10 @@ class Checkpoints:
         saving, self.saving = self.saving, None
         if saving is not None:
             saving.wait()
-            self.clear()
 
     def clear(self) -> None:
         """Remove the steps that are not kept: their manifests first."""
-        if self.keep is None or process_index() != 0:
+        if self.keep is None:
             return
         for step in self.steps()[: -self.keep]:
             (self.folder(step) / NAME).unlink(missing_ok=True)

@@ -7,29 +7,120 @@ thread does not mix with the program's own collectives::
     group.barrier("written")
 """
 
+import itertools
+from collections import defaultdict
 from collections.abc import Callable
+from threading import Lock
+from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from verax.backend.runtime.client import process_count
+from verax.backend.runtime.client import process_count, process_index
+from verax.experimental.checkpoint.manifest import CheckpointError
 from verax.ir.records import ReprMixin
+from verax.rules.values.lazy import LazyModule
+
+EXCHANGE = LazyModule("verax.backend.processes.exchange")
+SECONDS: Final = 3600.0
+"""How long a process waits for the others, which may have more to write."""
+
+DONE: Final = "+"
+FAILED: Final = "-"
+
+
+class Turns:
+    """Numbers the saves to each path, as every other process numbers them too."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.counts: defaultdict[str, itertools.count[int]] = defaultdict(
+            itertools.count
+        )
+
+    def next(self, path: str) -> int:
+        """How many saves to a path there have been."""
+        with self.lock:
+            return next(self.counts[path])
+
+
+TURNS: Final = Turns()
 
 
 @frozen(repr=False)
 class Group(ReprMixin):
-    """All processes of the program."""
+    """All processes of the program, at one save."""
 
     path: str
+    turn: int
     size: int
+
+    @property
+    def name(self) -> str:
+        """What the keys of this save begin with."""
+        return f"verax/checkpoint/{self.path}/{self.turn}"
 
     @classmethod
     def of_save(cls, path: str) -> "Group":
         """The processes that save to a path; each of them calls this."""
-        return cls(path, process_count())
+        size = process_count()
+        turn = TURNS.next(path) if size > 1 else 0
+        found = cls(path, turn, size)
+        if turn > 1 and process_index() == 0:
+            # Every process has left the last save but one.
+            EXCHANGE.withdraw(evolve(found, turn=turn - 2).name)
+        return found
 
     def agree(self, make: Callable[[], str]) -> str:
-        """What `make` returns in process 0, in all processes."""
-        return make()
+        """What `make` returns in process 0, in all processes.
 
-    def barrier(self, name: str) -> None:
-        """Wait until all processes are here."""
+        Raises:
+            CheckpointError: it raised there.
+        """
+        made: list[str] = []
+
+        def work() -> None:
+            if process_index() == 0:
+                made.append(make())
+
+        told = self.together("begin", work, lambda: made[0] if made else "")
+        return told[0] if told else made[0]
+
+    def together(
+        self, step: str, work: Callable[[], None], tell: Callable[[], str] = str
+    ) -> list[str]:
+        """Do the work of this process, and wait until all have done theirs.
+
+        Returns:
+            What `tell` says in each process after the work; nothing if alone.
+
+        Raises:
+            CheckpointError: another process failed; what this one raises, it raises.
+        """
+        if self.size == 1:
+            work()
+            return []
+        key = f"{self.name}/{step}"
+        failure = None
+        try:
+            work()
+        except BaseException as error:
+            failure = error
+        told = repr(failure) if failure else tell()
+        mark = FAILED if failure else DONE
+        EXCHANGE.publish(f"{key}/{process_index()}", (mark + told).encode())
+        EXCHANGE.wait_for_all(key, SECONDS)
+        answers = [
+            EXCHANGE.published(f"{key}/{process}", SECONDS).decode()
+            for process in range(self.size)
+        ]
+        # Who goes on may end, and with process 0 what others would read.
+        EXCHANGE.wait_for_all(f"{key}/read", SECONDS)
+        if failure is not None:
+            raise failure
+        for process, answer in enumerate(answers):
+            if answer.startswith(FAILED):
+                raise CheckpointError(
+                    f"process {process} could not do its part of the checkpoint: "
+                    f"{answer.removeprefix(FAILED)}"
+                )
+        return [answer.removeprefix(DONE) for answer in answers]

@@ -167,9 +167,17 @@ def save_async(
 
 
 def prepare(
-    folder: Path, tree: Any, overwrite: bool, metadata: Json, progress: bool
+    folder: Path,
+    tree: Any,
+    overwrite: bool,
+    metadata: Json,
+    progress: bool,
+    clean: Callable[[], None] = lambda: None,
 ) -> Callable[[], None]:
-    """Check everything and take hold of the values; the result writes them."""
+    """Check everything and take hold of the values; the result writes them.
+
+    Process 0 calls `clean` when the checkpoint is complete, before the others go on.
+    """
     if not overwrite and (folder / NAME).exists():
         raise FileExistsError(
             f"there is a checkpoint at {folder}: pass overwrite=True to replace it"
@@ -186,7 +194,7 @@ def prepare(
     sizes = [one.values.nbytes for one in parts]
     show = bar(f"saving {folder.name}", sizes) if progress else quiet
     group = Group.of_save(str(folder))
-    return lambda: write(folder, manifest, parts, group, show)
+    return lambda: write(folder, manifest, parts, group, show, clean)
 
 
 def structure_json(structure: pytrees.PyTreeDef) -> Json:
@@ -209,19 +217,26 @@ def write(
     parts: Sequence[Part],
     group: Group,
     show: Callable[[], Any],
+    clean: Callable[[], None],
 ) -> None:
     """Write a checkpoint: all processes call this at the same time."""
     name = f"{VALUES}{group.agree(lambda: begin(folder))}"
     target = folder / name
     process = process_index()
-    with show() as advance:
-        write_parts(target / file_name(process), parts, advance)
-    records = [[leaf, *shard_json(one)] for leaf, one in shard_records(parts, process)]
-    write_whole(target / PARTS.format(process), json.dumps(records).encode())
-    group.barrier("written")
-    if process == 0:
-        commit(folder, evolve(manifest, values=name, processes=group.size))
-    group.barrier("complete")
+
+    def write_own() -> None:
+        with show() as advance:
+            write_parts(target / file_name(process), parts, advance)
+        own = [[leaf, *shard_json(one)] for leaf, one in shard_records(parts, process)]
+        write_whole(target / PARTS.format(process), json.dumps(own).encode())
+
+    def finish() -> None:
+        if process == 0:
+            commit(folder, evolve(manifest, values=name, processes=group.size))
+            clean()
+
+    group.together("values", write_own)
+    group.together("manifest", finish)
 
 
 def begin(folder: Path) -> str:
