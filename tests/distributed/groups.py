@@ -52,6 +52,7 @@ def environment(**more: str) -> dict[str, str]:
         **kept,
         **own,
         "TF_CPP_MIN_LOG_LEVEL": "3",
+        "VERAX_ENABLE_COMPILATION_CACHE": "0",
         "VERAX_PLATFORMS": "cpu",
         **more,
     }

@@ -122,9 +122,9 @@ def entry_for(
     Programs over several processes are not: each has a part of its own. Nor are those
     whose compilation the user wants to see.
     """
-    folder = chosen_folder() if STATE.enable_compilation_cache else None
     if not STATE.enable_compilation_cache:
         return DiskAnswer(None, "enable_compilation_cache is off")
+    folder = chosen_folder()
     if folder is None:
         return DiskAnswer(None, "compilation_cache_dir is not set")
     if STATE.compilation_cache_max_size == 0:
