@@ -66,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmarks; return 0, or 2 where no case was chosen."""
     options = parse(arguments)
     cases = select(options.only)
+    if options.quick:
+        cases = [case for case in cases if not case.heavy]
     if options.list or not cases:
         print("\n".join(case.name for case in cases) or "no case has such a name")
         return 0 if cases else 2

@@ -29,7 +29,8 @@ class Case:
     """One row of the table.
 
     `clock` is "cpu" or "wall"; `unit` "s" for times. The goals bound verax / jax, or
-    verax's own figure where `absolute`.
+    verax's own figure where `absolute`. A `heavy` case takes minutes: it is measured in
+    one round, and not in quick mode.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Case:
     unit: str = "s"
     clock: str = "cpu"
     absolute: bool = False
+    heavy: bool = False
 
     @property
     def group(self) -> str:

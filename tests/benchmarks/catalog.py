@@ -7,11 +7,12 @@ The idea: driver and workers import the same catalogue, and cases travel by name
 
 import re
 
-from . import eager, second_run, staging, startup
+from . import deep, eager, second_run, staging, startup
 from .case import Case
 
 CASES: tuple[Case, ...] = (
     *staging.cases(),
+    *deep.cases(),
     *eager.cases(),
     *startup.cases(),
     *second_run.cases(),

@@ -18,7 +18,7 @@ from .case import Case
 from .catalog import groups
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT = 150.0
+TIMEOUT, HEAVY_TIMEOUT = 150.0, 3600.0
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ def work(side: Side, names: list[str], plan: Plan) -> tuple[list[str], str]:
     """Run one worker to its end or to the timeout; return its lines and last words."""
     module = f"{__package__}.worker"
     command = [side.python, "-m", module, "--library", side.library]
+    timeout = TIMEOUT if plan.quick else HEAVY_TIMEOUT
     command += ["--seconds", str(plan.seconds), *(["--quick"] if plan.quick else [])]
     root = Path(__file__).resolve().parents[len(module.split(".")) - 1]
     try:
@@ -84,12 +85,12 @@ def work(side: Side, names: list[str], plan: Plan) -> tuple[list[str], str]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=TIMEOUT,
+            timeout=timeout,
         )
     except subprocess.TimeoutExpired as expired:
         output = expired.stdout or b""
         text = output.decode() if isinstance(output, bytes) else output
-        return text.splitlines(), f"no answer in {TIMEOUT:.0f} s"
+        return text.splitlines(), f"no answer in {timeout:.0f} s"
     except OSError as error:
         return [], f"cannot start {side.python}: {error.strerror}"
     words = done.stderr.strip().splitlines()[-1:] or ["no message"]
@@ -135,7 +136,8 @@ def run(
             for i in (0, 1) if round_number % 2 == 0 else (1, 0):
                 title = f"round {round_number + 1} of {plan.rounds}: {group}"
                 progress(f"{title}, {sides[i].library}")
-                named = (case.name for case in members)
+                again = round_number > 0
+                named = (case.name for case in members if not (again and case.heavy))
                 names = [name for name in named if results[name, i].error is None]
                 for name, line in run_group(sides[i], names, plan).items():
                     _record(results[name, i], round_number, line)

@@ -54,11 +54,12 @@ class Scale:
     repeats: int
     growth: tuple[int, ...]
     elements: int
+    small: bool = False
 
 
 FULL = Scale(2000, 12, 500, 40, 20, (500, 2000, 8000, 16000), 1_000_000)
 QUICK = Scale(2000, 12, 500, 40, 20, (500, 1000, 4000), 1_000_000)
-SMALL = Scale(24, 1, 12, 4, 1, (8, 16), 1000)
+SMALL = Scale(24, 1, 12, 4, 1, (8, 16), 1000, small=True)
 
 
 def load(library: str) -> Namespace:

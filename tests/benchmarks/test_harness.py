@@ -19,7 +19,7 @@ from . import __main__, driver, second_run
 from .case import Case
 from .catalog import CASES, groups, select
 from .figures import Ratio, compare, growth_exponent, show, spread, verdict
-from .measure import Figure, Fresh, Looped, sample
+from .measure import Figure, Fresh, Looped, Sample, sample
 from .module_text import inlined, written
 from .namespace import SMALL, Namespace, block, load
 from .report import aligned, errors, row
@@ -130,7 +130,8 @@ def test_every_case_runs(case: Case, ns: Namespace) -> None:
         pytest.skip("new processes: test_the_command_compares_two_sides runs two")
     work = case.build(ns, SMALL)
     if isinstance(work, Figure):
-        assert math.isfinite(work.value())
+        value = work.value()
+        assert math.isfinite(value.cpu if isinstance(value, Sample) else value)
         return
     block(work.call() if isinstance(work, Looped) else work.prepare()())
 
@@ -156,6 +157,24 @@ def test_the_command_compares_two_sides(tmp_path: Path) -> None:
     assert head.startswith(f"| case | {LIBRARY} | {LIBRARY} | ratio |")
     assert {len(line.split("|")) for line in (head, rule, *lines)} == {10}
     assert [line.split("`")[1] for line in lines] == names
+
+
+def test_what_takes_minutes_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [c for c in select("^deep/") if c.name.endswith(("_6", "_48"))]
+    asked: list[list[str]] = []
+
+    def run_group(
+        side: driver.Side, names: list[str], plan: driver.Plan
+    ) -> dict[str, dict[str, float | str]]:
+        asked.append(names)
+        return {name: {"cpu": 1.0, "wall": 1.0} for name in names}
+
+    monkeypatch.setattr(driver, "run_group", run_group)
+    sides = (driver.Side("jax", ""), driver.Side("verax", ""))
+    driver.run(cases, sides, driver.Plan(rounds=2), lambda text: None)
+    both, light = [c.name for c in cases], [c.name for c in cases if not c.heavy]
+    assert len(light) == 1
+    assert asked == [both, both, light, light]
 
 
 def test_no_case_chosen_is_said() -> None:
