@@ -7,6 +7,7 @@ import pytest
 
 import verax
 from tests.numpy.against import error_of
+from verax.numpy.searching.sorting import FEW_PAIRS
 
 jnp: Any = verax.numpy
 RANDOM = np.random.default_rng(2)
@@ -40,6 +41,25 @@ def test_searchsorted(side: Any, size: Any) -> None:
     line = np.sort(RANDOM.integers(0, 6, size)).astype(np.float32)
     queries = np.array([[-1, 0, 3], [3.5, 9, np.nan]], np.float32)
     same(jnp.searchsorted(line, queries, side), np.searchsorted(line, queries, side))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("copies", [1, 1000])
+def test_few_pairs_are_compared_and_many_are_searched(
+    side: Any, dtype: Any, copies: int
+) -> None:
+    line = np.array([-np.inf, -1, -0.0, 0, 0, 2, np.inf, np.nan, np.nan])
+    queries = np.array([-np.inf, -3, -1, 0, -0.0, 1, 2, np.inf, np.nan])
+    if dtype is np.int32:
+        line, queries = line[1:6], queries[1:7]
+    line, queries = line.astype(dtype), np.tile(queries.astype(dtype), copies)
+    few = line.size * queries.size < FEW_PAIRS
+    assert few == (copies == 1)
+    wanted = np.searchsorted(line, queries, side)
+    same(jnp.searchsorted(line, queries, side), wanted)
+    search = verax.jit(jnp.searchsorted, static_argnames="side")
+    same(search(line, queries, side=side), wanted)
 
 
 @pytest.mark.parametrize("right", [False, True])

@@ -22,6 +22,7 @@ from verax.ops.indexing.geometry import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
+    all_inside,
 )
 from verax.ops.structure import create, joining, shape, slicing
 from verax.rules.rows.builder import Builder
@@ -147,6 +148,16 @@ def test_small_and_large_index_types(dtype: type) -> None:
     (found,) = ENGINE.evaluate(jaxpr, [np.arange(1000, dtype=np.int32), index])
     last = np.iinfo(dtype).max
     assert found.tolist() == [100, last if last < 1000 else -(2**31)]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64])
+def test_all_inside_with_every_sign_and_size(dtype: type) -> None:
+    limits = np.iinfo(dtype)
+    for size in (1, 100, 200, 1000, 2**40):
+        for element in {0, 99, 100, int(limits.max), int(limits.min), -1}:
+            if limits.min <= element <= limits.max:
+                elements: np.ndarray = np.array([[0, element]], dtype)
+                assert all_inside(elements, size) == (0 <= element < size)
 
 
 def test_windows_partly_outside_are_dropped_whole() -> None:

@@ -36,6 +36,7 @@ from verax.numpy.shaping.shapes import (
     squeeze,
 )
 from verax.ops.elementwise.arith import abs as magnitude, add, div, mul, neg, sign, sub
+from verax.ops.elementwise.bits import bitwise_and
 from verax.ops.elementwise.compare import eq, gt, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import log
@@ -115,7 +116,7 @@ def odd_exchanges(pivots: Array) -> Array:
     places = broadcasted_iota(np.int32, pivots.shape, pivots.ndim - 1)
     moved = convert(ne(pivots, places), np.dtype(np.int32))
     count = reduce_sum(moved, (pivots.ndim - 1,))
-    return eq(count % 2, 1)
+    return eq(bitwise_and(count, 1), 1)
 
 
 @remembered

@@ -189,6 +189,21 @@ def parts(
         )
     x, share = as_array(name, a), as_array(name, q, 1)
     given = None if weights is None else as_array(name, weights, 2)
+    return found_in(x, share, given, name, axis, method, keepdims, skip_nan)
+
+
+@remembered
+def found_in(
+    x: Array,
+    share: Array,
+    given: Array | None,
+    name: str,
+    axis: Axis,
+    method: str,
+    keepdims: bool,
+    skip_nan: bool,
+) -> Array:
+    """The quantiles of arrays, `given` being the weights."""
     operands = [x, share] if given is None else [x, share, given]
     if any(is_complex(operand.dtype) for operand in operands):
         raise TypeError(

@@ -40,12 +40,17 @@ from verax.ops.elementwise.compare import eq, le, lt, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.take_along import take_along
+from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.sorting import sort as sorts
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.joining import rev
-from verax.ops.structure.shape import reshape
+from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
+from verax.rules.values.sizes import surely_less
+
+# Up to here comparing all takes less time than a search, eagerly and compiled.
+FEW_PAIRS = 1 << 12
 
 
 def check_sort(name: str, kind: object, order: object) -> None:
@@ -166,6 +171,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
 
 
+@remembered
 def searchsorted(
     a: ArrayLike,
     v: ArrayLike,
@@ -201,10 +207,21 @@ def searchsorted(
 
 @remembered
 def bisect(line: Array, queries: Array, right: bool) -> Array:
-    """How many elements come before each query, found bit by bit from the highest."""
+    """How many elements come before each query, found bit by bit from the highest.
+
+    Where there are few pairs of an element and a query, all are compared.
+    """
     size = line.shape[0]
     dtype = default_integer()
     flat = reshape(queries, (queries.size,))
+    if surely_less(size * queries.size, FEW_PAIRS):
+        pairs = (queries.size, size)
+        come_first = before(
+            broadcast_in_dim(line, pairs, (1,)),
+            broadcast_in_dim(flat, pairs, (0,)),
+            or_equal=right,
+        )
+        return reshape(reduce_sum(convert(come_first, dtype), (1,)), queries.shape)
     count = filled(flat.shape, 0, dtype)
     for bit in reversed(range(size.bit_length())):
         trial = add(count, 1 << bit)

@@ -55,6 +55,9 @@ def divide(x: NDArray, y: NDArray) -> NDArray:
     if not is_integer(x.dtype):
         ratio: NDArray = wide(x) / wide(y)
         return ratio
+    if divides_plainly(x, y):
+        whole: NDArray = np.asarray((x - np.fmod(x, y)) // y)
+        return whole
     a, b, zero = dividends(x, y)
     quotient = np.where(zero, ~np.zeros_like(a), (a - np.fmod(a, b)) // b)
     return np.asarray(quotient.astype(x.dtype))
@@ -65,8 +68,15 @@ def remainder(x: NDArray, y: NDArray) -> NDArray:
     if not is_integer(x.dtype):
         rest: NDArray = np.fmod(wide(x), wide(y))
         return rest
+    if divides_plainly(x, y):
+        return np.asarray(np.fmod(x, y))
     a, b, zero = dividends(x, y)
     return np.asarray(np.where(zero, a, np.fmod(a, b)).astype(x.dtype))
+
+
+def divides_plainly(x: NDArray, y: NDArray) -> bool:
+    """Whether integers of NumPy's own are divided by one that is not zero."""
+    return y.ndim == 0 and x.dtype.kind in "iu" and bool(y)
 
 
 def dividends(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:

@@ -40,6 +40,7 @@ from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Row, Sample, Zer
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, FLOAT, KEY, kind_name
 from verax.rules.values.lazy import LazyModule
+from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
 
 # Few programs have meshes with explicit axes.
@@ -84,15 +85,21 @@ def evaluate_convert(p: ConvertParams, x: NDArray) -> NDArray:
 
 def saturate(x: NDArray, dtype: np.dtype[np.generic]) -> NDArray:
     """Floats as integers: towards zero, to the nearest bound outside, 0 for NaN."""
-    signed = is_signed(dtype)
-    high = 2 ** (bit_width(dtype) - signed)
-    low, whole = (-high, np.int64) if signed else (0, np.uint64)
+    low, high, whole = limits_of(dtype)
     inside = (x > low) & (x < high)
     if inside.all():
         return x.astype(whole).astype(dtype)
     found = np.where(inside, x, 0).astype(whole).astype(dtype)
     below = np.where(x <= low, np.array(low).astype(dtype), found)
     return np.where(x >= high, np.array(high - 1, object).astype(dtype), below)
+
+
+@pure()
+def limits_of(dtype: np.dtype[np.generic]) -> tuple[int, int, type[np.generic]]:
+    """The least integer, the first above the largest, and a wide type for both."""
+    signed = is_signed(dtype)
+    high: int = 2 ** (bit_width(dtype) - signed)
+    return (-high, high, np.int64) if signed else (0, high, np.uint64)
 
 
 def lower_convert(

@@ -8,6 +8,7 @@ batch: one more dimension of windows, of indices, or of both together::
 
 from collections.abc import Sequence
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -23,6 +24,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Params
 from verax.ir.limits import bit_width, iinfo
+from verax.ir.records import ReprMixin
 from verax.ops.indexing.dimension_checks import check_dimensions, check_slice_sizes
 from verax.ops.indexing.geometry import (
     GatherDimensionNumbers,
@@ -49,6 +51,7 @@ from verax.rules.rows.emitter import (
     ints,
 )
 from verax.rules.rows.row import Axis
+from verax.rules.values.memo import pure
 from verax.rules.values.sizes import surely_less
 
 type Scalar = bool | int | float | complex
@@ -98,14 +101,13 @@ def evaluate_gather(
     p: GatherParams, operand: np.ndarray, indices: np.ndarray
 ) -> np.ndarray:
     dims = p.dimension_numbers
-    shape = window_shape(dims, indices.shape, p.slice_sizes)
+    shape, axis, single = reading(dims, p.slice_sizes, operand.shape, indices.shape)
     if not prod(shape):
         return np.empty(shape, operand.dtype)
-    axis = taken_axis(dims, operand.shape, p.slice_sizes, indices.ndim - 1)
     if axis is not None and all_inside(indices, operand.shape[axis]):
         return operand.take(indices[..., 0].astype(np.intp, copy=False), axis)
-    if all([size == 1 for size in p.slice_sizes]):
-        elements = element_places(dims, operand.shape, indices)
+    if single is not None:
+        elements = single.places(indices)
         if elements is not None:
             return operand.ravel().take(elements).reshape(shape)
     starts, upper = as_starts(indices), bounds(dims, operand.shape, p.slice_sizes)
@@ -118,28 +120,73 @@ def evaluate_gather(
     return found.transpose(np.argsort(places))
 
 
-def element_places(
-    dims: GatherDimensionNumbers, shape: Shape, indices: np.ndarray
-) -> np.ndarray | None:
-    """Where single elements lie in the memory of an operand; None if one is outside."""
+@frozen(eq=False, repr=False)
+class SingleElements(ReprMixin):
+    """Where single elements lie in the memory of an operand, but for the indices.
+
+    Each part is the number of an element of an index vector, how many there may be, and
+    the step from one to the next; `offsets` are those of the batching dimensions.
+    """
+
+    parts: tuple[tuple[int, int, int], ...]
+    offsets: np.ndarray | None
+
+    def places(self, indices: np.ndarray) -> np.ndarray | None:
+        """The places of the elements; None if one is outside."""
+        found: np.ndarray | None = None
+        for i, size, step in self.parts:
+            part = indices[..., i]
+            if not all_inside(part, size):
+                return None
+            part = part.astype(np.intp, copy=False)
+            part = part if step == 1 else part * step
+            found = part if found is None else found + part
+        if self.offsets is None:
+            return found
+        return self.offsets if found is None else found + self.offsets
+
+
+class Reading(NamedTuple):
+    """What a gather does, as far as the shapes of its operands say that.
+
+    `axis` is for one that takes elements of a dimension, `single` for one whose windows
+    are single elements.
+    """
+
+    shape: Shape
+    axis: int | None
+    single: SingleElements | None
+
+
+@pure()
+def reading(
+    dims: GatherDimensionNumbers, sizes: Shape, shape: Shape, indices: Shape
+) -> Reading:
+    """How windows of these sizes are read from an operand of that shape."""
+    made = window_shape(dims, indices, sizes)
+    axis = taken_axis(dims, shape, sizes, len(indices) - 1)
+    single = None
+    if all([size == 1 for size in sizes]) and dims.start_index_map:
+        single = single_elements(dims, shape, indices)
+    return Reading(made, axis, single)
+
+
+def single_elements(
+    dims: GatherDimensionNumbers, shape: Shape, indices: Shape
+) -> SingleElements:
+    """Where single elements lie in the memory of an operand."""
     steps = [prod(shape[d + 1 :]) for d in range(len(shape))]
-    found: np.ndarray | None = None
-    for i, d in enumerate(dims.start_index_map):
-        part = indices[..., i]
-        if not all_inside(part, shape[d]):
-            return None
-        part = part.astype(np.intp, copy=False)
-        part = part if steps[d] == 1 else part * steps[d]
-        found = part if found is None else found + part
-    rank = indices.ndim - 1
+    parts = [(i, shape[d], steps[d]) for i, d in enumerate(dims.start_index_map)]
+    offsets: np.ndarray | None = None
+    rank = len(indices) - 1
     pairs = zip(
         dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True
     )
     for d, own in pairs:
-        offsets = np.arange(0, shape[d] * steps[d], steps[d])
-        offsets = offsets.reshape((shape[d], *(1,) * (rank - own - 1)))
-        found = offsets if found is None else found + offsets
-    return found if found is None else np.broadcast_to(found, indices.shape[:-1])
+        places = np.arange(0, shape[d] * steps[d], steps[d] or 1)
+        places = places.reshape((shape[d], *(1,) * (rank - own - 1)))
+        offsets = places if offsets is None else offsets + places
+    return SingleElements(tuple(parts), offsets)
 
 
 def without_fill(p: GatherParams) -> GatherParams:

@@ -17,6 +17,10 @@ from verax.ir.avals import Shape
 from verax.ir.records import ReprMixin
 from verax.rules.values.memo import pure
 
+UNSIGNED = {np.dtype(f"i{n}"): np.dtype(f"u{n}") for n in (1, 2, 4, 8)} | {
+    np.dtype(f"u{n}"): np.dtype(f"u{n}") for n in (1, 2, 4, 8)
+}
+
 
 def plain_dimensions(values: Sequence[int]) -> Shape:
     return tuple(int(value) for value in values)
@@ -218,8 +222,14 @@ def taken_axis(
 
 
 def all_inside(elements: np.ndarray, size: int) -> bool:
-    """Whether all elements, one at least, are indices of a dimension of that size."""
-    return bool(elements.min() >= 0 and elements.max() < size)
+    """Whether all elements, one at least, are indices of a dimension of that size.
+
+    Without their sign, negative integers are larger than those without: one pass.
+    """
+    unsigned = UNSIGNED.get(elements.dtype)
+    if unsigned is None or size > np.iinfo(unsigned).max >> 1:
+        return bool(elements.min() >= 0 and elements.max() < size)
+    return bool(np.maximum.reduce(elements.view(unsigned), None) < size)
 
 
 def read_windows(

@@ -23,7 +23,7 @@ from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.compare import eq, lt
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.dynamic_slice import dynamic_slice, dynamic_update_slice
-from verax.ops.indexing.take_along import take_along
+from verax.ops.indexing.take_along import take_along, take_rows
 from verax.ops.linalg.algebra import (
     as_operand,
     below,
@@ -78,10 +78,16 @@ def permutation_results(
 
 
 def evaluate_permutation(p: PermutationParams, pivots: NDArray) -> Sequence[NDArray]:
-    order = list(range(p.permutation_size))
+    return (order_of(p.permutation_size, pivots),)
+
+
+def order_of(size: int, pivots: NDArray) -> NDArray:
+    """The numbers of `size` rows after these exchanges."""
+    order = list(range(size))
     for i, j in enumerate(pivots.tolist()):
-        order[i], order[j] = order[j], order[i]
-    return (np.array(order, np.int32),)
+        if i != j:
+            order[i], order[j] = order[j], order[i]
+    return np.array(order, np.int32)
 
 
 def lower_permutation(
@@ -153,10 +159,9 @@ def factoring(dtype: np.dtype[np.generic]) -> Callable[[NDArray], Sequence[NDArr
 
 def evaluate_lu(p: NoParams, a: NDArray) -> Sequence[NDArray]:
     if not a.size:
-        return a, np.zeros((0,), np.int32), np.arange(a.shape[0])
+        return a, np.zeros((0,), np.int32), np.arange(a.shape[0], dtype=np.int32)
     packed, pivots, _ = factoring(a.dtype)(a)
-    order = evaluate_permutation(PermutationParams(a.shape[0]), pivots)
-    return packed, pivots, *order
+    return packed, pivots, order_of(a.shape[0], pivots)
 
 
 def lower_lu(
@@ -211,6 +216,8 @@ def widened(x: Array, more_rows: int, more_columns: int, above: int = 0) -> Arra
 
 def permuted_rows(x: Array, order: Array) -> Array:
     """The rows of each matrix in the given order."""
+    if x.ndim == 2 and order.ndim == 1:
+        return take_rows(x, order)
     shape = (*x.shape[:-2], order.shape[-1], x.shape[-1])
     places = broadcast_in_dim(order, shape, tuple(range(x.ndim - 1)))
     return take_along(x, places, x.ndim - 2)

@@ -25,6 +25,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.lazy import LazyModule
+from verax.rules.values.memo import pure
 from verax.rules.values.shape_samples import SIZES, draw_shape
 from verax.rules.values.sizes import ShapeError, as_axes, as_integers, as_sizes
 
@@ -160,13 +161,20 @@ def evaluate_broadcast_in_dim(p: BroadcastInDimParams, x: np.ndarray) -> np.ndar
         for size, place in zip(x.shape, dims, strict=True):
             column[place] = size
         return np.broadcast_to(x.reshape(column), shape)
-    strides = [0] * len(shape)
-    for size, stride, place in zip(x.shape, x.strides, dims, strict=True):
-        if size == shape[place]:
-            strides[place] = stride
-    found: np.ndarray = np.ndarray(shape, x.dtype, x, 0, tuple(strides))
-    found.flags.writeable = False
+    strides = stretching(shape, dims, x.shape, x.strides)
+    found: np.ndarray = np.ndarray(shape, x.dtype, x, 0, strides)
+    found.setflags(write=False)
     return found
+
+
+@pure()
+def stretching(shape: Shape, dims: Shape, own: Shape, strides: Shape) -> Shape:
+    """The strides of an array of shape `own` that is spread out to `shape`."""
+    found = [0] * len(shape)
+    for size, stride, place in zip(own, strides, dims, strict=True):
+        if size == shape[place]:
+            found[place] = stride
+    return tuple(found)
 
 
 def transpose_broadcast_in_dim(

@@ -26,6 +26,7 @@ from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Sample, Tange
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.lazy import LazyModule
+from verax.rules.values.memo import pure
 from verax.rules.values.operands import alike
 from verax.rules.values.sizes import ShapeError, as_axis, as_integers, slice_count
 
@@ -71,6 +72,15 @@ def slice_typing(p: SliceParams, avals: Sequence[ShapedArray]) -> Sequence[Shape
     return (x.with_shape([slice_count(*place) for place in p.places()]),)
 
 
+@pure()
+def slices(
+    starts: Shape, limits: Shape, strides: Shape | None
+) -> tuple[builtins.slice, ...]:
+    """What NumPy takes for the places of a slice."""
+    steps = (1,) * len(starts) if strides is None else strides
+    return tuple(map(builtins.slice, starts, limits, steps))
+
+
 def transpose_slice(p: SliceParams, ct: Array, x: ShapedArray) -> Array:
     config = []
     for (start, limit, stride), size in zip(p.places(), x.shape, strict=True):
@@ -114,7 +124,7 @@ slice_p = linear(
     "slice",
     SliceParams,
     typing=slice_typing,
-    evaluate=lambda p, x: x[tuple(builtins.slice(*place) for place in p.places())],
+    evaluate=lambda p, x: x[slices(p.start_indices, p.limit_indices, p.strides)],
     transpose=one_linear(transpose_slice),
     batch=one_batched(batch_slice),
     lower=lambda e, p, xs, outs: e.op(

@@ -95,9 +95,7 @@ def matrix_row[P: Params](
         name,
         params,
         typing=stacked_typing(name, results, ranks, integers),
-        evaluate=lambda engine, p, xs: evaluate_stack(
-            p, xs, ranks, evaluate, asked(infer, p, row, p, *map(aval_like, xs))
-        ),
+        evaluate=lambda engine, p, xs: evaluate_stack(row, p, xs, ranks, evaluate),
         jvp=jvp,
         transpose=transpose,
         batch=batch
@@ -182,21 +180,18 @@ def square(name: str, aval: ShapedArray) -> int:
     return rows
 
 
-def evaluate_stack[P](
+def evaluate_stack[P: Params](
+    row: Row[P],
     p: P,
     xs: Sequence[NDArray],
     ranks: Sequence[int],
     evaluate: OneMatrix[P],
-    outs: Sequence[ShapedArray],
 ) -> Sequence[NDArray]:
     """One call for each element of the leading dimensions."""
     stack = xs[0].shape[: xs[0].ndim - ranks[0]]
     if not stack:
-        results = evaluate(p, *xs)
-        return [
-            np.array(result, numpy_dtype(aval.dtype), order="C")
-            for aval, result in zip(outs, results, strict=True)
-        ]
+        return [np.asarray(result, order="C") for result in evaluate(p, *xs)]
+    outs = asked(infer, p, row, p, *map(aval_like, xs))
     found = [np.zeros(aval.shape, numpy_dtype(aval.dtype)) for aval in outs]
     for index in np.ndindex(stack):
         results = evaluate(p, *[x[index] for x in xs])
